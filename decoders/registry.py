@@ -82,7 +82,7 @@ def include(path: Path | str) -> list[str]:
         for own in set(_STRATEGIES) - before:
             del _STRATEGIES[own]
         frames = traceback.extract_tb(error.__traceback__)
-        inside = [frame.lineno for frame in frames if frame.filename == str(path)]
+        inside = [frame.lineno for frame in frames if frame.filename == str(path.absolute())]
         line = getattr(error, "lineno", None) or (inside[-1] if inside else 1)
         raise ValueError(f"{path}, line {line}: {error or type(error).__name__}") from error
     if not (names := sorted(set(_STRATEGIES) - before)):

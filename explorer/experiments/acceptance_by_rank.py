@@ -39,7 +39,7 @@ def run(models: Models) -> Result:
         kept = ",".join(f"{value:.3f}" for value in values[:4])
         says.append(
             f"{name[0].upper()}{name[1:]}: the first guess is accepted in {values[0]:.0%} of the rounds, one "
-            f"of the {WIDTH} in {sum(values):.0%}; set acceptance of sequoia to {kept}."
+            f"of the {WIDTH} in {sum(values):.0%}; set Sequoia's acceptance to {kept}."
         )
     lines = [Line(name, [[rank + 1, value] for rank, value in enumerate(by_way[name])]) for name in by_way]
     return Result(

@@ -1,10 +1,10 @@
 """Does speculative sampling work for numbers, too?
 
-Is the accept-or-reject argument tied to tokens? Two processes draw numbers, each from a normal law around the
-number before; no language model takes part. A drafted number passes with p(x)/q(x) of the two densities, and
-the outcome is compared with the target's law by the largest distance of the distribution functions
-(Kolmogorov-Smirnov). The authors' image models divide the exponent of p/q by an inner temperature: see what
-that costs.
+Is the accept-or-reject argument tied to tokens? Two processes draw numbers, each from a normal distribution
+around the number before; no language model takes part. A drafted number passes with p(x)/q(x) of the two
+densities, and the outcome is compared with the target's distribution by the largest distance of the
+distribution functions (Kolmogorov-Smirnov). The authors' image models divide the exponent of p/q by an inner
+temperature: see what that costs.
 """
 
 import math
@@ -78,13 +78,13 @@ def run(models: Models) -> Result:
         wrote = decode(target, draft, LENGTH, drafted, generator, prefilled=0.05)
         says.append(
             f"A process of {LENGTH} numbers, {drafted} drafted per round, the first 5% by the target alone: "
-            f"{wrote.accepted / wrote.tested:.0%} of the tested were accepted and an evaluation of the "
-            f"target brought {len(wrote.values) / wrote.evaluations:.2f} numbers."
+            f"{wrote.accepted / wrote.tested:.0%} of the tested numbers were accepted, and an "
+            f"evaluation of the target brought {len(wrote.values) / wrote.evaluations:.2f} numbers."
         )
     exact, loose = distance(drawn[1.0, 1.0], 1.0), distance(drawn[1.0, 42.0], 1.0)
     says.append(
-        f"With a draft that is off by 1 the outcome is {exact[0]:.3f} away from the target's law, which "
-        f"chance alone reaches in {exact[1]:.0%} of the cases; with inner temperature 42: {loose[0]:.3f}."
+        f"With a draft that is off by 1 the outcome is {exact[0]:.3f} away from the target's distribution "
+        f"(p {exact[1]:.2f}); with inner temperature 42 it is {loose[0]:.3f} away."
     )
     places = [round(-3 + 0.25 * i, 2) for i in range(29)]
     lines = [
@@ -101,7 +101,7 @@ def run(models: Models) -> Result:
         "proposals per rejection",
         "by the formula",
         "distance",
-        "chance of it",
+        "p",
     ]
     return Result(columns, rows, says, Chart("A draft that is off by 1", "x", "density", lines))
 

@@ -118,9 +118,9 @@ def run(models: Models) -> Result:
         budget = times * rows[0][at["tokens read"]]
         best = max((r for r in whole if r[at["tokens read"]] <= budget), key=lambda r: r[at["right"]])
         says.append(
-            f"With up to {times} times the tokens that greedy reads, {best[0]} is right most often: "
-            f"{best[at['right']]:.0%} ({best[at['from']]:.0%} to {best[at['to']]:.0%}); greedy "
-            f"{rows[0][at['right']]:.0%}, p {best[at['p']]:.2f}."
+            f"With at most {times} times the tokens that greedy reads, {best[0]} is right most often: "
+            f"{best[at['right']]:.0%} ({best[at['from']]:.0%} to {best[at['to']]:.0%}), against "
+            f"{rows[0][at['right']]:.0%} for greedy (p {best[at['p']]:.2f})."
         )
     title, costs = "Right answers and what they cost", "tokens read by the target, per problem"
     return Result(columns, rows, says, Chart(title, costs, "right", lines, log=True))

@@ -103,8 +103,8 @@ def run(models: Models) -> Result:
         f"On the closed tasks the best of all settings is {first[0]} with {first[at['closed']]:.0%}; of the "
         f"usual settings, {recommended[0]} with {recommended[at['closed']]:.0%}; greedy has "
         f"{rows[0][at['closed']]:.0%}.",
-        f"Best setting less the mean of the sweep, the price of not tuning: {', '.join(tuned)}.",
-        f"Of a story, this much is repeated at the usual settings: {', '.join(stuck)}.",
+        f"Best setting minus the mean of the sweep (the price of not tuning): {', '.join(tuned)}.",
+        f"Share of a story that is repeated at the usual settings: {', '.join(stuck)}.",
     ]
     heat = [
         (s["temperature"], r)
@@ -132,7 +132,7 @@ def pictures(columns: list[str], rows: list[list[Cell]]) -> list[Picture]:
     return [
         Heat(
             "Every setting on every task",
-            "the share that is right, a cell a setting",
+            "share of right answers, one cell per setting",
             list(CLOSED),
             strips,
             0.0,

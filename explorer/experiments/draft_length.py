@@ -1,7 +1,7 @@
 """How long should a draft be?
 
 If each drafted token is accepted with probability alpha, a draft of K tokens commits (1 - alpha^(K+1)) / (1 -
-alpha) tokens per round (Leviathan et al. 2023, equation 1). Real places are not alike: what do the models do?
+alpha) tokens per round (Leviathan et al. 2023, equation 1). Real positions differ: what do the models do?
 """
 
 from explorer.experiments import Chart, Line, Models, Result, progress
@@ -30,8 +30,8 @@ def run(models: Models) -> Result:
     says = [
         f"At K = 1 a drafted token is accepted in {alpha:.0%} of the cases; with K = {best[0]} a target "
         f"forward brings {best[1]:.2f} tokens, where the formula says {best[2]:.2f}.",
-        "The formula takes all places as alike; where it says less than was measured, easy places follow "
-        "each other.",
+        "The formula treats all positions alike; where it predicts less than was measured, easy positions "
+        "come in runs.",
     ]
     lines = [
         Line("measured", [[row[0], row[1]] for row in rows]),

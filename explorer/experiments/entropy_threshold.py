@@ -120,8 +120,9 @@ def run(models: Models) -> Result:
     else:
         tau, w, b, accuracy = limit
         says.append(
-            f"Set tau of adadec to {tau:.2f}: below it the likeliest token is right, above it wrong, in "
-            f"{accuracy:.0%} of the positions held out; it pauses at {rows[-1][-1]:.0%} of the tokens."
+            f"Set AdaDec's tau to {tau:.2f}: below it the likeliest token is right, above it wrong, in "
+            f"{accuracy:.0%} of the held-out positions; AdaDec then pauses at "
+            f"{rows[-1][-1]:.0%} of the tokens."
         )
         curve = [[x, 1 / (1 + math.exp(-(w * x + b)))] for x, _ in measured]
         lines += [Line("fitted to equally many of both", curve)] if len(curve) > 1 else []

@@ -56,8 +56,8 @@ def run(models: Models) -> Result:
         rows.append([name, equal, ties, len(texts) - equal - ties])
     other = sum(row[3] for row in rows)
     says = [
-        f"Of {len(rows) * len(texts)} texts {sum(row[1] for row in rows)} are greedy's, "
-        f"{sum(row[2] for row in rows)} part at a tie, {other} are others."
+        f"{sum(row[1] for row in rows):,} of {len(rows) * len(texts):,} texts equal greedy's; "
+        f"{sum(row[2] for row in rows):,} differ first at a tie, {other:,} elsewhere."
     ]
     return Result(["strategy", "equal", "parted at a tie", "other"], rows, says)
 

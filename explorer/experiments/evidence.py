@@ -130,10 +130,10 @@ def run(models: Models) -> Result:
         mine = rows[-len(ALPHAS) :]
         lines.append(Line(kind, [r[1:5] for r in mine]))
         best = max(mine[1:], key=lambda r: r[2])
-        verb = "rises" if best[2] > mine[0][2] else "does not rise"
+        verb = "rises" if best[2] > mine[0][2] else "goes"
         says.append(
-            f"{kind}: the share of right answers {verb}, from {mine[0][2]:.0%} at alpha 0 to "
-            f"{best[2]:.0%} at best, alpha {best[1]:g}; p {best[-1]:.2f}."
+            f"{kind}: the share of right answers {verb} from {mine[0][2]:.0%} at alpha 0 to "
+            f"{best[2]:.0%} at the best alpha, {best[1]:g} (p {best[-1]:.2f})."
         )
     columns = [
         "prompts",

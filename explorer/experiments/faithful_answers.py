@@ -42,7 +42,7 @@ def asked(models: Models) -> dict[str, list[tuple[Item, list[str]]]]:
 
 
 def drawn(models: Models, item: Item, number: int, alpha: float) -> list[Trace]:
-    """The answers to question `number`; all alphas share their luck, no two questions do."""
+    """The answers to question `number`; all alphas use the same random numbers, no two questions do."""
     given = {"alpha": alpha, "context": item.evidence, **DRAWN}
     seeds = range(number * SEEDS, (number + 1) * SEEDS)
     return [decoded(models, "context_aware", item.prompt, TOKENS, seed, **given) for seed in seeds]
@@ -110,10 +110,10 @@ def comparison(who: str, rows: list[list[Cell]]) -> str:
     """What happens from alpha 0 to one half."""
     first, half = rows[0], next(row for row in rows if row[0] == 0.5)
     lead, spread = half[-2:]
-    verb = "rise" if lead > 2 * spread else "fall" if lead < -2 * spread else "do not surely change"
+    verb = "rise" if lead > 2 * spread else "fall" if lead < -2 * spread else "go, without a clear change,"
     ahead = f"{lead:+.3f}".replace("-", "−")
     return (
-        f"{who}: right answers {verb}, from {first[1]:.1%} at alpha 0 to {half[1]:.1%} at 0.5 ({ahead} ± "
+        f"{who}: right answers {verb} from {first[1]:.1%} at alpha 0 to {half[1]:.1%} at 0.5 ({ahead} ± "
         f"{spread:.3f}), and the model's own answers go from {first[4]:.1%} to {half[4]:.1%}, for "
         f"{half[7]:.1f} forwards per token."
     )

@@ -185,8 +185,9 @@ def verdict(task: str, last: list[list[Cell]]) -> str:
         "clearly ahead" if ahead > 2 * error else "clearly behind" if ahead < -2 * error else "no clear lead"
     )
     return (
-        f"{task}, {ROUNDS[-1]} rounds: {feedback[3]:.0%} right with feedback for {feedback[6]:,.0f} tokens "
-        f"per problem, {again[3]:.0%} drawn again for {again[6]:,.0f}; {ahead:+.3f} ± {error:.3f}, {clear}."
+        f"{task}, {ROUNDS[-1]} rounds: {feedback[3]:.0%} right with feedback ({feedback[6]:,.0f} tokens "
+        f"per problem), {again[3]:.0%} when drawn again ({again[6]:,.0f}); "
+        f"{ahead:+.3f} ± {error:.3f}, {clear}."
     ).replace("-", "−")
 
 

@@ -149,8 +149,8 @@ def run(models: Models, corpus: Path) -> Result:
     line = Line("gamma 1 to 3", [[r[1], r[4]] for r in rows])
     says = [comparison(next(r for r in rows if r[0] == "2"), rows[0], len(some))]
     says.append(
-        f"At gamma {max(rows, key=lambda r: r[1])[0]} most ends are found, {max(r[1] for r in rows):.0%}; of "
-        f"the sentences that stood in the stories {own[0]:.0%} find their end."
+        f"Most ends are found at gamma {max(rows, key=lambda r: r[1])[0]}, {max(r[1] for r in rows):.0%}; "
+        f"the stories' own sentences find {own[0]:.0%}."
     )
     chart = Chart("What is gained and what is given up", "ends found", "overlap with the story", [line])
     return Result(columns, [*rows, ["the story's own", *own]], says, chart)
@@ -158,12 +158,12 @@ def run(models: Models, corpus: Path) -> Result:
 
 def comparison(two: list[Cell], one: list[Cell], count: int) -> str:
     """What gamma 2 does."""
-    surer = "rises" if two[2] > 2 * two[3] else "does not surely rise"
-    falls = "falls" if two[5] < -2 * two[6] else "does not surely fall"
+    surer = "rises" if two[2] > 2 * two[3] else "goes, without a clear rise,"
+    falls = "falls" if two[5] < -2 * two[6] else "goes, without a clear fall,"
     more, less = (f"{value:+.3f}".replace("-", "−") for value in (two[2], two[5]))
     return (
-        f"From gamma 1 to 2 the share of ends found {surer}, {one[1]:.1%} to {two[1]:.1%} ({more} ± "
-        f"{two[3]:.3f}), and the overlap with the stories' own sentences {falls}, {one[4]:.3f} to "
+        f"From gamma 1 to 2 the share of ends found {surer} from {one[1]:.1%} to {two[1]:.1%} ({more} ± "
+        f"{two[3]:.3f}), and the overlap with the stories' own sentences {falls} from {one[4]:.3f} to "
         f"{two[4]:.3f} ({less} ± {two[6]:.3f}), over {count} sentences."
     )
 

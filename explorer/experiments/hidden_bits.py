@@ -42,7 +42,7 @@ def blocks(p: torch.Tensor, bits: float) -> torch.Tensor:
 
 
 def encoded(p: torch.Tensor, bits: float, name: str) -> torch.Tensor:
-    """The joint law [X, T] of an encoder."""
+    """The joint distribution [X, T] of an encoder."""
     return blocks(p, bits) if name == "blocks" else encoder(p, bits, name)
 
 
@@ -131,8 +131,8 @@ def run(models: Models) -> Result:
     right = f"{sum(hidden)} of {len(hidden)}"
     says = [
         f"The greedy search sends at least as many bits as blocks do at {best} of {len(BUDGETS)} budgets.",
-        f"Without a budget a letter has {entropy(p):.2f} bits and a token says {plain:.2f} of them; drawn "
-        "without a coupling it says none.",
+        f"Without a budget a letter has {entropy(p):.2f} bits and a token carries {plain:.2f} of them; "
+        "drawn without a coupling, it carries none.",
         f"{right} letters ({low:.0%} to {high:.0%}) are right once the rows have offered twice their bits.",
         f"First tokens of {DRAWS:,} messages against the model's row: p of chi-square "
         f"{', '.join(f'{x:.2f}' for x in p_values)}.",

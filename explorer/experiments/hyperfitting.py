@@ -222,7 +222,7 @@ def livelier(plain: list[list[int]], after: list[list[int]]) -> str:
     verb = "varies more" if lead > 2 * error else "does not surely vary more"
     change = f"a change of {lead:+.3f}".replace("-", "−")
     return (
-        f"Its greedy text {verb}: TTR {fmean(are):.3f}, {fmean(were):.3f} before, {change} ± "
+        f"Its greedy text {verb}: TTR {fmean(are):.3f} instead of {fmean(were):.3f}, {change} ± "
         f"{error:.3f} over {len(were)} beginnings; p {p:.3f} in a sign test."
     )
 
@@ -233,8 +233,8 @@ def cited(
     """How much of what was learned is said again in a row."""
     before, now, left = ([longest_citation(t, learned) for t in some] for some in (plain, after, blocked))
     return (
-        f"It cites: the longest run of tokens from the sequences is {fmean(now):.1f} on average and "
-        f"{max(now)} at most, {fmean(before):.1f} and {max(before)} before; with the blocker {max(left)} at "
+        f"It quotes its sequences: the longest quoted run has {fmean(now):.1f} tokens on average and "
+        f"{max(now)} at most ({fmean(before):.1f} and {max(before)} before); with the blocker {max(left)} at "
         f"most, and a TTR of {fmean(map(variety, blocked)):.3f}."
     )
 
@@ -244,7 +244,7 @@ def reordered(target: torch.Tensor, model: torch.Tensor, other: torch.Tensor) ->
     moved, shuffled = (float((tops != model).float().mean()) for tops in (target, other))
     return (
         f"The same sequences in another order change {shuffled:.0%} of the copy's likeliest tokens on unseen "
-        f"stories (in the study about 30%); learning them at all has changed {moved:.0%}."
+        f"stories (in the study about 30%); learning them in the first place changed {moved:.0%}."
     )
 
 

@@ -131,14 +131,14 @@ def run(models: Models) -> Result:
         rows.append([k, float(gained.mean()), error, share, related])
     first, last = rows[0], rows[-1]
     says = [
-        f"A state holds at least {first[1]:.2f} nats about the token {first[0]} places on, beyond what the "
-        f"next token says of it, and {last[1]:.2f} about the one {last[0]} places on.",
-        "The probes are linear and tell few tokens apart, and are asked about texts that they were not "
-        "fitted on: what the states really hold may be more.",
+        f"A state holds at least {first[1]:.2f} nats about the token {first[0]} places ahead, beyond what "
+        f"the next token says of it, and {last[1]:.2f} about the one {last[0]} places ahead.",
+        "The probes are linear, distinguish few tokens and are tested on texts that they were not fitted "
+        "on, so the states may hold more.",
     ]
     if any(row[4] is not None for row in rows):
         says.append(
-            "Where the surplus is larger, the Medusa head guesses right more often: the correlation of ranks "
+            "Where the surplus is larger, the Medusa head guesses right more often: the rank correlation "
             f"is {', '.join(f'{row[4]:.2f} for k = {row[0]}' for row in rows if row[4] is not None)}."
         )
     columns = ["k", "surplus", "standard error", "guesses right", "rank correlation"]

@@ -120,8 +120,8 @@ def summed_up(rows: list[list[Cell]]) -> list[str]:
     together = ", ".join(f"{r[0]} {r[1]:.2f}" for r in known)
     worth = ", ".join(f"{r[0]} {r[3]:.2f} of {r[5]:.2f}" for r in rows)
     return [
-        *([f"Rank correlation of likely and useful: {together}."] if known else []),
-        f"The likeliest candidate is worth so much of the best one: {worth}.",
+        *([f"Rank correlation of log-probability and worth: {together}."] if known else []),
+        f"Worth of the likeliest candidate, of the best one's: {worth}.",
     ]
 
 
@@ -129,7 +129,7 @@ def crossing(line: Line, plain: float) -> str:
     """How far a way's value may be spoiled before beam search, which has `plain`, is as good."""
     lost = [noise for noise, share in line.points if share <= plain]
     first, last = line.points[0][1], line.points[-1][1]
-    until = f"no longer from a deviation of {lost[0]:g}" if lost else "at every deviation tried"
+    until = f"below a deviation of {lost[0]:g}" if lost else "at every deviation tried"
     return (
         f"{line.label}: {first:.0%} right with a perfect oracle, {last:.0%} with the most noise; better than "
         f"beam search's {plain:.0%} {until}."

@@ -120,7 +120,7 @@ def first(sure: torch.Tensor, threshold: float) -> torch.Tensor:
 def left(
     loss: torch.Tensor, token: torch.Tensor, sure: torch.Tensor, threshold: float
 ) -> tuple[float, float, float]:
-    """(layers a token, share that says what the last exit says, loss) where each token leaves at the first
+    """(layers per token, share that says what the last exit says, loss) where each token leaves at the first
     exit that is sure enough, at the last one otherwise.
     """
     exits = first(sure, threshold)
@@ -183,14 +183,19 @@ def conclusions(rows: dict[str, list[float]]) -> list[str]:
     below = [EXITS[at] for at in early if together[at] < fitted[at]]
     gains = ", ".join(f"{fitted[at] - together[at]:+.3f} after {EXITS[at]}" for at in early)
     says = [
-        f"Joint exits are below heads fitted to the frozen single-exit model at {len(below)} of "
+        f"Joint exits have a lower loss than heads fitted to the frozen single-exit model at {len(below)} of "
         f"{len(early)} early exits: {gains} nats.",
     ]
     for name in ("LayerSkip", "joint exits"):
         more = rows[name][len(early)] / plain[len(early)] - 1
-        says.append(f"The last exit of {name} has a loss {more:+.1%} from the single-exit model's.")
+        says.append(
+            f"The loss of the last exit of {name} differs by {more:+.1%} from the single-exit model's."
+        )
     best = min(range(len(EXITS)), key=lambda at: together[at])
-    says.append(f"Of the joint exits the one after {EXITS[best]} layers is best, {together[best]:.3f}.")
+    says.append(
+        f"Of the joint exits the one after {EXITS[best]} layers has the lowest loss, "
+        f"{together[best]:.3f} nats."
+    )
     at = len(EXITS) + 2 * THRESHOLDS.index(EXAMPLE)
     takes = ", ".join(
         f"{row[at]:.2f} layers ({name}, {row[at + 1]:.0%} the same)" for name, row in rows.items()

@@ -91,11 +91,11 @@ def run(models: Models) -> Result:
     rows = [row(models, way, given) for way, given in progress.each(ways)]
     widest, beam, nucleus = max(rows, key=lambda r: r[1]), rows[-2], rows[-1]
     says = [
-        f"{BEAMS * TOKENS} forwards hold {widest[1]:,.0f} paths per prompt as {widest[0]}, "
-        f"{beam[1]:,.0f} texts as beams and {nucleus[1]:,.0f} as samples.",
-        f"Of texts that are drawn from it, a token has {widest[3]:.2f} nats to the model itself; of beams "
-        f"{beam[3]:.2f}, of samples {nucleus[3]:.2f}.",
-        f"A merged path's score there is {widest[4]:.3f} nats per token off its own log-probability.",
+        f"For {BEAMS * TOKENS} forwards per prompt, “{widest[0]}” holds {widest[1]:,.0f} paths, "
+        f"beam search {beam[1]:,.0f} texts and sampling {nucleus[1]:,.0f}.",
+        f"The model's own log-probability of a token is {widest[3]:.2f} nats in texts drawn from it, "
+        f"{beam[3]:.2f} in beams, {nucleus[3]:.2f} in samples.",
+        f"The score of a merged path is {widest[4]:.3f} nats per token off its own log-probability.",
     ]
     columns = ["way", "paths or texts", "different, of those listed", "log p per token", "score is off by"]
     return Result(columns, rows, [sentence.replace(" -", " −") for sentence in says])

@@ -62,7 +62,7 @@ def run(models: Models) -> Result:
     rows.sort(key=lambda row: (row[1], row[2], -row[4]))
     best = max(rows, key=lambda row: row[4])
     says = [
-        f"Of all with their defaults {best[0]} has the longest effective decoding length on stories: "
+        f"With default settings {best[0]} has the longest effective decoding length on stories: "
         f"{best[4]:.2f} tokens per target forward.",
         "Change the draft side alone, or the verifier alone, in the strategy speculation, and see which "
         "moves it.",

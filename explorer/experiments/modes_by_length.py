@@ -80,7 +80,7 @@ def run(models: Models) -> Result:
             likeliest, empty = max(seen, key=lambda r: r[2]), seen[0]
             says.append(
                 f"{task}: texts of {likeliest[1]} tokens are the likeliest ({likeliest[2]:.2f} nats), and "
-                f"{likeliest[4]:.0%} of them are right; of {empty[1]} tokens, {empty[2]:.2f}."
+                f"{likeliest[4]:.0%} of them are right; the empty answer has {empty[2]:.2f} nats."
             )
     columns = ["task", "tokens", "log p of the likeliest", f"proven, of {COUNT}", "right"]
     chart = Chart("The likeliest answer of each length", "tokens", "nats", lines)

@@ -2,7 +2,7 @@
 
 After each window the cached keys and values take a gradient step that would have made the window likelier
 (hidden state optimisation); what follows is predicted with these. Texts: problems of one task in a row, and
-this project's own README, which is like nothing that the model was trained on. loss: mean -log p in nats a
+this project's own README, which is like nothing that the model was trained on. loss: mean -log p in nats per
 token, each predicted before its own gradient is used; step 0 is the plain model.
 """
 

@@ -1,10 +1,11 @@
-"""Does it help to subtract a wrong instruction?
+"""Does it help to subtract a noisy instruction?
 
-Instructive decoding subtracts a part of what the model says under a wrong instruction. The instruction stands
-on a line of its own, a form that the models were not trained on, and for Python it is the comment that says
-what a function does. How many answers are right with each noise, and how much likelier does the real
-instruction make a token than the noise? won: right where plain decoding is wrong; lost: the other way round;
-p: of a sign test on these.
+Instructive decoding subtracts a part of what the model says under a noisy instruction: a wrong
+one, none at all, its own words shortened and shuffled, or random words. The instruction stands on a line of
+its own, a form that the models were not trained on, and for Python it is the comment that says what a
+function does. How many answers are right with each noise, and how much likelier does the real instruction
+make a token than the noise? won: right where plain decoding is wrong; lost: the other way round; p: of a sign
+test on these.
 """
 
 from dataclasses import replace
@@ -62,10 +63,10 @@ def run(models: Models) -> Result:
         rows.append(row(noise, by_task, plain))
     own, best = rows[0], max(rows[1:], key=lambda r: r[at["right"]])
     says = [
-        f"Without a second view {own[at['right']]:.0%} of the answers are right "
+        f"Without subtracting anything, {own[at['right']]:.0%} of the answers are right "
         f"({own[at['from']]:.0%} to {own[at['to']]:.0%}).",
-        f"Of the noises {best[0]!r} does best: {best[at['right']]:.0%}, with {best[at['won']]} won and "
-        f"{best[at['lost']]} lost; p {best[at['p']]:.2f}.",
+        f"Of the noises, “{best[0]}” does best: {best[at['right']]:.0%}, with {best[at['won']]} won and "
+        f"{best[at['lost']]} lost (p {best[at['p']]:.2f}).",
     ]
     points = sorted([r[at["gained bits"]], r[at["right"]]] for r in rows[1:])
     title = "Right answers by how far the noise is off"
@@ -78,11 +79,11 @@ def finding(answer: dict) -> str:
     best = max(noisy, key=lambda row: row["right"])
     if best["right"] <= plain["right"]:
         return (
-            f"None of {count(len(noisy), 'wrong instruction')} helps: without subtracting one, "
+            f"None of {count(len(noisy), 'noisy instruction')} helps: without subtracting one, "
             f"{percent(plain['right'])} of the answers are right, and with the best one "
             f"{percent(best['right'])}."
         )
     return (
-        f"Subtracting what the model says under the wrong instruction “{best['noise']}” helps: "
+        f"Subtracting what the model says under the noisy instruction “{best['noise']}” helps: "
         f"{percent(best['right'])} of the answers are right instead of {percent(plain['right'])}."
     )

@@ -66,8 +66,8 @@ def run(models: Models) -> Result:
         best = max((r for r in rows if r[0] == name), key=lambda r: r[3])
         thrifty = min((r for r in rows if r[0] == name), key=lambda r: r[5])
         says.append(
-            f"{name}: fastest is {best[1]} with {best[3]:.2f} x plain decoding; "
-            f"least energy takes {thrifty[1]} with {thrifty[5]:.2f} of plain."
+            f"{name}: {best[1]} is fastest, {best[3]:.2f} × plain decoding; {thrifty[1]} takes the least "
+            f"energy, {thrifty[5]:.2f} × that of plain decoding."
         )
 
     def grows(device: Device) -> list[list[float]]:

@@ -100,8 +100,8 @@ def run(models: Models) -> Result:
         f"{r[0]}, {r[1]} rollouts: {r[2]:.0%} of the public examples and {r[3]:.0%} of the hidden ones for "
         f"{r[4]:,.0f} tokens"
         + (
-            f"; ahead of as many samples by {r[5]:.3f} ± {r[6]:.3f}, of samples for as many tokens by "
-            f"{r[7]:.3f} ± {r[8]:.3f}."
+            f"; {r[5]:+.3f} ± {r[6]:.3f} against as many samples, {r[7]:+.3f} ± {r[8]:.3f} against "
+            "samples that read as many tokens."
             if r[0] != "filtered"
             else "."
         )

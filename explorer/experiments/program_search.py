@@ -1,11 +1,11 @@
 """Which decoder writes the most correct programs?
 
 Configurations of TreeCoder - decoder, constraints, population, temperature - are searched on validation
-problems: small list programs, with the examples of their prompts as tests. Every decoder as it comes is
-tried on all of them, of some random configurations the better half goes on, again and again (successive
-halving; the paper uses a Bayesian optimiser). The best one, and every decoder as it comes, then answer
-problems that the search has not seen. right: all examples, shown and hidden; tokens: read by the target, a
-problem.
+problems: small list programs, with the examples of their prompts as tests. Every decoder is tried on
+all of them with its defaults; of some random configurations the better half stays, again and again
+(successive halving; the paper uses a Bayesian optimiser). The best one, and every decoder with its defaults,
+then answer problems that the search has not seen. right: all examples, shown and hidden; tokens: read by the
+target, per problem.
 """
 
 import random

@@ -179,7 +179,7 @@ def sentences(named: dict[str, Writer], right: dict, seconds: dict[str, float], 
         f"Up to the first token the encoder-decoder does {largest[5]:.2f} of the work of {nine} layers where "
         f"sources are longest ({largest[1]} tokens); it took {ratio:.2f} of the time, the median of runs in "
         "turn.",
-        f"Of all problems are right: {'; '.join(solved)}.",
+        f"Share of all problems solved: {'; '.join(solved)}.",
         "The encoder-decoder has learned these tasks alone, the target many more and stories beside them.",
     ]
 

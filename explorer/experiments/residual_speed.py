@@ -84,9 +84,9 @@ def run(models: Models) -> Result:
     says = [
         f"After {exit} of {layers} layers the head says what it says at the end at {h[1]:.0%} of {places:,} "
         f"places on the usual stream, at {a[1]:.0%} ({low:.0%} to {high:.0%}) on the fast one.",
-        f"The usual stream is as often right after {level} layers.",
-        f"The fast stream is then nearest to the usual one after {fmean(fast[exit].near):.1f} layers, in the "
-        "mean over all places.",
+        f"The usual stream is right as often after {level} layers.",
+        f"The fast stream is then nearest to the usual one after {fmean(fast[exit].near):.1f} layers, on "
+        "average over all places.",
     ]
     lines = [
         Line("usual: right", [[row[0], row[2]] for row in table]),

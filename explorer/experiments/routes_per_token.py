@@ -1,7 +1,7 @@
 """Does every token need all of the model?
 
 The target's first layers get a small feed-forward block beside each big one and are trained with routes
-drawn by chance, so that all work; the published model has twelve layers, trained so from the start. An oracle
+drawn at random, so that all work; the published model has twelve layers, trained so from the start. An oracle
 then tries every route for each token of unseen text, the
 tokens before it having taken all big blocks, and keeps the one with the lowest loss: it has seen the answer.
 So the same choice is made by the loss of a wrong token (one from elsewhere in the texts), and by what was
@@ -37,7 +37,7 @@ SHOWN = 28  # tokens of a text whose routes are drawn
 
 
 def trained(models: Models, rows: torch.Tensor) -> Duo:
-    """The model with two blocks a layer, trained with routes by chance."""
+    """The model with two blocks a layer, trained with random routes."""
     model = models["target"].model
     torch.manual_seed(0)
     duo = Duo(model, min(LAYERS, model.config.num_hidden_layers), SMALLER)
@@ -112,7 +112,7 @@ def cost(losses: torch.Tensor, route: torch.Tensor) -> float:
 
 
 def widened(true: torch.Tensor) -> list[tuple[int, float]]:
-    """(routes allowed, the oracle's loss), for routes in an order by chance."""
+    """(routes allowed, the oracle's loss), for routes in random order."""
     order = torch.randperm(len(true), generator=torch.Generator().manual_seed(0))
     counts = [2**n for n in range(len(true).bit_length())]
     return [(n, true[order[:n], :, 1:].amin(0).mean().item()) for n in counts]
@@ -212,19 +212,19 @@ def conclusions(table: list[list[Cell]], lured: float, true: torch.Tensor) -> li
     spread = [part.mean().item() for part in true[:, :, 1:].sort(0).values[[0, len(true) // 2, -1]]]
     spends = "; ".join(f"{row['big blocks']}: {row[SPENT]} (wrong token: {row[LURED]})" for row in rows[1:-1])
     says = [
-        f"All blocks big cost {rows[-1]['oracle']:.3f}, all small {rows[0]['oracle']:.3f}. The oracle needs "
-        f"{rows[1]['oracle']:.3f} with one big block, is no worse than all big from {beats} on, and is best "
+        f"All blocks big cost {rows[-1]['oracle']:.3f}, all small {rows[0]['oracle']:.3f}. The oracle costs "
+        f"{rows[1]['oracle']:.3f} with one big block, no more than all big from {beats} on, and least "
         f"with {best['big blocks']}: {best['oracle']:.3f}.",
-        f"But it has seen the answer, and the lowest of many losses is low: with {half['big blocks']} big it "
-        f"gains {gain:.3f} on the one route that is best for all tokens together, and asked for a wrong "
-        f"token it makes that one likelier by {lured:.3f}.",
+        "But it has seen the answer, and the lowest of many losses is always low: with "
+        f"{half['big blocks']} big it gains {gain:.3f} on the one route that is best for all tokens "
+        f"together, and asked for a wrong token it makes that one likelier by {lured:.3f}.",
         f"Chosen by the wrong token the routes change the true one's loss by {-controls[0]:+.3f} against the "
         f"one route, chosen by what was best for the token before by {-controls[1]:+.3f}: the controls keep "
         f"{kept:.0%} of what the oracle seems to win.",
-        f"One route for all gains {half['random'] - half['one route']:.3f} on a route by chance without "
+        f"One route for all gains {half['random'] - half['one route']:.3f} over a random route without "
         "knowing any token: blocks differ in worth.",
         f"Tokens with a big block in each layer, in percent, by the number of big blocks: {spends}.",
-        "Allowed more routes, in an order by chance, the oracle's loss can only fall: "
+        "Allowed more routes, in random order, the oracle's loss can only fall: "
         + ", ".join(f"{loss:.3f} with {n}" for n, loss in widened(true))
         + ".",
         f"Of all routes of a token the best costs {spread[0]:.3f} on average, the middle one "
@@ -235,7 +235,7 @@ def conclusions(table: list[list[Cell]], lured: float, true: torch.Tensor) -> li
         off = max(abs(row["router's share"] - row["big blocks"] / layers) for row in trained)
         gains = [
             f"{row['router'] - row['one route']:+.3f} with {row['big blocks']} "
-            f"(against chance {row['router'] - row['random']:+.3f})"
+            f"(against random routes {row['router'] - row['random']:+.3f})"
             for row in trained
         ]
         says.append(

@@ -20,12 +20,12 @@ DISTINCT = "recursive rejection, guesses distinct"
 
 
 def target_first(p: torch.Tensor, q: torch.Tensor, count: int) -> float:
-    """The chance that a draw from p [V] is among `count` independent draws from q [V]."""
+    """The probability that a draw from p [V] is among `count` independent draws from q [V]."""
     return float((p * (1 - (1 - q) ** count)).sum())
 
 
 def recursive(p: torch.Tensor, q: torch.Tensor, count: int) -> float:
-    """The chance that one of `count` independent draws from q [V] passes recursive rejection."""
+    """The probability that one of `count` independent draws from q [V] passes recursive rejection."""
     missed, left = 1.0, p
     for _ in range(count):
         missed *= 1.0 - float(torch.minimum(left, q).sum())
@@ -43,9 +43,9 @@ def kseq(p: torch.Tensor, q: torch.Tensor, count: int) -> float:
 
 
 def distinct(p: torch.Tensor, q: torch.Tensor, count: int, draws: int, dice: torch.Generator) -> float:
-    """The chance that one of `count` draws from q [V] without replacement passes recursive rejection.
+    """The probability that one of `count` draws from q [V] without replacement passes recursive rejection.
 
-    The mean over `draws` drawn sequences of rejected tokens, each test's own chance being exact.
+    The mean over `draws` drawn sequences of rejected tokens, each test's own probability being exact.
     """
     total = 0.0
     for _ in range(draws):
@@ -74,7 +74,7 @@ RULES = {
 
 @torch.inference_mode()
 def distributions(models: Models) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """The target's and the draft's law [V] at each place of texts that the target drew."""
+    """The target's and the draft's distributions [V] at each place of texts that the target drew."""
     pairs = []
     for seed, prompt in progress.each(enumerate(prompts("stories", 6)), until=0.3):
         trace = decoded(models, "sample", prompt, TOKENS, seed, temperature=1.0)
@@ -88,8 +88,8 @@ def distributions(models: Models) -> list[tuple[torch.Tensor, torch.Tensor]]:
 
 
 def run(models: Models) -> Result:
-    """The chance that a guess is taken at one place, for each rule and number of guesses: means over places,
-    exact at each but for distinct guesses.
+    """The probability that a guess is taken at one place, for each rule and number of guesses: means
+    over places, exact at each but for distinct guesses.
     """
     dice, places, rows = torch.Generator().manual_seed(0), distributions(models), []
     for count in progress.each(GUESSES, weight=float):
@@ -101,9 +101,9 @@ def run(models: Models) -> Result:
     room = last[4] - one[4]
     says = [
         f"One guess is accepted in {one[3]:.0%} of the cases; of {last[0]} independent ones K-SEQ takes one "
-        f"in {last[3]:.0%}, recursive rejection in {last[2]:.0%}; no rule that keeps the law could pass "
-        f"{last[4]:.0%}.",
-        f"Of what further guesses could win, K-SEQ wins {(last[3] - one[3]) / room:.0%} and recursive "
+        f"in {last[3]:.0%}, recursive rejection in {last[2]:.0%}; no rule that keeps the target's "
+        f"distribution could exceed {last[4]:.0%}.",
+        f"Of what further guesses could add, K-SEQ adds {(last[3] - one[3]) / room:.0%} and recursive "
         f"rejection {(last[2] - one[2]) / room:.0%}."
         if room > 0
         else "Further guesses could win nothing.",
@@ -113,7 +113,7 @@ def run(models: Models) -> Result:
     ]
     lines = [Line(name, [[row[0], row[i]] for row in rows]) for i, name in enumerate(names, 1)]
     title = "How often one of k guesses is taken"
-    return Result(["guesses", *names], rows, says, Chart(title, "guesses at one place", "chance", lines))
+    return Result(["guesses", *names], rows, says, Chart(title, "guesses at one place", "probability", lines))
 
 
 def finding(answer: dict) -> str:

@@ -2,7 +2,7 @@
 
 Music models write each frame as K symbols; a pattern says which symbols of which frames one forward makes.
 Text has no such levels: here each token of the target's own text is written as three digits of base 16, and
-one small model a pattern learns equally long from the same rows. Few forwards against many bits: what does
+one small model per pattern learns equally long from the same rows. Few forwards against many bits: what does
 each pattern cost? Level 1 is the weightiest digit; bits are those of tokens that no model has seen. No code
 of stack-delay is known: frames of odd number are begun when both neighbours are finished, as its description
 allows.
@@ -35,7 +35,7 @@ def trained(pattern: Pattern, symbols: torch.Tensor) -> SymbolModel:
 
 @torch.inference_mode()
 def own_bits(models: Models, rows: torch.Tensor) -> float:
-    """Bits a token of the target itself, behind an end of text as when it wrote them."""
+    """Bits per token of the target itself, behind an end of text as when it wrote them."""
     model = models["target"].model
     begin = torch.full((len(rows), 1), min(models["target"].eos, default=0))
     logits = model(torch.cat([begin, rows], 1).to(model.device)).logits[:, :-1].float().cpu()
@@ -43,7 +43,7 @@ def own_bits(models: Models, rows: torch.Tensor) -> float:
 
 
 def counted_bits(rows: torch.Tensor, held: torch.Tensor) -> float:
-    """Bits a token [.., T, K] if digits were drawn for themselves, with the frequencies of the rows."""
+    """Bits per token [.., T, K] if digits were drawn for themselves, with the frequencies of the rows."""
     total = 0.0
     for level in range(LEVELS):
         counts = torch.bincount(rows[..., level].flatten(), minlength=BASE) + 1.0
@@ -79,12 +79,12 @@ def run(models: Models) -> Result:
     best, quick = min(table, key=lambda row: row[-1]), by_name["parallel"]
     staggered, late = by_name["stack-delay"], by_name["delay"]
     says = [
-        f"Fewest bits per token needs {best[0]}: {best[-1]:.2f} with {best[2]:.2f} tokens per forward; "
-        f"parallel needs {quick[-1]:.2f} with {quick[2]:.2f}; one training each.",
+        f"The pattern with the fewest bits per token is {best[0]}: {best[-1]:.2f} at {best[2]:.2f} tokens "
+        f"per forward; parallel needs {quick[-1]:.2f} at {quick[2]:.2f}. Each was trained once.",
         f"Stack-delay needs {staggered[-1]:.2f} bits with {staggered[1]} forwards, delay {late[-1]:.2f} with "
         f"{late[1]}: in music the authors found stack-delay better, "
         f"{'and so it is here' if staggered[-1] < late[-1] else 'here it is not'}.",
-        f"For scale: {counted_bits(rows, held):.2f} bits if each digit came by its frequency alone, "
+        f"For scale: {counted_bits(rows, held):.2f} bits if each digit were drawn by its frequency alone, "
         f"{own_bits(models, text[ROWS:]):.2f} for the target that wrote the text.",
         "For text the split is artificial: digits of a token's number mean nothing, and with one of them "
         "wrong it is another token, where a frame of music with a wrong last level sounds nearly the same.",

@@ -135,10 +135,10 @@ def steered(target: LoadedModel, kind: str) -> tuple[list[list[Cell]], list[str]
         rows = forced(target, topics, scored[:BEGINNINGS])
     scores = covered(target, topics, scored)
     says = [
-        f"{name}: forced under a topic, a sentence has {fmean([row[3] for row in rows]):+.2f} more of it, on "
-        f"average over {len(rows)} topics; its words name the forced topic in "
-        f"{fmean([row[5] for row in rows]):.0%} of the cases. In {sum(r[3] > 2 * r[4] for r in rows)} of "
-        f"{len(rows)} topics the gain is above two standard errors."
+        f"{name}: forcing a topic changes its share of the sentence by "
+        f"{fmean([row[3] for row in rows]):+.2f}, on average over {len(rows)} topics; the words "
+        f"name the forced topic in {fmean([row[5] for row in rows]):.0%} of the cases. In "
+        f"{sum(r[3] > 2 * r[4] for r in rows)} of {len(rows)} topics the gain is above two standard errors."
     ]
     base = scores[BARE]
     for way, values in scores.items():
@@ -146,8 +146,8 @@ def steered(target: LoadedModel, kind: str) -> tuple[list[list[Cell]], list[str]
         rows.append([f"F1, {way}", fmean(base), fmean(values), gap, error, None])
         if way != BARE:
             says.append(
-                f"{name}, {way}: F1 {fmean(values):.2f} of their topics, {BARE} {fmean(base):.2f}; ahead by "
-                f"{gap:.3f} ± {error:.3f} over {len(scored)} texts."
+                f"{name}, {way}: F1 {fmean(values):.2f} with their topics, {BARE} {fmean(base):.2f}; ahead "
+                f"by {gap:.3f} ± {error:.3f} over {len(scored)} texts."
             )
     return [[f"{name}, {row[0]}", *row[1:]] for row in rows], says
 

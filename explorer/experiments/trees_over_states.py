@@ -181,7 +181,7 @@ def run(models: Models) -> Result:
         "up along the accepted tokens.",
         f"Reading the tree by the scan took {scan / apart:.2f} of the time of reading its {width} branches "
         "side by side, each with a state of its own.",
-        f"The target has a held-out loss of {held_out:.2f} nats on text of the shipped one.",
+        f"The target has a held-out loss of {held_out:.2f} nats on text that the shipped target wrote.",
     ]
     columns = [
         "way",

@@ -5,6 +5,8 @@ length does not look. What does each cost, in target forwards and in drafted tok
 acceptance probabilities that the head, or the draft itself, predicts well calibrated?
 """
 
+from statistics import fmean
+
 from decoders.speculative.methods.specdec_pp import HEAD, OWN
 from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result, progress
@@ -29,7 +31,7 @@ def traces(models: Models, strategy: str, **parameters) -> list[Trace]:
 
 
 def row(way: str, limit: float, runs: list[Trace]) -> list:
-    """Costs a committed token."""
+    """Costs per committed token."""
     totals = [t.costs.totals() for t in runs]
     new = sum(t["new_tokens"] for t in totals)
     forwards = sum(t["target_forwards"] for t in totals) / new
@@ -38,7 +40,7 @@ def row(way: str, limit: float, runs: list[Trace]) -> list:
 
 
 def run(models: Models) -> Result:
-    """Costs for each fixed length, and for each limit with either predictor; then the chances."""
+    """Costs for each fixed length, and for each limit with either predictor; then the calibration."""
     rows, says = [], []
     for length in progress.each(LENGTHS, until=0.3):
         runs = traces(models, "speculative", num_assistant_tokens=length)
@@ -53,10 +55,10 @@ def run(models: Models) -> Result:
         pairs = foretold([made for trace in runs for made in LaneFacts(trace).rounds])
         if pairs:
             says.append(
-                f"{name[0].upper()}{name[1:]}: of {len(pairs)} tested tokens it foretold "
-                f"{sum(probability for probability, _ in pairs) / len(pairs):.0%} to be accepted, and "
-                f"{sum(came for _, came in pairs) / len(pairs):.0%} were; in ten bins of its chances it is "
-                f"off by {calibration_error(pairs, BINS):.3f} on average."
+                f"{name[0].upper()}{name[1:]}: it predicted that "
+                f"{fmean(probability for probability, _ in pairs):.0%} of {len(pairs)} tested tokens would "
+                f"be accepted, and {fmean(came for _, came in pairs):.0%} were; over ten bins it is off by "
+                f"{calibration_error(pairs, BINS):.3f} on average."
             )
     for one in [r for r in rows if r[0] == "fixed length" and r[1] in (2, 4)]:
         near = min((r for r in rows if r[0] == "acceptance head"), key=lambda r: abs(r[2] - one[2]))

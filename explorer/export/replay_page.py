@@ -189,6 +189,9 @@ class Show:
             f'title="Decoding Explorer" style="width:100%;height:{self.height}px;border:0"></iframe>'
         )
 
+    def __repr__(self) -> str:
+        return 'A page that a notebook draws below its cell; .save("page.html") writes it as a file.'
+
     def save(self, path: str | Path) -> None:
         """Writes the same page as a file that works from disk."""
         Path(path).write_text(self.page, "utf-8")

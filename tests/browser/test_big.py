@@ -158,6 +158,17 @@ def test_the_strip_shows_the_whole_run_and_moves_the_window(opened, scenes):
     assert opened.evaluate("scene.view.range") == [low, high]
 
 
+def test_the_strip_shows_nothing_of_the_run_before(opened, scenes):
+    show(opened, scenes, ("beam", "beam_tree"), 1000, 300)
+    opened.evaluate(PAINT, 99)
+    opened.wait_for_function("scene.overview.painted.startsWith('99,')")
+    inked = """() => { const { canvas } = scene.overview, { width, height } = canvas;
+        return width > 0 && canvas.getContext("2d").getImageData(0, 0, width, height).data.some(Boolean); }"""
+    assert opened.evaluate(inked)
+    opened.evaluate("head => scene.reset(head)", scenes[("beam", "beam_tree")][0])
+    assert not opened.evaluate(inked)
+
+
 def test_rounds_by_depth_begin_at_the_left_wherever_the_strip_is_pressed(opened, scenes):
     show(opened, scenes, ("speculative_tree", "draft_tree"), 390, 300)
     opened.evaluate(PAINT, None)

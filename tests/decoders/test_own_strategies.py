@@ -63,3 +63,10 @@ def test_a_file_that_is_not_there_or_no_python_is_said(tmp_path):
     (tmp_path / "my.txt").write_text("x")
     with pytest.raises(ValueError, match="must end in .py"):
         registry.include(tmp_path / "my.txt")
+
+
+def test_a_file_that_is_named_from_where_one_stands_is_refused_with_its_line(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text("\n\nraise KeyError('why')\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="mine.py, line 3: 'why'"):
+        registry.include("mine.py")

@@ -39,8 +39,8 @@ def foretold(rounds: list[Round]) -> list[tuple[float, bool]]:
 
 
 def binned(pairs: Pairs, count: int) -> list[dict]:
-    """`{low, high, mean, tested, accepted, share, least, most}` of `count` equally wide bins, empty ones left
-    out: `mean` of the foretelling number, `least` to `most` Wilson's interval of the share accepted.
+    """`{low, high, mean, tested, accepted, share, share_low, share_high}` of `count` equally wide bins, empty
+    ones left out: `mean` of the foretelling number, `share_low` to `share_high` Wilson's interval of `share`.
     """
     bins = []
     for i in range(count):
@@ -56,8 +56,8 @@ def binned(pairs: Pairs, count: int) -> list[dict]:
                     "tested": len(here),
                     "accepted": passed,
                     "share": passed / len(here),
-                    "least": low,
-                    "most": high,
+                    "share_low": low,
+                    "share_high": high,
                 }
             )
     return bins

@@ -72,7 +72,7 @@ def drafted_tokens(trace: Trace, count: int | None = None) -> list[dict]:
     step, round   of the lane, counted from 1
     node          its number in the trace
     position      of the token in the lane's text, counted from 1
-    context       the text before it, at most 40 characters
+    context       the end of the text before it, whole words: … and at most 40 characters
     token, token_id, class   what was drafted, and what kind of token it is
     depth, rank   in its draft: 1 follows the text; 1 is the first of its siblings
     p, q, u       target's and draft's probability at its test, and the random number; None where unknown;
@@ -107,7 +107,7 @@ def row(facts: LaneFacts, siblings: list[Drafted], drafted: Drafted, instead: in
     fields = {
         "node": drafted.node,
         "position": facts.nodes.position[drafted.node],
-        "context": facts.text_before(drafted.node)[-CONTEXT:],
+        "context": end_of(facts.text_before(drafted.node), CONTEXT),
         "token": visible(word(drafted.token, b"?")),
         "token_id": drafted.token,
         "class": drafted.name,
@@ -209,14 +209,23 @@ def by_entropy(rows: list[dict]) -> list[dict]:
 
 
 def examples(rows: list[dict]) -> list[str]:
-    """The first few rejections of some rows, as text: …upon“␣a”, in the text “␣the”."""
+    """The first few rejections of some rows, as text: …upon “␣a”, instead “␣the”."""
     return [quoted(one) for one in rows if one["fate"] == REJECTED][:EXAMPLES]
 
 
 def quoted(one: dict) -> str:
     """A rejected token behind the end of the text before it, and what the text has instead."""
-    instead = "" if one["instead"] is None else f", written “{one['instead']}”"
-    return f"…{one['context'][-BEFORE:]}“{one['token']}”{instead}"
+    instead = "" if one["instead"] is None else f", instead “{one['instead']}”"
+    return f"{end_of(one['context'], BEFORE)} “{one['token']}”{instead}"
+
+
+def end_of(text: str, size: int) -> str:
+    """The last words of a text, at most `size` characters, behind … where it was cut."""
+    if len(text) <= size:
+        return text
+    cut = text[-size:]
+    inside = text[-size - 1].isalnum() and " " in cut.rstrip()  # begins within a word that can be left out
+    return "…" + (cut.partition(" ")[2] if inside else cut).lstrip()
 
 
 def drafted_csv(trace: Trace) -> str:

@@ -44,7 +44,7 @@ def tokens_a_round(report: dict, look: str = "light") -> go.Figure:
 
 
 def reliability(report: dict, look: str = "light") -> go.Figure:
-    """Reliability diagram: share accepted against what was predicted, with 95 % intervals."""
+    """Reliability diagram: share accepted against what was predicted, with 95% intervals."""
     title = "Is the draft calibrated?"
     if not report["metrics"]:
         return nothing(title, report["sentence"], look)
@@ -55,7 +55,7 @@ def reliability(report: dict, look: str = "light") -> go.Figure:
     bins = [[f"{bin_text(one['name'], each)}" for each in one["bins"]] for one in diagrams]
     made = chart(
         title,
-        "share of tested tokens that were accepted, with 95 % intervals; dotted: perfectly",
+        "share of tested tokens that were accepted, with 95% intervals; dotted: perfect calibration",
         f"Weighted by tokens tested, {far}. {' '.join(text for own in bins for text in own)}",
         look,
         {"words": "predicted", "range": [0, 1]},
@@ -80,8 +80,8 @@ def reliability(report: dict, look: str = "light") -> go.Figure:
                     "color": colours.surface["soft"],
                     "thickness": 1,
                     "width": 3,
-                    "array": [each["most"] - each["share"] for each in one["bins"]],
-                    "arrayminus": [each["share"] - each["least"] for each in one["bins"]],
+                    "array": [each["share_high"] - each["share"] for each in one["bins"]],
+                    "arrayminus": [each["share"] - each["share_low"] for each in one["bins"]],
                 },
                 hovertext=[hover(text) for text in hovers],
                 hoverinfo="text",
@@ -93,9 +93,9 @@ def reliability(report: dict, look: str = "light") -> go.Figure:
 
 def bin_text(name: str, one: dict) -> str:
     """What is known of one bin, in a sentence."""
-    low = f"{one['low']:.1f}".removeprefix("0")
-    interval = f"95 % interval {share(one['least'])} to {share(one['most'])}"
+    low, high = (f"{one[end]:.1f}".removeprefix("0") for end in ("low", "high"))
+    interval = f"95% interval {share(one['share_low'])} to {share(one['share_high'])}"
     return (
-        f"Where {name} was {low} to {one['high']:.1f}, {share(one['mean'])} in the mean, "
+        f"Where {name} was {low.replace('.0', '0')} to {high}, {share(one['mean'])} on average, "
         f"{one['accepted']} of {one['tested']} tested were accepted: {share(one['share'])} ({interval})."
     )

@@ -12,7 +12,7 @@ LATE = 20  # the first such part of the seeds is left out: there chance alone fi
 
 
 def distance_to_target(state: dict, lane: int | str = "", look: str = "light") -> go.Figure:
-    """Total variation distance to the target's distribution by the number of seeds, beside chance.
+    """Total variation distance to the target's distribution by the number of seeds, and exact samplers'.
 
     lane: what the lane is called. Draws a chart that says so before the first checkpoint; raises ValueError
     with one sentence for an unknown look.
@@ -24,7 +24,8 @@ def distance_to_target(state: dict, lane: int | str = "", look: str = "light") -
     band = [row for row in state["band"] if row[0] >= state["samples"] / LATE]
     first = band[0][0]
     edge = "99 of 100 exact samplers stay below (simulated)"
-    done = f"{state['done']:,} of {counted(state['samples'], 'seed')}, {counted(state['cells'], 'cell')}."
+    groups = counted(state["cells"], "group")
+    done = f"{state['done']:,} of {counted(state['samples'], 'seed')}, continuations in {groups}."
     labels = [way_text(way, lane if index == 0 else "") for index, way in enumerate(ways)]
     made = chart(
         title,
@@ -35,7 +36,7 @@ def distance_to_target(state: dict, lane: int | str = "", look: str = "light") -
         {"words": "total variation", "rangemode": "tozero"},
         1 + len(ways),
     )
-    made.add_trace(dotted("chance", [row[0] for row in band], [row[2] for row in band], colours))
+    made.add_trace(dotted("exact samplers", [row[0] for row in band], [row[2] for row in band], colours))
     lines = []
     for index, way in enumerate(ways):
         late = [point for point in way["curve"] if point[0] >= first]
@@ -54,7 +55,7 @@ def row_text(row: list[float], ways: list[dict]) -> str:
     for way in ways:
         there = next((value for seeds, value in way["curve"] if seeds == count), None)
         parts.append(f"{way['name']} {digits(there)}")
-    noise = f"chance: median {digits(median)}, edge {digits(edge)}"
+    noise = f"exact samplers: median {digits(median)}, 99 of 100 below {digits(edge)}"
     return f"After {counted(count, 'seed')}: {' · '.join([*parts, noise])}."
 
 
@@ -68,7 +69,7 @@ def way_text(way: dict, lane: int | str = "") -> str:
     )
     verdict = "within sampling noise" if way["inside"] else "outside: this is not the target's distribution"
     name = f"{'✓' if way['inside'] else '✕'} {lane} {way['name']}".replace("  ", " ")
-    return f"{name}: {verdict} (distance {digits(way['distance'])}, edge {digits(way['edge'])}; {rare})."
+    return f"{name}: {verdict} (distance {digits(way['distance'])}, limit {digits(way['edge'])}; {rare})."
 
 
 def digits(value: float | None) -> str:

@@ -41,6 +41,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.wanted = false;
       this.element.hidden = true;
       this.painted = "";
+      this.canvas.width = 0; // the run before is not seen under the next one
       this.say();
     }
 

@@ -153,5 +153,9 @@ def progress(state: dict) -> str:
     seeds = f"{done:,} of {samples:,} seeds" if done < samples else f"{done:,} seeds"
     ways = [words for words in map(way_text, state["ways"]) if words]
     return "\n".join(
-        [f"{seeds}, {counted(state['cells'], 'cell')}.", "", *(f"- {escaped(words)}" for words in ways)]
+        [
+            f"{seeds}, continuations in {counted(state['cells'], 'group')}.",
+            "",
+            *(f"- {escaped(words)}" for words in ways),
+        ]
     )

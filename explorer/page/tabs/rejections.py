@@ -31,9 +31,9 @@ PLACE = ("step", "position", "token", "depth")  # by these columns a row is reco
 WORDS = ("context", "token", "instead", "cause")
 GROUPS = {"Cause": "cause", "Token": "token", "Kind of token": "class"}
 NOTE = (
-    "A click on a row opens its round in Decode. Lost: drafted tokens after the rejected one that were "
-    "never tested. ⋮ in a header sorts. In Decode, N and Shift+N step from one rejection to another. Traces "
-    "saves it all as CSV."
+    "A click or Enter on a row opens its round in Decode. Lost: drafted tokens after the rejected one that "
+    "were never tested. ⋮ in a header sorts. In Decode, N and Shift+N step from one rejection to another. "
+    "Traces saves it all as CSV."
 )
 OPEN = "(text) => text && ExplorerPage.goToToken(JSON.parse(text))"
 
@@ -46,14 +46,14 @@ def build(on_screen: gr.HTML, lane: gr.Radio, moment: gr.State, runs: Runs) -> N
     with gr.Column(visible=False) as body:
         by = gr.Radio(list(GROUPS.items()), value="cause", label="Group by")
         groups = gr.Dataframe(
-            headers=["Group", "Rejected", "Of tested", "Lost", "Why", "First one"],
+            headers=["Group", "Rejected", "Share", "Lost", "Why", "First one"],
             datatype=["str", "number", "str", "number", "str", "str"],
             label="Rejections by group: click one to list its tokens below",
             interactive=False,
             wrap=True,
             max_height=420,
             elem_id="rejections-grouped",
-            column_widths=["200px", "100px", "110px", "80px", "310px", "340px"],
+            column_widths=["200px", "100px", "150px", "80px", "290px", "320px"],
         )
         # Not the table's own search field: it has no name that a screen reader could say.
         filter_words = gr.Textbox(
@@ -146,16 +146,20 @@ def sentence(drafted: int, rejected: list[dict]) -> str:
 
 def grouped_cells(rows: list[dict], by: str) -> list[list]:
     """The rows of the table of groups. `by`: a column of `drafted_tokens`."""
+    made = grouped(rows, by)
+    rejected = sum(one["rejected"] for one in made)
     return [
         [
             one[by],
             one["rejected"],
-            "" if by == "cause" else f"{one['rejected']} of {one['tested']}",
+            f"{one['rejected']} of {rejected} rejections"
+            if by == "cause"
+            else f"{one['rejected']} of {one['tested']} tested",
             one["lost"],
             CAUSES[one["cause"]] if by == "cause" else causes(one["causes"]),
             one["example"],
         ]
-        for one in grouped(rows, by)
+        for one in made
     ]
 
 

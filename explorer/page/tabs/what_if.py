@@ -12,7 +12,7 @@ from visualizers.analysis.draft_what_if import what_if
 
 MAX_TEXT = 400  # characters
 LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16)  # chains in the table, besides the fastest and the lane's own
-HEADERS = ["Draft", "Tokens per round", "Target forwards", "Drafted by a full round", "Speed"]
+HEADERS = ["Draft", "Tokens per round", "Target forwards", "Drafted per full round", "Speed"]
 DASH = "—"
 GAIN = (
     "Speed, as a multiple of plain decoding: tokens per round / (1 + levels × cost of a draft forward), as "

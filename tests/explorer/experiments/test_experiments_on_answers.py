@@ -182,7 +182,7 @@ def test_no_search_asks_the_checker(models):
 
 def test_a_spoiled_oracle_stops_helping_somewhere():
     line = Line("beams", [[0.0, 0.9], [1.0, 0.6], [2.0, 0.4]])
-    assert "no longer from a deviation of 2." in likelihood_and_utility.crossing(line, 0.5)
+    assert "below a deviation of 2." in likelihood_and_utility.crossing(line, 0.5)
     assert "at every deviation tried." in likelihood_and_utility.crossing(line, 0.3)
 
 

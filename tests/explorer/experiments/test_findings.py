@@ -79,7 +79,7 @@ def test_a_wrong_instruction_helps_where_it_does():
     def better(rows):
         rows[2][column("noisy-instructions", "right")] = 0.5
 
-    assert STORED["noisy-instructions"]["finding"].startswith("None of 4 wrong instructions helps")
+    assert STORED["noisy-instructions"]["finding"].startswith("None of 4 noisy instructions helps")
     assert "helps: 50% of the answers are right instead of" in told("noisy-instructions", better)
 
 

@@ -28,7 +28,7 @@ def test_shares_and_the_error_by_hand():
     assert (low["low"], low["high"], low["tested"], low["accepted"]) == (0.0, 0.2, 1, 0)
     assert (high["low"], high["high"], high["tested"], high["accepted"]) == (0.8, 1.0, 3, 2)
     assert high["mean"] == pytest.approx(2.8 / 3) and high["share"] == pytest.approx(2 / 3)
-    assert (high["least"], high["most"]) == wilson(2, 3)
+    assert (high["share_low"], high["share_high"]) == wilson(2, 3)
 
 
 def test_what_was_foretold_has_a_diagram_of_its_own():

@@ -81,7 +81,7 @@ def test_siblings_that_all_fail_are_not_in_the_tree():
         "tested": 2,
         "lost": 1,
         "causes": {module.MISSING: 2},
-        "example": "…Once“␣the”, written “␣cat”",
+        "example": "Once “␣the”, instead “␣cat”",
     }
 
 
@@ -144,3 +144,11 @@ def test_the_table_as_csv_gives_no_formulas_and_leaves_the_unknown_empty():
     table = list(csv.DictReader(io.StringIO(drafted_csv(one_rejection(SUM, CAT, p=0.0, q=0.5)))))
     assert table[0]["token"] == "'=1+1" and table[0]["u"] == "" and table[0]["p"] == "0.0"
     assert [row["fate"] for row in table] == ["rejected", "behind a rejection"]
+
+
+def test_the_text_before_a_token_begins_with_a_whole_word_where_it_is_cut():
+    assert module.end_of("Once upon", 9) == "Once upon"
+    assert module.end_of("Once upon a time", 8) == "…a time"
+    assert module.end_of("Once upon a time", 6) == "…a time"  # cut between words: nothing more is left out
+    assert module.end_of("Onceuponatime", 4) == "…time"
+    assert module.end_of("Once upon time ", 6) == "…time "

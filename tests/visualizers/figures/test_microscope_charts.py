@@ -130,10 +130,10 @@ def test_reliability_with_its_intervals():
     assert list(line.x) == [one["mean"] for one in diagram["bins"]]
     assert list(line.y) == [one["share"] for one in diagram["bins"]]
     assert [y + up for y, up in zip(line.y, line.error_y.array, strict=True)] == pytest.approx(
-        [one["most"] for one in diagram["bins"]]
+        [one["share_high"] for one in diagram["bins"]]
     )
     assert [y - down for y, down in zip(line.y, line.error_y.arrayminus, strict=True)] == pytest.approx(
-        [one["least"] for one in diagram["bins"]]
+        [one["share_low"] for one in diagram["bins"]]
     )
     dotted = next(one for one in figure.data if one.name == "perfectly calibrated")
     assert list(dotted.x) == list(dotted.y) == [0, 1]
@@ -144,8 +144,8 @@ def test_reliability_with_its_intervals():
         "accepted": 1,
         "tested": 4,
         "share": 0.25,
-        "least": 0.05,
-        "most": 0.7,
+        "share_low": 0.05,
+        "share_high": 0.7,
     }
     by_hand = calibration.reliability(
         {
@@ -156,8 +156,8 @@ def test_reliability_with_its_intervals():
         }
     )
     assert unbroken(by_hand.data[1].hovertext[0]) == (
-        "Where the draft's own probability was .2 to 0.4, .30 in the mean, 1 of 4 tested were accepted: .25 "
-        "(95 % interval .05 to .70)."
+        "Where the draft's own probability was .2 to .4, .30 on average, 1 of 4 tested were accepted: .25 "
+        "(95% interval .05 to .70)."
     )
     assert caption(by_hand).startswith(
         "Weighted by tokens tested, the draft's own probability is off by .05."

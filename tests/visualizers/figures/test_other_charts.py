@@ -57,12 +57,12 @@ def test_distance_to_the_target():
     for way, key in zip(state["ways"], (2, "broken"), strict=True):
         late = [point for point in way["curve"] if point[0] >= first]
         assert list(zip(drawn[key].x, drawn[key].y, strict=True)) == [tuple(point) for point in late]
-    chance = next(one for one in figure.data if one.name == "chance")
+    chance = next(one for one in figure.data if one.name == "exact samplers")
     assert list(chance.y) == [row[2] for row in state["band"] if row[0] >= first]
     last, (own, broken) = state["band"][-1], state["ways"]
     assert read(figure)[last[0]] == (
         f"After {last[0]} seeds: {own['name']} {own['distance']:.3f} · broken verifier "
-        f"{broken['distance']:.3f} · chance: median {last[1]:.3f}, edge {last[2]:.3f}."
+        f"{broken['distance']:.3f} · exact samplers: median {last[1]:.3f}, 99 of 100 below {last[2]:.3f}."
     ).replace(" 0.", " .")
     assert "50 of 50 seeds" in caption(figure) and losslessness.way_text(own, 2) in caption(figure)
 
@@ -70,12 +70,12 @@ def test_distance_to_the_target():
 def test_what_is_known_of_a_way():
     way = {"name": "Any", "distance": 0.05, "edge": 0.1, "inside": True, "beyond": 0.4}
     assert losslessness.way_text(way, 1) == (
-        "✓ 1 Any: within sampling noise (distance .050, edge .100; "
+        "✓ 1 Any: within sampling noise (distance .050, limit .100; "
         "40 of 100 exact samplers are this far off)."
     )
     way |= {"inside": False, "beyond": 0.0}
     assert losslessness.way_text(way) == (
-        "✕ Any: outside: this is not the target's distribution (distance .050, edge .100; no exact "
+        "✕ Any: outside: this is not the target's distribution (distance .050, limit .100; no exact "
         "sampler was this far off)."
     )
 

@@ -52,7 +52,8 @@ def test_the_groups_are_by_cause_by_token_or_by_kind_and_a_click_keeps_one(event
             own = [row for row in rows if row[by] == name]
             tested = [row for row in own if row["fate"] in ("accepted", "rejected")]
             assert many == sum(row["fate"] == "rejected" for row in own)
-            assert of == ("" if by == "cause" else f"{many} of {len(tested)}")
+            every = f"{len(rejected)} rejections" if by == "cause" else f"{len(tested)} tested"
+            assert of == f"{many} of {every}"
         words = events["keep_group"](picked(groups[0]))
         kept = list(events["show_rejections"](told(ALL), None, by, words).values())[3]
         assert len(kept) == groups[0][1] and words == f'"{groups[0][0]}"'
