@@ -128,7 +128,7 @@ def tell(lane: Lane, draft: Draft, walk: Verification, raw: dict[int, torch.Tens
         if test.preferred is not None:
             word = lane.models["target"].bytes_of(test.preferred)
             reason = preference("target", word, math.exp(raw[parent][test.preferred]), p)
-        lane.verdict(test.node, status, p=p, q=q, u=test.u, reason=reason, chance=test.probability)
+        lane.verdict(test.node, status, p=p, q=q, u=test.u, reason=reason, acceptance=test.probability)
         if test.watched:
             name, value, limit = test.watched
             lane.record_score(test.node, name, value, limit=limit)

@@ -61,8 +61,8 @@ class Propose:
 
 @dataclass(slots=True)
 class Verdict:
-    """What became of a node. p, q: target's and draft's probability at its test; u: the uniform draw; chance:
-    that with which the test passes, where it is not min(1, p / q).
+    """What became of a node. p, q: target's and draft's probability at its test; u: the uniform draw;
+    acceptance: the probability with which the test passes, where it is not min(1, p / q).
     """
 
     node: int
@@ -72,13 +72,13 @@ class Verdict:
     u: float | None = None
     reason: str | None = None
     into: int | None = None
-    chance: float | None = None
+    acceptance: float | None = None
 
     @property
     def passes(self) -> float | None:
         """The probability with which the test passes: as recorded, else min(1, p / q), if both are known."""
-        if self.chance is not None or self.p is None or self.q is None:
-            return self.chance
+        if self.acceptance is not None or self.p is None or self.q is None:
+            return self.acceptance
         return acceptance(self.p, self.q)
 
 
@@ -190,4 +190,6 @@ def event_to_json(event: Event) -> dict:
 def event_from_json(record: dict) -> Event:
     """The inverse of `event_to_json`: a field that is left out and has no default is None."""
     kind = EVENTS[record["type"]]
+    if "chance" in record:  # the name of Verdict.acceptance in older files
+        record = {"acceptance": record["chance"]} | {k: v for k, v in record.items() if k != "chance"}
     return kind(**{**REQUIRED[kind], **{k: v for k, v in record.items() if k != "type"}})

@@ -48,9 +48,9 @@ def texts(compared: dict) -> str:
 def text(lane: dict, several: bool) -> str:
     """One lane's text as HTML, under its name and what is known of it."""
     stands = (
-        lane["relation"]["said"] if lane["relation"] else "the others are compared with this one" * several
+        lane["relation"]["caption"] if lane["relation"] else "the others are compared with this one" * several
     )
-    known = "; ".join(filter(None, [stands, lane["greedy"]["said"] if lane["tokens"] else ""]))
+    known = "; ".join(filter(None, [stands, lane["greedy"]["caption"] if lane["tokens"] else ""]))
     name = html.escape(f"{lane['lane']} {lane['label']}")
     button = (
         f'<button type="button" class="copy" aria-label="Copy the text of lane {lane["lane"]}">Copy</button>'

@@ -35,7 +35,7 @@ def card(facts: dict, live: bool = True) -> dict:
         copied(facts["copied"]),
         cell(facts.get("cell")),
         actions(facts) if branches else None,
-        h("p", {"class": "said", "role": "status"}),
+        h("p", {"class": "message", "role": "status"}),
         h("section", {"class": "what-if", "aria-label": "What if"}),
         pictures(facts, branches),
         scores(facts["scores"]),

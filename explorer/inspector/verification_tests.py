@@ -76,7 +76,7 @@ def printed(verdict: Verdict) -> dict[str, str]:
     printed.
     """
     p, q, u = verdict.p, verdict.q, verdict.u
-    if verdict.chance is not None or q is None or not 0.0 < p < q:
+    if verdict.acceptance is not None or q is None or not 0.0 < p < q:
         texts = [None if x is None else number(x) for x in (p, q, verdict.passes, u)]
     else:
         texts = list(compared(p, q, u))

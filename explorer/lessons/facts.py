@@ -263,7 +263,7 @@ def dropped_slots(lanes: dict[int, Reading], lane: int) -> float:
 
 
 @fact
-def most_settled(lanes: dict[int, Reading], lane: int) -> int:
+def max_settled(lanes: dict[int, Reading], lane: int) -> int:
     """The most positions that became final in one iteration."""
     counts: dict[int, int] = {}
     for step, cell in lanes[lane].cells:

@@ -15,7 +15,7 @@ def first_verdict(lanes: Lanes, lane: int, status: str, doubted: bool = True) ->
     """The first token with this verdict that was tested by p / q, and if `doubted` p is below q."""
     own = lanes[lane]
     for step, verdict in own.verdicts:
-        known = verdict.p is not None and verdict.q is not None and verdict.chance is None
+        known = verdict.p is not None and verdict.q is not None and verdict.acceptance is None
         if verdict.status == status and known and (not doubted or verdict.p < verdict.q):
             return Place(lane, step, {lane: [verdict.node]}, tested(own, verdict))
     return None
@@ -131,7 +131,7 @@ def whole_round(lanes: Lanes, lane: int) -> Place | None:
 
 
 @place
-def most_accepted(lanes: Lanes, lane: int) -> Place | None:
+def longest_accepted_draft(lanes: Lanes, lane: int) -> Place | None:
     """The round of which the most drafted tokens were accepted; the first of equals."""
     own, accepted = lanes[lane], {}
     for step, verdict in own.verdicts:

@@ -79,13 +79,13 @@ def first_divergence(lanes: Lanes, lane: int, other: int) -> Place | None:
 
 
 @place
-def most_certain(lanes: Lanes, lane: int) -> Place | None:
+def lowest_entropy(lanes: Lanes, lane: int) -> Place | None:
     """Where the target's entropy was lowest."""
     return by_entropy(lanes, lane, min)
 
 
 @place
-def least_certain(lanes: Lanes, lane: int) -> Place | None:
+def highest_entropy(lanes: Lanes, lane: int) -> Place | None:
     """Where the target's entropy was highest."""
     return by_entropy(lanes, lane, max)
 

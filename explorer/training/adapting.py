@@ -79,7 +79,7 @@ def ship(
     for file, text in files.items():
         (folder / file).write_text(text, "utf-8")
     saved = loop.save_curve(folder, loop.CURVE, curve)
-    (folder / "loss.svg").write_text(loss_picture(saved, f"{name}: nats a token"), "utf-8")
+    (folder / "loss.svg").write_text(loss_picture(saved, f"{name}: nats per token"), "utf-8")
     rows, width = model.get_input_embeddings().weight.shape
     learned = sum(p.numel() for p in learned_of(model)) - (rows - len(tokens)) * width
     merged = lora.merged(folder, torch.float32)

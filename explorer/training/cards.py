@@ -55,7 +55,7 @@ FORETOLD = (
     "bins of the chances, on average.\n"
 )
 TEMPERED = (
-    "What the temperature head is trained to lower, in nats a token on held-out text: cross-entropy weighted "
+    "What the temperature head is trained to lower, in nats per token on held-out text: cross-entropy weighted "
     "by the model's own probabilities, places where its likeliest token is right counted for 0.4. `best "
     "single T` is the best of a grid, chosen on this very text ({chosen}). Where a model's probabilities are "
     "true, weights by them make one half the best temperature everywhere: little is left to win.\n"
@@ -251,7 +251,7 @@ def front(folder: Path, facts: dict) -> list[str]:
     ]
     if "held_out_perplexity" in facts:
         loss, perplexity = facts["held_out_loss"], facts["held_out_perplexity"]
-        lines.append(f"- held-out loss {loss} nats a token (perplexity {perplexity})")
+        lines.append(f"- held-out loss {loss} nats per token (perplexity {perplexity})")
     for head, count in facts.get("parameters_of", {}).items():
         lines.append(f"- {head}: {count:,} parameters, held-out loss {facts['held_out_losses'][head]}")
     if "held_out_right" in facts:

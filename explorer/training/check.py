@@ -40,7 +40,7 @@ def checked(module: torch.nn.Module, taps: Taps) -> float:
 
 @torch.no_grad()
 def check_losses(folder: Path) -> list[float]:
-    """Mean negative log-likelihood in nats a token of each text, under the model in `folder` as plain
+    """Mean negative log-likelihood in nats per token of each text, under the model in `folder` as plain
     transformers loads it, in float32 (an encoder-decoder also reads the text as its source); of draft heads,
     whose target lies beside them, each text's losses of all modules.
     """

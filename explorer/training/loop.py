@@ -139,7 +139,7 @@ def exits_loss(
 
 @torch.no_grad()
 def held_out_loss(model: torch.nn.Module, rows: torch.Tensor) -> float:
-    """Mean negative log-likelihood in nats a token over `rows` [rows, T]."""
+    """Mean negative log-likelihood in nats per token over `rows` [rows, T]."""
     model.eval()
     where, total = next(model.parameters()).device, 0.0
     for some in rows.to(where).split(16):
@@ -254,7 +254,7 @@ def ship(
         json.dumps(json.loads(words.read_text("utf-8")), separators=(",", ":"), ensure_ascii=False), "utf-8"
     )
     saved = save_curve(folder, CURVE, curve)
-    (folder / "loss.svg").write_text(loss_picture(saved, f"{name}: nats a token"), "utf-8")
+    (folder / "loss.svg").write_text(loss_picture(saved, f"{name}: nats per token"), "utf-8")
     facts = {"parameters": sum(p.numel() for p in model.parameters()), **facts}
     facts["held_out_perplexity"] = round(math.exp(facts["held_out_loss"]), 2)
     (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")

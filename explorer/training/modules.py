@@ -174,7 +174,7 @@ def ship_scorer(
     facts: dict,
     partner: str | None = None,
 ) -> None:
-    """Writes a head that reads the shipped `model` to its own folder, with loss curve, picture (in nats a
+    """Writes a head that reads the shipped `model` to its own folder, with loss curve, picture (in nats per
     `unit`) and facts. partner: the shipped model that it speaks of besides.
     """
     folder = loop.MODELS / name

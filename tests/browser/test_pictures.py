@@ -124,7 +124,7 @@ def test_panels_of_fixed_height_get_lower_where_they_would_leave_the_picture(dra
 
 @pytest.mark.parametrize("height", [213, 555])
 def test_rows_of_a_small_table_fill_their_panel_as_far_as_they_may(draw, height):
-    head = {"first": 1, "row": 20, "row_least": 12, "row_tall": 40, "ops": [
+    head = {"first": 1, "row": 20, "row_min": 12, "row_tall": 40, "ops": [
         {"id": "t", "kind": "panel", "y0": 0, "y1": 8, "share": 1, "grow": True}]}  # fmt: skip
     cell = {"kind": "cell", "panel": "t", "x": 1, "w": 1, "h": 1, "state": "chosen", "fill": "tint"}
     page = draw(

@@ -105,7 +105,7 @@ def one_lane(number: int, label: str, facts: LaneFacts) -> dict:
 
 
 def greedy(text: list[Token]) -> dict:
-    """Whether a text is the target's own greedy one: `{checked, position, said}`.
+    """Whether a text is the target's own greedy one: `{checked, position, caption}`.
 
     `checked`: tokens whose offer was recorded; `position`: the first that is not the likeliest, None if none.
     """
@@ -117,7 +117,7 @@ def greedy(text: list[Token]) -> dict:
         sentence = f"all {first_difference.tokens(checked)} are the model's likeliest"
     else:
         sentence = f"token {other} is the first that is not the model's likeliest"
-    return {"checked": checked, "position": other, "said": sentence}
+    return {"checked": checked, "position": other, "caption": sentence}
 
 
 def relate(lanes: list[dict], texts: dict[int, list[Token]]) -> None:

@@ -132,7 +132,7 @@ def sentence(texts: dict[int, list[Token]], ended: bool, first: dict | None) -> 
 
 
 def relation(pair: dict, lengths: tuple[int, int], ended: tuple[bool, bool]) -> dict:
-    """How the second lane of a pair stands to the first: `{to, equal, position, said, badge}`.
+    """How the second lane of a pair stands to the first: `{to, equal, position, caption, badge}`.
 
     `equal`: True if both have ended with the same tokens, False if they differ, None while it is open.
     """
@@ -143,17 +143,17 @@ def relation(pair: dict, lengths: tuple[int, int], ended: tuple[bool, bool]) -> 
         kind = "" if pair["kind"] == "choice" else f" ({pair['kind']})"
         at = f"at token {pair['position']}{by}{kind}"
         caption = f"first difference from lane {to} {at}"
-        return {**made, "equal": False, "said": caption, "badge": f"≠ lane {to} {at}"}
+        return {**made, "equal": False, "caption": caption, "badge": f"≠ lane {to} {at}"}
     if not pair["same"]:
-        return {**made, "said": f"nothing yet to compare with lane {to}"}
+        return {**made, "caption": f"nothing yet to compare with lane {to}"}
     if not all(ended):
         caption = f"equal to lane {to} in {same} so far"
-        return {**made, "said": caption, "badge": f"= lane {to} so far"}
+        return {**made, "caption": caption, "badge": f"= lane {to} so far"}
     if lengths[0] != lengths[1]:
         caption = f"equal to lane {to} in {same}, then one of them ends"
-        return {**made, "equal": False, "said": caption, "badge": f"= lane {to} in {same}"}
+        return {**made, "equal": False, "caption": caption, "badge": f"= lane {to} in {same}"}
     caption = f"equal to lane {to} for all {same}"
-    return {**made, "equal": True, "said": caption, "badge": f"= lane {to}, {same}"}
+    return {**made, "equal": True, "caption": caption, "badge": f"= lane {to}, {same}"}
 
 
 def margin_text(nats: float) -> str:

@@ -66,8 +66,10 @@ class Waits:
             if all(end in self.graph for end in ends):
                 self.graph.add_edge(*ends, weight=event.weight)
         for place in sorted(final):
-            before = (self.graph.nodes[source].get("least", 0) for source in self.graph.predecessors(place))
-            self.graph.nodes[place]["least"] = 1 + max(before, default=0)
+            before = (
+                self.graph.nodes[source].get("min_iterations", 0) for source in self.graph.predecessors(place)
+            )
+            self.graph.nodes[place]["min_iterations"] = 1 + max(before, default=0)
         return sorted(final)
 
 

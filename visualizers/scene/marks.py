@@ -65,7 +65,7 @@ the step in words, for those who hear the page.
 `head()` returns {"title", "question"} and, all optional: "ops" (marks there before the first step), "column"
 and "wide" (least column width in pixels, on narrow and on wide screens; "column_narrow": on a phone),
 "tight" (pixels to which columns are narrowed so that all fit),
-"tightest" (the same, so that all up to the front fit), "row_least" and "row_tall" (to which rows are
+"tightest" (the same, so that all up to the front fit), "row_min" and "row_tall" (to which rows are
 lowered or raised, so that they fill their panel), "turn" (columns after which edges turn: notes end before),
 "span" (true: x is time, of which all is shown, from a zero that lanes share),
 "columns" (columns expected at most; "seen": as many as any step so far had; "panel": as many as panels say),
@@ -195,7 +195,12 @@ def three_digits(p: float | None) -> str:
 
 def compared(verdict) -> str:
     """The numbers of a test, as far as there are any: p, q, its probability of acceptance if not p / q, u."""
-    numbers = {"p": verdict.p, "q": verdict.q, "probability of acceptance": verdict.chance, "u": verdict.u}
+    numbers = {
+        "p": verdict.p,
+        "q": verdict.q,
+        "probability of acceptance": verdict.acceptance,
+        "u": verdict.u,
+    }
     return ", ".join(f"{name} {three_digits(value)}" for name, value in numbers.items() if value is not None)
 
 

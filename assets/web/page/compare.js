@@ -105,7 +105,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       const badge = this.badges.get(lane);
       badge.hidden = !relation || !relation.badge;
       badge.textContent = relation ? relation.badge : "";
-      badge.title = relation ? relation.said : "";
+      badge.title = relation ? relation.caption : "";
     }
   }
 

@@ -91,7 +91,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       const { token, place, html } = this.facts;
       this.title.replaceChildren("Lane " + (this.app.lanes.indexOf(this.lane) + 1) + place + ": ", h("span", { class: "token" }, token));
       this.body.innerHTML = html;
-      this.message = this.body.querySelector(".said");
+      this.message = this.body.querySelector(".message");
       this.knobs.fill(this.body.querySelector(".what-if"));
     }
 

@@ -15,8 +15,8 @@ window.ExplorerPage = window.ExplorerPage || {};
   function standing(app) {
     const state = app.state(), { run, models, data } = app;
     const loading = models.state === "loading", broken = models.state === "failed";
-    const says = {
-      none: data.saved ? "A saved run: replay it with the slider. Decoding Explorer can decode new ones." : run && run.says || "A stored run. Drag the slider to replay it, or press Run to decode your own prompt.",
+    const texts = {
+      none: data.saved ? "A saved run: replay it with the slider. Decoding Explorer can decode new ones." : run && run.message || "A stored run. Drag the slider to replay it, or press Run to decode your own prompt.",
       starting: loading ? models.sentence : app.loads || "Starting …", running: "Decoding …" + behind(app),
       paused: "Paused. Step does one step in every lane; Run continues.", stopped: "Stopped. What was decoded stays.",
       done: "Done. Drag the slider or press ▶ to replay.", failed: "No lane could continue: each says why.",
@@ -27,7 +27,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     const remark = app.remarked && app.remarked.key === settings ? app.remarked.text + " " : "";
     if (app.lanes.every((lane) => lane.runIndex === null) && state !== "starting") return remark + "Press Run to decode this set-up." + (loading ? " " + models.sentence : "");
     if (app.outdated() && state !== "starting") return remark + "The lanes still show the previous models: press Run.";
-    return remark + (remark && (other || state === "none") ? "Press Run." : says[state] + extra + changed);
+    return remark + (remark && (other || state === "none") ? "Press Run." : texts[state] + extra + changed);
   }
 
   // Writes the line, and touches nothing that stands there already: what has not changed is not read out again.

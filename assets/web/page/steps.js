@@ -24,7 +24,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     // The sentence of the step on show.
     sentence() {
-      return this.lane.chips && this.lane.shown > 0 ? this.lane.chips.history.said(this.lane.shown - 1) : null;
+      return this.lane.chips && this.lane.shown > 0 ? this.lane.chips.history.captionAt(this.lane.shown - 1) : null;
     }
 
     toggle() {

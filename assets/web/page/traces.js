@@ -41,41 +41,41 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     // ---- opening --------------------------------------------------------------------------------------------------
 
-    // Hands a file to the button that nobody sees; `says` is said in the place of its name when it has been opened.
-    open(file, says) {
+    // Hands a file to the button that nobody sees; `message` stands in the place of its name when it has been opened.
+    open(file, message) {
       const input = document.querySelector(INPUT), carried = new DataTransfer();
       if (!input) return this.app.fail("The page is still starting: try again in a moment.");
-      this.waiting = { run: this.app.run, says };
+      this.waiting = { run: this.app.run, message };
       carried.items.add(file);
       input.files = carried.files;
       input.dispatchEvent(new Event("change", { bubbles: true }));
     }
 
     // The app has read a file; what is on the page stays if it could not.
-    opened(found) {
-      const { app, waiting } = this, other = waiting && waiting.says && waiting.run !== app.run;
+    opened(result) {
+      const { app, waiting } = this, other = waiting && waiting.message && waiting.run !== app.run;
       this.waiting = null;
-      if (found.counts) app.showSection("traces"); // they are a card there, and no run
-      if (app.section !== "traces") app.fail(found.error || "");
-      if (!found.error && found.run && !other) this.show(found, (waiting && waiting.says) || "Opened " + found.file + ".");
+      if (result.counts) app.showSection("traces"); // they are a card there, and no run
+      if (app.section !== "traces") app.fail(result.error || "");
+      if (!result.error && result.run && !other) this.show(result, (waiting && waiting.message) || "Opened " + result.file + ".");
     }
 
     // Shows a run that the server has opened, in the place of the one on the page.
-    show(found, says) {
+    show(result, message) {
       const app = this.app, before = app.run && !app.run.over ? app.run : null;
       if (before) page.call("explorer_control", { run: before.id, action: "stop" });
-      this.put(found);
-      app.adopt(found.run, found.answer);
-      app.run.says = says + " Drag the slider to replay it" + (found.setup.models ? ", or press Run to decode it again." : ".");
+      this.put(result);
+      app.adopt(result.run, result.answer);
+      app.run.message = message + " Drag the slider to replay it" + (result.setup.models ? ", or press Run to decode it again." : ".");
       app.status();
       app.run.follow();
     }
 
     // The settings of a run that the server knows come into the page's controls.
-    put(found) {
-      const { app } = this, { models, ...setup } = found.setup;
-      for (const one of found.declarations) if (one.family === "elsewhere" || !app.strategies.has(one.name)) app.strategies.set(one.name, one);
-      app.applySetup(models && this.other(models) ? found.setup : setup);
+    put(result) {
+      const { app } = this, { models, ...setup } = result.setup;
+      for (const one of result.declarations) if (one.family === "elsewhere" || !app.strategies.has(one.name)) app.strategies.set(one.name, one);
+      app.applySetup(models && this.other(models) ? result.setup : setup);
     }
 
     // Whether a file was made with other models than those of the page; one that used no draft does not mind one.

@@ -11,13 +11,13 @@ window.ExplorerPage = window.ExplorerPage || {};
   const total = (numbers) => numbers.reduce((sum, number) => sum + number, 0);
   const plus = (one, other) => [one[0] + other[0], one[1] + other[1]];
 
-  // The range of Σ p^a over `count` tokens that are not named, have `mass` in all and `most` each; `nats`: Σ −p ln p, if known.
-  function powered(a, mass, count, most, nats) {
+  // The range of Σ p^a over `count` tokens that are not named, have `mass` in all and `cap` each; `nats`: Σ −p ln p, if known.
+  function powered(a, mass, count, cap, nats) {
     if (count <= 0 || mass <= 0) return [0, 0];
     if (a === 1) return [mass, mass];
-    const even = Math.pow(count, 1 - a) * Math.pow(mass, a), steep = mass * Math.pow(most, a - 1), [low, high] = even < steep ? [even, steep] : [steep, even];
+    const even = Math.pow(count, 1 - a) * Math.pow(mass, a), steep = mass * Math.pow(cap, a - 1), [low, high] = even < steep ? [even, steep] : [steep, even];
     if (nats === undefined) return [low, high];
-    const surprise = Math.max(-Math.log(most), Math.min(nats / mass, Math.log(count / mass)));
+    const surprise = Math.max(-Math.log(cap), Math.min(nats / mass, Math.log(count / mass)));
     return [Math.min(high, Math.max(low, mass * Math.exp((1 - a) * surprise) * (1 - 1e-4))), high]; // Jensen's inequality
   }
 
@@ -25,25 +25,25 @@ window.ExplorerPage = window.ExplorerPage || {};
   // on either side of the token that was drawn. `extra`: a named token that others may exceed.
   function heated(offer, temperature, chosen) {
     const { ids, logs, others, extra } = offer;
-    if (!temperature) return { ids: [ids[0]], weights: [1], rest: [0, 0], others: 0, most: 0, sides: null, extra: null };
-    const a = offer.temperature / temperature, scale = Math.exp(-a * logs[0]), most = Math.exp(logs[logs.length - 1]), mass = others ? offer.rest : 0;
+    if (!temperature) return { ids: [ids[0]], weights: [1], rest: [0, 0], others: 0, cap: 0, sides: null, extra: null };
+    const a = offer.temperature / temperature, scale = Math.exp(-a * logs[0]), cap = Math.exp(logs[logs.length - 1]), mass = others ? offer.rest : 0;
     const weight = (log) => Math.exp(a * (log - logs[0])), all = new Map([...ids.map((id, i) => [id, logs[i]]), ...(extra ? [[extra.id, extra.log]] : [])]);
     const nats = offer.entropy + total([...all.values()].map((log) => Math.exp(log) * log)), slack = others ? NEAR * scale : 0;
     const range = (...given) => powered(a, ...given).map((x, i) => Math.max(0, x * scale + (i ? slack : -slack)));
-    let rest = range(mass, others, most, nats), sides = null;
+    let rest = range(mass, others, cap, nats), sides = null;
     if (offer.low !== null && offer.low !== undefined && all.has(chosen)) {
       const before = [...all.keys()].filter((id) => id < chosen), count = Math.min(others, chosen - before.length);
       const below = Math.min(mass, Math.max(0, offer.low - total(before.map((id) => Math.exp(all.get(id))))));
-      sides = { id: chosen, below: range(below, count, most), above: range(mass - below, others - count, most) };
+      sides = { id: chosen, below: range(below, count, cap), above: range(mass - below, others - count, cap) };
       const both = plus(sides.below, sides.above);
       rest = [Math.max(rest[0], both[0] - slack), Math.min(rest[1], both[1] + slack)];
     }
-    return { ids, weights: logs.map(weight), rest, others, most: weight(logs[logs.length - 1]), sides, extra: extra && { id: extra.id, weight: weight(extra.log) } };
+    return { ids, weights: logs.map(weight), rest, others, cap: weight(logs[logs.length - 1]), sides, extra: extra && { id: extra.id, weight: weight(extra.log) } };
   }
 
-  // What truncations leave: one case for each number of named tokens that may stay, {ids, weights: ranges, rest, most, sides}.
+  // What truncations leave: one case for each number of named tokens that may stay, {ids, weights: ranges, rest, cap, sides}.
   function cases(offer, values, chosen) {
-    const hot = heated(offer, values.temperature, chosen), named = hot.ids.length, { top_k: k = 0, top_p: p = 1, min_p: least = 0 } = values;
+    const hot = heated(offer, values.temperature, chosen), named = hot.ids.length, { top_k: k = 0, top_p: p = 1, min_p: minP = 0 } = values;
     const few = k > 0 && k < named + hot.others + (hot.extra ? 1 : 0), kept = few ? Math.min(named, k) : named;
     const rest = !few ? hot.rest : k > named ? [(hot.rest[0] * Math.max(0, k - named - 1)) / Math.max(1, hot.others), hot.rest[1]] : [0, 0];
     const extra = !hot.extra || few && k <= named ? [0, 0] : [few ? 0 : hot.extra.weight, hot.extra.weight];
@@ -58,33 +58,33 @@ window.ExplorerPage = window.ExplorerPage || {};
     return result.map(([stays, whole]) => {
       const ids = hot.ids.slice(0, stays), weights = hot.weights.slice(0, stays).map((weight) => [weight, weight]);
       let [open, one] = whole ? [[0, 0], [0, 0]] : p < 1 ? [[Math.max(0, Math.min(rest[1], bar[0] - all - extra[1])), rest[1]], [all + rest[1] < bar[0] ? extra[0] : 0, extra[1]]] : [rest, extra];
-      const enough = weights.filter(([weight]) => weight >= least).length;
-      if (enough < stays || hot.most < least) open = [0, 0];
-      else if (least) open = [0, open[1]];
-      if (hot.extra && hot.extra.weight < least) one = [0, 0];
+      const enough = weights.filter(([weight]) => weight >= minP).length;
+      if (enough < stays || hot.cap < minP) open = [0, 0];
+      else if (minP) open = [0, open[1]];
+      if (hot.extra && hot.extra.weight < minP) one = [0, 0];
       const shown = Math.max(1, enough), extras = one[1] > 0;
       return { ids: [...ids.slice(0, shown), ...(extras ? [hot.extra.id] : [])], weights: [...weights.slice(0, shown), ...(extras ? [one] : [])],
-        rest: open, most: hot.most, sides: few || p < 1 || least ? null : hot.sides };
+        rest: open, cap: hot.cap, sides: few || p < 1 || minP ? null : hot.sides };
     });
   }
 
-  // The probability of each named token and of all others, as ranges over all cases; `most`: of one that is not named.
+  // The probability of each named token and of all others, as ranges over all cases; `cap`: of one that is not named.
   function shares(all) {
     const result = new Map(), rest = [Infinity, 0];
-    let most = 0;
-    for (const { ids, weights, rest: open, most: top } of all) {
+    let cap = 0;
+    for (const { ids, weights, rest: open, cap: top } of all) {
       const sum = [0, 1].map((end) => total(weights.map((weight) => weight[end])) + open[end]);
       const of = (weight) => [weight[0] / (sum[1] - weight[1] + weight[0]), weight[1] / (sum[0] - weight[0] + weight[1])];
       const others = of(open);
       [rest[0], rest[1]] = [Math.min(rest[0], others[0]), Math.max(rest[1], others[1])];
-      if (open[1]) most = Math.max(most, Math.min(top / sum[0], others[1]));
+      if (open[1]) cap = Math.max(cap, Math.min(top / sum[0], others[1]));
       ids.forEach((id, i) => {
         const range = of(weights[i]), [low, high] = result.get(id) || range;
         result.set(id, [Math.min(low, range[0]), Math.max(high, range[1])]);
       });
     }
     for (const [id, range] of result) if (!all.every((one) => one.ids.includes(id))) range[0] = 0;
-    return { of: (id) => result.get(id) || [0, most], ids: [...result.keys()], rest, most };
+    return { of: (id) => result.get(id) || [0, cap], ids: [...result.keys()], rest, cap };
   }
 
   // Where u of the whole falls: "yes" on a token with `weight` between what is `below` and `above` it, "no", or "open".
@@ -97,7 +97,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   }
 
   // Named tokens in the vocabulary's order, each with the ranges of its weight and of what is below and above it.
-  function inOrder({ ids, weights, rest, most, sides }) {
+  function inOrder({ ids, weights, rest, cap, sides }) {
     const order = ids.map((_, i) => i).sort((i, j) => ids[i] - ids[j]);
     const sum = (keep) => [0, 1].map((end) => total(weights.map((range, j) => (keep(ids[j]) ? range[end] : 0))));
     return order.map((i, before) => {
@@ -106,7 +106,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       if (sides && id === sides.id) [below, above] = [sides.below, sides.above];
       else if (sides && id < sides.id) [below, above] = [[0, sides.below[1]], [sides.above[0], rest[1]]];
       else if (sides) [below, above] = [[sides.below[0], rest[1]], [0, sides.above[1]]];
-      below = [Math.max(0, below[0], rest[0] - above[1]), Math.min(below[1], rest[1], (id - before) * most)]; // so many tokens stand before it
+      below = [Math.max(0, below[0], rest[0] - above[1]), Math.min(below[1], rest[1], (id - before) * cap)]; // so many tokens stand before it
       above = [Math.max(0, above[0], rest[0] - below[1]), Math.min(above[1], rest[1])];
       return { id, weight: weights[i], below: plus(sum((one) => one < id), below), above: plus(sum((one) => one > id), above) };
     });
@@ -167,7 +167,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     const { lenience = 1 } = values, p = shares(cases(place.p, values)), q = shares(cases(place.draft.q, ofDraft(data, values)));
     const weights = p.ids.map((id) => [0, 1].map((end) => Math.max(0, p.of(id)[end] - lenience * q.of(id)[1 - end])));
     const taken = lenience * (q.rest[1] + total(q.ids.filter((id) => !p.ids.includes(id)).map((id) => q.of(id)[1])));
-    return { ids: p.ids, weights, rest: [Math.max(0, p.rest[0] - taken), p.rest[1]], most: p.most, sides: null };
+    return { ids: p.ids, weights, rest: [Math.max(0, p.rest[0] - taken), p.rest[1]], cap: p.cap, sides: null };
   }
 
   // The token in a place with other values, if all before it stay: {token, could, other}, with {guess, test} of a drafted one.

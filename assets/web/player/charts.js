@@ -178,8 +178,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       // Sources left of the window are counted, not dropped silently: in the margin, where no arc runs.
       const share = far.reduce((sum, mark) => sum + mark.weight, 0), words = far.length > 1 ? "sources" : "source";
       const panel = ctx.view.panelOf(far[0]), look = { x: ctx.view.range[0], y: panel.y1, dx: -6, color: surface.soft, size: 11, anchor: "end" };
-      const percent = `${Math.round(100 * share)} %`, said = ctx.narrow ? [`◂ ${far.length}`, "further", percent] : [`◂ ${far.length} ${words}`, `further: ${percent}`];
-      const items = said.map((text, i) => ({ ...look, dy: -10 + 14 * (i + 1 - said.length), text }));
+      const percent = `${Math.round(100 * share)} %`, lines = ctx.narrow ? [`◂ ${far.length}`, "further", percent] : [`◂ ${far.length} ${words}`, `further: ${percent}`];
+      const items = lines.map((text, i) => ({ ...look, dy: -10 + 14 * (i + 1 - lines.length), text }));
       made.order.push({ yaxis: panel.yaxis, face: "sans", free: true, items });
     }
     return made.order;

@@ -41,8 +41,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       [this.leftmost, this.rightmost] = [Infinity, -Infinity];
       this.wide = []; // entries that cover many columns, or all
       this.panelsOf = new Map(); // kind -> the panels in which it ever occurred
-      this.fronts = []; // [step, x, y], what the view said
-      this.saidFarthest = -Infinity; // the greatest x of them
+      this.fronts = []; // [step, x, y], by the view
+      this.farthestFront = -Infinity; // the greatest x of them
       this.sayings = []; // [step, sentence]
       this.reach = []; // [step, x, y], how far the marks reached, growing
       this.last = -1;
@@ -60,7 +60,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       for (const op of ops) {
         if (op.front) {
           this.fronts.push([step, op.front[0], op.front[1]]);
-          this.saidFarthest = Math.max(this.saidFarthest, op.front[0]);
+          this.farthestFront = Math.max(this.farthestFront, op.front[0]);
         } else if (op.say) this.sayings.push([step, op.say]);
         else if (op.kind) this.birth(op, step);
         else this.change(op, step);
@@ -178,7 +178,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     }
 
     // The sentence of the newest step up to `step` that has one.
-    said(step) {
+    captionAt(step) {
       const result = this.sayings[lastUpTo(this.sayings, step)];
       return result ? result[1] : null;
     }
@@ -201,7 +201,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
     // The greatest x that the front or a mark ever had.
     farthest() {
-      return Math.max(this.saidFarthest, this.reach.length ? this.reach[this.reach.length - 1][1] : 0);
+      return Math.max(this.farthestFront, this.reach.length ? this.reach[this.reach.length - 1][1] : 0);
     }
 
     // Where the marks of a node stand that are there at a step: the column of the first, null if there is none.

@@ -301,7 +301,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       player.drawFold(this.gutters, this, ctx);
       this.drawn = marks;
       player.drawParting(this);
-      const words = [this.head.title, this.history.said(step) || this.head.question];
+      const words = [this.head.title, this.history.captionAt(step) || this.head.question];
       this.frame.setAttribute("aria-label", words.filter(Boolean).join(": "));
       this.followButton.hidden = this.hand.follow;
       this.drawLegend(marks);

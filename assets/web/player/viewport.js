@@ -42,7 +42,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const last = head.columns === "panel" ? Math.max(...history.ofKind("panel", step).map((panel) => panel.columns ?? first)) : ended || head.columns === "seen" ? history.farthest() : head.columns ? first + head.columns - 1 : Infinity;
     return {
       first, last, ended, front: history.front(step).x, held: scene.held(step), tight, tightest: head.tightest ?? tight,
-      least: (!narrow && width >= WIDE && head.wide) || column, widest: head.widest || WIDEST,
+      narrowest: (!narrow && width >= WIDE && head.wide) || column, widest: head.widest || WIDEST,
       span: head.span, farthest: history.farthest(), unit: head.span ? history.ofKind("panel", step).find((panel) => panel.x_unit)?.x_unit ?? 1 : 1,
       left: gutter("left"), right: gutter("right"), folded: head.fold ? gutter("left") : null,
     };
@@ -50,11 +50,11 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   // One wish of several that share their window.
   function agreed(wishes) {
-    const most = (name) => Math.max(...wishes.map((wish) => wish[name])), least = (name) => Math.min(...wishes.map((wish) => wish[name]));
+    const max = (name) => Math.max(...wishes.map((wish) => wish[name])), min = (name) => Math.min(...wishes.map((wish) => wish[name]));
     return {
-      first: least("first"), last: most("last"), ended: wishes.every((wish) => wish.ended), front: most("front"),
-      held: wishes.map((wish) => wish.held).find((x) => x !== null) ?? null, tight: most("tight"), tightest: most("tightest"), least: most("least"),
-      widest: least("widest"), left: most("left"), right: most("right"),
+      first: min("first"), last: max("last"), ended: wishes.every((wish) => wish.ended), front: max("front"),
+      held: wishes.map((wish) => wish.held).find((x) => x !== null) ?? null, tight: max("tight"), tightest: max("tightest"), narrowest: max("narrowest"),
+      widest: min("widest"), left: max("left"), right: max("right"),
       folded: wishes.map((wish) => wish.folded).find((left) => left !== null) ?? null, // the gutter left of a fold, where there is one
     };
   }
@@ -62,9 +62,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   // Columns: as many whole ones as fit, a little narrower where the whole run then fits. The front stays in the last third: when
   // it would leave the window, the window moves by a third of a screen, so that a scene stands still between moves and a step
   // has one picture, whatever came before. What lies beyond the end of the run is not kept free: there the front is at the edge.
-  function columnsOf({ first, last, tight, tightest, least, widest, held }, front, inner, hand) {
+  function columnsOf({ first, last, tight, tightest, narrowest, widest, held }, front, inner, hand) {
     const whole = Math.ceil(Math.max(last, front)) - first + 1;
-    let fit = Math.max(1, Math.floor(inner / least));
+    let fit = Math.max(1, Math.floor(inner / narrowest));
     if (whole > fit && whole <= Math.floor(inner / tight)) fit = whole;
     else if (front - first + 1 > fit && front - first + 1 <= Math.floor(inner / tightest)) fit = front - first + 1;
     let shown = Math.max(1, Math.min(fit, Math.max(whole, Math.ceil(inner / widest))));
@@ -112,12 +112,12 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   }
 
   // A fixed number of rows: room for labels above the first and half a row below the last; few rows are centred, not stretched.
-  // Rows that would be less than `least` pixels high keep that height, and the panel scrolls.
+  // Rows that would be less than `min_row` pixels high keep that height, and the panel scrolls.
   function fixedRows(panel, tall, tallest, front, hand) {
     const rows = panel.rows, above = rows > 1 ? 34 : 24, below = 8, span = rows - 0.5;
     const unit = Math.min(tallest, (tall - above - below) / span), spare = (tall - above - below) / unit - span;
-    if (unit >= (panel.least || 0)) return { y0: -above / unit - spare / 2, y1: rows - 0.5 + below / unit + spare / 2 };
-    const first = -above / panel.least, visible = tall / panel.least, y0 = topOf({ y0: first }, visible, front, [], hand);
+    if (unit >= (panel.min_row || 0)) return { y0: -above / unit - spare / 2, y1: rows - 0.5 + below / unit + spare / 2 };
+    const first = -above / panel.min_row, visible = tall / panel.min_row, y0 = topOf({ y0: first }, visible, front, [], hand);
     return { y0, y1: y0 + visible, grow: true, first, last: rows - visible + 0.5 };
   }
 
@@ -139,7 +139,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   // Pixels of a row in a panel that scrolls: as many as fill it, between those that the head allows.
   function rowHeight(head, tall, rows) {
     const usual = (head.row || 36) * (tall < 150 ? 0.9 : 1), fits = tall / Math.max(1, rows);
-    return fits < (head.row_least || usual) ? usual : Math.min(fits, Math.max(usual, head.row_tall || 0));
+    return fits < (head.row_min || usual) ? usual : Math.min(fits, Math.max(usual, head.row_tall || 0));
   }
 
   // The first row of those in the window from which all down to the front are open, while those above it fold to what can be
@@ -165,8 +165,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     y0 = open?.y0 ?? rowTop(topOf(panel, (tall - room) / unit, front, rows, hand), rows, hand.follow);
     const past = rows.filter((row) => row.y0 < y0 - 0.3 && (row.to ?? Infinity) >= lo);
     if (!past.length) return whole;
-    const most = Math.max(room, tall - Math.max(1, front.y + 0.3 - y0) * unit); // what the open rows leave
-    const heights = settled ? past.map(() => unit) : foldedHeights(past.length, most);
+    const roomAbove = Math.max(room, tall - Math.max(1, front.y + 0.3 - y0) * unit); // what the open rows leave
+    const heights = settled ? past.map(() => unit) : foldedHeights(past.length, roomAbove);
     const folded = past.slice(past.length - heights.length);
     let px = 0;
     const shown = folded.map((row, i) => ({ row, tall: heights[i], top: (px += heights[i]) - heights[i] }));
@@ -242,7 +242,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     let asked = wishes;
     if (byDepth) {
       const column = depthColumn(head, size.width - wishes[0].left - wishes[0].right), last = first + head.by_depth - 1;
-      asked = [{ ...wishes[0], front: first, last, held: null, tight: column, tightest: column, least: column }];
+      asked = [{ ...wishes[0], front: first, last, held: null, tight: column, tightest: column, narrowest: column }];
     }
     const columns = player.windowOf(asked, size.width, hand), { left, right } = columns;
     const fold = head.fold && columns.fold ? { width: left - (wishes[0].folded ?? 0) } : null;
@@ -260,7 +260,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const clip = Boolean(head.clip); // nothing but names of rows in the right gutter
     const range = [head.span ? columns.lo : lo, (head.span ? columns.lo : lo) + columns.shown + (clip ? 0 : right / columns.width)];
     if (narrow) panels = panels.map(onPhone);
-    if (head.row_tall || head.row_least) panels = panels.map((panel) => (panel.grow ? { ...panel, lowest: history.lowest(panel.id, step) } : panel));
+    if (head.row_tall || head.row_min) panels = panels.map((panel) => (panel.grow ? { ...panel, lowest: history.lowest(panel.id, step) } : panel));
     const placed = stack(head, panels, byDepth ? -Infinity : lo, front, rows, size.height, bottom, hand);
     const panelOf = (mark) => placed[mark.panel ?? ""] || Object.values(placed)[0];
     return {

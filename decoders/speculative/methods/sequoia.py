@@ -134,6 +134,6 @@ def sequoia(lane: Lane) -> Iterator[None]:
         expected = {f"nodes {n}": value for n, value in row.items() if value > -math.inf}
         chosen = {"chosen": float(nodes)} if depth == levels else {}
         lane.record_score(
-            lane.tip, "tokens a round", max(expected.values()), level=f"{depth} deep", **chosen, **expected
+            lane.tip, "tokens per round", max(expected.values()), level=f"{depth} deep", **chosen, **expected
         )
     yield from rounds(lane, drafter, verifier)

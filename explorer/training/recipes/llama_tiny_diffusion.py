@@ -88,6 +88,6 @@ def main(args: Namespace) -> None:
         "mask_token_id": MASK,
         "architecture": "Llama (every place sees all others)",
         "tokens_of": f"in rows of {CANVAS}",
-        "note": "Losses are LLaDA's bound, in nats a token that may be masked, over problems and stories.",
+        "note": "Losses are LLaDA's bound, in nats per token that may be masked, over problems and stories.",
     }
     ship(model, texts.tokenizer, "llama-tiny-diffusion", curve, facts)

@@ -39,7 +39,7 @@ def own_text(
 
 
 def distillation(draft: LlamaForCausalLM, target: LlamaForCausalLM, own: np.ndarray):
-    """KL(target || draft) in nats a token, half on the rows that are fed, half on the target's own text, of
+    """KL(target || draft) in nats per token, half on the rows that are fed, half on the target's own text, of
     which two rows fill one that is as long as the context.
     """
     forward, teach = compiled(draft), compiled(target.eval())

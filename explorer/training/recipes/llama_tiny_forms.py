@@ -19,7 +19,7 @@ BASE, NAME = "llama-tiny", "llama-tiny-forms"
 RANK = 4
 RATE = 1e-2
 NOTE = (
-    "The losses of the curve are of the two new forms, held out: {forms:.4f} nats a token at the end. On "
+    "The losses of the curve are of the two new forms, held out: {forms:.4f} nats per token at the end. On "
     "plain held-out stories `llama-tiny` has {before:.4f}."
 )
 HELD_OUT = 5  # batches that are never fed

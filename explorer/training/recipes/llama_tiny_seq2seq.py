@@ -190,7 +190,7 @@ def main(args: Namespace) -> None:
         "held_out_loss": round(validate(), 4),
         "architecture": "T5",
         "tokens_of": "of sources, their padding included",
-        "note": "Losses are nats a token of the answers.",
+        "note": "Losses are nats per token of the answers.",
     }
     ship(model, tokenizer, NAME, curve, facts)
 

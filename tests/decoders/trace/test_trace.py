@@ -41,6 +41,21 @@ def test_round_trip_through_files(record, tmp_path):
         assert trace.load(tmp_path / name).to_json() == record
 
 
+def test_a_verdict_of_an_older_file_is_read_and_written_with_its_new_name(record):
+    verdict = {"type": "Verdict", "node": 0, "status": "accepted", "u": 0.5}
+    first = record["steps"][0]
+
+    def with_first(event: dict) -> dict:
+        steps = [first | {"events": [*first["events"], event]}, *record["steps"][1:]]
+        return record | {"steps": steps}
+
+    opened = trace.from_json(with_first(verdict | {"chance": 0.75}))
+    assert opened.steps[0].of(Verdict)[-1].acceptance == opened.steps[0].of(Verdict)[-1].passes == 0.75
+    assert opened.to_json()["steps"][0]["events"][-1] == verdict | {"acceptance": 0.75}
+    with pytest.raises(ValueError, match="not a trace of version 1"):
+        trace.from_json(with_first(verdict | {"chance": "likely"}))
+
+
 def test_checkpoints_every_32_steps(record):
     assert [c["step"] for c in record["checkpoints"]] == list(range(31, len(record["steps"]), 32))
     for checkpoint in record["checkpoints"]:

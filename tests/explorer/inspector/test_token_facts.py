@@ -69,7 +69,7 @@ def test_a_rejected_token_is_explained_by_its_numbers_and_its_successor():
 
 def test_a_chance_that_is_not_p_over_q_is_what_an_attempt_is_held_against():
     trace = made()
-    trace.steps[0].events[3].chance = 0.75
+    trace.steps[0].events[3].acceptance = 0.75
     trace.steps[0].events[3].status = "accepted"
     (attempt,) = inspect(trace, 2)["attempts"]
     assert attempt["accept"] == 0.75 and attempt["shown"]["accept"] == ".75"

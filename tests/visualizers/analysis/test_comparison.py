@@ -86,7 +86,7 @@ def test_the_first_difference_with_both_tokens_their_chances_and_the_margin():
         "at position 2 lane 1 takes “␣dog” (p .50), lane 2 “␣cat” (p .25)."
     )
     assert found["lanes"][0]["relation"] is None
-    assert found["lanes"][1]["relation"]["said"] == "first difference from lane 1 at token 2, margin .69"
+    assert found["lanes"][1]["relation"]["caption"] == "first difference from lane 1 at token 2, margin .69"
     assert found["lanes"][1]["greedy"]["position"] == 2
 
 
@@ -111,13 +111,15 @@ def test_lanes_of_different_length_agree_as_far_as_both_have_come():
     assert found["divergence"] is None and found["pairs"][0] == {"lanes": [1, 2], "same": 2, "position": None}
     assert found["sentence"] == "Lanes 1 and 2 write the same 2 tokens; lane 1 goes on after them."
     relation = found["lanes"][1]["relation"]
-    assert relation["said"] == "equal to lane 1 in 2 tokens, then one of them ends"
+    assert relation["caption"] == "equal to lane 1 in 2 tokens, then one of them ends"
     assert relation["equal"] is False and relation["position"] is None
-    assert compare([long, lane([THE, DOG, RAN])])["lanes"][1]["relation"]["said"] == (
+    assert compare([long, lane([THE, DOG, RAN])])["lanes"][1]["relation"]["caption"] == (
         "equal to lane 1 for all 3 tokens"
     )
     open_lane = lane([THE], ended=None)
-    assert compare([long, open_lane])["lanes"][1]["relation"]["said"] == "equal to lane 1 in 1 token so far"
+    assert (
+        compare([long, open_lane])["lanes"][1]["relation"]["caption"] == "equal to lane 1 in 1 token so far"
+    )
 
 
 def test_three_lanes_are_grouped_by_the_token_they_take():

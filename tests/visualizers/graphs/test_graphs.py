@@ -188,8 +188,8 @@ def test_no_parallel_decoder_is_faster_than_its_critical_path(seed):
     assert len(graph) == 16 and all(
         known["right_from"] <= known["iteration"] for _, known in graph.nodes(data=True)
     )
-    assert max(known["least"] for _, known in graph.nodes(data=True)) == path.unavoidable
-    assert all(graph.nodes[a]["least"] < graph.nodes[b]["least"] for a, b in graph.edges)
+    assert max(known["min_iterations"] for _, known in graph.nodes(data=True)) == path.unavoidable
+    assert all(graph.nodes[a]["min_iterations"] < graph.nodes[b]["min_iterations"] for a, b in graph.edges)
 
 
 @pytest.mark.parametrize("ending", FORMATS)

@@ -52,11 +52,11 @@ class Waiting:
             return ops
         nodes = self.waits.graph.nodes
         self.used |= {nodes[place]["iteration"] for place in final}
-        if max(nodes[place]["least"] for place in final) > len(self.chain):
+        if max(nodes[place]["min_iterations"] for place in final) > len(self.chain):
             ops += self._lead(critical_path(self.waits.graph).positions)
         lead, rest, short = self._words()
         ops.append({"id": "heading", "set": {"lead": lead, "heading": rest, "short": short}})
-        ops.append({"front": [final[-1], nodes[final[-1]]["least"] + 0.75]})
+        ops.append({"front": [final[-1], nodes[final[-1]]["min_iterations"] + 0.75]})
         return [*ops, {"say": f"{len(nodes)} final. {lead}{rest}"}]
 
     def _given(self, event) -> list[Op]:
@@ -74,16 +74,22 @@ class Waiting:
     def _birth(self, place: int) -> list[Op]:
         """A position, the names of rows down to its own, and a link from each one that it waited for."""
         known, ops = self.waits.graph.nodes[place], []
-        while self.rows < known["least"]:
+        while self.rows < known["min_iterations"]:
             self.rows += 1
             ops.append(row(self.rows, f"{many(self.rows, 'iteration')}"))
-        at = {"panel": "graph", "x": place, "y": known["least"], "w": WIDE, "h": TALL}
+        at = {"panel": "graph", "x": place, "y": known["min_iterations"], "w": WIDE, "h": TALL}
         look = {"state": "accepted", "fill": "tint", "text": self._word(place), "hover": self._hover(place)}
         look["cell"] = [place, 0]  # to which links lead
         ops.append({"id": f"p{place}", "kind": "cell", **at, **look})
         for source in sorted(self.waits.graph.predecessors(place)):
-            high = self.waits.graph.nodes[source]["least"]
-            ends = {"x0": source, "y0": high, "x1": place, "y1": known["least"], "to": {"cell": [place, 0]}}
+            high = self.waits.graph.nodes[source]["min_iterations"]
+            ends = {
+                "x0": source,
+                "y0": high,
+                "x1": place,
+                "y1": known["min_iterations"],
+                "to": {"cell": [place, 0]},
+            }
             hover = [f"{self._named(source)} → {self._named(place)}: waited for it"]
             link = {"id": f"h{source}-{place}", "kind": "hook", "panel": "graph", **ends}
             ops.append({**link, "strong": False, "hover": hover})
@@ -110,7 +116,7 @@ class Waiting:
 
     def _hover(self, place: int) -> list[str]:
         known = self.waits.graph.nodes[place]
-        needed = f"final in iteration {known['iteration']}, at least {known['least']} needed"
+        needed = f"final in iteration {known['iteration']}, at least {known['min_iterations']} needed"
         since = known["right_from"]
         early = "it was not guessed earlier"
         if since < known["iteration"]:

@@ -42,7 +42,7 @@ class Experts:
             ],
             "first": 0,
             "row": 18,
-            "row_least": 13,
+            "row_min": 13,
             "row_tall": 56,
             "column": 44,
             "wide": 50,

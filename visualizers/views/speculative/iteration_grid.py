@@ -84,7 +84,7 @@ class ParallelGrid:
     def _unavoidable(self, step) -> str:
         """How many of the iterations so far the longest chain of waits takes by itself."""
         final = [self.waits.graph.nodes[place] for place in self.waits.read(step)]
-        self.needed = max([self.needed, *(known["least"] for known in final)])
+        self.needed = max([self.needed, *(known["min_iterations"] for known in final)])
         self.used += len({known["iteration"] for known in final})
         return f" {unavoidable(self.needed, self.used)}." if self.used else ""
 

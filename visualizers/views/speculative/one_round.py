@@ -163,7 +163,7 @@ class DraftRound:
             {"id": panel, "kind": "panel", "y0": 0, "y1": height, "rows": round(height, 3), "share": 1}
         ]
         if any(state in ("accepted", "rejected") for state in states.values()):
-            marks[0]["least"] = MIN_ROW
+            marks[0]["min_row"] = MIN_ROW
         for root in [n for n in rows if n not in here]:
             marks.append(
                 {

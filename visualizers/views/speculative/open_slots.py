@@ -65,7 +65,7 @@ class Heap:
             ],
             "first": 1,
             "row": 20,
-            "row_least": 13,
+            "row_min": 13,
             "row_tall": 44,
             "gap": 5,
             "column": 64,

@@ -32,7 +32,7 @@ class Plan:
             ],
             "first": 1,
             "row": 18,
-            "row_least": 13,
+            "row_min": 13,
             "row_tall": 30,
             "column": 40,
             "wide": 46,

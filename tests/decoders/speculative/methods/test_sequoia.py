@@ -103,7 +103,7 @@ def test_it_has_the_target_s_law(shape, verifier):
 def test_the_table_and_the_form_that_was_taken_are_told():
     model, parameters = TableModel(random_table(1), 3), {"budget": 5, "max_depth": 3, "acceptance": CHANCES}
     lane = Lane("sequoia", [0], {"target": model, "draft": model}, parameters, limits=Limits(6))
-    rows = [e for e in lane.advance().of(Score) if e.name == "tokens a round"]
+    rows = [e for e in lane.advance().of(Score) if e.name == "tokens per round"]
     assert [e.level for e in rows] == ["1 deep", "2 deep", "3 deep"]
     assert list(rows[0].parts) == ["nodes 1", "nodes 2", "nodes 3"]  # as many children as chances
     found = forms(CHANCES, 6, 4)

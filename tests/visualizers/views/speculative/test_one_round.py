@@ -56,7 +56,7 @@ def test_a_token_of_a_further_draft_model_has_its_number():
 
 def test_a_chance_that_the_method_tells_fills_the_bar():
     events = round_of()
-    events[4].chance = 0.25  # of node 2, whose p / q is 0.8
+    events[4].acceptance = 0.25  # of node 2, whose p / q is 0.8
     marks = run([events])
     assert marks["f2"]["w"] == pytest.approx(BAR * 0.25)
     assert (

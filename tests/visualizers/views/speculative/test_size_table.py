@@ -29,8 +29,8 @@ def test_rows_and_columns_are_those_of_the_scores_and_what_was_taken_is_outlined
 
 def test_a_table_in_which_one_row_is_taken():
     rows = [
-        Score(3, "tokens a round", 1.6, {"nodes 1": 1.6}, level="1 deep"),
-        Score(3, "tokens a round", 2.1, {"chosen": 2.0, "nodes 1": 1.6, "nodes 2": 2.1}, level="2 deep"),
+        Score(3, "tokens per round", 1.6, {"nodes 1": 1.6}, level="1 deep"),
+        Score(3, "tokens per round", 2.1, {"chosen": 2.0, "nodes 1": 1.6, "nodes 2": 2.1}, level="2 deep"),
     ]
     marks, _ = fold(Plan, [rows], [0, 1], ["Once", " upon"])
     assert [key for key, mark in marks.items() if mark.get("fill") == "outline"] == ["c1.1.2"]
