@@ -55,9 +55,9 @@ FORETOLD = (
     "bins of the chances, on average.\n"
 )
 TEMPERED = (
-    "What the temperature head is trained to lower, in nats per token on held-out text: cross-entropy weighted "
-    "by the model's own probabilities, places where its likeliest token is right counted for 0.4. `best "
-    "single T` is the best of a grid, chosen on this very text ({chosen}). Where a model's probabilities are "
+    "What the temperature head is trained to lower, in nats per token on held-out text: cross-entropy "
+    "weighted by the model's own probabilities, places where its likeliest token is right counted for 0.4. "
+    "`best single T` is the best of a grid, chosen on this very text ({chosen}). Where a model's probabilities are "
     "true, weights by them make one half the best temperature everywhere: little is left to win.\n"
 )
 NUCLEI = (

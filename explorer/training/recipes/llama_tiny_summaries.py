@@ -51,8 +51,8 @@ def topics_of_sheets() -> Topics:
 
 
 def losses(model: LlamaForCausalLM, rows: torch.Tensor, labels: torch.Tensor) -> list[torch.Tensor]:
-    """The losses [4] in nats per token of what `Sheets.batch` gives: mle, like, unlike, topics. Unlikelihood is
-    -log(1 - p) of each token of the summary behind the wrong tags.
+    """The losses [4] in nats per token of what `Sheets.batch` gives: mle, like, unlike, topics. Unlikelihood
+    is -log(1 - p) of each token of the summary behind the wrong tags.
     """
     states = model.model(input_ids=rows.flatten(0, 1)).last_hidden_state[:, :-1].unflatten(0, rows.shape[:2])
     result = []
