@@ -57,8 +57,9 @@ FORETOLD = (
 TEMPERED = (
     "What the temperature head is trained to lower, in nats per token on held-out text: cross-entropy "
     "weighted by the model's own probabilities, places where its likeliest token is right counted for 0.4. "
-    "`best single T` is the best of a grid, chosen on this very text ({chosen}). Where a model's probabilities are "
-    "true, weights by them make one half the best temperature everywhere: little is left to win.\n"
+    "`best single T` is the best of a grid, chosen on this very text ({chosen}). Where a model's "
+    "probabilities are true, weights by them make one half the best temperature everywhere: little is left "
+    "to win.\n"
 )
 NUCLEI = (
     "Means on the same text: temperature and top-p that the heads say, how many tokens are left to draw "

@@ -17,6 +17,7 @@ from plotly.offline import get_plotlyjs
 
 from decoders.models.catalog import DRAFT, TARGET
 from decoders.trace import json_file
+from decoders.trace.events import Verdict
 from decoders.trace.trace import Trace
 from explorer.catalog import recorded_runs
 from explorer.export import run_file
@@ -27,6 +28,7 @@ from explorer.inspector.token_facts import inspect
 from tests.helpers.scripted_lane import ScriptedLane
 from visualizers.analysis.cost_csv import cost_table
 from visualizers.analysis.cost_summary import COLUMNS
+from visualizers.scene.marks import probability
 
 ROOT = Path(__file__).resolve().parents[3]
 HOSTILE = [b"</script><script>window.hacked=1</script>", b"<!--", b"]]>", b"=1+1", "\u2028".encode()]
@@ -63,8 +65,13 @@ def test_a_saved_page_holds_every_view_and_every_node(page):
         assert all(len(view["ops"]) == len(traced.steps) for view in lane["views"].values())
         assert len(lane["answer"]["rows"]) == len(traced.steps)
         assert {int(node) for node in nodes} == set(traced.nodes())
-        last = max(traced.nodes())
-        assert nodes[str(last)] == card(inspect(traced, last), live=False)
+        assert all(nodes[str(node)] == card(inspect(traced, node), live=False) for node in traced.nodes())
+    verdicts = [verdict for step in traced.steps for verdict in step.of(Verdict)]
+    rejected = [verdict for verdict in verdicts if verdict.status == "rejected"]
+    assert rejected  # in the last lane, which drafts
+    for verdict in rejected:
+        facts = re.sub(r"<[^>]*>", " ", nodes[str(verdict.node)]["html"])
+        assert all(probability(value) in facts for value in (verdict.p, verdict.q) if value is not None)
 
 
 def test_nothing_but_its_own_scripts_may_run_and_nothing_may_be_fetched(page):
