@@ -169,6 +169,17 @@ def test_the_strip_shows_nothing_of_the_run_before(opened, scenes):
     assert not opened.evaluate(inked)
 
 
+def test_a_fold_with_no_column_left_of_the_window_draws_nothing(opened, scenes):
+    show(opened, scenes, ("beam", "beam_tree"), 1000, 300)
+    opened.evaluate(PAINT, 99)
+    folded = """first => {
+        const view = Object.create(scene.view, first ? { lo: { value: scene.head.first ?? 0 } } : {});
+        const layer = document.createElement("div");
+        DecodingPlayer.drawFold(layer, scene, scene.context(view, 99));
+        return layer.innerHTML; }"""
+    assert "folded: " in opened.evaluate(folded, False) and opened.evaluate(folded, True) == ""
+
+
 def test_rounds_by_depth_begin_at_the_left_wherever_the_strip_is_pressed(opened, scenes):
     show(opened, scenes, ("speculative_tree", "draft_tree"), 390, 300)
     opened.evaluate(PAINT, None)

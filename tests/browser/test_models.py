@@ -329,7 +329,7 @@ def test_an_example_brings_its_prompt_and_its_lanes(visit):
     setup = page.evaluate("decodingExplorer.app.setup()")
     assert setup["prompt"] == example["prompt"]
     assert [lane["strategy"] for lane in setup["lanes"]] == [lane["strategy"] for lane in example["lanes"]]
-    expect(page.locator(".status-text")).to_contain_text(example["says"])
+    expect(page.locator(".status-text")).to_contain_text(example["message"])
     page.wait_for_function("decodingExplorer.state === 'done'")  # it has been run at once
     assert page.evaluate("decodingExplorer.lanes.every((lane) => lane.count > 0)")
     picker.select_option("0")
@@ -373,3 +373,24 @@ def test_a_second_draft_model_drafts_in_specinfer(visit, size):
     models = trace(page, 0)["models"]
     assert models["draft"] == "llama-tiny-draft-distilled" and models["draft 2"] == "llama-tiny-draft"
     expect(panel(page).get_by_label("Second draft model")).to_have_value(re.compile("^llama-tiny-draft,"))
+
+
+@SIZES
+def test_a_list_lies_over_all_that_it_covers_and_no_text_runs_under_the_arrow_of_a_field(visit, size):
+    page = visit(*size)
+    ready(page)
+    found = panel(page)
+    found.get_by_label("Draft model", exact=True).click()
+    options = found.get_by_role("option")
+    expect(options.first).to_be_visible()
+    hidden = """options => options.filter(option => {
+        const { left, top, bottom } = option.getBoundingClientRect(), y = (top + bottom) / 2;
+        const list = option.parentElement.getBoundingClientRect();
+        const seen = y > list.top && y < Math.min(list.bottom, innerHeight);
+        return seen && !option.contains(document.elementFromPoint(left + 30, y)); }).length"""
+    assert options.evaluate_all(hidden) == 0
+    clear = """fields => fields.every(field => {
+        const arrow = field.parentElement.querySelector(".icon-wrap").getBoundingClientRect();
+        const room = parseFloat(getComputedStyle(field).paddingRight);
+        return field.getBoundingClientRect().right - room <= arrow.left + 1; })"""
+    assert found.get_by_role("combobox").evaluate_all(clear)

@@ -38,12 +38,12 @@ window.ExplorerPage = window.ExplorerPage || {};
   // A prompt alone, or with the lanes that show its point, which are decoded at once if the page has their models.
   function offerExamples(app, picker) {
     picker.addEventListener("change", () => {
-      const { prompt, max_new_tokens, lanes, says, models } = app.data.prompts[Number(picker.value)];
+      const { prompt, max_new_tokens, lanes, message, models } = app.data.prompts[Number(picker.value)];
       picker.selectedIndex = 0;
       app.fail("");
       app.applySetup(lanes ? { prompt, max_new_tokens, lanes, models } : { prompt });
       if (!lanes) return;
-      app.remark(says);
+      app.remark(message);
       if (!models || page.sameModels({ ...app.choice, ...models }, app.choice)) app.press("run");
     });
     app.on("models", () => picker.querySelectorAll("optgroup").forEach((group) => (group.disabled &&= app.models.state !== "ready")));

@@ -52,8 +52,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   player.drawFold = function (layer, scene, ctx) {
     const view = ctx.view, fold = view.fold;
-    if (!fold) return;
     const { surface, state } = ctx.palette, first = scene.head.first ?? 0;
+    if (!fold || view.lo <= first) return; // lanes with one window may begin at different columns
     const x = (column) => 8 + ((column - first) / (view.lo - first)) * (fold.width - 12);
     const edge = view.left, panel = Object.values(view.panels)[0], bottom = panel.topPx + panel.heightPx;
     const svg = draw(layer, "svg", { width: edge, height: view.size.height, "aria-hidden": "true" });

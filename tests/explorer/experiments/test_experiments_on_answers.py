@@ -114,7 +114,7 @@ def test_leads_and_varieties_by_hand():
     assert (lead, error, p) == (pytest.approx(1 / 6), pytest.approx(1 / 12), 0.5)
     tops = torch.tensor([[1, 2, 3, 4]])
     said = hyperfitting.reordered(tops, tops.where(tops < 4, 0), torch.tensor([[0, 2, 0, 0]]))
-    assert "change 50% of" in said and said.endswith("has changed 25%.")
+    assert "change 50% of" in said and said.endswith("in the first place changed 25%.")
 
 
 def test_sentences_filled_in_many_at_a_time_are_those_of_the_strategy(models):
