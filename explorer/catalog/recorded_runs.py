@@ -33,7 +33,7 @@ def traces() -> list[Trace]:
 
 
 def prompts() -> list[dict]:
-    """Example prompts: `[{title, prompt}]`, some with what shows a point: `max_new_tokens, lanes, message`."""
+    """Example prompts: `[{title, prompt}]`, some that show a point: `max_new_tokens, lanes, message`."""
     return json.loads((FOLDER / "prompts.json").read_text())
 
 

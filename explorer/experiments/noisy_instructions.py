@@ -22,7 +22,7 @@ from visualizers.analysis.calibration import wilson
 PAPERS = ("distort-distract-decode",)
 COUNT, TOKENS, EPSILON = 12, 24, 0.3
 ASKED = ("copy", "reverse", "sort", "last", "upper", "opposite", "translate", "python")
-PLAIN = "no second view"
+PLAIN = "plain decoding"
 NOISES = (PLAIN, "opposite", "none", "shortened and shuffled", "random words")
 
 
@@ -41,7 +41,7 @@ def answers(models: Models, noise: str, task: str) -> tuple[list[bool], list[Tra
 
 
 def row(noise: str, answered: dict[str, tuple[list[bool], list[Trace]]], plain: list[bool]) -> list[Cell]:
-    """What one noise has done on all tasks; `plain`: where no second view was right."""
+    """What one noise has done on all tasks; `plain`: where plain decoding was right."""
     right = [one for rights, _ in answered.values() for one in rights]
     traces = [trace for _, some in answered.values() for trace in some]
     won = sum(a and not b for a, b in zip(right, plain, strict=True))
