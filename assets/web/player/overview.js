@@ -38,9 +38,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     }
 
     reset() {
-      this.wanted = false;
+      Object.assign(this, { wanted: false, painted: "" });
       this.element.hidden = true;
-      this.painted = "";
       this.canvas.width = 0; // the run before is not seen under the next one
       this.say();
     }
