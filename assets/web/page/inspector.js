@@ -43,9 +43,9 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     // A column beside the lanes where there is room, else a sheet; the page makes room for either, so that nothing stays covered.
     place() {
-      const column = window.innerWidth >= WIDE;
-      this.app.root.classList.toggle("inspector-column", !this.root.hidden && column);
-      this.app.root.classList.toggle("inspector-sheet", !this.root.hidden && !column);
+      const column = window.innerWidth >= WIDE, { classList } = document.documentElement; // no rule need ask what the page has
+      classList.toggle("inspector-column", !this.root.hidden && column);
+      classList.toggle("inspector-sheet", !this.root.hidden && !column);
       const under = Math.max(0, this.app.bar.controls.getBoundingClientRect().bottom);
       this.root.style.setProperty("--under-bars", Math.round(under) + "px");
     }
@@ -117,7 +117,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.busy = false;
       if (problem) return this.say(problem, true);
       this.say("Lane " + this.app.lanes.length + " continues from here.");
-      if (!this.app.root.classList.contains("inspector-column")) this.hide(); // it would cover the new lane
+      if (!document.documentElement.classList.contains("inspector-column")) this.hide(); // it would cover the new lane
     }
 
     say(sentence, wrong) {

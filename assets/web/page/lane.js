@@ -258,7 +258,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.shown = 0;
       this.dirty = true;
       this.answerState = {};
-      this.costs.replaceChildren();
+      this.drawCosts();
       this.ended.textContent = "";
       this.badge.hidden = true;
       this.drawTabs();
@@ -324,8 +324,13 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     drawCosts(row) {
       const entries = row ? row.cost : [];
-      this.costs.replaceChildren(...entries.map(([name, label]) =>
-        h("div", { title: this.app.data.costs[name] || "" }, h("dd", {}, label), h("dt", {}, name))));
+      const names = entries.map(([name]) => name).join();
+      if (names !== this.costNames) {
+        this.costNames = names;
+        this.costs.replaceChildren(...entries.map(([name]) =>
+          h("div", { title: this.app.data.costs[name] || "" }, h("dd", {}, ""), h("dt", {}, name))));
+      }
+      entries.forEach(([, label], i) => (this.costs.children[i].firstChild.textContent = label));
     }
 
     drawHint() {

@@ -4,7 +4,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 (function (player) {
   "use strict";
   const ONE_LINE = 120; // chips kept in the page in one-line mode; the rest is left of the edge anyway
-  const PHONE = "(max-width: 760px)"; // as in player.css: there the line is four lines, the newest last
+  const PHONE = window.matchMedia("(max-width: 760px)"); // as in player.css: there the line is four lines, the newest last
   const GROUP = 200; // chips a group: groups outside the view cost no layout
   const MARKS = { resampled: "◆", bonus: "★", forced: "⚑", tolerated: "≈" };
   const WORDS = { chosen: "chosen", live: "not final yet", prompt: "prompt", tolerated: "accepted though not the target's best" };
@@ -21,6 +21,13 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     if (typeof mark.logprob === "number") words.push("p " + player.probability(Math.exp(mark.logprob)));
     if (SPANS[mark.span]) words.push(SPANS[mark.span]);
     return words.join(", ");
+  }
+
+  // Gives an element these children in this order, and leaves alone those that are there.
+  function place(parent, children) {
+    const wanted = new Set(children);
+    for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
+    children.forEach((child, i) => parent.children[i] === child || parent.insertBefore(child, parent.children[i] || null));
   }
 
   class Chips {
@@ -43,7 +50,10 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.shown = Infinity;
       this.theme(this.options.theme);
       this.reset({});
-      if (window.ResizeObserver) new ResizeObserver(() => this.schedule()).observe(element);
+      new ResizeObserver(() => {
+        this.seen = element.clientWidth > 0;
+        this.schedule();
+      }).observe(element);
       element.addEventListener("pointerover", (event) => this.options.onHover(this.markOf(event.target)));
       element.addEventListener("pointerleave", () => this.options.onHover(null));
       element.addEventListener("keydown", (event) => this.key(event));
@@ -58,7 +68,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.history = new player.History((head || {}).ops);
       this.shown = Infinity;
       this.made = new Map(); // id -> {element, look}
-      this.order = "";
+      this.groups = [];
       this.root.replaceChildren();
       this.schedule();
     }
@@ -156,31 +166,22 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     }
 
     draw() {
-      if (!this.root.offsetParent) return; // hidden, say in a closed tab: drawn when it is seen again
+      if (!(this.seen ??= this.root.clientWidth > 0)) return; // hidden, say in a closed tab: drawn when it is seen again
       let marks = this.marksAt();
       if (this.prose) marks = marks.filter((mark) => mark.state !== "rejected");
-      else if (!window.matchMedia(PHONE).matches) marks = marks.slice(-ONE_LINE); // on a phone lines wrap: all stay
+      else if (!PHONE.matches) marks = marks.slice(-ONE_LINE); // on a phone lines wrap: all stay
       const elements = marks.map((mark) => this.chip(mark));
-      const order = marks.map((mark) => mark.id).join(" ");
-      if (order !== this.order) {
-        this.order = order;
-        if (this.prose || elements.length <= 2 * GROUP) this.root.replaceChildren(...elements);
-        else this.root.replaceChildren(...this.groups(elements));
-        if (this.kept !== null && this.kept !== undefined) this.highlight(null);
-      }
+      place(this.root, this.prose || elements.length <= 2 * GROUP ? elements : this.grouped(elements));
       this.reveal();
     }
 
-    groups(elements) {
-      const groups = [];
-      for (let i = 0; i < elements.length; i += GROUP) {
-        const group = document.createElement("div");
-        group.className = "dp-chips-group";
+    grouped(elements) {
+      return Array.from({ length: Math.ceil(elements.length / GROUP) }, (_, i) => {
+        const group = (this.groups[i] ??= player.element("div", "dp-chips-group"));
         group.setAttribute("role", "presentation");
-        group.append(...elements.slice(i, i + GROUP));
-        groups.push(group);
-      }
-      return groups;
+        place(group, elements.slice(i * GROUP, (i + 1) * GROUP));
+        return group;
+      });
     }
 
     // The element of a mark, made once and restyled only when what it says has changed.

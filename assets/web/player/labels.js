@@ -79,23 +79,24 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     wishes.push(atTop(guide.text, ctx, guide, 5, 1));
   }
 
+  function gutterLine(side, y, width, parts) {
+    const line = player.element("div", "dp-gutter-" + side);
+    line.style.cssText = `top:${y - 8}px;width:${width}px`;
+    for (const [text, color, bold, face] of parts) {
+      if (text) player.element("span", face === "mono" ? "dp-mono" : "", line, text).style.cssText = `color:${color};font-weight:${bold ? 700 : 400}`;
+    }
+    return line;
+  }
+
   // Gutters are plain page text beside the plot: names of rows, and labels that belong to a side.
   player.drawGutters = function (layer, ctx) {
-    const view = ctx.view, surface = ctx.palette.surface;
+    const view = ctx.view, surface = ctx.palette.surface, lines = [];
     const put = (side, y, mark, parts) => {
       const panel = view.panelOf(mark);
       if (y < panel.topPx + 4 || y > panel.topPx + panel.heightPx - 4) return;
-      const line = player.element("div", "dp-gutter-" + side, layer);
-      line.style.top = y - 8 + "px";
-      line.style.width = (side === "left" ? view.left - 8 : view.right - 6) + "px";
-      for (const [text, color, bold, face] of parts) {
-        if (!text) continue;
-        const part = player.element("span", face === "mono" ? "dp-mono" : "", line, text);
-        part.style.color = color;
-        part.style.fontWeight = bold ? 700 : 400;
-      }
+      const width = side === "left" ? view.left - 8 : view.right - 6;
+      lines.push([JSON.stringify([side, y, width, parts]), () => gutterLine(side, y, width, parts)]);
     };
-    layer.replaceChildren();
     for (const row of ctx.byKind.row || []) {
       const low = ctx.py(row.y1, row) - 14, top = view.panelOf(row).topPx + 8; // the name of a cut row stays in sight
       const y = Math.max(ctx.py(row.label_y ?? (row.y0 + row.y1) / 2, row), Math.min(low, top)), words = ctx.narrow ? row.short ?? row.text : row.text;
@@ -123,6 +124,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const y = listed ? view.panelOf(label).topPx + LINE * (label.line + 0.7) : ctx.py(label.y, label);
       put(label.side, y, label, [[label.text, color, label.bold, label.face]]);
     }
+    player.refill(layer, lines);
   };
 
   // Greedy placement on a grid of rows of boxes; marks of nodes are obstacles for everything but the spine.

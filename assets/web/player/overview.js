@@ -16,7 +16,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   // All columns of the run in the picture itself, until Follow is pressed.
   player.spread = function (scene) {
-    const { first, last } = player.wish(scene, scene.step(), scene.frame.clientWidth);
+    const { first, last } = player.wish(scene, scene.step(), scene.size.width);
     scene.hand = { ...scene.hand, follow: false, lo: first, columns: last - first + 1, top: null };
     scene.schedule();
   };

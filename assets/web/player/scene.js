@@ -29,6 +29,17 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     return made;
   };
 
+  // Fills an element with `items`, [key, what makes it]: what stands there under its key stays and costs no layout.
+  player.refill = function (parent, items) {
+    const before = parent.items || new Map();
+    parent.items = new Map();
+    for (const [key, make] of items) {
+      if (!parent.items.has(key)) parent.items.set(key, before.get(key) || parent.appendChild(make()));
+      before.delete(key);
+    }
+    for (const gone of before.values()) gone.remove();
+  };
+
   // On a phone the legend stands behind a button (see player.css).
   player.legendButton = function (root) {
     const button = player.element("button", "dp-legend-button", root, "?"), open = (is) => {
@@ -94,6 +105,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.veil = player.element("div", "dp-veil", this.frame);
       this.texts = player.svg("svg", this.picture, { class: "dp-texts" });
       this.gutters = player.element("div", "dp-gutters", this.frame);
+      this.extras = player.element("div", "dp-gutters", this.frame); // the fold, and the sign where lanes part
       this.overlay = player.element("div", "dp-overlay", this.frame);
       this.followButton = player.element("button", "dp-follow", this.frame, "Follow");
       this.followButton.type = "button";
@@ -105,20 +117,29 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.legend = player.element("div", "dp-legend", element);
       this.frame.setAttribute("role", "application"); // it has keys of its own: see pointer.js
       this.frame.setAttribute("aria-roledescription", "picture");
-      for (const part of [this.marks, this.texts, this.gutters, this.overlay]) part.setAttribute("aria-hidden", "true");
+      for (const part of [this.marks, this.texts, this.gutters, this.extras, this.overlay]) part.setAttribute("aria-hidden", "true");
       this.voice = player.element("div", "dp-unseen", this.frame); // says the mark that the keys stand at
       this.voice.setAttribute("role", "status");
       this.shown = Infinity;
       this.lastPaint = 0;
       this.paintedStep = -1;
       this.lastDraw = 0; // milliseconds the last redraw took
+      this.slides = []; // animations of the marks that slide to their place
       this.drawn = [];
       this.traces = [];
       this.hand = { follow: true };
       this.reset({});
       this.theme(this.options.theme);
       player.attachPointer(this);
-      if (window.ResizeObserver) new ResizeObserver(() => this.schedule()).observe(this.frame);
+      new ResizeObserver(() => {
+        this.measure();
+        this.schedule();
+      }).observe(this.frame);
+    }
+
+    // The frame's pixels, none where it is hidden. Asked for between two redraws they would cost a layout of the page each time.
+    measure() {
+      this.size = { width: this.frame.clientWidth, height: this.frame.clientHeight };
     }
 
     reset(head) {
@@ -244,14 +265,15 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     }
 
     viewport(step) {
-      const size = { width: this.frame.clientWidth, height: this.frame.clientHeight };
+      if (!this.size) this.measure();
+      const { size } = this;
       return size.width < 40 || size.height < 40 ? null : player.viewport(this.head, this.history, step, size, this.hand, this.wishes(size.width));
     }
 
     // What this scene and those that share its window ask of the columns: others that follow their front, over token positions.
     wishes(width) {
       const shares = (scene) => (scene.hand.follow && !scene.whole ? player.sharing(scene.head) : null), own = shares(this);
-      const others = own ? this.options.together().filter((other) => shares(other) === own && other.frame.offsetParent) : [];
+      const others = own ? this.options.together().filter((other) => shares(other) === own && other.size?.width) : [];
       return [this, ...others].map((scene) => player.wish(scene, scene.step(), width));
     }
 
@@ -278,7 +300,10 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       }
       let view = this.viewport(step);
       if (!view) return; // hidden: drawn when it is resized into view
-      if (this.overview.fit(view)) view = this.viewport(step);
+      if (this.overview.fit(view)) {
+        this.measure();
+        view = this.viewport(step);
+      }
       this.view = view;
       view.slide = before && since === 1 && this.hand.follow ? this.slideOf(view, before, behind) : 0;
       const low = view.range[0] - MARGIN - view.slide / view.columnWidth, high = view.range[1] + MARGIN;
@@ -298,7 +323,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       player.drawMarks(this.marks, this.traces, view, this.colours.surface);
       player.drawTexts(this.texts, texts, view, this.head, this.colours.surface);
       player.drawGutters(this.gutters, ctx);
-      player.drawFold(this.gutters, this, ctx);
+      this.extras.replaceChildren();
+      player.drawFold(this.extras, this, ctx);
       this.drawn = marks;
       player.drawParting(this);
       const words = [this.head.title, this.history.captionAt(step) || this.head.question];
@@ -308,16 +334,18 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.placed = ctx.placed || []; // the labels and their boxes, in pixels
       player.keepCard(this);
       this.lastDraw = performance.now() - started;
+      for (const slide of this.slides.splice(0)) slide.cancel();
       if (before && since === 1 && this.hand.follow) this.move(view, before);
       this.overview.place();
       calm.add(this.overview);
       this.painted(step);
-      for (const other of this.options.together()) if (other.view && !other.waiting && other.frame.offsetParent && other.outdated()) other.schedule();
+      for (const other of this.options.together()) if (other.view && !other.waiting && other.size.width && other.outdated()) other.schedule();
     }
 
     // Pixels that the marks still lack to their place, while they slide there.
     behind() {
-      return this.sliding ? this.sliding.pixels * (1 - (this.sliding.effect.getComputedTiming().progress ?? 1)) : 0;
+      const [slide] = this.slides;
+      return slide ? slide.pixels * (1 - (slide.effect.getComputedTiming().progress ?? 1)) : 0;
     }
 
     // Pixels that the marks begin right of their place: those by which the window has moved, and those still owed. None where
@@ -333,13 +361,10 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     // One step on: marks of a window that has moved slide to their new place, within the edges of their panels; in one that
     // stands still the new columns fade in, from under a veil.
     move(view, before) {
-      this.sliding = null;
       if (view.slide >= 1) {
         const way = [{ transform: `translateX(${view.slide}px)` }, { transform: "none" }];
-        for (const group of this.picture.querySelectorAll(".dp-slides")) {
-          const { effect } = group.animate(way, { duration: 200, easing: "ease-out" });
-          this.sliding = { pixels: view.slide, effect };
-        }
+        this.slides = [...this.picture.querySelectorAll(".dp-slides")].map((group) =>
+          Object.assign(group.animate(way, { duration: 200, easing: "ease-out" }), { pixels: view.slide }));
       } else if (view.lo === before.lo && before.columnWidth === view.columnWidth && this.lastDraw <= 30 && this.drawn.length <= 800) {
         const from = view.px(before.front.x + 0.5), wide = view.px(view.front.x + 0.5) - from;
         if (wide <= 0 || view.byDepth || window.matchMedia("(prefers-reduced-motion: reduce)").matches) return;
