@@ -43,7 +43,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       const look = () => {
         const busy = app.lanes.some((lane) => lane.drawing() && lane.drawing().waiting);
         if (busy) requestAnimationFrame(look);
-        else setTimeout(resolve, 0);
+        else resolve();
       };
       requestAnimationFrame(look);
       setTimeout(resolve, 400); // whatever happens to the frames
