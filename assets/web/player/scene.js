@@ -13,7 +13,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   player.SANS_FACE = "system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif";
   player.MONO_FACE = "ui-monospace, SFMono-Regular, Menlo, Consolas, DejaVu Sans Mono, monospace";
   const MARGIN = 2; // columns drawn beyond either side of the window
-  const CALM = 300; // milliseconds between two pictures from which on what is new fades in
+  const REST = 300; // milliseconds between two pictures from which on what is new fades in
 
   player.element = function (tag, className, parent, text) {
     const made = document.createElement(tag);
@@ -294,7 +294,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     }
 
     draw() {
-      const started = performance.now(), step = this.step(), calm = started - this.began > CALM;
+      const started = performance.now(), step = this.step(), rested = started - this.began > REST;
       this.began = started;
       const before = this.view, behind = this.behind(), since = step - this.paintedStep;
       if (this.whole) {
@@ -338,7 +338,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       player.keepCard(this);
       this.lastDraw = performance.now() - started;
       for (const slide of this.slides.splice(0)) slide.cancel();
-      if (before && since === 1 && this.hand.follow) this.move(view, before, calm);
+      if (before && since === 1 && this.hand.follow) this.move(view, before, rested);
       this.overview.place();
       calm.add(this.overview);
       this.painted(step);
@@ -363,12 +363,12 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
     // One step on: marks of a window that has moved slide to their new place, within the edges of their panels; in one that
     // stands still the new columns fade in, from under a veil, unless steps come so fast that one fade would follow the other.
-    move(view, before, calm) {
+    move(view, before, rested) {
       if (view.slide >= 1) {
         const way = [{ transform: `translateX(${view.slide}px)` }, { transform: "none" }];
         this.slides = [...this.picture.querySelectorAll(".dp-slides")].map((group) =>
           Object.assign(group.animate(way, { duration: 200, easing: "ease-out" }), { pixels: view.slide }));
-      } else if (calm && view.lo === before.lo && before.columnWidth === view.columnWidth && this.lastDraw <= 30 && this.drawn.length <= 800) {
+      } else if (rested && view.lo === before.lo && before.columnWidth === view.columnWidth && this.lastDraw <= 30 && this.drawn.length <= 800) {
         const from = view.px(before.front.x + 0.5), wide = view.px(view.front.x + 0.5) - from;
         if (wide <= 0 || view.byDepth || window.matchMedia("(prefers-reduced-motion: reduce)").matches) return;
         Object.assign(this.veil.style, { left: from + "px", width: wide + "px", height: view.size.height - view.bottom + "px" });
