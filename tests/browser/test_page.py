@@ -178,7 +178,7 @@ def test_a_token_that_looks_like_markup_is_shown_as_text(visit):
     page = visit()
     page.get_by_role("region", name="Lane 2").get_by_role("button", name="Remove lane").click()
     run(page, "scripted", 8)
-    lane = page.get_by_role("region", name="Lane 1")
+    lane = page.get_by_role("region", name="Lane 1", exact=True)  # not "Text of lane 1" in Compare
     for tab in ("Beam tree", "Text", "Entropy"):
         if lane.get_by_role("tab", name=tab).count():
             lane.get_by_role("tab", name=tab).click()

@@ -302,11 +302,11 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         return this.painted(step);
       }
       let view = this.viewport(step);
-      if (!view) return; // hidden: drawn when it is resized into view
-      if (this.overview.fit(view)) {
+      if (view && this.overview.fit(view)) {
         this.measure();
         view = this.viewport(step);
       }
+      if (!view) return; // hidden: drawn when it is resized into view
       this.view = view;
       view.slide = before && since === 1 && this.hand.follow ? this.slideOf(view, before, behind) : 0;
       const low = view.range[0] - MARGIN - view.slide / view.columnWidth, high = view.range[1] + MARGIN;
