@@ -129,7 +129,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
     // Enter goes to the newest token, arrows walk, Enter says why, Escape leaves. The list stays the one tab stop.
     key(event) {
-      const all = [...this.root.querySelectorAll(".dp-chip:not([hidden])")].filter((chip) => this.prose || chip.offsetLeft >= 0);
+      const all = [...this.root.querySelectorAll(".dp-chip")].filter((chip) => this.prose || chip.offsetLeft >= 0);
       const at = this.pointed ? all.indexOf(this.pointed) : -1, last = all.length - 1;
       if (event.ctrlKey || event.metaKey || event.altKey || last < 0) return;
       if (event.key === "Enter" && at >= 0) this.options.onPick(this.markOf(this.pointed));

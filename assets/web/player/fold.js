@@ -6,7 +6,6 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   const WIDEST = 120, NARROWEST = 36, SHARE = 0.12; // pixels for the whole fold on a wide screen and a phone; of the width
   const PER_TOKEN = 6; // pixels a token takes at most
   const LONGEST = 9; // tokens a hanging tick shows at most
-  const SVG = "http://www.w3.org/2000/svg";
 
   // How wide the fold is when `columns` columns lie left of the window.
   player.foldWidth = (columns, width, narrow) =>
@@ -43,21 +42,14 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     return [...longest].map(([at, lived]) => `M${at} ${y + 6}v${3 + lived * unit}`).join("");
   }
 
-  function draw(parent, tag, attributes) {
-    const made = document.createElementNS(SVG, tag);
-    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-    parent.append(made);
-    return made;
-  }
-
   player.drawFold = function (layer, scene, ctx) {
     const view = ctx.view, fold = view.fold;
     const { surface, state } = ctx.palette, first = scene.head.first ?? 0;
     if (!fold || view.lo <= first) return; // lanes with one window may begin at different columns
     const x = (column) => 8 + ((column - first) / (view.lo - first)) * (fold.width - 12);
     const edge = view.left, panel = Object.values(view.panels)[0], bottom = panel.topPx + panel.heightPx;
-    const svg = draw(layer, "svg", { width: edge, height: view.size.height, "aria-hidden": "true" });
-    draw(svg, "rect", { x: 0, y: 0, width: edge - 4, height: bottom, fill: surface.panel });
+    const svg = player.svg("svg", layer, { width: edge, height: view.size.height, "aria-hidden": "true" });
+    player.svg("rect", svg, { x: 0, y: 0, width: edge - 4, height: bottom, fill: surface.panel });
     const { entry, limbs } = limbsOf(scene, view.lo, ctx.step);
     if (!entry) return;
     const above = (node) => (node.parent ? scene.history.byId.get(node.parent)?.base.y : undefined) ?? node.y;
@@ -71,12 +63,12 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         alive += "M" + start + " " + y + player.curve([start, y], [edge, enters(node)]);
       }
     }
-    draw(svg, "path", { d: dead, stroke: state.pruned.color, "stroke-width": 1.2, opacity: 0.7, fill: "none" });
-    draw(svg, "path", { d: alive, stroke: state.live.color, "stroke-width": 1.4, fill: "none" });
+    player.svg("path", svg, { d: dead, stroke: state.pruned.color, "stroke-width": 1.2, opacity: 0.7, fill: "none" });
+    player.svg("path", svg, { d: alive, stroke: state.live.color, "stroke-width": 1.4, fill: "none" });
     const bend = player.curve([edge - 12, y], [edge, enters(entry)]);
-    draw(svg, "path", { d: `M${x(first)} ${y}H${edge - 12}${bend}`, stroke: state.chosen.color, "stroke-width": 4.5, fill: "none" });
+    player.svg("path", svg, { d: `M${x(first)} ${y}H${edge - 12}${bend}`, stroke: state.chosen.color, "stroke-width": 4.5, fill: "none" });
     const write = (text, at, down, anchor) => {
-      const word = draw(svg, "text", { x: at, y: down, "font-size": 11, "text-anchor": anchor, fill: surface.soft });
+      const word = player.svg("text", svg, { x: at, y: down, "font-size": 11, "text-anchor": anchor, fill: surface.soft });
       word.textContent = text;
     };
     const last = Math.ceil(view.lo) - 1, span = `${Math.max(1, first)}–${last}`;
