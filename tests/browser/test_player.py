@@ -237,6 +237,37 @@ def test_the_window_moves_in_jumps_and_not_with_each_token(page):
     assert starts == sorted(starts) and len(set(starts)) <= 12
 
 
+def test_a_step_measures_nothing_and_leaves_what_stays(page):
+    """A size asked for between two redraws lays the whole page out; so does a text that is made anew."""
+    page.evaluate("([h, d]) => make('Scene', h, d)", list(lane("beam_tree", beams(4, 40), num_beams=4)))
+    asked, kept, had = page.evaluate("""async () => {
+      let asked = 0, step = 20;
+      const lo = async (at) => (await (scene.show(at), painted(scene)), scene.view.lo);
+      while ((await lo(step)) !== (await lo(step + 1))) step += 1; // two steps in one window
+      await lo(step);
+      const frame = scene.frame, size = [frame.clientWidth, frame.clientHeight];
+      ["clientWidth", "clientHeight", "offsetParent"].forEach((name, i) =>
+        Object.defineProperty(frame, name, { get: () => (asked++, size[i]) }));
+      const before = [...scene.texts.querySelectorAll("text")];
+      await lo(step + 1);
+      return [asked, before.filter((text) => text.isConnected).length, before.length];
+    }""")
+    assert asked == 0 and kept > 0.5 * had > 5
+
+
+def test_a_step_leaves_the_chips_that_stay(page):
+    page.evaluate("([h, d]) => make('Chips', h, d)", list(lane("text", beams(2, 20), num_beams=2)))
+    moved = page.evaluate("""async () => {
+      await (chips.show(10), painted(chips));
+      const moved = new Set(), first = chips.root.firstChild;
+      const note = (all) => all.forEach((one) => one.removedNodes.forEach((node) => moved.add(node)));
+      new MutationObserver(note).observe(chips.root, { childList: true });
+      await (chips.show(11), painted(chips));
+      return moved.has(first) || !first.isConnected;
+    }""")
+    assert not moved
+
+
 def test_the_folded_past_opens_with_a_click(page):
     page.evaluate("([h, d]) => make('Scene', h, d)", list(lane("beam_tree", beams(4, 60), num_beams=4)))
     folded = page.evaluate("[scene.view.fold.width, scene.view.left]")
