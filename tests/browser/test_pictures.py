@@ -156,6 +156,31 @@ def test_rounds_in_the_window_are_open_as_far_as_their_panel_has_room(draw):
     assert not fold or spare < 90  # less than one more open round would take
 
 
+def short_steps(rounds: int) -> list[Step]:
+    """Rounds of six drafted tokens of which the first is rejected: all others are never reached."""
+    steps, parent, node = [], 1, 2
+    for index in range(rounds):
+        chain = [Propose(node + i, parent if not i else node + i - 1, 1, -1.0, "draft") for i in range(6)]
+        judged = [Verdict(node + i, "never reached" if i else "rejected", 0.1, 0.5, 0.9) for i in range(6)]
+        own = [Propose(node + 6, parent, 2, -1.0, "target"), Verdict(node + 6, "resampled", p=0.5)]
+        steps.append(Step(index, [*chain, *judged, *own, Commit([node + 6], [-1.0])]))
+        parent, node = node + 6, node + 7
+    return steps
+
+
+@pytest.mark.parametrize("height", [150, 213])
+def test_no_folded_row_is_empty(draw, height):
+    page = draw(560, height, lane("draft_tree", short_steps(60)))
+    seen = page.evaluate(
+        """() => { const { fold } = scene.view.panels.rounds, { lo } = scene.view;
+        const drawn = scene.drawn.filter(mark => mark.kind === "cell" && mark.x >= lo);
+        const unit = scene.view.panels.rounds.unit, top = one => fold.open - (fold.px - one.top) / unit;
+        const isIn = (mark, one) => mark.y > top(one) && mark.y < top(one) + one.tall / unit;
+        return fold.rows.map(one => drawn.filter(mark => isIn(mark, one)).length); }"""
+    )
+    assert seen and all(seen)
+
+
 def long_path(depth: int) -> list[Step]:
     """One round: all of a long draft accepted."""
     events, parent = [], 1

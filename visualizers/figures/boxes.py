@@ -6,8 +6,10 @@ import plotly.graph_objects as go
 
 from visualizers.figures.theme import Theme
 from visualizers.figures.traces import Room, alike, box, kind_of, lines, unseen, words
-from visualizers.scene.marks import Op, fit
+from visualizers.figures.wrapping import line_count, token_lines
+from visualizers.scene.marks import Op
 
+SIZE = 11  # pixels of letters in a box
 CLEAR = "rgba(0,0,0,0)"
 
 
@@ -36,10 +38,10 @@ def cells(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
             **cell_look(fill, state, shade, theme),
         )
         yield unseen(some, room, lambda m: (m["x"], m["y"]))
-        texts = [(m["x"], m["y"], cell_text(m, room)) for m in some]
+        texts = [(m["x"], m["y"], cell_text(m, room), m.get("text") or "") for m in some]
         if texts := [one for one in texts if one[2]]:
             ink = theme.surface["on_fill"] if fill == "filled" else theme.surface["text"]
-            size = 11 if room.column >= 34 else 10
+            size = SIZE if room.column >= 34 else SIZE - 1
             yield words(
                 texts, room, theme.colour("rejected") if (fill, state) == ("tint", "rejected") else ink, size
             )
@@ -66,13 +68,13 @@ def cell_look(fill: str, state: str, shade: int, theme: Theme) -> dict:
 
 
 def cell_text(mark: Op, room: Room) -> str:
-    """Glyph and token of a box, as far as they fit."""
+    """Glyph and token of a box, in as many lines as it has room for."""
     tall = mark.get("tall") or mark["h"] * room.row
     if tall < 11:
         return ""
     glyph = f"{mark['glyph']} " if mark.get("glyph") else ""
-    width = mark["w"] * room.column - 5
-    return (glyph + fit(mark.get("text") or "", width - (13 if glyph else 0), 11)).strip()
+    width = mark["w"] * room.column - 5 - (13 if glyph else 0)
+    return (glyph + token_lines(mark.get("text") or "", width, SIZE, line_count(tall, SIZE))).strip()
 
 
 def bars(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 
 from decoders.trace.trace import Trace
 from visualizers.figures.marks import DRAWERS, traces
+from visualizers.figures.room_for_words import column_for, extra_row
 from visualizers.figures.theme import SANS, Theme, template, theme
 from visualizers.figures.traces import Room, lines, plain, unseen, words
 from visualizers.registry import build
@@ -29,6 +30,7 @@ TITLE = 58  # pixels between the panels and the title, for the subtitle and the 
 LISTED = 16  # pixels of a line in a list at the side
 CHIPS = 88  # characters in a line of running text
 CHARACTER, LETTERS = 7.4, 17  # pixels of a character in a sentence, and of a line of it, at most
+TICK = 12  # pixels between two numbers of a scale, at least
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,9 @@ def figure(trace: Trace, view: str | None = None, step: int | None = None, look:
         return running_text(trace, shown, drawn, colours)
     x = columns(shown.head, drawn)
     column = max(shown.head.get("column") or COLUMN, INNER / (x[1] - x[0]))
+    rooms, _ = panels(shown.head, shown.marks, column, x)
+    inside = [m for m in drawn if _panel(m, rooms) in rooms]
+    column = max(column, column_for(inside, lambda mark: rooms[_panel(mark, rooms)][0].row))
     rooms, heights = panels(shown.head, shown.marks, column, x)
     made = go.Figure(layout={"template": template(look)})
     for kind in DRAWERS:
@@ -102,6 +107,10 @@ def figure(trace: Trace, view: str | None = None, step: int | None = None, look:
             **across(x, rooms),
         },
     )
+    if shown.head.get("fold_rows") == "stairs":
+        steps = [m for m in drawn if m["kind"] == "row"]
+        axis = next(room.axis for room, panel in rooms.values() if panel.get("grow"))
+        made.update_layout(meta={"stairs": {"axis": axis, "rows": [[m["y0"], m["y1"]] for m in steps]}})
     notes = place(made, rooms, heights, total, colours)
     for name, (room, _) in rooms.items():
         notes += beside([m for m in drawn if _panel(m, rooms) == name], room, colours)
@@ -159,26 +168,40 @@ def panels(
     listed = [m for m in marks if m["kind"] == "panel"] or [{"id": "", "y0": -0.5, "y1": 1, "grow": True}]
     if listed[0]["id"] == "" and head.get("rows"):
         listed = [{"id": "", "y0": 0, "y1": head["rows"], "rows": head["rows"]}]
-    under = head.get("notes") == "under"
+    below = head.get("notes") == "under"
     shares = sum(p.get("share") or 1 for p in listed if not p.get("px")) or 1
     rooms, heights = {}, {}
     for index, panel in enumerate(listed):
         name, (y0, y1) = panel["id"], (panel["y0"], panel["y1"])
         inside = [m for m in marks if (m.get("panel") or "") == name and m["kind"] not in ("panel", "band")]
+        more = extra_row(inside, column)
         if panel.get("grow"):
             y1 = max([y1, *(low(m) + 0.25 for m in inside)])
         elif panel.get("rows"):  # with room for the words above the first, and half a row below the last
-            unit = max(head.get("row") or 0, LINE)
-            y0, y1 = -34 / unit, panel["rows"] - 0.5 + 8 / unit
+            unit = max(head.get("row") or 0, LINE) + more
+            rows = max([panel["rows"] - 0.5, *(low(m) + 0.5 for m in inside)])  # a tree may outgrow its rows
+            y0, y1 = -34 / unit, rows + 8 / unit
         tall = panel.get("px") or SHARED * (panel.get("share") or 1) / shares
         if panel.get("grow") or panel.get("rows"):
-            tall = (y1 - y0) * (
-                max(head.get("row") or 0, LINE) if panel.get("rows") else head.get("row") or ROW
-            )
+            tall = (y1 - y0) * (unit if panel.get("rows") else (head.get("row") or ROW) + more)
+        over = max([0.0, *(under(m, y0, y1, tall) for m in inside)])  # words under a mark at the foot
+        y1, tall = y1 + over * (y1 - y0) / tall, tall + over
         heights[name] = max(LOWEST, tall)
         axis = f"y{index + 1}" if index else "y"
-        rooms[name] = (Room(axis, y0, y1, column, heights[name] / abs(y1 - y0), x, under), panel)
+        rooms[name] = (Room(axis, y0, y1, column, heights[name] / abs(y1 - y0), x, below), panel)
     return rooms, heights
+
+
+def under(label: Op, y0: float, y1: float, tall: float) -> float:
+    """Pixels that a label, shifted from its mark, reaches below a panel from `y0` to `y1`."""
+    if label["kind"] != "label" or not label.get("dy") or label.get("drawn") is False:
+        return 0.0
+    return (label["y"] - y1) * tall / (y1 - y0) + label["dy"] + LETTERS / 2
+
+
+def far(tick: list, other: list, room: Room) -> bool:
+    """Whether the words of two ticks have room beside each other."""
+    return abs(tick[0] - other[0]) * room.row >= TICK
 
 
 def low(mark: Op) -> float:
@@ -201,6 +224,7 @@ def place(
     for name, (room, panel) in rooms.items():
         bottom = top - heights[name]
         ticks = [t if isinstance(t, list) else [t, f"{t:g}"] for t in panel.get("ticks") or []]
+        ticks = [t for i, t in enumerate(ticks) if all(far(t, one, room) for one in ticks[:i])]
         made.update_layout(
             {
                 room.axis.replace("y", "yaxis"): {
@@ -320,7 +344,7 @@ def caption(made: go.Figure, notes: list[dict], says: str, colours: Theme) -> go
         "align": "left",
         "font": {"size": 12, "color": colours.surface["soft"]},
     }
-    return made.update_layout(annotations=[*notes, below], meta={"caption": says})
+    return made.update_layout(annotations=[*notes, below], meta={**(made.layout.meta or {}), "caption": says})
 
 
 def running_text(trace: Trace, shown: Picture, chips: list[Op], colours: Theme) -> go.Figure:

@@ -1,8 +1,11 @@
 """A view of a whole run as a slide of 16:9: its columns broken into lines, as a score is, so that letters
-are as large as they can be. Knows the figures of `scene_figure`.
+are as large as they can be. Of rounds that go down like stairs a line shows its own alone, and short lines
+stand beside each other. Knows the figures of `scene_figure`.
 """
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from html import escape
 from textwrap import shorten
 
@@ -16,20 +19,33 @@ INNER = WIDE - 2 * MARGIN
 TOP, FOOT = 158, 66  # pixels for title, question and legend, and for the two sentences below
 AROUND, TICKS, BETWEEN = 6, 22, 12  # pixels of a figure over its panels and under them, and between two lines
 MOST_LINES, MOST_SCALE, LEGEND = 8, 2.6, 1.5
+MOST_BESIDE, ASIDE = 4, 24  # lines of stairs beside each other, and pixels between them
 LOWEST, LARGEST = 0.75, 2.0  # times their own size, of panels
+MARGINAL = 0.7  # columns right of the last line's beginning with nothing in them
 LETTER, SENTENCE = 0.56, 150  # width of a letter by its height, on average; letters of the sentence
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a run is broken: into how many lines, how many of them beside each other, and how large all is
+    drawn.
+    """
+
+    lines: int
+    beside: int
+    size: float
 
 
 def slide(figure: go.Figure, foot: str = "") -> str:
     """The whole figure as an SVG of 1600 x 900; `foot`: a line below it."""
     layout = figure.layout
-    lines, size, layout.width, layout.height = best(frame(figure))
-    size = min(size, INNER / widest(frame(figure), lines))
+    plan, layout.width, layout.height = best(frame(figure))
     at, ink, soft = (
         frame(figure),
         layout.template.layout.font.color,
         layout.template.layout.xaxis.tickfont.color,
     )
+    size = min(plan.size, INNER / across(at, plan.lines, plan.beside))
     caption = (layout.meta or {}).get("caption", "")
     notes = [one for one in layout.annotations if not (one.yref == "paper" and one.y == 0)]
     content = [piece for axis in axes(figure) for piece in scale(axis, at)]
@@ -42,7 +58,7 @@ def slide(figure: go.Figure, foot: str = "") -> str:
         f'<g transform="translate({MARGIN - EDGE} 122) scale({LEGEND})">',
         *legend(figure, EDGE, 0, INNER / LEGEND),
         "</g>",
-        *broken(at, lines, size),
+        *broken(at, replace(plan, size=size)),
         fitted(escape(shorten(caption, SENTENCE, placeholder=" …")), HIGH - 44, 19, soft),
         fitted(escape(foot), HIGH - 16, 19, ink),
     ]
@@ -60,29 +76,66 @@ def fitted(marked: str | None, y: float, size: float, colour: str) -> str:
     return text(marked, MARGIN, y, min(size, INNER / LETTER / letters), colour)
 
 
-def broken(at: Frame, lines: int, size: float) -> list[str]:
-    """The lines of the run below each other, each with the words at the left of its panels."""
-    before, found = gutter(at), []
-    for number, (start, end) in enumerate(windows(at, lines)):
-        y = TOP + number * (size * height(at) + BETWEEN)
-        if number and before:
-            found.append(cut(at, 0, before, MARGIN, y, size))
-        found.append(cut(at, start, end, MARGIN + size * before * bool(number), y, size))
-    return found
+def broken(at: Frame, plan: Plan) -> list[str]:
+    """The lines of the run, each with the words at the left of its panels."""
+    before, size, drawn, y = gutter(at), plan.size, [], TOP
+    for number, row in enumerate(rows_of_lines(at, plan.lines, plan.beside)):
+        for place, (start, end) in enumerate(row):
+            x = MARGIN + place * (size * widest(at, plan.lines) + ASIDE)
+            low = y
+            for top, bottom in bands(at, start, end):
+                if before and (number or place):
+                    drawn.append(cut(at, (0, before), (top, bottom), (x, low), size))
+                shift = size * before * bool(number or place)
+                drawn.append(cut(at, (start, end), (top, bottom), (x + shift, low), size))
+                low += size * (bottom - top)
+        y += size * max(height(at, *window) for window in row) + BETWEEN
+    return drawn
 
 
-def cut(at: Frame, start: float, end: float, x: float, y: float, size: float) -> str:
-    """What the figure has between two places, as a picture of its own."""
-    wide, top = end - start, at.top - AROUND
+def cut(
+    at: Frame,
+    columns: tuple[float, float],
+    band: tuple[float, float],
+    corner: tuple[float, float],
+    size: float,
+) -> str:
+    """What the figure has between two places and two heights, as a picture of its own."""
+    wide, tall = columns[1] - columns[0], band[1] - band[0]
     return (
-        f'<svg x="{x:.1f}" y="{y:.1f}" width="{size * wide:.1f}" height="{size * height(at):.1f}" '
-        f'viewBox="{start:.1f} {top:.1f} {wide:.1f} {height(at):.1f}"><use href="#run"/></svg>'
+        f'<svg x="{corner[0]:.1f}" y="{corner[1]:.1f}" width="{size * wide:.1f}" height="{size * tall:.1f}" '
+        f'viewBox="{columns[0]:.1f} {band[0]:.1f} {wide:.1f} {tall:.1f}"><use href="#run"/></svg>'
     )
 
 
-def height(at: Frame) -> float:
+def bands(at: Frame, start: float, end: float) -> list[tuple[float, float]]:
+    """From which to which height a line shows the figure: all of its panels and the numbers under them, but
+    of stairs only the rows that have something between its ends.
+    """
+    top, bottom = at.top - AROUND, at.bottom + TICKS
+    stairs = (at.figure.layout.meta or {}).get("stairs")
+    if not stairs:
+        return [(top, bottom)]
+    axis = stairs["axis"]
+    inside = [y for x, y in points(at, axis) if start < x < end]
+    rows = [(at.y(y0, axis), at.y(y1, axis)) for y0, y1 in stairs["rows"]]
+    seen = [(high, low) for high, low in rows if any(high < y < low for y in inside)] or rows[:1]
+    head = at.y(at.figure.layout[axis.replace("y", "yaxis")].range[1], axis)
+    foot = max([y + AROUND for y in inside], default=seen[-1][1])  # rows may be lower elsewhere
+    return [(top, head), (seen[0][0], min(foot, seen[-1][1])), (at.bottom, bottom)]
+
+
+def points(at: Frame, axis: str) -> Iterator[tuple[float, float]]:
+    """Where something is drawn in a panel, in pixels."""
+    for trace in at.figure.data:
+        if (trace.yaxis or "y") == axis:
+            places = zip(trace.x, trace.y, strict=True)
+            yield from ((at.x(x), at.y(y, axis)) for x, y in places if x is not None)
+
+
+def height(at: Frame, start: float, end: float) -> float:
     """The pixels of a line of the run: its panels and the numbers under them."""
-    return at.bottom - at.top + AROUND + TICKS
+    return sum(bottom - top for top, bottom in bands(at, start, end))
 
 
 def gutter(at: Frame) -> float:
@@ -90,27 +143,51 @@ def gutter(at: Frame) -> float:
     return at.left if at.left > 2 * EDGE else 0
 
 
-def best(at: Frame) -> tuple[int, float, float, float]:
-    """How many lines make the letters largest, how large (their share of the figure's), and how wide and high
-    the figure is then: its panels can be somewhat larger or lower than it draws them.
+def best(at: Frame) -> tuple[Plan, float, float]:
+    """The plan that makes letters largest, and how wide and high the figure is then: its panels can be
+    somewhat larger or lower than it draws them.
     """
     layout, panels = at.figure.layout, at.bottom - at.top
+    stairs = bool((layout.meta or {}).get("stairs"))
 
-    def fit(lines: int) -> tuple[float, float]:
-        room = (HIGH - TOP - FOOT - (lines - 1) * BETWEEN) / lines
-        size = min(INNER / widest(at, lines), room / (LOWEST * panels + AROUND + TICKS), MOST_SCALE)
-        return size, min(room / size - AROUND - TICKS, (1 if running_text else LARGEST) * panels)
+    def fit(lines: int, beside: int) -> tuple[float, float]:
+        """How large all can be, and by which factor panels are then higher."""
+        rows = rows_of_lines(at, lines, beside)
+        words = len(rows) * (AROUND + TICKS)
+        high = sum(max(height(at, *window) for window in row) for row in rows) - words
+        room = HIGH - TOP - FOOT - (len(rows) - 1) * BETWEEN
+        size = min(INNER / across(at, lines, beside), room / (LOWEST * high + words), MOST_SCALE)
+        return size, min((room / size - words) / high, 1 if running_text else LARGEST)
 
     running_text = layout.xaxis.visible is False and layout.yaxis.visible is False
-    lines = 1 if running_text else max(range(1, MOST_LINES + 1), key=lambda lines: (fit(lines)[0], -lines))
-    size, high = fit(lines)
-    spare = min((INNER / size - widest(at, lines)) * lines, (LARGEST - 1) * (at.right - at.left))
-    return lines, size, layout.width + spare * (not running_text), layout.height + high - panels
+    choices = [(lines, 1) for lines in range(1, 1 if running_text else MOST_LINES + 1)] or [(1, 1)]
+    if stairs:
+        choices += [
+            (n * beside, beside) for beside in range(2, MOST_BESIDE + 1) for n in range(1, MOST_LINES + 1)
+        ]
+    lines, beside = max(choices, key=lambda choice: (fit(*choice)[0], -choice[0]))
+    size, taller = fit(lines, beside)
+    spare = min(
+        (INNER / size - across(at, lines, beside)) * lines / beside, (LARGEST - 1) * (at.right - at.left)
+    )
+    wide = layout.width + spare * (not running_text)
+    return Plan(lines, beside, size), wide, layout.height + (taller - 1) * panels
 
 
 def widest(at: Frame, lines: int) -> float:
     """The pixels of the longest line."""
     return max(gutter(at) * bool(i) + end - start for i, (start, end) in enumerate(windows(at, lines)))
+
+
+def across(at: Frame, lines: int, beside: int) -> float:
+    """The pixels of the figure beside each other on the slide; a little more where there are gaps."""
+    return beside * widest(at, lines) * INNER / (INNER - (beside - 1) * ASIDE)
+
+
+def rows_of_lines(at: Frame, lines: int, beside: int) -> list[list[tuple[float, float]]]:
+    """The lines as they are read: those beside each other, and then the ones below."""
+    shown = windows(at, lines)
+    return [shown[i : i + beside] for i in range(0, len(shown), beside)]
 
 
 def windows(at: Frame, lines: int) -> list[tuple[float, float]]:
@@ -119,7 +196,7 @@ def windows(at: Frame, lines: int) -> list[tuple[float, float]]:
     columns = (at.right - at.left) / unit
     every = math.ceil(columns / lines) if unit > 2 * EDGE else columns / lines
     edges = [at.x(low) + (low_edge(low) + every * i) * unit for i in range(1, lines)]
-    edges = [edge for edge in edges if edge < at.right - unit / 2]
+    edges = [edge for edge in edges if edge < at.right - MARGINAL * unit]
     return list(zip([0, *edges], [*edges, float(at.figure.layout.width)], strict=True))
 
 

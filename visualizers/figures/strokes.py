@@ -9,7 +9,9 @@ import plotly.graph_objects as go
 
 from visualizers.figures.theme import MONO, SANS, Theme
 from visualizers.figures.traces import Room, alike, kind_of, lines, points, unseen, words
-from visualizers.scene.marks import Op
+from visualizers.figures.wrapping import LINE, token_lines
+from visualizers.scene.marks import MONO as MONO_WIDTH
+from visualizers.scene.marks import Op, cells
 
 GLYPHS = {
     "dot": "circle",
@@ -20,6 +22,7 @@ GLYPHS = {
     "square": "square",
 }
 ARC_POINTS = 16
+SIZE, SANS_WIDTH = 12, 0.52  # pixels of letters of a label, and the width of one on average, by its height
 
 
 def stems(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
@@ -138,12 +141,66 @@ def heads(marks: list[Op], room: Room, colour: str) -> go.Scatter:
 def labels(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
     """Free words inside the panel; those in its gutters are annotations (see scene_figure)."""
     inside = [m for m in marks if not m.get("side") and m.get("text")]
+    written = {m["id"] for m in apart(inside, room)}
 
     def look(mark: Op) -> tuple:
-        return mark.get("face", "sans"), mark.get("size", 12), mark.get("role"), mark.get("align", "center")
+        return mark.get("face", "sans"), mark.get("size", SIZE), mark.get("role"), mark.get("align", "center")
 
     sides = {"left": "middle right", "right": "middle left", "center": "middle center"}
     for (face, size, role, align), some in alike(inside, look):
-        texts = [(m["x"], m["y"], m["text"]) for m in some]
-        yield words(texts, room, theme.colour(role), size, sides[align], MONO if face == "mono" else SANS)
+        texts = []
+        for mark in (m for m in some if m["id"] in written):
+            text = label_text(mark, room)
+            texts.append((*label_place(mark, room, text, size), text, mark["text"]))
+        if texts:
+            font = MONO if face == "mono" else SANS
+            yield words(texts, room, theme.colour(role), size, sides[align], font)
         yield unseen(some, room, lambda m: (m["x"], m["y"]))
+
+
+def apart(marks: list[Op], room: Room) -> list[Op]:
+    """The labels that hit none of a higher priority; what is not written can still be pointed at."""
+    kept: list[Op] = []
+    boxes: list[tuple[float, float, float, float]] = []
+    for mark in sorted(marks, key=lambda m: m.get("priority", 4)):
+        text, size = label_text(mark, room), mark.get("size", SIZE)
+        x, y = label_place(mark, room, text, size)
+        lines = text.split("\n")
+        wide = max(label_width({**mark, "text": line}) for line in lines)
+        left = x * room.column - wide * {"left": 0, "right": 1}.get(mark.get("align"), 0.5)
+        middle, high = y * room.row, len(lines) * LINE * size - 3
+        box = (left, middle - high / 2, left + wide, middle + high / 2)
+        if not any(touch(box, other) for other in boxes):
+            kept.append(mark)
+            boxes.append(box)
+    return kept
+
+
+def touch(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
+    """Whether two boxes (left, top, right, bottom) overlap."""
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def label_place(label: Op, room: Room, text: str, size: float) -> tuple[float, float]:
+    """Where the middle of a label stands, with what it is shifted by in pixels: lines beside a mark are as
+    high above it as below it, those at a distance begin there.
+    """
+    down = label.get("dy", 0) + ("dy" in label) * text.count("\n") * LINE * size / 2
+    return label["x"] + label.get("dx", 0) / room.column, label["y"] + down / room.row
+
+
+def label_text(label: Op, room: Room) -> str:
+    """The words of a label: within its columns if it has some, with what two spaces part below each other
+    where that is too wide.
+    """
+    text, wide = label["text"], label.get("w", 1) * room.column
+    if label.get("stack"):
+        return text.replace("  ", "\n") if label_width(label) > wide else text
+    letter = label_width(label) / max(1, cells(text)) / MONO_WIDTH
+    return token_lines(text, wide - 4, letter, 2 if label.get("rises") else 1) if label.get("w") else text
+
+
+def label_width(label: Op) -> float:
+    """Pixels of a label in one line."""
+    mono = label.get("face") == "mono"
+    return cells(label["text"]) * label.get("size", SIZE) * (MONO_WIDTH if mono else SANS_WIDTH)

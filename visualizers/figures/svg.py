@@ -13,6 +13,7 @@ from itertools import groupby
 import plotly.graph_objects as go
 
 from visualizers.figures.theme import SANS
+from visualizers.figures.wrapping import LINE
 
 DASHES = {"dash": "9,9", "dot": "3,3"}  # as plotly.js draws them at a width of 3
 SHAPES = {  # corners of symbols, for a radius of 1
@@ -120,12 +121,15 @@ def shapes(trace: go.Scatter, at: Frame) -> Iterator[str]:
     if "text" in trace.mode:
         down, side = trace.textposition.split()
         size, font = trace.textfont.size, trace.textfont
-        for label, (x, y) in zip(trace.text, points, strict=True):
-            lift = {"top": -0.3, "middle": 0.35, "bottom": 1}[down] * size
+        cut = trace.customdata if trace.customdata is not None else [""] * len(points)
+        for label, whole, (x, y) in zip(trace.text, cut, points, strict=True):
+            over = LINE * label.count("<br>")  # lines above the last one
+            lift = {"top": -0.3 - over, "middle": 0.35 - over / 2, "bottom": 1}[down] * size
             anchor = {"left": "right", "right": "left"}.get(
                 side, side
             )  # a text at the left ends at its point
-            yield text(label, x, y + lift, size, font.color, anchor, font.family)
+            drawn = text(label, x, y + lift, size, font.color, anchor, font.family)
+            yield f"<g><title>{clean(whole)}</title>{drawn}</g>" if whole else drawn
 
 
 def path(trace: go.Scatter, points: list[tuple[float, float] | None]) -> str:
@@ -198,7 +202,7 @@ def text(
             f'<tspan font-weight="700">{clean(part)}</tspan>' if i % 2 else clean(part)
             for i, part in enumerate(parts)
         )
-        spans.append(f'<tspan x="{x:.0f}" dy="{1.3 * size:g}">{inner}</tspan>' if number else inner)
+        spans.append(f'<tspan x="{x:.0f}" dy="{LINE * size:g}">{inner}</tspan>' if number else inner)
     face = f' font-family="{escape(family)}"' if family and family != SANS else ""
     return (
         f'<text x="{x:.0f}" y="{y:.0f}" font-size="{size:g}" fill="{colour}" '
@@ -212,7 +216,7 @@ def note(one: go.layout.Annotation, at: Frame) -> str:
     if one.yref == "paper" and one.y == 0:  # the sentence below all panels
         x = EDGE
     y, size, lines = at.y(one.y, one.yref) - (one.yshift or 0), one.font.size, one.text.count("<br>") + 1
-    tall = 1.3 * size * lines
+    tall = LINE * size * lines
     top = {"top": y, "bottom": y - tall}.get(one.yanchor, y - tall / 2)
     return text(one.text, x, top + size, size, one.font.color, one.xanchor)
 

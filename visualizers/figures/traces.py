@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from visualizers.figures.theme import MONO
+from visualizers.figures.wrapping import cut_short
 from visualizers.scene.marks import Op
 
 
@@ -84,19 +85,22 @@ def unseen(marks: list[Op], room: Room, at: Callable[[Op], tuple[float, float]])
 
 
 def words(
-    texts: list[tuple[float, float, str]],
+    texts: list[tuple[float, float, str] | tuple[float, float, str, str]],
     room: Room,
     colour: str,
     size: float,
     position: str = "middle center",
     face: str = MONO,
 ) -> go.Scatter:
-    """Words at places; nothing happens when they are pointed at."""
-    x, y, shown = zip(*texts, strict=True)
+    """Words at places, line feeds in them as breaks; nothing happens when they are pointed at. `customdata`
+    is the whole text where a fourth entry says that it is cut.
+    """
+    whole = [one[3] if len(one) > 3 and cut_short(one[2], one[3]) else "" for one in texts]
     return go.Scatter(
-        x=x,
-        y=y,
-        text=[plain(one) for one in shown],
+        x=[one[0] for one in texts],
+        y=[one[1] for one in texts],
+        text=[plain(one[2]).replace("\n", "<br>") for one in texts],
+        customdata=whole if any(whole) else None,
         yaxis=room.axis,
         mode="text",
         textposition=position,

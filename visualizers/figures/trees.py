@@ -6,7 +6,8 @@ import plotly.graph_objects as go
 
 from visualizers.figures.theme import SANS, Theme
 from visualizers.figures.traces import Room, alike, kind_of, lines, points, unseen, words
-from visualizers.scene.marks import Op, fit
+from visualizers.figures.wrapping import token_lines
+from visualizers.scene.marks import Op
 
 SYMBOLS = {  # of a node: symbol and size in pixels, by state
     "prompt": ("circle", 5),
@@ -23,7 +24,8 @@ SYMBOLS = {  # of a node: symbol and size in pixels, by state
     "live": ("circle-open", 8),
 }
 CURVE = [(i / 10, (i / 10) ** 2 * (3 - 2 * i / 10)) for i in range(11)]  # the player's smooth edge
-LIFT = 4  # pixels from the middle of a node to the foot of its token
+LIFT, BESIDE = 4, 8  # pixels from the middle of a node to the foot of its token, and to its note
+SIZE, LINES = 11, 2  # pixels of letters, and lines of a token above its node
 TICKS_SHOWN = 5  # candidates dropped at birth, drawn below their parent
 
 
@@ -36,15 +38,16 @@ def nodes(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
         colour = theme.colour(state)
         marker = {"symbol": symbol, "size": size, "color": colour, "line": {"color": colour, "width": 1.8}}
         yield points(some, room, lambda m: (m["x"], m["y"]), mode="markers", marker=marker)
+    first = sorted(marks, key=lambda m: m["state"] == "chosen")
     named = [
-        (m["x"], m["y"] - LIFT / room.row, fit(m["text"], room.column - 4, 11))
-        for m in marks
-        if m.get("text") and not m.get("quiet")
+        (m["x"], m["y"] - LIFT / room.row, token_lines(m["text"], room.column - 4, SIZE, LINES), m["text"])
+        for m in {(m["x"], m["y"]): m for m in first if m.get("text") and not m.get("quiet")}.values()
     ]
-    down = LIFT / room.row if room.notes_under else 0.0
-    noted = [(m["x"], m["y"] + down, " " + m["note"]) for m in marks if m.get("note")]
+    right, down = (0.0, LIFT / room.row) if room.notes_under else (BESIDE / room.column, 0.0)
+    notes = {(m["x"], m["y"]): m["note"] for m in marks if m.get("note")}
+    noted = [(x + right, y + down, note) for (x, y), note in notes.items()]
     if named:
-        yield words(named, room, theme.surface["text"], 11, "top center")
+        yield words(named, room, theme.surface["text"], SIZE, "top center")
     if noted:
         position = "bottom center" if room.notes_under else "middle right"
         yield words(noted, room, theme.surface["soft"], 10, position, SANS)

@@ -42,7 +42,8 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
   guide   x [text]                                   a dotted vertical over its whole panel
   row     y0 y1 text [bold short right right_short right_bold rule label_y from to]
           a named row: text in the left gutter, right in the right one (short and right_short on a
-          phone); a window that scrolls downwards starts at a row's top; from, to: its columns
+          phone); a window that scrolls downwards starts at a row's top; from, to: its columns;
+          folds_to: the last one of which something is left where the row is folded
   chip    text state [plain position logprob entropy source]
           a token in the lane's running text (page text, in order of birth); plain: how it reads
           there, where that is not `text` with its signs as white space

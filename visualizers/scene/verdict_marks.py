@@ -1,6 +1,20 @@
-"""How a token looks once it has a verdict: fill and glyph, the same in every view. Knows states alone."""
+"""How a token looks once it has a verdict: fill and glyph, the same in every view, and what is left of it
+in a folded row. Knows states alone.
+"""
+
+from collections.abc import Iterable
 
 GLYPHS = {"resampled": "◆", "bonus": "★", "rejected": "✕", "forced": "⚑", "tolerated": "≈"}
+
+
+def folds_to(ops: Iterable[dict]) -> float:
+    """The last column of a row of which something is left where the row is folded, 0 for none."""
+    return max((op["x"] for op in ops if op["kind"] == "cell" and stays(op)), default=0)
+
+
+def stays(cell: dict) -> bool:
+    """Whether a cell is drawn in a folded row: the path, and what was rejected or waits for its verdict."""
+    return cell.get("fill") == "filled" or cell.get("state") in ("tolerated", "rejected", "live")
 
 
 def look(state: str) -> dict:

@@ -163,7 +163,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const left = tall - (front.y + 0.3 - newest) * unit; // what the newest row leaves
     const room = settled ? unit : Math.max(3 * LOWEST, Math.min(FOLD_SHARE * tall, left));
     y0 = open?.y0 ?? rowTop(topOf(panel, (tall - room) / unit, front, rows, hand), rows, hand.follow);
-    const past = rows.filter((row) => row.y0 < y0 - 0.3 && (row.to ?? Infinity) >= lo);
+    const past = rows.filter((row) => row.y0 < y0 - 0.3 && (row.folds_to ?? Infinity) >= lo);
     if (!past.length) return whole;
     const roomAbove = Math.max(room, tall - Math.max(1, front.y + 0.3 - y0) * unit); // what the open rows leave
     const heights = settled ? past.map(() => unit) : foldedHeights(past.length, roomAbove);

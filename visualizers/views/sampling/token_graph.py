@@ -13,6 +13,8 @@ from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
 ACROSS = 12  # tokens in a row
 WIDE, TALL = 0.84, 0.58  # of a token's box, in columns and rows
 SIDE = 0.1  # columns beside the middle of a box at which ways leave and arrive
+GAP = 1 - TALL  # rows between the boxes of one row and those of the next
+LANE = 0.04  # columns between ways that pass the same two boxes
 PIECES = 12  # straight pieces of a bent way
 CANDIDATES = 5  # listed below the graph
 LOOP = 6  # tokens of a loop that are named
@@ -155,7 +157,7 @@ class TokenGraph:
             token = {"id": f"c{event.node}", "y": 9, "text": text, "face": "mono", "w": 2.3}
             ops.append({**place, **token, **bold, "priority": 1})
             numbers = {"id": f"s{event.node}", "y": 26, "text": formula(score), "stack": True}
-            ops.append({**place, **numbers, "priority": 2})
+            ops.append({**place, **numbers, "w": 2.3, "dy": 0, "priority": 2})
         first = offered[0]
         if first.node != taken and first.token in self.places:
             way = (self.nodes.token[self.nodes.parent[taken]], first.token)
@@ -250,13 +252,26 @@ def at_rest(ops: list[Op]) -> list[Op]:
 
 
 def bent(x0: float, y0: float, x1: float, y1: float) -> list[list[float]]:
-    """Out of one box and into the other, both upright. In a row ways back run above it, others below."""
+    """Out of one box and into the other, both upright. In a row ways back run above it, others below. Rows
+    between the two are passed between two of their boxes, beside the column where the way began.
+    """
     down = y1 > y0 or (y1 == y0 and x1 > x0)
     out, into = (1 if down else -1), (-1 if y1 > y0 else 1 if y1 < y0 else 1 if down else -1)
     start = (x0 + SIDE, y0 + out * TALL / 2)
     end = (x1 - SIDE, y1 + into * (TALL / 2 + 0.03))
-    reach = 0.4 * abs(y1 - y0) if y1 != y0 else 0.26 + 0.02 * abs(x1 - x0)
-    controls = (start[0], start[1] + out * reach), (end[0], end[1] + into * reach)
+    if abs(y1 - y0) <= 1:
+        reach = 0.4 if y1 != y0 else 0.26 + 0.02 * abs(x1 - x0)
+        return between(start, end, out * reach, into * reach)
+    beside = x0 + (0.5 if x1 > x0 or x0 == 1 else -0.5) + LANE * ((x1 + y1) % 3 - 1)
+    first, last = (beside, y0 + out * (1 - TALL / 2)), (beside, y1 - out * (1 - TALL / 2))
+    return between(start, first, out * GAP, -out * GAP) + between(last, end, out * GAP, into * GAP)
+
+
+def between(
+    start: tuple[float, float], end: tuple[float, float], leaves: float, arrives: float
+) -> list[list[float]]:
+    """A curve that leaves its start upright and arrives upright at its end, by so many rows each."""
+    controls = (start[0], start[1] + leaves), (end[0], end[1] + arrives)
     points = []
     for i in range(PIECES + 1):
         t, s = i / PIECES, 1 - i / PIECES

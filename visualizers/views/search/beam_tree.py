@@ -13,6 +13,7 @@ from visualizers.scene.tree_rows import Slots
 
 FAR = 10**6  # beyond any column
 LABELLED = 8  # with more limbs only the spine and the front are labelled
+APART = 0.3  # rows between two finished hypotheses of one parent
 DEAD_AT_BIRTH = ("pruned", "rejected", "never reached", "merged")
 
 
@@ -245,15 +246,20 @@ class BeamTree:
         return [edge, mark]
 
     def _end(self, ended, born, scores, verdicts) -> list[Op]:
-        """Finished hypotheses hang half a row below their parent, with their score."""
+        """Finished hypotheses hang half a row below their parent, with their score; several of one parent are
+        below each other.
+        """
         ops = []
         for event in ended:
             self.finished.add(event.node)
-            below = self.slots.row.get(event.parent, 0) + 0.5
+            same = [e.node for e in ended if e.parent == event.parent]
+            apart = APART if len(same) < 4 else 2 * APART / (len(same) - 1)
+            down = 0.5 + apart * (same.index(event.node) - (len(same) - 1) / 2)
+            below = round(self.slots.row.get(event.parent, 0) + down, 4)
             edge, mark = self._birth(event, below, born, scores, verdicts)
             total = next((s.total for s in scores.get(event.node, [])), None)
             if total is not None:
-                mark |= {"note": f"{total:.2f}".replace("-", "−"), "note_priority": 8}
+                mark |= {"note": f"{total:.2f}".replace("-", "−"), "note_priority": 2}
             mark["quiet"] = True  # its token is shown when it wins
             ops += [edge, mark]
         return ops

@@ -8,7 +8,7 @@ judge; knows none by name.
 
 from visualizers.analysis.distribution_stages import tolerated
 from visualizers.scene.marks import STATES, Header, Nodes, Op, compared, many, view, whence
-from visualizers.scene.verdict_marks import GLYPHS, look
+from visualizers.scene.verdict_marks import GLYPHS, folds_to, look
 from visualizers.views.any_lane.step_captions import drafting
 
 CELL, SIBLING, RINGS = (
@@ -28,7 +28,10 @@ class DraftTree:
         self.rounds = 0
         self.drafted: set[int] = set()  # nodes that were guessed, not decoded by the target
         self.tolerated: set[int] = set()  # accepted, though not what the target would have said
-        self.waiting: dict[int, object] = {}  # cells drawn before their verdict: node -> its Propose
+        self.waiting: dict[
+            int, tuple
+        ] = {}  # cells drawn before their verdict: node -> its Propose and its row
+        self.cells: dict[str, dict[int, Op]] = {}  # row -> node -> its cell
         self.y = 0.0  # top of the next round
         self.start = 1  # first column of the round
 
@@ -103,21 +106,27 @@ class DraftTree:
             "label_y": top + CELL / 2,
             "from": self.start,
             "to": max(columns),
+            "folds_to": folds_to(ops),
         }
+        self.cells[row["id"]] = {op["node"]: op for op in ops if op["kind"] == "cell"}
         ops += self._late(verdicts)
-        self.waiting.update((e.node, e) for e in drafted if e.node not in verdicts)
+        self.waiting.update((e.node, (e, row["id"])) for e in drafted if e.node not in verdicts)
         caption = {"say": drafting(self.rounds, drafted, list(verdicts.values()), commits, self.nodes.text)}
         return [row, *ops, *self._text(commits, verdicts), {"front": [max(columns), top + height]}, caption]
 
     def _late(self, verdicts) -> list[Op]:
         """Verdicts on tokens that an earlier round drafted change their cells, which stay where they are."""
-        ops = []
+        ops, rows = [], []
         for node in [n for n in verdicts if n in self.waiting]:
-            hover = self._hover(node, {node: self.waiting.pop(node)}, verdicts)
+            event, row = self.waiting.pop(node)
+            hover = self._hover(node, {node: event}, verdicts)
             state = self._state(node, verdicts)
             glyph = {"glyph": GLYPHS[state]} if state in GLYPHS else {}
             ops.append({"id": f"n{node}", "set": {**look(state), "hover": hover, **glyph}})
-        return ops
+            self.cells[row].get(node, {}).update(look(state))
+            rows.append(row)
+        ends = {row: folds_to(self.cells[row].values()) for row in rows}
+        return ops + [{"id": row, "set": {"folds_to": end}} for row, end in ends.items()]
 
     # ---- one round ---------------------------------------------------------------------------
     def _cells(self, born, verdicts, commits, tried, chain) -> tuple[list[Op], float]:

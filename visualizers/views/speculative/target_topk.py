@@ -9,7 +9,7 @@ import math
 
 from visualizers.analysis.distribution_stages import best
 from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
-from visualizers.scene.verdict_marks import GLYPHS, look
+from visualizers.scene.verdict_marks import GLYPHS, folds_to, look
 
 # Heights in rows: the guess, a place of the list, the bar with its number, the space below.
 GUESS, LINE, BAR, GAP = 0.92, 0.74, 0.9, 0.3
@@ -89,6 +89,7 @@ class Shortlist:
             "label_y": self.y + GUESS / 2,
             "from": self.start,
             "to": max(places),
+            "folds_to": folds_to(ops),
         }
         newest = max((self.nodes.position[n] for n in commits), default=self.start)
         front, self.y = [min(max(places), newest + AHEAD), self.bottom], self.bottom + GAP

@@ -1,13 +1,16 @@
 """The token graph draws the walk: one box a token, one arrow a way, and counts that are those of the text."""
 
 import math
+from itertools import product
+
+import numpy as np
 
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.trace.events import Commit, Distribution, Propose, Score, Step
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.scene.marks import Header
-from visualizers.views.sampling.token_graph import ACROSS, TokenGraph, bent, formula
+from visualizers.views.sampling.token_graph import ACROSS, TALL, WIDE, TokenGraph, bent, formula
 
 WORDS = ["a", "b", "c", "d", "<b>"]
 
@@ -115,3 +118,18 @@ def test_scores_are_written_with_their_first_two_parts():
     score = Score(5, "momentum", -0.05, {"p": 0.55, "run": 3, "resistance": 0.6}, 2)
     assert formula(score) == "p .55  run 3  = −.05"
     assert math.isclose(score.parts["p"] - score.parts["resistance"], score.total)
+
+
+def test_no_way_runs_through_the_box_of_another_token():
+    """From every token of five rows to every other: ways touch the boxes that they join, and no third."""
+    places = [(x + 1, y + 0.5) for y in range(5) for x in range(ACROSS)]
+    boxes = np.array(places)
+    for (x0, y0), (x1, y1) in product(places, places):
+        if (x0, y0) == (x1, y1) or (y0 == y1 and x1 == x0 + 1):
+            continue
+        points = np.array(bent(x0, y0, x1, y1))
+        steps = np.linspace(0, 1, 8)[:, None, None]
+        line = (points[:-1] + (points[1:] - points[:-1]) * steps).reshape(-1, 1, 2)
+        inside = np.abs(line - boxes) < [WIDE / 2 - 0.001, TALL / 2 - 0.001]
+        hit = {tuple(boxes[i]) for i in np.flatnonzero(inside.all(axis=2).any(axis=0))}
+        assert hit <= {(x0, y0), (x1, y1)}, ((x0, y0), (x1, y1), hit)

@@ -137,3 +137,16 @@ def test_a_step_is_said_in_one_sentence():
     view = BeamTree(Header(PROMPT, vocabulary(*WORDS), {"num_beams": 2}))
     (said,) = [op["say"] for op in view.feed(Step(0, two_beams()[0])) if "say" in op]
     assert said == "Step 1: ␣dog leads, sum −0.40, 2 live, 1 dropped at once."
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_finished_texts_of_one_parent_stand_below_each_other_each_with_its_score(count):
+    events = [propose(2 + i, 1, slot=i) for i in range(count)]
+    events += [Score(2 + i, "length_normalized", -0.5 - i) for i in range(count)]
+    events += [Verdict(2 + i, "finished") for i in range(count)]
+    marks, _ = fold(BeamTree, [events], PROMPT, WORDS, num_beams=4)
+    ended = [m for m in of_kind(marks, "node") if m["state"] == "finished"]
+    assert [m["note"] for m in ended] == [f"−{0.5 + i:.2f}" for i in range(count)]
+    rows = [m["y"] for m in ended]
+    assert len(set(rows)) == count and all(0 < y - marks["n1"]["y"] < 1 for y in rows)
+    assert all(m["note_priority"] < 4 for m in ended)  # before words that many a picture has too many of

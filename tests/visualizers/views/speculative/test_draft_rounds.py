@@ -169,3 +169,18 @@ def test_a_token_that_was_never_reached_beside_a_rejected_one_is_drawn():
     step += [Verdict(2, "rejected"), Verdict(3, "never reached")]
     marks = fold(DraftTree, [step], PROMPT, WORDS)[0]
     assert {m["node"] for key, m in marks.items() if key.startswith("n")} == {2, 3, 4}
+
+
+def test_a_row_says_where_it_ends_when_it_is_folded():
+    """What was never reached is left out there: a row of nothing else would be an empty one."""
+    assert [run([chain()])["r1"][name] for name in ("to", "folds_to")] == [3, 2]
+    waits = [Propose(n, n - 1, 1, -0.1, "draft") for n in (1, 2, 3)]
+    first = [*waits, Verdict(1, "accepted"), Commit([1], [-0.1])]
+    assert fold(DraftTree, [first], [0], ["a", "b"])[0]["r1"]["folds_to"] == 3
+    late = [
+        Propose(4, 1, 0, -0.1, "target"),
+        Verdict(2, "rejected"),
+        Verdict(3, "never reached"),
+        Commit([4], [-0.1]),
+    ]
+    assert fold(DraftTree, [first, late], [0], ["a", "b"])[0]["r1"]["folds_to"] == 2
