@@ -12,6 +12,7 @@ from decoders.logits.distributions import log_softmax
 from decoders.parallel.jacobi import corrected, first_guess, propose_chain
 from decoders.registry import strategy
 from decoders.strategy import Parameter, Part
+from decoders.trace.number_format import many
 
 QUESTIONS = {  # as a person chooses them -> as the model reads them
     "So the answer is": " So the answer is",
@@ -112,8 +113,8 @@ def ask(lane: Lane, guesses: list[int], question: str, iteration: int) -> None:
         why = "A guess, taken as it stands." if taken else "It belongs to the question, which is put here."
         lane.verdict(node, "forced", p=math.exp(token_logprobs[i]), reason=why)
         lane.cell(start + i, iteration, token, "kept" if taken else "settled", math.exp(token_logprobs[i]))
-    behind = "none of the guesses behind them" if not glance else f"{len(glance)} guesses behind them"
-    lane.note(f"The answer is asked: {exact} tokens are exact, and {behind} are taken unchecked.")
+    behind = "no guess" if not glance else many(len(glance), "guess", "guesses")
+    lane.note(f"The answer is asked after {many(exact, 'exact token')}, with {behind} taken unchecked.")
     lane.commit(nodes, token_logprobs)
 
 

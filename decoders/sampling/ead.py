@@ -17,6 +17,7 @@ from decoders.registry import strategy
 from decoders.sampling.next_token import next_token
 from decoders.sampling.sampling_parameters import GREEDY, PROCESSORS
 from decoders.strategy import Parameter, Part
+from decoders.trace.number_format import many
 
 LARGE, SMALL = "target", "draft"
 WHOLE = "whole"  # the scorer that looks what the target would say, only to show it
@@ -69,7 +70,7 @@ class Readers:
     def sentence(self, lane: Lane) -> str:
         """What it cost: tokens that were read, times the parameters of who read them."""
         written = sum(self.wrote.values())
-        summary = f"The target wrote {self.wrote[LARGE]} of {written} tokens"
+        summary = f"The target wrote {self.wrote[LARGE]} of {many(written, 'token')}"
         sizes = {role: size(model) for role, model in lane.models.items()}
         if None in sizes.values():
             return f"{summary}."

@@ -6,6 +6,7 @@ from typing import Any
 
 from decoders.lane import Lane
 from decoders.sampling.next_token import NOTHING_LEFT, pick
+from decoders.trace.number_format import many
 
 
 @dataclass
@@ -64,7 +65,9 @@ def grown(lane: Lane, samples: list[Sample]) -> Iterator[None]:
         for sample in growing:
             if lane.ends(sample.node):
                 lane.verdict(
-                    sample.node, "finished", reason=f"sample {sample.number} ends after {position} tokens"
+                    sample.node,
+                    "finished",
+                    reason=f"sample {sample.number} ends after {many(position, 'token')}",
                 )
         growing = [sample for sample in growing if not lane.ends(sample.node)]
         if not growing:

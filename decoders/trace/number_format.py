@@ -36,3 +36,13 @@ def on_its_side(u: float, limit: float, printed: str) -> str | None:
         if float(text) != float(printed) and (float(text) < float(printed)) == (u < limit):
             return text
     return None
+
+
+def many(count: int, what: str, plural: str = "") -> str:
+    """`1 way`, `1,200 ways`, `2 guesses`; `plural` where an s does not make it."""
+    return f"{count:,} {what if count == 1 else plural or what + 's'}"
+
+
+def were(count: int, what: str, plural: str = "") -> str:
+    """`1 step was`, `2 steps were`."""
+    return f"{many(count, what, plural)} {'was' if count == 1 else 'were'}"

@@ -9,6 +9,7 @@ from collections import Counter
 
 from decoders.speculative.theory import expected_tokens
 from decoders.trace.events import DRAFT_ROLES
+from decoders.trace.number_format import many
 from decoders.trace.trace import Trace
 from decoders.trace.vllm_counts import REQUEST
 from visualizers.analysis.calibration import reliability
@@ -108,10 +109,11 @@ def sentence(rounds: list[Round]) -> str:
     if not drafted:
         return "This lane has drafted nothing so far."
     passed = sum(accepted(made) for made in rounds)
-    several = "round" if len(rounds) == 1 else "rounds"
     length = 1 + passed / len(rounds)
     return (
-        f"{len(rounds)} {several} drafted {drafted} tokens and {passed} were accepted: "
+        f"{many(len(rounds), 'round')} drafted {many(drafted, 'token')}, of which {passed} "
+        f""
+        f"{'was' if passed == 1 else 'were'} accepted: "
         f"{length:.2f} tokens per round, the target's own included."
     )
 
@@ -169,10 +171,11 @@ def counted_sentence(counts: dict) -> str:
     models = f" of {' and '.join(counts['models'])}" if counts["models"] else ""
     over = "one request" if counts["over"] == REQUEST else "all requests since the server started"
     length = 1 + counts["num_accepted_tokens"] / counts["num_drafts"]
-    rounds = "round" if counts["num_drafts"] == 1 else "rounds"
+    passed = counts["num_accepted_tokens"]
     return (
-        f"Counts of a server{models}, over {over}: {counts['num_drafts']:,} {rounds} drafted "
-        f"{counts['num_draft_tokens']:,} tokens and {counts['num_accepted_tokens']:,} were accepted: "
+        f"Counts of a server{models}, over {over}: {many(counts['num_drafts'], 'round')} drafted "
+        f"{many(counts['num_draft_tokens'], 'token')}, of which {passed:,} "
+        f"{'was' if passed == 1 else 'were'} accepted: "
         f"{length:.2f} tokens per round, the target's own included."
     )
 

@@ -15,7 +15,7 @@ from visualizers.figures.room_for_words import column_for, extra_row
 from visualizers.figures.theme import SANS, Theme, template, theme
 from visualizers.figures.traces import Room, lines, plain, unseen, words
 from visualizers.registry import build
-from visualizers.scene.marks import Header, Op
+from visualizers.scene.marks import Header, Op, many
 from visualizers.scene.marks import cells as cells_of
 
 COLUMN, ROW, LINE = 44, 36, 46  # pixels where a view says nothing; of a row of nodes, at least
@@ -127,7 +127,7 @@ def first_view(trace: Trace) -> str:
 
 def title(trace: Trace, shown: Picture, step: int | None) -> dict:
     """What the figure shows, and of what."""
-    at = "" if step is None else f", after {step} of {len(trace.steps)} steps"
+    at = "" if step is None else f", after {step} of {many(len(trace.steps), 'step')}"
     text = f"<b>{plain(shown.head['title'])}</b> · {plain(trace.title)}{at}"
     under = {"text": plain(shown.head["question"])}
     place = {"x": 0, "xref": "paper", "xanchor": "left", "y": 1, "yref": "paper", "yanchor": "bottom"}

@@ -90,7 +90,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from decoders.trace.node_index import NodeIndex
-from decoders.trace.token_text import visible as visible  # for all views
+from decoders.trace.number_format import many as many  # for all views
+from decoders.trace.number_format import were as were
+from decoders.trace.token_text import visible as visible
 
 Op = dict
 
@@ -171,11 +173,6 @@ def probability(p: float | None) -> str:
         return "?"
     places = min(6, math.ceil(-math.log10(p)) + 1) if 0 < p < 0.01 else 2
     return f"{p:.{places}f}".removeprefix("0") if p < 1 else f"{p:.2f}"
-
-
-def many(count: int, what: str, plural: str = "") -> str:
-    """`1 way`, `1,200 ways`, `2 guesses`; `plural` where an s does not make it."""
-    return f"{count:,} {what if count == 1 else plural or what + 's'}"
 
 
 def whence(source: str | None) -> list[str]:

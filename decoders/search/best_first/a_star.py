@@ -18,6 +18,7 @@ from decoders.sampling.sampling_parameters import PROCESSORS, SHAPING
 from decoders.search.stepwise import scorers
 from decoders.search.stepwise.step_boundaries import ENDS, step_ends
 from decoders.strategy import Parameter, Part
+from decoders.trace.number_format import were
 
 
 @dataclass(eq=False)
@@ -164,7 +165,7 @@ def conclude(lane: Lane, best: State, heap: list, calls: int) -> Iterator[None]:
     decoding finishes the first that waits. Judges what still waits.
     """
     waiting = sorted(heap, key=lambda pair: pair[0])
-    why = f"{calls} texts were scored"
+    why = f"{were(calls, 'text')} scored"
     if not best.ended:
         whole = [pair for pair in waiting if pair[1].ended]
         pair = (whole or waiting)[0]

@@ -15,6 +15,7 @@ from decoders.sampling.next_token import NOTHING_LEFT
 from decoders.sampling.sampling_parameters import PENALTIES
 from decoders.search.best_first.search_state import Space, State
 from decoders.strategy import Parameter, Part
+from decoders.trace.number_format import many, were
 
 
 class BestFirst:
@@ -176,10 +177,14 @@ def conclude(lane: Lane, space: Space, frontier: BestFirst | DepthFirst) -> Stat
         value = space.score if finished else space.priority
         winner = max(finished or waiting, key=lambda state: (value(state), -state.node))
         what = "the best finished text" if finished else "the best beginning, which greedy decoding finishes,"
-        lane.note(f"All {len(space.opened)} expansions are spent: {what} is taken, and nothing is proven.")
+        lane.note(
+            f"The budget of {many(len(space.opened), 'expansion')} is spent: {what} is taken, "
+            "and nothing is proven."
+        )
     elif frontier.exact:
         lane.note(
-            f"No text of up to {space.max_length} tokens has a higher score; {len(space.opened)} were opened."
+            f"No text of up to {many(space.max_length, 'token')} has a higher score; "
+            f"{were(len(space.opened), 'prefix', 'prefixes')} opened."
         )
     else:
         lane.note("The first finished text of the queue is taken; one with a higher score may still wait.")

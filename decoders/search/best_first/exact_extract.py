@@ -14,6 +14,7 @@ from decoders.logits.distributions import log_softmax
 from decoders.registry import strategy
 from decoders.sampling.greedy import greedy
 from decoders.strategy import Parameter, Part
+from decoders.trace.number_format import many
 
 IMPOSSIBLE = (
     "The model gives every span of the passage probability 0, so there is no answer; choose another passage, "
@@ -154,7 +155,7 @@ def compare(lane: Lane, spans: Spans, best: int) -> None:
         lane.record_score(node, "greedy", spans.sums[node])
     word = lane.models["target"].bytes_of(last).decode("utf-8", "replace")
     if last not in lane.eos or not walk:
-        lane.note(f"Greedy decoding leaves the passage after {len(walk)} tokens, with {word!r}.")
+        lane.note(f"Greedy decoding leaves the passage after {many(len(walk), 'token')}, with {word!r}.")
     elif walk[-1] == best:
         lane.note("Greedy decoding ends with the same span.")
     else:
@@ -167,7 +168,9 @@ def conclude(lane: Lane, spans: Spans, best: int, penalty: float) -> None:
     path = lane.tree.path(best, above=lane.tip)
     for rank, node in enumerate(sorted(spans.sums, key=lambda n: (-spans.score(n, penalty), n)), 1):
         if node not in path:
-            reason = f"number {rank} of {len(spans.sums)} spans, score {spans.score(node, penalty):.3f}"
+            reason = (
+                f"number {rank} of {many(len(spans.sums), 'span')}, score {spans.score(node, penalty):.3f}"
+            )
             lane.verdict(node, "pruned", reason=reason)
     logprob, end = spans.ends[best][0], -spans.ends[best][1]
     above = [lane.tip, *path[:-1], best]

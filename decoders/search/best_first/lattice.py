@@ -18,6 +18,7 @@ from decoders.sampling.next_token import NOTHING_LEFT
 from decoders.sampling.sampling_parameters import PENALTIES
 from decoders.search.shaped import shaped
 from decoders.strategy import Parameter, Part
+from decoders.trace.number_format import many
 
 TO_THE_END, ONE_STEP, THEN_ENDS = "to the end", "one step", "one step, then to the end"
 NEAR = 5  # lengths of merged texts differ by less
@@ -222,7 +223,14 @@ class Search:
             pairs.append((a, b))
         for a, b in pairs:
             graph.absorb(a, b)
-            lane.verdict(a, "merged", reason=f"the last {self.n} tokens are the same", into=b)
+            lane.verdict(
+                a,
+                "merged",
+                reason="the last token is the same"
+                if self.n == 1
+                else f"the last {self.n} tokens are the same",
+                into=b,
+            )
             lane.depend(a, b, 1.0, "recombine")
 
     def next(self) -> int | None:
@@ -308,9 +316,10 @@ def counted(search: Search) -> str:
     different = ""
     if count <= LISTED:
         texts = {tuple(tokens[n] for n in path) for node in ends for path in graph.paths(node, LISTED)}
-        different = f", {len(texts):,} different texts"
-    merged = f"{len(graph.became):,} nodes merged"
-    return f"{search.spent} forwards: {count:,} paths to {len(ends):,} ends{different}, {merged}."
+        different = f", {many(len(texts), 'different text')}"
+    merged = f"{many(len(graph.became), 'node')} merged"
+    paths = f"{many(search.spent, 'forward')}: {many(count, 'path')} to {many(len(ends), 'end')}"
+    return f"{paths}{different}, {merged}."
 
 
 def too_long(search: Search) -> tuple[int, int]:
@@ -337,7 +346,8 @@ def conclude(lane: Lane, search: Search) -> Iterator[None]:
     longer, paths = too_long(search)
     if longer:
         lane.note(
-            f"{longer:,} of {paths:,} paths are longer than the limit of {search.max_length} new tokens, "
+            f"{longer:,} of {many(paths, 'path')} {'is' if longer == 1 else 'are'} longer than "
+            f"the limit of {search.max_length} new tokens, "
             f"since texts merge whose lengths differ by less than {NEAR}."
         )
     for rank, (_, node) in enumerate(waiting, 1):

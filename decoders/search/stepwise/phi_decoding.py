@@ -17,6 +17,7 @@ from decoders.search.stepwise import lookahead_weights as foresight
 from decoders.search.stepwise.lookahead_weights import mean
 from decoders.search.stepwise.step_boundaries import ENDS, shared, step_ends
 from decoders.strategy import Parameter, Part
+from decoders.trace.number_format import many, were
 
 
 @dataclass(eq=False)
@@ -306,13 +307,13 @@ class Search:
         elif self.steps >= self.given["min_steps"] and agreed:
             why = "the foresights agree" if largest >= self.given["delta"] else "all steps drawn are the same"
         elif self.steps >= self.given["max_steps"]:
-            why = f"{self.steps} steps were taken"
+            why = f"{were(self.steps, 'step')} taken"
         else:
             why = ""
         self.looks = not why
         self.lane.note(
-            f"The largest cluster holds {largest:.2f} of the foresights; so far {self.step_tokens:,} tokens "
-            f"in steps, {self.foresight_tokens:,} in foresights."
+            f"The largest cluster holds {largest:.2f} of the foresights; so far "
+            f"{many(self.step_tokens, 'token')} in steps, {self.foresight_tokens:,} in foresights."
             + (f" Nobody looks ahead any more: {why}." if why else "")
         )
 

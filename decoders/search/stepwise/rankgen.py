@@ -19,6 +19,7 @@ from decoders.sampling.side_by_side import extended
 from decoders.search.stepwise import scorers
 from decoders.search.stepwise.step_boundaries import shared
 from decoders.strategy import Parameter, Part
+from decoders.trace.number_format import many
 
 RANKER, LIKELIHOOD = "ranker", "likelihood"
 SUMMARIES = {
@@ -210,7 +211,7 @@ class Search:
         self.beams, pruned = rivals[:width], rivals[width:]
         if rivals:
             self.lane.note(
-                f"Round {self.rounds}: {len(fresh)} blocks, the best score is {rivals[0].score:.2f}."
+                f"Round {self.rounds}: {many(len(fresh), 'block')}, the best score is {rivals[0].score:.2f}."
             )
         self._settle(pruned)
 

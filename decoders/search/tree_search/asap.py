@@ -16,6 +16,7 @@ from decoders.search.tree_search import constraints
 from decoders.search.tree_search.constraints import ASKED, Gate
 from decoders.search.tree_search.program_tree import TRIES, Programs
 from decoders.strategy import Parameter, Part
+from decoders.trace.number_format import many
 
 MAX_TRIES = 100  # draws of one text that may end in a dead end
 DEAD_ENDS = {
@@ -128,8 +129,8 @@ class Asap:
         allowed = self.futures.of(self.programs.root)
         self.has_news = True
         self.programs.lane.note(
-            f"Text {self.number}: {self.ends} dead ends so far; of what the model would draw, at most "
-            f"{allowed:.3f} is allowed."
+            f"Text {self.number}: {many(self.ends, 'dead end')} so far; of what the model would draw, at "
+            f"most {allowed:.3f} is allowed."
         )
 
     def best(self) -> int | None:

@@ -15,6 +15,7 @@ from decoders.search.stepwise import scorers
 from decoders.search.stepwise.scorers import SCORER, Scorer
 from decoders.search.tree_search.mcts import Edge, State, TreeSearch
 from decoders.strategy import Parameter, Part
+from decoders.trace.number_format import many, were
 
 RULES = {
     "p-ucb": "What the model finds likely is tried first, the more visits the more of the rest.",
@@ -153,8 +154,8 @@ class Search(TreeSearch):
             self.tell(edge)
         best = max(self.texts.values())
         self.lane.note(
-            f"Rollout {self.done}: {value:.2f} after {len(way)} chosen tokens; the best of "
-            f"{len(self.texts)} texts has {best:.2f}; {self.scorer.calls} were judged."
+            f"Rollout {self.done}: {value:.2f} after {many(len(way), 'chosen token')}; the best of "
+            f"{many(len(self.texts), 'text')} has {best:.2f}; {were(self.scorer.calls, 'text')} judged."
         )
 
     def back_up(self, edge: Edge, value: float) -> None:

@@ -20,6 +20,7 @@ from decoders.search.tree_search.asap import Asap
 from decoders.search.tree_search.constraints import ASKED, Gate
 from decoders.search.tree_search.program_tree import TRIES, Programs
 from decoders.strategy import Parameter, Part
+from decoders.trace.number_format import many
 
 
 @dataclass(eq=False)
@@ -322,5 +323,8 @@ def treecoder(lane: Lane) -> Iterator[None]:
     while decoder.turn():
         yield
     winner = decoder.best()
-    lane.note(f"{len(programs.finished)} complete texts, {programs.gate.calls} checks of constraints.")
+    lane.note(
+        f"{many(len(programs.finished), 'complete text')}, "
+        f"{many(programs.gate.calls, 'check')} of constraints."
+    )
     yield from programs.conclude(winner)

@@ -15,6 +15,7 @@ from decoders.search.stepwise import scorers
 from decoders.search.stepwise.scorers import Scorer
 from decoders.search.tree_search.mcts import Edge, State, TreeSearch
 from decoders.strategy import Parameter, Part
+from decoders.trace.number_format import many
 
 MIN_SPAN = 1e-8  # values that are closer than this count as equal
 RESCALED = "between siblings"
@@ -170,7 +171,7 @@ class Search(TreeSearch):
         self.changed = {}
         for edge in state.edges:
             if edge is not best:
-                reason = f"tried {edge.visits} times, the chosen token {best.visits} times"
+                reason = f"tried {many(edge.visits, 'time')}, the chosen token {many(best.visits, 'time')}"
                 self.lane.verdict(edge.node, "pruned", reason=reason)
                 self.bury(edge)
 

@@ -16,6 +16,7 @@ from decoders.speculative.drafters.ngram_mcts import RECENT, Table, counted, nud
 from decoders.speculative.interfaces import FIXED, TREE_VIEWS, Draft, Drafter, Verifier
 from decoders.speculative.methods.lookahead import hang
 from decoders.strategy import Parameter
+from decoders.trace.number_format import were
 
 PATHS = 24  # most visited paths that become a draft
 
@@ -41,7 +42,7 @@ def searched(store: str, simulations: int, depth: int, budget: int) -> Drafter:
             if len(draft.nodes) + len(longer) <= budget:
                 hang(lane, draft, longer[: lane.left - 1], "trigrams")
         if draft.nodes:
-            lane.note(f"{raised} trigrams of the text were raised; {root.visits} paths were tried.")
+            lane.note(f"{were(raised, 'trigram')} raised by the text; {were(root.visits, 'path')} tried.")
         return draft
 
     says = "The most visited paths of a tree search over a table of trigrams, nudged by the text so far."

@@ -24,6 +24,7 @@ from decoders.speculative.interfaces import (
     Verifier,
 )
 from decoders.strategy import Parameter
+from decoders.trace.number_format import many
 from decoders.waits import DEPENDENCIES, Standing, Waits
 
 NGram = tuple[int, ...]
@@ -131,7 +132,9 @@ class Window:
         for token, *rest in grams:
             self.pool.add(token, tuple(rest))
         held = sum(map(len, self.pool.entries.values()))
-        lane.note(f"The window left {len(grams)} runs of {self.n} tokens; the pool holds {held}.")
+        lane.note(
+            f"The window left {many(len(grams), 'run')} of {many(self.n, 'token')}; the pool holds {held}."
+        )
 
     def tell_waits(
         self, lane: Lane, new_tokens: list[int], walk: Verification, guesses: dict[int, Standing]

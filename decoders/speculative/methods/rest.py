@@ -23,6 +23,7 @@ from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.interfaces import FIXED, TREE_VIEWS, Draft, Drafter, Verifier
 from decoders.strategy import Parameter
+from decoders.trace.number_format import many
 
 TEXT = "the text so far"  # the store that is the lane's own text
 SHORTEST = 2  # tokens that must stand before a continuation
@@ -76,8 +77,9 @@ def hang(lane: Lane, draft: Draft, prefixes: dict[Prefix, int], whole: int) -> i
 
 def sentence(n: int, whole: int) -> str:
     """What was found."""
-    times = "once" if whole == 1 else f"{whole:,} times"
-    return f"The last {n} tokens stand in the store {times}; what mostly followed them is drafted."
+    times = "once" if whole == 1 else many(whole, "time")
+    words = "The last token stands" if n == 1 else f"The last {n} tokens stand"
+    return f"{words} in the store {times}; what mostly followed them is drafted."
 
 
 def retrieved(look: Callable[[Lane], Retrieved]) -> Drafter:

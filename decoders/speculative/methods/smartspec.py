@@ -30,7 +30,7 @@ from decoders.speculative.forward_times import MEASURED, costs_parameter, forwar
 from decoders.speculative.interfaces import Draft, Drafter, Verification, Verifier
 from decoders.speculative.theory import expected_tokens
 from decoders.strategy import Parameter
-from decoders.trace.number_format import number
+from decoders.trace.number_format import many, number
 
 START, KEPT = 0.7, 0.85  # the acceptance assumed at first, and how much of the old one an update keeps
 EVERY = 20  # rounds between two decisions
@@ -118,10 +118,10 @@ class Goodput:
         """Guesses for each of this many texts, which have about `length` tokens, in the coming round."""
         if self.rounds % EVERY == 0:
             self.k = best_goodput(self.alpha, texts, length, self.costs, self.max_drafted, self.capacity)
-            many = "1 text" if texts == 1 else f"{texts} texts"
             note(
-                f"For {many} at once and an acceptance of {number(self.alpha)}, {self.k} guesses per round "
-                "promise the most tokens for the time."
+                f"For {many(texts, 'text')} at once and an acceptance of {number(self.alpha)}, "
+                f"{many(self.k, 'guess', 'guesses')} per round {'promises' if self.k == 1 else 'promise'} "
+                "the most tokens for the time."
             )
         self.rounds += 1
         return self.k

@@ -26,6 +26,7 @@ from decoders.speculative.interfaces import (
 )
 from decoders.speculative.methods.prompt_lookup import look_up
 from decoders.strategy import Parameter
+from decoders.trace.number_format import many, were
 
 LONGEST = 3  # tokens in a row that are looked for in the text so far
 ORIGIN = {"table": "trigrams", "text": "prompt"}  # what the trace calls the source of such guesses
@@ -97,8 +98,9 @@ def staged(shape: Shape, levels: int, ahead: Callable[[Lane], Ahead], count: int
         lane.drop(wrong)
         if guessed:
             lane.note(
-                f"Ahead of the draft {guessed} tokens were guessed; the draft chose {guessed - len(wrong)} "
-                f"of them itself. Its {len(draft.scores)} distributions took {forwards} of its forwards."
+                f"Ahead of the draft {were(guessed, 'token')} guessed; the draft chose "
+                f"{guessed - len(wrong)} of them itself. For "
+                f"{many(len(draft.scores), 'distribution')} it took {many(forwards, 'forward')}."
             )
 
     says = f"{shape.says} Guesses from {NAMED[origin]} are read with it, so that fewer forwards are needed."

@@ -11,7 +11,7 @@ from statistics import StatisticsError, correlation
 
 from decoders.trace.events import GAUGE
 from visualizers.scene.axis_scale import Scale
-from visualizers.scene.marks import Header, Nodes, Op, view
+from visualizers.scene.marks import Header, Nodes, Op, many, view
 from visualizers.views.any_lane.entropy import mark
 from visualizers.views.any_lane.per_token_values import number, shown
 
@@ -108,8 +108,8 @@ class AgainstEntropy:
         lead = "; ".join(f"{shown(name)} {cloud.together()}" for name, cloud in self.clouds.items())
         count = max(len(cloud.bits) for cloud in self.clouds.values())
         rest, short = (
-            f": correlation with the entropy, over {count} tokens.",
-            f": correlation, {count} tokens.",
+            f": correlation with the entropy, over {many(count, 'token')}.",
+            f": correlation, {many(count, 'token')}.",
         )
         heading = {"id": "said", "set": {"lead": lead, "heading": rest, "short": short}}
         return [*ops, heading, {"front": [self.widest, 0]}, {"say": ". ".join(captions) + "."}]

@@ -8,7 +8,7 @@ brings the entropy of its first one, and what is left of it is the entropy of th
 
 import math
 
-from visualizers.scene.marks import Header, Nodes, Op, probability, view
+from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 
 CELL, STEPS = 0.9, 4  # height of a cell in rows; least bits that the scale shows
 
@@ -94,7 +94,10 @@ class Belief:
                 ops += self._end(event)
         if not ops:
             return []
-        heading = {"lead": f"{self.right} of {self.ended} letters read right", "heading": f", {self._bits()}"}
+        heading = {
+            "lead": f"{self.right} of {many(self.ended, 'letter')} read right",
+            "heading": f", {self._bits()}",
+        }
         ops.append({"id": "said", "set": heading | {"short": f", {self._bits()}"}})
         return [*ops, {"front": [self.column, 0]}, {"say": self._say(step)}]
 
@@ -183,7 +186,7 @@ class Belief:
         }
 
     def _bits(self) -> str:
-        return f"{self.read:.1f} of {self.budget:.1f} bits read after {self.column} tokens"
+        return f"{self.read:.1f} of {self.budget:.1f} bits read after {many(self.column, 'token')}"
 
     def _say(self, step) -> str:
         likeliest = max(self.belief, key=self.belief.__getitem__, default="?")

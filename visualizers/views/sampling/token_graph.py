@@ -137,7 +137,7 @@ class TokenGraph:
     def _hover(self, token: int) -> list[str]:
         """How often the walk was there, and where it went from there."""
         count = self.walk.nodes[token]["visits"]
-        times = "once" if count == 1 else f"{count} times"
+        times = "once" if count == 1 else many(count, "time")
         ways = sorted(self.walk[token].items(), key=lambda item: -item[1]["times"])[:6]
         ways = [(after, known["times"]) for after, known in ways]
         text = " · ".join(self.nodes.word(b) + (f" {n} times" if n > 1 else "") for b, n in ways)
@@ -174,7 +174,9 @@ class TokenGraph:
         rest = f": {returned}, {self.again} by a repeated transition."
         if self.known:
             rest += f" The likeliest was taken in {100 * self.likeliest / self.known:.0f} %"
-            rest += f", {self.turned} times a new token instead of a repetition." if self.turned else "."
+            rest += (
+                f", {many(self.turned, 'time')} a new token instead of a repetition." if self.turned else "."
+            )
         return lead, rest + self._loop(), short
 
     def _loop(self) -> str:
@@ -184,7 +186,7 @@ class TokenGraph:
             return ""
         cycle, times = loop
         words = " ".join(self.nodes.word(token) for token in cycle[:LOOP])
-        return f" Loop: {words}{' …' * (len(cycle) > LOOP)}, {times} times."
+        return f" Loop: {words}{' …' * (len(cycle) > LOOP)}, {many(times, 'time')}."
 
     # ---- places ------------------------------------------------------------------------------
     @staticmethod

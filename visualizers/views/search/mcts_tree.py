@@ -105,7 +105,7 @@ class VisitTree(SearchGraph):
         lines = [f"{self.nodes.text(node)}  p {probability(self._p(node))}"]
         if node in self.visits:
             count, value, prior = self.visits[node]
-            lines.append(f"prior {probability(prior)}, {count} results, {self.word} {value:.2f}")
+            lines.append(f"prior {probability(prior)}, {many(count, 'result')}, {self.word} {value:.2f}")
         if node in self.value:
             lines.append(f"the text has {self.value[node]:.2f}")
         return [lines[0], *([", ".join(lines[1:])] if lines[1:] else [])]

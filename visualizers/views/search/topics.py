@@ -9,7 +9,7 @@ proposed behind a seam is a topic. Knows no strategy.
 import math
 from itertools import takewhile
 
-from visualizers.scene.marks import Header, Nodes, Op, probability, view
+from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 from visualizers.views.any_lane.entropy import mark
 
 LEVEL = "topics"
@@ -200,5 +200,5 @@ class Beads:
             return NOTHING
         names = [self._name(self.nodes.token[node]) for node in topics]
         forced = sum(node in self.forced for node in topics)
-        rest = f": {len(topics)} topic" + ("" if len(topics) == 1 else "s") + f", {forced} set by a plan."
+        rest = f": {many(len(topics), 'topic')}, {forced} set by a plan."
         return {"lead": " ".join(names[-12:]), "heading": rest, "short": rest}

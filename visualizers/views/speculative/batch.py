@@ -5,7 +5,7 @@ one row a text. Left stands what the caches hold of it, to scale, then its guess
 of them: the right edge of what is kept is ragged. Knows no strategy by name.
 """
 
-from visualizers.scene.marks import STATES, Header, Op, many, probability, scroll_row, view, visible
+from visualizers.scene.marks import STATES, Header, Op, many, probability, scroll_row, view, visible, were
 from visualizers.scene.verdict_marks import GLYPHS, look
 
 HEADER, CELL, GAP = 0.68, 0.94, 0.12  # heights in rows: a round's heading, a cell, the space below a round
@@ -158,7 +158,8 @@ class Batch:
         wide, key = held * unit, f"{self.rounds}.{name}"
         hover = [f"{name}: {many(held, 'token')} before this round"]
         if padding and padding.parts.get("moved"):
-            hover.append(f"{round(padding.parts['moved'])} cache entries were moved to realign the rows")
+            moved = round(padding.parts["moved"])
+            hover.append(f"{were(moved, 'cache entry', 'cache entries')} moved to realign the rows")
         box = {"kind": "cell", "panel": "rounds", "y": round(y + CELL / 2, 3), "h": CELL}
         ops = [
             {
@@ -174,7 +175,7 @@ class Batch:
             }
         ]
         if pads:
-            hover = [f"{name}: {pads} slots of padding, so that all texts of the batch end together"]
+            hover = [f"{name}: {many(pads, 'slot')} of padding, so that all texts of the batch end together"]
             ops.append(
                 {
                     "id": f"d{key}",

@@ -83,7 +83,7 @@ class DraftTree:
             return []
         if any(e.given for e in born):  # what the lane begins with is no round
             front = max(self.nodes.position[n] for n in commits)
-            caption = f"Begins with {len(commits)} given tokens."
+            caption = f"Begins with {many(len(commits), 'given token')}."
             return [*self._text(commits, verdicts), {"front": [front, 0]}, {"say": caption}]
         self.rounds += 1
         columns = [self.nodes.position.get(n, 0) for n in [*commits, *(e.node for e in born)]]
