@@ -113,8 +113,13 @@ def ask(lane: Lane, guesses: list[int], question: str, iteration: int) -> None:
         why = "A guess, taken as it stands." if taken else "It belongs to the question, which is put here."
         lane.verdict(node, "forced", p=math.exp(token_logprobs[i]), reason=why)
         lane.cell(start + i, iteration, token, "kept" if taken else "settled", math.exp(token_logprobs[i]))
-    behind = "no guess" if not glance else many(len(glance), "guess", "guesses")
-    lane.note(f"The answer is asked after {many(exact, 'exact token')}, with {behind} taken unchecked.")
+    behind = "none of the guesses"
+    if glance:
+        behind = many(len(glance), "guess", "guesses")
+    behind += " behind them"
+    sure = f"{many(exact, 'token')} {'is' if exact == 1 else 'are'} exact"
+    taken = "is" if len(glance) == 1 else "are"
+    lane.note(f"The answer is asked: {sure}, and {behind} {taken} taken unchecked.")
     lane.commit(nodes, token_logprobs)
 
 

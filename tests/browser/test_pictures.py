@@ -7,6 +7,8 @@ import pytest
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.trace.events import Commit, Propose, Step, Verdict
+from decoders.trace.trace import load
+from explorer.catalog import method_cards
 from tests.browser.bare import ASSETS, bare_player
 from tests.browser.test_charts import story
 from tests.browser.test_player import lane, rounds
@@ -179,6 +181,17 @@ def test_no_folded_row_is_empty(draw, height):
         return fold.rows.map(one => drawn.filter(mark => isIn(mark, one)).length); }"""
     )
     assert seen and all(seen)
+
+
+def test_every_mark_that_has_a_card_has_a_place(draw):
+    """Keys reach all of them, the rows of a batch too, whose outline was nowhere once."""
+    page = draw(1000, 400, scene("batch", load(method_cards.file_of("bass"))))
+    kinds, drawn = page.evaluate(
+        """() => { const marks = scene.drawn.filter(mark => mark.hover), drawn = [];
+        for (const mark of marks) DecodingPlayer.showCard(scene, mark), drawn.push(scene.overlay.innerHTML);
+        return [[...new Set(marks.map(mark => mark.kind))], drawn.join("")]; }"""
+    )
+    assert "row" in kinds and "rect" in drawn and "NaN" not in drawn
 
 
 def long_path(depth: int) -> list[Step]:

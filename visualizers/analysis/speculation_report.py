@@ -174,7 +174,7 @@ def counted_sentence(counts: dict) -> str:
     passed = counts["num_accepted_tokens"]
     return (
         f"Counts of a server{models}, over {over}: {many(counts['num_drafts'], 'round')} drafted "
-        f"{many(counts['num_draft_tokens'], 'token')}, of which {passed:,} "
+        f"{many(counts['num_draft_tokens'], 'token')} and {passed:,} "
         f"{'was' if passed == 1 else 'were'} accepted: "
         f"{length:.2f} tokens per round, the target's own included."
     )

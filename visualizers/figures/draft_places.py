@@ -148,7 +148,7 @@ def draft_shape(report: dict, look: str = "light") -> go.Figure:
 
 def acceptance_by_rank(report: dict, look: str = "light") -> go.Figure:
     """Share accepted of the tested by depth and by rank among siblings, as a heat map in grey."""
-    title = "By depth and rank"
+    title = "Acceptance by depth and rank"
     if not report["metrics"]:
         return nothing(title, report["sentence"], look)
     rows, colours = report["ranks"], theme(look)

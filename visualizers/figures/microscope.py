@@ -120,7 +120,7 @@ def metric(report: dict, name: str) -> float:
 
 def acceptance_by_class(report: dict, look: str = "light") -> go.Figure:
     """Share accepted of the tested by kind of the drafted token."""
-    title = "By kind of token"
+    title = "Acceptance by kind of token"
     if not report["metrics"] or not report["classes"]:
         return nothing(title, NO_SHARES if report["metrics"] else report["sentence"], look)
     rows = report["classes"]
@@ -129,7 +129,7 @@ def acceptance_by_class(report: dict, look: str = "light") -> go.Figure:
 
 def acceptance_by_entropy(report: dict, look: str = "light") -> go.Figure:
     """Share accepted of the tested by the target's entropy at their places."""
-    title = "By the target's entropy"
+    title = "Acceptance by the target's entropy"
     if not report["metrics"] or not report["entropies"]:
         unknown = "The target's entropy was not recorded where drafted tokens were tested."
         return nothing(title, unknown if report["metrics"] else report["sentence"], look)
@@ -168,7 +168,7 @@ def _shares(title: str, names: list[str], rows: list[dict], words: str, look: st
 
 def drafts_went(report: dict, look: str = "light") -> go.Figure:
     """What became of all drafted tokens."""
-    title = "Where the drafts went"
+    title = "What became of the drafted tokens"
     if not report["metrics"]:
         return nothing(title, report["sentence"], look)
     rows, colours = report["fates"], theme(look)
@@ -195,7 +195,7 @@ def drafts_went(report: dict, look: str = "light") -> go.Figure:
 
 def drafting_time(report: dict, look: str = "light") -> go.Figure:
     """Seconds that the forwards of the draft and of the target took."""
-    title = "The models' time"
+    title = "Drafting time and target time"
     if not report["metrics"]:
         return nothing(title, report["sentence"], look)
     seconds, colours = report["drafting"], theme(look)

@@ -14,6 +14,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   // The rectangle of a mark in pixels of the frame.
   function boxOf(mark, view) {
     if (player.isLink(mark)) return player.linkBox(mark, view);
+    if (mark.kind === "row") return [view.left, view.py(mark.y0, mark), view.size.width - view.right, view.py(mark.y1, mark)];
     const x = view.px(mark.x ?? mark.x0), y = view.py(mark.y ?? mark.y0, mark);
     if (mark.kind === "cell") {
       const w = (mark.w * view.columnWidth) / 2, h = (mark.tall || mark.h * view.unitOf(mark)) / 2;
