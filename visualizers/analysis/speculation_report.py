@@ -111,8 +111,7 @@ def sentence(rounds: list[Round]) -> str:
     passed = sum(accepted(made) for made in rounds)
     length = 1 + passed / len(rounds)
     return (
-        f"{many(len(rounds), 'round')} drafted {many(drafted, 'token')}, of which {passed} "
-        f""
+        f"{many(len(rounds), 'round')} drafted {many(drafted, 'token')} and {passed} "
         f"{'was' if passed == 1 else 'were'} accepted: "
         f"{length:.2f} tokens per round, the target's own included."
     )
