@@ -114,6 +114,25 @@ def test_search_and_family_narrow_cards_and_papers_and_say_how_many(visit):
     expect(family).to_be_focused()
 
 
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_the_map_of_decoding_is_there_at_once_and_leads_to_rows(visit, width, height):
+    page = visit(width, height)
+    methods = section(page, "Methods")
+    expect(methods.locator("#methods-count")).to_contain_text("from 77 papers")
+    asked = []
+    page.on("request", lambda request: asked.append(request.url) if "queue" in request.url else None)
+    methods.get_by_role("button", name="Map of decoding").click()
+    links = methods.get_by_role("navigation", name="Map of decoding").get_by_role("link")
+    expect(links.last).to_be_visible()
+    assert links.count() == methods.locator("article").count() and not asked
+    assert fits(page)
+    methods.get_by_role("textbox", name="Search methods and papers").fill("jacobi")
+    row = methods.get_by_role("article", name="Sequoia", exact=True)
+    expect(row).to_be_hidden()
+    links.filter(has_text="Sequoia").click()
+    expect(row).to_be_in_viewport()
+
+
 def begin(page, number: int):
     """Starts a lesson and waits until it can go on; the guide beside the lanes."""
     lessons = section(page, "Lessons")

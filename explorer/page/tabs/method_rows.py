@@ -18,7 +18,8 @@ def row(method: dict, families: dict[str, str], code: str) -> str:
     models = escape(json.dumps(picture["models"])) if picture else "null"
     opens = f'data-strategy="{escape(method["name"])}" data-models="{models}"'
     return (
-        f'<article class="card" data-name="{escape(method["name"])}" aria-label="{title}" hidden>'
+        f'<article class="card" id="{anchor(method["name"])}" data-name="{escape(method["name"])}" '
+        f'aria-label="{title}" hidden>'
         f'<div class="thumb">{thumbnail(method) if picture else ""}</div>'
         f'<div class="row"><header><h3>{title}</h3>{badge(method)}</header>'
         f'<p class="what">{prose(what(method))}</p><p class="caption">{under(method, families)}</p></div>'
@@ -27,6 +28,11 @@ def row(method: dict, families: dict[str, str], code: str) -> str:
         f'<details><summary aria-label="All about {title}"></summary>{whole(method, code)}</details>'
         "</article>"
     )
+
+
+def anchor(name: str) -> str:
+    """The id of a method's row, to which the map of decoding leads."""
+    return f"method-{name}"
 
 
 def thumbnail(method: dict) -> str:

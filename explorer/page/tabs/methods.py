@@ -23,6 +23,7 @@ from explorer.runs.model_pool import Loader
 from explorer.tasks import sandbox
 
 EVERY = "every"
+WAITING = "Waiting for the models …"
 COLUMNS, WIDTHS = ["Paper", "Authors", "Year", "Link", "Here"], ["360px", "140px", "60px", "100px", "260px"]
 MAX_QUOTED = 60  # characters of what was searched
 # A click on "Open in a lane"; `element` is the component, which stays when its value is another one.
@@ -39,8 +40,8 @@ KEEP = """(names) => {
 }"""
 
 
-def build(tab: gr.Tab, loader: Loader, look: gr.HTML) -> None:
-    """Declares what is in the tab. `look`: the component whose value is the page's theme."""
+def build(tab: gr.Tab, loader: Loader) -> None:
+    """Declares what is in the tab."""
     of_methods = [(f"Methods: {title}", f"m:{name}") for name, title in FAMILIES.items()]
     of_papers = [(f"Papers: {title}", f"p:{name}") for name, title in papers.FAMILIES.items()]
     with gr.Row():
@@ -50,15 +51,11 @@ def build(tab: gr.Tab, loader: Loader, look: gr.HTML) -> None:
         family = gr.Dropdown(
             [("All families", EVERY), *of_methods, *of_papers], value=None, label="Family", scale=1
         )
-    with gr.Accordion("Map of decoding", open=False) as unfolded:
-        with gr.Column(elem_classes="figure wide"):
-            picture = gr.Plot(show_label=False, container=False)
-            message = gr.Markdown(elem_classes="caption")
-        poster = gr.DownloadButton("Download as a poster (SVG, A2)", scale=0, size="sm")
-        poster.click(made_poster, None, poster, api_visibility="private").success(
-            None, poster, poster, js=FETCH
-        )
-    count = gr.Markdown("Waiting for the models …", elem_id="methods-count")
+    with gr.Accordion("Map of decoding", open=False):
+        tree = gr.HTML(f'<p class="caption">{WAITING}</p>', apply_default_css=False)
+        save = gr.DownloadButton("Download as a poster (SVG, A2)", scale=0, size="sm")
+        save.click(made_poster, None, save, api_visibility="private").success(None, save, save, js=FETCH)
+    count = gr.Markdown(WAITING, elem_id="methods-count")
     heads = gr.Markdown(elem_id="methods-heads")
     cards = gr.HTML(
         js_on_load=OPEN, apply_default_css=False, elem_id="explorer-methods", elem_classes="explorer"
@@ -71,20 +68,15 @@ def build(tab: gr.Tab, loader: Loader, look: gr.HTML) -> None:
 
     async def find(words: str | None, family: str | None, before: str) -> tuple:
         await asyncio.to_thread(loader.done.wait)  # importing the strategies twice at once gains nothing
-        rows = gr.skip() if before else await asyncio.to_thread(all_rows)
-        return rows, *await asyncio.to_thread(matches, words or "", family or EVERY)
+        lists = [gr.skip()] * 2 if before else await asyncio.to_thread(all_methods)
+        return *lists, *await asyncio.to_thread(matches, words or "", family or EVERY)
 
-    async def draw(look: str) -> tuple:
-        await asyncio.to_thread(loader.done.wait)
-        return await asyncio.to_thread(drawn_map, "dark" if look == "dark" else "light")
-
-    unfolded.expand(draw, look, [picture, message], show_progress="minimal", api_visibility="private")
     tab.select(None, family, family, js=f"(chosen) => chosen || '{EVERY}'")  # nothing is listed before
     gr.on(
         [words.change, family.change],
         find,
         [words, family, names],
-        [cards, count, heads, names, here, backlog],
+        [tree, cards, count, heads, names, here, backlog],
         show_progress="hidden",
         api_visibility="private",
     )
@@ -100,16 +92,6 @@ def table(label: str, columns: list[str]) -> gr.Dataframe:
     )
 
 
-def drawn_map(look: str) -> tuple:
-    """The map of decoding and its caption."""
-    from explorer.catalog.method_map import family_tree  # only when it is looked at: plotly takes its time
-    from visualizers.figures import caption
-    from visualizers.figures.family_tree import figure
-
-    made = figure(family_tree(), FAMILIES, look)
-    return made, escaped(caption(made))
-
-
 async def made_poster() -> str:
     """The poster, made at the first click: its pictures of all methods take some seconds."""
     return await asyncio.to_thread(poster_file)
@@ -119,7 +101,7 @@ async def made_poster() -> str:
 def poster_file() -> str:
     """The map as a poster with a picture of a real run of each method, in a file of this process."""
     from explorer.catalog.method_map import family_tree
-    from visualizers.figures.family_tree import poster
+    from visualizers.figures.poster import poster
 
     path = Path(tempfile.mkdtemp(prefix="decoding-explorer-"), "map-of-decoding.svg")
     pictures = {
@@ -173,11 +155,17 @@ def first_to_try(method: dict) -> int:
 
 
 @cache
-def all_rows() -> str:
-    """The rows of all methods as HTML, hidden: which are shown is chosen in the browser, they are many."""
+def all_methods() -> tuple[str, str]:
+    """All methods as HTML: their map, and their rows, hidden: which are shown is chosen in the browser, they
+    are many.
+    """
+    from explorer.catalog.method_map import family_tree  # with networkx, which takes its time
+    from explorer.page.tabs.method_tree import tree
+
     code, methods = sandbox.protection().sentence, sorted(listing()["methods"], key=first_to_try)
     rows = "".join(method_rows.row(one, FAMILIES, code) for one in methods)
-    return f'<section class="methods cards" aria-label="Cards of methods">{rows}</section>'
+    cards = f'<section class="methods cards" aria-label="Cards of methods">{rows}</section>'
+    return tree(family_tree(), FAMILIES), cards
 
 
 def routes() -> list[Route]:

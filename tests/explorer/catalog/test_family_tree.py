@@ -1,4 +1,4 @@
-"""The map of decoding: every method in one row below what it grew from, as a figure and as a poster."""
+"""The map of decoding: every method in one row below what it grew from, as HTML and as a poster."""
 
 import xml.etree.ElementTree as ET
 
@@ -8,8 +8,9 @@ import pytest
 from decoders.registry import FAMILIES, strategies
 from explorer.catalog.method_cards import picture
 from explorer.catalog.method_map import family_tree
-from visualizers.figures import caption
-from visualizers.figures.family_tree import figure, poster, rows
+from explorer.page.tabs.method_rows import anchor
+from explorer.page.tabs.method_tree import tree
+from visualizers.figures.poster import poster, rows
 
 TREE = family_tree()
 
@@ -35,14 +36,16 @@ def test_rows_hold_every_method_once_below_its_parent(columns):
     assert max(high) <= 1.35 * min(high)
 
 
-@pytest.mark.parametrize("look", ["light", "dark"])
-def test_the_figure_names_every_method_with_its_year_and_change(look):
-    made = figure(TREE, FAMILIES, look)
-    words = " ".join(note.text for note in made.layout.annotations)
-    assert list(made.data[1].customdata) and len(made.data[1].x) == len(TREE)
-    assert all(node["title"] in words for _, node in TREE.nodes(data=True) if "&" not in node["title"])
-    assert "2022 · guesses tokens with a small model" in words
-    assert caption(made).startswith(f"{len(TREE)} methods from 2016 to ")
+def test_the_tree_names_every_method_with_its_year_and_change_and_leads_to_its_row():
+    made = ET.fromstring(f"<div>{tree(TREE, FAMILIES)}</div>")
+    links = {link.get("href"): link.text for link in made.iter("a")}
+    assert links == {f"#{anchor(name)}": node["title"] for name, node in TREE.nodes(data=True)}
+    assert "Speculative decoding 2022 · guesses tokens with a small model" in "".join(made.itertext())
+    for item in made.iter("li"):
+        for child in item.findall("ul/li"):
+            names = [one.find("a").get("href").removeprefix("#method-") for one in (item, child)]
+            assert TREE.has_edge(*names)
+    assert made.find("p").text.startswith(f"{len(TREE)} methods from 2016 to ")
 
 
 def test_the_poster_is_an_a2_svg_on_which_everything_fits():
@@ -50,6 +53,8 @@ def test_the_poster_is_an_a2_svg_on_which_everything_fits():
     assert (drawn.get("width"), drawn.get("height")) == ("594mm", "420mm")
     name = "{http://www.w3.org/2000/svg}"
     assert len(drawn.findall(f"{name}circle")) == len(TREE)
+    grown = [row for row in rows(TREE, FAMILIES, 3) if row.parent]
+    assert len(drawn.findall(f"{name}path")) == len(grown)  # over the edge of a column, too
     for text in drawn.findall(f"{name}text"):
         size, words = float(text.get("font-size")), "".join(text.itertext())
         assert float(text.get("x")) + 0.54 * size * len(words) < 594 and float(text.get("y")) < 420

@@ -1,8 +1,6 @@
-"""The map of decoding: a family tree with a row for each method, its year and what it changed; and a poster.
+"""The map of decoding as a poster: a family tree with a row for each method, its year and what it changed.
 
-Takes a NetworkX graph whose nodes are methods (`title`, `year`, `family`, `differs`, `exact`) and whose edges
-lead from a method to those that grew from it. Figure and poster are drawn from one list of rows. Knows no
-strategies.
+Takes the graph that visualizers.analysis.family_tree reads. Knows no strategies.
 """
 
 import re
@@ -10,11 +8,10 @@ from dataclasses import dataclass
 from html import escape
 
 import networkx as nx
-import plotly.graph_objects as go
 
-from visualizers.figures.theme import SANS, template, theme
+from visualizers.analysis.family_tree import caption_of, children, tops
+from visualizers.figures.theme import SANS, theme
 
-ROW, INDENT, WIDTH = 22.0, 18.0, 860  # pixels
 POSTER, THUMBNAIL, GUTTER = (594, 420), 24.0, 6.0  # A2 in millimetres, landscape; a picture, between columns
 TITLE = "A map of decoding"
 
@@ -38,20 +35,16 @@ def rows(graph: nx.DiGraph, families: dict[str, str], columns: int) -> list[Row]
     older ones first; a column begins with a method that is close to its root.
     """
 
-    def walk(name: str, depth: int, family: str) -> list[tuple[str, int, str | None]]:
-        own = [n for n in graph.successors(name) if graph.nodes[n]["family"] == family]
+    def walk(name: str, depth: int) -> list[tuple[str, int, str | None]]:
         below = [(name, depth, None)]
-        for child in sorted(own, key=lambda n: (graph.nodes[n]["year"], graph.nodes[n]["title"])):
-            below += [(child, depth + 1, name), *walk(child, depth + 1, family)[1:]]
+        for child in children(graph, name):
+            below += [(child, depth + 1, name), *walk(child, depth + 1)[1:]]
         return below
 
     branches = []  # [(name, depth, parent)], a heading has depth -1
     for family, title in families.items():
-        members = {name for name, own in graph.nodes(data="family") if own == family}
-        tops = [n for n in members if not members & set(graph.predecessors(n))]
-        tops.sort(key=lambda n: (graph.nodes[n]["year"], graph.nodes[n]["title"]))
-        for number, top in enumerate(tops):
-            branches.append([*([] if number else [(title, -1, None)]), *walk(top, 0, family)])
+        for number, top in enumerate(tops(graph, family)):
+            branches.append([*([] if number else [(title, -1, None)]), *walk(top, 0)])
     limit = (sum(map(len, branches)) + len(families)) / columns
     placed, column, at = [], 0, 0
     for branch in branches:
@@ -64,72 +57,6 @@ def rows(graph: nx.DiGraph, families: dict[str, str], columns: int) -> list[Row]
             placed.append(known[name])
             at += 1
     return placed
-
-
-def caption_of(graph: nx.DiGraph) -> str:
-    """What the map shows, in words."""
-    years = [int(year) for _, year in graph.nodes(data="year") if year]
-    exact = sum(exact for _, exact in graph.nodes(data="exact"))
-    return (
-        f"{len(graph)} methods from {min(years)} to {max(years)}; a row says what a method changed about the "
-        f"one it grew from. Filled circles ({exact}): by default exactly what plain decoding or "
-        "transformers' generate gives."
-    )
-
-
-def text_of(node: dict) -> str:
-    """The year and the change of a method, behind its title."""
-    return " · ".join(part for part in (node["year"], node["differs"]) if part)
-
-
-def figure(graph: nx.DiGraph, families: dict[str, str], look: str = "light") -> go.Figure:
-    """The map as one column of rows; hovering over a circle reads its sentence."""
-    colours, placed = theme(look), rows(graph, families, 1)
-    made = go.Figure(layout={"template": template(look), "meta": {"caption": caption_of(graph)}})
-    x, y = [], []
-    for row in placed:
-        if row.parent:
-            x += [row.parent.depth * INDENT, row.parent.depth * INDENT, row.depth * INDENT, None]
-            y += [row.parent.at, row.at, row.at, None]
-    made.add_scatter(
-        x=x, y=y, mode="lines", line={"color": colours.colour("line"), "width": 1.2}, hoverinfo="skip"
-    )
-    methods = [row for row in placed if not row.heading]
-    nodes = [graph.nodes[row.name] for row in methods]
-    made.add_scatter(
-        x=[row.depth * INDENT for row in methods],
-        y=[row.at for row in methods],
-        mode="markers",
-        marker={
-            "size": 9,
-            "symbol": ["circle" if node["exact"] else "circle-open" for node in nodes],
-            "color": colours.colour("ink"),
-        },
-        customdata=[row.name for row in methods],
-        hovertext=[f"{node['title']}: {text_of(node)}" for node in nodes],
-        hoverinfo="text",
-    )
-    for row in placed:
-        node = graph.nodes.get(row.name, {"title": row.name})
-        words = f"<b>{escape(node['title'])}</b>"
-        if not row.heading:
-            words += f'  <span style="color:{colours.colour("soft")}">{escape(text_of(node))}</span>'
-        made.add_annotation(
-            x=row.depth * INDENT + (0 if row.heading else 10),
-            y=row.at,
-            xanchor="left",
-            yanchor="middle",
-            align="left",
-            text=words,
-            showarrow=False,
-            font={"size": 14 if row.heading else 12},
-        )
-    height = (max(row.at for row in placed) + 2) * ROW
-    made.update_xaxes(visible=False, range=[-10, WIDTH - 10], fixedrange=True)
-    made.update_yaxes(visible=False, range=[height / ROW - 1, -1], fixedrange=True)
-    return made.update_layout(
-        width=WIDTH, height=height, showlegend=False, dragmode=False, margin={"l": 0, "r": 0, "t": 0, "b": 0}
-    )
 
 
 def poster(graph: nx.DiGraph, families: dict[str, str], thumbnails: dict[str, str] | None = None) -> str:
@@ -156,8 +83,9 @@ def poster(graph: nx.DiGraph, families: dict[str, str], thumbnails: dict[str, st
             heading = f'<text x="{x - 2:.1f}" y="{y + 2:.1f}" font-size="7" font-weight="700">'
             drawn.append(f"{heading}{escape(row.name)}</text>")
             continue
-        if row.parent and row.parent.column == row.column:
-            left, above = place(row.parent)
+        if row.parent:
+            near = row.parent.column == row.column  # else the line comes from the top of the column
+            left, above = place(row.parent) if near else (x - indent, top - row_height / 2)
             drawn.append(
                 f'<path d="M{left:.1f} {above + 1.6:.1f}V{y:.1f}H{x - 1.6:.1f}" fill="none" stroke="{line}" '
                 'stroke-width="0.5"/>'
