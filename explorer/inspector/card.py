@@ -9,12 +9,13 @@ from explorer.inspector.pictures import pictures
 from explorer.markup import Html, h, joined
 
 SCORES, PARTS = 8, 8  # the newest scores that are listed, and of each so many parts
+NO_DRAFT = "Chosen by the model; there was no draft to test."
 WEIGHED = "Chosen from two contrasted distributions; nothing was tested."
 ORIGIN = {
     "prompt": "Given, not decoded.",
     "copied": "Copied from the lane that this one branched off.",
     "person": "Put here by a person.",
-    "target": "Chosen by the model; there was no draft to test.",
+    "target": "Chosen by the model.",
     "guess": "A guess of the parallel decoder; not final.",
     "small": "The draft model's own token, taken unchanged; nothing was tested.",
 }
@@ -76,7 +77,8 @@ def verdicts(facts: dict) -> list[Html]:
         source = facts["source"]
         weighed = source == "target" and any(stage["view"] == "combined" for stage in facts["stages"])
         origin = ORIGIN.get(source, f"From the {source}; nothing was tested.")
-        return [h("p", "verdict", WEIGHED if weighed else origin)]
+        alone = source == "target" and facts["drafting"]
+        return [h("p", "verdict", WEIGHED if weighed else NO_DRAFT if alone else origin)]
     pictured = {test["reason"] for test in facts["attempts"] if test["node"] == facts["node"]}
     return [verdict(one, one["reason"] in pictured) for one in facts["verdicts"]]
 

@@ -6,6 +6,7 @@ test if there was one, and the random numbers of the place. The page computes th
 """
 
 import math
+from dataclasses import replace
 
 from decoders.chooser import uniform
 from decoders.logits.processor_order import NEUTRAL, stages
@@ -61,7 +62,8 @@ def knobs(trace: Trace) -> dict:
     run_as    the strategy that takes these values; parameters: those of the run that are not their defaults
     """
     strategy = strategies().get(trace.strategy)
-    if strategy is None or not usable(strategy, trace):
+    trace = strategy and completed(strategy, trace)
+    if trace is None:
         return {"why": NOT_HERE}
     rule = rule_of(strategy, trace.parameters)
     if rule is None:
@@ -96,13 +98,19 @@ def knobs(trace: Trace) -> dict:
     }
 
 
-def usable(strategy: Strategy, trace: Trace) -> bool:
-    """Whether the strategy could have run with the settings of a trace, which may be from a file."""
+def completed(strategy: Strategy, trace: Trace) -> Trace | None:
+    """The trace with defaults for parameters that the strategy has got since it was recorded; None if the
+    strategy could not have run with its settings, which may be from a file.
+    """
     taken = [value for name, value in trace.model_defaults.items() if name in SAMPLER]
     try:
-        return strategy.check(trace.parameters) == trace.parameters and all(map(math.isfinite, taken))
+        parameters = strategy.check(trace.parameters)
+        same = all(parameters[name] == value for name, value in trace.parameters.items())
+        if not same or not all(map(math.isfinite, taken)):
+            return None
     except (TypeError, ValueError):
-        return False
+        return None
+    return replace(trace, parameters=parameters)
 
 
 def rule_of(strategy: Strategy, parameters: dict) -> list[str] | None:

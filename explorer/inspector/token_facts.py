@@ -79,10 +79,11 @@ class Facts:
     def of(self, node: int) -> dict:
         """Everything of one node, as plain data.
 
-        `token, id, node, position` (1: the first new token), `state, born, source, logprob, verdicts, scores,
-        path, parent, child, siblings, copied, stages, attempts, draw, events`. `stages` hold one distribution
-        a view, `attempts` one test a drafted sibling, `copied` what a drafted token is a copy of. Raises
-        ValueError with one sentence if there is no such node.
+        `token, id, node, position` (1: the first new token), `state, born, source, drafting` (whether the
+        lane drafts), `logprob, verdicts, scores, path, parent, child, siblings, copied, stages, attempts,
+        draw, events`. `stages` hold one distribution per view, `attempts` one test per drafted sibling,
+        `copied` what a drafted token is a copy of. Raises ValueError with one sentence if there is no such
+        node.
         """
         if node not in self.nodes.token:
             raise ValueError("This mark is not a token of the trace; click on a token.")
@@ -97,6 +98,7 @@ class Facts:
             "state": self.state(node),
             "born": born,
             "source": event.source if event else "prompt",
+            "drafting": bool(self.trace.costs.proposed),
             "logprob": event.logprob if event else None,
             "verdicts": [{"step": step, **judged(v)} for step, v in self.verdicts.get(node, [])],
             "scores": [scored(step, s) for step, s in self.scores.get(node, []) if s.name != "draw"],
@@ -135,7 +137,7 @@ class Facts:
             name: [] for name in ("verdicts", "scores", "path", "siblings", "stages", "attempts", "events")
         }
         nothing = dict.fromkeys(("node", "born", "logprob", "parent", "child", "draw", "copied"))
-        born = {"position": place, "state": "live", "source": "guess"}
+        born = {"position": place, "state": "live", "source": "guess", "drafting": False}
         token = {"token": cell["token"], "id": stood[-1].token, "more_events": 0}
         return {**nothing, **empty, **born, **token, "cell": cell}
 

@@ -177,7 +177,7 @@ def rescue(lanes: Lanes, lane: int) -> Place | None:
             tried = lost[(step, parent)]
             values = {
                 "token": own.text_of(verdict.node),
-                "lost": "”, “".join(tried),
+                "lost": "” and “".join(filter(None, ["”, “".join(tried[:-1]), tried[-1]])),
                 "tried": len(tried),
                 "position": own.position(verdict.node),
                 "round": step + 1,

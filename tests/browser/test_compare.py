@@ -129,6 +129,7 @@ def test_at_equal_cost_every_lane_shows_what_it_had_reached(visit):
             told = page.locator(".bar.status .equal-cost").inner_text()
             for lane, (race, step) in enumerate(zip(races, steps, strict=True), 1):
                 assert f"lane {lane} {'has ' if lane == 1 else ''}{race['reached'][step]}" in told
+            assert "has 1 tokens" not in told
     told = page.locator(".bar.status .equal-cost").inner_text()
     assert told.count("(ended)") == 2, "all but the slowest have ended before the last second"
 

@@ -272,6 +272,8 @@ def test_on_a_phone_it_is_a_sheet_with_large_targets(visit):
     small = f"[...document.querySelectorAll('.inspector button')].filter({small}).map(b => b.innerText)"
     assert page.evaluate(small) == []
     assert page.evaluate("document.documentElement.scrollWidth") == 390
+    cut = "[...document.querySelectorAll('.attempt-row .number')].filter(n => n.scrollWidth > n.clientWidth)"
+    assert panel(page).locator(".attempt-row .number").count() and page.evaluate(f"{cut}.length") == 0
     panel(page).get_by_role("button", name="Branch here", exact=True).click()
     expect(lane(page, 3).locator(".chips-row .is-forced")).to_have_count(1)
     expect(panel(page)).to_be_hidden()

@@ -56,6 +56,6 @@ window.ExplorerPage = window.ExplorerPage || {};
     bar.buttons.stop.disabled = !open;
     bar.buttons.run.disabled = running || state === "starting";
     bar.buttons.step.disabled = state === "starting";
-    bar.buttons.run.title = state === "paused" ? "Go on (space)" : "Decode (space)";
+    bar.buttons.run.title = state === "paused" ? "Continue (space)" : "Decode (space)";
   };
 })(window.ExplorerPage);

@@ -26,7 +26,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     const parts = known.map(({ number }, i) => {
       const lane = app.lanes[number - 1], last = lane.rows.length, atEnd = lane.shown === last && lane.answerState.ended;
       const over = atEnd && app.playback.valueOf(lane, last) < value;
-      return `lane ${number} ${i ? "" : "has "}${written(lane)}${i ? "" : " tokens"}${over ? " (ended)" : ""}`;
+      const count = written(lane), words = i ? count : `has ${count} ${count === 1 ? "token" : "tokens"}`;
+      return `lane ${number} ${words}${over ? " (ended)" : ""}`;
     });
     return where + ": " + parts.join(", ") + ".";
   }

@@ -23,7 +23,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     };
     const settings = app.settingsKey(), other = run && app.runKey !== settings;
     const extra = loading && state === "none" ? " " + models.sentence : broken ? " " + models.sentence : "";
-    const changed = other && state !== "none" && state !== "starting" ? " The settings have changed: Run starts anew." : "";
+    const changed = other && state !== "none" && state !== "starting" ? " The settings have changed: press Run to decode with them." : "";
     const remark = app.remarked && app.remarked.key === settings ? app.remarked.text + " " : "";
     if (app.lanes.every((lane) => lane.runIndex === null) && state !== "starting") return remark + "Press Run to decode this set-up." + (loading ? " " + models.sentence : "");
     if (app.outdated() && state !== "starting") return remark + "The lanes still show the previous models: press Run.";

@@ -30,6 +30,7 @@ from explorer.runs.validation import MAX_LANES
 from explorer.schema import Asked, Malformed, Name, parsed, read
 from visualizers.registry import titles
 
+READING = "Reading the run on the page …"  # until the page has told which it is
 NOTHING = "Nothing has been decoded yet: press Run in the tab Decode."
 SCAN = "Opens and runs this set-up on every device that can reach this address."
 KEPT = (
@@ -121,7 +122,7 @@ def build(runs: Runs, screen: gr.HTML, dropped: Dropped) -> None:
     with gr.Column(elem_classes=[on_screen.FOLLOWS, "traces"]):
         says = gr.Markdown(elem_id="traces-says")
         gr.Markdown("## Save")
-        about = gr.Markdown(NOTHING)
+        about = gr.Markdown(READING)
         buttons = []
         with gr.Row():
             for form, (label, text) in WHOLE.items():
@@ -168,8 +169,10 @@ def build(runs: Runs, screen: gr.HTML, dropped: Dropped) -> None:
 
 
 def button(label: str) -> gr.DownloadButton:
-    """A button that makes a file and hands it to the browser."""
-    return gr.DownloadButton(label, size="md", min_width=180, interactive=False)
+    """A button that makes a file and hands it to the browser. It can be pressed at once: what is on screen is
+    read at the click.
+    """
+    return gr.DownloadButton(label, size="md", min_width=180)
 
 
 def choices() -> Choice:
@@ -362,7 +365,7 @@ def sharing(says: gr.Markdown) -> None:
     """A link of the settings, made by the page: nothing of it is sent anywhere."""
     gr.Markdown(
         "## Share\nA link carries the prompt, the lanes with their parameters and seeds, and the names of "
-        "the models. It holds no trace and runs nothing by itself; the QR code beside it runs the set-up."
+        "the models. It holds no trace and runs nothing by itself; the QR code below it runs the set-up."
     )
     with gr.Row():
         make = gr.Button("Copy link", size="md", scale=0, min_width=160)

@@ -7,7 +7,8 @@ import pytest
 
 from decoders.trace.events import Distribution, Propose, Step, Verdict
 from decoders.trace.trace import Trace
-from explorer.inspector.card import card
+from explorer.catalog import recorded_runs
+from explorer.inspector.card import NO_DRAFT, card
 from explorer.inspector.parts import probability
 from explorer.inspector.token_facts import Facts, inspect, inspect_cell
 from tests.explorer.inspector.test_token_facts import decoded, made, models  # noqa: F401
@@ -45,6 +46,12 @@ def test_numbers_and_reasons_of_a_test_are_in_it():
         assert words in read.text
     assert read.text.count("The draw is above p / q.") == 2  # in the test's picture and in the raw event
     assert "left: 90%" in read.of("style") and "width: 25%" in read.of("style")
+
+
+def test_only_a_lane_that_drafts_speaks_of_drafts():
+    for trace, says in zip(recorded_runs.traces(), ("Chosen by the model.", NO_DRAFT), strict=True):
+        facts = Facts(trace).of(max(Facts(trace).committed)) | {"source": "target", "verdicts": []}
+        assert f">{says}<" in card(facts)["html"]
 
 
 def test_buttons_lead_to_tokens_and_force_them_but_not_in_a_saved_page():

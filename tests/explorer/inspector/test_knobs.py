@@ -8,6 +8,7 @@ from decoders.chooser import uniform
 from decoders.lane import Lane, Limits
 from decoders.trace.events import Score, Verdict
 from decoders.trace.trace import from_json
+from explorer.catalog import recorded_runs
 from explorer.inspector.knobs import NOT_HERE, OTHER_RULE, SAMPLER, TRUNCATED, knobs
 from tests.helpers import tiny_models
 
@@ -54,6 +55,13 @@ def test_a_sentence_says_what_is_not_stored(models):
     file = decoded(models, "sample").to_json()
     assert knobs(from_json({**file, "strategy": "another"})) == {"why": NOT_HERE}
     assert "seed" in knobs(from_json({**file, "seed": 4}))["why"]
+
+
+def test_a_trace_from_before_a_parameter_has_its_default_and_the_stored_run_has_sliders():
+    beam, speculative = map(knobs, recorded_runs.traces())
+    assert beam == {"why": OTHER_RULE}
+    assert "min_p" not in recorded_runs.traces()[1].parameters and speculative["values"]["min_p"] == 0.0
+    assert [knob["name"] for knob in speculative["knobs"]][:2] == ["num_assistant_tokens", "temperature"]
 
 
 def test_a_place_has_the_numbers_of_the_run(models):

@@ -172,6 +172,16 @@ def test_what_can_be_saved_follows_the_run_on_screen(tab):
     assert nonsense == [gr.skip()] * len(nonsense)
 
 
+def test_before_it_knows_the_run_it_says_neither_that_there_is_one_nor_that_there_is_none(runs):
+    with gr.Blocks() as demo:
+        traces.build(runs, on_screen.component(), traces.dropped())
+    texts = [one.value for one in demo.blocks.values() if isinstance(one, gr.Markdown)]
+    assert traces.READING in texts and traces.NOTHING not in texts
+    assert all(
+        one.interactive is not False for one in demo.blocks.values() if isinstance(one, gr.DownloadButton)
+    )
+
+
 def upload(tab, data: bytes) -> str:
     """Where the file lies that a page has just uploaded."""
     folder = tab.folder / ("a" * 64)
