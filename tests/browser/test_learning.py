@@ -254,8 +254,16 @@ def test_a_lesson_on_paper_asks_everything_and_answers_last(visit):
             expect(guide.get_by_text("☐ " + choice["text"], exact=True)).to_be_visible()
     expect(guide.get_by_role("button")).to_have_count(0)
     lane = page.get_by_role("region", name="Lane 2").bounding_box()
-    answers = guide.get_by_text("Answers", exact=True)
+    answers = page.get_by_text("Answers", exact=True)
     assert answers.bounding_box()["y"] > lane["y"] + lane["height"]
+    sheets = pages_of(page)
+    page.evaluate("decodingExplorer.app.guide.solutions.remove()")
+    assert pages_of(page) == sheets - 1  # the answers, whole and alone
+
+
+def pages_of(page) -> int:
+    """How many sheets the page is on paper."""
+    return len(re.findall(rb"/Type\s*/Page\b(?!s)", page.pdf(format="A4")))
 
 
 def test_a_page_that_is_saved_in_a_lesson_leads_through_it_without_a_server(visit, chromium, tmp_path):

@@ -65,6 +65,16 @@ def test_paper_shows_the_prompt_and_all_lanes_and_nothing_to_press(visit):
     expect(page.get_by_role("slider")).to_have_count(0)
 
 
+def test_pictures_are_as_wide_as_a_sheet_while_they_are_printed(visit):
+    page = visit()
+    wide = "decodingExplorer.lanes.map(({ scene }) => scene.view.size.width)"
+    before = page.evaluate(wide)
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert max(page.evaluate(wide)) <= 700 < min(before)
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(wide) == before
+
+
 def test_paper_shows_all_lanes_and_no_inspector_though_one_is_open_beside_a_lesson(visit):
     page = visit()
     ready(page)

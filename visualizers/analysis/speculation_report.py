@@ -167,7 +167,7 @@ def counted(counts: dict) -> dict:
 
 def counted_sentence(counts: dict) -> str:
     """What was counted, and over what."""
-    models = f" of {' and '.join(counts['models'])}" if counts["models"] else ""
+    models = f" that runs {' and '.join(counts['models'])}" if counts["models"] else ""
     over = "one request" if counts["over"] == REQUEST else "all requests since the server started"
     length = 1 + counts["num_accepted_tokens"] / counts["num_drafts"]
     passed = counts["num_accepted_tokens"]

@@ -21,6 +21,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.fold = h("button", { type: "button", class: "fold", "aria-expanded": "true", "aria-label": "Show or hide the lesson's text",
         onclick: () => this.toggle() }, "▾");
       this.paper = h("div", { class: "handout" });
+      this.solutions = h("div", { class: "handout solutions" });
       this.root = h("aside", { class: "guide", role: "region", "aria-label": "Lesson", hidden: true },
         h("header", {}, this.title, this.fold, h("button", { type: "button", class: "leave", "aria-label": "Leave the lesson",
           title: "Leave the lesson; the lanes stay", onclick: () => this.leave() }, "×")),
@@ -53,6 +54,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     open(lesson, message) {
       Object.assign(this, { lesson, message, asked: message && this.app.run.id, chosen: new Map(), index: -1 });
       this.home().insertBefore(this.root, this.app.main);
+      this.home().append(this.solutions);
       this.root.hidden = false;
       this.home().classList.add("with-guide");
       this.unit("step");
@@ -64,6 +66,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     leave() {
       this.lesson = null;
       this.root.hidden = true;
+      this.solutions.remove();
       this.home().classList.remove("with-guide");
       this.outline({});
       this.app.bar.prompt.focus({ preventScroll: true });
@@ -177,7 +180,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.next.textContent = at < 0 ? "Start" : at < count - 1 ? "Next" : at < count ? "Finish" : "Next lesson";
       this.body.replaceChildren(...(at < 0 ? this.opening() : at < count ? this.stop(stops[at]) : this.closing()));
       this.body.scrollTop = 0;
-      this.paper.replaceChildren(...(this.ready() ? this.handout() : []));
+      this.handout(this.ready() ? this.message.stops : []);
     }
 
     ready() {
@@ -215,12 +218,13 @@ window.ExplorerPage = window.ExplorerPage || {};
       return [...words, h("p", { class: "question" }, filled.question), ...this.answers(filled), inspect].filter(Boolean);
     }
 
-    // All stops of the run on screen for paper: what is asked first, the answers behind.
-    handout() {
-      const all = this.message.stops.map((stop, i) => ({ ...stop, title: this.lesson.stops[i].title })).filter((stop) => stop.holds);
+    // All stops of the run on screen for paper: what is asked before the lanes, the answers on a page behind them.
+    handout(stops) {
+      const all = stops.map((stop, i) => ({ ...stop, title: this.lesson.stops[i].title })).filter((stop) => stop.holds);
       const box = (choice) => h("li", {}, "☐ " + choice.text);
-      return [h("ol", {}, ...all.map((stop) => h("li", {}, h("b", {}, stop.title), h("p", {}, stop.text), h("p", { class: "question" }, stop.question),
-        h("ul", {}, ...stop.choices.map(box))))), h("div", { class: "solutions" }, h("b", {}, "Answers"), h("ol", {}, ...all.map((stop) => h("li", {}, stop.answer))))];
+      this.paper.replaceChildren(h("ol", {}, ...all.map((stop) => h("li", {}, h("b", {}, stop.title), h("p", {}, stop.text),
+        h("p", { class: "question" }, stop.question), h("ul", {}, ...stop.choices.map(box))))));
+      this.solutions.replaceChildren(h("b", {}, "Answers"), h("ol", {}, ...all.map((stop) => h("li", {}, stop.answer))));
     }
 
     // The choices, or one button where there are none; then whether it was right, and the answer.

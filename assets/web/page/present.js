@@ -1,7 +1,9 @@
-// One lane alone on the whole screen, in type that a room can read. The keys are those of the page, and those of a clicker.
+// One lane alone on the whole screen, in type that a room can read. The keys are those of the page, and those of a clicker. And all
+// lanes on paper.
 window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";
+  const PAPER = "on-paper"; // pictures are as wide as a sheet, see lane.css: printing does not draw them again
   const CLICKER = { PageDown: 1, PageUp: -1 };
 
   // In a corner, until it is asked for again: a QR code that opens and runs this set-up.
@@ -26,6 +28,10 @@ window.ExplorerPage = window.ExplorerPage || {};
   };
 
   page.addPart((app) => {
+    for (const name of ["beforeprint", "afterprint"]) window.addEventListener(name, () => {
+      app.root.classList.toggle(PAPER, name === "beforeprint");
+      for (const lane of app.lanes) if (lane.scene) lane.drawing().draw();
+    });
     document.addEventListener("fullscreenchange", () => document.fullscreenElement || app.root.querySelector(".qr")?.remove());
     document.addEventListener("keydown", (event) => {
       const lane = app.lanes.find((one) => one.element === document.fullscreenElement);
