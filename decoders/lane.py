@@ -188,7 +188,7 @@ class Lane(Recorder):
         try:
             next(self._turns)
         except StopIteration:
-            ending = self.ended_by or self._reason()
+            ending = self.ended_by or stopping.reason(self)
         except (OutOfSlots, AtLimit, ServerProblem) as error:  # what the step has recorded so far is kept
             ending = str(error)
         self._seconds += time.perf_counter() - self._since
@@ -201,16 +201,6 @@ class Lane(Recorder):
         if ending:  # not before the step is there: whoever reads along takes an ended trace to be whole
             self._end(ending)
         return step
-
-    def _reason(self) -> str:
-        """Why the lane is over although its strategy could have continued: one sentence."""
-        if self.text_ended and not self.written:
-            return "The text was ended by hand."
-        if self.text_ended:
-            own = self.tree.tokens[self.tip] in self.eos
-            return "The model wrote its end-of-text token." if own else "The model wrote a stop string."
-        new, whole = self.budget + self.given, self.tree.trunk + self.budget
-        return stopping.reason_of_length(self.parameters, new, self.limits.max_new_tokens, whole)
 
     def run(self) -> Trace:
         """All steps to the end."""
@@ -242,9 +232,7 @@ class Lane(Recorder):
         if reached := self.limits.reached(len(self.tree.tokens), self._clock()):
             raise AtLimit(reached)
         if self.callbacks.between and not self._undivided:
-            left = time.perf_counter()
-            self.callbacks.between()
-            self._since += time.perf_counter() - left  # which was not this lane's computing
+            self._leave(self.callbacks.between)
 
     def attach(self, model: Model) -> Any:
         """A scorer for the lane's tree, whose forwards may run together with those of other lanes."""
@@ -256,10 +244,14 @@ class Lane(Recorder):
         """Lets other lanes ask for forwards; False if they cannot."""
         if self.callbacks.pause is None or self._undivided or self.trace.ended is not None:
             return False
+        return self._leave(self.callbacks.pause)
+
+    def _leave(self, call: Callable[[], Any]) -> Any:
+        """What a call gives in which others compute: its time is not this lane's."""
         left = time.perf_counter()
-        paused = self.callbacks.pause()
+        result = call()
         self._since += time.perf_counter() - left
-        return paused
+        return result
 
     @contextmanager
     def undivided(self) -> Iterator[None]:
@@ -339,9 +331,8 @@ class Lane(Recorder):
         kind = "prefill" if kind == "decode" and role not in self._have_read else kind
         self._have_read.add(role)
         role = getattr(self.scorers[role], "counts_as", role)  # a view has a name of its own
-        return Forward(
-            role, kind, asked, work.rows, start, took, work.scope, work.shared, work.share, work.lanes
-        )
+        how = (work.scope, work.shared, work.share, work.lanes)
+        return Forward(role, kind, asked, work.rows, start, took, *how)
 
     def tell_forward(self, forward: Forward | None) -> None:
         """Records what `untold_score` measured."""

@@ -65,3 +65,14 @@ def reason_of_length(parameters: dict[str, Any], new: int, max_new: int, whole: 
     if whole == parameters.get("max_length"):
         return f"Reached max_length = {whole}, prompt and text together."
     return f"The model's context of {whole:,} tokens is full."
+
+
+def reason(lane: Any) -> str:
+    """Why a lane is over although its strategy could have continued: one sentence."""
+    if lane.text_ended and not lane.written:
+        return "The text was ended by hand."
+    if lane.text_ended:
+        own = lane.tree.tokens[lane.tip] in lane.eos
+        return "The model wrote its end-of-text token." if own else "The model wrote a stop string."
+    new, whole = lane.budget + lane.given, lane.tree.trunk + lane.budget
+    return reason_of_length(lane.parameters, new, lane.limits.max_new_tokens, whole)

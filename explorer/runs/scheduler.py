@@ -3,8 +3,7 @@
 Knows lanes and views, nothing of HTTP, Gradio or pages. A run is known only by its unguessable id. Nothing is
 pushed: the page pulls from a cursor, so a slow page loses nothing, and no run waits until a page has painted.
 A run that nobody pulls stands still, at once if its page says that it leaves, and continues when it is pulled
-again. A long step is left in the middle when it is others' turn (slices.py). What is kept of all runs is
-bounded by bytes (kept.py).
+again. A long step is left in the middle (slices.py). What is kept of all runs is bounded (kept.py).
 """
 
 import asyncio
@@ -358,9 +357,7 @@ class Runs:
 
     def _take_turn(self, run: Run) -> None:
         """For about a slice: the run's lanes end the steps that wait for a forward, and begin the next ones.
-
-        A lane waits where its next forward could run together with those of others, and goes on in the next
-        turn of its run: by then all others have had theirs.
+        A lane waits where its forward could run with those of others: by its next turn all have had theirs.
         """
         until, had_a_go = time.monotonic() + SLICE_SECONDS, set()
         while time.monotonic() < until:

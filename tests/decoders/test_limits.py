@@ -9,7 +9,7 @@ from decoders.lane import Lane, Limits
 from decoders.trace import trace
 from decoders.trace.events import Forward
 from explorer.runs.slices import Sliced
-from tests.laws.test_laws import told
+from tests.laws.running import told
 
 PROMPT = [40, 41, 42, 40, 41]
 SLICED = (  # some of each family

@@ -16,38 +16,23 @@ from hypothesis import strategies as st
 from decoders import registry
 from decoders.chooser import Random
 from decoders.engine.sequence_engine import SequenceEngine
-from decoders.lane import Lane, Limits
 from decoders.models.loading import LoadedModel
-from decoders.trace import events, trace
+from decoders.trace import trace
 from decoders.trace.events import Commit, Distribution, Forward, Note, Propose, Verdict
 from tests.helpers import tiny_models
 from tests.helpers.in_company import in_company
 from tests.laws.extremes import extremes
-
-STRATEGIES = list(registry.strategies())
-# each strategy as it comes, and those with a temperature both greedy and drawing
-CASES = STRATEGIES + [
-    f"{name} temperature={value}"
-    for name, strategy in registry.strategies().items()
-    for parameter in strategy.parameters
-    for value in (0.0, 0.9)
-    if parameter.name == "temperature" and (value == 0.0) != (parameter.default == 0.0)
-]
-ENDING = {
-    "cards": {"target_reward": 0.0},  # short texts have low rewards
-    "topic_plan": {"max_sentences": 1},  # to random weights the end is one topic of many
-    "value_mcts": {"q_values": "as scored"},  # rescaled, what ends too early has 0 beside its siblings
-}
-PROMPTS = ([40, 41, 42, 40, 41], [7], [200, 3, 3, 200, 3, 3, 200])
-# of the module, since the models follow from the name
-every_strategy = pytest.mark.parametrize("name", STRATEGIES, scope="module")
-every_case = pytest.mark.parametrize("name", CASES, scope="module")
-
-
-class Endless(LoadedModel):
-    """A model without an end-of-text token: its texts stop at limits only."""
-
-    eos = frozenset()
+from tests.laws.running import (
+    ENDING,
+    PROMPTS,
+    STRATEGIES,
+    Endless,
+    committed,
+    every_case,
+    every_strategy,
+    start,
+    told,
+)
 
 
 @pytest.fixture(scope="module")
@@ -79,32 +64,6 @@ def no_slot_is_lost(models, endless):
     for model in (*models.values(), *endless.values()):
         assert model.engine.cache.used == 0
         assert not model.engine.trunks
-
-
-def start(
-    name,
-    models,
-    prompt=PROMPTS[0],
-    new_tokens=12,
-    seed=0,
-    parameters=None,
-    chooser=None,
-    callbacks=None,
-    **limits,
-) -> Lane:
-    name, *changes = name.split()
-    parameters = dict(change.split("=") for change in changes) | (parameters or {})
-    limited = Limits(max_new_tokens=new_tokens, **limits)
-    return Lane(name, list(prompt), models, parameters, seed, limited, chooser, callbacks=callbacks)
-
-
-def told(step: events.Step) -> list[dict]:
-    """The events of a step without what a clock measured."""
-    return [events.event_to_json(e) | {"start": 0, "seconds": 0} for e in step.events]
-
-
-def committed(found: trace.Trace) -> list[int]:
-    return [node for step in found.steps for c in step.of(Commit) for node in c.nodes]
 
 
 @every_case

@@ -1,0 +1,60 @@
+"""Strategies as the laws run them: all that are registered, by name, on tiny random models."""
+
+import pytest
+
+from decoders import registry
+from decoders.lane import Lane, Limits
+from decoders.models.loading import LoadedModel
+from decoders.trace import events, trace
+from decoders.trace.events import Commit
+
+STRATEGIES = list(registry.strategies())
+# each strategy as it comes, and those with a temperature both greedy and drawing
+CASES = STRATEGIES + [
+    f"{name} temperature={value}"
+    for name, strategy in registry.strategies().items()
+    for parameter in strategy.parameters
+    for value in (0.0, 0.9)
+    if parameter.name == "temperature" and (value == 0.0) != (parameter.default == 0.0)
+]
+ENDING = {
+    "cards": {"target_reward": 0.0},  # short texts have low rewards
+    "topic_plan": {"max_sentences": 1},  # to random weights the end is one topic of many
+    "value_mcts": {"q_values": "as scored"},  # rescaled, what ends too early has 0 beside its siblings
+}
+PROMPTS = ([40, 41, 42, 40, 41], [7], [200, 3, 3, 200, 3, 3, 200])
+# of the module, since the models follow from the name
+every_strategy = pytest.mark.parametrize("name", STRATEGIES, scope="module")
+every_case = pytest.mark.parametrize("name", CASES, scope="module")
+
+
+class Endless(LoadedModel):
+    """A model without an end-of-text token: its texts stop at limits only."""
+
+    eos = frozenset()
+
+
+def start(
+    name,
+    models,
+    prompt=PROMPTS[0],
+    new_tokens=12,
+    seed=0,
+    parameters=None,
+    chooser=None,
+    callbacks=None,
+    **limits,
+) -> Lane:
+    name, *changes = name.split()
+    parameters = dict(change.split("=") for change in changes) | (parameters or {})
+    limited = Limits(max_new_tokens=new_tokens, **limits)
+    return Lane(name, list(prompt), models, parameters, seed, limited, chooser, callbacks=callbacks)
+
+
+def told(step: events.Step) -> list[dict]:
+    """The events of a step without what a clock measured."""
+    return [events.event_to_json(e) | {"start": 0, "seconds": 0} for e in step.events]
+
+
+def committed(found: trace.Trace) -> list[int]:
+    return [node for step in found.steps for c in step.of(Commit) for node in c.nodes]
