@@ -1,10 +1,10 @@
 """The speed figures, each a ratio of two things measured alternately in one run on one machine, with tracing
 on.
 
-`decoding`: tokens/s against transformers' `generate` on the same model, threads and dtype. `page` and `start`
-drive the real app in headless Chromium (see explorer/benchmarks/page_latency.py); `visitors` are many people
-at once, `soak` is what a thousand short runs leave in the memory. Absolute times say little on a shared
-machine; ratios hold.
+`decoding`: tokens/s against transformers' `generate` on the same model, threads and dtype. `lanes`: lanes at
+the same time against one after another. `page` and `start` drive the real app in headless Chromium (see
+explorer/benchmarks/page_latency.py); `visitors` are many people at once, `soak` is what a thousand short runs
+leave in the memory. Absolute times say little on a shared machine; ratios hold.
 """
 
 import argparse
@@ -27,6 +27,7 @@ def run(options: argparse.Namespace) -> None:
         return
     parts: dict[str, Callable[[argparse.Namespace], list[dict]]] = {
         "decoding": decoding,
+        "lanes": lanes,
         "page": page,
         "start": start,
         "visitors": visitors,
@@ -86,6 +87,13 @@ def decoding(options: argparse.Namespace) -> list[dict]:
         row = figure(name, ratio, "x", goal, at_least=True, tokens_per_second=[first, second])
         rows.append(row if goal else row | {"goal": "none", "met": None})
     return rows
+
+
+def lanes(options: argparse.Namespace) -> list[dict]:
+    """Four lanes at the same time against one after another: what batching across lanes brings."""
+    from explorer.benchmarks import joint_lanes
+
+    return joint_lanes.joint(options)
 
 
 def page(options: argparse.Namespace) -> list[dict]:

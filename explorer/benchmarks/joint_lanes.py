@@ -1,0 +1,116 @@
+"""Measures batching across lanes: lanes that decode at the same time against the same one after another.
+
+Both go through the app's scheduler, on one thread of torch as in the app, with tracing on. Counted is the
+time on the clock; a lane's tokens must be the same either way.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+from explorer.runs.load_pair import load_models
+from explorer.timing import NEW_TOKENS, PROMPTS, figure
+
+LANES, ROUNDS = 4, 7
+HEARD = 1e9  # seconds: nobody pulls these runs, and they must not stand still
+
+
+def joint(options: argparse.Namespace) -> list[dict]:
+    """Four lanes together against one after another, and what being able to wait costs a lane alone."""
+    import torch
+
+    from explorer.runs import scheduler
+
+    models = load_models(options.model, options.draft, ("target", "draft"), "auto")
+    prompts = [models["target"].encode(text) for text in PROMPTS[:LANES]]
+    before, threads = scheduler.UNHEARD_SECONDS, torch.get_num_threads()
+    scheduler.UNHEARD_SECONDS = HEARD
+    torch.set_num_threads(1)
+    try:
+        rows = []
+        for strategy in ("greedy", "sample", "speculative"):
+            name = f"{LANES} {strategy} lanes at the same time against one after another"
+            gain = statistics.median(gains(models, prompts, strategy))
+            goal = 2.0 if strategy == "greedy" else 0.0
+            row = figure(name, gain, "x", goal, at_least=True)
+            rows.append(row if goal else row | {"goal": "none", "met": None})
+        alone = statistics.median(burdens(models, prompts))
+        return [
+            *rows,
+            figure("a lane alone that may wait against one that never does", alone, "x", 0.97, at_least=True),
+        ]
+    finally:
+        scheduler.UNHEARD_SECONDS = before
+        torch.set_num_threads(threads)
+
+
+def gains(models: dict, prompts: list[list[int]], strategy: str) -> list[float]:
+    """How many times faster the lanes are together, round by round."""
+    found = []
+    for _ in range(ROUNDS):
+        apart, outputs = timed(lambda: one_by_one(models, prompts, strategy))
+        together, same = timed(lambda: decoded(models, prompts, strategy, list(range(LANES))))
+        if outputs != same:
+            raise ValueError(f"{strategy} lanes wrote other tokens together than alone.")
+        found.append(apart / together)
+    return found
+
+
+def burdens(models: dict, prompts: list[list[int]]) -> list[float]:
+    """The speed of a greedy lane that may wait for others, where there are none, by that of one that may not
+    wait, round by round.
+    """
+    from decoders.callbacks import Callbacks
+    from decoders.lane import Lane, Limits
+    from explorer.runs.slices import Sliced, pause
+
+    def run(callbacks: Callbacks) -> None:
+        for prompt in prompts:
+            lane = Lane("greedy", prompt, models, limits=Limits(NEW_TOKENS), callbacks=callbacks)
+            step = Sliced(lane.run)
+            while not step.go_on():
+                pass
+
+    found = []
+    for _ in range(ROUNDS):
+        free, _ = timed(lambda: run(Callbacks()))
+        waiting, _ = timed(lambda: run(Callbacks(pause=pause)))
+        found.append(free / waiting)
+    return found
+
+
+def one_by_one(models: dict, prompts: list[list[int]], strategy: str) -> list[list[int]]:
+    """What the lanes write, one after another."""
+    return [output for lane in range(LANES) for output in decoded(models, prompts, strategy, [lane])]
+
+
+def decoded(models: dict, prompts: list[list[int]], strategy: str, lanes: list[int]) -> list[list[int]]:
+    """What these lanes write, each in a run of its own, as soon as all are done."""
+    from decoders.lane import Lane, Limits
+    from explorer.runs.lane_factory import CALLBACKS
+    from explorer.runs.scheduler import Runs
+
+    def make(request: dict) -> list[Lane]:
+        (asked,) = request["lanes"]
+        limits = Limits(NEW_TOKENS)
+        prompt = prompts[asked["seed"]]
+        return [Lane(strategy, prompt, models, {}, asked["seed"], limits, callbacks=CALLBACKS)]
+
+    runs = Runs(make)
+    try:
+        wanted = [{"strategy": strategy, "parameters": {}, "seed": at} for at in lanes]
+        request = {"prompt": "its tokens are above", "max_new_tokens": NEW_TOKENS}
+        started = [runs.start(request | {"lanes": [lane]}, "") for lane in wanted]
+        while any(run.state == "running" for run in started):
+            time.sleep(0.001)
+        return [record.trace.output() for run in started for record in run.records]
+    finally:
+        runs.close()
+
+
+def timed(work: Callable[[], object]) -> tuple[float, object]:
+    """(seconds, what came of it)."""
+    began = time.perf_counter()
+    result = work()
+    return time.perf_counter() - began, result
