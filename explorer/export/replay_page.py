@@ -54,7 +54,7 @@ def replay_html(traces: list[Trace], setup: dict | None = None, lesson: dict | N
     compared = compare(traces)
     blobs = {
         "first": first,
-        "rest": rest(shown, declared) | {"marks": comparison.marks(compared)},
+        "rest": rest(shown, declared, setup["lanes"]) | {"marks": comparison.marks(compared)},
         "run": run,
     }
     blobs["rest"] = rounded(blobs["rest"])
@@ -75,14 +75,19 @@ def rounded(value: object) -> object:
     return [rounded(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
-def rest(run: Run, declared: dict[str, dict]) -> dict:
-    """What a saved page is asked for after its first picture: every view, every token, the costs."""
+def rest(run: Run, declared: dict[str, dict], shown: list[dict]) -> dict:
+    """What a saved page is asked for after its first picture: every other view, every token, the costs.
+
+    `shown`: the lanes of that picture.
+    """
     from explorer.inspector.knobs import knobs  # which needs torch
 
     traces = [record.trace for record in run.records]
     facts = [Facts(trace) for trace in traces]
     return {
-        "lanes": [lane_answers(run, i, declared[t.strategy]["views"]) for i, t in enumerate(traces)],
+        "lanes": [
+            other_views(run, i, declared[t.strategy]["views"], shown[i]["view"]) for i, t in enumerate(traces)
+        ],
         "nodes": [{str(node): card(one.of(node), live=False) for node in one.nodes.token} for one in facts],
         "cells": [cells(one) for one in facts],
         "knobs": [knobs(trace) for trace in traces],
@@ -99,15 +104,16 @@ def cells(lane_facts: Facts) -> dict[str, dict]:
     }
 
 
-def lane_answers(run: Run, index: int, views: list[str]) -> dict:
-    """A pull's answer for one lane from its beginning, and head and ops of each of its views."""
+def other_views(run: Run, index: int, views: list[str], shown: str) -> dict[str, dict]:
+    """Head and ops of each view of a lane but the one on show, which the page begins with."""
     answers = {}
     for view in dict.fromkeys([*views, "text"]):
         cursors = [dict(NOTHING) for _ in run.records]
         cursors[index] = {"view": view, "ops": 0, "rows": 0}
-        whole = answer(run, cursors)["lanes"][index]
-        answers[view] = {"head": whole.pop("head"), "ops": whole.pop("ops")}
-    return {"answer": whole, "views": answers}
+        if view != shown:
+            whole = answer(run, cursors)["lanes"][index]
+            answers[view] = {"head": whole["head"], "ops": whole["ops"]}
+    return answers
 
 
 def lane_pictures(trace: Trace, views: list[str]) -> dict[str, dict]:

@@ -23,11 +23,15 @@ WHERE = """() => {
   const e = document.activeElement;
   return e.getAttribute('aria-label') || e.textContent.slice(0, 20);
 }"""
+# The chips of a text that grows move on, as a line of writing does; nothing else may.
 SHIFTS = """() => {
   window.shifts = [];
-  new PerformanceObserver((list) => list.getEntries().forEach((e) => e.hadRecentInput || shifts.push(
-    [e.value, e.sources.map((s) => s.node && (s.node.className || s.node.nodeName)).join()])))
-    .observe({ type: 'layout-shift' });
+  const isChip = (node) => node && node.classList && node.classList.contains('dp-chip');
+  new PerformanceObserver((list) => list.getEntries().forEach((e) => {
+    const moved = e.sources.map((s) => s.node).filter((node) => !isChip(node));
+    if (!e.hadRecentInput && moved.length)
+      shifts.push([e.value, moved.map((node) => node && (node.className || node.nodeName)).join()]);
+  })).observe({ type: 'layout-shift' });
 }"""
 BOXES = (
     "[...document.querySelectorAll('.lane, .lane .view, .bars, .bar, .lane-foot, .lane .tabs')]"

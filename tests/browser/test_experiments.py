@@ -213,7 +213,7 @@ def test_a_button_opens_the_decoding_of_a_call(visit):
     last = len(found["calls"])
     expect(page.get_by_role("button", name="in a lane")).to_have_count(last)
     page.get_by_role("button", name=f"Open call {last} in a lane").click()
-    says = f"(decodingExplorer.app.run.says || '').startsWith('Call {last} of')"
+    says = f"(decodingExplorer.app.run.message || '').startsWith('Call {last} of')"
     page.wait_for_function(f"decodingExplorer.app.section === 'decode' && {says}")
     answer = [m["says"] for m in found["messages"] if m.get("call") == last][-1]
     chips = page.get_by_role("region", name="Lane 1").locator(".dp-chip").all_inner_texts()

@@ -71,7 +71,7 @@ def test_a_lane_that_drafts_is_shown_with_the_numbers_of_its_trace(visit, size):
         assert data(page, "Accepted tokens per round")[0]["points"] == len(found["histogram"])
         whiskers = [one["whiskers"] for one in data(page, "Is the draft calibrated?") if one["whiskers"]]
         assert whiskers == [len(one["bins"]) for one in found["reliability"]]
-        plot = section(page).get_by_role("group", name="acceptance by depth")
+        plot = section(page).get_by_role("group", name="Acceptance by depth:")
         plot.focus()
         for key in ("ArrowRight", "ArrowLeft"):  # to the first place, wherever it was read before
             page.keyboard.press(key)
@@ -154,7 +154,7 @@ def test_a_rejected_token_opens_its_round_and_a_group_keeps_its_tokens(visit):
 def test_an_empty_place_says_that_its_figure_is_being_drawn_and_a_drawing_covers_the_words(visit):
     page = visit()
     decode(page, LANES[1:2], 6)
-    expect(figure(page, "the models' time")).to_be_visible()
+    expect(figure(page, "Drafting time and target time")).to_be_visible()
     place = section(page).locator(".figure").first
     words = "place => getComputedStyle(place.firstElementChild, '::before').content"
     assert place.evaluate(words) == '"drawing …"'

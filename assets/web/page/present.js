@@ -30,7 +30,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   page.addPart((app) => {
     for (const name of ["beforeprint", "afterprint"]) window.addEventListener(name, () => {
       app.root.classList.toggle(PAPER, name === "beforeprint");
-      for (const lane of app.lanes) if (lane.scene) lane.drawing().draw();
+      for (const { scene } of app.lanes) if (scene) (scene.measure(), scene.draw()); // before its observer hears of the new width
     });
     document.addEventListener("fullscreenchange", () => document.fullscreenElement || app.root.querySelector(".qr")?.remove());
     document.addEventListener("keydown", (event) => {

@@ -14,19 +14,19 @@ window.ExplorerPage = window.ExplorerPage || {};
     return unpacked.get(name);
   }
 
-  // One lane's part of a pull's answer: what comes after the cursor.
-  function after(lane, cursor) {
-    const view = lane.views[cursor.view], all = lane.answer;
-    const answer = { ...all, view: cursor.view, from: cursor.ops, ops: view.ops.slice(Math.max(0, cursor.ops)),
-      rows_from: cursor.rows, rows: all.rows.slice(Math.max(0, cursor.rows)) };
-    if (cursor.ops <= 0) answer.head = view.head;
+  // One lane's part of a pull's answer: what comes after the cursor. `first` is what the page began with, `others` its other views.
+  function after(first, others, cursor) {
+    const view = cursor.view === first.view ? first : others[cursor.view];
+    const answer = { ...first, view: cursor.view, from: cursor.ops, ops: view.ops.slice(Math.max(0, cursor.ops)),
+      rows_from: cursor.rows, rows: first.rows.slice(Math.max(0, cursor.rows)), head: view.head };
+    if (cursor.ops > 0) delete answer.head;
     return answer;
   }
 
   const answers = {
     async explorer_pull(request) {
-      const { lanes } = await blob("rest");
-      return { run: request.run, state: "done", lanes: lanes.map((lane, i) => after(lane, request.cursors[i])) };
+      const { lanes } = await blob("rest"), first = (await blob("first")).example.answer.lanes;
+      return { run: request.run, state: "done", lanes: lanes.map((others, i) => after(first[i], others, request.cursors[i])) };
     },
     async explorer_inspect(request) {
       const { nodes, cells } = await blob("rest");
@@ -66,7 +66,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       document.getElementById("explorer").textContent = OLD;
       return;
     }
-    page.boot(await blob("first"));
+    page.boot(JSON.parse(await page.unpack("first"))); // a copy: the page changes what it begins with
     page.app.models = { state: "saved", sentence: "" };
     page.app.status();
     page.draw();

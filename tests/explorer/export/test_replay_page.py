@@ -58,12 +58,14 @@ def page() -> str:
 def test_a_saved_page_holds_every_view_and_every_node(page):
     first, rest = blob(page, "first"), blob(page, "rest")
     assert first["saved"] and first["example"]["prompt"] == recorded_runs.PROMPT
-    for traced, lane, nodes, declared in zip(
-        recorded_runs.traces(), rest["lanes"], rest["nodes"], first["strategies"], strict=True
+    begins = first["example"]["answer"]["lanes"]
+    for traced, shown, lane, nodes, declared in zip(
+        recorded_runs.traces(), begins, rest["lanes"], rest["nodes"], first["strategies"], strict=True
     ):
-        assert set(lane["views"]) == set(declared["views"])
-        assert all(len(view["ops"]) == len(traced.steps) for view in lane["views"].values())
-        assert len(lane["answer"]["rows"]) == len(traced.steps)
+        views = lane | {shown["view"]: shown}
+        assert set(views) == set(declared["views"]) and shown["view"] not in lane
+        assert all(len(view["ops"]) == len(traced.steps) and view["head"] for view in views.values())
+        assert len(shown["rows"]) == len(traced.steps)
         assert {int(node) for node in nodes} == set(traced.nodes())
         assert all(nodes[str(node)] == card(inspect(traced, node), live=False) for node in traced.nodes())
     verdicts = [verdict for step in traced.steps for verdict in step.of(Verdict)]
