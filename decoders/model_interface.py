@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 
 class Model(Protocol):
-    """What a lane needs of a model; see `loading.LoadedModel` and `table_model.TableModel`."""
+    """What a lane needs of a model; see `loaded_model.LoadedModel` and `table_model.TableModel`."""
 
     name: str
     eos: frozenset[int]

@@ -13,7 +13,7 @@ from decoders.engine.served import ServedEngine, ServerProblem
 from decoders.models.address import parsed
 from decoders.models.catalog import locate
 from decoders.models.completions_client import CompletionsClient
-from decoders.models.loading import LoadedModel
+from decoders.models.loaded_model import LoadedModel
 
 
 class ServedModel(LoadedModel):

@@ -23,7 +23,7 @@ from explorer.experiments.pictures import Picture
 from explorer.shipped import check_corpus
 
 if TYPE_CHECKING:
-    from decoders.models.loading import LoadedModel
+    from decoders.models.loaded_model import LoadedModel
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "experiments"
 Models = dict[str, "LoadedModel"]

@@ -18,7 +18,7 @@ from statistics import fmean
 
 import torch
 
-from decoders.models.loading import LoadedModel
+from decoders.models.loaded_model import LoadedModel
 from explorer.corpus import MIDDLE_PROMPT, around, first_sentences, read_stories
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.evidence import words

@@ -20,7 +20,7 @@ import torch
 from transformers import LogitsProcessorList
 
 from decoders.logits.distributions import entropies
-from decoders.models.loading import LoadedModel
+from decoders.models.loaded_model import LoadedModel
 from decoders.sampling.quotation_filter import CitationBlocker, citation, longest_citation
 from explorer.corpus import read_stories
 from explorer.experiments import Chart, Line, Models, Result, progress

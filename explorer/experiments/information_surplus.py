@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from decoders.heads import take_taps
-from decoders.models.loading import LoadedModel
+from decoders.models.loaded_model import LoadedModel
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import prompts
 from explorer.experiments.reading import rows_of, two

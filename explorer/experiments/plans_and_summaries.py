@@ -17,7 +17,8 @@ import torch
 
 from decoders.lane import Lane, Limits
 from decoders.models.catalog import TARGET
-from decoders.models.loading import LoadedModel, load
+from decoders.models.loaded_model import LoadedModel
+from decoders.models.loading import load
 from decoders.search.beam.hypotheses import returned
 from decoders.search.planned.discourse_units import agreement, oracle, rouge
 from decoders.search.planned.edu_plans import RERANKER

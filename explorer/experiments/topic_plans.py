@@ -16,7 +16,9 @@ from statistics import fmean
 
 from decoders.datastore import texts
 from decoders.lane import Lane, Limits
-from decoders.models.loading import LoadedModel, folder_of, load
+from decoders.models.loaded_model import LoadedModel
+from decoders.models.loading import load
+from decoders.models.model_heads import folder_of
 from decoders.search.planned.discourse_units import f1
 from decoders.search.planned.topic_tokens import END_TOPIC, NO_TOPIC, TOPICS, Topics, sentences, topic_tokens
 from explorer.experiments import Cell, Models, Result, progress

@@ -13,7 +13,8 @@ def load_models(
     """
     from transformers.utils import logging
 
-    from decoders.models.loading import add_heads, check_pair, load
+    from decoders.models.loading import check_pair, load
+    from decoders.models.model_heads import add_heads
 
     logging.disable_progress_bar()
     models = {"target": load(model, device)}

@@ -180,7 +180,8 @@ class Loader(ModelSet):
         """Loads one set; never raises."""
         began = time.monotonic()
         try:
-            from decoders.models.loading import add_heads, check_pair, load
+            from decoders.models.loading import check_pair, load
+            from decoders.models.model_heads import add_heads
             from decoders.registry import strategies
 
             strategies()

@@ -19,7 +19,8 @@ from transformers import (
 from decoders.heads import SCORERS, Taps, take_taps
 from decoders.models import lora
 from decoders.models.catalog import kind
-from decoders.models.loading import load, load_heads
+from decoders.models.loading import load
+from decoders.models.model_heads import load_heads
 
 MODELS = Path(__file__).resolve().parents[2] / "assets" / "models"
 TEXTS = (

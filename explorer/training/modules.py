@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerFast
 
 from decoders.heads import DraftModule, Taps, take_taps
 from decoders.models import head_files
-from decoders.models.loading import LoadedModel
+from decoders.models.loaded_model import LoadedModel
 from explorer.corpus import ROW
 from explorer.training import check, loop
 from explorer.training.loop import Curve, go_on, optimizers

@@ -3,7 +3,7 @@
 import torch
 
 from decoders.lane import Lane, Limits
-from decoders.models.loading import LoadedModel
+from decoders.models.loaded_model import LoadedModel
 from decoders.trace.events import Cell
 from decoders.trace.trace import Trace
 from tests.helpers import tiny_models

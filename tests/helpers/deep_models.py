@@ -6,7 +6,7 @@ import transformers as T
 from decoders.engine.engine import Engine
 from decoders.heads import Taps, take_taps
 from decoders.lane import Lane, Limits
-from decoders.models.loading import LoadedModel
+from decoders.models.loaded_model import LoadedModel
 from decoders.trace.events import Propose
 from decoders.trace.trace import Trace
 from tests.helpers import tiny_models

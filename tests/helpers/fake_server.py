@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import torch
 
-from decoders.models.loading import LoadedModel
+from decoders.models.loaded_model import LoadedModel
 
 
 class FakeServer:

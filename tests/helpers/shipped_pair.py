@@ -8,6 +8,7 @@ import torch
 from decoders.lane import Lane, Limits
 from decoders.models import loading
 from decoders.models.catalog import DRAFT, TARGET
+from decoders.models.loaded_model import LoadedModel
 
 LENGTH = 64
 PROMPTS = [
@@ -35,7 +36,7 @@ PROMPTS = [
 
 
 @cache
-def pair() -> dict[str, loading.LoadedModel]:
+def pair() -> dict[str, LoadedModel]:
     """Target and draft that come with the project, on the CPU."""
     return {"target": loading.load(TARGET, "cpu"), "draft": loading.load(DRAFT, "cpu")}
 

@@ -9,7 +9,7 @@ import torch
 import transformers
 
 from decoders import watch
-from decoders.models.loading import LoadedModel
+from decoders.models.loaded_model import LoadedModel
 from decoders.trace import trace
 from decoders.trace.events import Commit, Distribution, Forward, Propose, Verdict, event_to_json
 

@@ -4,7 +4,7 @@ import pytest
 
 from decoders import registry
 from decoders.lane import Lane, Limits
-from decoders.models.loading import LoadedModel
+from decoders.models.loaded_model import LoadedModel
 from decoders.trace import events, trace
 from decoders.trace.events import Commit
 

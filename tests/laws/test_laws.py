@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from decoders import registry
 from decoders.chooser import Random
 from decoders.engine.sequence_engine import SequenceEngine
-from decoders.models.loading import LoadedModel
+from decoders.models.loaded_model import LoadedModel
 from decoders.trace import trace
 from decoders.trace.events import Commit, Distribution, Forward, Note, Propose, Verdict
 from tests.helpers import tiny_models

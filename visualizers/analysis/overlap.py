@@ -106,7 +106,7 @@ class Schedule:
 
     def verdict_brief(self) -> str:
         """The same for a narrow picture."""
-        return {None: "", True: ", overlapping pays", False: ", overlapping does not pay"}[self.pays]
+        return {None: "", True: ", overlapping pays", False: ", overlapping costs"}[self.pays]
 
     def derived(self) -> str:
         """What two devices would do, in a sentence."""

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from decoders.lane import Lane, Limits
 from decoders.models.catalog import TARGET
-from decoders.models.loading import LoadedModel, load
+from decoders.models.loaded_model import LoadedModel
+from decoders.models.loading import load
 from explorer.corpus import read_stories
 from explorer.experiments import asked as asked_of
 from explorer.tasks import HELD_OUT_SEED, TASKS, problems

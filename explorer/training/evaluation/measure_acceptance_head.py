@@ -7,7 +7,8 @@ from pathlib import Path
 
 from decoders.lane import Lane, Limits
 from decoders.models.head_files import read_config
-from decoders.models.loading import load, load_heads
+from decoders.models.loading import load
+from decoders.models.model_heads import load_heads
 from decoders.speculative.methods.specdec_pp import HEAD, OWN
 from explorer.training.evaluation.measure_acceptance import NEW_TOKENS, TEMPERATURES, prompts
 from visualizers.analysis.calibration import calibration_error, foretold

@@ -10,7 +10,9 @@ import torch
 from decoders.heads import AutoDeco
 from decoders.heads.autodeco import at_temperature, taught, temperature_loss
 from decoders.lane import Lane, Limits
-from decoders.models.loading import LoadedModel, load, load_heads
+from decoders.models.loaded_model import LoadedModel
+from decoders.models.loading import load
+from decoders.models.model_heads import load_heads
 from explorer.corpus import pack, read_stories, rows_of
 from explorer.tasks import HELD_OUT_SEED, TASKS, problems
 from explorer.training.measure_tasks import answers

@@ -12,7 +12,9 @@ import torch
 
 from decoders.heads import DraftModule, Taps, Target, take_taps
 from decoders.models.head_files import read_config
-from decoders.models.loading import LoadedModel, load, load_heads
+from decoders.models.loaded_model import LoadedModel
+from decoders.models.loading import load
+from decoders.models.model_heads import load_heads
 from explorer.training.evaluation.measure_acceptance import FILE, prompts
 
 DEPTH, RANKS = 4, 8

@@ -7,7 +7,8 @@ from pathlib import Path
 from statistics import fmean
 
 from decoders.lane import Lane, Limits
-from decoders.models.loading import LoadedModel, load
+from decoders.models.loaded_model import LoadedModel
+from decoders.models.loading import load
 from decoders.search.planned.fill_in_middle import sentinels
 from decoders.search.planned.topic_tokens import sentences
 from explorer.corpus import read_stories

@@ -10,7 +10,9 @@ import torch
 
 from decoders.heads import take_taps
 from decoders.lane import Lane, Limits
-from decoders.models.loading import LoadedModel, load, load_heads
+from decoders.models.loaded_model import LoadedModel
+from decoders.models.loading import load
+from decoders.models.model_heads import load_heads
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.training.evaluation.measure_reward import auc
 from explorer.training.measure_tasks import answers

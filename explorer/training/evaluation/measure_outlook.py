@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 from decoders.lane import Lane, Limits
-from decoders.models.loading import LoadedModel, load, load_heads
+from decoders.models.loaded_model import LoadedModel
+from decoders.models.loading import load
+from decoders.models.model_heads import load_heads
 from decoders.speculative.asynchronous.specbranch import HEAD, OWN
 from decoders.trace.events import Verdict
 from explorer.experiments.asked import prompts

@@ -9,7 +9,9 @@ from pathlib import Path
 import torch
 
 from decoders.heads import Ranker
-from decoders.models.loading import LoadedModel, load, load_heads
+from decoders.models.loaded_model import LoadedModel
+from decoders.models.loading import load
+from decoders.models.model_heads import load_heads
 from explorer.corpus import read_stories
 from explorer.training.recipes.llama_tiny_ranker import TARGET, TRIPLES, batches, cut, padded, summaries
 

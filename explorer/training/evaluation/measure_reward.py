@@ -10,7 +10,9 @@ import torch
 from decoders.heads import Reward, read_answers, take_taps
 from decoders.heads.reward import PREFIX, QUESTIONS
 from decoders.models.head_files import read_config
-from decoders.models.loading import LoadedModel, load, load_heads
+from decoders.models.loaded_model import LoadedModel
+from decoders.models.loading import load
+from decoders.models.model_heads import load_heads
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.prefixes import SCORED
 from explorer.training.measure_tasks import FILE, SAMPLES, accuracy, answers

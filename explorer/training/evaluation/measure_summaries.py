@@ -7,7 +7,8 @@ from collections import Counter
 from pathlib import Path
 from statistics import fmean
 
-from decoders.models.loading import load, load_heads
+from decoders.models.loading import load
+from decoders.models.model_heads import load_heads
 from decoders.search.planned.content_plans import plan_beams
 from decoders.search.planned.discourse_units import f1
 from explorer.experiments.plans_and_summaries import adherences, sheets

@@ -11,7 +11,7 @@ from transformers import LlamaForCausalLM
 
 from decoders.heads import Acceptance, Target, take_taps
 from decoders.heads.acceptance import UNASKED
-from decoders.models.loading import LoadedModel
+from decoders.models.loaded_model import LoadedModel
 from explorer.corpus import VOCABULARY, prepare
 from explorer.training import loop
 from explorer.training.modules import frozen, ship_scorer, train_scorer, work_of

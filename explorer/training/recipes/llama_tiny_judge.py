@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 
 from decoders.heads import Judge, Target, take_taps
 from decoders.heads.judge import UNASKED
-from decoders.models.loading import LoadedModel
+from decoders.models.loaded_model import LoadedModel
 from explorer.tasks import TASKS, Problem
 from explorer.tasks.prefixes import SCORED, possible
 from explorer.training import loop

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from decoders.heads import Outlook, Taps, Target, take_taps
 from decoders.heads.outlook import ALL, NONE, SOME, UNASKED
-from decoders.models.loading import LoadedModel
+from decoders.models.loaded_model import LoadedModel
 from explorer.corpus import read_stories
 from explorer.tasks import TASKS
 from explorer.training import loop

@@ -10,7 +10,8 @@ from torch.nn import functional as F
 
 from decoders.heads import Planner, Target, take_taps
 from decoders.heads.planner import unit_vectors
-from decoders.models.loading import LoadedModel, load
+from decoders.models.loaded_model import LoadedModel
+from decoders.models.loading import load
 from decoders.search.planned.discourse_units import labels, oracle
 from decoders.search.planned.plan_tags import source_of, tags_of
 from explorer.tasks.summaries import make_sheet

@@ -16,7 +16,9 @@ from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from decoders.heads import Kangaroo, Target
 from decoders.models import head_files
-from decoders.models.loading import LoadedModel, check_pair, folder_of, load
+from decoders.models.loaded_model import LoadedModel
+from decoders.models.loading import check_pair, load
+from decoders.models.model_heads import folder_of
 from decoders.speculative.self_draft.layerskip import exit_of
 from explorer.corpus import END, ROW
 from explorer.shipped import OWN_HEADS

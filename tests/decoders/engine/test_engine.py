@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from decoders.engine.engine import Engine, OutOfSlots
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
-from decoders.models.loading import LoadedModel
+from decoders.models.loaded_model import LoadedModel
 from tests.helpers import tiny_models
 
 # parents and tokens of a tree below a prompt of five: siblings, a chain, limbs of unequal depth

@@ -11,7 +11,8 @@ from decoders.heads import KINDS, DraftModule, Entries, Taps, Target, take_taps
 from decoders.heads.layers import Attention
 from decoders.models import head_files
 from decoders.models.catalog import shipped
-from decoders.models.loading import load, load_heads
+from decoders.models.loading import load
+from decoders.models.model_heads import load_heads
 from tests.helpers import tiny_models
 
 DEPTH = 3

@@ -12,6 +12,7 @@ from decoders.engine.sequence_engine import SequenceEngine, engine_for
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.models import catalog, loading
+from decoders.models.loaded_model import LoadedModel
 from decoders.models.lora import is_adapter
 from decoders.models.memory_estimate import footprint
 from tests.helpers import tiny_models
@@ -179,7 +180,7 @@ def test_sliding_windows_shorter_than_the_text_are_kept(kind):
 
 def test_the_fallback_decodes_and_leaves_a_note(tiny_model):
     model = tiny_model("llama")
-    slow = loading.LoadedModel("slow", model.model, model.tokenizer)
+    slow = LoadedModel("slow", model.model, model.tokenizer)
     slow.__dict__["engine"] = SequenceEngine(model.model)
     prompt = [5, 6, 7, 8]
     fast = Lane("beam", prompt, {"target": model}, limits=Limits(8)).run()

@@ -10,7 +10,7 @@ from decoders.heads import AutoDeco, Target
 from decoders.heads.autodeco import smooth_top_p, statistics, taught, temperature_loss, top_p_loss
 from decoders.lane import Lane, Limits
 from decoders.logits.distributions import probabilities, processors
-from decoders.models.loading import LoadedModel
+from decoders.models.loaded_model import LoadedModel
 from decoders.sampling.autodeco import Settings, shaped
 from decoders.trace.events import GAUGE, Distribution, Note, Score
 from tests.helpers import tiny_models

@@ -6,7 +6,7 @@ import pytest
 
 from decoders import registry
 from decoders.lane import Lane, Limits
-from decoders.models.loading import LoadedModel
+from decoders.models.loaded_model import LoadedModel
 from decoders.models.table_model import TableModel
 from decoders.trace import given_tokens
 from decoders.trace.events import Commit, Distribution, Forward, Propose, Verdict

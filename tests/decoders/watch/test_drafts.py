@@ -5,7 +5,7 @@ import torch
 from transformers.generation import utils
 
 from decoders.lane import Lane, Limits
-from decoders.models.loading import LoadedModel
+from decoders.models.loaded_model import LoadedModel
 from decoders.trace.events import Commit, Depend, Distribution, Propose, Verdict
 from tests.helpers.watched_calls import PROMPT, assistant, both, told
 

@@ -10,7 +10,7 @@ import torch
 from decoders.chooser import Exhaustive
 from decoders.heads import Aligned, Target
 from decoders.lane import Lane, Limits
-from decoders.models.loading import LoadedModel
+from decoders.models.loaded_model import LoadedModel
 from decoders.search.stepwise import scorers
 from decoders.search.stepwise.transfer_q import distance, softmax, value, value_of_code
 from decoders.trace.events import Forward, Note, Propose, Score, Verdict

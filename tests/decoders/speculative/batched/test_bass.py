@@ -8,7 +8,7 @@ from decoders import registry
 from decoders.chooser import Exhaustive
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.lane import Lane, Limits
-from decoders.models.loading import LoadedModel
+from decoders.models.loaded_model import LoadedModel
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.batched.shared_batch import MAX_TEXTS
 from decoders.trace.events import Forward, Propose, Score

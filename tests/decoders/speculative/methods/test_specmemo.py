@@ -8,7 +8,7 @@ import torch
 from decoders.chooser import Exhaustive
 from decoders.engine.engine import Engine
 from decoders.lane import Lane, Limits
-from decoders.models.loading import LoadedModel
+from decoders.models.loaded_model import LoadedModel
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative import draft_verify_loop as loop
 from decoders.speculative.methods import specmemo

@@ -10,7 +10,8 @@ from safetensors.torch import load_file
 import app
 from decoders.heads import Acceptance, Judge, Kangaroo, Outlook
 from decoders.lane import Lane, Limits
-from decoders.models.loading import add_heads, load
+from decoders.models.loading import load
+from decoders.models.model_heads import add_heads
 from decoders.trace.events import Note
 from explorer import cli, shipped
 from explorer.runs.model_pool import Loader

@@ -14,7 +14,8 @@ from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokeni
 from decoders.heads import read_answers, take_taps
 from decoders.models import lora
 from decoders.models.catalog import kind
-from decoders.models.loading import load, load_heads
+from decoders.models.loading import load
+from decoders.models.model_heads import load_heads
 from explorer import shipped
 from explorer.corpus import IGNORED
 from explorer.tasks import Problem

@@ -1,0 +1,210 @@
+"""A causal language model with its tokenizer, its engine and its heads. Knows nothing of strategies."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import jinja2
+import torch
+import transformers
+
+from decoders.engine.engine import Engine
+from decoders.engine.sequence_engine import SequenceEngine, engine_for
+from decoders.heads import (
+    M2R2,
+    Acceptance,
+    Aligned,
+    AutoDeco,
+    DraftModule,
+    Judge,
+    Outlook,
+    Planner,
+    Ranker,
+    Reward,
+)
+from decoders.model_defaults import listed, settings_of
+from decoders.models import head_files
+from decoders.models.masked_diffusion import Masked, shipped_for
+from decoders.models.model_heads import load_heads
+from decoders.models.token_bytes import TokenBytes
+
+
+@dataclass
+class LoadedModel:
+    """A causal LM with its tokenizer and its engine."""
+
+    name: str
+    model: torch.nn.Module
+    tokenizer: transformers.PreTrainedTokenizerBase
+    own_heads: list[str] = field(default_factory=list)  # the folders of `add_heads`
+
+    @cached_property
+    def engine(self) -> Engine | SequenceEngine:
+        return engine_for(self.model)
+
+    @cached_property
+    def bytes_of(self) -> TokenBytes:
+        return TokenBytes(self.tokenizer)
+
+    @property
+    def eos(self) -> frozenset[int]:
+        """End-of-text tokens: those of the generation config, else the tokenizer's."""
+        ids = self.model.generation_config.eos_token_id
+        ids = self.tokenizer.eos_token_id if ids is None else ids
+        return frozenset(() if ids is None else [ids] if isinstance(ids, int) else ids)
+
+    @property
+    def generation(self) -> dict:
+        """The processors that its own generation config switches on: name -> value."""
+        return settings_of(self.model.generation_config)
+
+    @property
+    def context(self) -> int:
+        return self.engine.context
+
+    @property
+    def embedding(self) -> torch.Tensor | None:
+        """Rows [V, d] of the output embedding, one a token; None if the model has none."""
+        layer = self.model.get_output_embeddings()
+        return None if layer is None else layer.weight
+
+    @property
+    def note(self) -> str | None:
+        """A sentence for the lane if the model runs in a slower way than usual, or has heads of one's own."""
+        own = f"{self.name!r} has the heads {', '.join(map(repr, self.own_heads))}." if self.own_heads else ""
+        return " ".join(filter(None, (self.engine.note, own))) or None
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of a prompt. Raises ValueError if it is empty."""
+        ids = self.tokenizer(text)["input_ids"]
+        if not text or not ids:
+            raise ValueError("The prompt is empty; type at least one character.")
+        return ids
+
+    def encode_after(self, before: list[int], text: str) -> list[int]:
+        """Token ids of `text` as it stands behind the tokens `before`, without what a text begins with.
+
+        As the tokenizer cuts the whole text, if `before` stays unchanged; else as it cuts `text` behind a
+        letter or a line break, or alone: whichever gives these very bytes.
+        """
+        own = [t for t in before if t not in self.bytes_of.special]
+        leads = [(b"".join(map(self.bytes_of, own)).decode("utf-8", "replace"), own)]
+        leads += [(lead, self.cut(lead)) for lead in ("a", "\n", "")]
+        for lead, ids in leads:
+            whole = self.cut(lead + text)
+            behind = whole[len(ids) :]
+            if whole[: len(ids)] == ids and b"".join(map(self.bytes_of, behind)) == text.encode():
+                return behind
+        return self.cut(text)  # a tokenizer that rewrites texts: what it makes of this one
+
+    @property
+    def bytes(self) -> int:
+        """Memory that its weights take, laid out again or not, and its KV cache as far as it has grown."""
+        own = sum(p.numel() * p.element_size() for p in self.model.parameters())
+        copies = 3 if getattr(self.engine, "lean", None) is not None else 1
+        kept = getattr(getattr(self.engine, "cache", None), "storage", [])
+        return own * copies + sum(t.numel() * t.element_size() for t in kept)
+
+    @cached_property
+    def heads(self) -> dict[str, DraftModule]:
+        """The draft modules that come with the project for just this model; empty if there are none. Raises
+        ValueError with one sentence if those there do not fit.
+        """
+        return self._shipped("heads")
+
+    @cached_property
+    def reward(self) -> Reward | None:
+        """The reward head that comes with the project for just this model, None if there is none. Raises
+        ValueError with one sentence if it does not fit.
+        """
+        return next(iter(self._shipped("reward").values()), None)
+
+    @cached_property
+    def acceptance(self) -> Acceptance | None:
+        """The head that foretells which of this draft model's tokens a target accepts, as `reward`."""
+        return next(iter(self._shipped("acceptance").values()), None)
+
+    @cached_property
+    def judge(self) -> Judge | None:
+        """The head that says which tokens are right, as `reward`."""
+        return next(iter(self._shipped("judge").values()), None)
+
+    @cached_property
+    def outlook(self) -> Outlook | None:
+        """The head that foretells how a window of drafted tokens will fare, as `reward`."""
+        return next(iter(self._shipped("outlook").values()), None)
+
+    @cached_property
+    def ranker(self) -> Ranker | None:
+        """The head that says how well a continuation fits what stands before it, as `reward`."""
+        return next(iter(self._shipped("ranker").values()), None)
+
+    @cached_property
+    def planner(self) -> Planner | None:
+        """The head that says which units of a text a summary will cover, as `reward`."""
+        return next(iter(self._shipped("planner").values()), None)
+
+    @cached_property
+    def m2r2(self) -> M2R2 | None:
+        """The adapters of a fast stream through its first layers, as `reward`."""
+        return next(iter(self._shipped("m2r2").values()), None)
+
+    @cached_property
+    def masked(self) -> Masked | None:
+        """The masked-diffusion model that comes with the project and has its tokens, as `reward`."""
+        return shipped_for(self)
+
+    @cached_property
+    def autodeco(self) -> AutoDeco | None:
+        """The heads that say with which temperature and top-p its next token is drawn, as `reward`."""
+        return next(iter(self._shipped("autodeco").values()), None)
+
+    @cached_property
+    def aligned(self) -> Aligned | None:
+        """A small network behind its last layer whose texts have more of some reward, as `reward`."""
+        return next(iter(self._shipped("aligned").values()), None)
+
+    def _shipped(self, wanted: str) -> dict[str, torch.nn.Module]:
+        for name in head_files.shipped_heads(wanted):
+            if head_files.read_config(name, head_files.find(name))["target"] == self.name:
+                return load_heads(name, self)
+        return {}
+
+    @property
+    def chats(self) -> bool:
+        """Whether its tokenizer brings a chat template."""
+        return bool(self.tokenizer.chat_template)
+
+    def render(self, message: str, system: str = "") -> str:
+        """The prompt that the chat template makes of a user's message, up to where the model answers.
+
+        Raises ValueError with one sentence if there is no template or it refuses.
+        """
+        if not self.chats:
+            raise ValueError(f"The model {self.name!r} has no chat template; switch chat off.")
+        messages = [{"role": "system", "content": system}] if system else []
+        messages.append({"role": "user", "content": message})
+        try:
+            return self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        except jinja2.TemplateError as error:
+            reason = str(error).rstrip(".")
+            raise ValueError(f"The chat template of {self.name!r} refuses this: {reason}.") from error
+
+    def cut(self, text: str) -> list[int]:
+        """Token ids of `text` as it stands: special tokens in it are tokens, and none are added."""
+        return self.tokenizer(text, add_special_tokens=False)["input_ids"]
+
+    def facts(self) -> dict:
+        """What a person wants to know of it: parameters, layers, context, dtype, device."""
+        config = self.model.config.get_text_config()
+        return {
+            "name": self.name,
+            "architecture": type(self.model).__name__,
+            "parameters": sum(p.numel() for p in self.model.parameters()),
+            "layers": config.num_hidden_layers,
+            "vocabulary": self.engine.vocabulary,
+            "context": self.context,
+            "dtype": str(self.model.dtype).removeprefix("torch."),
+            "device": str(self.model.device),
+            "chat": self.chats,
+            "generation settings": listed(self.generation) or "none",
+        }

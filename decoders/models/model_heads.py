@@ -1,0 +1,64 @@
+"""Trained heads and the models that they were made for. Knows files and models, no strategies."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from decoders.heads import DraftModule, Target
+from decoders.models import head_files, hub
+from decoders.models.catalog import is_hub_id, kind, locate
+
+
+def load_heads(name: str, target: Any) -> dict[str, DraftModule]:
+    """The draft modules of shipped heads or of a folder, made for just this target; see docs/heads.md.
+
+    Raises ValueError with one sentence if a file is missing or they were trained on another target.
+    """
+    folder = head_files.find(name)
+    return fitting_heads(name, folder, head_files.read_config(name, folder), target)
+
+
+def fitting_heads(name: str, folder: Path, config: dict, target: Any) -> dict[str, DraftModule]:
+    """The modules of a folder with this config. Raises ValueError with one sentence unless they are for just
+    this target.
+    """
+    weights = head_files.weights_sha256(folder_of(target.name))
+    head_files.check(name, config, target.name, weights, head_files.tokenizer_sha256(target.tokenizer))
+    return head_files.build(name, config, folder, Target.of(target.model))
+
+
+def add_heads(models: dict[str, Any], names: Sequence[str]) -> None:
+    """Gives loaded models, by role, the heads of these folders in place of those that come with the project.
+
+    Raises ValueError with one sentence for heads that were not trained for just these models.
+    """
+    for name in names:
+        folder = head_files.find(name)
+        config = head_files.read_config(name, folder)
+        what = kind(config)
+        role, other = ("draft", "target") if what == "acceptance" else ("target", "draft")
+        for needed in (role, other) if what in head_files.PARTNER_SETTINGS else (role,):
+            if needed not in models:
+                raise ValueError(f"The heads {name!r} ({what}) need a {needed} model, and none is loaded.")
+        if what in head_files.PARTNER_SETTINGS:
+            partner = models[other].name
+            head_files.check_partner(name, config, partner, head_files.weights_sha256(folder_of(partner)))
+            for module in config["modules"].values():  # it may have been called by another name in training
+                module["settings"][head_files.PARTNER_SETTINGS[what]] = partner
+        model = models[role]
+        modules = fitting_heads(name, folder, config, model)
+        if what == "heads":
+            model.heads = model.heads | modules
+        else:
+            setattr(model, what, next(iter(modules.values())))
+        if name not in model.own_heads:
+            model.own_heads.append(name)
+
+
+def folder_of(name: str) -> Path:
+    """The folder that a loaded model's files lie in. Raises ValueError with one sentence."""
+    where, revision = locate(name)
+    folder = hub.cached(where, revision) if is_hub_id(name) else Path(where)
+    if folder is None:
+        raise ValueError(f"The files of {name!r} are no longer on this disk; load the model again.")
+    return folder
