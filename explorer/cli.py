@@ -13,6 +13,7 @@ from decoders.models.catalog import DRAFT, TARGET
 from decoders.trace.trace import Trace
 from explorer import experiments, shipped
 from explorer.catalog import origins, papers
+from explorer.experiments.spread import LOCAL
 from explorer.runs.load_pair import load_models
 from explorer.runs.run_summary import before_text, sequences, summary
 from explorer.runs.validation import MAX_LANES
@@ -95,6 +96,13 @@ def parser() -> Parser:
     experiment.add_argument("--json", action="store_true", help="as one JSON object")
     experiment.add_argument("--store", action="store_true", help="keep the answer for the page")
     experiment.add_argument("--corpus", type=Path, metavar="FOLDER", help="for those that read stories/*.txt")
+    experiment.add_argument(
+        "--ray",
+        nargs="?",
+        const=LOCAL,
+        metavar="ADDRESS",
+        help="spread it over the Ray cluster at HOST:PORT; without an address, over this machine's cores",
+    )
     experiment.add_argument("--model", default=TARGET, metavar="M")
     experiment.add_argument("--draft", default=DRAFT, metavar="M")
     code_option(experiment)

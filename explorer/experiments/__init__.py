@@ -5,7 +5,8 @@ assets/experiments and is shown on the page.
 A file of this folder is an experiment: its docstring is the title and what is asked, `PAPERS` are the studies
 that it repeats, `run(models)` gives a `Result`, its loops go through `progress.each`, and `finding(answer)`
 says the main thing in one sentence with the numbers of the answer. If it reads stories it says
-`READS_CORPUS = True`, and it is `run(models, corpus)`. `groups.py` says where the page shows it. Knows none
+`READS_CORPUS = True`, and it is `run(models, corpus)`. If it imports `over` of `spread.py` for its decodings,
+they can run on several machines. `groups.py` says where the page shows it. Knows none
 of them by name.
 """
 
@@ -14,6 +15,7 @@ import importlib
 import json
 import pkgutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -89,6 +91,7 @@ class Experiment:
     finding: Callable[[dict], str]
     papers: tuple[str, ...] = field(default=())
     reads_corpus: bool = False
+    spreads: bool = False
 
 
 @cache
@@ -102,7 +105,10 @@ def experiments() -> dict[str, Experiment]:
         title, _, asks = one.__doc__.strip().partition("\n\n")
         name = module.name.replace("_", "-")
         asks, reads = " ".join(asks.split()), getattr(one, "READS_CORPUS", False)
-        result[name] = Experiment(name, title.rstrip("."), asks, one.run, one.finding, one.PAPERS, reads)
+        spreads = hasattr(one, "over")
+        result[name] = Experiment(
+            name, title.rstrip("."), asks, one.run, one.finding, one.PAPERS, reads, spreads
+        )
     return result
 
 
@@ -157,19 +163,30 @@ def table(answer: dict) -> str:
 
 def command(options: argparse.Namespace) -> None:
     """Lists the experiments, or runs one and prints it as text or JSON; with `--store` it is kept for the
-    page.
+    page, with `--ray` its decodings run in the workers of a Ray cluster.
     """
+    from explorer.experiments import spread
     from explorer.experiments.progress_line import shown
     from explorer.runs.load_pair import load_models
+    from explorer.runs.model_pool import share_cores
 
     if options.name is None:
         for experiment in experiments().values():
             print(f"{experiment.name:24} {experiment.title}")
         return
     experiment = find(options.name)
-    models = load_models(options.model, options.draft, ("target", "draft"), "auto")
-    with shown(experiment.name):
-        answer = answered(experiment, models, options.corpus)
+    if options.ray is not None and not experiment.spreads:
+        known = ", ".join(name for name, one in experiments().items() if one.spreads)
+        raise ValueError(f"{experiment.name} runs in one process; --ray spreads {known}.")
+    where = nullcontext()
+    if options.ray is not None:
+        where = spread.cluster(options.ray, options.model, options.draft, options.run_code)
+    with where:
+        models = load_models(options.model, options.draft, ("target", "draft"), "auto")
+        if experiment.spreads:
+            share_cores(models)  # the same threads here and in a worker: the same numbers
+        with shown(experiment.name):
+            answer = answered(experiment, models, options.corpus)
     if options.store:
         FOLDER.mkdir(exist_ok=True)
         (FOLDER / f"{experiment.name}.json").write_text(json.dumps(answer, indent=1) + "\n", "utf-8")

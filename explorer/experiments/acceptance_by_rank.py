@@ -5,10 +5,12 @@ second, and so on? Sequoia builds its tree from these shares.
 """
 
 from collections import Counter
+from itertools import product
 
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts
 from explorer.experiments.reading import percent
+from explorer.experiments.spread import over
 from visualizers.analysis.lane_stats import LaneFacts
 
 PAPERS = ("sequoia",)
@@ -19,13 +21,12 @@ TEMPERATURES = {"greedy": 0.0, "temperature 1": 1.0}
 def shares(models: Models, temperature: float) -> list[float]:
     """P_k, k = 1 to WIDTH: share of rounds in which the k-th child was the accepted one."""
     accepted, rounds = Counter(), 0
-    for seed in progress.each(range(SEEDS if temperature else 1)):
-        for prompt in progress.each(prompts("stories", 6)):
-            parameters = {"widths": [WIDTH], "temperature": temperature}
-            trace = decoded(models, "speculative_tree", prompt, TOKENS, seed, **parameters)
-            made = LaneFacts(trace).rounds
-            accepted.update(test.rank for round_ in made for test in round_.tests if test.accepted)
-            rounds += len(made)
+    seeds = range(SEEDS if temperature else 1)
+    asked = product(["speculative_tree"], prompts("stories", 6), [TOKENS], seeds)
+    for trace in over(models, decoded, asked, widths=[WIDTH], temperature=temperature):
+        made = LaneFacts(trace).rounds
+        accepted.update(test.rank for round_ in made for test in round_.tests if test.accepted)
+        rounds += len(made)
     return [accepted[rank] / rounds for rank in range(1, WIDTH + 1)]
 
 

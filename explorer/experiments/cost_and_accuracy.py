@@ -14,6 +14,7 @@ from decoders.search.stepwise.scorers import unscored
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, text_of
 from explorer.experiments.reading import percent, rows_of
+from explorer.experiments.spread import over
 from explorer.experiments.statistics import sign_test
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from visualizers.analysis.calibration import wilson
@@ -79,7 +80,8 @@ def answers(models: Models, strategy: str, setting: dict, task: str) -> list[Ans
         setting = setting | {"scorer": SCORERS[task]}
         if unscored(setting, models["target"]):
             return None
-    return [answer(models, strategy, setting, p) for p in progress.each(problems(task, COUNT, HELD_OUT_SEED))]
+    asked = problems(task, COUNT, HELD_OUT_SEED)
+    return over(models, answer, [(strategy, setting, problem) for problem in asked])
 
 
 def row(name: str, graded: dict[str, list[Answer]], plain: dict[str, list[Answer]]) -> list:

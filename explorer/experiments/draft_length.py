@@ -4,22 +4,30 @@ If each drafted token is accepted with probability alpha, a draft of K tokens co
 alpha) tokens per round (Leviathan et al. 2023, equation 1). Real positions differ: what do the models do?
 """
 
-from explorer.experiments import Chart, Line, Models, Result, progress
+from itertools import islice, product
+
+from decoders.trace.trace import Trace
+from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.asked import acceptance, decoded, prompts, tokens_a_round
 from explorer.experiments.reading import rows_of, two
+from explorer.experiments.spread import over
 
 PAPERS = ()
 LENGTHS, TOKENS = (1, 2, 3, 4, 6, 8, 12), 64
 
 
+def of_length(models: Models, length: int, prompt: str, tokens: int) -> Trace:
+    """One prompt continued with drafts of one length."""
+    return decoded(models, "speculative", prompt, tokens, num_assistant_tokens=length)
+
+
 def run(models: Models) -> Result:
     """Tokens per round for several K, greedily, with the formula's value for the acceptance at K = 1."""
     rows, alpha = [], 0.0
-    for length in progress.each(LENGTHS):
-        traces = [
-            decoded(models, "speculative", p, TOKENS, num_assistant_tokens=length)
-            for p in progress.each(prompts("stories", 6))
-        ]
+    asked = prompts("stories", 6)
+    drafted = iter(over(models, of_length, product(LENGTHS, asked, [TOKENS])))
+    for length in LENGTHS:
+        traces = list(islice(drafted, len(asked)))
         share = acceptance(traces)
         alpha = alpha or share
         formula = (1 - alpha ** (length + 1)) / (1 - alpha)

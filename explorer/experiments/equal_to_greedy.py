@@ -11,6 +11,7 @@ from decoders.trace.trace import Trace
 from explorer.experiments import Models, Result, progress
 from explorer.experiments.asked import KINDS, decoded, lossless, prompts, without_sampling
 from explorer.experiments.reading import count, rows_of
+from explorer.experiments.spread import over
 
 PAPERS = ()
 PROMPTS, TOKENS = 200, 16
@@ -35,24 +36,26 @@ def tied(models: Models, plain: Trace, at: int) -> bool:
     return float(top[0] - top[1]) < TIE
 
 
+def compared(models: Models, name: str, text: str, plain: Trace) -> str:
+    """`equal` if a strategy writes greedy's text, `tie` if it parts from it at a tie, else `other`."""
+    output = decoded(models, name, text, TOKENS, **without_sampling(name)).output()
+    if output == plain.output():
+        return "equal"
+    pairs = zip(output, plain.output(), strict=False)
+    at = next((i for i, (a, b) in enumerate(pairs) if a != b), None)
+    return "tie" if at is not None and tied(models, plain, at) else "other"
+
+
 def run(models: Models) -> Result:
     """A row a strategy: texts that are greedy's, that part at a tie, and that are others."""
     texts = asked()
     names = lossless()
-    plain = [
-        decoded(models, "greedy", text, TOKENS) for text in progress.each(texts, until=1 / (1 + len(names)))
-    ]
+    with progress.part(1 / (1 + len(names))):
+        plain = over(models, decoded, [("greedy", text, TOKENS) for text in texts])
     rows = []
     for name in progress.each(names):
-        equal = ties = 0
-        for text, wanted in progress.each(zip(texts, plain, strict=True)):
-            output = decoded(models, name, text, TOKENS, **without_sampling(name)).output()
-            if output == wanted.output():
-                equal += 1
-                continue
-            pairs = zip(output, wanted.output(), strict=False)
-            at = next((i for i, (a, b) in enumerate(pairs) if a != b), None)
-            ties += at is not None and tied(models, wanted, at)
+        kinds = over(models, compared, [(name, *pair) for pair in zip(texts, plain, strict=True)])
+        equal, ties = kinds.count("equal"), kinds.count("tie")
         rows.append([name, equal, ties, len(texts) - equal - ties])
     other = sum(row[3] for row in rows)
     says = [

@@ -17,6 +17,7 @@ from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded
 from explorer.experiments.reading import percent, rows_with
+from explorer.experiments.spread import over
 from explorer.experiments.statistics import sign_test
 from explorer.tasks import HELD_OUT_SEED, problems
 from explorer.tasks.facts import COLOURS
@@ -124,7 +125,7 @@ def run(models: Models) -> Result:
     for kind, items in progress.each(prompts.items()):
         plain: list[bool] = []
         for alpha in progress.each(ALPHAS):
-            traces = [weighed(models, item, alpha) for item in progress.each(items)]
+            traces = over(models, weighed, [(item, alpha) for item in items])
             plain = plain or [begins(answer_text(t), i.right) for t, i in zip(traces, items, strict=True)]
             rows.append(row(kind, alpha, items, traces, plain))
         mine = rows[-len(ALPHAS) :]

@@ -17,6 +17,7 @@ from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded
 from explorer.experiments.evidence import Item, answer_text, gain, overlap, sheets, unusual, words
 from explorer.experiments.reading import moved, percent, rows_with
+from explorer.experiments.spread import over
 from visualizers.analysis.calibration import Z
 
 PAPERS = ("context-aware-decoding-reduces-hallucination-in-query",)
@@ -79,8 +80,8 @@ def run(models: Models) -> Result:
     for kind, questions in progress.each(kinds.items(), weight=lambda one: len(one[1])):
         mine, plain = [], []
         for alpha in progress.each(ALPHAS):
-            numbered = progress.each(enumerate(questions))
-            answers = [drawn(models, item, at, alpha) for at, (item, _) in numbered]
+            numbered = [(item, at, alpha) for at, (item, _) in enumerate(questions)]
+            answers = over(models, drawn, numbered)
             cells, right = row(alpha, questions, answers, plain)
             plain = plain or right
             mine.append(cells)

@@ -6,12 +6,14 @@ are made and refined. Here each strategy is sorted by what its own run shows.
 """
 
 from collections import Counter
+from itertools import islice, product
 
 from decoders.registry import strategies
 from decoders.trace.events import Cell, Propose
-from explorer.experiments import Models, Result, progress
+from explorer.experiments import Models, Result
 from explorer.experiments.asked import decoded, prompts, tokens_a_round
 from explorer.experiments.reading import rows_of, two
+from explorer.experiments.spread import over
 
 PAPERS = ("closer-look-at-efficient-inference-methods", "speculative-decoding-and-beyond")
 TOKENS = 48
@@ -55,8 +57,10 @@ def run(models: Models) -> Result:
         for name, strategy in strategies().items()
         if strategy.family in ("speculative", "parallel") and set(strategy.needs) <= set(models)
     ]
-    for name in progress.each(names):
-        traces = [decoded(models, name, prompt, TOKENS) for prompt in progress.each(prompts("stories", 4))]
+    asked = prompts("stories", 4)
+    made_by_all = iter(over(models, decoded, product(names, asked, [TOKENS])))
+    for name in names:
+        traces = list(islice(made_by_all, len(asked)))
         made, refined, side = cell(traces)
         rows.append([name, made, refined, side, tokens_a_round(traces)])
     rows.sort(key=lambda row: (row[1], row[2], -row[4]))

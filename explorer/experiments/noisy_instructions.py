@@ -15,6 +15,7 @@ from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded
 from explorer.experiments.evidence import answer_text, gain
 from explorer.experiments.reading import count, percent, rows_of
+from explorer.experiments.spread import over
 from explorer.experiments.statistics import sign_test
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from visualizers.analysis.calibration import wilson
@@ -35,7 +36,7 @@ def answers(models: Models, noise: str, task: str) -> tuple[list[bool], list[Tra
     """Which problems of a task are solved under a noise, and the lanes that tried."""
     given = {"epsilon": 0.0} if noise == PLAIN else {"epsilon": EPSILON, "noise": noise}
     asked = [phrased(problem) for problem in problems(task, COUNT, HELD_OUT_SEED)]
-    traces = [decoded(models, "instructive", p.prompt, TOKENS, **given) for p in progress.each(asked)]
+    traces = over(models, decoded, [("instructive", p.prompt, TOKENS) for p in asked], **given)
     checks = zip(asked, traces, strict=True)
     return [TASKS[task].check(p, answer_text(trace)).right for p, trace in checks], traces
 

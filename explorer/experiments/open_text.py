@@ -6,11 +6,13 @@ are, 1 if all are equal; repeated: the share of a text's runs of four tokens tha
 how surprising the target finds a token of the text, on average.
 """
 
+from itertools import product
 from statistics import fmean
 
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, own_logprob, prompts
 from explorer.experiments.reading import percent, rows_of
+from explorer.experiments.spread import over
 from explorer.experiments.statistics import distinct, repetition, self_bleu
 
 PAPERS = ()
@@ -41,6 +43,13 @@ DRAWING = ("sample", "mirostat")
 CURVE = "temperature"
 
 
+def continued(models: Models, name: str, beginning: str, setting: dict, seed: int) -> tuple[list[int], float]:
+    """One text's tokens, and how surprising the target finds one of them, in nats."""
+    trace = decoded(models, name, beginning, TOKENS, seed, **setting)
+    output = trace.output()
+    return output, -own_logprob(models, trace.prompt, output) / len(output)
+
+
 def run(models: Models) -> Result:
     """A row a setting; curves of the share of different triples and of the surprise over the temperature."""
     beginnings = prompts("stories", PROMPTS)
@@ -48,12 +57,9 @@ def run(models: Models) -> Result:
     settings = progress.each(SETTINGS, weight=lambda one: SEEDS if one[0] in DRAWING else 1)
     for name, setting in settings:
         seeds = SEEDS if name in DRAWING else 1
-        groups, surprises = [], []
-        for text in progress.each(beginnings):
-            traces = [decoded(models, name, text, TOKENS, seed, **setting) for seed in range(seeds)]
-            groups.append([trace.output() for trace in traces])
-            texts = [(trace.prompt, trace.output()) for trace in traces]
-            surprises += [-own_logprob(models, given, out) / len(out) for given, out in texts]
+        texts = over(models, continued, product([name], beginnings, [setting], range(seeds)))
+        groups = [[text for text, _ in texts[at : at + seeds]] for at in range(0, len(texts), seeds)]
+        surprises = [nats for _, nats in texts]
         two, three = (fmean([distinct(group, n) for group in groups]) for n in (2, 3))
         alike = fmean([self_bleu(group) for group in groups]) if seeds > 1 else None
         again = fmean([repetition(text) for group in groups for text in group])

@@ -7,11 +7,13 @@ figure is the paper's.
 """
 
 from dataclasses import replace
+from itertools import product
 
 from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts
 from explorer.experiments.reading import rows_of
+from explorer.experiments.spread import over
 from visualizers.analysis.roofline import DEVICES, DRAFT, TARGET, Device, forward_work, other_machine
 
 PAPERS = ("hades",)
@@ -28,10 +30,8 @@ MANY = (1, 2, 4, 8, 16, 32, 64, 96, 128)  # tokens in a forward
 def traces(models: Models, strategy: str, parameters: dict) -> list[Trace]:
     """The same stories for all, without chance where the strategy has any."""
     settings = {} if strategy == "greedy" else {"temperature": 0.0}
-    return [
-        decoded(models, strategy, prompt, TOKENS, **parameters, **settings)
-        for prompt in progress.each(prompts("stories", PROMPTS))
-    ]
+    asked = product([strategy], prompts("stories", PROMPTS), [TOKENS])
+    return over(models, decoded, asked, **parameters, **settings)
 
 
 def row(machine: str, device: Device, way: str, traces: list[Trace]) -> list:

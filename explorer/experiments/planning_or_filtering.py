@@ -14,6 +14,7 @@ from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, text_of
 from explorer.experiments.reading import percent, rows_of
+from explorer.experiments.spread import over
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.own_tests import pass_rate
 
@@ -78,11 +79,12 @@ def row(way: str, rollouts: int, results: list[Graded], drawn: list[list[Graded]
 def run(models: Models) -> Result:
     """A row for each way and number of rollouts, and curves over the tokens read."""
     asked = problems(TASK, COUNT, HELD_OUT_SEED)
-    drawn = [filtered(models, problem) for problem in progress.each(asked, until=0.3)]
+    with progress.part(0.3):
+        drawn = over(models, filtered, [(problem,) for problem in asked])
     rows = [row("filtered", r, [each[r - 1] for each in drawn], drawn) for r in ROLLOUTS]
     for way, temperature in progress.each(COMPLETIONS.items()):
         for rollouts in progress.each(ROLLOUTS, weight=float):
-            results = [planned(models, problem, rollouts, temperature) for problem in progress.each(asked)]
+            results = over(models, planned, [(problem, rollouts, temperature) for problem in asked])
             rows.append(row(way, rollouts, results, drawn))
     columns = [
         "way",

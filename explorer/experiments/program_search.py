@@ -17,6 +17,7 @@ from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, text_of
 from explorer.experiments.pictures import Board
 from explorer.experiments.reading import percent, rows_of
+from explorer.experiments.spread import over
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from visualizers.analysis.calibration import wilson
 
@@ -84,11 +85,11 @@ def optimised(models: Models, asked: list[Problem]) -> list[Tried]:
     """All configurations that have answered all validation problems, best first."""
     fixed, racing = defaults(), drawn(RANDOM)
     for tried in progress.each(fixed, until=0.5):
-        tried.results = [answer(models, tried.setting, problem) for problem in progress.each(asked)]
+        tried.results = over(models, answer, [(tried.setting, problem) for problem in asked])
     for until in progress.each((*RUNGS, len(asked))):
         for tried in progress.each(racing):
             todo = asked[len(tried.results) : until]
-            tried.results += [answer(models, tried.setting, problem) for problem in progress.each(todo)]
+            tried.results += over(models, answer, [(tried.setting, problem) for problem in todo])
         racing = sorted(racing, key=Tried.order)
         racing = racing if until >= len(asked) else racing[: (len(racing) + 1) // 2]
     return sorted([*fixed, *racing], key=Tried.order)
@@ -121,7 +122,7 @@ def run(models: Models) -> Result:
         tried = optimised(models, asked[:VALIDATION])
     reported = {}
     for one in progress.each(one for one in tried if one is tried[0] or one.origin != "random"):
-        results = [answer(models, one.setting, problem) for problem in progress.each(asked[VALIDATION:])]
+        results = over(models, answer, [(one.setting, problem) for problem in asked[VALIDATION:]])
         reported[id(one)] = Tried(one.setting, one.origin, results)
     rows = [row(one, reported.get(id(one))) for one in tried]
     points = sorted([one.tokens, one.right] for one in tried)

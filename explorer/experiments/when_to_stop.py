@@ -5,6 +5,7 @@ length does not look. What does each cost, in target forwards and in drafted tok
 acceptance probabilities that the head, or the draft itself, predicts well calibrated?
 """
 
+from itertools import product
 from statistics import fmean
 
 from decoders.speculative.methods.specdec_pp import HEAD, OWN
@@ -12,6 +13,7 @@ from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts, tokens_a_round
 from explorer.experiments.reading import rows_with, two
+from explorer.experiments.spread import over
 from visualizers.analysis.calibration import calibration_error, foretold
 from visualizers.analysis.lane_stats import LaneFacts
 
@@ -23,11 +25,8 @@ PREDICTORS = {"acceptance head": HEAD, "draft's own probability": OWN}
 
 def traces(models: Models, strategy: str, **parameters) -> list[Trace]:
     """The same prompts and seeds for all."""
-    asked = [(prompt, seed) for prompt in prompts("stories", 6) for seed in range(SEEDS)]
-    return [
-        decoded(models, strategy, p, TOKENS, seed, temperature=1.0, **parameters)
-        for p, seed in progress.each(asked)
-    ]
+    asked = product([strategy], prompts("stories", 6), [TOKENS], range(SEEDS))
+    return over(models, decoded, asked, temperature=1.0, **parameters)
 
 
 def row(way: str, limit: float, runs: list[Trace]) -> list:

@@ -1,0 +1,163 @@
+"""Runs the decodings of an experiment in the worker processes of a Ray cluster, on one machine or on several.
+Knows no experiment: those that can be spread hand their decodings to `over`. Ray is an extra, imported only
+when a cluster is asked for.
+"""
+
+import importlib
+import os
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from explorer.experiments import progress
+
+if TYPE_CHECKING:
+    from decoders.models.loading import LoadedModel
+
+LOCAL = "local"  # the address that starts a cluster on this machine
+RETRIES = 3  # how often a task is run again after its worker was lost
+PATIENCE = 5.0  # seconds that an address has to answer
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a worker process needs to load the models as the main process did."""
+
+    model: str
+    draft: str
+    run_code: bool
+    threads: int
+    device: str
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster that was joined, and the names of the models that its workers load."""
+
+    ray: ModuleType
+    model: str
+    draft: str
+    run_code: bool
+
+    def results(self, function: Callable, rows: list[tuple], given: dict) -> list:
+        """`function` of each row, one task per row, in the order of the rows. Errors are those of `function`;
+        ValueError with one sentence if a task lost its worker too often.
+        """
+        setup = self.setup()
+        options = {"num_cpus": setup.threads, "num_gpus": int(setup.device == "cuda")}
+        self.check_size(options)
+        task = self.ray.remote(max_retries=RETRIES, **options)(in_worker)
+        shared = self.ray.put((setup, function, given))  # sent to each machine once
+        waiting = [task.remote(shared, row) for row in rows]
+        try:
+            return [self.ray.get(one) for one in progress.each(waiting)]
+        except self.ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+        except self.ray.exceptions.RayError as error:
+            raise ValueError(
+                f"one decoding was lost {RETRIES + 1} times with its worker ({type(error).__name__}); give "
+                "the workers more memory, or run without --ray."
+            ) from None
+
+    def setup(self) -> Setup:
+        """The threads and the device are those of this process, so that the numbers are the same."""
+        import torch
+
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        return Setup(self.model, self.draft, self.run_code, torch.get_num_threads(), device)
+
+    def check_size(self, options: dict) -> None:
+        """ValueError with one sentence if no machine has room for one worker: it would wait for ever."""
+        machines = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
+        needed = {"CPU": options["num_cpus"], "GPU": options["num_gpus"]}
+        if not any(all(one.get(kind, 0) >= many for kind, many in needed.items()) for one in machines):
+            raise ValueError(
+                f"a worker needs {needed['CPU']} cores and {needed['GPU']} GPUs, as this process has, and no "
+                "machine of the cluster has them; run without --ray, or set OMP_NUM_THREADS to fewer cores."
+            )
+
+
+_clusters: list[Cluster] = []  # the one that is joined now, if any
+
+
+def over(models: "dict[str, LoadedModel]", function: Callable, rows: Iterable[tuple], **given: Any) -> list:
+    """`function(models, *row, **given)` of each row, in the order of the rows: one after another with these
+    models or, while a cluster is joined, in its workers with models of their own. Rows and results are
+    pickled; progress is that of `progress.each`.
+    """
+    if _clusters:
+        return _clusters[-1].results(function, list(rows), given)
+    return [function(models, *row, **given) for row in progress.each(rows)]
+
+
+@contextmanager
+def cluster(
+    address: str, model: str, draft: str, run_code: bool = False, workers: int | None = None
+) -> Iterator[None]:
+    """While this is open, `over` uses the workers of the cluster at `address` (HOST:PORT). `local` starts one
+    on this machine, with `workers` cores (default: all). Raises ValueError with one sentence if Ray is
+    missing or the cluster cannot be joined.
+    """
+    ray = imported()
+    if address != LOCAL:
+        check_address(address)
+        os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")  # one attempt, not 20 of 40 s each
+    options = {"num_cpus": workers, "include_dashboard": False} if address == LOCAL else {}
+    try:
+        ray.init(address, log_to_driver=False, logging_level="ERROR", **options)
+    except (ConnectionError, RuntimeError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        hint = "" if address == LOCAL else "; if it asks for a token, set RAY_AUTH_MODE=token"
+        raise ValueError(f"cannot join the Ray cluster at {address}: {reason}{hint}.") from None
+    _clusters.append(Cluster(ray, model, draft, run_code))
+    try:
+        yield
+    finally:
+        _clusters.pop()
+        ray.shutdown()
+
+
+def imported() -> ModuleType:
+    """Ray, without its reports to its makers. ValueError with one sentence if it is not installed."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    try:
+        return importlib.import_module("ray")
+    except ImportError:
+        raise ValueError("--ray needs Ray; install it with: pip install -r requirements-ray.txt") from None
+
+
+def check_address(address: str) -> None:
+    """ValueError with one sentence unless something answers there: Ray itself would wait for minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"--ray takes the address of a Ray cluster as HOST:PORT, not {address!r}.")
+    try:
+        socket.create_connection((host, int(port)), PATIENCE).close()
+    except OSError:
+        raise ValueError(
+            f"no Ray cluster answers at {address}; start one with ray start --head, or leave the address out."
+        ) from None
+
+
+def in_worker(shared: tuple[Setup, Callable, dict], row: tuple) -> Any:
+    """One row, in a worker process."""
+    setup, function, given = shared
+    return function(loaded(setup), *row, **given)
+
+
+@cache
+def loaded(setup: Setup) -> "dict[str, LoadedModel]":
+    """The models of this worker process, loaded at its first task."""
+    import torch
+
+    from explorer.runs.load_pair import load_models
+    from explorer.tasks import sandbox
+
+    torch.set_num_threads(setup.threads)
+    if setup.run_code:
+        sandbox.allow_unsealed()
+    return load_models(setup.model, setup.draft, ("target", "draft"), setup.device)
