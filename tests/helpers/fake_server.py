@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import torch
@@ -69,7 +69,8 @@ def fake_server(model: LoadedModel, limit: int | None = None) -> Iterator[FakeSe
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            with suppress(OSError):  # whoever asked has gone
+                self.wfile.write(body)
 
         def log_message(self, *given) -> None:
             pass

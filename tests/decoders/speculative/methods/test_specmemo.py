@@ -86,9 +86,10 @@ def test_predicted_bytes_are_those_of_the_tensors(tiny_model, monkeypatch, kind,
     measured, masks = [], []
     forward, judged = Engine.forward, loop.judged
 
-    def seen_forward(engine, request):
-        masks.append(0 if request.mask is None else request.mask.nbytes)
-        return forward(engine, request)
+    def seen_forward(engine, request, pause=None):
+        mask = request.columns.mask
+        masks.append(0 if mask is None else mask.nbytes)
+        return forward(engine, request, pause)
 
     def seen_judged(lane, draft, *rest):
         measured.append((len(draft.nodes), real(lane, draft, masks)))
