@@ -26,6 +26,7 @@ ABOVE, BELOW, LOWEST, WIDEST = (
     24,
     12_000,
 )  # pixels over and under the panels, of a panel, of a figure
+WIDENED = 5600  # pixels to which columns are widened for their words, all together
 TITLE = 58  # pixels between the panels and the title, for the subtitle and the legend
 LISTED = 16  # pixels of a line in a list at the side
 CHIPS = 88  # characters in a line of running text
@@ -80,7 +81,8 @@ def figure(trace: Trace, view: str | None = None, step: int | None = None, look:
     column = max(shown.head.get("column") or COLUMN, INNER / (x[1] - x[0]))
     rooms, _ = panels(shown.head, shown.marks, column, x)
     inside = [m for m in drawn if _panel(m, rooms) in rooms]
-    column = max(column, column_for(inside, lambda mark: rooms[_panel(mark, rooms)][0].row))
+    wanted = column_for(inside, lambda mark: rooms[_panel(mark, rooms)][0].row)
+    column = max(column, min(wanted, WIDENED / (x[1] - x[0])))
     rooms, heights = panels(shown.head, shown.marks, column, x)
     made = go.Figure(layout={"template": template(look)})
     for kind in DRAWERS:

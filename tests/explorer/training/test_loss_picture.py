@@ -23,7 +23,7 @@ def test_each_card_shows_the_pictures_of_its_own_curves(picture):
         columns = ["million_tokens", f"{part}_training_loss", f"{part}_held_out_loss"]
     with (path.parent / "loss.csv").open(newline="") as file:
         curve = [tuple(float(row[column]) for column in columns) for row in csv.DictReader(file)]
-    unit = f"loss of {part}" if part else r"nats a \w+"
+    unit = f"loss of {part}" if part else r"nats per \w+"
     assert re.fullmatch(f"{path.parent.name}: {unit}", title)
     assert path.read_text("utf-8") == loss_picture(curve, title)
     assert f"]({path.name})" in (path.parent / "README.md").read_text("utf-8")

@@ -1,6 +1,6 @@
 """Plan: the table that a method filled before it chose, with what it took.
 
-A fold over Score ("tokens a round" and "cosine" whose parts hold columns by number, as `nodes 3`): a row a
+A fold over Score ("tokens per round" and "cosine" whose parts hold columns by number, as `nodes 3`): a row a
 score, named by its level, its part `chosen` the column that was taken there. All such scores of a step are
 one table. Knows no strategy.
 """
@@ -11,7 +11,8 @@ from visualizers.scene.marks import Header, Op, scroll_row, view
 
 HEADER, GAP, CELL = 1.0, 0.5, 0.92  # heights in rows: numbers of columns, space below a table, a cell
 DARKEST = 0.5  # so that numbers on a grey stay readable
-NAMES, CHOSEN = ("tokens a round", "cosine"), "chosen"  # of the scores that are read; of a part
+# Of the scores that are read, the second in older traces; of a part.
+NAMES, CHOSEN = ("tokens per round", "tokens a round", "cosine"), "chosen"
 
 
 @view("plan", "Plan")
