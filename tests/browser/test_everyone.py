@@ -30,7 +30,7 @@ SHIFTS = """() => {
   new PerformanceObserver((list) => list.getEntries().forEach((e) => {
     const moved = e.sources.map((s) => s.node).filter((node) => !isChip(node));
     if (!e.hadRecentInput && moved.length)
-      shifts.push([e.value, moved.map((node) => node && (node.className || node.nodeName)).join()]);
+      shifts.push([e.value, moved.map((node) => node && node.outerHTML.slice(0, 90)).join()]);
   })).observe({ type: 'layout-shift' });
 }"""
 BOXES = (

@@ -324,13 +324,8 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     drawCosts(row) {
       const entries = row ? row.cost : [];
-      const names = entries.map(([name]) => name).join();
-      if (names !== this.costNames) {
-        this.costNames = names;
-        this.costs.replaceChildren(...entries.map(([name]) =>
-          h("div", { title: this.app.data.costs[name] || "" }, h("dd", {}, ""), h("dt", {}, name))));
-      }
-      entries.forEach(([, label], i) => (this.costs.children[i].firstChild.textContent = label));
+      this.costs.replaceChildren(...entries.map(([name, label]) =>
+        h("div", { title: this.app.data.costs[name] || "" }, h("dd", {}, label), h("dt", {}, name))));
     }
 
     drawHint() {
