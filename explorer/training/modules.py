@@ -185,9 +185,9 @@ def ship_scorer(
 
 
 def write_training(folder: Path, head: torch.nn.Module, curve: Curve, unit: str, facts: dict) -> None:
-    """Writes a head's loss curve, its picture (in nats a `unit`) and facts."""
+    """Writes a head's loss curve, its picture (in nats per `unit`) and facts."""
     saved = loop.save_curve(folder, loop.CURVE, curve)
-    (folder / "loss.svg").write_text(loss_picture(saved, f"{folder.name}: nats a {unit}"), "utf-8")
+    (folder / "loss.svg").write_text(loss_picture(saved, f"{folder.name}: nats per {unit}"), "utf-8")
     facts = {
         "parameters": sum(p.numel() for p in head.parameters()),
         "million_tokens": round(curve[-1][0], 2),

@@ -101,6 +101,6 @@ def main(args: Namespace) -> None:
         "mean_reward": round(sum(rewards) / len(rewards), 4),
         "note": f"Its reward is the share of these words that occur: {REWARD['keywords']}. Of {len(rewards)} "
         f"samples of `{TARGET}` it learned to prefer the best {len(tokens)} to as many of the worst, by "
-        "direct preference optimisation (DPO, 2023); the loss is in nats a pair: 0.69 is no preference.",
+        "direct preference optimisation (DPO, 2023); the loss is in nats per pair: 0.69 is no preference.",
     }
     ship_scorer(NAME, model, TARGET, tokenizer, curve, "pair", facts)
