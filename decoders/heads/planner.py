@@ -99,8 +99,8 @@ class Planner(nn.Module):
     def loss(
         self, units: torch.Tensor, counts: torch.Tensor, plans: torch.Tensor, salience_labels: torch.Tensor
     ) -> torch.Tensor:
-        """Cross-entropy in nats per index of the oracle plans [B, P], -1 behind their ends, and as much of the
-        divergence of salience from the soft labels [B, U].
+        """Cross-entropy in nats per index of the oracle plans [B, P], -1 behind their ends, and as much of
+        the divergence of salience from the soft labels [B, U].
         """
         memory = self.encode(units, counts)
         logprobs = self.pointed(memory, counts, plans)
