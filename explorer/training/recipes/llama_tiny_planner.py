@@ -24,8 +24,8 @@ MAX_UNITS = 8  # units of a sheet
 MILLION_TOKENS = 0.9  # of sheets; a token counts each time that it is looked at
 NOTE = (
     f"It reads the mean of the states of `{TARGET}` in each unit, all of which have tags, and that of the "
-    "whole text. The loss is the cross-entropy of the oracle plan, nats per choice, and the divergence of its "
-    "salience from soft labels, the best ROUGE of a unit with any sentence of the summary."
+    "whole text. The loss is the cross-entropy of the oracle plan, nats per choice, and the divergence of "
+    "its salience from soft labels, the best ROUGE of a unit with any sentence of the summary."
 )
 BATCH, RATES, HELD_OUT = 32, (2e-3, 1e-3), 10
 Read = tuple[torch.Tensor, ...]
