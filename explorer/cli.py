@@ -96,13 +96,8 @@ def parser() -> Parser:
     experiment.add_argument("--json", action="store_true", help="as one JSON object")
     experiment.add_argument("--store", action="store_true", help="keep the answer for the page")
     experiment.add_argument("--corpus", type=Path, metavar="FOLDER", help="for those that read stories/*.txt")
-    experiment.add_argument(
-        "--ray",
-        nargs="?",
-        const=LOCAL,
-        metavar="ADDRESS",
-        help="spread it over the Ray cluster at HOST:PORT; without an address, over this machine's cores",
-    )
+    spread = "spread it over the Ray cluster at HOST:PORT; without an address, over this machine's cores"
+    experiment.add_argument("--ray", nargs="?", const=LOCAL, metavar="ADDRESS", help=spread)
     experiment.add_argument("--model", default=TARGET, metavar="M")
     experiment.add_argument("--draft", default=DRAFT, metavar="M")
     code_option(experiment)

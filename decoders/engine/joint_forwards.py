@@ -65,9 +65,11 @@ class JointForwards:
         for group in groups(waiting):
             try:
                 self._run(group)
-            except Exception:
-                if len(group) > 1:
-                    log.warning("A joint forward failed; each runs alone.", exc_info=True)
+            except Exception as error:
+                if len(group) == 1:
+                    group[0].error = error
+                    continue
+                log.warning("A joint forward failed; each runs alone.", exc_info=True)
                 for one in group:
                     self._run_alone(one)
 
