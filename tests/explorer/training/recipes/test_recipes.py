@@ -203,7 +203,7 @@ def test_reward_heads_load_on_their_target_only_and_score_every_token(toys, tmp_
     folder = toys("llama-tiny-reward")
     facts = json.loads((folder / "facts.json").read_text())
     assert kind(json.loads((folder / "config.json").read_text())) == "reward"
-    assert facts["answers"] > 0 and "nats a question" in (folder / "loss.svg").read_text("utf-8")
+    assert facts["answers"] > 0 and "nats per question" in (folder / "loss.svg").read_text("utf-8")
     assert facts["check_losses"] == pytest.approx(check.check_losses(folder))
     target = load(str(toys("llama-tiny")))
     head = load_heads(str(folder), target)["reward"]
@@ -221,7 +221,7 @@ def test_a_head_that_scores_tokens_loads_on_the_model_that_it_reads(name, toys):
     folder, reads = toys(name), toys(SCORERS[name])
     facts = json.loads((folder / "facts.json").read_text())
     assert kind(json.loads((folder / "config.json").read_text())) == name.removeprefix("llama-tiny-")
-    assert "nats a " in (folder / "loss.svg").read_text("utf-8")
+    assert "nats per " in (folder / "loss.svg").read_text("utf-8")
     assert facts["check_losses"] == pytest.approx(check.check_losses(folder))
     target = load(str(reads))
     (head,) = load_heads(str(folder), target).values()
