@@ -36,9 +36,9 @@ MILLION_TOKENS = 1.38
 LOSSES = ("mle", "like", "unlike", "topics")
 NOTE = (
     "The losses of the curve are means of four, held out at the end: behind the bare sheet {mle:.3f} nats "
-    "per token of the summary (`mle`); with tags around the units that it tells {like:.3f} (`like`); -log(1 - p) "
-    "with tags around others {unlike:.3f} (`unlike`), which counts for {weight:g}; with a topic in front of "
-    "each sentence {topics:.3f}. On plain held-out stories `llama-tiny` has {before:.4f}."
+    "per token of the summary (`mle`); with tags around the units that it tells {like:.3f} (`like`); "
+    "-log(1 - p) with tags around others {unlike:.3f} (`unlike`), which counts for {weight:g}; with a topic "
+    "in front of each sentence {topics:.3f}. On plain held-out stories `llama-tiny` has {before:.4f}."
 )
 
 
