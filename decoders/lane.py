@@ -15,6 +15,8 @@ import torch
 from decoders import model_defaults, registry, stopping, token_healing
 from decoders.callbacks import Callbacks
 from decoders.chooser import Chooser, Random
+from decoders.constraints.constraint import DeadEnd, States
+from decoders.constraints.kinds import constraint_of
 from decoders.engine.engine import Work
 from decoders.engine.kv_cache import OutOfSlots
 from decoders.engine.partial_forward import Layers
@@ -22,11 +24,10 @@ from decoders.engine.pieces import in_pieces
 from decoders.engine.served import ServerProblem
 from decoders.engine.tree import Tree
 from decoders.limits import AtLimit, Limits
-from decoders.logits.distributions import Around, processors
 from decoders.logits.watermark import Detector
 from decoders.looked_at import looked_at
 from decoders.model_interface import Model
-from decoders.recorder import Recorder
+from decoders.processing import Processing
 from decoders.trace import given_tokens as beginnings
 from decoders.trace.events import Commit, Event, Forward, Step
 from decoders.trace.trace import Trace
@@ -34,7 +35,7 @@ from decoders.trace.trace import Trace
 __all__ = ["Lane", "Limits", "Model"]
 
 
-class Lane(Recorder):
+class Lane(Processing):
     """`advance()` runs one step and returns it, None once the lane has ended; `trace` holds all so far."""
 
     def __init__(
@@ -98,6 +99,8 @@ class Lane(Recorder):
             model_defaults=model_defaults.used(self.parameters, target.generation),
         )
         self._meet(self.tree.tokens)
+        constraint = constraint_of(self.parameters, target, self.eos)
+        self.constraint = States(constraint, self.tree, len(prompt), self.eos) if constraint else None
         self.written = 0
         self.tip = self.tree.trunk - 1  # the newest committed node
         self.ended_by: str | None = None
@@ -189,7 +192,12 @@ class Lane(Recorder):
             next(self._turns)
         except StopIteration:
             ending = self.ended_by or stopping.reason(self)
-        except (OutOfSlots, AtLimit, ServerProblem) as error:  # what the step has recorded so far is kept
+        except (
+            OutOfSlots,
+            AtLimit,
+            DeadEnd,
+            ServerProblem,
+        ) as error:  # what the step has recorded so far is kept
             ending = str(error)
         self._seconds += time.perf_counter() - self._since
         step = None
@@ -282,6 +290,7 @@ class Lane(Recorder):
     def ends(self, node: int) -> bool:
         """Whether a text is over with this node: an end-of-text token, or a stop string that ends in it."""
         own, bytes_of = self.tree.tokens[node] in self.eos, self.models["target"].bytes_of
+        own = own or (self.constraint is not None and self.constraint.over(node))
         return own or stopping.stopped(self.tree, bytes_of, self.stop_strings, node)
 
     def score(
@@ -338,31 +347,6 @@ class Lane(Recorder):
         """Records what `untold_score` measured."""
         if forward is not None:
             self._events.append(forward)
-
-    def process(self, logits: torch.Tensor, nodes: list[int], tell: bool = False) -> torch.Tensor:
-        """Logits [N, V] after the processors that the parameters ask for, each row with its own node's
-        prefix. With `tell`, what each of them but the last has left is recorded.
-        """
-        stack = self._stack(logits.shape[-1])
-        if stack is None:
-            return logits
-
-        def hear(name: str, scores: torch.Tensor) -> None:
-            if scores.isfinite().any(-1).all():
-                self.distribution(nodes, scores, "processed", name)
-
-        return stack(logits, (self.tree.text(n) for n in nodes), hear if tell else None)
-
-    def _stack(self, vocabulary: int) -> Any:
-        """The processors for logits over this many tokens, None for none."""
-        if vocabulary not in self._processors:
-            cut = getattr(self.models["target"], "cut", None)
-            keep = 1 + len(self.eos) if self.parameters.get("do_sample") else 1  # of each beam
-            coin = self.chooser.bernoulli
-            more = dict(length=self.tree.trunk + self.budget, keep=keep, coin=lambda *p: bool(coin(*p).value))
-            around = Around(vocabulary, tuple(sorted(self.eos)), len(self.trace.prompt), cut, **more)
-            self._processors[vocabulary] = processors(self.shaping, vocabulary, around)
-        return self._processors[vocabulary]
 
     # ---- what a strategy records; see also recorder.py -----------------------------------------------------
 

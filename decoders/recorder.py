@@ -10,10 +10,13 @@ from typing import Any
 
 import torch
 
+from decoders.constraints.constraint import States, masked
 from decoders.engine.tree import Tree
-from decoders.logits.distributions import log_softmax, summarise
+from decoders.logits.distributions import entropies, log_softmax, summarise
 from decoders.trace.events import Cell, Depend, Distribution, Event, Note, Propose, Score, Verdict
 from decoders.trace.trace import Trace
+
+TOP_FORBIDDEN = 4  # tokens that the record of a constraint names; the others are one number
 
 
 class Recorder:
@@ -22,6 +25,7 @@ class Recorder:
     tree: Tree
     trace: Trace
     models: dict[str, Any]
+    constraint: States | None
     _events: list[Event]
 
     def breathe(self) -> None:
@@ -40,7 +44,28 @@ class Recorder:
         for node, (top, rest, entropy), among in zip(nodes, summarise(logprobs), counts, strict=True):
             self._meet(token for token, _ in top)
             self._events.append(Distribution(node, view, top, rest, entropy, level, among))
+        if view == "target" and self.constraint is not None:
+            self._tell_forbidden(nodes, logprobs)
         return logprobs
+
+    def _tell_forbidden(self, nodes: list[int], logprobs: torch.Tensor) -> None:
+        """Records what the constraint removes from rows [N, V]: the likeliest forbidden tokens, the mass of
+        the others, how many there are, and the entropy of what is left.
+        """
+        for node, row, mask in zip(nodes, logprobs, self.constraint.masks_of(nodes), strict=True):
+            if mask is None:
+                continue
+            forbidden = ~mask[: len(row)].to(row.device)
+            removed = row[: len(forbidden)][forbidden]
+            top = removed.topk(min(TOP_FORBIDDEN, len(removed)))
+            ids = forbidden.nonzero()[:, 0][top.indices].tolist()
+            pairs = [[i, v] for i, v in zip(ids, top.values.tolist(), strict=True) if v > -1e30]
+            rest = float(removed.double().exp().sum()) - sum(math.exp(v) for _, v in pairs)
+            entropy = float(entropies(log_softmax(masked(row[None], [mask])))[0]) if mask.any() else 0.0
+            self._meet(token for token, _ in pairs)
+            self._events.append(
+                Distribution(node, "forbidden", pairs, max(0.0, rest), entropy, None, len(removed))
+            )
 
     def propose(
         self,

@@ -50,7 +50,7 @@ class Work:
     scope: str | None = None  # which layers, if not all
 
 
-@dataclass
+@dataclass(eq=False)  # two are never one: kept by identity
 class Engine:
     """A causal LM behind the tree interface. `limit` is the largest number of KV slots it may use."""
 

@@ -18,7 +18,7 @@ from decoders.engine.tree import Tree
 Table = Callable[[tuple[int, ...]], Sequence[float]]  # tokens so far -> probabilities of the next one
 
 
-@dataclass
+@dataclass(eq=False)
 class TableModel:
     """A language model given by `table`, over tokens 0..vocabulary-1."""
 

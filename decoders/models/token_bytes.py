@@ -25,6 +25,10 @@ class TokenBytes:
         decoder = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
         self.byte_level = "ByteLevel" in repr(decoder)
 
+    def is_text(self, token: int) -> bool:
+        """Whether it stands for a piece of text: it is no special token, and no row without a token."""
+        return token not in self.special and self.tokenizer.convert_ids_to_tokens(token) is not None
+
     def __call__(self, token: int) -> bytes:
         piece = self.tokenizer.convert_ids_to_tokens(token)
         if piece is None:  # a row of the embedding that no token uses

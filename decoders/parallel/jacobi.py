@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import torch
 
+from decoders.constraints.kinds import CONSTRAINT
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
 from decoders.registry import strategy
@@ -35,6 +36,7 @@ from decoders.waits import DEPENDENCIES, LENS
         ),
         DEPENDENCIES,
         MODEL_DEFAULTS,
+        *CONSTRAINT,
     ),
     views=("parallel_grid", "graph", "entropy", "text"),
     badge=lambda parameters: "lossless: equal to greedy",

@@ -8,6 +8,7 @@ entropy-threshold.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from decoders.constraints.kinds import CONSTRAINT
 from decoders.lane import Lane
 from decoders.logits.distributions import entropies, log_softmax
 from decoders.registry import strategy
@@ -41,6 +42,7 @@ class Branch:
         Parameter("candidates", "int", 3, "Tokens that are looked ahead of at a pause.", 1, 32),
         Parameter("lookahead", "int", 5, "Tokens that are looked ahead; 0 is greedy.", 0, 64),
         MODEL_DEFAULTS,
+        *CONSTRAINT,
     ),
     views=("threshold", "branches", "entropy", "dependencies", "text"),
     badge=lambda parameters: "deterministic" if parameters["lookahead"] else "equal to generate",

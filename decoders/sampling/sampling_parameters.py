@@ -6,6 +6,7 @@ of them.
 
 from dataclasses import replace
 
+from decoders.constraints.kinds import CONSTRAINT
 from decoders.logits.processor_order import WARPERS
 from decoders.strategy import Parameter, Part
 
@@ -242,6 +243,7 @@ SHAPING = (
         "renormalize_logits", "bool", False, "Make the processed scores log-probabilities again.", group=TEXT
     ),
     MODEL_DEFAULTS,
+    *CONSTRAINT,
 )
 # What ends a text, for strategies that write one token after the other, and for beam search.
 ENDS = (

@@ -62,7 +62,8 @@ def take(
         lane.distribution([tip], row, "unwanted", title)
     for title, row in added:
         lane.distribution([tip], row, "draft", title)
-    combined = contrast.combine([wanted, *(row for _, row in (*others, *added))])
+    allowed = lane.constrained(wanted, [tip])  # before implausible tokens go, or nothing might be left
+    combined = contrast.combine([allowed, *(row for _, row in (*others, *added))])
     offered = lane.distribution([tip], combined, "combined")[0]
     if undecided(combined):
         lane.note(UNDECIDED)

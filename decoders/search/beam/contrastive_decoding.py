@@ -101,7 +101,7 @@ def contrastive_decoding(lane: Lane) -> Iterator[None]:
         live = beams.live
         expert = lane.score(live)  # [B, V]
         logprobs = lane.distribution(live, expert)
-        rows = [expert]
+        rows = [lane.constrained(expert, live)]
         if contrast.weights[1]:
             rows.append(amateur(live))
             lane.distribution(live, rows[1], "unwanted", "draft")
