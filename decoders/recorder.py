@@ -16,6 +16,7 @@ from decoders.logits.distributions import entropies, log_softmax, summarise
 from decoders.trace.events import Cell, Depend, Distribution, Event, Note, Propose, Score, Verdict
 from decoders.trace.trace import Trace
 
+LEAST_LOG = -1e4  # stands for the logarithm of nothing
 TOP_FORBIDDEN = 4  # tokens that the record of a constraint names; the others are one number
 
 
@@ -55,16 +56,19 @@ class Recorder:
         for node, row, mask in zip(nodes, logprobs, self.constraint.masks_of(nodes), strict=True):
             if mask is None:
                 continue
-            forbidden = ~mask[: len(row)].to(row.device)
-            removed = row[: len(forbidden)][forbidden]
+            left = masked(row[None], [mask])[0]
+            forbidden = left == -torch.inf
+            removed = row[forbidden]
             top = removed.topk(min(TOP_FORBIDDEN, len(removed)))
             ids = forbidden.nonzero()[:, 0][top.indices].tolist()
             pairs = [[i, v] for i, v in zip(ids, top.values.tolist(), strict=True) if v > -1e30]
-            rest = float(removed.double().exp().sum()) - sum(math.exp(v) for _, v in pairs)
-            entropy = float(entropies(log_softmax(masked(row[None], [mask])))[0]) if mask.any() else 0.0
+            rest = max(0.0, float(removed.double().exp().sum()) - sum(math.exp(v) for _, v in pairs))
+            kept = float(left.double().logsumexp(0))
+            entropy = float(entropies(log_softmax(left))) if kept > -math.inf else 0.0
             self._meet(token for token, _ in pairs)
+            kept = max(kept, LEAST_LOG)  # JSON has no infinity
             self._events.append(
-                Distribution(node, "forbidden", pairs, max(0.0, rest), entropy, None, len(removed))
+                Distribution(node, "forbidden", pairs, rest, entropy, among=len(removed), kept=kept)
             )
 
     def propose(

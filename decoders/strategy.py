@@ -169,6 +169,10 @@ class Strategy:
             raise ValueError(problem)
         return values
 
+    def views_with(self, parameters: dict[str, Any]) -> tuple[str, ...]:
+        """Its views, and with a constraint the one that shows what that removed."""
+        return (*self.views, "constraint") if parameters.get("constraint", "none") != "none" else self.views
+
     def declaration(self) -> dict:
         """The promised public form, as listed by `strategies --json`."""
         return {

@@ -110,13 +110,15 @@ class Distribution:
 
     node: int
     # "target" (before processors), "processed", "draft", "residual" (what a rejection left), "unwanted" (a
-    # view that is contrasted with the target's; level says which), "combined" (their combination)
+    # view that is contrasted with the target's; level says which), "combined" (their combination),
+    # "forbidden" (what the lane's constraint removed; entropy is that of what it kept)
     view: str
     top: list[list[float]]
     rest: float
     entropy: float  # nats, over the whole vocabulary
     level: str | None = None  # which stage: the processor that ran if others ran later, "after test 1"
     among: int | None = None  # how many tokens share the mass: those that no processor has removed
+    kept: float | None = None  # of "forbidden": the log of the mass that the constraint kept, in nats
 
 
 @dataclass(slots=True)

@@ -92,7 +92,7 @@ def checked_lane(given: Any) -> dict:
     lane["seed"] = 0 if seed is None else seed
     if not whole(lane["seed"], 0, 2**53 - 1):
         raise ValueError("This link has an unusable seed.")
-    if given.get("view") in strategy.declaration()["views"]:
+    if given.get("view") in strategy.views_with(lane["parameters"]):
         lane["view"] = given["view"]
     if begin := given.get("begin"):
         if not (

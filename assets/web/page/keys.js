@@ -38,7 +38,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
   // A drafted token of a lane, counted from 1: its round is in the picture, and the inspector says why (explorer/page/tabs/rejections.py).
   page.goToToken = async function ({ lane: number, step, node }) {
-    const { app } = page, lane = app.lanes[number - 1], { views } = lane.declaration();
+    const { app } = page, lane = app.lanes[number - 1], views = lane.views();
     await focusLane(app, number - 1);
     if (!["draft_tree", "one_round"].includes(lane.view) && views.includes("draft_tree")) lane.showView("draft_tree");
     seekStep(app, lane, step);

@@ -10,7 +10,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     constructor(app, setup) {
       this.app = app;
       this.setup = { parameters: {}, seed: 0, ...setup };
-      this.view = setup.view || this.declaration().views[0];
+      this.view = setup.view || this.views()[0];
       this.build();
       this.describe();
       this.empty();
@@ -18,6 +18,12 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     declaration() {
       return this.app.strategies.get(this.setup.strategy);
+    }
+
+    // Its strategy's views; with a constraint also the one that shows it, first.
+    views() {
+      const { constraint = "none" } = this.setup.parameters, { views } = this.declaration();
+      return constraint === "none" ? views : [...views, "constraint"];
     }
 
     // ---- DOM ------------------------------------------------------------------------------------------------------
@@ -189,18 +195,18 @@ window.ExplorerPage = window.ExplorerPage || {};
     choose(strategy) {
       const { seed, begin } = this.setup;
       this.setup = { strategy, parameters: {}, seed, ...(begin ? { begin } : {}) };
-      if (!this.trace) this.view = this.declaration().views[0];
-      this.wanted = this.declaration().views[0];
+      if (!this.trace) this.view = this.views()[0];
+      this.wanted = this.views()[0];
       this.describe();
       this.app.drawLaneButtons();
       this.app.edited();
     }
 
     drawTabs() {
-      const shown = this.trace || this.declaration();
-      if (!shown.views.includes(this.view)) this.view = shown.views[0];
+      const views = this.trace ? this.trace.views : this.views();
+      if (!views.includes(this.view)) this.view = views[0];
       const title = (name) => this.app.data.views[name] || name, focused = this.tabs.contains(document.activeElement);
-      this.tabs.replaceChildren(...shown.views.map((name) => h("button", { type: "button", role: "tab", "aria-selected": String(name === this.view),
+      this.tabs.replaceChildren(...views.map((name) => h("button", { type: "button", role: "tab", "aria-selected": String(name === this.view),
         tabindex: name === this.view ? "0" : "-1", onclick: (event) => {
           this.showView(name);
           if (event.detail) document.activeElement.blur(); // after a click ← and → are steps; who came with keys walks the tabs
@@ -251,7 +257,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.runIndex = runIndex ?? null;
       if (this.wanted) this.view = this.wanted; // another strategy opens with its own first view
       this.wanted = null;
-      this.trace = runIndex === undefined || runIndex === null ? null : { views: this.declaration().views, key: this.key() };
+      this.trace = runIndex === undefined || runIndex === null ? null : { views: this.views(), key: this.key() };
       this.rows = [];
       this.ops = []; // what the drawing of the view has been fed, step by step
       this.head = this.before = null;
