@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from explorer.runs.validation import MAX_LANES, Models, Setup, SystemMessage
-from explorer.schema import Asked, Name, Typed, Whole
+from explorer.schema import Asked, Name, Typed, Value, Whole
 from visualizers.registry import names
 
 Session = Annotated[str, Field(min_length=16, max_length=64)]  # a secret that a page makes for itself
@@ -181,6 +181,13 @@ class StoredCall(Call):
     session: Session
     name: Name
     number: Whole
+
+
+class Constraint(Call):
+    """What is typed for the constraint of a lane: the parameters whose names begin so."""
+
+    parameters: dict[Name, Value]
+    models: Models | None = None
 
 
 class Link(Call):

@@ -29,6 +29,12 @@ LIMITS = {  # of llguidance: what one grammar may take, so that none hangs an ap
     "max_grammar_size": 50_000,
     "verbose_errors": False,
 }
+SPELLING = {  # between the parts of JSON
+    "compact": {"whitespace_flexible": False},
+    "spaced": {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "},
+    "any": {"whitespace_flexible": True},
+}
+WHITE_SPACE = tuple(SPELLING)
 LONGEST = 160  # characters of an engine's reason that a sentence quotes
 
 
@@ -53,17 +59,21 @@ class Vocabulary:
 
 
 def choices_of(typed: str) -> list[str]:
-    """The texts of a list of choices, one per line or between |. Raises ConstraintProblem if it is empty."""
+    """The texts of a list of choices, one per line or between |; double quotes keep spaces. Raises
+    ConstraintProblem if it is empty.
+    """
     pieces = typed.split("\n") if "\n" in typed.strip() else typed.split("|")
     kept = [piece.strip() for piece in pieces if piece.strip()]
+    kept = [piece[1:-1] if len(piece) > 2 and piece[0] == piece[-1] == '"' else piece for piece in kept]
     if not kept:
         raise ConstraintProblem("The list of choices is empty; type one choice per line.")
     return list(dict.fromkeys(kept))
 
 
-def _grammar(kind: str, typed: str, compact: bool) -> str:
+def _grammar(kind: str, typed: str, white_space: str) -> str:
     """The grammar in llguidance's own form."""
-    from llguidance import LLMatcher, gbnf_to_lark
+    from llguidance import LLMatcher
+    from llguidance.gbnf_to_lark import gbnf_to_lark
 
     match kind:
         case "json_schema":
@@ -71,7 +81,7 @@ def _grammar(kind: str, typed: str, compact: bool) -> str:
             if not isinstance(schema, dict | bool):
                 raise ConstraintProblem("The JSON schema must be an object in braces, or true.")
             schema = schema if isinstance(schema, dict) else {} if schema else {"enum": []}
-            return LLMatcher.grammar_from_json_schema(schema, overrides={"whitespace_flexible": not compact})
+            return LLMatcher.grammar_from_json_schema(schema, overrides=SPELLING[white_space])
         case "regex":
             return LLMatcher.grammar_from_regex(typed)
         case "lark":
@@ -113,8 +123,8 @@ LARK_MARGIN = "   1 | "
 class Grammar:
     """A constraint that llguidance checks; see `constraint.Constraint`."""
 
-    def __init__(self, kind: str, typed: str, vocabulary: Vocabulary, compact: bool = True):
-        """compact: JSON without white space between its parts. Raises ConstraintProblem with one sentence."""
+    def __init__(self, kind: str, typed: str, vocabulary: Vocabulary, white_space: str = "compact"):
+        """white_space: one of WHITE_SPACE, of JSON. Raises ConstraintProblem with one sentence."""
         import llguidance
 
         self.vocabulary = vocabulary.size
@@ -126,7 +136,7 @@ class Grammar:
             )
         self.first = llguidance.LLMatcher(
             vocabulary.made["llguidance"],
-            _grammar(kind, typed, compact),
+            _grammar(kind, typed, white_space),
             log_level=0,
             limits=llguidance.LLParserLimits(**LIMITS),
         )

@@ -7,7 +7,7 @@ import weakref
 from typing import Any
 
 from decoders.constraints.constraint import Constraint
-from decoders.constraints.grammars import NAMES, Grammar, Vocabulary
+from decoders.constraints.grammars import NAMES, WHITE_SPACE, Grammar, Vocabulary
 from decoders.constraints.problem import ConstraintProblem
 from decoders.constraints.xgrammars import XGrammar
 from decoders.strategy import Parameter
@@ -29,9 +29,10 @@ CONSTRAINT = (
     Parameter("constraint_text", "text", "", "The schema, expression, grammar or choices.", group=GROUP),
     Parameter(
         "constraint_white_space",
-        "bool",
-        False,
-        "Of a JSON schema: allow white space between the parts; off: the compact form alone.",
+        "choice",
+        "compact",
+        "Between the parts of JSON: none, a space behind each comma and colon, or any.",
+        choices=WHITE_SPACE,
         group=GROUP,
     ),
     Parameter(
@@ -75,4 +76,4 @@ def constraint_of(parameters: dict, model: Any, eos: frozenset[int]) -> Constrai
     if not typed.strip():
         raise ConstraintProblem(f"The {NAMES[kind]} is empty; type one, or choose the constraint none.")
     made = ENGINES[parameters["constraint_engine"]]
-    return made(kind, typed, vocabulary_of(model, eos), not parameters["constraint_white_space"])
+    return made(kind, typed, vocabulary_of(model, eos), parameters["constraint_white_space"])

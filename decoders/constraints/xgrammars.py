@@ -11,6 +11,12 @@ import torch
 from decoders.constraints.grammars import NAMES, Vocabulary, choices_of, problem
 from decoders.constraints.problem import ConstraintProblem, json_value
 
+SPELLING = {  # between the parts of JSON
+    "compact": {"any_whitespace": False, "separators": (",", ":")},
+    "spaced": {"any_whitespace": False, "separators": (", ", ": ")},
+    "any": {"any_whitespace": True},
+}
+
 
 @cache
 def _library():
@@ -24,12 +30,11 @@ def _library():
     return xgrammar
 
 
-def _compiled(kind: str, typed: str, compact: bool, compiler):
+def _compiled(kind: str, typed: str, white_space: str, compiler):
     match kind:
         case "json_schema":
             json_value(typed, NAMES[kind])
-            tight = {"any_whitespace": False, "separators": (",", ":")} if compact else {}
-            return compiler.compile_json_schema(typed, strict_mode=False, **tight)
+            return compiler.compile_json_schema(typed, strict_mode=False, **SPELLING[white_space])
         case "regex":
             return compiler.compile_regex(typed)
         case "gbnf":
@@ -49,7 +54,7 @@ def quoted_text(text: str) -> str:
 class XGrammar:
     """A constraint that xgrammar checks; see `constraint.Constraint`."""
 
-    def __init__(self, kind: str, typed: str, vocabulary: Vocabulary, compact: bool = True):
+    def __init__(self, kind: str, typed: str, vocabulary: Vocabulary, white_space: str = "compact"):
         """As `grammars.Grammar`. Raises ConstraintProblem with one sentence."""
         xgrammar = _library()
         self.vocabulary, self.ends = vocabulary.size, vocabulary.ends
@@ -64,7 +69,7 @@ class XGrammar:
             )
             vocabulary.made["xgrammar"] = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
         try:
-            compiled = _compiled(kind, typed, compact, vocabulary.made["xgrammar"])
+            compiled = _compiled(kind, typed, white_space, vocabulary.made["xgrammar"])
         except (RuntimeError, ValueError, TypeError) as error:
             if isinstance(error, ConstraintProblem):
                 raise

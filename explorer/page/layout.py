@@ -27,6 +27,7 @@ from explorer.page import (
     bad_requests,
     branch,
     compare,
+    constraint,
     endpoints,
     keeping,
     links,
@@ -226,6 +227,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
     parts = (
         branch,
         compare,
+        constraint,
         experiments_tab,
         keeping,
         lesson,

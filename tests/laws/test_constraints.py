@@ -11,7 +11,7 @@ TAKES = [case for case in CASES if "constraint" in {p.name for p in registry.get
 TYPED = {
     "constraint": "regex",
     "constraint_text": r"[a-m ]+[.!]([n-z]{2,}[0-9]?)*",
-    "constraint_white_space": False,
+    "constraint_white_space": "compact",
     "constraint_engine": "llguidance",
 }
 every_case = pytest.mark.parametrize("name", TAKES, scope="module")

@@ -100,7 +100,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       const notable = declared.filter((p) => p.name in given && String(given[p.name]) !== String(p.default));
       const shown = notable.length ? notable : declared.slice(0, 2);
       const lines = (value) => String(value).trim().split(/\n+/).length;
-      const short = (value) => (lines(value) > 1 ? "of " + lines(value) + " lines" : value === "" ? "none" : value);
+      const short = (value) => (lines(value) > 1 ? "of " + lines(value) + " lines" : value === "" ? "none" : value.length > 40 ? value.slice(0, 36) + " …" : value);
       const words = shown.map((p) => p.name + " " + short(p.name in given ? given[p.name] : p.default));
       if (this.setup.seed !== 0) words.push("seed " + this.setup.seed);
       const begin = this.setup.begin;
@@ -122,7 +122,8 @@ window.ExplorerPage = window.ExplorerPage || {};
       const groups = [...new Set(declared.map((p) => p.group).filter(Boolean))];
       return groups.map((group) => {
         const members = declared.filter((p) => p.group === group), open = members.some((p) => p.name in this.setup.parameters);
-        return h("details", { open }, h("summary", {}, group), ...members.map((p) => this.field(p)));
+        const fields = members.map((p) => this.field(p)), more = group === "Constraint" ? page.constraintTools(this, fields) : [];
+        return h("details", { open }, h("summary", {}, group), ...fields, ...more);
       });
     }
 

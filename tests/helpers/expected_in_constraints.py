@@ -1,0 +1,79 @@
+"""The point of each example of a constraint: `SHOWS` maps its title to a check of traces."""
+
+import math
+
+from decoders.constraints.kinds import constraint_of
+from decoders.models import load
+from decoders.trace.events import Distribution, Propose, Verdict
+from decoders.trace.trace import Trace
+from tests.helpers.trace_readings import forwards, total
+
+
+def kept(trace: Trace) -> float:
+    """The mean of log10 of the mass that the constraint kept, over the tokens of the text."""
+    path, parent = set(), {e.node: e.parent for s in trace.steps for e in s.of(Propose)}
+    for step in trace.steps:
+        for event in step.events:
+            if type(event).__name__ == "Commit":
+                path |= {parent[node] for node in event.nodes}
+    found = [
+        e.kept for s in trace.steps for e in s.of(Distribution) if e.view == "forbidden" and e.node in path
+    ]
+    return sum(found) / len(found) / math.log(10)
+
+
+def obeys(trace: Trace, constrained: Trace | None = None) -> bool:
+    """Whether a whole text is one that the constraint (its own, or another lane's) allows."""
+    target, tokens = load("llama-tiny", "cpu"), trace.output()
+    if not tokens or tokens[-1] not in target.eos:
+        return False
+    constraint = constraint_of((constrained or trace).parameters, target, target.eos)
+    state = constraint.start()
+    for token in tokens[:-1]:
+        if (state := constraint.advance(state, token)) is None:
+            return False
+    return constraint.may_end(state)
+
+
+def only_the_first_obeys(first: Trace, second: Trace) -> None:
+    assert obeys(first) and not obeys(second, first)
+
+
+def spelling(spaced: Trace, compact: Trace) -> None:
+    assert obeys(spaced) and obeys(compact)
+    assert '"age": 98' in spaced.text() and '"age":98' not in compact.text()
+    assert kept(spaced) > -0.01 and kept(compact) < -1
+
+
+def drafts_obey(drafted: Trace, greedy: Trace) -> None:
+    assert obeys(drafted) and drafted.output() == greedy.output()
+    assert forwards(drafted) < forwards(greedy) / 2
+    removed = {e.node: e for s in drafted.steps for e in s.of(Distribution) if e.view == "forbidden"}
+    assert removed and any(s.of(Verdict) for s in drafted.steps)
+
+
+def led_away(date: Trace, story: Trace) -> None:
+    only_the_first_obeys(date, story)
+    assert kept(date) < -0.5
+
+
+def dragon(greedy: Trace, beams: Trace) -> None:
+    assert obeys(greedy) and obeys(beams) and "dragon" in greedy.text()
+    mean = [total(t) / len(t.output()) for t in (greedy, beams)]
+    assert mean[1] > mean[0]
+
+
+SHOWS = {
+    "A record as JSON": spelling,
+    "A record as YAML": only_the_first_obeys,
+    "A table as CSV": drafts_obey,
+    "A date": led_away,
+    "A sum in columns": only_the_first_obeys,
+    "A sum step by step": drafts_obey,
+    "Rows of a sudoku": only_the_first_obeys,
+    "A Latin square": only_the_first_obeys,
+    "One of four answers": only_the_first_obeys,
+    "Calls of a small API": led_away,
+    "A function body": only_the_first_obeys,
+    "A sentence with a dragon": dragon,
+}
