@@ -71,6 +71,8 @@ def reason(lane: Any) -> str:
     """Why a lane is over although its strategy could have continued: one sentence."""
     if lane.text_ended and not lane.written:
         return "The text was ended by hand."
+    if lane.text_ended and lane.constraint is not None and lane.constraint.over(lane.tip):
+        return "The text is one that the constraint allows, and nothing may follow it."
     if lane.text_ended:
         own = lane.tree.tokens[lane.tip] in lane.eos
         return "The model wrote its end-of-text token." if own else "The model wrote a stop string."

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 
+from decoders.constraints.constraint import DeadEnd
 from decoders.constraints.problem import ConstraintProblem, json_value
 
 NAMES = {  # how each kind is called in a sentence
@@ -35,6 +36,8 @@ SPELLING = {  # between the parts of JSON
     "any": {"whitespace_flexible": True},
 }
 WHITE_SPACE = tuple(SPELLING)
+NO_TEXT = "it allows no text at all"
+LARK_MARGIN = "   1 | "  # what llguidance puts in front of the line with a fault
 LONGEST = 160  # characters of an engine's reason that a sentence quotes
 
 
@@ -89,7 +92,7 @@ def _grammar(kind: str, typed: str, white_space: str) -> str:
         case "gbnf":
             try:
                 return LLMatcher.grammar_from_lark(gbnf_to_lark(typed))
-            except (ValueError, RecursionError, IndexError) as error:
+            except Exception as error:  # the converter raises bare ones
                 reason = str(error).removeprefix("Failed to convert the grammar from GBNF to Lark: ")
                 raise problem(kind, reason) from None
         case "choices":
@@ -113,11 +116,13 @@ def problem(kind: str, reason: str) -> ConstraintProblem:
             line = 1
         if said := re.search(r"error: (.*)", reason):
             first = said[1]
-    first = first.rstrip(". :")[:LONGEST]
+    first = first_line(first)
     return ConstraintProblem(f"The {NAMES[kind]} cannot be used: {first}.", line, column)
 
 
-LARK_MARGIN = "   1 | "
+def first_line(reason: str) -> str:
+    """The first line of an engine's complaint, without its full stop."""
+    return reason.strip().split("\n")[0].rstrip(". :")[:LONGEST]
 
 
 class Grammar:
@@ -143,6 +148,8 @@ class Grammar:
         if self.first.is_error():
             raise problem(kind, self.first.get_error())
         self.ends = vocabulary.ends
+        if not self.allowed(self.first).any() and not self.may_end(self.first):
+            raise problem(kind, NO_TEXT)
 
     def start(self):
         return self.first
@@ -157,7 +164,11 @@ class Grammar:
 
     def advance(self, state, token: int):
         below = state.deep_copy()
-        return below if below.consume_token(token) else None
+        if below.consume_token(token):
+            return below
+        if not self.allowed(state)[token]:
+            return None
+        raise DeadEnd(f"llguidance gave up here: {first_line(below.get_error())}.")  # a limit of its own
 
     def may_end(self, state) -> bool:
         return state.is_accepting()

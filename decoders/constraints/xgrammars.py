@@ -2,15 +2,25 @@
 tokens.
 """
 
+import base64
 import re
-from functools import cache
+from dataclasses import dataclass
+from importlib.util import find_spec
 
 import numpy as np
 import torch
 
-from decoders.constraints.grammars import NAMES, Vocabulary, choices_of, problem
+from decoders.constraints.constraint import DeadEnd
+from decoders.constraints.grammars import NAMES, NO_TEXT, Vocabulary, choices_of, problem
 from decoders.constraints.problem import ConstraintProblem, json_value
+from decoders.constraints.xgrammar_worker import CRASHED, Worker
 
+NOT_THERE = (
+    "xgrammar is not installed; choose the engine llguidance, or install requirements-xgrammar.txt without "
+    "its dependencies."
+)
+GAVE_UP = "xgrammar refused a token that it had allowed"
+KINDS = ("json_schema", "regex", "gbnf", "choices")
 SPELLING = {  # between the parts of JSON
     "compact": {"any_whitespace": False, "separators": (",", ":")},
     "spaced": {"any_whitespace": False, "separators": (", ", ": ")},
@@ -18,37 +28,37 @@ SPELLING = {  # between the parts of JSON
 }
 
 
-@cache
-def _library():
-    """xgrammar, which is no part of the usual set-up. Raises ConstraintProblem if it is not there."""
-    try:
-        import xgrammar
-    except ImportError:
-        raise ConstraintProblem(
-            "xgrammar is not installed; choose the engine llguidance, or install requirements-xgrammar.txt."
-        ) from None
-    return xgrammar
-
-
-def _compiled(kind: str, typed: str, white_space: str, compiler):
+def compiled(kind: str, typed: str, white_space: str, compiler):
+    """What a compiler of xgrammar makes of it. Raises its RuntimeError."""
     match kind:
         case "json_schema":
-            json_value(typed, NAMES[kind])
             return compiler.compile_json_schema(typed, strict_mode=False, **SPELLING[white_space])
         case "regex":
             return compiler.compile_regex(typed)
         case "gbnf":
             return compiler.compile_grammar(typed)
-        case "choices":
-            quoted = (quoted_text(choice) for choice in choices_of(typed))
-            return compiler.compile_grammar("root ::= " + " | ".join(quoted))
-    raise ConstraintProblem(f"xgrammar has no {NAMES[kind]}; choose the engine llguidance.")
+    return compiler.compile_grammar("root ::= " + " | ".join(map(quoted, choices_of(typed))))
 
 
-def quoted_text(text: str) -> str:
+def quoted(text: str) -> str:
     """A text as a GBNF grammar spells it."""
     escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n"}
     return '"' + "".join(escapes.get(c, c) for c in text) + '"'
+
+
+@dataclass(eq=False)
+class State:
+    """Where a text stands: the worker's number for it, what may follow [V], whether it may end."""
+
+    worker: Worker
+    life: int
+    number: int
+    allowed: torch.Tensor
+    ends: bool
+
+    def __del__(self) -> None:
+        if self.life == self.worker.lives:
+            self.worker.dropped.append(self.number)
 
 
 class XGrammar:
@@ -56,51 +66,59 @@ class XGrammar:
 
     def __init__(self, kind: str, typed: str, vocabulary: Vocabulary, white_space: str = "compact"):
         """As `grammars.Grammar`. Raises ConstraintProblem with one sentence."""
-        xgrammar = _library()
+        if find_spec("xgrammar") is None:
+            raise ConstraintProblem(NOT_THERE)
+        if kind not in KINDS:
+            raise ConstraintProblem(f"xgrammar has no {NAMES[kind]}; choose the engine llguidance.")
         self.vocabulary, self.ends = vocabulary.size, vocabulary.ends
         if "xgrammar" not in vocabulary.made:
             # an empty text stands for what no text has: xgrammar never allows it
             tokens = [b"" if t in vocabulary.special else s for t, s in enumerate(vocabulary.tokens)]
-            info = xgrammar.TokenizerInfo(
-                tokens,
-                vocab_type=xgrammar.VocabType.RAW,
-                vocab_size=len(tokens),
-                stop_token_ids=vocabulary.ends,
-            )
-            vocabulary.made["xgrammar"] = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
-        try:
-            compiled = _compiled(kind, typed, white_space, vocabulary.made["xgrammar"])
-        except (RuntimeError, ValueError, TypeError) as error:
-            if isinstance(error, ConstraintProblem):
-                raise
-            raise problem(kind, _reason(str(error))) from None
-        self.first = xgrammar.GrammarMatcher(compiled)
-        self.bits = xgrammar.allocate_token_bitmask(1, len(vocabulary.tokens))
+            vocabulary.made["xgrammar"] = Worker(tokens, vocabulary.ends)
+        self.worker = vocabulary.made["xgrammar"]
+        if kind == "json_schema":
+            json_value(typed, NAMES[kind])
+        if kind == "choices":
+            choices_of(typed)
+        answer = self.worker.ask("compile", kind, typed, white_space)
+        if "problem" in answer:
+            raise problem(kind, reason(answer["problem"]))
+        self.first = self._state(answer)
+        if not self.first.allowed.any() and not self.first.ends:
+            raise problem(kind, NO_TEXT)
 
-    def start(self):
+    def _state(self, answer: dict) -> State:
+        bits = np.unpackbits(
+            np.frombuffer(base64.b64decode(answer["mask"]), dtype=np.uint8), bitorder="little"
+        )
+        allowed = torch.zeros(self.vocabulary, dtype=torch.bool)
+        given = bits[: self.vocabulary].astype(bool)
+        allowed[: len(given)] = torch.from_numpy(given)
+        allowed[[end for end in self.ends if end < self.vocabulary]] = False
+        return State(self.worker, self.worker.lives, answer["state"], allowed, answer["ends"])
+
+    def start(self) -> State:
         return self.first
 
-    def allowed(self, state) -> torch.Tensor:
-        if state.is_terminated():
-            return torch.zeros(self.vocabulary, dtype=torch.bool)
-        if not state.fill_next_token_bitmask(self.bits):  # False: every token is allowed
-            return torch.ones(self.vocabulary, dtype=torch.bool)
-        bits = np.unpackbits(self.bits.numpy().view(np.uint8)[0], bitorder="little")
-        allowed = torch.from_numpy(bits[: self.vocabulary].astype(bool))
-        allowed[[end for end in self.ends if end < self.vocabulary]] = False
-        return allowed
+    def allowed(self, state: State) -> torch.Tensor:
+        return state.allowed.clone()
 
-    def advance(self, state, token: int):
-        below = state.fork()
-        return below if below.accept_token(token) else None
+    def advance(self, state: State, token: int) -> State | None:
+        if not state.allowed[token]:
+            return None
+        gone = state.life != self.worker.lives
+        answer = {"problem": CRASHED} if gone else self.worker.ask("advance", state.number, token)
+        if "problem" in answer or answer["state"] is None:
+            raise DeadEnd(f"{reason(answer.get('problem', GAVE_UP))}; choose the engine llguidance.")
+        return self._state(answer)
 
-    def may_end(self, state) -> bool:
-        return state.is_completed()
+    def may_end(self, state: State) -> bool:
+        return state.ends
 
-    def forced(self, state) -> list[int]:
+    def forced(self, state: State) -> list[int]:
         return []  # it gives characters, and cuts them into no tokens
 
 
-def _reason(text: str) -> str:
+def reason(text: str) -> str:
     """What an error of xgrammar says, without where in its own source it arose."""
     return re.sub(r"^\[[^]]*\] \S+: ", "", text.strip().split("\n")[0])

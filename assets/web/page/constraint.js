@@ -40,6 +40,6 @@ window.ExplorerPage = window.ExplorerPage || {};
       timer = setTimeout(check, PAUSE);
     }));
     if (!app.data.saved) check();
-    return [h("div", { class: "parameter long" }, picker, says, where)];
+    return h("div", { class: "parameter long" }, says, where, picker);
   };
 })(window.ExplorerPage);

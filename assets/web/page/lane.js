@@ -119,11 +119,12 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     // Parameters that few people need, group by group behind a heading; open where one of them was changed.
     folds(declared) {
-      const groups = [...new Set(declared.map((p) => p.group).filter(Boolean))];
+      const groups = [...new Set(declared.map((p) => p.group).filter(Boolean))].sort((a, b) => (b === "Constraint") - (a === "Constraint"));
       return groups.map((group) => {
         const members = declared.filter((p) => p.group === group), open = members.some((p) => p.name in this.setup.parameters);
-        const fields = members.map((p) => this.field(p)), more = group === "Constraint" ? page.constraintTools(this, fields) : [];
-        return h("details", { open }, h("summary", {}, group), ...fields, ...more);
+        const fields = members.map((p) => this.field(p));
+        if (group === "Constraint") fields.splice(2, 0, page.constraintTools(this, fields)); // right below the text
+        return h("details", open ? { open } : {}, h("summary", {}, group), ...fields);
       });
     }
 
@@ -146,7 +147,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         control = h("select", { onchange: changed }, ...p.choices.map((c) => h("option", { value: c }, c)));
         control.value = value;
       } else if (p.kind === "ints" || p.kind === "floats") control = h("input", { type: "text", value: [].concat(value).join(","), oninput: changed });
-      else if (p.kind === "text") control = h("textarea", { rows: "2", maxlength: "4000", spellcheck: "false", value, oninput: changed });
+      else if (p.kind === "text") control = h("textarea", { rows: p.name === "constraint_text" ? "6" : "2", maxlength: "4000", spellcheck: "false", value, oninput: changed });
       else control = h("input", { type: "number", min: p.low, max: p.high, step: p.kind === "int" ? "1" : "any", value: String(value), oninput: changed });
       control.setAttribute("aria-label", p.name);
       control.disabled = Boolean(this.app.data.saved); // what ran cannot be changed

@@ -1,0 +1,143 @@
+"""A constraint in a lane: the exact law of masking on table models, its record, its ends and dead ends."""
+
+import math
+import re
+from itertools import product
+
+import pytest
+import torch
+
+from decoders.chooser import Exhaustive
+from decoders.constraints.constraint import FORBIDDEN, FREE, States, masked
+from decoders.constraints.trie import Trie
+from decoders.engine.tree import Tree
+from decoders.lane import Lane, Limits
+from decoders.models.table_model import TableModel
+from decoders.trace.events import Commit, Distribution
+from tests.helpers.losslessness import random_table
+
+EOS, LETTERS = 0, {1: "b", 2: "c", 3: "d"}
+PATTERN = "(b|cd)*b|c{1,2}"  # after c a text may end, go on with d, or with c
+LIMIT = 4
+
+
+def table(seed: int) -> TableModel:
+    return TableModel(random_table(seed, 4, 1.5), 4, frozenset({EOS}))
+
+
+def run(strategy, model, chooser=None, new_tokens=LIMIT, prompt=(1,), **parameters):
+    asked = {"constraint": "regex", "constraint_text": PATTERN} | parameters
+    models = {"target": model, "draft": table(99)}
+    return Lane(strategy, list(prompt), models, asked, 0, Limits(new_tokens), chooser).run()
+
+
+def viable(tokens: tuple[int, ...]) -> bool:
+    """Whether some allowed text begins like this, by listing all of them up to a length."""
+    text = "".join(LETTERS[t] for t in tokens)
+    return any(
+        re.fullmatch(PATTERN, text + "".join(more))
+        for length in range(4)
+        for more in product("bcd", repeat=length)
+    )
+
+
+def local_law(model, prompt=(1,)) -> dict[tuple[int, ...], float]:
+    """Text -> the product over its tokens of P(token) / Z, Z being the mass of the allowed tokens."""
+    law: dict[tuple[int, ...], float] = {}
+
+    def grow(text: tuple[int, ...], probability: float) -> None:
+        if text and (text[-1] == EOS or len(text) == LIMIT):
+            law[text] = law.get(text, 0.0) + probability
+            return
+        row = model.table((*prompt, *text))
+        allowed = [t for t in LETTERS if viable((*text, t))]
+        if re.fullmatch(PATTERN, "".join(LETTERS[t] for t in text)):
+            allowed.append(EOS)
+        mass = sum(row[t] for t in allowed)
+        for token in allowed:
+            grow((*text, token), probability * row[token] / mass)
+
+    grow((), 1.0)
+    return law
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_masked_sampling_has_exactly_the_local_law(seed):
+    model = table(seed)
+    found = Exhaustive().distribution(lambda chooser: tuple(run("sample", model, chooser).output()))
+    want = local_law(model)
+    assert found.keys() == want.keys()
+    assert all(math.isclose(found[text], want[text], abs_tol=1e-12) for text in want)
+
+
+@pytest.mark.parametrize("strategy", ["speculative", "speculative_tree", "specinfer"])
+def test_lossless_methods_have_the_law_of_masked_sampling(strategy):
+    model, asked = table(4), {"temperature": 1.0}
+    if strategy == "speculative":
+        asked["num_assistant_tokens"] = 2
+    found = Exhaustive().distribution(
+        lambda chooser: tuple(run(strategy, model, chooser, new_tokens=3, **asked).output())
+    )
+    want = Exhaustive().distribution(lambda chooser: tuple(run("sample", model, chooser, 3).output()))
+    assert found.keys() == want.keys()
+    assert all(math.isclose(found[text], want[text], abs_tol=1e-9) for text in want)
+
+
+def test_what_is_recorded_is_what_the_mask_removed():
+    model = table(7)
+    found = run("greedy", model)
+    removed = {e.node: e for s in found.steps for e in s.of(Distribution) if e.view == "forbidden"}
+    text, nodes = [], found.nodes()
+    path = [0, *(n for s in found.steps for c in s.of(Commit) for n in c.nodes)]
+    for node in path[:-1]:
+        if node:
+            text.append(nodes[node][1])
+        row, event = model.table((1, *text)), removed[node]
+        allowed = [t for t in LETTERS if viable((*text, t))]
+        if re.fullmatch(PATTERN, "".join(LETTERS[t] for t in text)):
+            allowed.append(EOS)
+        assert event.among == 4 - len(allowed)
+        assert math.exp(event.kept) == pytest.approx(sum(row[t] for t in allowed))
+        gone = sum(math.exp(p) for _, p in event.top) + event.rest
+        assert gone == pytest.approx(1 - sum(row[t] for t in allowed), abs=1e-9)
+        assert {t for t, _ in event.top} == set(range(4)) - set(allowed)
+    assert len(text) > 1
+
+
+def test_a_text_that_is_whole_ends_a_lane_of_a_model_without_an_end_of_text():
+    model = TableModel(random_table(1, 4, 1.0), 4)
+    found = run("greedy", model, constraint_text="bcd")
+    assert (
+        found.text() == "bcd"
+        and found.ended == "The text is one that the constraint allows, and nothing may follow it."
+    )
+
+
+def test_a_constraint_that_the_vocabulary_cannot_spell_is_a_dead_end_with_a_sentence():
+    found = run("greedy", table(2), constraint_text="bx")
+    assert found.text() == "b" and "leaves no token" in found.ended
+    found = run("beam", table(2), constraint_text="bx", num_beams=2)
+    assert "leaves no token" in found.ended or found.text() == "b"
+
+
+def test_states_along_a_tree_begin_behind_the_prompt_and_stay_forbidden():
+    tree = Tree([3, 1])
+    states = States(Trie([[1, 2], [1, 3, 3]], 4), tree, 2, frozenset({EOS}))
+    good, bad = tree.add(1, 1), tree.add(1, 2)
+    assert states.at(0) is FREE and states.at(bad) is FORBIDDEN
+    assert states.mask(0) is None and states.mask(bad) is None and states.at(tree.add(bad, 1)) is FORBIDDEN
+    assert states.mask(1).tolist() == [False, True, False, False]
+    assert states.mask(good).tolist() == [False, False, True, True]
+    end = tree.add(good, 2)
+    assert states.mask(end).tolist() == [True, False, False, False]
+    assert states.at(tree.add(end, EOS)) is FREE and states.at(tree.add(good, EOS)) is FORBIDDEN
+    assert states.forced(1) == [1] and states.forced(good) == []
+    other = tree.add(-1, 3)  # of another text beside the prompt
+    assert states.at(other) is FREE
+
+
+def test_rows_that_are_wider_or_narrower_than_the_constraint():
+    mask = torch.tensor([True, False, True])
+    wide = masked(torch.zeros(2, 5), [mask, None])
+    assert wide[0].tolist() == [0, -math.inf, 0, -math.inf, -math.inf] and not wide[1].any()
+    assert masked(torch.zeros(1, 2), [mask])[0].tolist() == [0, -math.inf]
