@@ -45,6 +45,14 @@ CONSTRAINT = (
     ),
 )
 
+FAST_FORWARD = Parameter(
+    "constraint_fast_forward",
+    "bool",
+    False,
+    "Write tokens that the constraint forces at once, with one forward for all of them.",
+    group=GROUP,
+)
+
 _vocabularies: "weakref.WeakKeyDictionary[Any, Vocabulary]" = weakref.WeakKeyDictionary()
 
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
+from decoders.constraints.kinds import FAST_FORWARD
 from decoders.lane import Lane
 from decoders.registry import strategy
-from decoders.sampling.next_token import processed
+from decoders.sampling.next_token import newest_row, processed
 from decoders.sampling.sampling_parameters import ENDS, PENALTIES, PROCESSORS
 
 
@@ -12,7 +13,7 @@ from decoders.sampling.sampling_parameters import ENDS, PENALTIES, PROCESSORS
     name="greedy",
     title="Greedy",
     family="sampling",
-    parameters=(*PENALTIES, *ENDS),
+    parameters=(*PENALTIES, *ENDS, FAST_FORWARD),
     views=("entropy", "token_graph", "dependencies", "text"),
     badge=lambda parameters: "equal to generate",
     parts=lambda parameters: [PROCESSORS],
@@ -27,7 +28,9 @@ def greedy(lane: Lane) -> Iterator[None]:
     is best now may lead into a text that is worse as a whole.
     """
     while lane.more:
-        logits = lane.score([lane.tip])  # [1, V]
+        logits = newest_row(lane)  # [1, V]
+        if not lane.more:
+            return
         target = lane.distribution([lane.tip], logits)[0]  # [V]
         left = processed(lane, logits, target)
         if left is None:

@@ -8,8 +8,30 @@ import torch
 from decoders.chooser import Tag
 from decoders.lane import Lane
 from decoders.logits.distributions import probabilities
+from decoders.trace.number_format import many
 
 NOTHING_LEFT = "The processors left no token to choose from; loosen no_repeat_ngram_size or allow more words."
+
+
+def newest_row(lane: Lane) -> torch.Tensor:
+    """The logits [1, V] after the newest token, in one forward. With `constraint_fast_forward` the tokens
+    that the constraint forces are written before, and that forward scores them too; then the text may be at
+    its end.
+    """
+    forced = []
+    if lane.constraint is not None and lane.parameters.get("constraint_fast_forward"):
+        forced = lane.constraint.forced(lane.tip)[: lane.left]
+    if not forced:
+        return lane.score([lane.tip])
+    nodes = [lane.tip]
+    for token in forced:
+        nodes.append(lane.propose(nodes[-1], token, None, "constraint"))
+    logits = lane.score(nodes)  # [1 + F, V]
+    rows = lane.distribution(nodes[:-1], logits[:-1])
+    logprobs = [float(row[token]) for row, token in zip(rows, forced, strict=True)]
+    lane.note(f"The constraint forces {many(len(forced), 'token')}; one forward scores all of them.")
+    lane.commit(nodes[1:], logprobs)
+    return logits[-1:]
 
 
 def next_token(

@@ -6,9 +6,10 @@ Examination of Decoding Methods in the Era of LLMs" (2024).
 
 from collections.abc import Iterator
 
+from decoders.constraints.kinds import FAST_FORWARD
 from decoders.lane import Lane
 from decoders.registry import strategy
-from decoders.sampling.next_token import next_token
+from decoders.sampling.next_token import newest_row, next_token
 from decoders.sampling.sampling_parameters import ENDS, PROCESSORS, SHAPING
 from decoders.sampling.side_by_side import Sample, grown, take
 from decoders.strategy import Parameter
@@ -21,6 +22,7 @@ from decoders.strategy import Parameter
     parameters=(
         *SHAPING,
         *ENDS,
+        FAST_FORWARD,
         Parameter("num_return_sequences", "int", 1, "Texts that are drawn side by side.", low=1, high=64),
     ),
     views=("entropy", "sampler", "dependencies", "token_graph", "text"),
@@ -45,7 +47,9 @@ def sample(lane: Lane) -> Iterator[None]:
         yield from several(lane)
         return
     while lane.more:
-        logits = lane.score([lane.tip])  # [1, V]
+        logits = newest_row(lane)  # [1, V]
+        if not lane.more:
+            return
         target = lane.distribution([lane.tip], logits)[0]
         if next_token(lane, logits, target, target) is None:
             return

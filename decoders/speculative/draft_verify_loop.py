@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 import torch
 
 from decoders.chooser import invert
+from decoders.constraints.constraint import FORBIDDEN
 from decoders.lane import Lane
 from decoders.logits.distributions import one_hot, probabilities
 from decoders.speculative.interfaces import Draft, Drafter, Seen, Verification, Verifier, VerifierInput
@@ -37,6 +38,7 @@ def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
     divergence = Divergence(verifier)
     while lane.more:
         draft = drafter.propose(lane)
+        prune_forbidden(lane, draft)
         nodes = [
             n for n in (draft.root, *draft.nodes) if n == draft.root or lane.tree.tokens[n] not in lane.eos
         ]
@@ -49,6 +51,22 @@ def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
         lane.drop([n for n in draft.nodes if n not in kept] + draft.beside)
         drafter.observe(lane, draft, walk, Seen(seen, logits))
         yield
+
+
+def prune_forbidden(lane: Lane, draft: Draft) -> None:
+    """Takes out, before the target sees them, drafted tokens that the lane's constraint forbids, with what
+    stands behind them. Only fixed ones: a drawn token must be tested, or what is drawn after it would not
+    have the target's distribution. Draft models are masked themselves, so they draw none.
+    """
+    if lane.constraint is None:
+        return
+    parents, lost = lane.tree.parents, set()
+    for node in draft.nodes:
+        fixed = parents[node] not in draft.q and parents[node] not in draft.draws
+        if parents[node] in lost or (fixed and lane.constraint.at(node) is FORBIDDEN):
+            lost.add(node)
+    if lost:
+        draft.prune(lane, [n for n in draft.nodes if n in lost], "The constraint forbids it.")
 
 
 def judged(

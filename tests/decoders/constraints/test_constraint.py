@@ -13,7 +13,7 @@ from decoders.constraints.trie import Trie
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
-from decoders.trace.events import Commit, Distribution
+from decoders.trace.events import Commit, Distribution, Forward, Verdict
 from tests.helpers.losslessness import random_table
 
 EOS, LETTERS = 0, {1: "b", 2: "c", 3: "d"}
@@ -141,3 +141,28 @@ def test_rows_that_are_wider_or_narrower_than_the_constraint():
     wide = masked(torch.zeros(2, 5), [mask, None])
     assert wide[0].tolist() == [0, -math.inf, 0, -math.inf, -math.inf] and not wide[1].any()
     assert masked(torch.zeros(1, 2), [mask])[0].tolist() == [0, -math.inf]
+
+
+def test_fixed_drafts_that_the_constraint_forbids_never_reach_the_target():
+    """Prompt lookup copies b c b c; behind c the constraint forbids b."""
+    model = TableModel(random_table(11, 4, 1.0), 4, frozenset({EOS}))
+    prompt, asked = (1, 2, 1, 2, 1, 2, 1), {"constraint_text": "cdb*|cc"}
+    found = run("prompt_lookup", model, prompt=prompt, **asked)
+    greedy = run("greedy", model, prompt=prompt, **asked)
+    assert found.output() == greedy.output()
+    pruned = [v for s in found.steps for v in s.of(Verdict) if v.status == "pruned"]
+    assert pruned and {v.reason for v in pruned} == {"The constraint forbids it."}
+    verified = [f.tokens for s in found.steps for f in s.of(Forward)]
+    assert verified[0] == 2 or verified[1] == 2, "the root and c alone"
+
+
+@pytest.mark.parametrize("strategy", ["greedy", "sample"])
+def test_forced_tokens_take_no_forward_of_their_own_and_change_no_text(strategy):
+    model, asked = TableModel(random_table(12, 4, 1.0), 4), {"constraint_text": "bc(b|d)cdcd"}
+    plain = run(strategy, model, new_tokens=7, **asked)
+    fast = run(strategy, model, new_tokens=7, constraint_fast_forward=True, **asked)
+    assert fast.output() == plain.output() and fast.ended == plain.ended
+    assert plain.costs.totals()["target_forwards"] == 7
+    assert fast.costs.totals()["target_forwards"] == 2
+    assert fast.costs.totals()["logprob"] == pytest.approx(plain.costs.totals()["logprob"])
+    assert [sum(c.logprobs) for s in fast.steps for c in s.of(Commit)]
