@@ -49,8 +49,8 @@ class Propose:
     parent: int
     token: int
     logprob: float | None
-    # "target", "draft", "prompt", "recycled", "guess", "constraint" (which forces it); "copied", "person": see
-    # given_tokens.py
+    # "target", "draft", "prompt", "recycled", "guess", "constraint" (which forces it); "copied" and "person":
+    # see given_tokens.py
     source: str
     slot: int = 0  # rank among its siblings, in the order in which they are tried
     fill: str | None = None  # how the slot was filled: "sampled without replacement", "sampled", "fixed"

@@ -32,6 +32,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "plans-and-summaries",
         "guided-descriptions",
         "noisy-instructions",
+        "structured-outputs",
     ),
     "Trees and lattices: several texts at once": (
         "acceptance-by-rank",
