@@ -121,6 +121,11 @@ PARSERS = {
 }
 
 
+def constrained(parameters: dict[str, Any]) -> bool:
+    """Whether a lane with these parameters has a constraint."""
+    return parameters.get("constraint", "none") != "none"
+
+
 @dataclass(frozen=True)
 class Part:
     """A piece that a strategy is composed of. `kind`: drafter, verifier, processors, frontier, value ..."""
@@ -171,7 +176,7 @@ class Strategy:
 
     def views_with(self, parameters: dict[str, Any]) -> tuple[str, ...]:
         """Its views, and with a constraint the one that shows what that removed."""
-        return (*self.views, "constraint") if parameters.get("constraint", "none") != "none" else self.views
+        return (*self.views, "constraint") if constrained(parameters) else self.views
 
     def declaration(self) -> dict:
         """The promised public form, as listed by `strategies --json`."""

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, field
 
-from decoders.trace.events import DRAFT_ROLES, Commit, Forward, Propose, Score, Step, Verdict
+from decoders.trace.events import DRAFT_ROLES, Commit, Distribution, Forward, Propose, Score, Step, Verdict
 
 # Sources of nodes that nobody drafted for the target to test: its own, start values, what only weighs a
 # beginning, what is taken without a test, and the parts of a text that is written out of order.
@@ -17,6 +17,7 @@ UNTESTED = {
     "middle",
     "left to right",
     "placed",
+    "constraint",
 }
 TOTAL_VARIATION = "total variation"  # name of the scores that say how lossy a place was
 
@@ -37,8 +38,9 @@ class Costs:
     """Running totals of a lane. Counts are what the strategy asked for as if it were alone; `shared_tokens`
     were not computed again. A forward through a part of the target's layers counts as that share of a
     forward, and its tokens as that share of tokens; so these two are whole numbers unless layers are skipped.
-    `best_tokens` is the length of the newest candidate of rank 1, for lanes that write nothing until
-    their end; it is no part of the totals.
+    `log_kept` is the sum of the natural logarithms of what a constraint kept at each new token; None without
+    one. `best_tokens` is the length of the newest candidate of rank 1, for lanes that write nothing until
+    their end. Both are no part of the totals.
     """
 
     steps: int = 0
@@ -53,11 +55,14 @@ class Costs:
     new_tokens: int = 0
     best_tokens: int = 0
     logprob: float = 0.0
+    log_kept: float | None = None
     seconds: float = 0.0
     per_step_drafted: list[int] = field(default_factory=list)
     per_step_accepted: list[int] = field(default_factory=list)
     drafted_nodes: set[int] = field(default_factory=set)
     variations: list[float] = field(default_factory=list)  # total variation, place by tested place
+    kept: dict[int, float] = field(default_factory=dict)  # node -> log of what was kept after it
+    parents: dict[int, int] = field(default_factory=dict)
     depths: dict[int, int] = field(default_factory=dict)  # node -> new tokens from the prompt to it
 
     def add(self, step: Step) -> None:
@@ -73,6 +78,7 @@ class Costs:
         for event in step.events:
             if type(event) is Propose:
                 self.depths[event.node] = self.depths.get(event.parent, 0) + 1
+                self.parents[event.node] = event.parent
             match event:
                 case Forward():
                     self._forward(event)
@@ -86,7 +92,12 @@ class Costs:
                     self.variations.append(event.total)
                 case Score() if event.rank == 1:
                     self.best_tokens = self.depths.get(event.node, self.best_tokens)
+                case Distribution() if event.kept is not None:
+                    self.kept[event.node] = event.kept
+                    self.log_kept = self.log_kept or 0.0
                 case Commit():
+                    kept = [self.kept[p] for n in event.nodes if (p := self.parents[n]) in self.kept]
+                    self.log_kept = math.fsum((self.log_kept or 0.0, *kept)) if kept else self.log_kept
                     self.new_tokens += len(event.nodes)
                     self.logprob += math.fsum(x for x in event.logprobs if x is not None)
         self.proposed += drafted

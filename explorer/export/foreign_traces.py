@@ -4,6 +4,7 @@ A strategy that this program does not know is described by its trace. Knows trac
 """
 
 from decoders.registry import strategies
+from decoders.strategy import constrained
 from decoders.trace.events import Distribution
 from decoders.trace.trace import Trace
 from explorer.runs.view_cache import Fold
@@ -14,6 +15,7 @@ from visualizers.scene.marks import VIEWS
 # distributions, or drafted tokens.
 WANTS_OF_FOLDER = {"sampling": {"unwanted"}, "search": {"Score"}, "speculative": {"draft"}}
 WANTS = {
+    "constraint": {"forbidden"},
     "dependencies": {"Depend"},
     "entropy": {"Distribution"},
     "gauges": {"Score"},
@@ -71,6 +73,7 @@ def viewed(setup: dict, declared: dict[str, dict]) -> dict:
     """`setup` with a view that each lane has: its own if it names one, else its strategy's first."""
     lanes = []
     for lane in setup["lanes"]:
-        views = declared[lane["strategy"]]["views"]
+        more = ["constraint"] * constrained(lane.get("parameters") or {})
+        views = [*declared[lane["strategy"]]["views"], *more]
         lanes.append({**lane, "view": lane["view"] if lane.get("view") in views else views[0]})
     return {**setup, "lanes": lanes}

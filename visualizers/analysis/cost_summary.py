@@ -49,6 +49,11 @@ TABLE = {
     "tokens/s": ("derived", DEFINITIONS["tokens/s"]),
     "Σ log p": ("derived", DEFINITIONS["Σ log p"]),
     "log p / token": ("derived", "Σ log p divided by the new tokens."),
+    "Σ log kept": (
+        "measured",
+        "Sum of the natural logarithms of the probability that the constraint kept at each new token: the "
+        "text's importance weight; a dash without a constraint.",
+    ),
     "proposed": ("measured", "Tokens that were drafted."),
     "accepted": ("measured", "Drafted tokens that were accepted."),
     **{name: ("derived", f"{METRICS[name][0].upper()}{METRICS[name][1:]}.") for name in METRICS},
@@ -73,6 +78,7 @@ def table_row(costs: Costs, kv_slots: int | None = None) -> list[dict]:
         "tokens/s": tokens / costs.seconds if tokens and costs.seconds > 0 else None,
         "Σ log p": costs.logprob if tokens else None,
         "log p / token": costs.logprob / tokens if tokens else None,
+        "Σ log kept": costs.log_kept,
         "proposed": costs.proposed if drafts else None,
         "accepted": costs.accepted if drafts else None,
         **dict.fromkeys(METRICS),
@@ -165,6 +171,7 @@ WRITE = {
     "tokens/s": speed,
     "Σ log p": signed,
     "log p / token": three,
+    "Σ log kept": signed,
     "mean_acceptance_length": two,
     "mean_total_variation": three,
     "draft_acceptance_rate": share,

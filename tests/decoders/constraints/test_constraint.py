@@ -166,3 +166,22 @@ def test_forced_tokens_take_no_forward_of_their_own_and_change_no_text(strategy)
     assert fast.costs.totals()["target_forwards"] == 2
     assert fast.costs.totals()["logprob"] == pytest.approx(plain.costs.totals()["logprob"])
     assert [sum(c.logprobs) for s in fast.steps for c in s.of(Commit)]
+
+
+def test_what_was_kept_along_the_text_is_a_cost_of_the_lane():
+    """Its product is the text's importance weight: probability under the model = local probability x kept."""
+    model = table(7)
+    for strategy in ("greedy", "speculative"):
+        found = run(strategy, model)
+        want, text = 0.0, []
+        local = 1.0
+        for token in found.output():
+            row = model.table((1, *text))
+            allowed = [t for t in LETTERS if viable((*text, t))]
+            if re.fullmatch(PATTERN, "".join(LETTERS[t] for t in text)):
+                allowed.append(EOS)
+            mass = sum(row[t] for t in allowed)
+            want, local, text = want + math.log(mass), local * row[token] / mass, [*text, token]
+        assert found.costs.log_kept == pytest.approx(want)
+        assert math.exp(found.costs.logprob) == pytest.approx(local * math.exp(found.costs.log_kept))
+    assert run("greedy", model, constraint="none").costs.log_kept is None
