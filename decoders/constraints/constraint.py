@@ -100,6 +100,13 @@ class States:
             self._keep(self.masks, node, allowed)
         return self.masks[node]
 
+    def allows(self, node: int, token: int) -> bool:
+        """Whether one token may follow a node; the others are not asked."""
+        state = self.at(node)
+        if state is FREE or state is FORBIDDEN:
+            return True  # as without a mask
+        return token < self.constraint.vocabulary and self._below(state, token) is not FORBIDDEN
+
     def masks_of(self, nodes: list[int]) -> list[torch.Tensor | None]:
         """The masks of several nodes. Raises DeadEnd if none of them has a token left."""
         masks = [self.mask(node) for node in nodes]
