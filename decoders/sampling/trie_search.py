@@ -11,6 +11,7 @@ from decoders.constraints.automaton import OfBytes
 from decoders.constraints.constraint import States
 from decoders.constraints.kinds import vocabulary_of
 from decoders.constraints.labels import SEPARATOR, Labels, labels_of
+from decoders.constraints.spelling import spelt
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
 from decoders.registry import strategy
@@ -85,9 +86,10 @@ def exact(lane: Lane, labels: list[str]) -> None:
     """Scores all labels in one forward over their trie, and writes the likeliest."""
     below: dict[tuple[int, int], int] = {}
     last: dict[str, int] = {}  # label -> the node of its last token
+    target, before = lane.models["target"], lane.models["target"].bytes_of(lane.tree.tokens[lane.tip])
     for label in labels:
         node = lane.tip
-        for token in spelt(lane, label):
+        for token in spelt(target, lane.eos, before, label):
             if (node, token) not in below:
                 below[node, token] = lane.tree.add(node, token)
             node = below[node, token]
@@ -112,15 +114,6 @@ def exact(lane: Lane, labels: list[str]) -> None:
             parts = {"label": sums[last[label]], "end": ends[label][0]}
             lane.record_score(last[label], "label", totals[label], rank, **parts)
     conclude(lane, last, own, ends, ranked, totals)
-
-
-def spelt(lane: Lane, label: str) -> list[int]:
-    """The tokens of a label, with a space before it unless the prompt ends in white space."""
-    target = lane.models["target"]
-    cut, written = vocabulary_of(target, lane.eos).cut, target.bytes_of(lane.tree.tokens[lane.tip])
-    tokens = cut(" " + label)
-    has_space = b"".join(map(target.bytes_of, tokens)) == (" " + label).encode()
-    return cut(label) if written[-1:].isspace() or not has_space else tokens
 
 
 def conclude(lane: Lane, last: dict, own: dict, ends: dict, ranked: list[str], totals: dict) -> None:
