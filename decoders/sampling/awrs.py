@@ -199,7 +199,7 @@ class Population:
         ]
         lane.note(
             f"The weights are worth {size:.1f} of {len(particles)} texts: their places are drawn again, "
-            f"and {many(len({p.node for p in chosen}), 'text')} remain."
+            f"which leaves {many(len({p.node for p in chosen}), 'text')}."
         )
 
     def judge(self, nodes: set[int], reason: str) -> None:

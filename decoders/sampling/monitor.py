@@ -31,7 +31,7 @@ ARGUMENTS = "A call has as many arguments as its function takes, and a new objec
         Parameter("temperature", "float", 0.0, "Below 1 sharper, above 1 flatter; 0 is greedy.", 0.0, 100.0),
     ),
     papers=("guiding-language-models-of-code-with-global",),
-    views=("entropy", "constraint", "dependencies", "text"),
+    views=("constraint", "entropy", "dependencies", "text"),
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         Part("monitor", parameters["monitor"], MODES[parameters["monitor"]]),
