@@ -99,7 +99,8 @@ class Lane(Processing):
             model_defaults=model_defaults.used(self.parameters, target.generation),
         )
         self._meet(self.tree.tokens)
-        constraint = constraint_of(self.parameters, target, self.eos)
+        text = b"".join(map(target.bytes_of, prompt))
+        constraint = constraint_of(self.parameters, target, self.eos, text)
         self.constraint = States(constraint, self.tree, len(prompt), self.eos) if constraint else None
         self.written = 0
         self.tip = self.tree.trunk - 1  # the newest committed node

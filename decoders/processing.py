@@ -28,12 +28,18 @@ class Processing(Recorder):
         its own node's prefix. With `tell`, what each of them but the last has left is recorded. Raises
         DeadEnd, which ends the lane with a sentence, if the constraint leaves no row any token.
         """
-        stack, raw = self._stack(logits.shape[-1]), logits
-        logits = self.constrained(logits, nodes)
+        allowed = self.constrained(logits, nodes)
+        if allowed is not logits and tell and self._stack(logits.shape[-1]) is not None:
+            self.distribution(nodes, allowed, "processed", "constraint")
+        return self.shaped(allowed, nodes, tell)
+
+    def shaped(self, logits: torch.Tensor, nodes: list[int], tell: bool = False) -> torch.Tensor:
+        """Logits [N, V] after the processors alone, as `process`: for methods that ask the constraint
+        themselves, and whose model is what the processors make of the scores.
+        """
+        stack = self._stack(logits.shape[-1])
         if stack is None:
             return logits
-        if logits is not raw and tell:
-            self.distribution(nodes, logits, "processed", "constraint")
 
         def hear(name: str, scores: torch.Tensor) -> None:
             if scores.isfinite().any(-1).all():

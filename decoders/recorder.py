@@ -53,8 +53,8 @@ class Recorder:
         """Records what the constraint removes from rows [N, V]: the likeliest forbidden tokens, the mass of
         the others, how many there are, and the entropy of what is left.
         """
-        for node, row, mask in zip(nodes, logprobs, self.constraint.masks_of(nodes), strict=True):
-            if mask is None:
+        for node, row in zip(nodes, logprobs, strict=True):
+            if (mask := self.constraint.mask(node)) is None:
                 continue
             left = masked(row[None], [mask])[0]
             forbidden = left == -torch.inf

@@ -100,6 +100,13 @@ class States:
             self._keep(self.masks, node, allowed)
         return self.masks[node]
 
+    def allows(self, node: int, token: int) -> bool:
+        """Whether one token may follow a node; the others are not asked."""
+        state = self.at(node)
+        if state is FREE or state is FORBIDDEN:
+            return True  # as without a mask
+        return token < self.constraint.vocabulary and self._below(state, token) is not FORBIDDEN
+
     def masks_of(self, nodes: list[int]) -> list[torch.Tensor | None]:
         """The masks of several nodes. Raises DeadEnd if none of them has a token left."""
         masks = [self.mask(node) for node in nodes]
@@ -109,9 +116,18 @@ class States:
 
     def over(self, node: int) -> bool:
         """Whether the text is allowed at a node and nothing may follow, not even an end-of-text token."""
-        if (mask := self.mask(node)) is None or bool(mask.any()):
+        if self.eos or (mask := self.mask(node)) is None or bool(mask.any()):
             return False
         return self.constraint.may_end(self.at(node))
+
+    def over_after(self, node: int, token: int) -> bool:
+        """The same for a token after a node, before it has a node of its own."""
+        if self.eos:
+            return False
+        state = self._below(self.at(node), token)
+        if state is FREE or state is FORBIDDEN or self.constraint.allowed(state).any():
+            return False
+        return self.constraint.may_end(state)
 
     def forced(self, node: int) -> list[int]:
         """The tokens that must come behind a node."""

@@ -6,12 +6,42 @@ Knows the parts of a model that it needs (vocabulary, bytes, how a text is cut),
 import weakref
 from typing import Any
 
+from decoders.constraints import grammars
+from decoders.constraints.automaton import OfBytes
 from decoders.constraints.constraint import Constraint
-from decoders.constraints.grammars import NAMES, WHITE_SPACE, Grammar, Vocabulary
+from decoders.constraints.grammars import WHITE_SPACE, Grammar, Vocabulary
+from decoders.constraints.intersection import Intersection
+from decoders.constraints.labels import Labels, labels_of
+from decoders.constraints.monitors import ArgumentMonitor, MemberMonitor, monitored
 from decoders.constraints.problem import ConstraintProblem
+from decoders.constraints.words import WithoutWords, words_of
 from decoders.constraints.xgrammars import XGrammar
 from decoders.strategy import Parameter
 
+
+def labelled(typed: str, vocabulary: Vocabulary, prompt: bytes) -> Constraint:
+    """Labels of a list, each once, with a comma and a space between them."""
+    return OfBytes(Labels(labels_of(typed)), vocabulary)
+
+
+def without_words(typed: str, vocabulary: Vocabulary, prompt: bytes) -> Constraint:
+    """Any text without some words."""
+    return OfBytes(WithoutWords(words_of(typed)), vocabulary, whole=True)
+
+
+def with_members(typed: str, vocabulary: Vocabulary, prompt: bytes) -> Constraint:
+    """Members and calls as the typed declarations and those of the prompt have them."""
+    members, call = monitored(typed)
+    dots = MemberMonitor(vocabulary, members, prompt)
+    return Intersection([dots, ArgumentMonitor(vocabulary, call, prompt)])
+
+
+OWN = {"labels": labelled, "words": without_words, "members": with_members}  # that no engine checks
+NAMES = grammars.NAMES | {
+    "labels": "list of labels",
+    "words": "list of forbidden words",
+    "members": "list of declarations",
+}
 NONE = "none"
 KINDS = (NONE, *NAMES)
 ENGINES = {"llguidance": Grammar, "xgrammar": XGrammar}
@@ -22,11 +52,17 @@ CONSTRAINT = (
         "choice",
         NONE,
         "What the text must be: JSON of a schema, a match of a regular expression, a sentence of a grammar, "
-        "or one of some choices.",
+        "one of some choices, labels of a list, without some words, or Python with members that exist.",
         choices=KINDS,
         group=GROUP,
     ),
-    Parameter("constraint_text", "text", "", "The schema, expression, grammar or choices.", group=GROUP),
+    Parameter(
+        "constraint_text",
+        "text",
+        "",
+        "The schema, expression, grammar, choices, labels, words or declarations.",
+        group=GROUP,
+    ),
     Parameter(
         "constraint_white_space",
         "choice",
@@ -69,9 +105,11 @@ def vocabulary_of(model: Any, eos: frozenset[int]) -> Vocabulary:
     return known
 
 
-def constraint_of(parameters: dict, model: Any, eos: frozenset[int]) -> Constraint | None:
+def constraint_of(
+    parameters: dict, model: Any, eos: frozenset[int], prompt: bytes = b""
+) -> Constraint | None:
     """The constraint that a lane's parameters ask for, None for none. Raises ConstraintProblem (a ValueError)
-    with one sentence for a text that the engine cannot use.
+    with one sentence for a text that cannot be used. prompt: what monitors read beside the typed text.
     """
     kind = parameters.get("constraint", NONE)
     if kind == NONE:
@@ -83,5 +121,7 @@ def constraint_of(parameters: dict, model: Any, eos: frozenset[int]) -> Constrai
         )
     if not typed.strip():
         raise ConstraintProblem(f"The {NAMES[kind]} is empty; type one, or choose the constraint none.")
+    if kind in OWN:
+        return OWN[kind](typed, vocabulary_of(model, eos), prompt)
     made = ENGINES[parameters["constraint_engine"]]
     return made(kind, typed, vocabulary_of(model, eos), parameters["constraint_white_space"])

@@ -90,6 +90,36 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "max_new_tokens": 60,
         "parameters": {"constraints": "json", "samples": 2, "temperature": 1.5},
     },
+    "awrs": {
+        "prompt": "Ben is 73 years old, lives in Paris and has a bird. As yaml:\n",
+        "max_new_tokens": 40,
+        "parameters": {
+            "population": 4,
+            "temperature": 1.8,
+            "constraint": "regex",
+            "constraint_text": "name: [A-Z][a-z]+\\nage: [0-9]{1,3}\\n"
+            "city: [A-Z][a-z]+\\npet: (cat|dog|bird)",
+        },
+    },
+    "trie_search": {
+        "prompt": "Tom felt",
+        "max_new_tokens": 16,
+        "parameters": {
+            "labels": "happy|sad|so sad that she cried|angry|a big dog|a big red ball|a dog",
+            "answer": "one label",
+        },
+    },
+    "monitor": {
+        "prompt": "class Person:\n    name: str\n    nickname: str\n    age: int\n"
+        "    def greet(self, other): ...\n\ndef show(p: Person):\n    return p.",
+        "max_new_tokens": 24,
+    },
+    "cfic": {
+        "prompt": "Mia has a dog. Sam is in the park. Anna likes soup. Tom is in the garden.\n\n"
+        "Question: Where is Tom?\nAnswer:",
+        "max_new_tokens": 40,
+        "parameters": {"passages": 2},
+    },
     "first_finish": {
         "prompt": "The dog was tired. Mom said it was time to sleep.",
         "max_new_tokens": 40,

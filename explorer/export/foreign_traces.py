@@ -19,6 +19,7 @@ WANTS = {
     "dependencies": {"Depend"},
     "entropy": {"Distribution"},
     "gauges": {"Score"},
+    "constraint": {"forbidden"},
     "graph": {"Verdict"},
     "parallel_grid": {"Cell"},
     "sampler": {"Distribution"},

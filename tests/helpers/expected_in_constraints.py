@@ -4,7 +4,7 @@ import math
 
 from decoders.constraints.kinds import constraint_of
 from decoders.models import load
-from decoders.trace.events import Distribution, Propose, Verdict
+from decoders.trace.events import Distribution, Propose, Score, Verdict
 from decoders.trace.trace import Trace
 from tests.helpers.trace_readings import forwards, total
 
@@ -63,6 +63,37 @@ def dragon(greedy: Trace, beams: Trace) -> None:
     assert mean[1] > mean[0]
 
 
+def few_are_checked(alone: Trace, six: Trace, sampled: Trace) -> None:
+    for trace in (alone, six, sampled):
+        assert obeys(trace)
+    for trace in (alone, six):
+        draws = sum(len(s.of(Propose)) for s in trace.steps)
+        read = trace.costs.totals()["target_tokens"]
+        assert draws < 10 * read
+    weights = [e for s in six.steps for e in s.of(Score) if e.name == "share of weight"]
+    assert sum(e.total for e in weights) > 0.99
+
+
+def whole_labels_differ(local: Trace, exact: Trace) -> None:
+    assert local.text().startswith(" a ") and total(exact) > total(local)
+    assert forwards(exact) == 1 < forwards(local)
+
+
+def members_exist(monitored: Trace, greedy: Trace) -> None:
+    members = ("name", "nickname", "age", "greet")
+    assert monitored.text().startswith(members) and not greedy.text().startswith(members)
+
+
+def quoted(one: Trace, two: Trace, greedy: Trace) -> None:
+    document = b"".join(one.vocabulary[t] for t in one.prompt).decode().split("\n\n")[0]
+    for trace, count in ((one, 1), (two, 2)):
+        passages = trace.text().removesuffix("<|endoftext|>").strip().split("\n")
+        assert len(passages) <= count and all(passage in document for passage in passages)
+    assert forwards(one) <= 3 and greedy.text().removesuffix("<|endoftext|>").strip() not in document.split(
+        ". "
+    )
+
+
 SHOWS = {
     "A record as JSON": spelling,
     "A record as YAML": only_the_first_obeys,
@@ -76,4 +107,8 @@ SHOWS = {
     "Calls of a small API": led_away,
     "A function body": only_the_first_obeys,
     "A sentence with a dragon": dragon,
+    "Checked only when drawn": few_are_checked,
+    "A label of seven": whole_labels_differ,
+    "Members that exist": members_exist,
+    "Word for word": quoted,
 }

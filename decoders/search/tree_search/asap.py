@@ -29,38 +29,50 @@ DEAD_END = Parameter(
 
 
 class Futures:
-    """G: for each beginning an upper bound of the probability that a draw reaches an allowed text. It is
-    1 until something is learned, and `G(s) = sum_v p(v|s) G(s v)`.
+    """c~: for each beginning an upper bound of the probability that what the model writes after it is allowed
+    as a whole. It is 1 until something is learned, and `c~(s) = sum_v p(v|s) c~(s v)`.
     """
 
     def __init__(self) -> None:
-        self.probs: dict[int, torch.Tensor] = {}  # node -> p [V]
-        self.learned: dict[int, dict[int, float]] = {}  # node -> token -> G of the child, where below 1
+        self.probs: dict[int, torch.Tensor] = {}  # node -> p [V], 0 for what a mask forbids
+        self.masked: set[int] = set()  # nodes whose mask forbids some token
+        self.learned: dict[int, dict[int, float]] = {}  # node -> token -> c~ of the child, where below 1
         self.above: dict[int, tuple[int, int]] = {}  # node -> (its parent, its token)
 
     def of(self, node: int) -> float:
-        """G of a beginning."""
-        probs, learned = self.probs.get(node), self.learned.get(node, {})
-        if not learned:
+        """c~ of a beginning."""
+        if not self.learned.get(node) and node not in self.masked:
             return 1.0
-        if not float(self.weights(node).sum()):  # or rounding would leave something
-            return 0.0
-        return max(0.0, 1.0 - sum(float(probs[token]) * (1.0 - g) for token, g in learned.items()))
+        return min(1.0, float(self.weights(node).sum()))
 
     def weights(self, node: int) -> torch.Tensor:
-        """p(v|s) G(s v) [V]."""
+        """p(v|s) c~(s v) [V]."""
         weights = self.probs[node].clone()
-        for token, g in self.learned.get(node, {}).items():
-            weights[token] *= g
+        for token, bound in self.learned.get(node, {}).items():
+            weights[token] *= bound
         return weights
 
-    def learn(self, node: int, token: int, g: float) -> None:
-        """G of a child, and what follows from it for all beginnings above."""
+    def visit(self, node: int, probs: torch.Tensor, mask: torch.Tensor | None) -> None:
+        """A beginning is reached for the first time: p [V] of the model alone, and what a mask allows [V].
+        What the mask forbids is lost to all beginnings above.
+        """
+        self.probs[node] = probs
+        if mask is None or bool(mask[: len(probs)].all() and len(mask) >= len(probs)):
+            return
+        self.masked.add(node)
+        self.probs[node] = probs * torch.zeros(len(probs)).index_fill(
+            0, mask[: len(probs)].nonzero()[:, 0], 1.0
+        )
+        if node in self.above:
+            self.learn(*self.above[node], self.of(node))
+
+    def learn(self, node: int, token: int, bound: float) -> None:
+        """c~ of a child, and what follows from it for all beginnings above."""
         while True:
-            self.learned.setdefault(node, {})[token] = g
+            self.learned.setdefault(node, {})[token] = bound
             if node not in self.above:
                 return
-            g, (node, token) = self.of(node), self.above[node]
+            bound, (node, token) = self.of(node), self.above[node]
 
 
 class Asap:
@@ -70,7 +82,7 @@ class Asap:
         self.programs, self.samples, self.start_over = programs, samples, start_over
         self.futures, self.at, self.number = Futures(), programs.root, 0
         self.below: dict[tuple[int, int], int] = {}  # (node, token) -> its node, used again by later texts
-        self.rows: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self.logprobs: dict[int, torch.Tensor] = {}  # node -> the target's own [V]
         self.last: int | None = None
         self.has_news = False  # whether this turn has recorded anything new
         self.ends = self.tries = 0  # dead ends; draws of the text that is being written
@@ -85,14 +97,13 @@ class Asap:
     def token(self) -> bool:
         """Draws one token, or comes back from a dead end; what was drawn before is not recorded again."""
         programs, node, futures = self.programs, self.at, self.futures
-        if node not in self.rows:
-            self.rows[node] = programs.rows([node])[0]
-            futures.probs[node] = probabilities(self.rows[node][1][None])[0].cpu()
+        if node not in self.logprobs:
+            self.read(node)
         weights = futures.weights(node)
         if not float(weights.sum()):
             return self.back()
         token = pick(programs.lane, weights.log(), programs.tag(node, self.number, self.tries))
-        logprob = float(self.rows[node][0][token])
+        logprob = float(self.logprobs[node][token])
         phi = programs.gate.phi(node, token)
         self.has_news = not phi or (node, token) not in self.below
         if not phi:
@@ -108,9 +119,24 @@ class Asap:
         self.at = self.below[node, token]
         return self.completed(phi) if programs.gate.ends(node, token) else True
 
+    def read(self, node: int) -> None:
+        """The model's row after a beginning, and what a grammar allows there."""
+        lane = self.programs.lane
+        logits = lane.score([node])
+        self.logprobs[node] = lane.distribution([node], logits)[0]
+        mask = None if lane.constraint is None else lane.constraint.mask(node)
+        self.futures.visit(node, probabilities(lane.shaped(logits, [node]))[0].cpu(), mask)
+
     def back(self) -> bool:
         """One token up: nothing below is allowed. False at the root: then no text is."""
-        if self.at == self.programs.root:
+        node, programs = self.at, self.programs
+        if node == programs.root:
+            return False
+        self.ends, self.tries = self.ends + 1, self.tries + 1
+        if node not in self.futures.learned and node in programs.unjudged:
+            programs.unjudged.discard(node)
+            programs.lane.verdict(node, "rejected", reason="nothing that is allowed can follow")
+        if self.tries >= MAX_TRIES:
             return False
         self.at = self.programs.root if self.start_over else self.futures.above[self.at][0]
         return True
@@ -120,14 +146,17 @@ class Asap:
         self.last, self.number, self.tries = self.at, self.number + 1, 0
         if phi < 1.0:
             self.futures.learn(*self.futures.above[self.at], phi)
-        self.at = self.programs.root
         self.tell()
+        self.at = self.programs.root
         return self.number < self.samples
 
     def tell(self) -> None:
-        """What is known by now of the prompt."""
-        allowed = self.futures.of(self.programs.root)
+        """What is known by now of the prompt, and of the beginnings on the way to this text."""
+        lane, allowed = self.programs.lane, self.futures.of(self.programs.root)
         self.has_news = True
+        for node in lane.tree.path(self.at, above=lane.tip)[:-1]:
+            if (bound := self.futures.of(node)) < 1.0:
+                lane.record_score(node, "allowed future", bound)
         self.programs.lane.note(
             f"Text {self.number}: {many(self.ends, 'dead end')} so far; of what the model would draw, at "
             f"most {allowed:.3f} is allowed."
@@ -161,16 +190,19 @@ def asap(lane: Lane) -> Iterator[None]:
 
     1. To forbid tokens one by one is not to draw from the model's allowed texts: a likely beginning that
        leads nearly always to a dead end is taken too often.
-    2. So G of a beginning bounds the allowed share of the model's continuations. It begins at 1.
-    3. A token is drawn from `p(v|s) G(s v) / G(s)`. Where a constraint ends the text, its G becomes 0, and
-       `G(s) = sum_v p(v|s) G(s v)` is computed again for all beginnings above.
+    2. So `c~` of a beginning bounds the probability that the model, left alone, would finish an allowed text
+       after it. It begins at 1.
+    3. A token is drawn from `p(v|s) c~(s v) / c~(s)`, where p is the model's own distribution without a mask.
+       What the grammar forbids after a beginning, and where a check ends the text, is lost:
+       `c~(s) = sum_v p(v|s) c~(s v)` over allowed tokens is computed again for all beginnings above.
     4. After several texts the bounds are near the truth, and draws near the model's distribution on allowed
        texts.
 
-    Where sixteen tokens after one beginning are dead ends, the text is drawn again. With "start over"
-    every dead end discards the whole text instead of one token; that takes longer, and each text has
-    exactly the model's distribution among allowed ones. A constraint is checked on tokens that were drawn, so
-    dead ends are found by running into them.
+    A grammar or schema (constraint) forbids tokens before they are drawn; the first text is then that of a
+    mask. The checks (constraints) look at tokens that were drawn, so their dead ends are found by running
+    into them: where sixteen tokens after one beginning are dead ends, the text is drawn again. With "start
+    over" every dead end discards the whole text instead of one token; that takes longer, and without a
+    grammar each text has exactly the model's distribution among allowed ones.
     """
     programs = Programs(lane, Gate(lane))
     decoder = Asap(programs, lane.parameters["samples"], lane.parameters["dead_end"] == "start over")

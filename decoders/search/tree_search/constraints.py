@@ -80,7 +80,9 @@ class Gate:
 
     def ends(self, parent: int, token: int) -> bool:
         """Whether the text ends with this token, by itself or by the limit."""
-        return token in self.lane.eos or self.lane.tree.depths[parent] + 1 >= self.deepest
+        grammar, at_limit = self.lane.constraint, self.lane.tree.depths[parent] + 1 >= self.deepest
+        over = grammar is not None and grammar.over_after(parent, token)
+        return token in self.lane.eos or at_limit or over
 
     def phi(self, parent: int, token: int) -> float:
         """The product of all constraints on the text that ends with `token` after the node `parent`."""

@@ -117,7 +117,8 @@ class Search(TreeSearch):
         if not self.ends(node):
             logits = self.lane.score([node])  # [1, V]
             logprobs = self.lane.distribution([node], logits)[0]
-            top = logits[0].topk(min(self.given["width"], logits.shape[-1]))
+            allowed = self.lane.constrained(logits, [node])[0]
+            top = allowed.topk(min(self.given["width"], int(allowed.isfinite().sum())))
             priors = top.values.double().softmax(0).tolist()
             for slot, (token, prior) in enumerate(zip(top.indices.tolist(), priors, strict=True)):
                 child = self.child(node, token, float(logprobs[token]), slot)
@@ -137,8 +138,7 @@ class Search(TreeSearch):
 
     def ends(self, node: int) -> bool:
         """Whether the text is finished here, by its end token or by the limit."""
-        written = node != self.lane.tip
-        ended = written and self.lane.tree.tokens[node] in self.lane.eos
+        ended = node != self.lane.tip and self.lane.ends(node)
         return ended or self.lane.tree.depths[node] >= self.deepest
 
     def tell(self, edge: Edge) -> None:

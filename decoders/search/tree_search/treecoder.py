@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from decoders import registry
+from decoders.constraints.kinds import CONSTRAINT
 from decoders.lane import Lane
 from decoders.registry import strategy
 from decoders.search.beam.beam_state import EARLY_STOPPING, LENGTH_PENALTY, Beams, best_finished, rank_live
@@ -90,7 +91,7 @@ class Beam:
         """One position."""
         live = self.beams.live
         logprobs = self.lane.distribution(live, self.lane.score(live))  # [B, V]
-        self.beams.advance(self.gated(logprobs), logprobs)
+        self.beams.advance(self.gated(self.lane.constrained(logprobs, live)), logprobs)
         rank_live([self.beams])
         for ended in self.beams.finished:
             self.programs.finished.setdefault(ended.node, self.programs.gate.worth(ended.node))
@@ -133,7 +134,7 @@ class GatedSpace(Space):
     def read(self, nodes: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
         """The model alone: the lane's temperature is one of draws."""
         logprobs = self.lane.distribution(nodes, self.lane.score(nodes))
-        return logprobs, logprobs
+        return logprobs, self.lane.constrained(logprobs, nodes)
 
     def _propose(self, row: Row, offers: list[tuple[int, float]]) -> list[State]:
         gate, parent, tried = self.programs.gate, row.parent.node, 0
@@ -292,6 +293,7 @@ def badge(parameters: dict) -> str:
         ),
         LENGTH_PENALTY,
         EARLY_STOPPING,
+        *CONSTRAINT,
     ),
     papers=("treecoder",),
     together=constraints.unusable,
@@ -317,6 +319,7 @@ def treecoder(lane: Lane) -> Iterator[None]:
     Sampling and tree search end with the first complete text that has Phi 1. If no text passes, greedy
     decoding writes one without constraints, and a note says so. Which parts are best is searched for by the
     experiment program-search. A type checker is not among the constraints.
+    A grammar or schema (constraint) is a mask on every row before any of this; ASAp learns what it removes.
     """
     programs = Programs(lane, Gate(lane))
     decoder = DECODERS[lane.parameters["decoder"]][0](programs)

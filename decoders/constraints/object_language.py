@@ -1,0 +1,141 @@
+"""A small static analysis of Python: which members an object has, and how many arguments a call takes.
+
+It reads declarations line by line, so that a text which is still being written can be read too: classes with
+fields and methods, enums, functions, and variables whose type is written or follows from what they are given.
+It knows nothing of imports, of inheritance but from Enum, or of code that changes types. Knows texts only.
+"""
+
+import keyword
+import re
+from dataclasses import dataclass, field
+
+LOOKED_AT = 200  # characters before a dot
+NAME = r"[A-Za-z_]\w*"
+CLASS = re.compile(rf"^class ({NAME})\s*(?:\(([^)]*)\))?\s*:")
+FUNCTION = re.compile(rf"^(\s*)def ({NAME})\(([^)]*)\)\s*(?:->\s*({NAME}))?")
+FIELD = re.compile(rf"^\s+({NAME})\s*(?::\s*({NAME}))?\s*(?:=.*)?$")
+VARIABLE = re.compile(rf"^\s*({NAME})\s*(?::\s*({NAME})\s*)?(?:=\s*(\S.*?)\s*)?$")
+CALL = r"(?:\((?:[^()]|\([^()]*\))*\))?"  # brackets in brackets, and no deeper
+CHAIN = re.compile(rf"({NAME}{CALL}(?:\.{NAME}{CALL})*)$")
+
+
+@dataclass
+class Signature:
+    """How many arguments a call may have, and the class of what it gives, None if unknown."""
+
+    fewest: int
+    most: int
+    gives: str | None = None
+
+
+@dataclass
+class Record:
+    """A class: its members with their classes (None if unknown), and the signatures of its methods."""
+
+    is_enum: bool = False
+    members: dict[str, str | None] = field(default_factory=dict)
+    methods: dict[str, Signature] = field(default_factory=dict)
+    fields: int = 0
+    given: int = 0  # of the fields those that have a value already
+
+
+def signature(arguments: str, gives: str | None) -> tuple[Signature, dict[str, str]]:
+    """What a list of parameters says: (how many, name -> class of those with one)."""
+    pieces = [piece.strip() for piece in arguments.split(",") if piece.strip()]
+    pieces = [piece for piece in pieces if piece not in ("self", "cls")]
+    starred = any(piece.startswith("*") for piece in pieces)
+    plain = [piece for piece in pieces if not piece.startswith("*")]
+    types = {}
+    for piece in plain:
+        name, _, annotation = piece.partition(":")
+        if annotation:
+            types[name.strip()] = annotation.partition("=")[0].strip()
+    most = 1 << 30 if starred else len(plain)
+    return Signature(sum("=" not in piece for piece in plain), most, gives), types
+
+
+class Analysis:
+    """What a text declares. `lines` are read in their order; the last one may be unfinished."""
+
+    def __init__(self, text: str):
+        self.records: dict[str, Record] = {}
+        self.functions: dict[str, Signature] = {}
+        self.variables: dict[str, str] = {}
+        inside: str | None = None
+        for line in text.split("\n"):
+            if line.strip():
+                inside = self._read(line, inside)
+
+    def _read(self, line: str, inside: str | None) -> str | None:
+        """Reads a line inside a class, or outside of all; gives the class that later lines are inside of."""
+        if found := CLASS.match(line):
+            self.records[found[1]] = Record(is_enum=bool(found[2]) and "Enum" in found[2])
+            return found[1]
+        if found := FUNCTION.match(line):
+            indent, name, arguments, gives = found.groups()
+            made, types = signature(arguments, gives)
+            self.variables |= types
+            if indent and inside:
+                self.records[inside].members[name] = gives
+                self.records[inside].methods[name] = made
+                self.variables["self"] = inside
+                return inside
+            self.functions[name] = made
+            return None
+        if inside and line[0].isspace() and not line.startswith(" " * 8) and (found := FIELD.match(line)):
+            record = self.records[inside]
+            record.members[found[1]] = inside if record.is_enum else found[2]
+            record.fields, record.given = record.fields + 1, record.given + ("=" in line)
+            return inside
+        if found := VARIABLE.match(line):
+            self._assign(*found.groups())
+        return inside if line[0].isspace() else None
+
+    def _assign(self, name: str, annotation: str | None, value: str | None) -> None:
+        kind = annotation or (self.class_of(value) if value and CHAIN.fullmatch(value) else None)
+        if kind and not keyword.iskeyword(name):
+            self.variables[name] = kind
+        elif value:
+            self.variables.pop(name, None)
+
+    def class_of(self, chain: str) -> str | None:
+        """The class of what an expression such as `a.b(c).d` gives, None if it is not known."""
+        kind: str | None = None
+        for place, piece in enumerate(re.findall(rf"{NAME}{CALL}", chain)):
+            name, called = piece.partition("(")[0], "(" in piece
+            if place:
+                record = self.records.get(kind or "")
+                if record is None or name not in record.members or called != (name in record.methods):
+                    return None
+                kind = record.members[name]
+            elif called:
+                made = self.functions.get(name)
+                kind = name if name in self.records else made.gives if made else None
+            else:
+                kind = self.variables.get(name) or (name if name in self.records else None)
+        return kind
+
+    def members(self, chain: str) -> frozenset[str]:
+        """The members that may follow a dot after an expression; none if its class is not known."""
+        record = self.records.get(self.class_of(chain) or "")
+        return frozenset(record.members) if record else frozenset()
+
+    def call(self, chain: str) -> Signature | None:
+        """How many arguments may stand in the bracket after an expression, None if it is not known."""
+        before, _, name = chain.rpartition(".")
+        if before:
+            record = self.records.get(self.class_of(before) or "")
+            return record.methods.get(name) if record else None
+        if name in self.records:
+            record = self.records[name]
+            return None if record.is_enum else Signature(record.fields - record.given, record.fields, name)
+        return self.functions.get(name)
+
+
+def chain_before(text: str) -> str:
+    """The expression at the end of a text, such as `a.b` of `x = a.b`; empty if there is none."""
+    line = text.rpartition("\n")[2][-LOOKED_AT:]
+    if "#" in line:
+        return ""
+    found = CHAIN.search(line)
+    return found[1] if found and not line[: found.start()].endswith(".") else ""

@@ -1,0 +1,71 @@
+"""Monitor-guided decoding: code whose names after a dot exist, since a static analysis limits them.
+
+Agrawal et al. (2023), Guiding Language Models of Code with Global Context using Monitors. Knows one lane; the
+monitors are in constraints/monitors.py.
+"""
+
+from collections.abc import Iterator
+
+from decoders.constraints.constraint import States
+from decoders.constraints.intersection import Intersection
+from decoders.constraints.kinds import vocabulary_of
+from decoders.constraints.monitors import MODES, ArgumentMonitor, MemberMonitor, monitored
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.next_token import next_token
+from decoders.strategy import Parameter, Part
+
+ARGUMENTS = "A call has as many arguments as its function takes, and a new object as many as it has fields."
+
+
+@strategy(
+    name="monitor",
+    title="Monitor-guided decoding",
+    family="sampling",
+    parameters=(
+        Parameter("project", "text", "", "Declarations in Python beside those of the prompt: other files."),
+        Parameter(
+            "monitor", "choice", "every character", "When the analysis is asked.", choices=tuple(MODES)
+        ),
+        Parameter("arguments", "bool", True, ARGUMENTS),
+        Parameter("temperature", "float", 0.0, "Below 1 sharper, above 1 flatter; 0 is greedy.", 0.0, 100.0),
+    ),
+    papers=("guiding-language-models-of-code-with-global",),
+    views=("constraint", "entropy", "dependencies", "text"),
+    badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
+    parts=lambda parameters: [
+        Part("monitor", parameters["monitor"], MODES[parameters["monitor"]]),
+        *([Part("monitor", "arguments", ARGUMENTS)] if parameters["arguments"] else []),
+    ],
+)
+def monitor(lane: Lane) -> Iterator[None]:
+    """Writes code beside a static analysis, which lets no name follow a dot that its object does not have.
+
+    1. The monitor sleeps until the text ends in a dot. Then it asks the analysis for the legal names R; if it
+       knows none, it sleeps on.
+    2. While it is awake a token is allowed if it begins a name of R, or is a name of R and goes on with a
+       character that ends names, such as a bracket. What was written is taken off: `R = {r without s}`.
+    3. The first character that ends a name puts it to sleep. Where it sleeps, nothing is changed.
+
+    The analysis reads declarations in the prompt, in the text so far and in `project`: classes with fields
+    and methods, enums, functions, and the classes of variables. A second monitor counts the arguments of
+    calls. Where several are awake, a token must be allowed by all.
+
+    "Last character" is the published form: a dot inside a token wakes nobody, and what stands in a token
+    behind the end of a name is not checked.
+    """
+    target, given = lane.models["target"], lane.parameters
+    prompt = b"".join(target.bytes_of(token) for token in lane.trace.prompt)
+    vocabulary = vocabulary_of(target, lane.eos)
+    members, call = monitored(given["project"])
+    monitors = [MemberMonitor(vocabulary, members, prompt, given["monitor"])]
+    if given["arguments"]:
+        monitors.append(ArgumentMonitor(vocabulary, call, prompt))
+    constraint = Intersection(monitors)
+    lane.constraint = States(constraint, lane.tree, len(lane.trace.prompt), lane.eos)
+    while lane.more:
+        logits = lane.score([lane.tip])  # [1, V]
+        target_logprobs = lane.distribution([lane.tip], logits)[0]
+        if next_token(lane, logits, target_logprobs, target_logprobs) is None:
+            return
+        yield
