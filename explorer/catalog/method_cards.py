@@ -148,6 +148,11 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "parameters": {"num_samples": 3, "num_beams": 2, "block_length": 10},
     },
     "superposed": {"prompt": "Tom had a big dog.", "max_new_tokens": 16, "parameters": {"num_beams": 4}},
+    "dba": {
+        "prompt": "Tom had a big dog.",
+        "max_new_tokens": 16,
+        "parameters": {"phrases": "garden, red ball", "num_beams": 5},
+    },
     "stochastic_beam": {"prompt": "Tom had a big dog.", "max_new_tokens": 12},
     "value_beam": {
         "prompt": "Tom had a big dog.",

@@ -1,0 +1,16 @@
+"""The point of each example of constrained decoding: `SHOWS` maps its title to a check of traces."""
+
+from tests.helpers.trace_readings import forwards
+
+
+def all_words_are_there(banked, plain):
+    """One text holds the phrases, the other does not; both cost as many forwards."""
+    wanted = [" garden", " red ball"]
+    assert all(word in banked.text() for word in wanted)
+    assert not any(word in plain.text() for word in wanted)
+    assert forwards(banked) == forwards(plain) == len(banked.output())
+
+
+SHOWS = {
+    "Three words that must be there": all_words_are_there,
+}
