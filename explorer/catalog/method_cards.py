@@ -27,6 +27,7 @@ SHEET = (
     "Mia has a small dog. Tom has a red hat and Mia likes soup. Tom is in the park. Mia plays the drum."
     "\nSummary:"
 )
+PLACES = "in the park | in the garden | in the house | at the park | at school | a dog | soup"
 PAPER = ("slug", "title", "family", "status", "authors", "year", "link", "alias")
 USUAL = {"prompt": "Once upon a time", "max_new_tokens": 10, "parameters": {}}
 SETUPS = {  # where the usual picture would not show what the method is about
@@ -108,6 +109,10 @@ SETUPS = {  # where the usual picture would not show what the method is about
     "best_first": {"prompt": "Lily had a big wish. She wanted to", "max_new_tokens": 4},
     "exact_extract": {
         "prompt": "Lily is in the garden. Tom is in the park.\nQuestion: Where is Tom?\nAnswer:",
+    },
+    "graph_decoding": {
+        "prompt": "Mia has a dog. Sam is in the park. Anna likes soup.\nQuestion: Where is Sam?\nAnswer:",
+        "parameters": {"outputs": PLACES},
     },
     "transfer_q": {
         "prompt": "Tom had a big dog.",

@@ -11,6 +11,12 @@ def all_words_are_there(banked, plain):
     assert forwards(banked) == forwards(plain) == len(banked.output())
 
 
+def label_bias(local, wide):
+    """The two softmaxes disagree, and the one over all tokens is right."""
+    assert local.text().startswith(" a dog") and wide.text().startswith(" in the park")
+
+
 SHOWS = {
+    "One of seven answers": label_bias,
     "Three words that must be there": all_words_are_there,
 }

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 import torch
 
+from decoders.constraints.constraint import States
+from decoders.constraints.trie import Trie
 from decoders.lane import Lane
 from decoders.logits.token_constraints import Cut, forms
 from decoders.registry import strategy
@@ -72,14 +74,12 @@ class LanePaths:
         return [self.offers[p.node] for p in prefixes]
 
     def _price(self, prefix: Prefix, row: torch.Tensor) -> None:
-        """The offers of one prefix, row [V]; records how much probability its edges have together."""
+        """The offers of one prefix, from its log-probabilities [V]."""
         tokens = list(self.automaton.edges[prefix.state])
         own = row[tokens]
         costs = -(own.log_softmax(-1) if self.local else own)
         self.logprobs[prefix.node] = dict(zip(tokens, own.tolist(), strict=True))
         self.offers[prefix.node] = [Offer(t, c) for t, c in zip(tokens, costs.tolist(), strict=True)]
-        mass = float(own.exp().sum())
-        self.lane.record_score(prefix.node, "allowed_mass", mass, edges=float(len(tokens)))
 
     def tried(self, prefix: Prefix, offer: Offer) -> int:
         """The node of a prefix with one token more; proposed if it is new."""
@@ -130,7 +130,7 @@ class LanePaths:
     ),
     suits=unreadable,
     papers=("polyglot-semantic-parsing-in-apis",),
-    views=("automaton", "entropy", "dependencies", "text"),
+    views=("automaton", "constraint", "entropy", "dependencies", "text"),
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
         Part("constraint", parameters["graph"], GRAPH[parameters["graph"]]),
@@ -171,6 +171,7 @@ def graph_decoding(lane: Lane) -> Iterator[None]:
         lane.note(
             f"{len(outputs) - len(short)} of {len(outputs)} outputs are longer than {lane.budget} tokens."
         )
+    lane.constraint = States(Trie(map(list, short), vocabulary), lane.tree, lane.tree.trunk, lane.eos)
     automaton = Automaton.of(short, min(lane.eos), given["graph"] == "automaton")
     paths = LanePaths(lane, automaton)
     lane.record_score(lane.tip, "path_cost", 0.0, level=f"state {automaton.start}", edge=0.0, layer=0.0)

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 import networkx as nx
 
+from decoders.constraints.trie import TrieNode, trie_of
+
 
 @dataclass
 class Automaton:
@@ -29,26 +31,20 @@ class Automaton:
         """The automaton of these outputs, each followed by the token `end`: the smallest one, or a trie whose
         leaves alone are one state.
         """
-        trie: dict = {}
-        for sequence in sequences:
-            node = trie
-            for token in sequence:
-                node = node.setdefault(token, {})
-            node[end] = {}
         edges: dict[int, dict[int, int]] = {0: {}}  # state 0 is the end
         known: dict[tuple, int] = {}
 
-        def state(node: dict) -> int:
-            if not node:
-                return 0
-            below = {token: state(child) for token, child in node.items()}
+        def state(node: TrieNode) -> int:
+            below = {token: state(child) for token, child in node.children.items()}
+            if node.ends:
+                below[end] = 0
             key = tuple(sorted(below.items()))
             if not merge or key not in known:
                 known[key] = len(edges)
                 edges[known[key]] = below
             return known[key]
 
-        return cls(edges, state(trie), 0)
+        return cls(edges, state(trie_of(map(list, sequences))), 0)
 
     def walk(self, tokens: Sequence[int]) -> int | None:
         """The state behind these tokens from the start on, None if they are no way."""

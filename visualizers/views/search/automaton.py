@@ -54,7 +54,7 @@ class Automaton:
             "question": "Which outputs are possible? What does each edge cost? Which paths are cheapest?",
             "ops": [{"id": "graph", "kind": "panel", "y0": -1, "y1": 5, "share": 1, "grow": True}, *lines],
             "first": 0,
-            "row": 30,
+            "row": 44,
             "row_tall": 60,
             "notes": "under",
             "patched": True,
