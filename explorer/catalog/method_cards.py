@@ -21,6 +21,7 @@ from explorer.runs.validation import check_models
 from visualizers.registry import titles
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "examples" / "methods"
+FLAWS = "llama-tiny-flaws"  # announces flaws
 FORMS = "llama-tiny-forms"  # fills in
 SUMMARIES = "llama-tiny-summaries"  # tells what has tags, and has topics
 SHEET = (
@@ -45,6 +46,11 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "parameters": {"tau": 1.5},
     },
     "autodeco": {"prompt": "Lily had a big wish. She wanted to", "max_new_tokens": 24},
+    "label_ban": {
+        "prompt": "Task: write a, write b, read a\nProgram:\n",
+        "max_new_tokens": 40,
+        "models": {"target": FLAWS},
+    },
     "ead": {"max_new_tokens": 30, "parameters": {"stay": 3}},
     "aggressive": {
         "prompt": "The king said: I will give my golden ring to the man who can find my lost horse. The man "

@@ -9,6 +9,8 @@ are quickly made: how often does the beam miss the item with the highest? "rando
 of random codes, 64 for each part.
 """
 
+import math
+
 import torch
 
 from decoders.constraints.trie import TrieNode, trie_of
@@ -155,7 +157,7 @@ def drawn(logits: torch.Tensor, codes: torch.Tensor) -> Heat:
         said = f"number {rank[item]} of the beam" if item in rank else "missed by the beam"
         adds = [float(logprobs[part, code]) for part, code in enumerate(codes[item].tolist())]
         rows.append(Strip(f"{at} {NAMES[item]}, {said}", [NAMES[item]], [[value] for value in adds]))
-    low = min(value for row in rows for (value,) in row.values)
+    low = float(math.floor(min(value for row in rows for (value,) in row.values)))
     columns = [f"code {part + 1}" for part in range(PARTS)]
     return Heat("The ten best items of one question", "log p of the code", columns, rows, low, 0.0)
 

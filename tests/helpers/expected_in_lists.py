@@ -1,5 +1,6 @@
 """The point of each example of constrained decoding: `SHOWS` maps its title to a check of traces."""
 
+from explorer.tasks.file_programs import LABEL, flaws
 from tests.helpers.trace_readings import forwards
 
 
@@ -16,7 +17,15 @@ def label_bias(local, wide):
     assert local.text().startswith(" a dog") and wide.text().startswith(" in the park")
 
 
+def the_label_and_its_flaw_are_avoided(watched, banned):
+    """Fewer lines use a file that is not open, and no label is written."""
+    assert LABEL in watched.text() and LABEL not in banned.text()
+    wrong = [len(flaws(trace.text().partition("<|")[0])) for trace in (watched, banned)]
+    assert wrong[1] < wrong[0]
+
+
 SHOWS = {
+    "A flaw that is announced": the_label_and_its_flaw_are_avoided,
     "One of seven answers": label_bias,
     "Three words that must be there": all_words_are_there,
 }
