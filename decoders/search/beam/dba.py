@@ -46,6 +46,8 @@ class BankedBeams(Beams):
         super().__init__(lane, width, added=added, worth=lambda node: self.met(node).count)
         self.constraint = constraint
         self.known: dict[int, Met] = {lane.tip: constraint.start()}
+        for token in lane.tree.tokens[len(lane.trace.prompt) :]:  # what the lane begins with counts
+            self.known[lane.tip] = constraint.advance(self.known[lane.tip], token)
         self.slots: list[int] = []
         self.competing: list[int] = []
         self.living: list[int] = []  # of each bank, in this step

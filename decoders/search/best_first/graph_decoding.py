@@ -85,13 +85,18 @@ class LanePaths:
         """The node of a prefix with one token more; proposed if it is new."""
         key = (prefix.node, offer.token)
         if key not in self.children:
-            logprob, state = self.logprobs[prefix.node][offer.token], self.automaton.edges[prefix.state]
-            slot, to = list(state).index(offer.token), state[offer.token]
+            logprob, edges = self.logprobs[prefix.node][offer.token], self.automaton.edges[prefix.state]
+            slot = list(edges).index(offer.token)
             node = self.children[key] = self.lane.propose(prefix.node, offer.token, logprob, slot=slot)
-            layer = next(i for i, layer in enumerate(self.automaton.layers) if to in layer)
-            parts = {"edge": offer.cost, "layer": float(layer)}
-            self.lane.record_score(node, "path_cost", prefix.cost + offer.cost, level=f"state {to}", **parts)
+            self.tell_state(Prefix(edges[offer.token], prefix.cost + offer.cost, node), offer.cost)
         return self.children[key]
+
+    def tell_state(self, prefix: Prefix, edge: float = 0.0) -> None:
+        """Records the state of a prefix, its layer, and what its last edge and all of it cost."""
+        layer = next(i for i, layer in enumerate(self.automaton.layers) if prefix.state in layer)
+        parts = {"edge": edge, "layer": float(layer)}
+        level = f"state {prefix.state}"
+        self.lane.record_score(prefix.node, "path_cost", prefix.cost, level=level, **parts)
 
     def lost(self, loser: Prefix, winner: Prefix) -> None:
         """Two prefixes met in a state; said once of each."""
@@ -163,7 +168,7 @@ def graph_decoding(lane: Lane) -> Iterator[None]:
         lane.note(f"No {missing}, so this is greedy decoding.")
         yield from greedy(lane)
         return
-    short = [output for output in outputs if len(output) <= lane.budget]
+    short = [output for output in outputs if len(output) <= lane.budget + lane.given]
     if not short:
         lane.ended_by = f"No output fits into {many(lane.budget, 'new token')}; allow more."
         return
@@ -171,10 +176,9 @@ def graph_decoding(lane: Lane) -> Iterator[None]:
         lane.note(
             f"{len(outputs) - len(short)} of {len(outputs)} outputs are longer than {lane.budget} tokens."
         )
-    lane.constraint = States(Trie(map(list, short), vocabulary), lane.tree, lane.tree.trunk, lane.eos)
+    lane.constraint = States(Trie(map(list, short), vocabulary), lane.tree, len(lane.trace.prompt), lane.eos)
     automaton = Automaton.of(short, min(lane.eos), given["graph"] == "automaton")
     paths = LanePaths(lane, automaton)
-    lane.record_score(lane.tip, "path_cost", 0.0, level=f"state {automaton.start}", edge=0.0, layer=0.0)
     divide = (
         (lambda cost, length: cost / (length + 2)) if given["divide_by_length"] else lambda cost, length: cost
     )
@@ -199,19 +203,21 @@ def graph_decoding(lane: Lane) -> Iterator[None]:
 
 
 def begin(lane: Lane, paths: LanePaths, wanted: list[tuple[int, ...]]) -> Prefix | None:
-    """Where the search starts: behind the tokens that are asked for, which cost nothing; None if no output
-    begins so.
+    """Where the search starts: behind the tokens that the lane begins with, else behind those that are asked
+    for, which cost nothing; None if no output begins so.
     """
-    tokens = wanted[0] if wanted else ()
-    if paths.automaton.walk(tokens) is None:
+    automaton, given = paths.automaton, tuple(lane.tree.tokens[len(lane.trace.prompt) :])
+    tokens = wanted[0] if wanted and not given else ()
+    state = automaton.walk((*given, *tokens))
+    if state is None or state == automaton.end:
         return None
-    prefix = Prefix(paths.automaton.start, 0.0, lane.tip)
+    prefix = Prefix(automaton.walk(given), 0.0, lane.tip, given)
+    paths.tell_state(prefix)
     for token in tokens:
         paths.expand([prefix])
         node = paths.tried(prefix, Offer(token, 0.0))
         lane.verdict(node, "forced", reason="the output must begin so")
-        state = paths.automaton.edges[prefix.state][token]
-        prefix = Prefix(state, 0.0, node, (*prefix.tokens, token), prefix)
+        prefix = Prefix(automaton.edges[prefix.state][token], 0.0, node, (*prefix.tokens, token), prefix)
     return prefix
 
 

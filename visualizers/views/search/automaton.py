@@ -107,9 +107,9 @@ class Automaton:
         node = event.node
         state = self.state[node] = int(event.level.removeprefix(STATE))
         self.layer.setdefault(state, int(event.parts["layer"]))
-        if node == self.nodes.root:
+        parent = self.nodes.parent.get(node)
+        if parent not in self.state:  # where the search starts
             return []
-        parent = self.nodes.parent[node]
         edge = self.edge[node] = (self.state[parent], self.nodes.token[node])
         new = edge not in self.cost
         self.cost[edge], self.newest[edge], self.to[edge] = event.parts["edge"], node, state
@@ -122,7 +122,7 @@ class Automaton:
         if fresh and not self.row:
             columns = [self.layer[state] for state, _ in fresh]
             tall = max(columns.count(column) for column in columns)
-            ops.append(self._ring(self.state[self.nodes.root], (tall - 1) / 2))
+            ops.append(self._ring(next(iter(self.state.values())), (tall - 1) / 2))
         for column in sorted({self.layer[state] for state, _ in fresh}):
             here = [edge for edge in fresh if self.layer[edge[0]] == column]
             for state in sorted({edge[0] for edge in here} - self.row.keys(), key=lambda s: self._middle(s)):

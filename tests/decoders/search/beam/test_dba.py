@@ -238,6 +238,22 @@ def test_broken_phrases_in_a_search_show_the_difference_of_retry():
     assert lost.output() != [1, 1, 2, EOS]
 
 
+def test_what_a_lane_begins_with_counts():
+    """b was given: the text may end at once, which it does."""
+    model = TableModel(lambda past: [0.7, 0.1, 0.1, 0.1], 4, eos=frozenset({EOS}))
+    model.cut = lambda text: [ord(c) - 97 for c in text]
+    asked = {"phrases": '"b"', "num_beams": 4}
+    lanes = [
+        Lane("dba", [1], {"target": model}, asked, limits=Limits(5), begin=begin).run()
+        for begin in (None, {"tokens": [1]})
+    ]
+    assert [lane.output() for lane in lanes] == [[1, EOS], [1, EOS]]
+    candidates = [
+        [e.parts["candidates"] for e in lane.steps[-1].of(Score) if e.name == "bank_slots"] for lane in lanes
+    ]
+    assert candidates[1][0] == 0.0 < candidates[1][1]  # all of them are in bank 1 from the first step on
+
+
 def test_all_orders_of_two_words_are_reached():
     """Both orders have equal probability; the beam holds texts that met either word first."""
     model = TableModel(lambda past: [0.25] * 4, 4, eos=frozenset({EOS}))

@@ -230,6 +230,16 @@ def test_the_language_can_be_fixed_and_costs_nothing():
     assert "forced" in {v.status for step in trace.steps for v in step.of(Verdict)}
 
 
+def test_what_a_lane_begins_with_is_the_beginning_of_the_output(tiny_model):
+    model = tiny_model("llama")
+    asked = {"outputs": '"abc" | "abd" | "cbc"', "k_best": 3}
+    begin = {"tokens": model.cut("ab")}
+    lane = Lane("graph_decoding", [1, 2], {"target": model}, asked, limits=Limits(9), begin=begin)
+    assert lane.run().text().partition("<")[0] in ("abc", "abd")
+    other = Lane("graph_decoding", [1, 2], {"target": model}, asked, limits=Limits(9), begin={"tokens": [7]})
+    assert other.run().ended.startswith("No output of at most 8 tokens begins as asked")
+
+
 def test_one_forward_serves_all_states_that_wait_for_no_other(tiny_model):
     trace = run_typed(tiny_model("llama"), "#5|#6|#7|#8", k_best=1)
     assert sum(len(step.of(Forward)) for step in trace.steps) == 2  # the root, then the end of all four
