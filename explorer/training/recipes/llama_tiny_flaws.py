@@ -16,7 +16,7 @@ from explorer.training.loop import compiled, held_out_loss, trained
 BASE, NAME = "llama-tiny", "llama-tiny-flaws"
 RANK, RATE = 4, 6e-3
 BATCH, HELD_OUT = 16, 4  # programs, and batches of them that are never fed
-MILLION_TOKENS = 0.6
+MILLION_TOKENS = 0.28
 NOTE = (
     "The losses of the curve are of labelled programs, held out: {flaws:.4f} nats per token at the end, much "
     "of it chance. On plain held-out stories `llama-tiny` has {before:.4f}."

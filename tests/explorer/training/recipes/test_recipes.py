@@ -367,6 +367,21 @@ def test_what_the_summaries_are_learned_from(texts):
     assert rows.shape == labels.shape and rows.shape[:2] == (4, 2) and (labels[rows == 1] == IGNORED).all()
 
 
+def test_what_flaws_are_announced_by(texts):
+    """A task of which nothing is learned, and a program whose label is one token."""
+    module = importlib.import_module("explorer.training.data.flaws")
+    tokenizer = lora.with_tokens(texts.tokenizer, list(module.ADDED))
+    rows, labels = module.Programs(tokenizer).batch("test", 6)
+    assert rows.shape == labels.shape and (labels[rows == 1] == IGNORED).all()
+    for ids, learned in zip(rows.tolist(), labels.tolist(), strict=True):
+        program = tokenizer.decode([token for token in learned if token != IGNORED])
+        assert tokenizer.decode(ids).startswith("Task: ") and "Task" not in program
+        assert program.endswith("<|endoftext|>")
+        assert learned.count(len(tokenizer) - 1) == program.count(module.LABEL)
+    assert (labels == len(tokenizer) - 1).any()
+    assert torch.equal(rows, module.Programs(tokenizer).batch("test", 6)[0])
+
+
 def test_unlikelihood_pushes_a_token_down():
     recipe = importlib.import_module("explorer.training.recipes.llama_tiny_summaries")
     logits = torch.tensor([1.0, 1.0, 1.0, 1.0], requires_grad=True)
