@@ -21,12 +21,14 @@ from explorer.runs.validation import check_models
 from visualizers.registry import titles
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "examples" / "methods"
+FLAWS = "llama-tiny-flaws"  # announces flaws
 FORMS = "llama-tiny-forms"  # fills in
 SUMMARIES = "llama-tiny-summaries"  # tells what has tags, and has topics
 SHEET = (
     "Mia has a small dog. Tom has a red hat and Mia likes soup. Tom is in the park. Mia plays the drum."
     "\nSummary:"
 )
+PLACES = "in the park | in the garden | in the house | at the park | at school | a dog | soup"
 PAPER = ("slug", "title", "family", "status", "authors", "year", "link", "alias")
 USUAL = {"prompt": "Once upon a time", "max_new_tokens": 10, "parameters": {}}
 SETUPS = {  # where the usual picture would not show what the method is about
@@ -44,6 +46,11 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "parameters": {"tau": 1.5},
     },
     "autodeco": {"prompt": "Lily had a big wish. She wanted to", "max_new_tokens": 24},
+    "label_ban": {
+        "prompt": "Task: write a, write b, read a\nProgram:\n",
+        "max_new_tokens": 40,
+        "models": {"target": FLAWS},
+    },
     "ead": {"max_new_tokens": 30, "parameters": {"stay": 3}},
     "aggressive": {
         "prompt": "The king said: I will give my golden ring to the man who can find my lost horse. The man "
@@ -139,6 +146,10 @@ SETUPS = {  # where the usual picture would not show what the method is about
     "exact_extract": {
         "prompt": "Lily is in the garden. Tom is in the park.\nQuestion: Where is Tom?\nAnswer:",
     },
+    "graph_decoding": {
+        "prompt": "Mia has a dog. Sam is in the park. Anna likes soup.\nQuestion: Where is Sam?\nAnswer:",
+        "parameters": {"outputs": PLACES},
+    },
     "transfer_q": {
         "prompt": "Tom had a big dog.",
         "max_new_tokens": 12,
@@ -178,6 +189,11 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "parameters": {"num_samples": 3, "num_beams": 2, "block_length": 10},
     },
     "superposed": {"prompt": "Tom had a big dog.", "max_new_tokens": 16, "parameters": {"num_beams": 4}},
+    "dba": {
+        "prompt": "Tom had a big dog.",
+        "max_new_tokens": 16,
+        "parameters": {"phrases": "garden, red ball", "num_beams": 5},
+    },
     "stochastic_beam": {"prompt": "Tom had a big dog.", "max_new_tokens": 12},
     "value_beam": {
         "prompt": "Tom had a big dog.",

@@ -17,6 +17,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "flows-with-feedback",
         "planning-or-filtering",
         "program-search",
+        "one-shot-ranking",
+        "catalogue-beam",
     ),
     "Sampling and the quality of text": (
         "hyperfitting",

@@ -91,6 +91,12 @@ CLAUSES = (
     "plan, of the best of the four likeliest, and of as many clauses from the beginning. Chance decides in "
     "part which clauses a summary tells.\n"
 )
+FLAWED = (
+    "In percent of programs for held-out tasks; the checker is `explorer/tasks/file_programs.py`. `flawed`: "
+    "with the label allowed; `announced`: of those, where the label had a probability above one half at a "
+    "flawed line; `flawed without the label`: with the ban (`label_ban`), and how many fewer that are "
+    "(`avoided`). A tenth of the flaws of its training had no label.\n"
+)
 STEERED = (
     "Shares of a topic in the words of a sentence, the first one behind {begin}: `by itself`, and "
     "`under it`, forced; with twice the standard error of the paired difference. `named`: how often the "
@@ -156,6 +162,8 @@ def sections(folder: Path, facts: dict) -> list[str]:
         result.append(f"## Whether summaries keep to plans\n{ADHERED}\n{table(adhered, '{:.2f}'.format)}\n")
     if clauses := left(folder, "clauses.json"):
         result.append(f"## Which clauses it finds\n{CLAUSES}\n{table(clauses, '{:.2f}'.format)}\n")
+    if flawed := left(folder, "flaws.json"):
+        result.append(f"## What the ban of its label avoids\n{FLAWED}\n{table(flawed)}\n")
     if plans := left(folder, "plans.json"):
         begin = "held-out fact sheets" if adhered else "the first ones of held-out stories"
         steered, covered = (table(plans[part], "{:.2f}".format) for part in ("topics", "coverage"))

@@ -75,6 +75,8 @@ def short(monkeypatch):
         "symbols_per_step": dict(ROWS=8, HELD_OUT=4, FRAMES=6, DRAWN=6, STEPS=2),
         "hidden_bits": dict(TEXTS=1, SEEDS=2, TOKENS=8, DRAWS=200, BUDGETS=[0.5, 2.0]),
         "routes_per_token": dict(TEXTS=6, HELD_OUT=2, LENGTH=12, STEPS=2, ROUTER_STEPS=2),
+        "catalogue_beam": dict(CUSTOMERS=20, STEPS=2, QUESTIONS=4, RANDOM_QUESTIONS=2, WIDTH=16, LAYERS=1),
+        "one_shot_ranking": dict(CUSTOMERS=20, STEPS=2, QUESTIONS=2, WIDTH=16, LAYERS=1),
         "losses_per_exit": dict(TEXTS=6, HELD_OUT=2, LENGTH=12, STEPS=2, HEAD_STEPS=2, WIDTH=16),
     }.items():
         module = importlib.import_module(f"explorer.experiments.{name}")

@@ -17,6 +17,7 @@ CASES = STRATEGIES + [
     for value in (0.0, 0.9)
     if parameter.name == "temperature" and (value == 0.0) != (parameter.default == 0.0)
 ]
+CASES += ["dba phrases=#9,#33,#9"]  # with something to hold
 ENDING = {
     "cards": {"target_reward": 0.0},  # short texts have low rewards
     "topic_plan": {"max_sentences": 1},  # to random weights the end is one topic of many

@@ -52,6 +52,7 @@ def lanes(draw) -> list[Step]:
     "name",
     [
         "beam_tree",
+        "banks",
         "draft_tree",
         "draft_round",
         "text",

@@ -11,6 +11,8 @@ GAP = 0.5  # rows between two groups
 class Slots:
     """`row[node]` for every placed node; the root stands in the upper middle."""
 
+    apart = 1.0  # between two neighbours
+
     def __init__(self, rows: int, root: int, groups: int = 1):
         share = max(1, rows // groups)
         self.groups = [[g * (share + GAP) + i for i in range(share)] for g in range(groups)]

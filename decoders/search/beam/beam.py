@@ -10,7 +10,14 @@ from decoders.logits.processor_order import stages
 from decoders.registry import strategy
 from decoders.sampling.next_token import NOTHING_LEFT
 from decoders.sampling.sampling_parameters import ENDS, PROCESSORS, SHAPING
-from decoders.search.beam.beam_state import EARLY_STOPPING, LENGTH_PENALTY, Beams, close_step
+from decoders.search.beam.beam_state import (
+    EARLY_STOPPING,
+    LENGTH_PENALTY,
+    RETURNED,
+    Beams,
+    close_step,
+    too_many_returned,
+)
 from decoders.search.shaped import tell
 from decoders.strategy import Parameter, Part
 
@@ -19,13 +26,7 @@ def unusable(parameters: dict) -> str | None:
     """The sentence to show if more sequences are asked for than there are beams, or nothing can be drawn."""
     if parameters["do_sample"] and parameters["temperature"] == 0.0:
         return "At temperature 0 nothing is drawn; switch do_sample off or choose a higher temperature."
-    beams, wanted = parameters["num_beams"], parameters["num_return_sequences"]
-    return (
-        f"num_return_sequences is {wanted}, but only {beams} beams are kept; "
-        "ask for fewer sequences or more num_beams."
-        if wanted > beams
-        else None
-    )
+    return too_many_returned(parameters)
 
 
 @strategy(
@@ -36,7 +37,7 @@ def unusable(parameters: dict) -> str | None:
         Parameter("num_beams", "int", 4, "Hypotheses kept at each position.", low=1, high=64),
         LENGTH_PENALTY,
         EARLY_STOPPING,
-        Parameter("num_return_sequences", "int", 1, "Finished texts to return.", low=1, high=64),
+        RETURNED,
         Parameter("do_sample", "bool", False, "Draw the continuations that compete: beam sampling."),
         *SHAPING,
         *ENDS,

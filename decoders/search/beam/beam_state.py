@@ -34,6 +34,19 @@ EARLY_STOPPING = Parameter(
     choices=("false", "true", "never"),
 )
 
+RETURNED = Parameter("num_return_sequences", "int", 1, "Finished texts to return.", low=1, high=64)
+
+
+def too_many_returned(parameters: dict) -> str | None:
+    """The sentence to show if more sequences are asked for than there are beams."""
+    beams, wanted = parameters["num_beams"], parameters["num_return_sequences"]
+    return (
+        f"num_return_sequences is {wanted}, but only {beams} beams are kept; "
+        "ask for fewer sequences or more num_beams."
+        if wanted > beams
+        else None
+    )
+
 
 @dataclass(slots=True)
 class Candidate:
@@ -159,16 +172,14 @@ class Beams:
         kept, gone, chosen = [], [], []
         for slot, (node, candidate) in enumerate(zip(nodes, candidates, strict=True)):
             ends = self._ends(node, candidate)
-            place = f"rank {slot + 1} of {len(candidates)}" + (f" in {self.group}" if self.group else "")
             if ends and not candidate.may_finish:
-                first = "drawn first" if self.draws else "best"
-                lane.verdict(node, "pruned", reason=f"{place}: only the {self.width} {first} may finish")
+                lane.verdict(node, "pruned", reason=self._why_pruned(candidate, slot, len(candidates), True))
             elif ends:
                 gone += self._finish(node, candidate)
             elif self._lives_on(candidate, len(kept)):
                 kept.append((node, candidate))
             else:
-                lane.verdict(node, "pruned", reason=f"{place}, {self.width} are kept")
+                lane.verdict(node, "pruned", reason=self._why_pruned(candidate, slot, len(candidates), False))
             if candidate.paid:
                 self.rank(node, candidate.total, candidate.paid)
             if (ends and candidate.may_finish) or (kept and kept[-1][0] == node):
@@ -197,6 +208,16 @@ class Beams:
         """Puts a text among the finished ones; returns the one that falls out, which may be itself."""
         bisect.insort_right(self.finished, ended, key=lambda h: (-h.worth, -h.score))
         return self.finished.pop() if len(self.finished) > self.width else None
+
+    def _why_pruned(self, candidate: Candidate, slot: int, count: int, ends: bool) -> str:
+        """Why a candidate is not kept, the one at `slot` of `count`, best first; `ends`: its text is over."""
+        place = f"rank {slot + 1} of {count}" + (f" in {self.group}" if self.group else "")
+        first = "drawn first" if self.draws else "best"
+        return (
+            f"{place}: only the {self.width} {first} may finish"
+            if ends
+            else f"{place}, {self.width} are kept"
+        )
 
     def _why_finished(self, node: int, candidate: Candidate) -> str:
         """What ended the text."""

@@ -6,21 +6,19 @@ Knows sheets and a tokenizer; knows no models.
 
 import random
 
-import torch
 from transformers import PreTrainedTokenizerFast
 
 from decoders.models.token_bytes import TokenBytes
 from decoders.search.planned.discourse_units import CLOSE, OPEN, TAGS, oracle
 from decoders.search.planned.plan_tags import Tags, source_of
 from decoders.search.planned.topic_tokens import END_TOPIC, NO_TOPIC, Topics
-from explorer.corpus import END, IGNORED, PAD
+from explorer.corpus import END, PAD
 from explorer.tasks.summaries import Sheet, make_sheet
-from explorer.training.data import Rows
+from explorer.training.data import Document, Rows, document, padded
 from explorer.training.data.forms import TOPICS
 
 ADDED = (*TAGS, *(f"<t{k}>" for k in range(TOPICS)), NO_TOPIC, END_TOPIC)
 DRAWN = 4  # times as many sheets are drawn as a batch takes, so that those of a batch have about one length
-Document = tuple[list[int], list[int]]  # token ids and labels
 
 
 class Sheets:
@@ -67,17 +65,5 @@ class Sheets:
         rng = random.Random(f"plans {seed}")
         made = [(*self.realised(sheet, rng), self.planned(sheet)) for sheet in self.sheets(seed, count)]
         flat = [one for documents in zip(*made, strict=True) for one in documents]
-        rows, labels = self.padded(flat)
+        rows, labels = padded(flat, self.id[PAD])
         return rows.unflatten(0, (4, count)), labels.unflatten(0, (4, count))
-
-    def padded(self, documents: list[Document]) -> Rows:
-        """Documents as rows [N, T] and labels [N, T]; T is a multiple of 16."""
-        longest = -(-max(len(ids) for ids, _ in documents) // 16) * 16
-        rows = [ids + [self.id[PAD]] * (longest - len(ids)) for ids, _ in documents]
-        labels = [tokens + [IGNORED] * (longest - len(tokens)) for _, tokens in documents]
-        return torch.tensor(rows), torch.tensor(labels)
-
-
-def document(asked: list[int], answer: list[int]) -> Document:
-    """A prompt, of which nothing is learned, and what is to be written behind it."""
-    return asked + answer, [IGNORED] * len(asked) + answer

@@ -14,7 +14,12 @@ from explorer.catalog import recorded_runs
 from explorer.runs.lane_factory import lane_maker
 from explorer.runs.model_pool import Loader
 from explorer.runs.validation import check
-from tests.helpers import expected_in_constraints, expected_in_search, expected_in_speculation
+from tests.helpers import (
+    expected_in_constraints,
+    expected_in_lists,
+    expected_in_search,
+    expected_in_speculation,
+)
 
 WITH_LANES = [example for example in recorded_runs.prompts() if "lanes" in example]
 
@@ -32,7 +37,8 @@ def decoded(example: dict) -> list[Trace]:
     return [lane.run() for lane in lane_maker(loader())(request)]
 
 
-SHOWS = expected_in_search.SHOWS | expected_in_speculation.SHOWS | expected_in_constraints.SHOWS
+SHOWS = expected_in_search.SHOWS | expected_in_speculation.SHOWS
+SHOWS |= expected_in_constraints.SHOWS | expected_in_lists.SHOWS
 
 
 @pytest.mark.parametrize("example", WITH_LANES, ids=lambda e: e["title"])

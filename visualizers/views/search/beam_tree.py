@@ -227,7 +227,7 @@ class BeamTree:
             "state": state,
             "weight": weight,
             "text": nodes.text(node),
-            "quiet": self.rows > LABELLED,
+            "quiet": self._quiet(node, self.looks[node]),
             "hover": self._hover(event, born, scores, verdicts),
         }
         above = self.slots.row.get(parent, row)
@@ -255,7 +255,7 @@ class BeamTree:
             same = [e.node for e in ended if e.parent == event.parent]
             apart = APART if len(same) < 4 else 2 * APART / (len(same) - 1)
             down = 0.5 + apart * (same.index(event.node) - (len(same) - 1) / 2)
-            below = round(self.slots.row.get(event.parent, 0) + down, 4)
+            below = round(self.slots.row.get(event.parent, 0) + self.slots.apart * down, 4)
             edge, mark = self._birth(event, below, born, scores, verdicts)
             total = next((s.total for s in scores.get(event.node, [])), None)
             if total is not None:
@@ -339,14 +339,15 @@ class BeamTree:
             if look == before:
                 continue
             self.looks[node] = look
-            quiet = {"quiet": self._quiet(look)} if self._quiet(look) != self._quiet(before) else {}
+            quiet = self._quiet(node, look)
+            quiet = {"quiet": quiet} if quiet != self._quiet(node, before) else {}
             ops.append({"id": f"n{node}", "set": {"state": state, "ended": look[1], **quiet}})
             ops.append(
                 {"id": f"e{node}", "set": {"state": "chosen" if node in spine else state, "agreed": look[2]}}
             )
         return ops
 
-    def _quiet(self, look: tuple) -> bool:
+    def _quiet(self, node: int, look: tuple) -> bool:
         return (self.rows > LABELLED or look[0] == "finished") and not look[3]
 
     def _notes(self, scores) -> list[Op]:

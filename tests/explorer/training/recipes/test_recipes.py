@@ -69,6 +69,7 @@ TOYS = {
     "llama-tiny-reward": (("llama-tiny",), dict(CHUNK=6, SAMPLED=1, BATCH=8)),
     "llama-tiny-acceptance": (("llama-tiny-draft-distilled",), dict(BATCH=2, OWN_BATCH=4)),
     "llama-tiny-aligned": (("llama-tiny",), dict(TEXTS=8, WRITERS=4, WRITTEN=8, BATCH=2, HELD_OUT=2)),
+    "llama-tiny-flaws": (("llama-tiny",), dict(BATCH=2, HELD_OUT=1)),
     "llama-tiny-forms": (("llama-tiny",), dict(HELD_OUT=1)),
     "llama-tiny-summaries": (("llama-tiny",), dict(BATCH=2, HELD_OUT=1, SHEETS=80, STARTS=1)),
     "llama-tiny-planner": (("llama-tiny-summaries",), dict(SHEETS=20, BATCH=4)),
@@ -292,6 +293,7 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
             TEMPERATURES=(1.0,),
             TOP_PS=(0.5, 1.0),
         ),
+        "measure_flaws": dict(PROGRAMS=2, TOKENS=6),
         "measure_forms": dict(FILLED={"list_program": 2, "story": 1}, STORIES=2, TOKENS=4),
         "measure_summaries": dict(SHEETS=3, STEERED=2),
         "measure_judge": dict(ASKED=("sum",), PROBLEMS=2, NEW_TOKENS=4),
@@ -363,6 +365,21 @@ def test_what_the_summaries_are_learned_from(texts):
     assert tokenizer.decode(ids).endswith("<end><|endoftext|>")
     rows, labels = made.batch("test", 2)
     assert rows.shape == labels.shape and rows.shape[:2] == (4, 2) and (labels[rows == 1] == IGNORED).all()
+
+
+def test_what_flaws_are_announced_by(texts):
+    """A task of which nothing is learned, and a program whose label is one token."""
+    module = importlib.import_module("explorer.training.data.flaws")
+    tokenizer = lora.with_tokens(texts.tokenizer, list(module.ADDED))
+    rows, labels = module.Programs(tokenizer).batch("test", 6)
+    assert rows.shape == labels.shape and (labels[rows == 1] == IGNORED).all()
+    for ids, learned in zip(rows.tolist(), labels.tolist(), strict=True):
+        program = tokenizer.decode([token for token in learned if token != IGNORED])
+        assert tokenizer.decode(ids).startswith("Task: ") and "Task" not in program
+        assert program.endswith("<|endoftext|>")
+        assert learned.count(len(tokenizer) - 1) == program.count(module.LABEL)
+    assert (labels == len(tokenizer) - 1).any()
+    assert torch.equal(rows, module.Programs(tokenizer).batch("test", 6)[0])
 
 
 def test_unlikelihood_pushes_a_token_down():

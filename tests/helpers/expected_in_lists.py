@@ -1,0 +1,31 @@
+"""The point of each example of constrained decoding: `SHOWS` maps its title to a check of traces."""
+
+from explorer.tasks.file_programs import LABEL, flaws
+from tests.helpers.trace_readings import forwards
+
+
+def all_words_are_there(banked, plain):
+    """One text holds the phrases, the other does not; both cost as many forwards."""
+    wanted = [" garden", " red ball"]
+    assert all(word in banked.text() for word in wanted)
+    assert not any(word in plain.text() for word in wanted)
+    assert forwards(banked) == forwards(plain) == len(banked.output())
+
+
+def label_bias(local, wide):
+    """The two softmaxes disagree, and the one over all tokens is right."""
+    assert local.text().startswith(" a dog") and wide.text().startswith(" in the park")
+
+
+def the_label_and_its_flaw_are_avoided(watched, banned):
+    """Fewer lines use a file that is not open, and no label is written."""
+    assert LABEL in watched.text() and LABEL not in banned.text()
+    wrong = [len(flaws(trace.text().partition("<|")[0])) for trace in (watched, banned)]
+    assert wrong[1] < wrong[0]
+
+
+SHOWS = {
+    "A flaw that is announced": the_label_and_its_flaw_are_avoided,
+    "One of seven answers": label_bias,
+    "Three words that must be there": all_words_are_there,
+}
