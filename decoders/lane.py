@@ -12,11 +12,12 @@ from typing import Any
 
 import torch
 
-from decoders import model_defaults, registry, stopping, token_healing
+from decoders import model_defaults, registry, stopping, suitability, token_healing
 from decoders.callbacks import Callbacks
 from decoders.chooser import Chooser, Random
 from decoders.constraints.constraint import DeadEnd, States
 from decoders.constraints.kinds import constraint_of
+from decoders.engine.capabilities import RECORDED
 from decoders.engine.engine import Work
 from decoders.engine.kv_cache import OutOfSlots
 from decoders.engine.partial_forward import Layers
@@ -62,15 +63,13 @@ class Lane(Processing):
         self.parameters = self.strategy.check(parameters or {})
         self.limits = limits or Limits()
         self.chooser: Chooser = chooser or Random(seed)
-        for role in self.strategy.needs:
-            if models.get(role) is None:
-                raise ValueError(f"{self.strategy.title} needs a {role} model; name one.")
+        self.callbacks, parts = callbacks or Callbacks(), self.strategy.parts(self.parameters)
+        unsuitable = suitability.problem(self.strategy, self.parameters, models)
+        if problem := unsuitable or self.callbacks.lacks(parts):
+            raise ValueError(problem)
         roles = (*self.strategy.needs, *self.strategy.may_use)
         self.models = {role: models[role] for role in roles if role in models}
         target = models["target"]
-        self.callbacks, parts = callbacks or Callbacks(), self.strategy.parts(self.parameters)
-        if problem := self.strategy.suits(self.parameters, target) or self.callbacks.lacks(parts):
-            raise ValueError(problem)
         if self.limits.max_new_tokens < 1:
             raise ValueError(f"max_new_tokens must be at least 1, not {self.limits.max_new_tokens}.")
         prompt, allowed = token_healing.cut(self.parameters, target, prompt)
@@ -97,6 +96,7 @@ class Lane(Processing):
             prompt=list(prompt),
             badge=model_defaults.badge(self.strategy, self.parameters, target.generation),
             model_defaults=model_defaults.used(self.parameters, target.generation),
+            lacks=[c.value for c in RECORDED if not target.engine.gives(c)],
         )
         self._meet(self.tree.tokens)
         constraint = constraint_of(self.parameters, target, self.eos)

@@ -2,9 +2,11 @@
 strategy.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from decoders.engine.capabilities import Capability
 
 MAX_CHARACTERS = 4000  # of a parameter that is a text
 
@@ -151,9 +153,11 @@ class Strategy:
     together: Callable[[dict], str | None] = lambda parameters: (
         None
     )  # a sentence if the values do not fit together
+    # role -> what it reads of that model's engine, besides log-probabilities
+    reads: Callable[[dict], dict[str, Collection[Capability]]] = lambda parameters: {}
     suits: Callable[[dict, Any], str | None] = lambda parameters, target: (
         None
-    )  # a sentence if the target model cannot do it
+    )  # a sentence if the target lacks more than its engine could give, such as tokens or experts
 
     def check(self, given: dict[str, Any]) -> dict[str, Any]:
         """Defaults filled in, values parsed. Raises ValueError with one sentence on unknown names and

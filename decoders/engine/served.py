@@ -11,13 +11,10 @@ from typing import Protocol
 
 import torch
 
+from decoders.engine.capabilities import Capability
 from decoders.engine.engine import Work
 from decoders.engine.tree import Tree
 
-NO_PARTS = (
-    "A served model gives probabilities alone: no layers, hidden states or heads; "
-    "choose a strategy that reads nothing else, such as sample or speculative, or load the model here."
-)
 Row = dict[int, float]  # token -> log-probability
 
 
@@ -39,7 +36,7 @@ class Client(Protocol):
 class ServedEngine:
     """A causal LM behind a server. `top`: how many tokens an answer names, None if it names all."""
 
-    parts_problem, gives_hidden = NO_PARTS, False
+    kind, remedy = "a served model", "the same model loaded here"
     device, dtype = torch.device("cpu"), torch.float64
 
     def __init__(self, client: Client, context: int):
@@ -51,6 +48,10 @@ class ServedEngine:
                 f"The server names the {self.top} likeliest tokens of each place alone: all others count as "
                 "impossible, and what is exact is exact within these."
             )
+
+    def gives(self, capability: Capability) -> bool:
+        """Whether it can give this: at most the probabilities of all tokens."""
+        return capability is Capability.FULL_DISTRIBUTION and self.top is None
 
     def attach(self, tree: Tree) -> "ServedScorer":
         """A scorer for `tree`."""
@@ -73,7 +74,9 @@ class ServedScorer:
         if hidden states are wanted, or the server does not answer as it should.
         """
         if hidden:
-            raise ValueError(NO_PARTS)
+            raise ValueError(
+                "A served model gives probabilities alone, no hidden states; load the model here."
+            )
         missing = list(dict.fromkeys(n for n in nodes if n not in self.kept))
         new = {place for node in missing for place in self.tree.path(node)} - self.read
         self.work = Work(tokens=len(new | set(missing)), rows=len(nodes))

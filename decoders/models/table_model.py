@@ -12,6 +12,7 @@ from itertools import product
 
 import torch
 
+from decoders.engine.capabilities import Capability
 from decoders.engine.engine import Work
 from decoders.engine.tree import Tree
 
@@ -29,14 +30,20 @@ class TableModel:
     context: int = 1 << 30
     note: str | None = None
     words: Sequence[str] = field(default_factory=list)
-    parts_problem: str = "A table has no layers of which a part could run; choose a model built like Llama."
-    gives_hidden = False
+    kind, remedy = "a table", "a model built like Llama"
+    capabilities = frozenset({Capability.FULL_DISTRIBUTION})
     embedding: torch.Tensor | None = None  # [V, d]: a place for every token
     generation: dict = field(default_factory=dict)  # processors, as a model's generation config has them
 
     @property
     def engine(self) -> "TableModel":
         return self
+
+    def gives(self, capability: Capability) -> bool:
+        """Whether it can give this."""
+        if capability is Capability.OUTPUT_EMBEDDING:
+            return self.embedding is not None
+        return capability in self.capabilities
 
     def attach(self, tree: Tree) -> "TableScorer":
         """A scorer with the interface of `engine.Scorer`."""

@@ -56,6 +56,7 @@ class Trace:
     ended: str | None = None  # why it ended: one sentence
     costs: Costs = field(default_factory=Costs)
     model_defaults: dict[str, Any] = field(default_factory=dict)  # processors taken from the model's own file
+    lacks: list[str] = field(default_factory=list)  # what the target's engine cannot give of what is recorded
 
     @property
     def shaping(self) -> dict[str, Any]:
@@ -132,6 +133,7 @@ class Trace:
             "ended": self.ended,
             "totals": self.costs.totals(),
             **({"model_defaults": self.model_defaults} if self.model_defaults else {}),
+            **({"lacks": self.lacks} if self.lacks else {}),
         }
 
     def save(self, path: str | Path) -> None:
@@ -190,6 +192,7 @@ def from_json(record: dict) -> Trace:
         },
         vocabulary={int(t): bytes.fromhex(b) for t, b in record["vocabulary"].items()},
         model_defaults=record.get("model_defaults", {}),
+        lacks=record.get("lacks", []),
     )
     for s in record["steps"]:
         trace.append(Step(s["index"], [event_from_json(e) for e in s["events"]], s["seconds"]))

@@ -7,7 +7,6 @@ import time
 import pytest
 
 from decoders import registry
-from decoders.engine.served import NO_PARTS
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.models import completions_client
@@ -194,4 +193,3 @@ def test_hidden_states_are_refused(server, folder):
     scorer = load(address(server, folder)).engine.attach(Tree(PROMPT))
     with pytest.raises(ValueError, match="probabilities alone"):
         scorer.score([4], hidden=True)
-    assert NO_PARTS.endswith(".")
