@@ -334,14 +334,13 @@ class Lane(Processing):
         """What a forward of a role's model has done to make this; None if it was known already."""
         if made.is_cuda:  # or the clock would be read before the work is done
             torch.cuda.current_stream(made.device).synchronize()
-        took = self._clock() - start
         if not (asked := work.tokens + work.shared):
             return None
         kind = "prefill" if kind == "decode" and role not in self._have_read else kind
         self._have_read.add(role)
         role = getattr(self.scorers[role], "counts_as", role)  # a view has a name of its own
-        how = (work.scope, work.shared, work.share, work.lanes)
-        return Forward(role, kind, asked, work.rows, start, took, *how)
+        how = (work.rows, start, self._clock() - start, work.scope, work.shared, work.share, work.lanes)
+        return Forward(role, kind, asked, *how)
 
     def tell_forward(self, forward: Forward | None) -> None:
         """Records what `untold_score` measured."""
@@ -349,6 +348,10 @@ class Lane(Processing):
             self._events.append(forward)
 
     # ---- what a strategy records; see also recorder.py -----------------------------------------------------
+
+    def unseen(self, node: int) -> float | None:
+        """See `Recorder.unseen`."""
+        return getattr(self.scorers["target"], "unseen", {}).get(node)
 
     def commit(self, nodes: list[int], logprobs: list[float | None]) -> None:
         """These nodes, a path below the newest committed one, are output now. Cut at end of text and at the
@@ -367,8 +370,7 @@ class Lane(Processing):
         settled = self.tree.path(parents[nodes[-1]], above=above)[:-1]
         for scorer in self.scorers.values():
             scorer.forget(settled)
-        self.tip = nodes[-1]
-        self.written += len(nodes)
+        self.tip, self.written = nodes[-1], self.written + len(nodes)
 
     def drop(self, nodes: list[int]) -> None:
         """These nodes are dead: their slots go back."""

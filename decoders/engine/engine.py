@@ -165,8 +165,7 @@ class Scorer:
         self.trunk = engine.trunks.get(key)
         if self.trunk is None:
             self.trunk = engine.trunks[key] = Trunk(self.cache.take(len(key)))
-        self.trunk.users += 1
-        self.key = key
+        self.key, self.trunk.users = key, self.trunk.users + 1
         self.slots: dict[int, int] = {}  # node -> slot, for nodes below the trunk
         self.kept: dict[int, tuple[Batch, int, int]] = {}  # node -> batch, row of logits, row of queries
         # nodes whose slots do not hold the whole model's keys: from the first layers alone, or (None) useless

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, field
 
-from decoders.trace.events import DRAFT_ROLES, Commit, Forward, Propose, Score, Step, Verdict
+from decoders.trace.events import DRAFT_ROLES, Commit, Distribution, Forward, Propose, Score, Step, Verdict
 
 # Sources of nodes that nobody drafted for the target to test: its own, start values, what only weighs a
 # beginning, what is taken without a test, and the parts of a text that is written out of order.
@@ -58,6 +58,9 @@ class Costs:
     per_step_accepted: list[int] = field(default_factory=list)
     drafted_nodes: set[int] = field(default_factory=set)
     variations: list[float] = field(default_factory=list)  # total variation, place by tested place
+    # of rows that name the likeliest tokens alone: how many the shortest names, and most mass of others
+    named: int | None = None
+    unseen: float = 0.0
     depths: dict[int, int] = field(default_factory=dict)  # node -> new tokens from the prompt to it
 
     def add(self, step: Step) -> None:
@@ -84,6 +87,9 @@ class Costs:
                     accepted += 1
                 case Score() if event.name == TOTAL_VARIATION:
                     self.variations.append(event.total)
+                case Distribution() if event.unseen is not None:
+                    self.named = min(self.named or event.among, event.among)
+                    self.unseen = max(self.unseen, event.unseen)
                 case Score() if event.rank == 1:
                     self.best_tokens = self.depths.get(event.node, self.best_tokens)
                 case Commit():

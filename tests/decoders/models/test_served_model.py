@@ -14,6 +14,7 @@ from decoders.models.address import parsed
 from decoders.models.loading import check_pair, load
 from decoders.trace import trace
 from decoders.trace.events import Distribution
+from decoders.trace.number_format import number
 from tests.helpers import tiny_models
 from tests.helpers.fake_server import fake_server
 
@@ -98,12 +99,34 @@ def test_where_a_server_names_few_tokens_the_lane_says_so(here, folder):
         assert "20 likeliest tokens" in found.to_json()["steps"][0]["events"][0]["text"]
         rows = [event for step in found.steps for event in step.of(Distribution)]
         assert rows and {event.view for event in rows} == {"target"}
+        assert {event.among for event in rows} == {20} and all(0.0 < event.unseen < 1.0 for event in rows)
+        most = max(event.unseen for event in rows)
+        assert found.badge == "sampled" and found.costs.unseen == most
+        assert found.promise == f"sampled within the top 20; rest mass up to {number(most, 2)}"
+        assert trace.from_json(found.to_json()).promise == found.promise
+        assert lane(served).run().promise.startswith("equal to generate within the top 20; rest mass up to")
         scorer = served.engine.attach(Tree(PROMPT))
         row = scorer.score([4])[0]
         assert row.isfinite().sum() == 20
         assert scorer.unseen[4] == pytest.approx(1 - row.exp().sum().item())
         greedy = lane(here).run().output()
         assert lane(served).run().output() == greedy
+
+
+@pytest.mark.parametrize(
+    ("strategy", "settings", "promised"),
+    [
+        ("speculative", {"temperature": 1.0}, "exact within the top 20; rest mass up to "),
+        ("prompt_lookup", {"temperature": 1.0}, "exact within the top 20; rest mass up to "),
+        ("speculative", {"temperature": 0.0}, "lossless: equal to greedy"),
+    ],
+)
+def test_the_badge_says_how_far_it_holds(strategy, settings, promised, here, folder, tiny_model):
+    with fake_server(here, limit=20) as server:
+        found = lane(load(address(server, folder)), strategy, tiny_model("llama", 1), **settings).run()
+    assert found.promise.startswith(promised) and found.badge != found.promise or "lossless" in promised
+    local = lane(here, strategy, tiny_model("llama", 1), **settings).run()
+    assert local.promise == local.badge == found.badge and local.costs.named is None
 
 
 def test_a_key_goes_into_the_header_and_nowhere_else(here, folder, monkeypatch, server):
