@@ -184,6 +184,9 @@ def engine_for(model: torch.nn.Module) -> Engine | SequenceEngine:
     test, not a list.
     """
     whole = SequenceEngine(model)
+    kinds = set(getattr(model.config.get_text_config(), "layer_types", None) or ())
+    if kinds - {"full_attention", "sliding_attention"}:  # such as chunks, longer than the tree tried out here
+        return whole
     tree = Tree([1, 2, 3])
     left, right = tree.add(2, 4), tree.add(2, 5)
     leaf = tree.add(left, 6)
