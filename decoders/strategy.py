@@ -147,6 +147,7 @@ class Strategy:
     papers: tuple[str, ...] = ()
     needs: tuple[str, ...] = ("target",)
     may_use: tuple[str, ...] = ()  # roles of further models, used if they are there
+    any_tokenizer: bool = False  # whether its drafts may cut text into other tokens than the target
     views: tuple[str, ...] = ("entropy", "dependencies", "text")
     badge: Callable[[dict], str] = lambda parameters: ""
     parts: Callable[[dict], list[Part]] = lambda parameters: []

@@ -17,6 +17,8 @@ def problem(strategy: Strategy, parameters: dict, models: Mapping[str, Any]) -> 
     for role in strategy.needs:
         if models.get(role) is None:
             return f"{strategy.title} needs a {role} model; name one."
+    if sentence := unlike(strategy, models):
+        return sentence
     missing = lacking(strategy, parameters, models)
     if missing is None:
         return strategy.suits(parameters, models["target"])
@@ -25,6 +27,20 @@ def problem(strategy: Strategy, parameters: dict, models: Mapping[str, Any]) -> 
     sentence = f"{strategy.title} reads {capability} of the {role}, which {engine.kind} does not give"
     other = alternative(strategy, models)
     return f"{sentence}; choose {' or '.join(filter(None, (other, engine.remedy)))}."
+
+
+def unlike(strategy: Strategy, models: Mapping[str, Any]) -> str | None:
+    """Why a draft cannot guess for this target, as a sentence: it scores other tokens."""
+    target = models["target"]
+    for role in () if strategy.any_tokenizer else (*strategy.needs, *strategy.may_use):
+        draft = models.get(role)
+        if draft is not None and draft.token_key != target.token_key:
+            others = [one.title for one in registry.strategies().values() if one.any_tokenizer]
+            return (
+                f"The {role} {draft.name!r} has another tokenizer than the target {target.name!r}; choose "
+                f"{' or '.join(others)}, or a draft with the same tokens."
+            )
+    return None
 
 
 def lacking(strategy: Strategy, parameters: dict, models: Mapping[str, Any]) -> tuple[str, Capability] | None:
@@ -57,7 +73,7 @@ def difference(one: Strategy, strategy: Strategy) -> tuple:
 def runs(strategy: Strategy, models: Mapping[str, Any]) -> bool:
     """Whether models can run a strategy with its default settings."""
     parameters = strategy.check({})
-    there = all(models.get(role) is not None for role in strategy.needs)
+    there = all(models.get(role) is not None for role in strategy.needs) and not unlike(strategy, models)
     return (
         there
         and not lacking(strategy, parameters, models)
