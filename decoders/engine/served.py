@@ -1,4 +1,4 @@
-"""Scores tree nodes on a server: one request per call, one token-id list per node.
+"""Scores tree nodes on a server: one request per call, one token-id list per node or for a whole path.
 
 The same interface as `engine.Engine` and `engine.Scorer`. Whoever serves the model keeps its keys and values;
 a server that caches prefixes makes a tree cheap. Where a server gives only the likeliest tokens, all others
@@ -31,6 +31,8 @@ class Client(Protocol):
     top: int | None
 
     def next_tokens(self, texts: Sequence[list[int]]) -> list[Row]: ...
+
+    def along(self, text: list[int], lengths: Sequence[int]) -> list[Row] | None: ...
 
 
 class ServedEngine:
@@ -81,13 +83,25 @@ class ServedScorer:
         new = {place for node in missing for place in self.tree.path(node)} - self.read
         self.work = Work(tokens=len(new | set(missing)), rows=len(nodes))
         if missing:
-            rows = self.engine.client.next_tokens([self.tree.text(n) for n in missing])
-            for node, row in zip(missing, rows, strict=True):
+            for node, row in self._ask(missing).items():
                 self.kept[node] = filled(row, self.engine.vocabulary)
                 if self.engine.top is not None:
                     self.unseen[node] = max(0.0, 1.0 - math.fsum(map(math.exp, row.values())))
             self.read |= new
         return torch.stack([self.kept[n] for n in nodes])
+
+    def _ask(self, nodes: list[int]) -> dict[int, Row]:
+        """The server's rows after nodes: in one text where most of its places are asked for, else in one for
+        each node. A server reads such a text once, but tells of all its places.
+        """
+        depths = self.tree.depths
+        path = self.tree.path(max(nodes, key=depths.__getitem__))
+        if len(nodes) > 1 and 2 * len(nodes) >= len(path) and set(nodes) <= set(path):
+            text, lengths = self.tree.text(path[-1]), [depths[n] + 1 for n in nodes]
+            if (rows := self.engine.client.along(text, lengths)) is not None:
+                return dict(zip(nodes, rows, strict=True))
+        rows = self.engine.client.next_tokens([self.tree.text(n) for n in nodes])
+        return dict(zip(nodes, rows, strict=True))
 
     def attention(self, nodes: list[int]) -> None:
         """None: a server does not tell."""

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from decoders import registry
+from decoders.engine.served import ServerProblem
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.models import completions_client
@@ -127,6 +128,44 @@ def test_the_badge_says_how_far_it_holds(strategy, settings, promised, here, fol
     assert found.promise.startswith(promised) and found.badge != found.promise or "lossless" in promised
     local = lane(here, strategy, tiny_model("llama", 1), **settings).run()
     assert local.promise == local.badge == found.badge and local.costs.named is None
+
+
+@pytest.mark.parametrize("limit", [None, 20])
+@pytest.mark.parametrize(("tells", "sequences"), [(True, [1]), (False, [1, 5]), (None, [1, 5])])
+def test_a_path_is_read_once_where_the_server_names_tokens_along_it(tells, sequences, limit, here, folder):
+    """Five places of a text: five token lists before, one with `prompt_logprobs`; the same numbers."""
+    with fake_server(here, limit) as server:
+        server.tells_prompts = tells
+        served, tree = load(address(server, folder)), Tree(PROMPT)
+        before, scorer = len(server.requests), served.engine.attach(tree)
+        rows = scorer.score([3, 0, 4, 1, 2])
+        assert [len(asked["prompt"]) for asked in server.requests[before:]] == sequences
+        ours = here.engine.attach(tree).score([3, 0, 4, 1, 2]).double().log_softmax(-1)
+        named = rows.isfinite()
+        assert (rows - ours)[named].abs().max() < 1e-4
+        assert (named.sum(-1) == (limit or served.engine.vocabulary)).all()
+        again = served.engine.attach(Tree(PROMPT))
+        again.score([0, 1, 2, 3, 4])  # what it refuses is not asked for again
+        assert len(server.requests) == before + len(sequences) + 1
+
+
+def test_few_places_of_a_long_text_are_read_one_by_one(server, folder):
+    served, tree = load(address(server, folder)), Tree(PROMPT * 4)
+    served.engine.attach(tree).score([18, 19])
+    assert len(server.requests[-1]["prompt"]) == 2 and "prompt_logprobs" not in server.requests[-1]
+    branch = Tree(PROMPT[:1])
+    served.engine.attach(branch).score([branch.add(0, 7), branch.add(0, 8)])
+    assert len(server.requests[-1]["prompt"]) == 2
+
+
+def test_lies_about_a_path_are_refused(server, folder):
+    scorer = load(address(server, folder)).engine.attach(Tree(PROMPT))
+    server.change = lambda row: dict.fromkeys(row, {"logprob": 3.0}) if "0" in row else row
+    with pytest.raises(ServerProblem, match="probabilities above 1"):
+        scorer.score([0, 1, 2, 3, 4])
+    server.change = lambda row: {"the": 1} if "0" in row else row
+    with pytest.raises(ServerProblem, match="another form than vLLM's"):
+        scorer.score([0, 1, 2, 3, 4])
 
 
 def test_a_key_goes_into_the_header_and_nowhere_else(here, folder, monkeypatch, server):
