@@ -132,4 +132,4 @@ def test_other_strategies_refuse_such_a_pair_and_name_this_one(pair):
         ValueError, match="has another tokenizer than .* choose Universal drafting, or a draft"
     ):
         Lane("speculative", [5, 6], pair)
-    Lane("greedy", [5, 6], pair)
+    assert Lane("greedy", [5, 6], pair, limits=Limits(2)).run().output()
