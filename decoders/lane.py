@@ -12,11 +12,12 @@ from typing import Any
 
 import torch
 
-from decoders import model_defaults, registry, stopping, token_healing
+from decoders import model_defaults, registry, stopping, suitability, token_healing
 from decoders.callbacks import Callbacks
 from decoders.chooser import Chooser, Random
 from decoders.constraints.constraint import DeadEnd, States
 from decoders.constraints.kinds import constraint_of
+from decoders.engine.capabilities import RECORDED
 from decoders.engine.engine import Work
 from decoders.engine.kv_cache import OutOfSlots
 from decoders.engine.partial_forward import Layers
@@ -62,15 +63,13 @@ class Lane(Processing):
         self.parameters = self.strategy.check(parameters or {})
         self.limits = limits or Limits()
         self.chooser: Chooser = chooser or Random(seed)
-        for role in self.strategy.needs:
-            if models.get(role) is None:
-                raise ValueError(f"{self.strategy.title} needs a {role} model; name one.")
+        self.callbacks, parts = callbacks or Callbacks(), self.strategy.parts(self.parameters)
+        unsuitable = suitability.problem(self.strategy, self.parameters, models)
+        if problem := unsuitable or self.callbacks.lacks(parts):
+            raise ValueError(problem)
         roles = (*self.strategy.needs, *self.strategy.may_use)
         self.models = {role: models[role] for role in roles if role in models}
         target = models["target"]
-        self.callbacks, parts = callbacks or Callbacks(), self.strategy.parts(self.parameters)
-        if problem := self.strategy.suits(self.parameters, target) or self.callbacks.lacks(parts):
-            raise ValueError(problem)
         if self.limits.max_new_tokens < 1:
             raise ValueError(f"max_new_tokens must be at least 1, not {self.limits.max_new_tokens}.")
         prompt, allowed = token_healing.cut(self.parameters, target, prompt)
@@ -97,6 +96,7 @@ class Lane(Processing):
             prompt=list(prompt),
             badge=model_defaults.badge(self.strategy, self.parameters, target.generation),
             model_defaults=model_defaults.used(self.parameters, target.generation),
+            lacks=[c.value for c in RECORDED if not target.engine.gives(c)],
         )
         self._meet(self.tree.tokens)
         text = b"".join(map(target.bytes_of, prompt))
@@ -335,14 +335,13 @@ class Lane(Processing):
         """What a forward of a role's model has done to make this; None if it was known already."""
         if made.is_cuda:  # or the clock would be read before the work is done
             torch.cuda.current_stream(made.device).synchronize()
-        took = self._clock() - start
         if not (asked := work.tokens + work.shared):
             return None
         kind = "prefill" if kind == "decode" and role not in self._have_read else kind
         self._have_read.add(role)
         role = getattr(self.scorers[role], "counts_as", role)  # a view has a name of its own
-        how = (work.scope, work.shared, work.share, work.lanes)
-        return Forward(role, kind, asked, work.rows, start, took, *how)
+        how = (work.rows, start, self._clock() - start, work.scope, work.shared, work.share, work.lanes)
+        return Forward(role, kind, asked, *how)
 
     def tell_forward(self, forward: Forward | None) -> None:
         """Records what `untold_score` measured."""
@@ -350,6 +349,10 @@ class Lane(Processing):
             self._events.append(forward)
 
     # ---- what a strategy records; see also recorder.py -----------------------------------------------------
+
+    def unseen(self, node: int) -> float | None:
+        """See `Recorder.unseen`."""
+        return getattr(self.scorers["target"], "unseen", {}).get(node)
 
     def commit(self, nodes: list[int], logprobs: list[float | None]) -> None:
         """These nodes, a path below the newest committed one, are output now. Cut at end of text and at the
@@ -368,8 +371,7 @@ class Lane(Processing):
         settled = self.tree.path(parents[nodes[-1]], above=above)[:-1]
         for scorer in self.scorers.values():
             scorer.forget(settled)
-        self.tip = nodes[-1]
-        self.written += len(nodes)
+        self.tip, self.written = nodes[-1], self.written + len(nodes)
 
     def drop(self, nodes: list[int]) -> None:
         """These nodes are dead: their slots go back."""

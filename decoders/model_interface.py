@@ -12,5 +12,6 @@ class Model(Protocol):
     engine: Any
     context: int
     note: str | None
+    token_key: str  # equal for models that score the same tokens
 
     def bytes_of(self, token: int) -> bytes: ...

@@ -33,18 +33,24 @@ class Recorder:
         """Each verb that may be used many times in a step does this first; see `lane.Lane.breathe`."""
         raise NotImplementedError
 
+    def unseen(self, node: int) -> float | None:
+        """The mass of the tokens that the target's row after a node does not name; None if it names all."""
+        return None
+
     def distribution(
         self, nodes: list[int], logits: torch.Tensor, view: str = "target", level: str | None = None
     ) -> torch.Tensor:
         """Records what was on offer after each of `nodes`; returns the log-probabilities [N, V]."""
         self.breathe()
         logprobs = log_softmax(logits)
+        unseen = [self.unseen(node) if view == "target" else None for node in nodes]
         counts = [logprobs.shape[-1]] * len(nodes)
-        if view != "target":  # processors may have removed some
+        if view != "target" or any(unseen):  # processors may have removed some, or a server not named them
             counts = (logprobs > -math.inf).sum(-1).tolist()
-        for node, (top, rest, entropy), among in zip(nodes, summarise(logprobs), counts, strict=True):
+        for node, offer, among, left_out in zip(nodes, summarise(logprobs), counts, unseen, strict=True):
+            top, rest, entropy = offer
             self._meet(token for token, _ in top)
-            self._events.append(Distribution(node, view, top, rest, entropy, level, among))
+            self._events.append(Distribution(node, view, top, rest, entropy, level, among, unseen=left_out))
         if view == "target" and self.constraint is not None:
             self._tell_forbidden(nodes, logprobs)
         return logprobs

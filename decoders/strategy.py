@@ -2,9 +2,11 @@
 strategy.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from decoders.engine.capabilities import Capability
 
 MAX_CHARACTERS = 4000  # of a parameter that is a text
 
@@ -150,15 +152,18 @@ class Strategy:
     papers: tuple[str, ...] = ()
     needs: tuple[str, ...] = ("target",)
     may_use: tuple[str, ...] = ()  # roles of further models, used if they are there
+    any_tokenizer: bool = False  # whether its drafts may cut text into other tokens than the target
     views: tuple[str, ...] = ("entropy", "dependencies", "text")
     badge: Callable[[dict], str] = lambda parameters: ""
     parts: Callable[[dict], list[Part]] = lambda parameters: []
     together: Callable[[dict], str | None] = lambda parameters: (
         None
     )  # a sentence if the values do not fit together
+    # role -> what it reads of that model's engine, besides log-probabilities
+    reads: Callable[[dict], dict[str, Collection[Capability]]] = lambda parameters: {}
     suits: Callable[[dict, Any], str | None] = lambda parameters, target: (
         None
-    )  # a sentence if the target model cannot do it
+    )  # a sentence if the target lacks more than its engine could give, such as tokens or experts
 
     def check(self, given: dict[str, Any]) -> dict[str, Any]:
         """Defaults filled in, values parsed. Raises ValueError with one sentence on unknown names and

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from decoders.registry import strategies
+from decoders.suitability import problem
 from tests.helpers import tiny_models
 
 torch.set_num_threads(1)  # tiny models run slower on more
@@ -36,7 +37,8 @@ def target_for(tiny_model):
 
     def get(name: str):
         found, models = strategies()[name], map(tiny_model, ("llama", "mixtral", "forms"))
-        return next(model for model in models if not found.suits(found.check({}), model))
+        drafts = {"draft": tiny_model("llama", 1)}
+        return next(m for m in models if not problem(found, found.check({}), {"target": m} | drafts))
 
     return get
 

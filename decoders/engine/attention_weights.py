@@ -39,6 +39,7 @@ class Tap:
         self.takes_logits_to_keep = "logits_to_keep" in inspect.signature(model.forward).parameters
         if getattr(model.config, "_attn_implementation", None) == "sdpa":
             model.set_attn_implementation(NAME)
+        self.listens = getattr(model.config, "_attn_implementation", None) == NAME
 
     def open(self) -> None:
         """Starts keeping queries."""

@@ -13,6 +13,7 @@ from functools import cached_property
 import torch
 
 from decoders.engine.attention_weights import Tap
+from decoders.engine.capabilities import Capability
 from decoders.engine.fast_llama import lean_forward
 from decoders.engine.forward_outputs import Batch, Early, Trunk
 from decoders.engine.forward_request import ForwardRequest
@@ -57,7 +58,7 @@ class Engine:
     model: torch.nn.Module
     limit: int | None = None
     trunks: dict[tuple[int, ...], Trunk] = field(default_factory=dict)
-    gives_hidden = True  # whether its scorers give hidden states
+    remedy = "a model built like Llama, Qwen2, Mistral or GPT-2"  # for what it does not give
 
     def __post_init__(self) -> None:
         config = self.model.config.get_text_config()
@@ -66,16 +67,15 @@ class Engine:
         self.context = getattr(config, "max_position_embeddings", None) or 1 << 30
         self.layer_count = layers = config.num_hidden_layers
         if self.limit is None:
-            per_slot = slot_bytes(config, self.dtype.itemsize)
-            self.limit = max(256, min(MAX_SLOTS, DEFAULT_SLOT_BYTES // per_slot))
+            fitting = DEFAULT_SLOT_BYTES // slot_bytes(config, self.dtype.itemsize)
+            self.limit = max(256, min(MAX_SLOTS, fitting))
         self.cache = SlotCache(layers, self.limit)
         self.joint = JointForwards(self._forward, self.device, self.dtype)
         self.tap = Tap(self.model)
-        self.lean = lean_forward(self.model)
-        if self.lean is not None:
-            self.tap.scaling = self.lean.scaling
-        self.note: str | None = None
-        kinds = set(getattr(config, "layer_types", None) or ())
+        self.kind, self.note = type(self.model).__name__, None
+        if (lean := lean_forward(self.model)) is not None:
+            self.tap.scaling = lean.scaling
+        self.lean, kinds = lean, set(getattr(config, "layer_types", None) or ())
         self.window = getattr(config, "sliding_window", None) if kinds != {"full_attention"} else None
         self.mixed = "full_attention" in kinds and "sliding_attention" in kinds
 
@@ -88,9 +88,15 @@ class Engine:
         """The model's blocks, to be run in part."""
         return Blocks(self.model)
 
+    def gives(self, capability: Capability) -> bool:
+        """Whether it can give this; parts of the layers are tried out once."""
+        if capability is Capability.LAYERS:
+            return self.runs_in_part
+        return capability is not Capability.ATTENTION or self.tap.listens
+
     @cached_property
-    def parts_problem(self) -> str | None:
-        """Why parts of the model cannot be run, as a sentence; None if they can. Tried out once."""
+    def runs_in_part(self) -> bool:
+        """Whether parts of the model's layers can be run."""
         return trial(self)
 
     def forward(self, request: ForwardRequest, pause: Pause | None = None) -> Batch:
@@ -159,19 +165,15 @@ class Scorer:
         self.trunk = engine.trunks.get(key)
         if self.trunk is None:
             self.trunk = engine.trunks[key] = Trunk(self.cache.take(len(key)))
-        self.trunk.users += 1
-        self.key = key
+        self.key, self.trunk.users = key, self.trunk.users + 1
         self.slots: dict[int, int] = {}  # node -> slot, for nodes below the trunk
-        self.kept: dict[
-            int, tuple[Batch, int, int]
-        ] = {}  # node -> batch, its row of logits, its row of queries
+        self.kept: dict[int, tuple[Batch, int, int]] = {}  # node -> batch, row of logits, row of queries
         # nodes whose slots do not hold the whole model's keys: from the first layers alone, or (None) useless
         self.early: dict[int, Early | None] = {}
         self.taps = False  # whether the streams after each layer are kept
         self.mixed: Mixed = {}
         self.work = Work()
-        self.peak = len(key)  # most slots this lane held at one time
-        self.started = False
+        self.peak, self.started = len(key), False  # peak: most slots this lane held at one time
         self.pause: Pause | None = None  # lets other lanes bring what is to run in the same forward
         self.sight = Sight(tree, self._slot)
 
@@ -288,8 +290,7 @@ class Scorer:
             self.trunk.under_way = False
         if queries is not None:
             batch.queries = queries if batch.queries is None else torch.cat([queries, batch.queries])
-        for node in order:
-            self.early.pop(node, None)
+        self.early = {node: early for node, early in self.early.items() if node not in new}
         for row, node in enumerate(nodes):
             self.kept[node] = (batch, row, index[node])
         self.work.tokens = len(order)

@@ -146,7 +146,9 @@ class LeanLlama:
 
 def lean_forward(model: torch.nn.Module) -> LeanLlama | None:
     """The lean forward of a model that it fits, else None."""
-    plain = type(model).__name__ == "LlamaForCausalLM"
+    plain = type(model).__name__ == "LlamaForCausalLM" and all(
+        type(p.data) is torch.Tensor and p.device == model.device for p in model.parameters()
+    )
     count = sum(p.numel() for p in model.parameters())
     return LeanLlama(model) if plain and fits(model.config, count) else None
 
@@ -154,4 +156,5 @@ def lean_forward(model: torch.nn.Module) -> LeanLlama | None:
 def fits(config, parameters: int) -> bool:
     """Whether a model with this config and this many parameters gets the lean forward, if its class does."""
     plain = config.model_type == "llama" and config.hidden_act == "silu"
+    plain = plain and getattr(config, "quantization_config", None) is None
     return plain and not config.attention_bias and not config.mlp_bias and parameters <= LARGEST

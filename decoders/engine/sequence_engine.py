@@ -11,6 +11,7 @@ from functools import cached_property
 
 import torch
 
+from decoders.engine.capabilities import Capability
 from decoders.engine.engine import Engine, Work
 from decoders.engine.input_embeddings import Mixed, reads
 from decoders.engine.kv_cache import ReadOnly
@@ -26,7 +27,7 @@ NOTE = (
 class SequenceEngine:
     """A causal LM that scores nodes by running each root-to-node text from the start."""
 
-    gives_hidden = True
+    remedy = Engine.remedy
 
     def __init__(self, model: torch.nn.Module):
         config = model.config.get_text_config()
@@ -34,16 +35,22 @@ class SequenceEngine:
         self.vocabulary = model.get_output_embeddings().weight.shape[0]
         self.context = getattr(config, "max_position_embeddings", None) or 1 << 30
         self.layer_count = config.num_hidden_layers
-        self.note = NOTE
+        self.kind, self.note = type(model).__name__, NOTE
 
     @cached_property
     def blocks(self) -> Blocks:
         """The model's blocks, to be run in part."""
         return Blocks(self.model)
 
+    def gives(self, capability: Capability) -> bool:
+        """Whether it can give this."""
+        return (
+            self.runs_in_part if capability is Capability.LAYERS else capability is not Capability.ATTENTION
+        )
+
     @cached_property
-    def parts_problem(self) -> str | None:
-        """Why parts of the model cannot be run, as a sentence; None if they can. Tried out once."""
+    def runs_in_part(self) -> bool:
+        """As `engine.Engine.runs_in_part`."""
         return trial(self)
 
     def attach(self, tree: Tree) -> "SequenceScorer":
@@ -177,6 +184,9 @@ def engine_for(model: torch.nn.Module) -> Engine | SequenceEngine:
     test, not a list.
     """
     whole = SequenceEngine(model)
+    kinds = set(getattr(model.config.get_text_config(), "layer_types", None) or ())
+    if kinds - {"full_attention", "sliding_attention"}:  # such as chunks, longer than the tree tried out here
+        return whole
     tree = Tree([1, 2, 3])
     left, right = tree.add(2, 4), tree.add(2, 5)
     leaf = tree.add(left, 6)

@@ -1,4 +1,4 @@
-"""Scores tree nodes on a server: one request per call, one token-id list per node.
+"""Scores tree nodes on a server: one request per call, one token-id list per node or for a whole path.
 
 The same interface as `engine.Engine` and `engine.Scorer`. Whoever serves the model keeps its keys and values;
 a server that caches prefixes makes a tree cheap. Where a server gives only the likeliest tokens, all others
@@ -11,13 +11,10 @@ from typing import Protocol
 
 import torch
 
+from decoders.engine.capabilities import Capability
 from decoders.engine.engine import Work
 from decoders.engine.tree import Tree
 
-NO_PARTS = (
-    "A served model gives probabilities alone: no layers, hidden states or heads; "
-    "choose a strategy that reads nothing else, such as sample or speculative, or load the model here."
-)
 Row = dict[int, float]  # token -> log-probability
 
 
@@ -35,11 +32,13 @@ class Client(Protocol):
 
     def next_tokens(self, texts: Sequence[list[int]]) -> list[Row]: ...
 
+    def along(self, text: list[int], lengths: Sequence[int]) -> list[Row] | None: ...
+
 
 class ServedEngine:
     """A causal LM behind a server. `top`: how many tokens an answer names, None if it names all."""
 
-    parts_problem, gives_hidden = NO_PARTS, False
+    kind, remedy = "a served model", "the same model loaded here"
     device, dtype = torch.device("cpu"), torch.float64
 
     def __init__(self, client: Client, context: int):
@@ -51,6 +50,10 @@ class ServedEngine:
                 f"The server names the {self.top} likeliest tokens of each place alone: all others count as "
                 "impossible, and what is exact is exact within these."
             )
+
+    def gives(self, capability: Capability) -> bool:
+        """Whether it can give this: at most the probabilities of all tokens."""
+        return capability is Capability.FULL_DISTRIBUTION and self.top is None
 
     def attach(self, tree: Tree) -> "ServedScorer":
         """A scorer for `tree`."""
@@ -73,18 +76,32 @@ class ServedScorer:
         if hidden states are wanted, or the server does not answer as it should.
         """
         if hidden:
-            raise ValueError(NO_PARTS)
+            raise ValueError(
+                "A served model gives probabilities alone, no hidden states; load the model here."
+            )
         missing = list(dict.fromkeys(n for n in nodes if n not in self.kept))
         new = {place for node in missing for place in self.tree.path(node)} - self.read
         self.work = Work(tokens=len(new | set(missing)), rows=len(nodes))
         if missing:
-            rows = self.engine.client.next_tokens([self.tree.text(n) for n in missing])
-            for node, row in zip(missing, rows, strict=True):
+            for node, row in self._ask(missing).items():
                 self.kept[node] = filled(row, self.engine.vocabulary)
                 if self.engine.top is not None:
                     self.unseen[node] = max(0.0, 1.0 - math.fsum(map(math.exp, row.values())))
             self.read |= new
         return torch.stack([self.kept[n] for n in nodes])
+
+    def _ask(self, nodes: list[int]) -> dict[int, Row]:
+        """The server's rows after nodes: in one text where most of its places are asked for, else in one for
+        each node. A server reads such a text once, but tells of all its places.
+        """
+        depths = self.tree.depths
+        path = self.tree.path(max(nodes, key=depths.__getitem__))
+        if len(nodes) > 1 and 2 * len(nodes) >= len(path) and set(nodes) <= set(path):
+            text, lengths = self.tree.text(path[-1]), [depths[n] + 1 for n in nodes]
+            if (rows := self.engine.client.along(text, lengths)) is not None:
+                return dict(zip(nodes, rows, strict=True))
+        rows = self.engine.client.next_tokens([self.tree.text(n) for n in nodes])
+        return dict(zip(nodes, rows, strict=True))
 
     def attention(self, nodes: list[int]) -> None:
         """None: a server does not tell."""

@@ -31,6 +31,7 @@ class CompletionsClient:
     name: str  # as the server lists it
     vocabulary: int
     top: int | None = None
+    tells_prompts: bool = True  # until it refuses to name tokens along a prompt
 
     def __post_init__(self) -> None:
         key = os.environ.get(KEY_VARIABLE)
@@ -80,21 +81,50 @@ class CompletionsClient:
                 raise self._strange(f"it names {len(row)} tokens where {self.top} were asked for")
         return rows
 
-    def _rows(self, texts: Sequence[list[int]], count: int) -> list[dict[int, float]]:
-        answer = self._ask(
-            "POST",
-            "/completions",
-            {
-                "model": self.name,
-                "prompt": [list(text) for text in texts],
-                "max_tokens": 1,
-                "temperature": 0,
-                "logprobs": count,
-                "return_tokens_as_token_ids": True,
-            },
-        )
+    def along(self, text: list[int], lengths: Sequence[int]) -> list[dict[int, float]] | None:
+        """After the first n tokens of a text, for each n of `lengths`: token -> log-probability, from one
+        reading of it. None if this server tells nothing of prompts. Raises ServerProblem with one sentence.
+        """
+        if not self.tells_prompts:
+            return None
+        count = ALL if self.top is None else self.top
         try:
-            choices = sorted(answer["choices"], key=lambda choice: choice["index"])
+            (choice,) = self._choices([text], count, prompt_logprobs=count)
+            told = choice["prompt_logprobs"]
+        except (KeyError, ServerProblem) as error:
+            if isinstance(error, ServerProblem) and error.status not in (400, 422):
+                raise
+            self.tells_prompts = False
+            return None
+        try:  # the row of a place stands beside the token that follows it
+            rows = [{int(t): one["logprob"] for t, one in row.items()} for row in told[1:]]
+            rows.append({token_id(t): v for t, v in choice["logprobs"]["top_logprobs"][0].items()})
+            wanted = [self._checked(rows[n - 1]) for n in lengths]
+        except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+            raise self._strange(
+                "its log-probabilities of the prompt have another form than vLLM's"
+            ) from error
+        # the token that does follow is named even where it is not among the likeliest
+        return [dict(sorted(row.items(), key=lambda one: -one[1])[: self.top]) for row in wanted]
+
+    def _choices(self, texts: Sequence[list[int]], count: int, **more: int) -> list[dict]:
+        """The choices of an answer in the order of these texts, one token each with `count` others."""
+        body = {
+            "model": self.name,
+            "prompt": [list(text) for text in texts],
+            "max_tokens": 1,
+            "temperature": 0,
+        }
+        body |= {"logprobs": count, "return_tokens_as_token_ids": True}
+        answer = self._ask("POST", "/completions", body | more)
+        try:
+            return sorted(answer["choices"], key=lambda choice: choice["index"])
+        except (KeyError, TypeError) as error:
+            raise self._strange("there are no log-probabilities in it") from error
+
+    def _rows(self, texts: Sequence[list[int]], count: int) -> list[dict[int, float]]:
+        choices = self._choices(texts, count)
+        try:
             tops = [choice["logprobs"]["top_logprobs"][0] for choice in choices]
             rows = [{token_id(name): value for name, value in top.items()} for top in tops]
         except ValueError as error:

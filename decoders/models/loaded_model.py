@@ -67,6 +67,11 @@ class LoadedModel:
         layer = self.model.get_output_embeddings()
         return None if layer is None else layer.weight
 
+    @cached_property
+    def token_key(self) -> str:
+        """Equal for models that score the same tokens: each can draft for the other."""
+        return f"{head_files.tokenizer_sha256(self.tokenizer)} {self.engine.vocabulary}"
+
     @property
     def note(self) -> str | None:
         """A sentence for the lane if the model runs in a slower way than usual, or has heads of one's own."""

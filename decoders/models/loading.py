@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig
+from transformers.quantizers.auto import AUTO_QUANTIZER_MAPPING
 from transformers.utils import logging
 
 from decoders.models import hub, lora
 from decoders.models.address import is_address
 from decoders.models.catalog import is_hub_id, kind, locate
 from decoders.models.loaded_model import LoadedModel
-from decoders.models.memory_estimate import config_of, could_not, pick_device, pick_dtype
+from decoders.models.memory_estimate import config_of, could_not, pick_device, pick_dtype, quantised
 from decoders.models.served_model import connect
 
 
@@ -40,6 +41,8 @@ def load(
         raise ValueError(f"The model {name!r} is an encoder-decoder; choose a causal language model.")
     if kind(config.to_dict()) == "diffusion":
         raise ValueError(f"The model {name!r} fills masks in any order; choose a causal language model.")
+    if (method := quantised(config)) and method not in AUTO_QUANTIZER_MAPPING:  # else read as plain weights
+        raise ValueError(f"The model {name!r} is quantised with {method}, which transformers does not know.")
     chosen = pick_dtype(dtype, device, config)
     try:
         with counted(name, progress):
@@ -48,13 +51,34 @@ def load(
             else:
                 tokenizer = AutoTokenizer.from_pretrained(where)
                 model = AutoModelForCausalLM.from_pretrained(
-                    where, dtype=chosen, use_safetensors=True, trust_remote_code=False
+                    where,
+                    dtype=chosen,
+                    use_safetensors=True,
+                    trust_remote_code=False,
+                    **placed(config, device),
                 )
     except InterruptedError:
         raise
+    except ImportError as error:
+        raise ValueError(not_installed(name, config, error)) from error
     except (OSError, ValueError, KeyError) as error:
         raise ValueError(could_not(name, error)) from error
-    return LoadedModel(name, model.eval().requires_grad_(False).to(device), tokenizer)
+    model = model.eval().requires_grad_(False)
+    return LoadedModel(name, model if quantised(config) else model.to(device), tokenizer)
+
+
+def placed(config: PreTrainedConfig, device: str) -> dict:
+    """Where transformers puts weights while it reads them, if not on the CPU: quantised ones cannot always be
+    moved afterwards.
+    """
+    return {"device_map": {"": device}} if quantised(config) and device != "cpu" else {}
+
+
+def not_installed(name: str, config: PreTrainedConfig, error: ImportError) -> str:
+    """The sentence about a model that needs a package which is not here."""
+    first = str(error).strip().splitlines()[0][:200].rstrip(".")
+    how = f" is quantised with {quantised(config)}, which" if quantised(config) else ""
+    return f"The model {name!r}{how} needs a package that is not installed: {first}."
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from transformers import AutoConfig
+from transformers import AutoConfig, PreTrainedConfig
 
 from decoders.engine import fast_llama
 from decoders.engine.engine import slot_bytes
@@ -52,10 +52,11 @@ class Footprint:
             return f"{self.name} is held by its server: no memory here."
         size = self.weights // (self.parameters * self.copies or 1)
         laid = ", up to 3 times for speed" if self.copies == 3 else ""
-        words = (
-            f"{self.name}: {amount(self.parameters)} parameters × {size} bytes ({self.dtype}){laid} = "
-            f"{bytes_of(self.weights)}, and {bytes_of(self.per_token)} of KV cache per token"
-        )
+        words = f"{amount(self.parameters)} parameters × {size} bytes ({self.dtype}){laid} = "
+        if self.dtype not in DTYPES:
+            words = f"weights quantised with {self.dtype}: "
+        taken = f"{bytes_of(self.weights)}, and {bytes_of(self.per_token)} of KV cache per token"
+        words = f"{self.name}: {words}{taken}"
         return words + (f"; {bytes_of(self.download)} to download." if self.download else ".")
 
 
@@ -102,8 +103,24 @@ def footprint(name: str, dtype: str = "auto", device: str = "auto") -> Footprint
         per_token = slot_bytes(text, kind.itemsize)
     except (AttributeError, TypeError):  # no attention heads, no KV cache
         per_token = 0
-    weights = count * kind.itemsize * copies
-    return Footprint(name, count, str(kind).removeprefix("torch."), copies, weights, per_token, download)
+    method, weights = quantised(config), count * kind.itemsize * copies
+    if method:
+        weights = stored_bytes(folder) if folder else download
+    dtype = method or str(kind).removeprefix("torch.")
+    return Footprint(name, count, dtype, copies, weights, per_token, download)
+
+
+def quantised(config: PreTrainedConfig) -> str | None:
+    """How a model's weights are quantised, None if they are not."""
+    given = getattr(config, "quantization_config", None)
+    given = given if given is None or isinstance(given, dict) else given.to_dict()
+    return None if given is None else str(given.get("quant_method", "an unknown method"))
+
+
+def stored_bytes(folder: Path) -> int:
+    """Bytes of a folder's safetensors files that are loaded."""
+    names = hub.chosen([path.name for path in folder.iterdir()])
+    return sum((folder / name).stat().st_size for name in names if name.endswith(".safetensors"))
 
 
 def config_of(name: str, where: str, revision: str | None = None):

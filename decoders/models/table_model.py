@@ -12,6 +12,7 @@ from itertools import product
 
 import torch
 
+from decoders.engine.capabilities import Capability
 from decoders.engine.engine import Work
 from decoders.engine.tree import Tree
 
@@ -29,14 +30,25 @@ class TableModel:
     context: int = 1 << 30
     note: str | None = None
     words: Sequence[str] = field(default_factory=list)
-    parts_problem: str = "A table has no layers of which a part could run; choose a model built like Llama."
-    gives_hidden = False
+    kind, remedy = "a table", "a model built like Llama"
+    capabilities = frozenset({Capability.FULL_DISTRIBUTION})
     embedding: torch.Tensor | None = None  # [V, d]: a place for every token
     generation: dict = field(default_factory=dict)  # processors, as a model's generation config has them
 
     @property
     def engine(self) -> "TableModel":
         return self
+
+    def gives(self, capability: Capability) -> bool:
+        """Whether it can give this."""
+        if capability is Capability.OUTPUT_EMBEDDING:
+            return self.embedding is not None
+        return capability in self.capabilities
+
+    @property
+    def token_key(self) -> str:
+        """As `loaded_model.LoadedModel.token_key`."""
+        return f"{list(self.words)} {self.vocabulary}"
 
     def attach(self, tree: Tree) -> "TableScorer":
         """A scorer with the interface of `engine.Scorer`."""
@@ -49,9 +61,17 @@ class TableModel:
         ).encode()
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of a text: one for each character, and any token for one that no token shows."""
-        shown = {self.bytes_of(token).decode(): token for token in range(self.vocabulary)}
-        return [shown.get(character, ord(character) % self.vocabulary) for character in text]
+        """Token ids of a text: the longest token at each place, any token for a character that none shows."""
+        shown, ids = {self.bytes_of(token).decode(): token for token in range(self.vocabulary)}, []
+        while text:
+            piece = max((word for word in shown if text.startswith(word)), key=len, default=text[0])
+            ids.append(shown[piece] if piece in shown else ord(piece) % self.vocabulary)
+            text = text[len(piece) :]
+        return ids
+
+    def encode_after(self, before: list[int], text: str) -> list[int]:
+        """Token ids of a text behind others: those of the text alone."""
+        return self.encode(text)
 
 
 class TableScorer:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import torch
 
+from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
 from decoders.registry import strategy
 from decoders.sampling.candidates import Parts, likeliest, take_best
@@ -19,7 +20,6 @@ from decoders.strategy import Parameter, Part
 
 FORMS = ("n-grams", "states")
 USUAL = dict(zip(FORMS, (3, 2), strict=True))  # the authors' n of each form
-NO_STATES = "The form 'states' compares hidden states, and this model has none; choose the form 'n-grams'."
 
 
 class NGrams:
@@ -116,6 +116,7 @@ class States:
     parts=lambda parameters: [
         Part("value", "anti-model", "A second model of the text so far: what it expects, is penalised.")
     ],
+    reads=lambda parameters: {"target": {Capability.HIDDEN_STATES}} if parameters["form"] == "states" else {},
 )
 def fsd(lane: Lane) -> Iterator[None]:
     """Greedy, but penalizes tokens that n-grams of the text so far already predict.
@@ -138,9 +139,6 @@ def fsd(lane: Lane) -> Iterator[None]:
     )
     memory: NGrams | States
     if in_states:
-        if not hasattr(scorer, "hidden"):
-            lane.ended_by = NO_STATES
-            return
         memory = States(text, n)
         read(lane, memory)
     else:

@@ -63,6 +63,9 @@ class Costs:
     variations: list[float] = field(default_factory=list)  # total variation, place by tested place
     kept: dict[int, float] = field(default_factory=dict)  # node -> log of what was kept after it
     parents: dict[int, int] = field(default_factory=dict)
+    # of rows that name the likeliest tokens alone: how many the shortest names, and most mass of others
+    named: int | None = None
+    unseen: float = 0.0
     depths: dict[int, int] = field(default_factory=dict)  # node -> new tokens from the prompt to it
 
     def add(self, step: Step) -> None:
@@ -90,6 +93,9 @@ class Costs:
                     accepted += 1
                 case Score() if event.name == TOTAL_VARIATION:
                     self.variations.append(event.total)
+                case Distribution() if event.unseen is not None:
+                    self.named = min(self.named or event.among, event.among)
+                    self.unseen = max(self.unseen, event.unseen)
                 case Score() if event.rank == 1:
                     self.best_tokens = self.depths.get(event.node, self.best_tokens)
                 case Distribution() if event.kept is not None:

@@ -82,6 +82,7 @@ def schema() -> dict:
             "title": {"type": "string"},
             "parameters": {"type": "object"},
             "model_defaults": {"type": "object"},
+            "lacks": {"type": "array", "items": {"type": "string"}},
             "seed": {"type": "integer"},
             "models": {"type": "object", "additionalProperties": {"type": "string"}},
             "prompt": {"type": "array", "items": whole, "minItems": 1, "maxItems": 1_000_000},

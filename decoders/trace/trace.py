@@ -29,8 +29,11 @@ from decoders.trace.events import (
 from decoders.trace.fast_validation import of_events
 from decoders.trace.json_file import read_json
 from decoders.trace.node_index import NodeIndex
+from decoders.trace.number_format import number
 
 VERSION = 1
+# Badges that promise nothing of a whole distribution.
+WITHIN_ANY = ("", "relaxed", "deterministic", "lossless: equal to greedy")
 CHECKPOINT_EVERY = 32  # steps between two checkpoints in a saved trace
 # Who draws a trace: names, looked up when asked for, as entry points are; this package imports none of them.
 DRAWER = "explorer.export.replay_page:show"
@@ -56,11 +59,21 @@ class Trace:
     ended: str | None = None  # why it ended: one sentence
     costs: Costs = field(default_factory=Costs)
     model_defaults: dict[str, Any] = field(default_factory=dict)  # processors taken from the model's own file
+    lacks: list[str] = field(default_factory=list)  # what the target's engine cannot give of what is recorded
 
     @property
     def shaping(self) -> dict[str, Any]:
         """The parameters, with the processors that come from the model."""
         return {**self.parameters, **self.model_defaults}
+
+    @property
+    def promise(self) -> str:
+        """The badge as far as it holds: where a server names the likeliest tokens alone, within these."""
+        if self.costs.named is None or self.badge in WITHIN_ANY:
+            return self.badge
+        kept = "exact" if self.badge.startswith("exact") else self.badge
+        mass = number(self.costs.unseen, 2)
+        return f"{kept} within the top {self.costs.named}; rest mass up to {mass}"
 
     def append(self, step: Step) -> None:
         """Adds a step and folds its costs."""
@@ -132,6 +145,7 @@ class Trace:
             "ended": self.ended,
             "totals": self.costs.totals(),
             **({"model_defaults": self.model_defaults} if self.model_defaults else {}),
+            **({"lacks": self.lacks} if self.lacks else {}),
         }
 
     def save(self, path: str | Path) -> None:
@@ -190,6 +204,7 @@ def from_json(record: dict) -> Trace:
         },
         vocabulary={int(t): bytes.fromhex(b) for t, b in record["vocabulary"].items()},
         model_defaults=record.get("model_defaults", {}),
+        lacks=record.get("lacks", []),
     )
     for s in record["steps"]:
         trace.append(Step(s["index"], [event_from_json(e) for e in s["events"]], s["seconds"]))

@@ -227,6 +227,10 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "max_new_tokens": 24,
         "parameters": {"retrieved_blocks": 2, "refresh": 8},
     },
+    "universal": {
+        "max_new_tokens": 24,
+        "models": {"target": FORMS, "draft": DRAFT},
+    },
     "prompt_lookup": {"prompt": "They had fun. They had fun. They had"},
     "pearl": {"max_new_tokens": 24},
     "duodecoding": {"max_new_tokens": 24},

@@ -13,7 +13,7 @@ def load_models(
     """
     from transformers.utils import logging
 
-    from decoders.models.loading import check_pair, load
+    from decoders.models.loading import load
     from decoders.models.model_heads import add_heads
 
     logging.disable_progress_bar()
@@ -24,6 +24,5 @@ def load_models(
         for role, name in by_role(model, draft or DRAFT).items():
             if role != "target":
                 models[role] = load(name, device)
-                check_pair(models["target"], models[role])
     add_heads(models, heads)
     return models

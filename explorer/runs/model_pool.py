@@ -180,7 +180,7 @@ class Loader(ModelSet):
         """Loads one set; never raises."""
         began = time.monotonic()
         try:
-            from decoders.models.loading import check_pair, load
+            from decoders.models.loading import load
             from decoders.models.model_heads import add_heads
             from decoders.registry import strategies
 
@@ -192,13 +192,11 @@ class Loader(ModelSet):
             for role, name in missing.items():
                 models[role] = load(name, choice.device, choice.dtype, wanted.report)
                 models[role].facts()  # tries its engine out
-            for role in models.keys() - {"target"}:
-                check_pair(models["target"], models[role])
             if wanted is self:
                 add_heads(models, self.heads)
             wanted.models = {role: models[role] for role in choice.names}
             took = f"in {time.monotonic() - began:.1f} s" if missing else "already"
-            wanted.settle("ready", f"Models loaded {took}.")
+            wanted.settle("ready", f"Models loaded {took}.{of_tokens(wanted.models)}")
         except InterruptedError:
             wanted.settle("failed", "Loading was cancelled; the models in use stay.")
         except ValueError as error:
@@ -296,6 +294,15 @@ def release() -> None:
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
+
+
+def of_tokens(models: dict) -> str:
+    """The end of a sentence about loaded models: which drafts have other tokens than the target."""
+    key = models["target"].token_key
+    other = [role for role in models if models[role].token_key != key]
+    if not other:
+        return ""
+    return f" The {' and the '.join(other)} has other tokens than the target: choose Universal drafting."
 
 
 def share_cores(models: dict) -> None:

@@ -113,6 +113,7 @@ def answer(run: Run, cursors: list[dict], max_ops: int | None = None, known: str
             "rows": [{**record.rows[first + i], "chips": made} for i, made in enumerate(chips)],
             "count": count,
             "badge": trace.badge,
+            "promise": trace.promise,
             "ended": trace.ended if record.lane is None else None,
             "problem": record.problem or fold.problem,
         }

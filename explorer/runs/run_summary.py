@@ -22,7 +22,7 @@ def summary(trace: Trace) -> dict:
         "text": trace.text(),
         "totals": trace.costs.totals(),
         "metrics": trace.costs.metrics(),
-        "badge": trace.badge,
+        "badge": trace.promise,
         "ended": trace.ended,
         "sequences": sequences(trace),
         **({"model_defaults": trace.model_defaults} if trace.model_defaults else {}),

@@ -23,7 +23,7 @@ class Fold:
 
     def __init__(self, view: str, trace: Trace):
         self.trace = trace
-        self.view = build(view, Header(trace.prompt, trace.vocabulary, trace.shaping, trace.title))
+        self.view = build(view, Header.of(trace))
         self.head = self.view.head()
         self.deltas: list[list[dict]] = []
         self.problem: str | None = None

@@ -22,6 +22,12 @@ def chance_accepts(speculative, sample):
     assert forwards(speculative) < forwards(sample)
 
 
+def other_tokens_carry_over(text, tokens, greedy):
+    assert text.output() == greedy.output() and forwards(text) < 0.5 * forwards(greedy)
+    assert {"accepted", "rejected", "resampled"} <= statuses(tokens)
+    assert tokens.badge == "exact in distribution"
+
+
 def ahead_and_in_vain(overlapped, in_turn):
     """The same text with and without waiting; who writes ahead drafts more for each token that passes."""
     assert overlapped.output() == in_turn.output()
@@ -251,6 +257,7 @@ def draws_stay(by_ratio, by_redraw, sample):
 SHOWS = {
     "A small model guesses ahead": guesses_pass_and_fail,
     "Guesses and chance": chance_accepts,
+    "A draft with other tokens": other_tokens_carry_over,
     "Neither model waits": ahead_and_in_vain,
     "Ahead in several ways": fewer_start_anew,
     "A chain or a tree of guesses": tree_settles_more,

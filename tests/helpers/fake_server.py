@@ -14,7 +14,10 @@ from decoders.models.loaded_model import LoadedModel
 class FakeServer:
     """`address` names its model. limit: log-probabilities that it gives at most, None for all. `change(row)`
     may falsify an answer's row, `status` refuses everything, `raw` is sent in place of any answer.
+    `tells_prompts`: whether it also names tokens along a prompt; None: it does not know what is asked.
     """
+
+    tells_prompts: bool | None = True
 
     def __init__(self, model: LoadedModel, limit: int | None = None):
         self.model, self.limit, self.status, self.raw = model, limit, None, None
@@ -36,15 +39,29 @@ class FakeServer:
         count = asked["logprobs"]
         if self.limit is not None and not 0 <= count <= self.limit:
             return 400, {"error": {"message": f"Requested {count} log-probabilities, at most {self.limit}."}}
+        along = asked.get("prompt_logprobs")
+        if along is not None and self.tells_prompts is False:
+            return 400, {"error": {"message": "prompt_logprobs is not supported."}}
         choices = []
         for index, text in enumerate(asked["prompt"]):
             with torch.inference_mode():
-                logits = self.model.model(torch.tensor([text])).logits[0, -1]
-            logprobs = logits.double().log_softmax(-1)
-            top = logprobs.topk(len(logprobs) if count < 0 else count)
-            row = {f"token_id:{t}": v for t, v in zip(top.indices.tolist(), top.values.tolist(), strict=True)}
-            choices.append({"index": index, "logprobs": {"top_logprobs": [self.change(row)]}})
+                logits = self.model.model(torch.tensor([text])).logits[0]
+            *rows, last = logits.double().log_softmax(-1)
+            named = {f"token_id:{t}": v for t, v in likeliest(last, count).items()}
+            choice = {"index": index, "logprobs": {"top_logprobs": [self.change(named)]}}
+            if along is not None and self.tells_prompts:  # the token that follows is always among them
+                follows = zip(rows, text[1:], strict=True)
+                told = [likeliest(row, along) | {t: row[t].item()} for row, t in follows]
+                told = [{str(t): {"logprob": v, "rank": 1} for t, v in row.items()} for row in told]
+                choice["prompt_logprobs"] = [None, *map(self.change, told)]
+            choices.append(choice)
         return 200, {"choices": choices[::-1]}  # in any order: the index counts
+
+
+def likeliest(logprobs: torch.Tensor, count: int) -> dict[int, float]:
+    """The `count` likeliest tokens of a row [V], all below 0."""
+    top = logprobs.topk(len(logprobs) if count < 0 else count)
+    return dict(zip(top.indices.tolist(), top.values.tolist(), strict=True))
 
 
 @contextmanager

@@ -5,6 +5,7 @@ Their text means nothing; what matters is that they are real transformers models
 distributions.
 """
 
+import json
 from functools import cache
 from pathlib import Path
 
@@ -113,6 +114,14 @@ def save(folder: Path, chat: bool = False, **options) -> str:
     words.chat_template = CHAT if chat else None
     words.save_pretrained(folder)
     return str(folder)
+
+
+def save_masked(folder: Path) -> str:
+    """A folder that is refused only when its weights are read: the model fills masks; its name."""
+    name = save(folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"mask_token_id": 3}))
+    return name
 
 
 def generate(model: LoadedModel, prompt: list[int], **options) -> list[int]:

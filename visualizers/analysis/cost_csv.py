@@ -31,7 +31,7 @@ def cost_table(traces: list[Trace], slots: list[int | None] | None = None) -> st
                 text(trace.title),
                 text(parameters),
                 trace.seed,
-                text(trace.badge),
+                text(trace.promise),
                 *(plain(cell["value"]) for cell in cells),
                 text(trace.ended or ""),
             ]

@@ -47,7 +47,7 @@ def picture(trace: Trace, view: str, steps: int | None = None) -> Picture:
     """Folds the first `steps` steps of a trace (None: all). ValueError with one sentence if there is no such
     view, or it is not made for such traces.
     """
-    built = build(view, Header(trace.prompt, trace.vocabulary, trace.parameters, trace.title))
+    built = build(view, Header.of(trace))
     head = built.head()
     try:
         fed = [built.feed(step) for step in trace.steps[:steps]]

@@ -107,6 +107,12 @@ class Header:
     vocabulary: dict[int, bytes]
     parameters: dict = field(default_factory=dict)
     title: str = ""
+    lacks: list[str] = field(default_factory=list)  # see `Trace.lacks`
+
+    @classmethod
+    def of(cls, trace) -> "Header":
+        """That of a trace."""
+        return cls(trace.prompt, trace.vocabulary, trace.shaping, trace.title, trace.lacks)
 
 
 SOURCES = {  # of drafted tokens, where it is not a second model

@@ -305,7 +305,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.chips.feed(rows.map((row, i) => ({ step: this.rows.length + i, ops: row.chips })));
       this.dirty = this.dirty || rows.length > 0;
       for (const row of rows) this.rows.push({ cost: row.cost, t: row.t, target_tokens: row.target_tokens, seconds: row.seconds, wall: row.wall });
-      this.answerState = { badge: answer.badge, ended: answer.ended, problem: answer.problem, own: answer.model_defaults };
+      this.answerState = answer;
     }
 
     // Draws the lane after its first `count` steps.
@@ -319,11 +319,11 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.scene.end(Boolean(this.answerState.ended || this.answerState.problem));
       this.shown = count;
       this.dirty = false;
-      const { badge, ended, problem, own } = this.answerState;
+      const { badge, promise, ended, problem, model_defaults: own } = this.answerState;
       this.badge.hidden = !badge;
       const after = this.setup.begin ? " after ⚑" : ""; // what stands before was given and promises nothing
-      this.badge.textContent = badge ? (badge === "relaxed" ? "≈ " : "✓ ") + badge + (own ? ", " + own : "") + after : "";
-      this.badge.title = ((this.app.data.badges || {})[badge] || "") + (own ? ". The model's own generation settings apply: " + own + "." : "");
+      this.badge.textContent = badge ? (badge === "relaxed" ? "≈ " : "✓ ") + promise + (own ? ", " + own : "") + after : "";
+      this.badge.title = (promise === badge ? "" : promise + ". ") + ((this.app.data.badges || {})[badge] || "") + (own ? ". The model's own generation settings apply: " + own + "." : "");
       this.ended.textContent = problem || (count === this.rows.length && ended) || "";
       this.ended.title = this.ended.textContent;
       this.ended.classList.toggle("wrong", Boolean(problem));

@@ -10,7 +10,7 @@ from decoders.lane import Lane
 from decoders.prompt_variant import read_instead
 from decoders.registry import strategy
 from decoders.sampling.contrastive.contrast_algebra import amplified
-from decoders.sampling.contrastive.contrast_loop import MIX, VIEWS, badge, token_by_token
+from decoders.sampling.contrastive.contrast_loop import MIX, VIEWS, badge, subtracts_target, token_by_token
 from decoders.sampling.contrastive.prompt_split import head, last_part
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.strategy import Parameter
@@ -62,6 +62,7 @@ def without_context(lane: Lane) -> list[int] | None:
         ),
         *GREEDY,
     ),
+    reads=subtracts_target,
     views=VIEWS,
     badge=badge,
     parts=lambda parameters: [MIX],

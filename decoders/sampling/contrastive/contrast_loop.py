@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
+from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
 from decoders.sampling.contrastive.contrast_algebra import Contrast
@@ -31,6 +32,13 @@ Second = Callable[[], tuple[str, torch.Tensor]]  # what the second view is calle
 def badge(parameters: dict) -> str:
     """What strategies promise that draw from a combined row, greedy at temperature 0."""
     return "deterministic" if parameters["temperature"] == 0.0 else "contrasted"
+
+
+def subtracts_target(parameters: dict) -> dict[str, set[Capability]]:
+    """The `reads` of strategies that subtract a row of the target: a token that it does not name would seem
+    infinitely better for it.
+    """
+    return {"target": {Capability.FULL_DISTRIBUTION}}
 
 
 def token_by_token(lane: Lane, contrast: Contrast, second: Second) -> Iterator[None]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import torch
 
+from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
 from decoders.registry import strategy
@@ -69,9 +70,7 @@ def unusable(parameters: dict) -> str | None:
 
 
 def suits(parameters: dict, target) -> str | None:
-    """A sentence if the target's early layers cannot be read, or it has none of those that are listed."""
-    if problem := target.engine.parts_problem:
-        return problem
+    """A sentence if the target has none of the early layers that are listed."""
     last = target.engine.layer_count - 1
     if parameters["dola_layers"] == LISTED and not all(0 <= n <= last for n in typed_layers(parameters)):
         return f"The target can be read early after 0 to {last} layers; list some of these."
@@ -122,6 +121,7 @@ def suits(parameters: dict, target) -> str | None:
         Part("divergence", parameters["divergence"], DIVERGENCES[parameters["divergence"]]),
     ],
     together=unusable,
+    reads=lambda parameters: {"target": {Capability.LAYERS}},
     suits=suits,
 )
 def dola(lane: Lane) -> Iterator[None]:

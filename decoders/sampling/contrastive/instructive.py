@@ -13,7 +13,7 @@ from decoders.lane import Lane
 from decoders.prompt_variant import read_instead
 from decoders.registry import strategy
 from decoders.sampling.contrastive.contrast_algebra import reduced
-from decoders.sampling.contrastive.contrast_loop import MIX, VIEWS, badge, token_by_token
+from decoders.sampling.contrastive.contrast_loop import MIX, VIEWS, badge, subtracts_target, token_by_token
 from decoders.sampling.contrastive.prompt_split import first_part, head
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.strategy import Parameter
@@ -94,6 +94,7 @@ def noisy(lane: Lane) -> tuple[list[int], str]:
         *GREEDY,
     ),
     papers=("distort-distract-decode",),
+    reads=subtracts_target,
     views=VIEWS,
     badge=lambda parameters: "contrasted" if parameters["noise"] in RANDOM else badge(parameters),
     parts=lambda parameters: [MIX],

@@ -14,7 +14,7 @@ from decoders.prompt_variant import read_instead
 from decoders.registry import strategy
 from decoders.sampling.contrastive.classifier_free_guidance import TITLE, negative
 from decoders.sampling.contrastive.contrast_algebra import styled
-from decoders.sampling.contrastive.contrast_loop import MIX, VIEWS, badge, take
+from decoders.sampling.contrastive.contrast_loop import MIX, VIEWS, badge, subtracts_target, take
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.strategy import Parameter
 
@@ -76,6 +76,7 @@ def ended(row: torch.Tensor, ends: list[int], eos: list[int]) -> torch.Tensor:
         *GREEDY,
     ),
     papers=("guiding-image-captioning-models-toward-more-specific",),
+    reads=subtracts_target,
     views=VIEWS,
     badge=badge,
     parts=lambda parameters: [MIX],

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import torch
 
+from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
 from decoders.models.expert_routing import Routing, Seen, can_be_rerouted, rerouted, routers, watched
@@ -66,8 +67,8 @@ def routing_of(parameters: dict) -> Routing:
 
 def suits(parameters: dict, target) -> str | None:
     """Why the target's tokens cannot be sent to other experts, as a sentence; None if they can."""
-    model = getattr(target.engine, "model", None)
-    if model is None or not can_be_rerouted(model):
+    model = target.engine.model
+    if not can_be_rerouted(model):
         return (
             f"{target.name!r} has no experts to choose from; choose llama-tiny-moe as target, or another "
             "mixture of experts such as Mixtral."
@@ -138,6 +139,7 @@ def divergence(p: torch.Tensor, q: torch.Tensor) -> float:
     views=("experts", *VIEWS),
     badge=badge,
     parts=lambda parameters: [MIX, PLAUSIBLE],
+    reads=lambda parameters: {"target": {Capability.WEIGHTS}},
     suits=suits,
 )
 def scmoe(lane: Lane) -> Iterator[None]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
+from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
 from decoders.registry import strategy
 from decoders.sampling.contrastive.contrast_algebra import Contrast, amplified, ratio
@@ -68,6 +69,7 @@ def unusable(parameters: dict) -> str | None:
         *GREEDY,
     ),
     together=unusable,
+    reads=lambda parameters: {"draft": {Capability.FULL_DISTRIBUTION}},  # whose rows are subtracted
     views=(*VIEWS, "beam_tree"),
     badge=badge,
     parts=lambda parameters: [MIX, PLAUSIBLE],

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 
 import torch
 
+from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
 from decoders.registry import strategy
 from decoders.sampling.candidates import Parts, likeliest, take_best
 from decoders.strategy import Parameter, Part
-
-NO_STATES = "Contrastive search compares hidden states, and this model has none; choose another model."
 
 
 @strategy(
@@ -29,7 +28,7 @@ NO_STATES = "Contrastive search compares hidden states, and this model has none;
     parts=lambda parameters: [
         Part("value", "degeneration penalty", "The largest cosine of a hidden state with the earlier ones.")
     ],
-    suits=lambda parameters, target: None if target.engine.gives_hidden else NO_STATES,
+    reads=lambda parameters: {"target": {Capability.HIDDEN_STATES}},
 )
 def contrastive_search(lane: Lane) -> Iterator[None]:
     """Of the top_k tokens, takes a likely one whose hidden state differs most from the text so far.

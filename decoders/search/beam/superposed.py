@@ -12,6 +12,7 @@ from functools import lru_cache
 import torch
 
 from decoders.datastore import END, Prefix, encoded, names
+from decoders.engine.capabilities import Capability
 from decoders.engine.input_embeddings import input_embeddings
 from decoders.engine.tree import Tree
 from decoders.lane import Lane
@@ -154,11 +155,9 @@ def tell_linearity(lane: Lane, mixture: Mixture, live: list[int], shares: Sequen
     lane.record_score(live[0], "linearity", cosines[-1], **parts)
 
 
-def suits(parameters: dict, target) -> str | None:
-    """A sentence if the target has no embeddings to mix, or if they may not be read in its layers."""
-    if getattr(target.engine, "model", None) is None:
-        return "A table has no embeddings to mix; choose a model built like Llama."
-    return target.engine.parts_problem if parameters["linearity"] else None
+def reads(parameters: dict) -> dict[str, set[Capability]]:
+    """Embeddings to mix, and the states after each layer if `linearity` is asked for."""
+    return {"target": {Capability.EMBEDDINGS, *([Capability.LAYERS] if parameters["linearity"] else [])}}
 
 
 @strategy(
@@ -210,7 +209,7 @@ def suits(parameters: dict, target) -> str | None:
         Part("expansion", "mixture of embeddings", "One forward reads the mean of the drafts' last tokens."),
         Part("value", "n-grams", "Other texts say which of the shared tokens follow which draft."),
     ],
-    suits=suits,
+    reads=reads,
 )
 def superposed(lane: Lane) -> Iterator[None]:
     """Several texts for the cost of one: each forward reads a mixture of their last tokens.

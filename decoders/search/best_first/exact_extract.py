@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
 from decoders.registry import strategy
@@ -92,6 +93,7 @@ def passage_of(lane: Lane) -> list[int]:
         Parameter("length_penalty", "float", 0.0, "A score is log p / length to this.", 0.0, 2.0),
     ),
     papers=("how-optimal-is-greedy-decoding-for-extractive",),
+    reads=lambda parameters: {"target": {Capability.FULL_DISTRIBUTION}},  # of spans, likely or not
     views=("span_map", "entropy", "dependencies", "text"),
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [

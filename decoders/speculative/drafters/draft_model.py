@@ -22,7 +22,6 @@ def scores(
 
 
 DRAFT_MODEL = Source(scores, "a draft model", "A second, smaller model guesses, one forward for each level.")
-DRAFT_STATES = replace(DRAFT_MODEL, scores=partial(scores, hidden=True))
 DRAFT_TEMPERATURE = Parameter(
     "draft_temperature",
     "float",

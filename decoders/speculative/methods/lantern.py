@@ -6,10 +6,10 @@ often not interchangeable. The residual after a refusal is our reading of the pa
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import torch
 
+from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
@@ -153,13 +153,6 @@ def neighbours_of(lane: Lane, count: int) -> Near:
     return Neighbours(lane.models["target"].embedding, count)
 
 
-def suits(parameters: dict, target: Any) -> str | None:
-    """Why a target's tokens have no neighbours, as a sentence; None if they have."""
-    if target.embedding is None:
-        return "LANTERN needs the output embedding of the target, which a server keeps; load the model here."
-    return None
-
-
 def parts(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier, float]:
     """A chain from the draft model, and the relaxed rule; `near` may be missing where it is only read."""
     temperature = parameters["temperature"]
@@ -188,7 +181,7 @@ def parts(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier
     ),
     papers=("lantern",),
     views=RELAXED_VIEWS,
-    suits=suits,
+    reads=lambda parameters: {"target": {Capability.OUTPUT_EMBEDDING}},
 )
 def lantern(lane: Lane) -> Iterator[None]:
     """A drafted token is credited with the target's probability of similar tokens, its neighbours.

@@ -7,6 +7,9 @@ training; the authors compare the weighted ones with their limit.
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import torch
 
 from decoders.heads import Acceptance
 from decoders.lane import Lane
@@ -15,7 +18,7 @@ from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_length import Length, chain
-from decoders.speculative.drafters.draft_model import DRAFT_STATES
+from decoders.speculative.drafters.draft_model import DRAFT_MODEL, scores
 from decoders.speculative.interfaces import TIMED_VIEWS, Draft, Drafter, Verifier, described, drafted
 from decoders.strategy import Parameter, Part
 
@@ -55,17 +58,26 @@ def foretold(lane: Lane, draft: Draft, node: int) -> float:
     """What the head reads in the draft's state after the token; its own probability where there is no
     head.
     """
-    head = None if lane.parameters["predictor"] == OWN else head_of(lane)
+    head = head_of(lane)
     if head is None:
         return own_probability(lane, draft, node)
     return float(head.scores(lane.scorers["draft"].hidden(node)))
 
 
 def head_of(lane: Lane) -> Acceptance | None:
-    """The head that was trained for just this draft before this target."""
+    """The head that was trained for just this draft before this target, unless the draft's own probabilities
+    are asked for.
+    """
+    if lane.parameters["predictor"] == OWN:
+        return None
     head = getattr(lane.models["draft"], "acceptance", None)
     fits = head is not None and head.settings["against"] == lane.models["target"].name
     return head if fits else None
+
+
+def with_states(lane: Lane, nodes: list[int]) -> torch.Tensor:
+    """The draft's scores [N, V] after each node; its scorer keeps the states that a head reads."""
+    return scores(lane, nodes, hidden=head_of(lane) is not None)
 
 
 def until_doubtful(
@@ -95,7 +107,9 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     temperature = parameters["temperature"]
     min_tokens, max_tokens = parameters["min_assistant_tokens"], parameters["num_assistant_tokens"]
     length = until_doubtful(parameters["stop"], min_tokens, max_tokens, foretold)
-    return simplest(drafted(DRAFT_STATES, chain(length, temperature)), temperature)
+    return simplest(
+        drafted(replace(DRAFT_MODEL, scores=with_states), chain(length, temperature)), temperature
+    )
 
 
 def predictor(parameters: dict) -> Part:

@@ -25,7 +25,7 @@ from decoders.speculative.interfaces import (
     Verification,
     Verifier,
 )
-from decoders.speculative.self_draft.early_layers import depth_of, parts_problem, self_drafted
+from decoders.speculative.self_draft.early_layers import depth_of, reads_layers, self_drafted
 from decoders.strategy import Parameter
 
 
@@ -124,7 +124,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("clasp",),
     views=(*LAYER_VIEWS[:1], "plan", *LAYER_VIEWS[1:]),
-    suits=parts_problem,
+    reads=reads_layers,
 )
 def clasp(lane: Lane) -> Iterator[None]:
     """Drafts with some layers skipped; which ones follows from the last accepted token's states.

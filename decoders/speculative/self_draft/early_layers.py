@@ -10,6 +10,7 @@ from typing import Protocol
 
 import torch
 
+from decoders.engine.capabilities import Capability
 from decoders.engine.partial_forward import Layers
 from decoders.lane import Lane
 from decoders.speculative.draft_verify_loop import distributions
@@ -92,19 +93,17 @@ def doubly_exited(start: Callable[[Lane], Exit], parameters: dict, name: str, sa
     return Drafter(propose, FIXED if temperature == 0.0 else SAMPLED, "draft", name=name, says=says)
 
 
-def parts_problem(parameters: dict, target) -> str | None:
-    """Why a part of this target's layers cannot draft, as a sentence; None if it can."""
-    return target.engine.parts_problem
+def reads_layers(parameters: dict) -> dict[str, set[Capability]]:
+    """The `reads` of a strategy whose drafts come out of parts of the target."""
+    return {"target": {Capability.LAYERS}}
 
 
 def suited(made: Callable[[dict, object], object]) -> Callable[[dict, object], str | None]:
-    """The `suits` of a strategy whose drafts come out of parts of the target and of what `made(parameters,
-    target)` gives, which refuses with a ValueError.
+    """The `suits` of a strategy that needs what `made(parameters, target)` gives, which refuses with a
+    ValueError.
     """
 
     def suits(parameters: dict, target) -> str | None:
-        if problem := parts_problem(parameters, target):
-            return problem
         try:
             made(parameters, target)
         except ValueError as error:

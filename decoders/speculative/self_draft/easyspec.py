@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
+from decoders.engine.capabilities import Capability
 from decoders.engine.partial_forward import Layers
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
@@ -39,8 +40,8 @@ def fuzzy(parameters: dict) -> Source:
 
 def grouped(lane: Lane) -> Layers | None:
     """The groups of the lane's draft; None if its layers cannot be grouped."""
-    engine = lane.scorers["draft"].engine if hasattr(lane.scorers["draft"], "engine") else None
-    if engine is None or engine.parts_problem:
+    engine = lane.models["target" if lane.parameters["drafter"] == ITSELF else "draft"].engine
+    if not engine.gives(Capability.LAYERS):
         return None
     return Layers.grouped(lane.parameters["group"], engine.layer_count)
 

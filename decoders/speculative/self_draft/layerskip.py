@@ -15,7 +15,7 @@ from decoders.speculative.default_verifier import VERIFIER, chosen, chosen_fits
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.interfaces import LAYER_VIEWS, Drafter, Verifier
-from decoders.speculative.self_draft.early_layers import depth_of, parts_problem, self_drafted
+from decoders.speculative.self_draft.early_layers import depth_of, reads_layers, self_drafted
 from decoders.strategy import Parameter
 
 
@@ -35,8 +35,6 @@ def first_layers(lane: Lane) -> Layers:
 
 def suits(parameters: dict, target) -> str | None:
     """Why this target cannot be left so early, as a sentence; None if it can."""
-    if problem := parts_problem(parameters, target):
-        return problem
     layers, asked = depth_of(target), exit_of(parameters, target)
     if asked <= layers:
         return None
@@ -71,6 +69,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     papers=("layerskip",),
     views=LAYER_VIEWS,
     together=chosen_fits(parts),
+    reads=reads_layers,
     suits=suits,
 )
 def layerskip(lane: Lane) -> Iterator[None]:

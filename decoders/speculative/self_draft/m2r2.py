@@ -16,7 +16,7 @@ from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import VERIFIER, chosen, chosen_fits
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.interfaces import LAYER_VIEWS, Drafter, Verifier
-from decoders.speculative.self_draft.early_layers import doubly_exited, suited
+from decoders.speculative.self_draft.early_layers import doubly_exited, reads_layers, suited
 from decoders.speculative.self_draft.kangaroo import EITHER, NONE, SHIPPED
 from decoders.speculative.self_draft.layerskip import exit_of
 from decoders.strategy import Parameter
@@ -104,6 +104,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     papers=("m2r2",),
     views=LAYER_VIEWS,
     together=chosen_fits(parts),
+    reads=reads_layers,
     suits=suited(adapters_of),
 )
 def m2r2(lane: Lane) -> Iterator[None]:

@@ -21,7 +21,7 @@ from decoders.speculative.interfaces import (
     Verification,
     Verifier,
 )
-from decoders.speculative.self_draft.early_layers import depth_of, parts_problem, self_drafted
+from decoders.speculative.self_draft.early_layers import depth_of, reads_layers, self_drafted
 from decoders.speculative.self_draft.layer_skip_search import Search, layers_of
 from decoders.strategy import Parameter
 
@@ -98,7 +98,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     papers=("swift",),
     views=LAYER_VIEWS,
     together=chosen_fits(parts),
-    suits=parts_problem,
+    reads=reads_layers,
 )
 def swift(lane: Lane) -> Iterator[None]:
     """The target drafts with some of its blocks skipped, and learns on the fly which it can spare.

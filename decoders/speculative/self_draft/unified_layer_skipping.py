@@ -16,7 +16,7 @@ from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.interfaces import Drafter, Verifier
-from decoders.speculative.self_draft.early_layers import depth_of, parts_problem, self_drafted
+from decoders.speculative.self_draft.early_layers import depth_of, reads_layers, self_drafted
 from decoders.strategy import Parameter, Part
 
 WHOLE = "whole"  # the scorer that looks what all layers say, only to show it
@@ -80,7 +80,7 @@ def described(parameters: dict) -> list[Part]:
     views=("layers", "entropy", "draft_round", "draft_tree", "dependencies", "text"),
     badge=badge,
     parts=described,
-    suits=parts_problem,
+    reads=reads_layers,
 )
 def unified_layer_skipping(lane: Lane) -> Iterator[None]:
     """Runs only evenly spaced layers for every new token: faster, but no longer the model's own text.

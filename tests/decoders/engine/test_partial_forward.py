@@ -5,11 +5,12 @@ whole model finds its own keys and values again.
 import pytest
 import torch
 
+from decoders.engine.capabilities import Capability
 from decoders.engine.engine import Engine
 from decoders.engine.partial_forward import Blocks, Layers
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.engine.tree import Tree
-from decoders.models.table_model import TableModel
+from decoders.lane import Lane
 from tests.helpers import tiny_models
 
 PROMPT = [11, 22, 33, 44, 55]
@@ -124,12 +125,12 @@ def test_models_without_a_tree_mask_give_the_same_numbers(part, tiny_model):
 
 def test_models_whose_layers_cannot_be_run_in_part_are_refused_with_a_sentence(tiny_model):
     for kind in LIKE_LLAMA:
-        assert Engine(tiny_model(kind).model).parts_problem is None
-        assert SequenceEngine(tiny_model(kind).model).parts_problem is None
-    for kind in ("opt",):
-        problem = Engine(tiny_model(kind).model).parts_problem
-        assert problem.endswith("choose a model built like Llama, Qwen2, Mistral or GPT-2.")
-    assert TableModel(lambda tokens: [0.5, 0.5], 2).engine.parts_problem.endswith(".")
+        assert Engine(tiny_model(kind).model).gives(Capability.LAYERS)
+        assert SequenceEngine(tiny_model(kind).model).gives(Capability.LAYERS)
+    opt = tiny_model("opt")
+    assert not Engine(opt.model).gives(Capability.LAYERS)
+    with pytest.raises(ValueError, match="OPTForCausalLM does not give; .* a model built like Llama,"):
+        Lane("layerskip", PROMPT, {"target": opt})
 
 
 def test_a_part_says_what_it_is():

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from decoders import registry
-from decoders.engine.served import NO_PARTS
+from decoders.engine.served import ServerProblem
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.models import completions_client
@@ -15,6 +15,7 @@ from decoders.models.address import parsed
 from decoders.models.loading import check_pair, load
 from decoders.trace import trace
 from decoders.trace.events import Distribution
+from decoders.trace.number_format import number
 from tests.helpers import tiny_models
 from tests.helpers.fake_server import fake_server
 
@@ -99,12 +100,72 @@ def test_where_a_server_names_few_tokens_the_lane_says_so(here, folder):
         assert "20 likeliest tokens" in found.to_json()["steps"][0]["events"][0]["text"]
         rows = [event for step in found.steps for event in step.of(Distribution)]
         assert rows and {event.view for event in rows} == {"target"}
+        assert {event.among for event in rows} == {20} and all(0.0 < event.unseen < 1.0 for event in rows)
+        most = max(event.unseen for event in rows)
+        assert found.badge == "sampled" and found.costs.unseen == most
+        assert found.promise == f"sampled within the top 20; rest mass up to {number(most, 2)}"
+        assert trace.from_json(found.to_json()).promise == found.promise
+        assert lane(served).run().promise.startswith("equal to generate within the top 20; rest mass up to")
         scorer = served.engine.attach(Tree(PROMPT))
         row = scorer.score([4])[0]
         assert row.isfinite().sum() == 20
         assert scorer.unseen[4] == pytest.approx(1 - row.exp().sum().item())
         greedy = lane(here).run().output()
         assert lane(served).run().output() == greedy
+
+
+@pytest.mark.parametrize(
+    ("strategy", "settings", "promised"),
+    [
+        ("speculative", {"temperature": 1.0}, "exact within the top 20; rest mass up to "),
+        ("prompt_lookup", {"temperature": 1.0}, "exact within the top 20; rest mass up to "),
+        ("speculative", {"temperature": 0.0}, "lossless: equal to greedy"),
+    ],
+)
+def test_the_badge_says_how_far_it_holds(strategy, settings, promised, here, folder, tiny_model):
+    with fake_server(here, limit=20) as server:
+        found = lane(load(address(server, folder)), strategy, tiny_model("llama", 1), **settings).run()
+    assert found.promise.startswith(promised) and found.badge != found.promise or "lossless" in promised
+    local = lane(here, strategy, tiny_model("llama", 1), **settings).run()
+    assert local.promise == local.badge == found.badge and local.costs.named is None
+
+
+@pytest.mark.parametrize("limit", [None, 20])
+@pytest.mark.parametrize(("tells", "sequences"), [(True, [1]), (False, [1, 5]), (None, [1, 5])])
+def test_a_path_is_read_once_where_the_server_names_tokens_along_it(tells, sequences, limit, here, folder):
+    """Five places of a text: five token lists before, one with `prompt_logprobs`; the same numbers."""
+    with fake_server(here, limit) as server:
+        server.tells_prompts = tells
+        served, tree = load(address(server, folder)), Tree(PROMPT)
+        before, scorer = len(server.requests), served.engine.attach(tree)
+        rows = scorer.score([3, 0, 4, 1, 2])
+        assert [len(asked["prompt"]) for asked in server.requests[before:]] == sequences
+        ours = here.engine.attach(tree).score([3, 0, 4, 1, 2]).double().log_softmax(-1)
+        named = rows.isfinite()
+        assert (rows - ours)[named].abs().max() < 1e-4
+        assert (named.sum(-1) == (limit or served.engine.vocabulary)).all()
+        again = served.engine.attach(Tree(PROMPT))
+        again.score([0, 1, 2, 3, 4])  # what it refuses is not asked for again
+        assert len(server.requests) == before + len(sequences) + 1
+
+
+def test_few_places_of_a_long_text_are_read_one_by_one(server, folder):
+    served, tree = load(address(server, folder)), Tree(PROMPT * 4)
+    served.engine.attach(tree).score([18, 19])
+    assert len(server.requests[-1]["prompt"]) == 2 and "prompt_logprobs" not in server.requests[-1]
+    branch = Tree(PROMPT[:1])
+    served.engine.attach(branch).score([branch.add(0, 7), branch.add(0, 8)])
+    assert len(server.requests[-1]["prompt"]) == 2
+
+
+def test_lies_about_a_path_are_refused(server, folder):
+    scorer = load(address(server, folder)).engine.attach(Tree(PROMPT))
+    server.change = lambda row: dict.fromkeys(row, {"logprob": 3.0}) if "0" in row else row
+    with pytest.raises(ServerProblem, match="probabilities above 1"):
+        scorer.score([0, 1, 2, 3, 4])
+    server.change = lambda row: {"the": 1} if "0" in row else row
+    with pytest.raises(ServerProblem, match="another form than vLLM's"):
+        scorer.score([0, 1, 2, 3, 4])
 
 
 def test_a_key_goes_into_the_header_and_nowhere_else(here, folder, monkeypatch, server):
@@ -194,4 +255,3 @@ def test_hidden_states_are_refused(server, folder):
     scorer = load(address(server, folder)).engine.attach(Tree(PROMPT))
     with pytest.raises(ValueError, match="probabilities alone"):
         scorer.score([4], hidden=True)
-    assert NO_PARTS.endswith(".")

@@ -5,7 +5,7 @@ import torch
 
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
-from decoders.sampling.fsd import NO_STATES, NGrams, States
+from decoders.sampling.fsd import NGrams, States
 from decoders.trace.events import Score
 from tests.helpers import tiny_models
 
@@ -99,5 +99,5 @@ def test_a_circle_is_left():
 
 
 def test_a_model_without_states_is_told_so():
-    trace = run(TableModel(lambda past: [0.5, 0.5], 2), [0], 3, form="states")
-    assert trace.ended == NO_STATES and trace.output() == []
+    with pytest.raises(ValueError, match="reads hidden states .* choose Frustratingly simple decoding with"):
+        run(TableModel(lambda past: [0.5, 0.5], 2), [0], 3, form="states")

@@ -36,6 +36,7 @@ class Remembering:
     note: str | None = None
     generation: dict = field(default_factory=dict)
     rows: dict[tuple[int, ...], torch.Tensor] = field(default_factory=dict)
+    token_key: str = "one for both"
 
     @property
     def engine(self) -> "Remembering":
@@ -47,6 +48,9 @@ class Remembering:
 
     def bytes_of(self, token: int) -> bytes:
         return b"?"
+
+    def gives(self, capability: str) -> bool:
+        return True
 
     def attach(self, tree) -> "Scorer":
         return Scorer(self, tree)

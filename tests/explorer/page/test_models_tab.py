@@ -117,11 +117,11 @@ def test_models_are_loaded_and_the_page_hears_of_them(tmp_path):
     assert panel.IN_USE in again[1]
 
 
-def test_a_draft_of_another_vocabulary_is_refused_and_the_page_keeps_its_models(tmp_path):
+def test_what_cannot_be_loaded_is_said_and_the_page_keeps_its_models(tmp_path):
     loader = ready_loader()
-    *_, last = loaded(loader, (tiny_models.save(tmp_path), "llama-tiny-draft", "none", "auto", "cpu"))
+    *_, last = loaded(loader, (tiny_models.save_masked(tmp_path), "none", "none", "auto", "cpu"))
     told = json.loads(last[2])
-    assert "another tokenizer" in told["problem"] and told["choice"] == asdict(loader.choice)
+    assert "fills masks in any order" in told["problem"] and told["choice"] == asdict(loader.choice)
     assert sent(last[0])["label"] == "Models: tiny, draft tiny-draft" and panel.STAY in last[1]
 
 

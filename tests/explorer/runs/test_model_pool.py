@@ -73,9 +73,17 @@ def test_what_cannot_be_loaded_is_a_sentence_and_the_old_models_stay(loader, fol
         loader.open(Choice("nosuch"))
 
 
-def test_a_draft_with_another_vocabulary_is_refused(loader, folders):
+def test_a_draft_with_another_vocabulary_is_for_universal_drafting_alone(loader, folders):
     mixed = settle(loader, Choice(folders[0], "llama-tiny-draft", device="cpu"))
-    assert mixed.state == "failed" and "has another tokenizer" in mixed.sentence
+    assert mixed.state == "ready" and mixed.sentence.endswith(
+        "other tokens than the target: choose Universal drafting."
+    )
+    (lane,) = lane_maker(loader)(request(mixed.choice, "universal"))
+    assert lane.run().output()
+    with pytest.raises(
+        ValueError, match="has another tokenizer than the target .* choose Universal drafting"
+    ):
+        lane_maker(loader)(request(mixed.choice, "speculative"))
 
 
 def test_what_does_not_fit_is_refused_before_its_weights_are_read(loader, folders, monkeypatch):

@@ -19,6 +19,7 @@ class Dependencies:
 
     def __init__(self, header: Header):
         self.header = header
+        self.unknown = "attention weights" in header.lacks
         self.prompt = len(header.prompt)
         self.columns = {node: node - self.prompt + 1 for node in range(self.prompt)}  # node -> column
         self.tokens = dict(enumerate(header.prompt))
@@ -104,7 +105,7 @@ class Dependencies:
             }
             look = {"role": "ink", "size": 11, "align": "center"}
             ops.append({"id": f"w{node}-{source}", "kind": "label", "text": percent(weight), **place, **look})
-        ops.append({"id": "heading", "set": {"lead": self._shown(node), **heading(self.drawn)}})
+        ops.append({"id": "heading", "set": {"lead": self._shown(node), **heading(self.drawn, self.unknown)}})
         ops.append({"front": [self.columns[node], 0]})
         if looks:
             weight, source = looks[0]
@@ -161,8 +162,13 @@ def panels() -> list[Op]:
     ]
 
 
-def heading(drawn: list[tuple[float, int]]) -> dict:
-    """What follows the token's name: what the weight is, the share shown, a warning; a form for phones."""
+def heading(drawn: list[tuple[float, int]], unknown: bool = False) -> dict:
+    """What follows the token's name: what the weight is, the share shown, a warning; a form for phones.
+    unknown: the engine of the model gives no attention weights.
+    """
+    if unknown:
+        words = ": the engine of this model gives no attention weights."
+        return {"heading": words, "short": words}
     if not drawn:
         words = ": no attention was recorded for this token."
         return {"heading": words, "short": words}

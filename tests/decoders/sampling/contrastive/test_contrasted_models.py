@@ -232,6 +232,6 @@ def test_the_authors_divergence_is_kl_div_with_the_mean_as_target():
 
 def test_a_table_has_no_layers():
     table = TableModel(lambda past: (0.5, 0.5), 2)
-    with pytest.raises(ValueError, match="A table has no layers"):
+    with pytest.raises(ValueError, match="reads the output of a part of the layers of the target"):
         Lane("dola", [0], {"target": table})
     assert get("dola").check({})["repetition_penalty"] == 1.2

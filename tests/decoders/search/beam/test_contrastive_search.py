@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 
+from decoders.engine.capabilities import Capability
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, TableScorer
 from decoders.trace.events import Forward, Propose, Score, Verdict
@@ -93,7 +94,7 @@ def test_losers_are_pruned_with_both_parts_of_their_score(tiny_model):
 class Compass(TableModel):
     """A table model whose tokens have hand-set hidden states [2]."""
 
-    gives_hidden = True
+    capabilities = frozenset({Capability.HIDDEN_STATES})
 
     def attach(self, tree):
         scorer = TableScorer(self, tree)
@@ -111,5 +112,8 @@ def test_the_worked_example_prefers_the_less_likely_candidate():
 
 
 def test_a_model_without_hidden_states_is_told_in_one_sentence():
-    with pytest.raises(ValueError, match="compares hidden states, and this model has none; choose another"):
+    with pytest.raises(
+        ValueError,
+        match="reads hidden states of the target, which a table does not give;",
+    ):
         run(TableModel(lambda past: (0.5, 0.5), 2), [0])

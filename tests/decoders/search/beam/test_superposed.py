@@ -170,9 +170,9 @@ def test_a_mixture_is_read_as_transformers_reads_its_embedding(tiny_model, kind,
 
 
 def test_a_table_is_refused(tiny_model):
-    with pytest.raises(ValueError, match="A table has no embeddings to mix"):
+    with pytest.raises(ValueError, match="reads the input embeddings of the target, which a table"):
         Lane("superposed", [0], {"target": TableModel(lambda past: (0.5, 0.5), 2)})
     odd = Endless("odd", tiny_model("llama").model, tiny_model("llama").tokenizer)
-    odd.engine.__dict__["parts_problem"] = "No."  # of its own engine, not the shared model's
-    with pytest.raises(ValueError, match="No."):
+    odd.engine.__dict__["runs_in_part"] = False  # of its own engine, not the shared model's
+    with pytest.raises(ValueError, match="a part of the layers .* choose Superposed decoding with its"):
         Lane("superposed", [0], {"target": odd}, {"linearity": True})

@@ -1,7 +1,8 @@
 """The dependency view shows the strongest sources of the newest token and lets older ones fade."""
 
-from decoders.trace.events import Commit, Depend, Propose
-from tests.helpers.view_folding import fold, of_kind
+from decoders.trace.events import Commit, Depend, Propose, Step
+from tests.helpers.view_folding import fold, of_kind, vocabulary
+from visualizers.scene.marks import Header
 from visualizers.views.any_lane.attention_arcs import Dependencies, height, percent
 
 WORDS = ["Once", " upon", " a", " big", "<b>", " dog", "."]
@@ -106,6 +107,13 @@ def test_without_recorded_attention_it_says_so():
     assert not of_kind(marks, "arc")
     assert marks["heading"]["heading"] == ": no attention was recorded for this token."
     assert marks["heading"]["lead"] == "<b>"
+
+
+def test_an_engine_without_attention_is_named_as_the_reason():
+    view = Dependencies(Header([0, 1, 2], vocabulary(*WORDS), lacks=["attention weights"]))
+    ops = view.feed(Step(0, [Propose(3, 2, 3, -1.0, "target"), Commit([3], [-1.0])]))
+    heading = next(op["set"]["heading"] for op in ops if op.get("id") == "heading")
+    assert heading == ": the engine of this model gives no attention weights."
 
 
 def test_longer_arcs_are_higher_and_none_leaves_the_panel():

@@ -1,0 +1,22 @@
+"""What an engine can give besides log-probabilities after a node, in the words in which sentences name it.
+
+Knows no engine and no strategy; suitability.py compares the two.
+"""
+
+from enum import StrEnum
+
+
+class Capability(StrEnum):
+    """What a strategy may read of a model, or a view may show."""
+
+    FULL_DISTRIBUTION = "the probabilities of all tokens"
+    HIDDEN_STATES = "hidden states"
+    ATTENTION = "attention weights"
+    LAYERS = "the output of a part of the layers"
+    EMBEDDINGS = "the input embeddings"
+    OUTPUT_EMBEDDING = "the output embedding"
+    WEIGHTS = "the weights"
+
+
+# What a lane records of its target wherever the engine gives it.
+RECORDED = (Capability.FULL_DISTRIBUTION, Capability.ATTENTION)

@@ -1,0 +1,81 @@
+"""Whether models can do what a strategy asks of them, compared in one place: what it reads of each (see
+`engine.capabilities`), then what it wants of the target itself. Knows declarations and models, no lane.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from decoders import registry
+from decoders.engine.capabilities import Capability
+from decoders.strategy import Strategy
+
+
+def problem(strategy: Strategy, parameters: dict, models: Mapping[str, Any]) -> str | None:
+    """Why these models (role -> model) cannot run a strategy, as a sentence that names what is missing and a
+    strategy that they can run; None if they can.
+    """
+    for role in strategy.needs:
+        if models.get(role) is None:
+            return f"{strategy.title} needs a {role} model; name one."
+    if sentence := unlike(strategy, models):
+        return sentence
+    missing = lacking(strategy, parameters, models)
+    if missing is None:
+        return strategy.suits(parameters, models["target"])
+    role, capability = missing
+    engine = models[role].engine
+    sentence = f"{strategy.title} reads {capability} of the {role}, which {engine.kind} does not give"
+    other = alternative(strategy, models)
+    return f"{sentence}; choose {' or '.join(filter(None, (other, engine.remedy)))}."
+
+
+def unlike(strategy: Strategy, models: Mapping[str, Any]) -> str | None:
+    """Why a draft cannot guess for this target, as a sentence: it scores other tokens."""
+    target = models["target"]
+    for role in () if strategy.any_tokenizer else (*strategy.needs, *strategy.may_use):
+        draft = models.get(role)
+        if draft is not None and draft.token_key != target.token_key:
+            others = [one.title for one in registry.strategies().values() if one.any_tokenizer]
+            return (
+                f"The {role} {draft.name!r} has another tokenizer than the target {target.name!r}; choose "
+                f"{' or '.join(others)}, or a draft with the same tokens."
+            )
+    return None
+
+
+def lacking(strategy: Strategy, parameters: dict, models: Mapping[str, Any]) -> tuple[str, Capability] | None:
+    """The first (role, capability) that a strategy reads and a model's engine does not give."""
+    for role, wanted in strategy.reads(parameters).items():
+        if (model := models.get(role)) is not None:
+            for capability in wanted:
+                if not model.engine.gives(capability):
+                    return role, capability
+    return None
+
+
+def alternative(strategy: Strategy, models: Mapping[str, Any]) -> str | None:
+    """The title of a strategy that these models can run, with its defaults: the same one, else that of its
+    family that is most like it.
+    """
+    if runs(strategy, models):
+        return f"{strategy.title} with its default settings"
+    family = [one for one in registry.strategies().values() if one.family == strategy.family]
+    family.sort(key=lambda one: difference(one, strategy))
+    return next((one.title for one in family if runs(one, models)), None)
+
+
+def difference(one: Strategy, strategy: Strategy) -> tuple:
+    """How unlike two strategies are, for sorting; of equal ones those of `generate` and simple ones first."""
+    usual = one.badge(one.check({})) == "equal to generate"
+    return one.needs != strategy.needs, -len({*one.views} & {*strategy.views}), not usual, len(one.parameters)
+
+
+def runs(strategy: Strategy, models: Mapping[str, Any]) -> bool:
+    """Whether models can run a strategy with its default settings."""
+    parameters = strategy.check({})
+    there = all(models.get(role) is not None for role in strategy.needs) and not unlike(strategy, models)
+    return (
+        there
+        and not lacking(strategy, parameters, models)
+        and not strategy.suits(parameters, models["target"])
+    )

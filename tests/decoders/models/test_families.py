@@ -1,0 +1,104 @@
+"""Model families as people have them: random weights at toy size, in several files of a folder, loaded as any
+folder is. Greedy decoding writes what `generate` writes, whichever engine the model needs.
+"""
+
+import json
+
+import pytest
+import torch
+import transformers as T
+
+from decoders.engine.engine import Engine
+from decoders.engine.sequence_engine import SequenceEngine
+from decoders.lane import Lane, Limits
+from decoders.models.loading import load
+from decoders.models.memory_estimate import footprint
+from tests.helpers import tiny_models
+
+WORDS = len(tiny_models.tokenizer())
+SIZES = dict(vocab_size=WORDS, hidden_size=32, num_hidden_layers=2, initializer_range=0.35)
+ENDS = dict(bos_token_id=None, eos_token_id=tiny_models.tokenizer().eos_token_id, pad_token_id=None)
+HEADS = dict(intermediate_size=48, num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=256)
+PLAIN = SIZES | ENDS | HEADS | dict(tie_word_embeddings=False)
+HALF_SLIDING = dict(sliding_window=6, layer_types=["sliding_attention", "full_attention"])
+EXPERTS = dict(num_experts_per_tok=2, num_local_experts=4)
+STATE = SIZES | ENDS | dict(state_size=8)
+TREES = {  # families that take a tree mask
+    "qwen3": lambda: T.Qwen3Config(**PLAIN, head_dim=8),
+    "gemma3": lambda: T.Gemma3TextConfig(**PLAIN, head_dim=8, **HALF_SLIDING),
+    "mistral": lambda: T.MistralConfig(**PLAIN, sliding_window=6),
+    "phi": lambda: T.PhiConfig(**PLAIN),
+    "olmo2": lambda: T.Olmo2Config(**PLAIN),
+    "olmo3": lambda: T.Olmo3Config(**PLAIN, **HALF_SLIDING),
+    "gpt_oss": lambda: T.GptOssConfig(**PLAIN, head_dim=8, **HALF_SLIDING, **EXPERTS),
+}
+SEQUENCES = {  # state spaces, hybrids, and attention in chunks, which a tree mask would get wrong
+    "mamba": lambda: T.MambaConfig(**STATE),
+    "mamba2": lambda: T.Mamba2Config(**STATE, num_heads=8, head_dim=8, n_groups=1, chunk_size=8),
+    "jamba": lambda: T.JambaConfig(
+        **PLAIN, num_experts=2, attn_layer_period=2, attn_layer_offset=1, mamba_d_state=8, mamba_dt_rank=4
+    ),
+    "qwen3_next": lambda: T.Qwen3NextConfig(
+        **PLAIN,
+        head_dim=8,
+        layer_types=["linear_attention", "full_attention"],
+        linear_num_key_heads=2,
+        linear_num_value_heads=4,
+        linear_key_head_dim=8,
+        linear_value_head_dim=8,
+        num_experts=4,
+        num_experts_per_tok=2,
+        moe_intermediate_size=16,
+        shared_expert_intermediate_size=16,
+    ),
+    "llama4": lambda: T.Llama4TextConfig(
+        **PLAIN, head_dim=8, intermediate_size_mlp=48, num_local_experts=2, attention_chunk_size=8
+    ),
+}
+FAMILIES = TREES | SEQUENCES
+PROMPT = tiny_models.tokenizer()("the cat sat on a mat; the cat")["input_ids"]
+
+
+def saved(folder, family: str, dtype: torch.dtype = torch.float32) -> str:
+    """The name of a folder with a family's toy model, its weights in several files."""
+    torch.manual_seed(0)
+    model = T.AutoModelForCausalLM.from_config(FAMILIES[family]()).to(dtype)
+    model.generation_config = T.GenerationConfig(eos_token_id=ENDS["eos_token_id"])
+    model.save_pretrained(folder, max_shard_size="40KB")
+    tiny_models.tokenizer.__wrapped__().save_pretrained(folder)
+    assert len(list(folder.glob("*.safetensors"))) > 1
+    return str(folder)
+
+
+def greedy(model) -> list[int]:
+    return Lane("greedy", PROMPT, {"target": model}, limits=Limits(12)).run().output()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_greedy_is_generate_in_every_family(family, tmp_path):
+    name = saved(tmp_path, family)
+    model = load(name, "cpu")
+    assert type(model.engine) is (Engine if family in TREES else SequenceEngine)
+    assert greedy(model) == tiny_models.generate(model, PROMPT, max_new_tokens=12)
+    assert footprint(name, "auto", "cpu").parameters == model.facts()["parameters"]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("family", ["qwen3", "gemma3", "mamba"])
+def test_half_precision_is_kept_and_decodes(family, dtype, tmp_path):
+    model = load(saved(tmp_path, family, getattr(torch, dtype)), "cpu", dtype)
+    assert model.facts()["dtype"] == dtype
+    assert greedy(model) == tiny_models.generate(model, PROMPT, max_new_tokens=12)
+
+
+@pytest.mark.parametrize("method", ["bitsandbytes", "torchao", "gptq", "nobody's"])
+def test_quantised_weights_without_their_package_are_a_sentence(method, tmp_path):
+    name = tiny_models.save(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    given = {"quant_method": method, "load_in_8bit": True, "bits": 4, "quant_type": {"default": {}}}
+    (tmp_path / "config.json").write_text(json.dumps(config | {"quantization_config": given}))
+    size = (tmp_path / "model.safetensors").stat().st_size
+    said = footprint(name, "auto", "cpu")
+    assert (said.weights, said.copies) == (size, 1) and f"quantised with {method}" in said.sentence()
+    with pytest.raises(ValueError, match=f"quantised with {method}, which (needs a package|transform)"):
+        load(name, "cpu")

@@ -1,0 +1,25 @@
+"""What a page, an endpoint and a table are told of a lane."""
+
+from decoders.trace.events import Commit, Distribution, Propose, Step
+from decoders.trace.trace import Trace
+from explorer.runs.run_state import Record, Run, answer
+from explorer.runs.run_summary import summary
+from visualizers.analysis.cost_csv import cost_table
+
+
+def lane(*masses: float | None) -> Trace:
+    """A sampled text whose rows leave out these masses."""
+    trace = Trace("sample", "Sampling", {}, 0, {"target": "t"}, [0], {0: b"a"}, "exact in distribution")
+    for node, mass in enumerate(masses, 1):
+        offer = Distribution(node - 1, "target", [[0, -0.1]], 0.1, 0.3, None, 20, unseen=mass)
+        events = [offer, Propose(node, node - 1, 0, -0.1, "target"), Commit([node], [-0.1])]
+        trace.append(Step(node - 1, events, 0.1))
+    return trace
+
+
+def test_a_badge_is_told_as_far_as_it_holds():
+    told = "exact within the top 20; rest mass up to .12"
+    for trace, promise in ((lane(0.0031, 0.1249, 0.02), told), (lane(None, None), "exact in distribution")):
+        shown = answer(Run("r", "s", [Record(trace)]), [{"view": "entropy", "ops": 0, "rows": 0}])["lanes"][0]
+        assert (shown["badge"], shown["promise"]) == ("exact in distribution", promise)
+        assert summary(trace)["badge"] == promise and promise in cost_table([trace])
