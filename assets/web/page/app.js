@@ -237,7 +237,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         h("button", { type: "button", "aria-pressed": String(index === this.phoneLane), onclick: () => {
           this.phoneLane = index;
           this.drawLaneButtons();
-        } }, index + 1 + " " + lane.declaration().title)));
+        } }, index + 1 + " " + lane.title())));
     }
 
     setTheme(theme) {
@@ -292,6 +292,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         const run = await page.start(this, state);
         if (!run) return;
         if (before) page.call("explorer_control", { run: before.id, action: "stop" });
+        for (const lane of this.lanes.filter((one) => one.setup.title)) (delete lane.setup.title, lane.describe()); // the run is ours
         this.show(run, count);
         this.runKey = key;
         run.follow();

@@ -20,6 +20,11 @@ window.ExplorerPage = window.ExplorerPage || {};
       return this.app.strategies.get(this.setup.strategy);
     }
 
+    // A trace may have a name of its own: that of a call which was watched.
+    title() {
+      return this.setup.title || this.declaration().title;
+    }
+
     // ---- DOM ------------------------------------------------------------------------------------------------------
 
     build() {
@@ -81,7 +86,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         h("optgroup", { label: title }, ...members.map((s) => {
           const lacking = s.needs.find((role) => !this.app.choice[role]);
           return h("option", { value: s.name, title: lacking ? "Needs a " + lacking + " model: choose one under Models" : s.summary,
-            disabled: Boolean(lacking) }, s.title);
+            disabled: Boolean(lacking) }, s.name === this.setup.strategy ? this.title() : s.title);
         }))));
       this.picker.value = this.setup.strategy;
       this.picker.title = this.declaration().summary || "";
