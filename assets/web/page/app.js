@@ -176,6 +176,13 @@ window.ExplorerPage = window.ExplorerPage || {};
       return Boolean(run) && !page.sameModels(run.choice, choice) && !(run.models && page.sameModels(run.models, choice));
     }
 
+    // Whether prompt or length are others than those of the run.
+    retyped() {
+      const text = ({ prompt, max_new_tokens, chat }) => JSON.stringify([prompt, max_new_tokens, chat]);
+      if (this.runKey !== this.retypedFor) [this.retypedFor, this.runText] = [this.runKey, text(JSON.parse(this.runKey))];
+      return this.runText !== text(this.request());
+    }
+
     edited() {
       this.lanes.forEach((lane) => lane.drawHint());
       this.status();

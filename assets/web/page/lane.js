@@ -277,7 +277,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     // Whether what is drawn was decoded with other settings than those that are chosen now.
     stale() {
-      return this.trace !== null && (this.trace.key !== this.key() || this.app.outdated());
+      return this.trace !== null && (this.trace.key !== this.key() || this.app.outdated() || this.app.retyped());
     }
 
     cursor() {
