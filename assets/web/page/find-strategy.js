@@ -42,8 +42,12 @@ window.ExplorerPage = window.ExplorerPage || {};
       h("header", {}, h("h2", {}, "Find a strategy"), h("button", { type: "button", "aria-label": "Close", onclick: () => dialog.close() }, "×")), field, status, list);
     dialog.addEventListener("close", () => lane.picker.focus({ preventScroll: true }));
 
+    // Of a real run, where one is recorded.
+    const picture = ({ name }) => h("img", { loading: "lazy", alt: "", src: `explorer-pictures/${name}/${app.theme}?${app.data.started}`, onerror: ({ target }) => target.remove() });
+
     function draw() {
-      const results = page.findStrategies([...app.strategies.values()], field.value);
+      const results = page.findStrategies([...app.strategies.values()], field.value), start = ({ name }) => app.data.start.indexOf(name) + 1 || Infinity;
+      if (!field.value.trim()) results.sort((one, other) => start(one) - start(other) || 0); // what to start with comes first
       status.textContent = results.length ? results.length + (results.length > 1 ? " strategies" : " strategy")
         : "Nothing found for “" + field.value.trim().slice(0, 60) + "”. Try fewer words.";
       list.replaceChildren(...results.map((one) => {
@@ -51,7 +55,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         return h("li", {}, h("button", { type: "button", disabled: Boolean(lacking), onclick: () => {
           lane.choose(one.name);
           dialog.close();
-        } }, h("strong", {}, one.title), h("span", {}, lacking ? "Needs a " + lacking + " model: choose one under Models." : what)));
+        } }, picture(one), h("strong", {}, one.title), h("span", {}, lacking ? "Needs a " + lacking + " model: choose one under Models." : what)));
       }));
     }
 

@@ -165,7 +165,8 @@ def all_methods() -> tuple[str, str]:
     code, methods = sandbox.protection().sentence, sorted(listing()["methods"], key=first_to_try)
     rows = "".join(method_rows.row(one, FAMILIES, code) for one in methods)
     cards = f'<section class="methods cards" aria-label="Cards of methods">{rows}</section>'
-    return tree(family_tree(), FAMILIES), cards
+    pictured = {one["name"] for one in methods if one["picture"]}
+    return tree(family_tree(), FAMILIES, pictured), cards
 
 
 def routes() -> list[Route]:
