@@ -183,6 +183,12 @@ class StoredCall(Call):
     number: Whole
 
 
+class Find(Call):
+    """What a person looks for in the list of strategies."""
+
+    words: Annotated[str, Field(max_length=200)]
+
+
 class Link(Call):
     """A link of the page's settings, to be made into a QR code."""
 

@@ -17,7 +17,7 @@ from decoders.models.catalog import shipped
 from decoders.registry import strategies
 from explorer import alive, experiments
 from explorer.access import Access, Guard
-from explorer.catalog import method_cards, recorded_runs
+from explorer.catalog import recorded_runs
 from explorer.export.help_text import help_html
 from explorer.export.page_data import page_data
 from explorer.inspector.card import card
@@ -28,6 +28,7 @@ from explorer.page import (
     branch,
     compare,
     endpoints,
+    find_strategy,
     keeping,
     links,
     qr_code,
@@ -152,7 +153,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         hello = {"state": loader.state, "sentence": loader.sentence}
         hello["code"] = (await code).sentence
         if loader.state == "ready":
-            hello["strategies"] = [method_cards.search_terms(s) for s in strategies().values()]
+            hello["strategies"] = [s.declaration() for s in strategies().values()]
             hello["facts"] = {role: model.facts() for role, model in loader.models.items()}
         return json.dumps(hello)
 
@@ -227,6 +228,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         branch,
         compare,
         experiments_tab,
+        find_strategy,
         keeping,
         lesson,
         links,
