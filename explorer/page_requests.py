@@ -190,6 +190,12 @@ class Constraint(Call):
     models: Models | None = None
 
 
+class Find(Call):
+    """What a person looks for in the list of strategies."""
+
+    words: Annotated[str, Field(max_length=200)]
+
+
 class Link(Call):
     """A link of the page's settings, to be made into a QR code."""
 

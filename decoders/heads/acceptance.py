@@ -31,13 +31,13 @@ class Acceptance(nn.Module):
         self.settings = {"blocks": blocks, "shared": shared, "against": against}
         own = [nn.Linear(target.width, target.width) for _ in range(1 if shared else blocks)]
         self.blocks = nn.ModuleList(own)
-        self.said = nn.Linear(target.width, 2)
+        self.output = nn.Linear(target.width, 2)
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         """Logits [..., 2] of refusal and acceptance after states [..., d], as the weighted loss has them."""
         for at in range(self.settings["blocks"]):
             hidden = hidden + F.silu(self.blocks[at % len(self.blocks)](hidden))
-        return self.said(hidden)
+        return self.output(hidden)
 
     @torch.no_grad()
     def scores(self, hidden: torch.Tensor) -> torch.Tensor:
@@ -46,7 +46,7 @@ class Acceptance(nn.Module):
         The loss counts a refusal REFUSED_WEIGHT times, so the logits are too gloomy by its logarithm; that is
         put right here, or what comes out would be no probability.
         """
-        refused, accepted = self(hidden.to(self.said.weight.dtype)).float().unbind(-1)
+        refused, accepted = self(hidden.to(self.output.weight.dtype)).float().unbind(-1)
         return (accepted - refused + math.log(REFUSED_WEIGHT)).sigmoid()
 
     def along(self, taps: Taps) -> torch.Tensor:

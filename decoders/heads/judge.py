@@ -22,14 +22,14 @@ class Judge(nn.Module):
     def __init__(self, target: Target):
         super().__init__()
         self.settings: dict = {}
-        self.said = nn.Linear(target.width, 1)
+        self.output = nn.Linear(target.width, 1)
 
     @torch.no_grad()
     def scores(self, hidden: torch.Tensor) -> torch.Tensor:
         """The probability [...] that the token is right which each state [..., d] follows, as the weighted
         loss sees it: right and wrong tokens count alike.
         """
-        return self.said(hidden.to(self.said.weight.dtype)).float()[..., 0].sigmoid()
+        return self.output(hidden.to(self.output.weight.dtype)).float()[..., 0].sigmoid()
 
     def along(self, taps: Taps) -> torch.Tensor:
         """Its scores [B, T] after each token of known texts."""
@@ -43,7 +43,7 @@ class Judge(nn.Module):
         """Binary cross-entropy in nats after states [..., d], the mean of right and of wrong tokens counting
         alike. truth [...]: 0, 1 or UNASKED.
         """
-        logits = self.said(hidden).float()[..., 0]
+        logits = self.output(hidden).float()[..., 0]
         means = [
             F.binary_cross_entropy_with_logits(logits[truth == kind], logits.new_full((count,), float(kind)))
             for kind in (0, 1)

@@ -31,7 +31,7 @@ class Outlook(nn.Module):
         first, second = widths
         self.inner = nn.Linear((layers + 1) * target.width, first)
         self.middle = nn.Linear(first, second)
-        self.said = nn.Linear(second, 3)
+        self.output = nn.Linear(second, 3)
         self.dropout = nn.Dropout(0.2)
 
     def read(self, states: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
@@ -44,7 +44,7 @@ class Outlook(nn.Module):
     def forward(self, read: torch.Tensor) -> torch.Tensor:
         """Logits [..., 3] of NONE, SOME, ALL."""
         x = self.dropout(F.relu(self.inner(read.to(self.inner.weight.dtype))))
-        return self.said(self.dropout(F.relu(self.middle(x))))
+        return self.output(self.dropout(F.relu(self.middle(x))))
 
     @torch.no_grad()
     def scores(self, streams: torch.Tensor, chosen: int) -> torch.Tensor:

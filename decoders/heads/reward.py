@@ -28,9 +28,9 @@ class Reward(nn.Module):
         self.settings = {"width": width}
         self.norm = nn.LayerNorm(target.width)
         self.state = nn.Linear(target.width, width)
-        self.chance = nn.Linear(2, width, bias=False)
+        self.probability = nn.Linear(2, width, bias=False)
         self.memory = nn.GRU(width, width, batch_first=True)
-        self.said = nn.Linear(width + 1, len(QUESTIONS))
+        self.output = nn.Linear(width + 1, len(QUESTIONS))
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, hidden: torch.Tensor, log_p: torch.Tensor) -> torch.Tensor:
@@ -40,10 +40,10 @@ class Reward(nn.Module):
         target's log-probability of each, in nats, 0 for the last of the prompt.
         """
         probabilities = torch.stack([log_p, log_p.exp()], -1)
-        read = F.gelu(self.state(self.dropout(self.norm(hidden))) + self.chance(probabilities))
+        read = F.gelu(self.state(self.dropout(self.norm(hidden))) + self.probability(probabilities))
         memory, _ = self.memory(read)
         whole = log_p.cumsum(-1).unsqueeze(-1)  # log-probability of the answer so far
-        return self.said(torch.cat([self.dropout(memory), whole], -1))
+        return self.output(torch.cat([self.dropout(memory), whole], -1))
 
     @torch.no_grad()
     def scores(self, hidden: torch.Tensor, log_p: torch.Tensor) -> dict[str, torch.Tensor]:

@@ -295,16 +295,6 @@ def beside(name: str) -> dict:
     return known | {"parent": get(known["parent"]).title if known["parent"] else ""}
 
 
-def search_terms(strategy: Strategy) -> dict:
-    """A declaration, and what a strategy is searched by: `{parent, differs, aliases}`, its papers in `by`."""
-    rows = origins.sources(strategy.name, strategy.papers)
-    return {
-        **strategy.declaration(),
-        **beside(strategy.name),
-        "by": " ".join(origins.cited(row) for row in rows),
-    }
-
-
 def paragraphs(strategy: Strategy) -> list[dict]:
     """The docstring below its first line: `{steps: [...]}` for lists, `{text}` for all else."""
     text = inspect.getdoc(strategy.run) or ""

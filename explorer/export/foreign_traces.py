@@ -70,11 +70,16 @@ def has_data(view: str, trace: Trace) -> bool:
     return of_folder | WANTS.get(view, set()) <= present
 
 
-def viewed(setup: dict, declared: dict[str, dict]) -> dict:
-    """`setup` with a view that each lane has: its own if it names one, else its strategy's first."""
+def viewed(setup: dict, declared: dict[str, dict], traces: list[Trace]) -> dict:
+    """`setup` with a view that each lane has: its own if it names one, else its strategy's first.
+
+    A trace that calls itself otherwise than its strategy (see `decoders.watch`) gives its lane that title.
+    """
     lanes = []
-    for lane in setup["lanes"]:
+    for lane, trace in zip(setup["lanes"], traces, strict=True):
+        declaration = declared[lane["strategy"]]
         more = ["constraint"] * constrained(lane.get("parameters") or {})
-        views = [*declared[lane["strategy"]]["views"], *more]
-        lanes.append({**lane, "view": lane["view"] if lane.get("view") in views else views[0]})
+        views = [*declaration["views"], *more]
+        title = {} if trace.title == declaration["title"] else {"title": trace.title}
+        lanes.append({**lane, **title, "view": lane["view"] if lane.get("view") in views else views[0]})
     return {**setup, "lanes": lanes}

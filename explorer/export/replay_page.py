@@ -43,7 +43,7 @@ def replay_html(traces: list[Trace], setup: dict | None = None, lesson: dict | N
     """
     run = container(traces, setup)
     declared = declarations(traces)
-    run["setup"] = setup = viewed(run["setup"], declared)
+    run["setup"] = setup = viewed(run["setup"], declared, traces)
     shown = Runs(None).show(traces, run_id="saved")
     first = page_data(shown, setup, list(declared.values()), setup["models"]) | {
         "saved": True,

@@ -19,6 +19,7 @@ from decoders.strategy import shortened
 from decoders.trace.trace import Trace
 from explorer.lessons import search_stops, speculative_stops  # noqa: F401 (their places are found by name)
 from explorer.lessons.facts import FACTS, Reading
+from explorer.lessons.handout import handout
 from explorer.lessons.stops import PLACES, Place
 from explorer.page_requests import Call, Lesson
 from explorer.runs.model_pool import Loader
@@ -74,12 +75,16 @@ def find(name: str) -> dict:
 
 
 def filled(lesson: dict, traces: list[Trace]) -> dict:
-    """What a lesson says of a run: `{stops}`, one `filled_stop` each. ValueError if its lanes are others."""
+    """What a lesson says of a run: `{stops}`, one `filled_stop` each, and `handout`'s two texts.
+
+    ValueError if its lanes are others.
+    """
     wanted = [lane["strategy"] for lane in lesson["setup"]["lanes"]]
     if [trace.strategy for trace in traces] != wanted:
         raise ValueError("These lanes are not the lesson's any more; Restart brings them back.")
     lanes = {number: Reading(trace) for number, trace in enumerate(traces, 1)}
-    return {"stops": [filled_stop(stop, lanes) for stop in lesson["stops"]]}
+    stops = [filled_stop(stop, lanes) for stop in lesson["stops"]]
+    return {"stops": stops, **handout(lesson, stops)}
 
 
 def filled_stop(stop: dict, lanes: dict[int, Reading]) -> dict:

@@ -33,14 +33,14 @@ def tested(own: Reading, verdict: Verdict) -> dict:
     }
     if 0 < verdict.p < verdict.q:
         shown = compared(verdict.p, verdict.q, verdict.u)
-        values |= dict(zip(("said_p", "said_q", "said_ratio", "said_u"), shown, strict=True))
+        values |= dict(zip(("p_text", "q_text", "ratio_text", "u_text"), shown, strict=True))
         return values | {"ratio": verdict.passes}
     printed = {
-        "said_p": number(verdict.p),
-        "said_q": number(verdict.q),
-        "said_ratio": "1" if verdict.p else "0",
+        "p_text": number(verdict.p),
+        "q_text": number(verdict.q),
+        "ratio_text": "1" if verdict.p else "0",
     }
-    return values | printed | {"said_u": number(verdict.u or 0.0), "ratio": verdict.passes}
+    return values | printed | {"u_text": number(verdict.u or 0.0), "ratio": verdict.passes}
 
 
 @place
@@ -92,7 +92,7 @@ def replacements(own: Reading, lane: int) -> Iterator[tuple[Place, bool]]:
             "share": verdict.p,
             "p": p,
             "q": q,
-            "said_q": probability(q) if exact else f"at most {probability(q)}",
+            "q_text": probability(q) if exact else f"at most {probability(q)}",
             "lost": own.text_of(lost[0].node),
             "p_lost": lost[0].p,
             "q_lost": lost[0].q,

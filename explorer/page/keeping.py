@@ -98,7 +98,7 @@ def described(runs: Runs, run: Run) -> dict:
     """See `explorer_again`."""
     traces = stills(runs, run)
     declared = declarations(traces)
-    setup = viewed({**settings(traces), **run.asked}, declared)
+    setup = viewed({**settings(traces), **run.asked}, declared, traces)
     return {"run": run.id, "state": run.state, "setup": setup, "declarations": list(declared.values())}
 
 

@@ -17,7 +17,7 @@ from decoders.models.catalog import shipped
 from decoders.registry import strategies
 from explorer import alive, experiments
 from explorer.access import Access, Guard
-from explorer.catalog import method_cards, recorded_runs
+from explorer.catalog import recorded_runs
 from explorer.export.help_text import help_html
 from explorer.export.page_data import page_data
 from explorer.inspector.card import card
@@ -29,6 +29,7 @@ from explorer.page import (
     compare,
     constraint,
     endpoints,
+    find_strategy,
     keeping,
     links,
     qr_code,
@@ -153,7 +154,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         hello = {"state": loader.state, "sentence": loader.sentence}
         hello["code"] = (await code).sentence
         if loader.state == "ready":
-            hello["strategies"] = [method_cards.search_terms(s) for s in strategies().values()]
+            hello["strategies"] = [s.declaration() for s in strategies().values()]
             hello["facts"] = {role: model.facts() for role, model in loader.models.items()}
         return json.dumps(hello)
 
@@ -229,6 +230,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         compare,
         constraint,
         experiments_tab,
+        find_strategy,
         keeping,
         lesson,
         links,

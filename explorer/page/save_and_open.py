@@ -75,7 +75,7 @@ def saved(runs: Runs, run: Run, request: Save) -> Saved:
     setup = {**settings(chosen), **run.asked}
     for given, i in zip(setup["lanes"], numbers, strict=True):
         given["view"] = shows[i]
-    setup = viewed(setup, declarations(chosen))
+    setup = viewed(setup, declarations(chosen), chosen)
     made = {
         "trace": lambda: pack(chosen[0].to_json()),
         "run": lambda: pack(container(chosen, setup)),
@@ -144,7 +144,7 @@ def shown(runs: Runs, data: bytes, session: str) -> dict:
     """A run from a file, and what the page needs to show it. Raises ValueError with one sentence."""
     setup, traces = unpack(data)
     declared = declarations(traces)
-    setup = viewed(setup, declared)
+    setup = viewed(setup, declared, traces)
     run = runs.show(traces, session, asked=setup)
     cursors = [{"view": lane["view"], "ops": 0, "rows": 0} for lane in setup["lanes"]]
     return {

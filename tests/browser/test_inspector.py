@@ -169,6 +169,11 @@ def test_a_branch_forces_a_token_in_a_lane_of_its_own(visit):
     other = next(row for row in found["stages"][0]["rows"] if not row["here"])
     panel(page).get_by_role("button", name="Branch here with " + other["text"], exact=True).click()
     expect(lane(page, 3)).to_be_visible()
+    outlined = lane(page, 2).locator(".chips-row .dp-outlined")
+    expect(outlined).to_have_count(
+        1
+    )  # what is inspected goes on to be marked, also when another lane has come
+    assert outlined.inner_text() in panel(page).get_by_role("heading").first.inner_text()
     finished(page)
     expect(lane(page, 3).locator(".chips-row .is-forced")).to_have_count(1)
     assert forced(page, 3) == [other["text"]]

@@ -269,11 +269,14 @@ def test_a_strategy_is_searched_by_the_names_that_people_use(visit, width, heigh
     dialog = page.get_by_role("dialog", name="Find a strategy")
     field = dialog.get_by_role("searchbox", name="Search strategies")
     expect(field).to_be_focused()
+    expect(dialog.get_by_role("listitem").first).to_contain_text("Greedy")  # what to start with comes first
+    picture = dialog.get_by_role("listitem").nth(3).locator("img.in-light")
+    page.wait_for_function("image => image.naturalWidth > 0", arg=picture.element_handle())  # a recorded run
     assert picker.input_value() == before
     for words, title in (
         ("nucleus", "Sampling"),
         ("leviathan", "Speculative decoding"),
-        ("MCTS", "ADED"),
+        ("MCTS", "PG-TD"),
         ("best-of-n", "First"),
     ):
         field.fill(words)

@@ -106,7 +106,7 @@ def test_the_word_of_a_box_that_is_cut_stands_in_the_part_that_is_seen(draw):
 
 @pytest.mark.parametrize("width", [300, 460, 900])
 def test_a_heading_stays_in_its_panel(draw, width):
-    place = {"id": "said", "panel": "said", "kind": "panel", "y0": 0, "y1": 1, "px": 20}
+    place = {"id": "heading", "panel": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 20}
     words = "; and a sentence on what they are, far too long for a narrow picture."
     said = {**place, "lead": "Some numbers", "heading": words}
     rest = {"id": "rest", "kind": "panel", "y0": 0, "y1": 1, "share": 1}

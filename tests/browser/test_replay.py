@@ -247,6 +247,17 @@ def test_four_lanes_of_128_tokens_fit_into_five_megabytes(opened, four_lanes, wi
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_a_lane_of_a_watched_call_says_that_it_was_watched(opened, tmp_path):
+    trace = recorded_runs.traces()[0]
+    trace.title += " (generate)"
+    path = tmp_path / "watched.html"
+    path.write_text(replay_html([trace, *recorded_runs.traces()[:1]]), "utf-8")
+    page = opened(path)
+    for lane, title in (("Lane 1", trace.title), ("Lane 2", trace.title.removesuffix(" (generate)"))):
+        chosen = page.get_by_role("region", name=lane).get_by_label("Strategy").locator("option:checked")
+        expect(chosen).to_have_text(title)
+
+
 def test_a_saved_page_offers_no_tab_that_it_cannot_fill(opened, saved):
     page = opened(saved)
     ready(page)

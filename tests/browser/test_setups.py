@@ -78,6 +78,18 @@ def test_a_set_up_is_shared_as_a_qr_code_and_presented_with_it(visit):
     expect(code).to_have_count(0)
 
 
+def test_another_prompt_dims_what_the_one_before_gave(visit):
+    page = visit()
+    run(page, tokens=6)
+    dimmed = page.locator(".lane.stale")
+    expect(dimmed).to_have_count(0)
+    page.get_by_label("Example prompts").select_option(label="A dog in the park")
+    expect(dimmed).to_have_count(2)
+    expect(dimmed.first.get_by_text("press Run to decode")).to_be_visible()
+    page.get_by_role("textbox", name="Prompt").fill("Once upon a time")
+    expect(dimmed).to_have_count(0)
+
+
 def test_examples_stand_in_groups_and_no_name_comes_twice(visit):
     page = visit()
     ready(page)

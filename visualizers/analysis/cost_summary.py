@@ -27,6 +27,8 @@ DEFINITIONS |= {
     name + SO_FAR: f"{DEFINITIONS[name][:-1]}, counted for the best candidate: nothing is final yet."
     for name in ("tokens / target forward", "tokens/s")
 }
+ONE = {name: name[:-1] for name in ("steps", "rounds", "target forwards", "draft forwards", "KV slots")}
+DEFINITIONS |= {one: DEFINITIONS[name] for name, one in ONE.items()}
 
 # Every cost and metric of a lane, for tables: name -> where it comes from and its definition in one sentence.
 TABLE = {
@@ -116,7 +118,7 @@ def strip(costs: Costs, kv_slots: int | None = None) -> list[dict]:
         entries.insert(1, ("lossy", costs.mean_total_variation, share))
     return [
         {
-            "name": name,
+            "name": ONE.get(name, name) if value == 1 else name,
             "value": value,
             "label": MISSING if value is None else write(value),
             "title": DEFINITIONS[name],

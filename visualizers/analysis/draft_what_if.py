@@ -102,9 +102,9 @@ def basis(exact: bool, known: int, number: int) -> str:
     if not exact:
         return (
             "Estimates: they take this text as given, although another draft would have led to another text. "
-            f"{asked} Elsewhere the mean of those places is taken. One token passes with Σ min(p, q), "
-            "several with the target's mass on the draft's likeliest. Tokens missing from the trace are "
-            "scaled so that this lane's own acceptance comes out right."
+            f"{asked} Elsewhere the mean of those places is taken. One drafted token is accepted with "
+            "probability Σ min(p, q), one of several with the target's probability of the draft's likeliest. "
+            "Tokens missing from the trace are scaled so that this lane's own acceptance comes out right."
         )
     return f"Exact: greedy text does not depend on the draft. {asked}" + (
         " Where it is not known, the worst and the best case give a range." if known < number else ""

@@ -209,13 +209,13 @@ def by_entropy(rows: list[dict]) -> list[dict]:
 
 
 def examples(rows: list[dict]) -> list[str]:
-    """The first few rejections of some rows, as text: …upon “␣a”, instead “␣the”."""
+    """The first few rejections of some rows, as text: …upon “␣a”; “␣the” written instead."""
     return [quoted(one) for one in rows if one["fate"] == REJECTED][:EXAMPLES]
 
 
 def quoted(one: dict) -> str:
     """A rejected token behind the end of the text before it, and what the text has instead."""
-    instead = "" if one["instead"] is None else f", instead “{one['instead']}”"
+    instead = "" if one["instead"] is None else f"; “{one['instead']}” written instead"
     return f"{end_of(one['context'], BEFORE)} “{one['token']}”{instead}"
 
 

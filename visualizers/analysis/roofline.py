@@ -50,10 +50,10 @@ WORDS = {
     "bandwidth": ("memory", "GB/s"),
     "compute": ("arithmetic", "TFLOP/s"),
     "launch": ("fixed cost of a forward", "µs"),
-    "byte_energy": ("a byte read", "pJ"),
-    "flop_energy": ("an operation", "pJ"),
+    "byte_energy": ("energy per byte read", "pJ"),
+    "flop_energy": ("energy per operation", "pJ"),
     "parameters": ("parameters", "billion"),
-    "weight_bytes": ("a parameter", "bytes"),
+    "weight_bytes": ("size of a parameter", "bytes"),
     "cache": ("cache per token", "KB"),
 }
 SMALLEST, LARGEST = 1e-9, 1e9  # beyond them no figure of a machine lies, and their products are finite

@@ -31,7 +31,7 @@ RECENT = 8  # rounds of the running mean
 FATES = {
     ACCEPTED: "accepted: in the text",
     REJECTED: "tested and rejected",
-    BEHIND: "never reached: behind a token that was rejected",
+    BEHIND: "never reached: after a rejected token",
     BESIDE: "never reached: a sibling was accepted first",
     PRUNED: "removed before the target saw it",
     OPEN: "no verdict recorded",
@@ -46,8 +46,11 @@ NAMES = {
         "num_accepted_tokens / num_draft_tokens",
     ),
     "mean_acceptance_length": ("tokens gained per round", "1 + num_accepted_tokens / num_drafts"),
-    "num_accepted_tokens_per_pos": ("rounds that accepted place k", "counted, from k = 0 on"),
-    "acceptance_rate_per_pos": ("share of rounds", "num_accepted_tokens_per_pos[k] / num_drafts"),
+    "num_accepted_tokens_per_pos": ("rounds that accepted their token k", "counted, from k = 0 on"),
+    "acceptance_rate_per_pos": (
+        "share of rounds that accepted their token k",
+        "num_accepted_tokens_per_pos[k] / num_drafts",
+    ),
     "acceptance_histogram": ("rounds that accepted j tokens", "counted, from j = 0 on"),
 }
 

@@ -31,7 +31,7 @@ def tokens_by_time(answer: dict, labels: dict[int, str] | None = None, look: str
     answer: {sentence, lanes}; labels: what each lane does, by its number. Raises ValueError with one sentence
     for an unknown look; so does the next.
     """
-    lanes, colours, title = answer["lanes"], theme(look), "Tokens there"
+    lanes, colours, title = answer["lanes"], theme(look), "Tokens over time"
     if not any(lane["tokens"] for lane in lanes):
         return nothing(title, NONE, look)
     brief = max(lane["seconds"] for lane in lanes) < 1
@@ -83,7 +83,7 @@ def against_plain(answer: dict, look: str = "light") -> go.Figure:
         "right of 1: faster, or more energy; plain: one target forward per token, derived",
         " ".join(lane_text(lane) for lane in lanes),
         look,
-        {"words": "times plain", "rangemode": "tozero"},
+        {"words": "× plain decoding", "rangemode": "tozero"},
         {"words": "lane", "autorange": "reversed", "type": "category"},
         2,
     )
@@ -119,8 +119,8 @@ def lane_text(lane: dict) -> str:
     return (
         f"Lane {lane['lane']}: {significant(1e3 * lane['seconds'] / lane['tokens'])} ms and "
         f"{significant(1e3 * lane['joules'] / lane['tokens'])} mJ per token; "
-        f"{significant(lane['plain']['seconds'] / lane['seconds'])} × as fast as plain decoding{than}; it "
-        f"waits for memory in {lane['waited']:.0%} of the time."
+        f"{significant(lane['plain']['seconds'] / lane['seconds'])} × as fast as plain decoding{than}; "
+        f"{lane['waited']:.0%} of the time it waits for memory."
     )
 
 
@@ -153,7 +153,10 @@ def roofline(device: Device, sizes: dict[str, Size], look: str = "light") -> go.
         took = [f"{name} {significant(milliseconds(name, tokens))} ms" for name in sizes]
         return f"A forward of {counted(round(tokens), 'token')}: {', '.join(took)}."
 
-    lines = [f"The {name}'s bend is at {counted(round(bend), 'token')}." for name, bend in bends.items()]
+    lines = [
+        f"The {name} becomes compute-bound at {counted(round(bend), 'token')}."
+        for name, bend in bends.items()
+    ]
     log = {"type": "log", "dtick": 1}
     made = chart(
         "One forward on that machine",

@@ -176,6 +176,13 @@ window.ExplorerPage = window.ExplorerPage || {};
       return Boolean(run) && !page.sameModels(run.choice, choice) && !(run.models && page.sameModels(run.models, choice));
     }
 
+    // Whether prompt or length are others than those of the run.
+    retyped() {
+      const text = ({ prompt, max_new_tokens, chat }) => JSON.stringify([prompt, max_new_tokens, chat]);
+      if (this.runKey !== this.retypedFor) [this.retypedFor, this.runText] = [this.runKey, text(JSON.parse(this.runKey))];
+      return this.runText !== text(this.request());
+    }
+
     edited() {
       this.lanes.forEach((lane) => lane.drawHint());
       this.status();
@@ -237,7 +244,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         h("button", { type: "button", "aria-pressed": String(index === this.phoneLane), onclick: () => {
           this.phoneLane = index;
           this.drawLaneButtons();
-        } }, index + 1 + " " + lane.declaration().title)));
+        } }, index + 1 + " " + lane.title())));
     }
 
     setTheme(theme) {
@@ -292,6 +299,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         const run = await page.start(this, state);
         if (!run) return;
         if (before) page.call("explorer_control", { run: before.id, action: "stop" });
+        for (const lane of this.lanes.filter((one) => one.setup.title)) (delete lane.setup.title, lane.describe()); // the run is ours
         this.show(run, count);
         this.runKey = key;
         run.follow();

@@ -39,7 +39,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.sentence = h("p", { class: "compare-sentence" });
       this.cost = h("p", { class: "equal-cost" });
       this.status = h("span", { class: "equal-cost" });
-      this.element = h("section", { class: "compare-said", "aria-label": "How the lanes stand to each other" }, this.cost, this.sentence);
+      this.element = h("section", { class: "compare-summary", "aria-label": "How the lanes stand to each other" }, this.cost, this.sentence);
       app.below.prepend(this.element);
       app.bar.status.parentNode.append(this.status);
       for (const name of ["run", "data", "shown", "lanes", "state"]) app.on(name, () => this.changed());

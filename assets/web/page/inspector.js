@@ -35,6 +35,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       if (this.root.hidden) return;
       const held = this.root.contains(document.activeElement);
       this.root.hidden = true;
+      this.outline(null);
       this.knobs.clear();
       this.place();
       if (held && this.back && this.back.isConnected) this.back.focus({ preventScroll: true });
@@ -61,8 +62,10 @@ window.ExplorerPage = window.ExplorerPage || {};
       const facts = await page.call("explorer_inspect", { run: run.id, lane: lane.runIndex, ...what });
       if (this.app.run !== run) return;
       if (facts.error) return this.app.fail(facts.error);
+      this.outline(null);
       this.lane = lane;
       this.facts = facts;
+      this.outline(facts.node);
       if (this.root.hidden) this.back = document.activeElement;
       this.root.hidden = false;
       this.paint();
@@ -71,6 +74,12 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.body.scrollTop = 0;
       this.title.focus({ preventScroll: true });
       DecodingPlayer.lift();
+    }
+
+    // The token that it is about, in its lane, whatever else happens.
+    outline(node) {
+      const { chips, text, scene, view } = this.lane || {};
+      for (const drawing of [chips, text, view === "sampler" ? null : scene]) if (drawing) drawing.keep(node ?? null, "inspector");
     }
 
     key(event) {

@@ -40,7 +40,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   page.goToToken = async function ({ lane: number, step, node }) {
     const { app } = page, lane = app.lanes[number - 1], views = lane.views();
     await focusLane(app, number - 1);
-    if (!["draft_tree", "one_round"].includes(lane.view) && views.includes("draft_tree")) lane.showView("draft_tree");
+    if (!["draft_tree", "draft_round"].includes(lane.view) && views.includes("draft_tree")) lane.showView("draft_tree");
     seekStep(app, lane, step);
     lane.scene.hold({ node });
     lane.element.scrollIntoView({ block: "nearest" });

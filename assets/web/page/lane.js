@@ -20,10 +20,15 @@ window.ExplorerPage = window.ExplorerPage || {};
       return this.app.strategies.get(this.setup.strategy);
     }
 
-    // Its strategy's views; with a constraint also the one that shows it, first.
+    // Its strategy's views; with a constraint also the one that shows it.
     views() {
       const { constraint = "none" } = this.setup.parameters, { views } = this.declaration();
       return constraint === "none" ? views : [...views, "constraint"];
+    }
+
+    // A trace may have a name of its own: that of a call which was watched.
+    title() {
+      return this.setup.title || this.declaration().title;
     }
 
     // ---- DOM ------------------------------------------------------------------------------------------------------
@@ -87,7 +92,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         h("optgroup", { label: title }, ...members.map((s) => {
           const lacking = s.needs.find((role) => !this.app.choice[role]);
           return h("option", { value: s.name, title: lacking ? "Needs a " + lacking + " model: choose one under Models" : s.summary,
-            disabled: Boolean(lacking) }, s.title);
+            disabled: Boolean(lacking) }, s.name === this.setup.strategy ? this.title() : s.title);
         }))));
       this.picker.value = this.setup.strategy;
       this.picker.title = this.declaration().summary || "";
@@ -280,7 +285,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     // Whether what is drawn was decoded with other settings than those that are chosen now.
     stale() {
-      return this.trace !== null && (this.trace.key !== this.key() || this.app.outdated());
+      return this.trace !== null && (this.trace.key !== this.key() || this.app.outdated() || this.app.retyped());
     }
 
     cursor() {

@@ -180,7 +180,9 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.next.textContent = at < 0 ? "Start" : at < count - 1 ? "Next" : at < count ? "Finish" : "Next lesson";
       this.body.replaceChildren(...(at < 0 ? this.opening() : at < count ? this.stop(stops[at]) : this.closing()));
       this.body.scrollTop = 0;
-      this.handout(this.ready() ? this.message.stops : []);
+      const { questions = "", answers = "" } = this.ready() ? this.message : {}; // for paper, see explorer/lessons/handout.py
+      this.paper.innerHTML = questions;
+      this.solutions.innerHTML = answers;
     }
 
     ready() {
@@ -216,15 +218,6 @@ window.ExplorerPage = window.ExplorerPage || {};
       const words = [h("h3", {}, stop.title), h("p", { class: filled.holds ? null : "not-so" }, filled.text)];
       if (!filled.holds) return [...words, inspect].filter(Boolean);
       return [...words, h("p", { class: "question" }, filled.question), ...this.answers(filled), inspect].filter(Boolean);
-    }
-
-    // All stops of the run on screen for paper: what is asked before the lanes, the answers on a page behind them.
-    handout(stops) {
-      const all = stops.map((stop, i) => ({ ...stop, title: this.lesson.stops[i].title })).filter((stop) => stop.holds);
-      const box = (choice) => h("li", {}, "☐ " + choice.text);
-      this.paper.replaceChildren(h("ol", {}, ...all.map((stop) => h("li", {}, h("b", {}, stop.title), h("p", {}, stop.text),
-        h("p", { class: "question" }, stop.question), h("ul", {}, ...stop.choices.map(box))))));
-      this.solutions.replaceChildren(h("b", {}, "Answers"), h("ol", {}, ...all.map((stop) => h("li", {}, stop.answer))));
     }
 
     // The choices, or one button where there are none; then whether it was right, and the answer.

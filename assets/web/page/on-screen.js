@@ -12,10 +12,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   }
 
   // Whether the settings are others than those of the run. Lanes that came or went change nothing for the others.
-  function changed(app) {
-    const shared = (key) => JSON.stringify({ ...JSON.parse(key), lanes: null });
-    return app.lanes.some((lane) => lane.stale()) || shared(app.runKey) !== shared(app.settingsKey());
-  }
+  const changed = (app) => app.lanes.some((lane) => lane.stale());
 
   // The lanes of the run on the page, as the server is asked about them.
   function lanesOf(app) {

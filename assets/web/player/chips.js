@@ -102,13 +102,14 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
     // Outlines the chips of a node; null: those that are kept.
     highlight(node) {
-      const wanted = [].concat(node ?? this.kept ?? []);
+      const wanted = [].concat(node ?? player.kept(this));
       for (const { element, mark } of this.made?.values() || []) element.classList.toggle("dp-outlined", wanted.includes(mark.node));
     }
 
-    // From now on the chips of a node, or of several, are outlined wherever nothing is pointed at; null: none.
-    keep(node) {
-      this.kept = node;
+    // From now on the chips of a node, or of several, are outlined wherever nothing is pointed at, beside those that others keep;
+    // null: none.
+    keep(node, by = "stop") {
+      this.keeps = { ...this.keeps, [by]: node };
       this.unseen = this.prose;
       this.highlight(null);
       this.schedule();
@@ -206,7 +207,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const element = entry.element;
       entry.look = look;
       element.className = "dp-chip is-" + (this.colours.state[mark.state] ? mark.state : "chosen");
-      element.classList.toggle("dp-outlined", [].concat(this.kept ?? []).includes(mark.node));
+      element.classList.toggle("dp-outlined", player.kept(this).includes(mark.node));
       element.classList.toggle("dp-copied", mark.span === "copied");
       element.classList.toggle("dp-matched", mark.span === "matched");
       element.classList.toggle("dp-green", mark.span === "green");

@@ -48,14 +48,14 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   function labelWish(label, ctx, wishes) {
     const face = label.face || "sans", size = label.size || (face === "mono" ? 12 : 11);
-    const text = label.w && !label.stack ? ctx.fit(label.text, label.w * ctx.columnWidth - 6, size) : label.text;
+    const fitted = (words) => (label.w ? ctx.fit(words, label.w * ctx.columnWidth - 2 * APART - 1, size) : words), text = label.stack ? label.text : fitted(label.text);
     if (!text || label.side) return;
     const color = player.roleColour(label.role || "soft", ctx.palette), align = label.align || "center";
     const style = { size, face, align, color, bold: Boolean(label.bold), priority: label.priority ?? 4, weight: label.weight ?? 0 };
     const half = player.textWidth(text, size, face) / 2, edge = ctx.view.size.width;
     let x = ctx.px(label.x) + (label.dx || 0);
     if (align === "center" && x > ctx.view.left && x < edge) x = Math.max(ctx.view.left + half, Math.min(x, edge - half)); // never cut
-    const y = ctx.py(label.y, label) + (label.dy || 0), lines = label.stack && (ctx.narrow || 2 * half > STACKED * (label.w || 1) * ctx.columnWidth) ? text.split("  ") : [text];
+    const y = ctx.py(label.y, label) + (label.dy || 0), lines = label.stack && (ctx.narrow || 2 * half > STACKED * (label.w || 1) * ctx.columnWidth) ? text.split("  ").map(fitted) : [text];
     const first = label.dy === undefined ? y - 6.5 * (lines.length - 1) : y; // beside a mark they are as high above as below
     const placed = { ...style, axis: ctx.yaxisOf(label) }, [top, ...rest] = lines.map((line, i) => wish(line, x, first + 13 * i, placed));
     wishes.push(label.rises ? wordWish(label.text, text, x, y, placed) : { ...top, rest });

@@ -15,54 +15,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   const MARGIN = 2; // columns drawn beyond either side of the window
   const REST = 300; // milliseconds between two pictures from which on what is new fades in
 
-  player.element = function (tag, className, parent, text) {
-    const made = document.createElement(tag);
-    made.className = className;
-    if (text !== undefined) made.textContent = text;
-    if (parent) parent.append(made);
-    return made;
-  };
-
-  player.svg = function (tag, parent, attributes) {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const name in attributes) made.setAttribute(name, attributes[name]);
-    if (parent) parent.append(made);
-    return made;
-  };
-
-  // Fills an element with `items`, [key, what makes it]: what stands there under its key stays and costs no layout.
-  player.refill = function (parent, items) {
-    const before = parent.items || new Map();
-    parent.items = new Map();
-    for (const [key, make] of items) {
-      if (!parent.items.has(key)) parent.items.set(key, before.get(key) || parent.appendChild(make()));
-      before.delete(key);
-    }
-    for (const gone of before.values()) gone.remove();
-  };
-
-  // On a phone the legend stands behind a button (see player.css).
-  player.legendButton = function (root) {
-    const button = player.element("button", "dp-legend-button", root, "?"), open = (is) => {
-      root.classList.toggle("dp-legend-open", is);
-      button.setAttribute("aria-expanded", String(is));
-    };
-    Object.assign(button, { type: "button", title: "What the marks mean", ariaLabel: "Legend", hidden: true });
-    button.addEventListener("click", () => open(!root.classList.contains("dp-legend-open")));
-    button.addEventListener("keydown", (event) => event.key === "Escape" && open(false));
-    button.addEventListener("blur", () => open(false));
-    open(false);
-    return button;
-  };
-
-  // Colours as custom properties, so that the style sheet has no colour of its own.
-  player.paint = function (element, colours) {
-    for (const [name, value] of Object.entries(colours.surface)) element.style.setProperty("--dp-" + name, value);
-    for (const [name, state] of Object.entries(colours.state)) {
-      element.style.setProperty("--dp-" + name + "-color", state.color);
-      element.style.setProperty("--dp-" + name + "-tint", state.tint);
-    }
-  };
+  // The nodes that a drawing keeps outlined, for whomever.
+  player.kept = ({ keeps }) => Object.values(keeps || {}).flat().filter((node) => typeof node === "number");
 
   // All scenes of a page take turns, the one under the pointer first: a frame goes to one redraw (more, if they are quick),
   // so that the first lane is on the screen while the last is still being drawn.
@@ -209,13 +163,13 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
     // Outlines the marks that show a node of the trace (hovered elsewhere in the lane); null: those that are kept.
     highlight(node) {
-      player.outline(this, node === null || node === undefined ? this.keptMarks() : this.drawn.filter((m) => m.node === node));
+      player.outline(this, node === null || node === undefined ? this.keptMarks() : this.marksOf([node]));
     }
 
     // From now on the marks of a node, or of several, are outlined wherever nothing is pointed at; null: none.
-    keep(node) {
-      this.kept = node;
-      this.hold({ node: Array.isArray(node) ? node[0] : node });
+    keep(node, by = "stop") {
+      this.keeps = { ...this.keeps, [by]: node };
+      if (by === "stop") this.hold({ node: Array.isArray(node) ? node[0] : node }); // what is inspected is held where it is pressed
       if (!this.hovered) this.highlight(null);
     }
 
@@ -233,8 +187,13 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     }
 
     keptMarks() {
-      const kept = [].concat(this.kept ?? []);
-      return kept.length ? this.drawn.filter((mark) => kept.includes(mark.node)) : [];
+      return this.marksOf(player.kept(this));
+    }
+
+    // What is drawn of nodes; their words alone only where there is nothing else.
+    marksOf(nodes) {
+      const marks = nodes.length ? this.drawn.filter((mark) => nodes.includes(mark.node)) : [], shapes = marks.filter((mark) => mark.kind !== "label");
+      return shapes.length ? shapes : marks;
     }
 
     schedule() {

@@ -152,7 +152,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   // What a panel that scrolls shows: rows from `y0` on at their full height, and above them the folded ones. "stairs": low
   // steps, as far back as the window reaches; "settled": one row of the tokens that were settled there.
-  function scroll(head, panel, tall, lo, front, rows, hand) {
+  function scroll(head, given, tall, lo, front, rows, hand) {
+    const first = hand.follow ? rows.find((row) => (row.to ?? Infinity) >= lo && row.y0 <= front.y) : null; // none above it is in the window
+    const panel = first ? { ...given, y0: Math.max(given.y0, first.y0) } : given;
     const unit = rowHeight(head, tall, Math.max(front.y + 0.3, panel.lowest ?? front.y) - panel.y0);
     let y0 = topOf(panel, tall / unit, front, rows, hand);
     const whole = { y0, y1: y0 + tall / unit };

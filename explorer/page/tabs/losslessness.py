@@ -42,8 +42,8 @@ def build(
         length = gr.Radio(list(LENGTHS), value=3, label="Tokens each", min_width=160)
         temperature = gr.Number(1, label="Temperature", min_width=110)
         broken = gr.Checkbox(True, label="With the broken verifier", min_width=240)
-        start = gr.Button("Start the test", variant="primary", size="sm", scale=0, min_width=140)
-        stop = gr.Button("Stop", size="sm", scale=0, min_width=140, visible=False)
+        start = gr.Button("Start the test", variant="primary", size="md", scale=0, min_width=140)
+        stop = gr.Button("Stop", size="md", scale=0, min_width=140, visible=False)
     says = gr.Markdown(elem_id="losslessness-says")
     with gr.Column(visible=False) as body:
         distance = captioned(wide=True)

@@ -20,7 +20,7 @@ def row(method: dict, families: dict[str, str], code: str) -> str:
     return (
         f'<article class="card" id="{anchor(method["name"])}" data-name="{escape(method["name"])}" '
         f'aria-label="{title}" hidden>'
-        f'<div class="thumb">{thumbnail(method) if picture else ""}</div>'
+        f'<div class="thumb">{thumbnail(method["name"], caption(picture)) if picture else ""}</div>'
         f'<div class="row"><header><h3>{title}</h3>{badge(method)}</header>'
         f'<p class="what">{prose(what(method))}</p><p class="caption">{under(method, families)}</p></div>'
         f'<button type="button" class="primary" {opens} '
@@ -35,12 +35,14 @@ def anchor(name: str) -> str:
     return f"method-{name}"
 
 
-def thumbnail(method: dict) -> str:
-    """The picture of its recorded run in the page's theme; a browser fetches neither before it is seen."""
-    address = f"{PICTURES}/{method['name']}"
+def thumbnail(name: str, words: str) -> str:
+    """The picture of a method's recorded run in the page's theme; a browser fetches it when it is seen.
+
+    `words`: what those hear who do not see it.
+    """
     return "".join(
-        f'<img class="in-{look}" loading="lazy" alt="{escape(caption(method["picture"]))}" '
-        f'src="{address}/{look}?{STARTED}">'
+        f'<img class="in-{look}" loading="lazy" alt="{escape(words)}" '
+        f'src="{PICTURES}/{name}/{look}?{STARTED}">'
         for look in ("light", "dark")
     )
 

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from decoders.registry import FAMILIES, strategies
+from decoders.trace.number_format import many
 from explorer.catalog import method_cards, origins, papers, search
 from explorer.page.tabs import FETCH, carried, method_rows
 from explorer.page.tabs.experiments import escaped
@@ -165,7 +166,8 @@ def all_methods() -> tuple[str, str]:
     code, methods = sandbox.protection().sentence, sorted(listing()["methods"], key=first_to_try)
     rows = "".join(method_rows.row(one, FAMILIES, code) for one in methods)
     cards = f'<section class="methods cards" aria-label="Cards of methods">{rows}</section>'
-    return tree(family_tree(), FAMILIES), cards
+    pictured = {one["name"] for one in methods if one["picture"]}
+    return tree(family_tree(), FAMILIES, pictured), cards
 
 
 def routes() -> list[Route]:
@@ -196,11 +198,6 @@ def counted(words: str, cards: list, heads: list, works: list, missing: list) ->
         return f"{many(len(cards), 'method')} from {many(len(works), 'paper')}"
     shown = [many(len(cards), "method"), f"{many(len(works), 'paper')} here", f"{len(missing)} not here yet"]
     return " · ".join([*shown, *([many(len(heads), "draft head")] if heads else [])])
-
-
-def many(number: int, noun: str) -> str:
-    """A number with its noun."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def headed(heads: list[dict]) -> str:

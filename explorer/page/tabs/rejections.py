@@ -46,7 +46,7 @@ def build(on_screen: gr.HTML, lane: gr.Radio, moment: gr.State, runs: Runs) -> N
     with gr.Column(visible=False) as body:
         by = gr.Radio(list(GROUPS.items()), value="cause", label="Group by")
         groups = gr.Dataframe(
-            headers=["Group", "Rejected", "Share", "Lost", "Why", "First one"],
+            headers=["Group", "Rejected", "Share", "Lost", "Why", "Example"],
             datatype=["str", "number", "str", "number", "str", "str"],
             label="Rejections by group: click one to list its tokens below",
             interactive=False,

@@ -37,7 +37,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, lane: gr.Radio, moment: gr.State, r
             info="Drafting stops where the draft's favourite is less probable than this; 0: never.",
             scale=2,
         )
-        compute = gr.Button("Compute", size="sm", scale=0, min_width=120)
+        compute = gr.Button("Compute", size="md", scale=0, min_width=120)
     says = gr.Markdown(elem_id="what-if-says")
     with gr.Column(visible=False) as body:
         with gr.Row():

@@ -134,8 +134,8 @@ def fit(
     train, held = ((at, truth[at]) for at in places)
     curve = train_scorer(head, loss, train, held, budget, work, BATCH)
     with torch.no_grad():
-        head.said.weight /= size
-        head.said.bias -= head.said.weight @ middle
+        head.output.weight /= size
+        head.output.bias -= head.output.weight @ middle
     facts = {
         "answers": 2 * CHUNK * max(2, PROBLEMS // CHUNK),
         "tasks": list(SCORED),

@@ -77,7 +77,7 @@ def test_an_imported_lane_is_a_sound_trace_that_the_page_can_show():
     assert microscope(again) == microscope(trace) and again.text() == trace.text()
     declared = declarations([trace])
     assert {"entropy", "draft_tree", "text"} <= set(declared["imported"]["views"])
-    assert viewed(setup, declared)["lanes"][0]["view"] == "draft_tree" and "models" not in setup
+    assert viewed(setup, declared, [trace])["lanes"][0]["view"] == "draft_tree" and "models" not in setup
     assert microscope(trace)["classes"] == [], (
         "what was rejected is not told, so shares by class would mislead"
     )

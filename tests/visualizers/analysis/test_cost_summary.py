@@ -95,8 +95,8 @@ def test_rounds_acceptance_and_slots_of_a_speculative_lane():
         )
     )
     found = labels(costs, kv_slots=1234)
-    assert found["rounds"] == "1" and "steps" not in found
-    assert found["draft forwards"] == "1" and found["drafted tokens used"] == ".67"
+    assert found["round"] == "1" and not {"step", "steps"} & set(found)
+    assert found["draft forward"] == "1" and found["drafted tokens used"] == ".67"
     assert found["tokens / target forward"] == "3.00" and found["tokens/s"] == "300"
     assert found["KV slots"] == "1,234"
 
@@ -119,3 +119,13 @@ def test_a_text_that_is_written_out_of_order_has_no_drafts():
     for i, source in enumerate(("prefix", "suffix", "middle", "left to right", "placed")):
         costs.add(Step(i, [Propose(i + 1, i, 0, -0.1, source), Commit([i + 1], [-0.1])]))
     assert labels(costs)["drafted tokens used"] == MISSING and labels(costs)["steps"] == "5"
+
+
+def test_one_of_a_thing_is_counted_in_the_singular():
+    costs = Costs()
+    costs.add(
+        Step(0, [Forward("target", "decode", 1, 1, start=0.0, seconds=0.1), Commit([9], [-0.5])], seconds=0.1)
+    )
+    found = {entry["name"]: entry for entry in strip(costs, kv_slots=1)}
+    assert {"step", "target forward", "KV slot"} <= set(found)
+    assert found["step"]["label"] == "1" and found["step"]["title"] == DEFINITIONS["steps"]

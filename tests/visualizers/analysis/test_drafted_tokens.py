@@ -81,7 +81,7 @@ def test_siblings_that_all_fail_are_not_in_the_tree():
         "tested": 2,
         "lost": 1,
         "causes": {module.MISSING: 2},
-        "example": "Once “␣the”, instead “␣cat”",
+        "example": "Once “␣the”; “␣cat” written instead",
     }
 
 

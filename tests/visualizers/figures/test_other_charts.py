@@ -80,7 +80,7 @@ def test_what_is_known_of_a_way():
     )
 
 
-def test_tokens_there_by_time():
+def test_tokens_over_time():
     answer = analyses()["machine"]
     figure = other_machine.tokens_by_time(answer, {1: "Greedy"})
     for lane in answer["lanes"]:
@@ -110,8 +110,8 @@ def test_tokens_there_by_time():
         2.0: "At 2 ms: lane 1 2 tokens.",
     }
     assert caption(figure) == (
-        "So. Lane 1: 1 ms and 5 mJ per token; 2 × as fast as plain decoding, 2 × the energy; it waits for "
-        "memory in 50% of the time."
+        "So. Lane 1: 1 ms and 5 mJ per token; 2 × as fast as plain decoding, 2 × the energy; 50% of "
+        "the time it waits for memory."
     )
     speed, energy = other_machine.against_plain(short).data
     assert (list(speed.x), list(energy.x)) == ([2.0], [2.0]) and list(speed.y) == ["1"]

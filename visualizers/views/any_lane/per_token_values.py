@@ -43,7 +43,7 @@ class Gauges:
             "right": 8,
             "overview": "amount",
             "ops": [
-                mark("said", "panel", panel="said", y0=0, y1=1, px=20, px_narrow=36),
+                mark("heading", "panel", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
                 mark("traces", "panel", y0=1.08, y1=-0.08, share=1, ticks=ticks),
                 mark("tokens", "panel", y0=-0.55, y1=0.55, px=30),
                 mark("bars", "panel", y0=-0.1, y1=len(LOOKS) + 0.1, px=20 * len(LOOKS)),
@@ -119,7 +119,7 @@ class Gauges:
         spans = (f"{shown(n)} from {min(self.seen[n]):.2f} to {max(self.seen[n]):.2f}" for n in self.names)
         means = ", ".join(f"{sum(self.seen[n]) / len(self.seen[n]):.2f}" for n in self.names)
         rest = {"heading": f"; so far {', '.join(spans)}.", "short": f"; on average {means}."}
-        return [{"id": "said", "set": {"lead": lead.replace("-", "−"), **rest}}]
+        return [{"id": "heading", "set": {"lead": lead.replace("-", "−"), **rest}}]
 
 
 def shown(name: str) -> str:

@@ -13,7 +13,8 @@ from visualizers.scene.marks import Header, Nodes, Op, fit, probability, view
 ACROSS = 60  # columns of the picture; a stage takes an equal share of them
 LEFT = 0.5  # where the first column begins
 BAR, SHORT = 0.44, 0.2  # share of a stage that the longest bar takes, of few and of many stages
-ROWS = 8  # tokens; the rest is one more row
+ROWS = 8  # tokens, one less where something was removed: its sum is a row; the rest is one more
+SIDE_BY_SIDE = 2  # stages whose titles stand in one line on a phone
 FEW, MANY = 4, 6  # stages with long bars; stages that fit: with more, those that changed nothing go first
 HALF = 0.5  # the longest bar stands for this probability, or for 1 where a token has more
 GUTTER = 84  # pixels for the tokens' names
@@ -120,7 +121,9 @@ class Picture:
         self.recorded = recorded
         first = [token for table in self.tables for token in table]
         order = [*dict.fromkeys(first)]
-        self.order = order[:ROWS] if self.token in order[:ROWS] else [*order[: ROWS - 1], self.token]
+        self.cuts = any(mass != 0.0 for mass in self.removed)
+        rows = ROWS - self.cuts
+        self.order = order[:rows] if self.token in order[:rows] else [*order[: rows - 1], self.token]
         self.columns = self._fitting()
         self.made = 0  # marks so far
 
@@ -137,8 +140,9 @@ class Picture:
     def ops(self) -> list[Op]:
         """All marks of the place, panels first."""
         n, rows = self.number, len(self.order)
+        high = 16 if len(self.columns) <= SIDE_BY_SIDE else 30
         panels = [
-            {"id": f"titles{n}", "kind": "panel", "y0": 0, "y1": 16, "px": 16, "px_narrow": 46},
+            {"id": f"titles{n}", "kind": "panel", "y0": 0, "y1": 16, "px": 16, "px_narrow": high},
             {"id": f"rows{n}", "kind": "panel", "y0": -0.5, "y1": ROWS + 0.5, "share": 1, "columns": ACROSS},
             {"id": f"draw{n}", "kind": "panel", "y0": 0, "y1": 42, "px": 42},
         ]
@@ -152,10 +156,14 @@ class Picture:
         scale = wide * (BAR if len(self.columns) <= FEW else SHORT) / largest
         for place, i in enumerate(self.columns):
             x = LEFT + wide * place
-            marks += self._title(x, wide, i)
+            marks.append(self._title(x, wide, i))
             for y, token in enumerate(self.order):
                 marks += self._cell(x, scale, y, token, i)
             marks += self._rest(x, scale, rows, i)
+            if self.removed[i] != 0.0:
+                marks.append(
+                    self._label("rows", x, rows + 1, percent(self.removed[i]), role="rejected", size=10)
+                )
         return [*panels, *marks, *self._draw()]
 
     def _mark(self, panel: str, kind: str, **fields) -> Op:
@@ -173,21 +181,20 @@ class Picture:
             look = {"role": "soft" if token in lost else "ink", "bold": token == self.token, "face": "mono"}
             text = fit(self._text(token), GUTTER - 12, 11)
             names.append(self._mark("rows", "label", side="left", x=1, y=y, text=text, **look))
-        others = self._mark("rows", "label", side="left", x=1, y=rows, text="all others", role="soft")
-        return [*names, others]
+        for y, text, role in ((rows, "all others", "soft"), (rows + 1, "removed", "rejected")):
+            if y == rows or self.cuts:
+                names.append(self._mark("rows", "label", side="left", x=1, y=y, text=text, role=role))
+        return names
 
-    def _title(self, x: float, wide: float, i: int) -> list[Op]:
+    def _title(self, x: float, wide: float, i: int) -> Op:
         bits = self.recorded[i].entropy / math.log(2)
         mass = f", removed {percent(self.removed[i])}" if self.removed[i] != 0.0 else ""
         lines = [self.titles[i], f"entropy {bits:.2f} bits{mass}"]
         look = {"bold": True, "role": "ink", "w": wide, "priority": 1, "hover": lines}
-        marks = [self._label("titles", x, 9, self.titles[i], **look)]
-        if self.removed[i] != 0.0:
-            # two spaces part lines on a phone, where the first is the title's; elsewhere it stands beside it
-            words = f"  removed  {percent(self.removed[i])}"
-            look = {"align": "right", "role": "rejected", "stack": True, "priority": 2}
-            marks.append(self._label("titles", x + 0.94 * wide, 9, words, **look))
-        return marks
+        words = self.titles[i]
+        if len(self.columns) > SIDE_BY_SIDE:  # on a phone the number stands below its name
+            words, look = words.replace(" ", "  ", 1), look | {"stack": True, "dy": 0}
+        return self._label("titles", x, 9, words, **look)
 
     def _cell(self, x: float, scale: float, y: int, token: int, i: int) -> list[Op]:
         """One token after one stage: its bar and number, an outline where it is removed, nothing after."""

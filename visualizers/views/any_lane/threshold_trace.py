@@ -41,7 +41,7 @@ class Threshold:
             "right": 8,
             "overview": "amount",
             "ops": [
-                mark("said", "panel", panel="said", y0=0, y1=1, px=20, px_narrow=36),
+                mark("heading", "panel", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
                 mark("number", "panel", y0=self.ceiling, y1=0, share=1, ticks=ticks(self.ceiling)),
                 mark("rows", "panel", y0=-0.1, y1=ROWS + 0.1, px=34 * ROWS),
             ],
@@ -77,7 +77,7 @@ class Threshold:
         lead, rest, short = self._heading()
         return [
             *ops,
-            {"id": "said", "set": {"lead": lead, "heading": rest, "short": short}},
+            {"id": "heading", "set": {"lead": lead, "heading": rest, "short": short}},
             {"say": ". ".join(captions) + "."},
         ]
 

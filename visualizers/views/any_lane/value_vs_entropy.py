@@ -64,7 +64,7 @@ class AgainstEntropy:
             "title": self.title,
             "question": QUESTION,
             "ops": [
-                mark("said", "panel", panel="said", y0=0, y1=1, px=20, px_narrow=36),
+                mark("heading", "panel", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
                 *panels,
             ],
             "first": 0,
@@ -111,7 +111,7 @@ class AgainstEntropy:
             f": correlation with the entropy, over {many(count, 'token')}.",
             f": correlation, {many(count, 'token')}.",
         )
-        heading = {"id": "said", "set": {"lead": lead, "heading": rest, "short": short}}
+        heading = {"id": "heading", "set": {"lead": lead, "heading": rest, "short": short}}
         return [*ops, heading, {"front": [self.widest, 0]}, {"say": ". ".join(captions) + "."}]
 
     def _has_room(self, name: str) -> bool:

@@ -32,7 +32,7 @@ class Belief:
     def head(self) -> dict:
         """Title, question, layout and legend."""
         panels = [
-            {"id": "said", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
+            {"id": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
             {
                 "id": "bits",
                 "kind": "panel",
@@ -98,7 +98,7 @@ class Belief:
             "lead": f"{self.right} of {many(self.ended, 'letter')} read right",
             "heading": f", {self._bits()}",
         }
-        ops.append({"id": "said", "set": heading | {"short": f", {self._bits()}"}})
+        ops.append({"id": "heading", "set": heading | {"short": f", {self._bits()}"}})
         return [*ops, {"front": [self.column, 0]}, {"say": self._say(step)}]
 
     def _begin(self, event) -> list[Op]:

@@ -45,8 +45,8 @@ class Branches:
             "axis": None,
             "ops": [
                 {
-                    "id": "said",
-                    "panel": "said",
+                    "id": "heading",
+                    "panel": "heading",
                     "kind": "panel",
                     "y0": 0,
                     "y1": 1,
@@ -107,7 +107,7 @@ class Branches:
         }
         return [
             *ops,
-            {"id": "said", "set": heading},
+            {"id": "heading", "set": heading},
             {"front": [1, front]},
             {"say": f"{lead}{heading['heading']}"},
         ]

@@ -37,7 +37,7 @@ class Scores:
             "title": self.title,
             "question": QUESTION,
             "ops": [
-                mark("said", "panel", panel="said", y0=0, y1=1, px=20, px_narrow=36),
+                mark("heading", "panel", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
                 mark("scores", "panel", y0=1, y1=0, share=1, ticks=[]),
             ],
             "first": 1,
@@ -79,7 +79,7 @@ class Scores:
         self.stayed += kept
         heading = self._heading(scored, kept)
         sentence = heading["lead"] + heading["heading"]
-        return [*ops, {"id": "said", "set": heading}, {"front": [self.round, 0]}, {"say": sentence}]
+        return [*ops, {"id": "heading", "set": heading}, {"front": [self.round, 0]}, {"say": sentence}]
 
     def _heading(self, scored: list, kept: int) -> dict:
         """The newest round, and how it went on from those before it."""

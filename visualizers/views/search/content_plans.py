@@ -54,7 +54,7 @@ class Plans:
             "patched": True,
             "clip": True,
             "ops": [
-                mark("said", "panel", y0=0, y1=1, px=20, px_narrow=36),
+                mark("heading", "panel", y0=0, y1=1, px=20, px_narrow=36),
                 mark("units", "panel", y0=-0.7, y1=1, share=0.5, grow=True),
             ],
             "legend": [
@@ -88,7 +88,7 @@ class Plans:
         if not (caption := self._caption(step)):
             return ops
         lead, rest = caption
-        ops.append({"id": "said", "set": {"lead": lead, "heading": rest, "short": rest}})
+        ops.append({"id": "heading", "set": {"lead": lead, "heading": rest, "short": rest}})
         return [*ops, {"say": f"Step {step.index + 1}: {lead}{rest}"}]
 
     # ---- plans

@@ -47,7 +47,7 @@ class SumParts:
             "title": self.title,
             "question": QUESTION,
             "ops": [
-                mark("said", "panel", panel="said", y0=0, y1=1, px=20, px_narrow=36),
+                mark("heading", "panel", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
                 mark("sums", "panel", y0=0, y1=-1, share=1, ticks=[]),
                 mark("fates", "panel", y0=-0.5, y1=0.5, px=14),
             ],
@@ -133,7 +133,7 @@ class SumParts:
         short = {
             "short": f": {number_text(abs(best.total)) if best.name == WAITS else number_text(best.total)}."
         }
-        return [*ops, {"id": "said", "set": heading | short}, {"say": "".join(heading.values())}]
+        return [*ops, {"id": "heading", "set": heading | short}, {"say": "".join(heading.values())}]
 
     def _first(self, event) -> float | None:
         """What the first part brings to a sum; None if it is no sum of two."""

@@ -47,7 +47,7 @@ class Beads:
             "right": 8,
             "overview": "amount",
             "ops": [
-                mark("said", "panel", panel="said", y0=0, y1=1, px=20, **NOTHING),
+                mark("heading", "panel", panel="heading", y0=0, y1=1, px=20, **NOTHING),
                 mark("track", "panel", y0=-0.6, y1=0.6, share=1),
                 mark("tokens", "panel", y0=-0.55, y1=0.55, px=30),
             ],
@@ -87,7 +87,7 @@ class Beads:
         if not ops:
             return []
         heading = self._heading()
-        return [*ops, {"id": "said", "set": heading}, {"say": heading["lead"] + heading["heading"]}]
+        return [*ops, {"id": "heading", "set": heading}, {"say": heading["lead"] + heading["heading"]}]
 
     def _length(self, node: int | None) -> int:
         return -1 if node is None else self.nodes.position[node]

@@ -39,7 +39,7 @@ class Zones:
             "overview": "amount",
             "axis": "order of writing",
             "ops": [
-                mark("said", "panel", panel="said", y0=0, y1=1, px=20, px_narrow=36),
+                mark("heading", "panel", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
                 mark("number", "panel", y0=1.05, y1=0, share=1, ticks=SHARES),
                 mark("rows", "panel", y0=-0.1, y1=len(ZONES) + 0.1, px=34 * len(ZONES)),
                 *rows,
@@ -78,7 +78,7 @@ class Zones:
         captions = [e.text for e in step.events if type(e).__name__ == "Note"]
         return [
             *ops,
-            {"id": "said", "set": {"lead": lead, "heading": rest, "short": rest}},
+            {"id": "heading", "set": {"lead": lead, "heading": rest, "short": rest}},
             {"say": " ".join([lead + rest, *captions])},
         ]
 

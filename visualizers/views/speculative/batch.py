@@ -33,7 +33,15 @@ class Batch:
             "title": self.title,
             "question": "How far did each text of the batch get in each round? What did it wait for?",
             "ops": [
-                {"id": "said", "panel": "said", "kind": "panel", "y0": 0, "y1": 1, "px": 18, "heading": "."},
+                {
+                    "id": "heading",
+                    "panel": "heading",
+                    "kind": "panel",
+                    "y0": 0,
+                    "y1": 1,
+                    "px": 18,
+                    "heading": ".",
+                },
                 {"id": "rounds", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True},
             ],
             "first": -1,
@@ -127,7 +135,7 @@ class Batch:
             text += f" In a rectangle around the texts {wasted:.0f} % of the slots are padding."
         return [
             {
-                "id": "said",
+                "id": "heading",
                 "set": {"heading": text, "short": f"{many(self.tokens, 'token')} of all texts, {rate}"},
             }
         ]

@@ -50,7 +50,7 @@ class LayersView:
             "title": self.title,
             "question": "Which layers ran for which token? Which were skipped?",
             "ops": [
-                mark("said", "panel", y0=0, y1=1, px=20, px_narrow=36),
+                mark("heading", "panel", y0=0, y1=1, px=20, px_narrow=36),
                 mark("layers", "panel", y0=1, y1=0, share=1),
                 mark("tokens", "panel", y0=-0.55, y1=0.55, px=28),
             ],
@@ -223,7 +223,7 @@ class LayersView:
             if self.drafts
             else "."
         )
-        return [{"id": "said", "set": {"lead": each, "heading": share}}]
+        return [{"id": "heading", "set": {"lead": each, "heading": share}}]
 
     def _caption(self, columns: list[Column], committed: int) -> str:
         drafts = sum(column.kind == "draft" and bool(column.born) for column in columns)

@@ -57,7 +57,7 @@ class Heap:
             "title": self.title,
             "question": "Which open place got the next token? Which ones waited?",
             "ops": [
-                {"id": "said", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
+                {"id": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
                 {"id": "worth", "kind": "panel", "y0": 1.5, "y1": 0, "px": 46, "ticks": ticks},
                 {"id": "filled", "kind": "panel", "y0": -0.55, "y1": 0.55, "px": 26},
                 {"id": "heap", "kind": "panel", "y0": 0, "y1": ROWS + 1, "share": 1, "grow": True},
@@ -183,7 +183,7 @@ class Heap:
         )
         lead = f"Round {self.rounds}: {many(len(scores), 'place')}, worth {total:.2f} together"
         rest = f", as many as the draft expects to be tested; tested: {tested}."
-        return [{"id": "said", "set": {"lead": lead, "heading": rest, "short": f"; {tested} tested."}}]
+        return [{"id": "heading", "set": {"lead": lead, "heading": rest, "short": f"; {tested} tested."}}]
 
     def _say(self, scores) -> dict:
         first = ", ".join(f"{self.nodes.text(s.node)} {probability(s.total)}" for s in scores[:4])

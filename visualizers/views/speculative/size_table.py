@@ -28,7 +28,7 @@ class Plan:
             "title": self.title,
             "question": "What was each choice worth? Which one was taken?",
             "ops": [
-                {"id": "said", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
+                {"id": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
                 {"id": "tables", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True},
             ],
             "first": 1,
@@ -101,7 +101,7 @@ class Plan:
         event, sizes = next(pair for pair in reversed(rows) if CHOSEN in pair[0].parts)
         number = int(event.parts[CHOSEN])
         rest = f"; taken: {column_name(event)} {number}, {event.level}, {shown(sizes[number], 3)}."
-        return {"id": "said", "set": {"lead": self._words(rows), "heading": rest}}
+        return {"id": "heading", "set": {"lead": self._words(rows), "heading": rest}}
 
 
 def columns(score) -> dict[int, float]:

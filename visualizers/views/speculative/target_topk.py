@@ -35,7 +35,7 @@ class Shortlist:
             "title": self.title,
             "question": "How do the guesses rank in the target's list? How far behind are they?",
             "ops": [
-                {"id": "said", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
+                {"id": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
                 {"id": "rounds", "kind": "panel", "y0": -0.15, "y1": 6, "share": 1, "grow": True},
             ],
             "first": 1,
@@ -224,5 +224,5 @@ class Shortlist:
         lead = f"{self.tolerated} of {self.passed} accepted guesses"
         rest = " were not the target's likeliest token."
         return [
-            {"id": "said", "set": {"lead": lead, "heading": rest, "short": " were not the target's best."}}
+            {"id": "heading", "set": {"lead": lead, "heading": rest, "short": " were not the target's best."}}
         ]

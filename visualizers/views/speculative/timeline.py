@@ -191,7 +191,7 @@ class Timeline:
         if brought and bars:
             look = {"align": "right", "role": "ink", "priority": 3, "text": brought}
             at = {"panel": "brought", "x": self._x(max(bar.end for bar in bars)), "y": 0.5}
-            ops.append({"id": f"{key}-said", "kind": "label", **at, **look})
+            ops.append({"id": f"{key}-words", "kind": "label", **at, **look})
         return ops
 
     def _look(self, bar: Bar) -> dict:
@@ -212,7 +212,7 @@ class Timeline:
             heading = f"{heading}{paid}\n{self.schedule.derived()}"
             paid = self.schedule.verdict_brief() if self.asked else ", one after the other"
             short = f"{short}{paid}\n{self.schedule.derived_brief()}"
-        return [{"id": "said", "set": {"heading": heading, "short": short}}]
+        return [{"id": "heading", "set": {"heading": heading, "short": short}}]
 
 
 def panels(names: list[str]) -> list[Op]:
@@ -236,8 +236,8 @@ def panels(names: list[str]) -> list[Op]:
     bottom = max(row["y1"] for row in rows)
     return [
         {
-            "id": "said",
-            "panel": "said",
+            "id": "heading",
+            "panel": "heading",
             "kind": "panel",
             "y0": 0,
             "y1": 1,

@@ -156,7 +156,7 @@ def test_the_head_reads_the_target_s_state_after_the_guess():
 def test_the_head_learns_right_from_wrong_where_wrong_is_rare():
     torch.manual_seed(0)
     head = Judge(Target.of(tiny_models.make("llama").model))
-    hidden = torch.randn(16, 12, head.said.in_features)
+    hidden = torch.randn(16, 12, head.output.in_features)
     truth = (hidden[..., 0] > -1.2).long()
     truth[:, ::4] = UNASKED
     taps = Taps(torch.zeros(16, 12), hidden, {}, torch.zeros(16, 12, 1))

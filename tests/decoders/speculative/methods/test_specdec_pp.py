@@ -118,7 +118,7 @@ def test_the_loss_by_hand_and_what_is_not_asked():
                 x = taps.hidden[row, at]
                 for _ in range(3):
                     x = x + torch.nn.functional.silu(head.blocks[0](x))
-                said = head.said(x).log_softmax(-1)
+                said = head.output(x).log_softmax(-1)
                 total = total - REFUSED_WEIGHT * (1 - a) * said[0] - a * said[1]
                 weights += REFUSED_WEIGHT * (1 - a) + a
     torch.testing.assert_close(head.loss(taps, truth), total / weights)

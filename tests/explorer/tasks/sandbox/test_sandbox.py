@@ -199,7 +199,7 @@ def test_a_flood_is_cut_off():
 
 
 @pytest.mark.parametrize(
-    "said",
+    "heading",
     [
         "",
         "[" * 100_000,

@@ -26,9 +26,11 @@ def test_each_number_has_a_trace_and_a_bar_as_long_as_it_is_high():
     full, half = marks["f0-1"], marks["b0-1"]
     assert half["w"] == full["w"] / 4 and half["x"] - half["w"] / 2 == full["x"] - full["w"] / 2
     assert "b1-2" not in marks, "nothing stands for nothing"
-    assert marks["said"]["lead"] == "temperature 1.50, top p 0.00"
+    assert marks["heading"]["lead"] == "temperature 1.50, top p 0.00"
     spans = "temperature from 0.50 to 1.50, top p from 0.00 to 0.90"
-    assert marks["said"]["heading"] == f"; so far {spans}." and marks["said"]["short"].endswith("1.00, 0.45.")
+    assert marks["heading"]["heading"] == f"; so far {spans}." and marks["heading"]["short"].endswith(
+        "1.00, 0.45."
+    )
     assert ops[1][-1] == {"say": "<b>: temperature 1.50, top p 0.00."}
     assert marks["t1"]["hover"] == ["␣a: temperature 0.50, top p 0.90", "kept 3"]
 

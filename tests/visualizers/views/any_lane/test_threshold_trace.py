@@ -21,8 +21,8 @@ def test_tokens_stand_in_the_row_of_what_was_done_and_crossings_are_amber():
     assert [marks[f"t{x}"]["y"] for x in (1, 2, 3)] == [0.5, 0.5, 1.5]
     assert {band["x0"] for band in of_kind(marks, "band")} == {1.5, 2.5}
     assert marks["m2"]["points"] == [[1, 1.0], [2, 2.0]] and marks["l1"]["points"] == [[0.5, 1.5], [1.5, 1.5]]
-    assert marks["said"]["lead"] == "small 67 %, large 33 %"
-    assert marks["said"]["heading"] == " of 3 tokens; 1 change."
+    assert marks["heading"]["lead"] == "small 67 %, large 33 %"
+    assert marks["heading"]["heading"] == " of 3 tokens; 1 change."
     assert ops[1][-1] == {"say": "<b>: small; mean 2.00, limit 1.50, entropy 1.00."}
 
 
@@ -33,7 +33,7 @@ def test_what_a_model_reads_to_catch_up_is_hatched_in_its_row():
     marks, _ = fold(Threshold, steps, [0, 1], WORDS)
     (hatched,) = [cell for cell in of_kind(marks, "cell") if cell["fill"] == "hatched"]
     assert (hatched["x"], hatched["y"], round(hatched["w"])) == (1.5, 1.5, 2)
-    assert marks["said"]["heading"].endswith("1 change, 2 tokens read to catch up.")
+    assert marks["heading"]["heading"].endswith("1 change, 2 tokens read to catch up.")
 
 
 def test_the_panel_grows_with_the_number_and_tokens_without_one_have_a_cell():

@@ -36,6 +36,6 @@ def test_a_point_stands_at_its_entropy_and_its_number():
 def test_a_correlation_is_told_from_a_few_tokens_on():
     steps = [token(n, n / 2, ("temperature", n / 10, 2.0), ("top_p", 1.0, 1.0)) for n in range(2, 2 + FEW)]
     _, ops = fold(AgainstEntropy, steps, [0, 1], WORDS)
-    leads = [[op for op in step if op.get("id") == "said"][0]["set"]["lead"] for step in ops]
+    leads = [[op for op in step if op.get("id") == "heading"][0]["set"]["lead"] for step in ops]
     assert leads[-2] == "temperature —; top p —"
     assert leads[-1] == "temperature +1.00; top p —", "what never changes goes with nothing"

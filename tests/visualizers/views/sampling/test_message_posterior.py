@@ -69,7 +69,7 @@ def test_bits_read_are_those_of_the_beliefs_and_never_more_than_the_budget():
                 fresh = bits(event.parts.values())
             elif event.name == "belief":
                 now = fresh - bits(event.parts.values())
-    lead = marks["said"]["heading"]
+    lead = marks["heading"]["heading"]
     assert lead == f", {read + now:.1f} of {brought:.1f} bits read after {len(nodes)} tokens"
     last = max((m for m in marks.values() if m["id"].startswith("i")), key=lambda m: m["points"][1][0])
     assert last["points"][1][1] == pytest.approx(read + now, abs=1e-3)

@@ -24,9 +24,9 @@ def test_a_table_for_each_pause_with_what_was_seen_and_what_was_taken():
     assert marks["n1"]["text"] == "␣a" and marks["a1"]["text"] == "␣<b>"
     assert marks["m2"]["text"] == ".61" and marks["n2"]["y"] > marks["n1"]["y"]
     assert marks["n1"]["hover"] == ["␣a: mean log p −1.00, rank 2, the likeliest", "␣<b>"]
-    assert marks["said"]["lead"] == "1 of 1 token"
+    assert marks["heading"]["lead"] == "1 of 1 token"
     assert (
-        marks["said"]["heading"]
+        marks["heading"]["heading"]
         == " after looking ahead; 1 time another token than the likeliest was chosen."
     )
     assert ops[0][-1]["say"].startswith("1 of 1 token after looking ahead")
@@ -35,10 +35,10 @@ def test_a_table_for_each_pause_with_what_was_seen_and_what_was_taken():
 def test_a_step_without_a_look_draws_nothing_and_counts():
     calm = [Propose(1, 0, 1, -0.1, "target"), Commit([1], [-0.1])]
     marks, ops = fold(Branches, [calm], [0], WORDS)
-    assert ops == [[]] and marks["said"]["lead"] == "No pause"
+    assert ops == [[]] and marks["heading"]["lead"] == "No pause"
     marks, _ = fold(Branches, [calm, [*pause(2, 2, -0.2, -0.5)]], [0], WORDS)
-    assert marks["said"]["lead"] == "1 of 2 tokens"
-    assert "0 times another" in marks["said"]["heading"]
+    assert marks["heading"]["lead"] == "1 of 2 tokens"
+    assert "0 times another" in marks["heading"]["heading"]
 
 
 def test_values_stand_before_their_total_and_a_bare_beginning_is_not_continued():
@@ -52,7 +52,9 @@ def test_values_stand_before_their_total_and_a_bare_beginning_is_not_continued()
     bare = [e for e in weighed if getattr(e, "source", "") != "lookahead"]
     marks, _ = fold(Branches, [bare], [0], WORDS)
     assert marks["a1"]["text"] == "(not continued)"
-    assert marks["said"]["heading"] == " by their values; 1 time another token than the likeliest was chosen."
+    assert (
+        marks["heading"]["heading"] == " by their values; 1 time another token than the likeliest was chosen."
+    )
 
 
 def test_of_a_long_table_the_first_rows_are_in_sight_and_the_one_that_was_taken():

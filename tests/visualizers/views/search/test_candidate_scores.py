@@ -64,7 +64,7 @@ def test_a_round_of_one_is_a_try_against_its_threshold():
         [[x - HALF, 0.5], [x + HALF, 0.5]] for x in (1, 2)
     ]
     assert ops[0][-1] == {"say": "score 0.20, threshold 0.50: try 1 is left out; 0 stayed so far."}
-    assert marks["said"]["lead"] + marks["said"]["short"] == "score 0.60, threshold 0.50: try 2 stays."
+    assert marks["heading"]["lead"] + marks["heading"]["short"] == "score 0.60, threshold 0.50: try 2 stays."
     assert [mark["x"] for mark in of_kind(marks, "symbol")] == [1, 2], "alone in the middle"
 
 

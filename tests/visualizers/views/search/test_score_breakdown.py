@@ -43,7 +43,7 @@ def test_the_bars_of_a_candidate_end_at_its_likelihood_and_at_its_sum():
     ]
     assert marks["p2"]["x"] < marks["p1"]["x"] < 1.5 < marks["p3"]["x"], "the best sum first"
     assert marks["p1"]["hover"] == ["sum −2.00: log p −0.50, diversity −1.50", "<b>"]
-    assert marks["said"]["lead"] + marks["said"]["heading"] == (
+    assert marks["heading"]["lead"] + marks["heading"]["heading"] == (
         "step 2, the best: sum −3.00: log p −2.00, diversity −1.00."
     )
     assert marks["sums"]["y1"] < -3 and marks["sums"]["y0"] >= 0

@@ -47,7 +47,9 @@ def test_the_track_follows_the_topics_of_the_best_text():
     assert marks["b2"]["text"] == ".75" and marks["o2-3"]["text"] == ".25" and marks["o2-3"]["x"] == 2
     assert marks["b2"]["state"] == "chosen" and marks["b6"]["state"] == "forced"
     assert marks["b6"]["hover"] == ["t1: p .0040 of all topics", "forced: the plan"]
-    assert marks["said"]["lead"] == "t2 t1" and marks["said"]["heading"] == ": 2 topics, 1 set by a plan."
+    assert (
+        marks["heading"]["lead"] == "t2 t1" and marks["heading"]["heading"] == ": 2 topics, 1 set by a plan."
+    )
     assert marks["track"]["y0"] < -row["t1"] and marks["track"]["y0"] < -row["t2"]
 
 

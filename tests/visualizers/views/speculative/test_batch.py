@@ -106,11 +106,11 @@ def test_headings_count_guesses_and_all_texts_tokens():
     marks, ops = run(hand_trace())
     assert marks["h1"]["text"] == "Round 1 · 5 of 9 accepted · draft length 3"
     assert marks["h2"]["text"] == "Round 2 · 3 of 3 accepted · draft length 3"
-    assert marks["said"]["heading"].startswith(
+    assert marks["heading"]["heading"].startswith(
         "13 tokens of all texts in 2 target forwards: 6.5 per forward."
     )
     held, slots = 13 + 9 + 21 + 17 + 22, 21 * 3 + 22 * 2
-    assert f"{100 * (slots - held) / slots:.0f} % of the slots are padding" in marks["said"]["heading"]
+    assert f"{100 * (slots - held) / slots:.0f} % of the slots are padding" in marks["heading"]["heading"]
     assert ops[0][-1] == {"say": "Round 1: 5 of 9 guesses of 3 texts accepted."}
 
 

@@ -56,8 +56,10 @@ def test_what_ran_for_each_token_is_a_column_and_the_prompt_s_waits_for_the_numb
     ]
     assert [box[:2] for box in boxes(marks, 4)] == [(2, 3), (3, 4)]
     assert [marks[f"t{x}"]["text"] for x in (1, 2, 3, 4)] == ["␣a", "␣the", "<b>", "␣a"]
-    assert marks["said"]["lead"] == "1.00 forwards of the whole model per token"  # 1 + 4 halves, three tokens
-    assert marks["said"]["heading"] == "; a drafted token ran 75 % of its blocks."
+    assert (
+        marks["heading"]["lead"] == "1.00 forwards of the whole model per token"
+    )  # 1 + 4 halves, three tokens
+    assert marks["heading"]["heading"] == "; a drafted token ran 75 % of its blocks."
     assert len(of_kind(marks, "guide")) == 1
 
 

@@ -43,8 +43,8 @@ def test_the_place_that_is_filled_next_stands_out_and_all_others_wait():
         "h1.3.2": (".20→cat", "live"),
         "h1.3.3": (".10→the", "pruned"),
     }
-    assert marks["said"]["lead"] == "Round 1: 3 places, worth 2.10 together"
-    assert marks["said"]["heading"].endswith("; tested: 3.") and marks["v1.2"]["y1"] == 0.6
+    assert marks["heading"]["lead"] == "Round 1: 3 places, worth 2.10 together"
+    assert marks["heading"]["heading"].endswith("; tested: 3.") and marks["v1.2"]["y1"] == 0.6
 
 
 def test_each_step_shows_its_own_round():

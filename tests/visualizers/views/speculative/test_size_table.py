@@ -23,8 +23,8 @@ def test_rows_and_columns_are_those_of_the_scores_and_what_was_taken_is_outlined
     }
     assert [mark["text"] for mark in of_kind(marks, "row") if mark["text"]] == ["layer 1", "layer 2"] * 2
     assert marks["c2.0.0"]["y"] > marks["c1.1.0"]["y"]
-    assert marks["said"]["lead"] == "Table 2: cosine, by skipped"
-    assert marks["said"]["heading"] == "; taken: skipped 1, layer 2, .970."
+    assert marks["heading"]["lead"] == "Table 2: cosine, by skipped"
+    assert marks["heading"]["heading"] == "; taken: skipped 1, layer 2, .970."
 
 
 def test_a_table_in_which_one_row_is_taken():
@@ -34,4 +34,4 @@ def test_a_table_in_which_one_row_is_taken():
     ]
     marks, _ = fold(Plan, [rows], [0, 1], ["Once", " upon"])
     assert [key for key, mark in marks.items() if mark.get("fill") == "outline"] == ["c1.1.2"]
-    assert marks["c1.1.2"]["x"] == 2 and marks["said"]["heading"] == "; taken: nodes 2, 2 deep, 2.100."
+    assert marks["c1.1.2"]["x"] == 2 and marks["heading"]["heading"] == "; taken: nodes 2, 2 deep, 2.100."

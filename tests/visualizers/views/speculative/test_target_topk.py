@@ -39,7 +39,7 @@ def test_each_guess_stands_above_the_target_s_list_with_its_place_outlined():
     assert columns == {1: ["␣upon", "␣a", "␣the"], 2: ["␣a", "␣the", "␣cat"], 3: ["␣cat", "␣a", "␣the"]}
     outlined = {key: mark["state"] for key, mark in listed.items() if mark["fill"] == "outline"}
     assert outlined == {"l1.1.0": "accepted", "l1.2.1": "tolerated", "l1.3.0": "resampled"}
-    assert marks["said"]["lead"] == "1 of 2 accepted guesses"
+    assert marks["heading"]["lead"] == "1 of 2 accepted guesses"
     assert [marks[f"b1.{x}"]["w"] for x in (2, 3)] == [round(0.7 * 0.84, 4), 0.84]  # cut where the limit is
     assert (marks["w1.2"]["role"], marks["w1.3"]["role"]) == ("soft", "rejected")
     assert ops[0][-1]["say"].startswith("␣upon  accepted; gap 0.00, limit 1.00; ␣the  accepted, though not")

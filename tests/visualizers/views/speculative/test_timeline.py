@@ -68,17 +68,17 @@ def test_the_hand_trace_takes_nine_units_and_the_draft_never_waits():
     assert not any(m["fill"] == "hatched" for m in marks.values() if m["kind"] == "cell")
     ends = [(m["x"] + m["w"] / 2) * unit for m in bars]
     assert max(ends) == pytest.approx(9000)
-    assert "9,000 ms with one device per model, 18,000 ms in turn" in marks["said"]["heading"]
+    assert "9,000 ms with one device per model, 18,000 ms in turn" in marks["heading"]["heading"]
     states = [marks[f"measured.{r}-{i}"]["state"] for r in range(3) for i in range(3)]
     assert states == [*["accepted"] * 5, "rejected", *["unreached"] * 3]
-    assert marks["end3-said"]["text"] == "+2◆"
+    assert marks["end3-words"]["text"] == "+2◆"
     assert [marks[f"measured.{r}-3"]["y"] > 1 for r in range(3)] == [True] * 3
 
 
 def test_without_a_schedule_only_what_was_measured_is_drawn():
     marks = drawn(hand_trace())
     assert not any(key.startswith("derived") for key in marks)
-    assert marks["said"]["heading"].startswith(": 6 tokens in 9,000 ms; draft 9,000 ms, target 9,000 ms")
+    assert marks["heading"]["heading"].startswith(": 6 tokens in 9,000 ms; draft 9,000 ms, target 9,000 ms")
 
 
 def test_a_model_that_waits_is_hatched():
@@ -100,7 +100,7 @@ def test_a_model_that_waits_is_hatched():
     gap, unit = marks["measured.1-0-gap"], marks["lanes"]["x_unit"]
     assert gap["fill"] == "hatched" and gap["w"] * unit == pytest.approx(21, abs=0.01)
     assert gap["hover"] == ["draft: no forward for 21.0 ms"]
-    assert "concurrent is off" in marks["said"]["heading"]
+    assert "concurrent is off" in marks["heading"]["heading"]
 
 
 @pytest.mark.parametrize(("at_once", "says"), [(0.02, "pays here"), (0.04, "does not pay on this machine")])
