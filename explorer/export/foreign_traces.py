@@ -19,7 +19,6 @@ WANTS = {
     "dependencies": {"Depend"},
     "entropy": {"Distribution"},
     "gauges": {"Score"},
-    "constraint": {"forbidden"},
     "graph": {"Verdict"},
     "parallel_grid": {"Cell"},
     "sampler": {"Distribution"},
