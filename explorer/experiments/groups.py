@@ -34,6 +34,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "plans-and-summaries",
         "guided-descriptions",
         "noisy-instructions",
+        "masking-bias",
         "structured-outputs",
     ),
     "Trees and lattices: several texts at once": (
