@@ -146,9 +146,10 @@ def test_a_rejected_token_opens_its_round_and_a_group_keeps_its_tokens(visit):
     tokens.last.focus()
     page.keyboard.press("ArrowRight")  # walks in the table, opens nothing
     expect(page.get_by_role("tab", name="Decode")).to_have_attribute("aria-selected", "false")
+    page.evaluate(f"{lane}.showView('draft_round')")
     page.keyboard.press("Enter")
     expect(page.get_by_role("tab", name="Decode")).to_have_attribute("aria-selected", "true")
-    assert page.evaluate(f"{lane}.shown") == row["step"]
+    assert page.evaluate(f"[{lane}.shown, {lane}.view]") == [row["step"], "draft_round"]  # shows it as well
 
 
 def test_an_empty_place_says_that_its_figure_is_being_drawn_and_a_drawing_covers_the_words(visit):

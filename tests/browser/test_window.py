@@ -55,6 +55,20 @@ def test_a_run_of_forty_tokens_is_shown_whole_on_a_wide_screen(opened):
         assert lo <= 1 and lo + shown >= 40 and fold is None
 
 
+def test_no_round_stands_empty_above_those_that_the_window_reaches(opened):
+    page = opened(700, [lane("draft_tree", rounds(12))] * 2)
+    page.evaluate("document.querySelectorAll('main').forEach(one => (one.style.height = '900px'))")
+    page.wait_for_function("scenes[0].view.size.height > 500")
+    found = page.evaluate(
+        """() => { const {history, view} = scenes[0], panel = view.panels.rounds;
+        const rows = history.ofKind("row", scenes[0].step());
+        const open = rows.filter(row => row.y0 >= panel.y0 - 0.01);
+        return [rows.length, open.length, view.lo, open.map(row => row.to)]; }"""
+    )
+    count, shown, first, ends = found
+    assert first > 1 and 1 <= shown < count and all(end >= first - 0.5 for end in ends)
+
+
 def test_every_word_of_the_text_is_whole_on_a_wide_screen(visit):
     """Forty columns are narrower than many words: those stand a line higher, where rows leave room."""
     page = visit(1920, 1080)
