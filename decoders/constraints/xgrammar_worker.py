@@ -12,10 +12,36 @@ import sys
 import threading
 from queue import Empty, Queue
 
+from decoders.constraints.grammars import choices_of
+
 START_SECONDS = 60.0  # for the process to import xgrammar and to read a vocabulary
 SECONDS = 2.0  # for one grammar, or one token
 TOO_LONG = f"xgrammar took more than {SECONDS:g} seconds for it"
 CRASHED = "xgrammar crashed over it"
+
+SPELLING = {  # between the parts of JSON
+    "compact": {"any_whitespace": False, "separators": (",", ":")},
+    "spaced": {"any_whitespace": False, "separators": (", ", ": ")},
+    "any": {"any_whitespace": True},
+}
+
+
+def compiled(kind: str, typed: str, white_space: str, compiler):
+    """What a compiler of xgrammar makes of it. Raises its RuntimeError."""
+    match kind:
+        case "json_schema":
+            return compiler.compile_json_schema(typed, strict_mode=False, **SPELLING[white_space])
+        case "regex":
+            return compiler.compile_regex(typed)
+        case "gbnf":
+            return compiler.compile_grammar(typed)
+    return compiler.compile_grammar("root ::= " + " | ".join(map(quoted, choices_of(typed))))
+
+
+def quoted(text: str) -> str:
+    """A text as a GBNF grammar spells it."""
+    escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n"}
+    return '"' + "".join(escapes.get(c, c) for c in text) + '"'
 
 
 class Worker:
@@ -82,8 +108,6 @@ def _listen(process: subprocess.Popen, answers: Queue) -> None:
 def main() -> None:
     """Answers until the input ends."""
     import xgrammar
-
-    from decoders.constraints.xgrammars import compiled
 
     first = json.loads(sys.stdin.readline())
     tokens = [bytes.fromhex(token) for token in first["tokens"]]

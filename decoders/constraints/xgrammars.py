@@ -21,29 +21,6 @@ NOT_THERE = (
 )
 GAVE_UP = "xgrammar refused a token that it had allowed"
 KINDS = ("json_schema", "regex", "gbnf", "choices")
-SPELLING = {  # between the parts of JSON
-    "compact": {"any_whitespace": False, "separators": (",", ":")},
-    "spaced": {"any_whitespace": False, "separators": (", ", ": ")},
-    "any": {"any_whitespace": True},
-}
-
-
-def compiled(kind: str, typed: str, white_space: str, compiler):
-    """What a compiler of xgrammar makes of it. Raises its RuntimeError."""
-    match kind:
-        case "json_schema":
-            return compiler.compile_json_schema(typed, strict_mode=False, **SPELLING[white_space])
-        case "regex":
-            return compiler.compile_regex(typed)
-        case "gbnf":
-            return compiler.compile_grammar(typed)
-    return compiler.compile_grammar("root ::= " + " | ".join(map(quoted, choices_of(typed))))
-
-
-def quoted(text: str) -> str:
-    """A text as a GBNF grammar spells it."""
-    escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n"}
-    return '"' + "".join(escapes.get(c, c) for c in text) + '"'
 
 
 @dataclass(eq=False)

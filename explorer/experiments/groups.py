@@ -35,6 +35,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "guided-descriptions",
         "noisy-instructions",
         "masking-bias",
+        "api-calls",
         "structured-outputs",
     ),
     "Trees and lattices: several texts at once": (

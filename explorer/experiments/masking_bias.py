@@ -1,10 +1,11 @@
 """How far does a mask bend the model's distribution?
 
-Sixteen texts are allowed, half of which begin with the same word. Masked sampling renormalises token by token,
-so it draws in proportion to P(text) divided by what the mask kept along it; wanted is P among the allowed
-texts. Both are computed exactly, at temperature 2, and the total variation distance between them. ASAp learns from its own texts: the exact law of its next text after
-1, 4, 16 and 64 texts, on average over seeds. Weights repair the same bias without learning: several masked
-texts are drawn, and one is chosen in proportion to what the mask kept along it.
+Sixteen texts are allowed, half of which begin with the same word. Masked sampling renormalises token by
+token, so it draws in proportion to P(text) divided by what the mask kept along it; wanted is P among the
+allowed texts. Both are computed exactly, at temperature 2, and the total variation distance between them.
+ASAp learns from its own texts: the exact law of its next text after 1, 4, 16 and 64 texts, on average over
+seeds. Weights repair the same bias without learning: several masked texts are drawn, and one is chosen in
+proportion to what the mask kept along it.
 """
 
 import math

@@ -12,7 +12,7 @@ ROWS = {text[:i]: HALF for text in TEXTS for i in range(3)} | {(0,): RARE, (0, 0
 
 
 def test_the_language_of_the_paper():
-    """{000, 1xx} over bits: masked sampling gives 000 half of the time, the model among allowed texts .0099."""
+    """{000, 1xx} over bits: masked sampling gives 000 half of the time; wanted is .0099."""
     local, wanted, kept = laws(ROWS, TEXTS)
     assert local[0, 0, 0] == pytest.approx(0.5) and kept[0, 0, 0] == pytest.approx(0.01)
     assert wanted[0, 0, 0] == pytest.approx(0.005 / 0.505)

@@ -1,0 +1,127 @@
+"""Does a call that looks right exist?
+
+A small API has forty endpoints, and every argument a schema. The target, which never saw it, reads three
+examples and a request and writes the call, freely and under one constraint made of the list of endpoints and
+the schemas of their arguments. Counted are calls that exist and whose arguments validate, calls that are
+right, and calls that API Pack's measure takes for right: the ratio of matching characters (difflib) above .9.
+That measure is also asked about every two endpoints of the API.
+"""
+
+import difflib
+import json
+import random
+from dataclasses import dataclass
+from itertools import permutations
+
+import jsonschema
+
+from decoders.lane import Lane, Limits
+from explorer.experiments import Models, Result, progress
+from explorer.experiments.reading import percent, rows_of
+
+PAPERS = ("api-pack",)
+NOUNS = {"users": "user", "orders": "order", "offers": "offer", "pets": "pet", "cities": "city"}
+VERBS = {
+    "GET /{}": "list all {}",
+    "POST /{}": "add one of the {}",
+    "GET /{}/count": "count the {}",
+    "GET /{}/{{id}}": "show {} number N",
+    "PUT /{}/{{id}}": "change {} number N",
+    "DELETE /{}/{{id}}": "delete {} number N",
+    "GET /{}/{{id}}/name": "tell the name of {} number N",
+    "POST /{}/{{id}}/copy": "copy {} number N",
+}
+ALIKE = 0.9  # API Pack's threshold
+EXAMPLES, REQUESTS, TOKENS = 3, 24, 40
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """`call`: method and path; `asks`: what a person says; `schema`: of the arguments."""
+
+    call: str
+    asks: str
+    schema: str
+
+    def written(self, number: int) -> str:
+        """The whole call, with arguments as JSON."""
+        return f"{self.call} {json.dumps({'id': number} if '{id}' in self.call else {})}"
+
+
+def endpoints() -> list[Endpoint]:
+    """The forty endpoints of the API."""
+    made = []
+    for noun, one in NOUNS.items():
+        for call, asks in VERBS.items():
+            takes = "{{id}}" in call
+            properties = {"id": {"type": "integer", "minimum": 1, "maximum": 99}} if takes else {}
+            schema = {"type": "object", "properties": properties, "additionalProperties": False}
+            schema |= {"required": ["id"]} if takes else {}
+            made.append(Endpoint(call.format(noun), asks.format(one if takes else noun), json.dumps(schema)))
+    return made
+
+
+def grammar(api: list[Endpoint]) -> str:
+    """A Lark grammar of all calls: each endpoint with the schema of its own arguments."""
+    options = {"x-guidance": {"whitespace_flexible": False, "key_separator": ": ", "item_separator": ", "}}
+    schemas = {one.schema: f"arguments{n}" for n, one in enumerate({e.schema: e for e in api}.values())}
+    calls = [f"{json.dumps(one.call + ' ')} {schemas[one.schema]}" for one in api]
+    rules = [f"{name}: %json {json.dumps(json.loads(schema) | options)}" for schema, name in schemas.items()]
+    return "\n".join(["start: " + "\n  | ".join(calls), *rules])
+
+
+def exists(text: str, api: list[Endpoint]) -> bool:
+    """Whether a call is one of the API's, with arguments that validate."""
+    for one in api:
+        if text.startswith(one.call + " "):
+            try:
+                jsonschema.validate(json.loads(text.removeprefix(one.call)), json.loads(one.schema))
+            except (ValueError, jsonschema.ValidationError):
+                continue
+            return True
+    return False
+
+
+def alike(said: str, wanted: str) -> bool:
+    """API Pack's measure; it is not symmetric."""
+    return difflib.SequenceMatcher(None, said, wanted).ratio() > ALIKE
+
+
+def run(models: Models) -> Result:
+    """A row per way of decoding, and one for the measure itself."""
+    target, api, draw = models["target"], endpoints(), random.Random(0)
+    ways = {"free": {}, "constrained": {"constraint": "lark", "constraint_text": grammar(api)}}
+    counts = {way: [0, 0, 0] for way in ways}
+    for _ in progress.each(range(REQUESTS)):
+        wanted, *shown = draw.sample(api, 1 + EXAMPLES)
+        number = draw.randint(1, 99)
+        lines = [f"{one.asks.replace('N', str(n))} => {one.written(n)}" for n, one in enumerate(shown, 3)]
+        prompt = "\n".join([*lines, f"{wanted.asks.replace('N', str(number))} =>"])
+        right = wanted.written(number)
+        for way, parameters in ways.items():
+            settings = dict(parameters)
+            ids = target.encode(prompt + " ") if parameters else target.encode(prompt)
+            text = Lane("greedy", ids, models, settings, limits=Limits(TOKENS)).run().text()
+            said = text.replace("<|endoftext|>", "").strip().split("\n")[0]
+            for at, good in enumerate((exists(said, api), said == right, alike(said, right))):
+                counts[way][at] += good
+    rows = [[way, *(n / REQUESTS for n in found)] for way, found in counts.items()]
+    pairs = list(permutations(api, 2))
+    wrong = [(a, b) for a, b in pairs if alike(a.call, b.call)]
+    says = [
+        f"Of {len(pairs)} pairs of two different endpoints, the measure takes {len(wrong)} for the same"
+        + (f", such as “{wrong[0][0].call}” and “{wrong[0][1].call}”." if wrong else "."),
+        "Under the constraint every call exists and its arguments validate; that says nothing of whether it "
+        "is the right one.",
+    ]
+    return Result(["way", "exist", "right", "taken for right"], rows, says)
+
+
+def finding(answer: dict) -> str:
+    """What a constraint guarantees, and what it does not."""
+    free, held = rows_of(answer)
+    return (
+        f"Under a constraint {percent(held['exist'])} of the calls exist (freely: {percent(free['exist'])}), "
+        f"but {percent(held['right'])} are right; the usual measure takes "
+        f"{percent(held['taken for right'])} for right."
+    )
