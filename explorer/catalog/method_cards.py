@@ -47,7 +47,7 @@ SETUPS = {  # where the usual picture would not show what the method is about
     },
     "autodeco": {"prompt": "Lily had a big wish. She wanted to", "max_new_tokens": 24},
     "label_ban": {
-        "prompt": "Task: write a, write b, read a\nProgram:\n",
+        "prompt": "Task: write c, read d, write c\nProgram:\n",
         "max_new_tokens": 40,
         "models": {"target": FLAWS},
     },

@@ -106,7 +106,7 @@ def test_a_label_that_cannot_be_read_is_refused():
 
 def test_the_shipped_model_announces_flaws_and_the_ban_avoids_some():
     model = load("llama-tiny-flaws", "cpu")
-    prompt = model.encode("Task: write a, write b, read a\nProgram:\n")
+    prompt = model.encode("Task: write c, read d, write c\nProgram:\n")
     watched, banned = (run(model, 60, prompt=prompt, label=LABEL, ban=ban) for ban in (False, True))
     assert LABEL in watched.text() and LABEL not in banned.text()
     assert len(flaws(banned.text().partition("<|")[0])) < len(flaws(watched.text().partition("<|")[0]))
