@@ -102,7 +102,7 @@ class Costs:
                     self.kept[event.node] = event.kept
                     self.log_kept = self.log_kept or 0.0
                 case Commit():
-                    kept = [self.kept[p] for n in event.nodes if (p := self.parents[n]) in self.kept]
+                    kept = [self.kept[p] for n in event.nodes if (p := self.parents.get(n)) in self.kept]
                     self.log_kept = math.fsum((self.log_kept or 0.0, *kept)) if kept else self.log_kept
                     self.new_tokens += len(event.nodes)
                     self.logprob += math.fsum(x for x in event.logprobs if x is not None)
