@@ -94,6 +94,12 @@ def quoted(one: Trace, two: Trace, greedy: Trace) -> None:
     )
 
 
+def forty_texts_learn(aligned: Trace, masked: Trace) -> None:
+    assert obeys(aligned) and obeys(masked) and total(aligned) > total(masked) + 10
+    bounds = [e for s in aligned.steps for e in s.of(Score) if e.name == "allowed future"]
+    assert min(e.total for e in bounds) < 1e-3
+
+
 SHOWS = {
     "A record as JSON": spelling,
     "A record as YAML": only_the_first_obeys,
@@ -107,6 +113,7 @@ SHOWS = {
     "Calls of a small API": led_away,
     "A function body": only_the_first_obeys,
     "A sentence with a dragon": dragon,
+    "What forty texts learn": forty_texts_learn,
     "Checked only when drawn": few_are_checked,
     "A label of seven": whole_labels_differ,
     "Members that exist": members_exist,
