@@ -85,6 +85,9 @@ class OfBytes:
                 return None
         return None if self.whole and not self.automaton.may_end(state) else state
 
+    def accepts(self, state: Hashable, token: int) -> bool:
+        return self.advance(state, token) is not None
+
     def may_end(self, state: Hashable) -> bool:
         return self.automaton.may_end(state)
 

@@ -30,6 +30,9 @@ class Constraint(Protocol):
     def advance(self, state: Any, token: int) -> Any | None:
         """The state after one more token, None if the token is not allowed."""
 
+    def accepts(self, state: Any, token: int) -> bool:
+        """Whether one token may follow, without a mask of all; none that ends a text is asked."""
+
     def may_end(self, state: Any) -> bool:
         """Whether the text is allowed as it stands."""
 
@@ -105,7 +108,9 @@ class States:
         state = self.at(node)
         if state is FREE or state is FORBIDDEN:
             return True  # as without a mask
-        return token < self.constraint.vocabulary and self._below(state, token) is not FORBIDDEN
+        if token in self.eos:
+            return self.constraint.may_end(state)
+        return token < self.constraint.vocabulary and self.constraint.accepts(state, token)
 
     def masks_of(self, nodes: list[int]) -> list[torch.Tensor | None]:
         """The masks of several nodes. Raises DeadEnd if none of them has a token left."""

@@ -170,6 +170,9 @@ class Grammar:
             return None
         raise DeadEnd(f"llguidance gave up here: {first_line(below.get_error())}.")  # a limit of its own
 
+    def accepts(self, state, token: int) -> bool:
+        return state.validate_tokens([token]) == 1
+
     def may_end(self, state) -> bool:
         return state.is_accepting()
 

@@ -28,6 +28,9 @@ class Intersection:
             below.append(after)
         return tuple(below)
 
+    def accepts(self, state: tuple, token: int) -> bool:
+        return all(member.accepts(own, token) for member, own in zip(self.members, state, strict=True))
+
     def may_end(self, state: tuple) -> bool:
         return all(member.may_end(own) for member, own in zip(self.members, state, strict=True))
 

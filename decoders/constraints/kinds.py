@@ -14,7 +14,7 @@ from decoders.constraints.intersection import Intersection
 from decoders.constraints.labels import Labels, labels_of
 from decoders.constraints.monitors import ArgumentMonitor, MemberMonitor, monitored
 from decoders.constraints.problem import ConstraintProblem
-from decoders.constraints.words import WithoutWords, words_of
+from decoders.constraints.words import ForbiddenWords, words_of
 from decoders.constraints.xgrammars import XGrammar
 from decoders.strategy import Parameter
 
@@ -26,7 +26,7 @@ def labelled(typed: str, vocabulary: Vocabulary, prompt: bytes) -> Constraint:
 
 def without_words(typed: str, vocabulary: Vocabulary, prompt: bytes) -> Constraint:
     """Any text without some words."""
-    return OfBytes(WithoutWords(words_of(typed)), vocabulary, whole=True)
+    return ForbiddenWords(words_of(typed), vocabulary)
 
 
 def with_members(typed: str, vocabulary: Vocabulary, prompt: bytes) -> Constraint:

@@ -135,6 +135,9 @@ class MemberMonitor:
                     stack.append(child)
         return tokens
 
+    def accepts(self, state: Watch, token: int) -> bool:
+        return self.advance(state, token) is not None
+
     def may_end(self, state: Watch) -> bool:
         return state.rest is None or b"" in state.rest
 
@@ -230,6 +233,9 @@ class ArgumentMonitor:
         asked = range(self.vocabulary) if none else self.watched
         allowed[[token for token in asked if self.advance(state, token) is None]] = False
         return allowed
+
+    def accepts(self, state: Calls, token: int) -> bool:
+        return self.advance(state, token) is not None
 
     def may_end(self, state: Calls) -> bool:
         return all(bracket.signature is None for bracket in state.open)

@@ -45,6 +45,9 @@ class Trie:
     def advance(self, state: TrieNode, token: int) -> TrieNode | None:
         return state.children.get(token)
 
+    def accepts(self, state: TrieNode, token: int) -> bool:
+        return token in state.children
+
     def may_end(self, state: TrieNode) -> bool:
         return bool(state.ends)
 

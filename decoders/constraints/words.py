@@ -1,4 +1,4 @@
-"""Words that the text must not have, as whole words and whatever their case. Knows bytes, no tokens.
+"""Words that the text must not have, as whole words and whatever their case. Knows bytes and tokens.
 
 No token may end where a forbidden word is complete: else the mask would only make the model glue letters to
 it. So a longer word that begins with a forbidden one is allowed where one token holds both.
@@ -6,6 +6,10 @@ it. So a longer word that begins with a forbidden one is allowed where one token
 
 import re
 
+import torch
+
+from decoders.constraints.automaton import TOKENS, OfBytes
+from decoders.constraints.grammars import Vocabulary
 from decoders.constraints.problem import ConstraintProblem
 
 IN_WORD = frozenset(b for b in range(256) if b >= 128 or chr(b).isalnum() or b == ord("_"))
@@ -64,3 +68,35 @@ class WithoutWords:
 
     def may_end(self, state: tuple[frozenset, bool]) -> bool:
         return not self._whole(state[0])
+
+
+class ForbiddenWords(OfBytes):
+    """The constraint. Most tokens can complete no word, so only the others are tried."""
+
+    def __init__(self, words: list[str], vocabulary: Vocabulary):
+        super().__init__(WithoutWords(words), vocabulary, whole=True)
+        spelt = self.words.tokens[: self.vocabulary]
+        any_word = re.compile(b"|".join(map(re.escape, self.automaton.words)))
+        self.holding = [token for token, text in enumerate(spelt) if any_word.search(text.lower())]
+        self.text = torch.tensor([bool(text) and t not in self.special for t, text in enumerate(spelt)])
+
+    def _walked(self, state: tuple[frozenset, bool]) -> torch.Tensor:
+        allowed = self.text.clone()
+        completing = (self._begin_with(self.automaton.words[number][at:]) for number, at in state[0])
+        tried = {token for tokens in (self.holding, *completing) for token in tokens}
+        allowed[[token for token in tried if self.advance(state, token) is None]] = False
+        return allowed
+
+    def _begin_with(self, rest: bytes) -> list[int]:
+        """The tokens that begin with these letters, whatever their case."""
+        nodes, tokens = [self.trie], []
+        for byte in rest:
+            cases = {byte, ord(chr(byte).upper())} if byte < 128 else {byte}
+            nodes = [node[case] for node in nodes for case in cases if case in node]
+        while nodes:
+            for byte, child in nodes.pop().items():
+                if byte == TOKENS:
+                    tokens += child
+                else:
+                    nodes.append(child)
+        return tokens

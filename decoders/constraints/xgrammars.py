@@ -89,6 +89,9 @@ class XGrammar:
             raise DeadEnd(f"{reason(answer.get('problem', GAVE_UP))}; choose the engine llguidance.")
         return self._state(answer)
 
+    def accepts(self, state: State, token: int) -> bool:
+        return bool(state.allowed[token])
+
     def may_end(self, state: State) -> bool:
         return state.ends
 

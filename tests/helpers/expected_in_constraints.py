@@ -1,6 +1,7 @@
 """The point of each example of a constraint: `SHOWS` maps its title to a check of traces."""
 
 import math
+import re
 
 from decoders.constraints.kinds import constraint_of
 from decoders.models import load
@@ -94,6 +95,24 @@ def quoted(one: Trace, two: Trace, greedy: Trace) -> None:
     )
 
 
+def forty_texts_learn(aligned: Trace, masked: Trace) -> None:
+    assert obeys(aligned) and obeys(masked) and total(aligned) > total(masked) + 10
+    bounds = [e for s in aligned.steps for e in s.of(Score) if e.name == "allowed future"]
+    assert min(e.total for e in bounds) < 1e-3
+
+
+def another_hero(without: Trace, greedy: Trace) -> None:
+    unwanted = re.compile(r"\b(girl|boy|man|times?|timed|timing|Lily|Tom|named)\b", re.IGNORECASE)
+    assert unwanted.search(greedy.text()) and not unwanted.search(without.text())
+
+
+def each_once(*traces: Trace) -> None:
+    for trace in traces:
+        labels = trace.text().removesuffix("<|endoftext|>").strip().split(", ")
+        assert len(labels) > 1 and len(set(labels)) == len(labels)
+        assert set(labels) <= {"red", "blue", "green", "light blue", "red and blue"}
+
+
 SHOWS = {
     "A record as JSON": spelling,
     "A record as YAML": only_the_first_obeys,
@@ -107,6 +126,9 @@ SHOWS = {
     "Calls of a small API": led_away,
     "A function body": only_the_first_obeys,
     "A sentence with a dragon": dragon,
+    "A story without a girl": another_hero,
+    "Each label once": each_once,
+    "What forty texts learn": forty_texts_learn,
     "Checked only when drawn": few_are_checked,
     "A label of seven": whole_labels_differ,
     "Members that exist": members_exist,

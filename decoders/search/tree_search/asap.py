@@ -159,7 +159,7 @@ class Asap:
                 lane.record_score(node, "allowed future", bound)
         self.programs.lane.note(
             f"Text {self.number}: {many(self.ends, 'dead end')} so far; of what the model would draw, at "
-            f"most {allowed:.3f} is allowed."
+            f"most {allowed:.3g} is allowed."
         )
 
     def best(self) -> int | None:

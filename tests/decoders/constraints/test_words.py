@@ -6,16 +6,16 @@ import pytest
 
 from decoders.constraints.automaton import OfBytes
 from decoders.constraints.grammars import Vocabulary
-from decoders.constraints.words import WithoutWords, words_of
+from decoders.constraints.kinds import vocabulary_of
+from decoders.constraints.words import ForbiddenWords, words_of
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
+from tests.helpers import tiny_models
 from tests.helpers.losslessness import random_table
 
 UNWANTED = re.compile(r"\b(cat|dogs)\b", re.IGNORECASE)
 WORDS = ["the ", "cat", "Cat", "s", " dog", "alog", ".", "old", " man", "c", "at", "catalog"]
-CONSTRAINT = OfBytes(
-    WithoutWords(["cat", "old man"]), Vocabulary([w.encode() for w in WORDS], [], [], None), True
-)
+CONSTRAINT = ForbiddenWords(["cat", "old man"], Vocabulary([w.encode() for w in WORDS], [], [], None))
 
 
 def forbidden(*tokens: str) -> set[str]:
@@ -66,3 +66,16 @@ def test_no_strategy_writes_them(strategy):
         text = Lane(strategy, [3], models, given, seed, Limits(8)).run().text()
         assert not UNWANTED.search(text)
     assert any(UNWANTED.search(text) for text in plain)
+
+
+def test_the_tokens_that_are_tried_are_all_that_matter():
+    """The mask is the one of a walk over the whole vocabulary, in every state of some texts."""
+    target = tiny_models.make()
+    constraint = ForbiddenWords(["the", "a t", "mat", "h"], vocabulary_of(target, target.eos))
+    for text in ("The cat sat on a t", "thematic a ma tt ha", "a", ""):
+        state = constraint.start()
+        for byte in (None, *text.encode()):
+            state = state if byte is None else constraint.automaton.step(state, byte) or constraint.start()
+            if constraint.may_end(state):
+                walked = OfBytes._walked(constraint, state)
+                assert constraint.allowed(state).tolist() == walked.tolist()
