@@ -201,8 +201,8 @@ def finding(answer: dict) -> str:
     """How much more an engine claims than it keeps."""
     whole = [row for row in rows_of(answer) if row["tier"] == "all"]
     parts = [
-        f"{row['engine']} takes {percent(row['declared'])} of the schemas, writes a valid text for "
+        f"{row['engine']} takes {percent(row['declared'])}, writes a valid text for "
         f"{percent(row['empirical'])}, and lets invalid ones through for {percent(row['under-constrained'])}"
         for row in whole
     ]
-    return "; ".join(parts) + "."
+    return f"Of {whole[0]['schemas']} schemas, " + "; ".join(parts) + "."
