@@ -108,6 +108,13 @@ def logprob_per_token(lanes: dict[int, Reading], lane: int) -> float | None:
 
 
 @fact
+def kept_per_token(lanes: dict[int, Reading], lane: int) -> float | None:
+    """The geometric mean of the mass that the lane's constraint kept at its tokens; None without one."""
+    kept, tokens = lanes[lane].trace.costs.log_kept, lanes[lane].tokens
+    return math.exp(kept / len(tokens)) if kept is not None and tokens else None
+
+
+@fact
 def total(lanes: dict[int, Reading], lane: int, name: str) -> float:
     """One of the lane's totals: target_forwards, target_tokens, draft_forwards, new_tokens, seconds ..."""
     return lanes[lane].trace.costs.totals()[name]
