@@ -151,14 +151,11 @@ class Population:
         """A token is there: what its text weighs now, and whether it is complete."""
         lane, node, estimate = self.lane, particle.node, outcome.estimate
         particle.log_weight += math.log(estimate) if estimate else -math.inf
-        level = f"text {particle.number + 1}" if len(self.particles) > 1 else None
-        checks = float(len(outcome.drawn))
+        parts = {"estimate": estimate, "checks": float(len(outcome.drawn)), "text": particle.number + 1.0}
         if particle.alive:
-            lane.record_score(
-                node, "log weight", particle.log_weight, level=level, estimate=estimate, checks=checks
-            )
+            lane.record_score(node, "log weight", particle.log_weight, **parts)
         else:
-            lane.record_score(node, "weight", 0.0, level=level, estimate=estimate, checks=checks)
+            lane.record_score(node, "weight", 0.0, **parts)
         particle.over = lane.ends(node) or lane.tree.depths[node] >= self.deepest
         if particle.over and len(self.particles) > 1:
             how = "ends" if lane.ends(node) else "reaches the limit"
@@ -237,13 +234,8 @@ class Population:
             chosen = particles[place]
             shares = (weights / weights.sum()).tolist()
             for rank, at in enumerate(sorted(range(len(shares)), key=lambda i: -shares[i]), 1):
-                lane.record_score(
-                    particles[at].node,
-                    "share of weight",
-                    shares[at],
-                    rank,
-                    f"text {particles[at].number + 1}",
-                )
+                node, number = particles[at].node, particles[at].number + 1.0
+                lane.record_score(node, "share of weight", shares[at], rank, text=number)
             self.particles = [chosen]
             self.judge({p.node for p in particles} - {chosen.node}, "another text was drawn by weight")
         path = lane.tree.path(chosen.node, above=lane.tip)

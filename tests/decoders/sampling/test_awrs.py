@@ -14,6 +14,8 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.sampling.adaptive_rejection import first_allowed, geometric, recursive
 from decoders.trace.events import Note, Propose, Score, Verdict
+from decoders.trace.trace import malformed
+from explorer.runs.view_cache import Fold
 from tests.helpers import tiny_models
 from tests.helpers.losslessness import random_table
 
@@ -229,6 +231,15 @@ def test_a_population_draws_the_places_of_light_texts_again():
     notes = [e.text for t in traces for s in t.steps for e in s.of(Note)]
     assert any("their places are drawn again" in note for note in notes)
     assert all(tuple(t.output()) in LANGUAGE for t in traces)
+
+
+def test_texts_that_part_stand_in_rows_of_their_own():
+    trace = lane_of(BITS, LANGUAGE, seed=1, population=4, estimate="none").run()
+    assert malformed((e for s in trace.steps for e in s.events), 1) is None
+    fold = Fold("beam_tree", trace)
+    marks = [op for i in range(len(trace.steps)) for op in fold.ops(i) if op.get("kind") == "node"]
+    places = [(op["x"], op["y"]) for op in marks]
+    assert len(set(places)) == len(places) > 4
 
 
 def test_where_nothing_is_allowed_a_sentence_ends_the_lane():
