@@ -26,7 +26,7 @@ class Recorder:
     tree: Tree
     trace: Trace
     models: dict[str, Any]
-    constraint: States | None
+    constraint: States | None = None
     _events: list[Event]
 
     def breathe(self) -> None:
