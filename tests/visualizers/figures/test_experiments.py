@@ -91,7 +91,7 @@ def test_a_heat_map_has_a_cell_for_every_value_and_reads_it():
             width = len(row["each"]) + 2
             kept = [value for at, value in enumerate(one.z[0]) if at % width not in (0, width - 1)]
             assert kept == cells and len(told) == len(cells) and len(one.x) == len(one.z[0]) + 1
-    picture, found = pictures("heat")[0]
+    picture, found = next(both for both in pictures("heat") if both[1]["name"] == "decoders-swept")
     assert drawn.heat(picture, found, LIGHT).data[0].hovertext[0][1] == "greedy, count: 0.500"
 
 
