@@ -7,6 +7,7 @@ models.
 import json
 import re
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 
 import numpy as np
 import torch
@@ -130,6 +131,8 @@ class Grammar:
 
     def __init__(self, kind: str, typed: str, vocabulary: Vocabulary, white_space: str = "compact"):
         """white_space: one of WHITE_SPACE, of JSON. Raises ConstraintProblem with one sentence."""
+        if find_spec("llguidance") is None:
+            raise ConstraintProblem("A grammar needs llguidance; install it with: pip install llguidance.")
         import llguidance
 
         self.vocabulary = vocabulary.size

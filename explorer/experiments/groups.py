@@ -36,6 +36,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "noisy-instructions",
         "masking-bias",
         "api-calls",
+        "python-constrained",
         "structured-outputs",
     ),
     "Trees and lattices: several texts at once": (

@@ -1,4 +1,4 @@
-"""A constraint in a lane's parameters: answered while it is typed, with its place, and seen in its own tab."""
+"""A constraint in a lane's parameters: answered while it is typed, and seen in its own tab."""
 
 import pytest
 from playwright.sync_api import expect

@@ -35,6 +35,7 @@ def short(monkeypatch):
         "acceptance_by_rank": dict(TOKENS=4, SEEDS=1),
         "structured_outputs": dict(TOKENS=4),
         "masking_bias": dict(SEEDS=3, COUNTS=(1, 4), DRAWS=1000),
+        "python_constrained": dict(PROBLEMS=2, TOKENS=4),
         "api_calls": dict(REQUESTS=2, TOKENS=4),
         "draft_length": dict(TOKENS=6, LENGTHS=(1, 2)),
         "several_guesses": dict(TOKENS=4, GUESSES=(1, 2), DRAWS=1),
