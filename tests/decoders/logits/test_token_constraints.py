@@ -35,7 +35,7 @@ def test_quotes_take_a_word_as_it_is_and_numbers_are_tokens():
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "heading"),
+    ("name", "value", "said"),
     [
         ("bad_words_ids", " , ,", "no words"),
         ("bad_words_ids", "#4000", "the last one is #258"),

@@ -199,7 +199,7 @@ def test_a_flood_is_cut_off():
 
 
 @pytest.mark.parametrize(
-    "heading",
+    "said",
     [
         "",
         "[" * 100_000,
