@@ -52,7 +52,7 @@ class Automaton:
         return {
             "title": self.title,
             "question": "Which outputs are possible? What does each edge cost? Which paths are cheapest?",
-            "ops": [{"id": "graph", "kind": "panel", "y0": -1, "y1": 5, "share": 1, "grow": True}, *lines],
+            "ops": [{"id": "graph", "kind": "panel", "y0": -1.4, "y1": 5, "share": 1, "grow": True}, *lines],
             "first": 0,
             "row": 44,
             "row_tall": 60,
