@@ -20,6 +20,7 @@ from decoders.sampling.sampling_parameters import ENDS, PROCESSORS, SHAPING
 from decoders.strategy import Parameter, Part
 from decoders.trace.number_format import many
 
+SHOWN = 32  # rejected draws of one token that are recorded one by one; all are counted as checks
 PEAKED = 2 / 3  # top probability from which on the geometric estimate is the better one
 ESTIMATES = {
     "automatic": "Geometric where the model is sure (top probability of 2/3 or more) or max_accepts is "
@@ -94,7 +95,7 @@ class Population:
         lane, parent = self.lane, particle.node
         outcome = self.drawn(particle, scores)
         self.checks, self.tokens = self.checks + len(outcome.drawn), self.tokens + 1
-        for token, _, allowed in outcome.drawn:
+        for at, (token, _, allowed) in enumerate(outcome.drawn):
             if token == outcome.token and particle.node == parent:
                 if (parent, token) not in below:
                     below[parent, token] = lane.propose(
@@ -102,6 +103,8 @@ class Population:
                     )
                     self.logprobs[below[parent, token]] = float(logprobs[token])
                 particle.node = below[parent, token]
+                continue
+            if at >= SHOWN and not allowed:
                 continue
             node = lane.propose(parent, token, float(offered[token]), slot=particle.number)
             reason = (
@@ -308,7 +311,7 @@ def awrs(lane: Lane) -> Iterator[None]:
     The first draw is that of plain sampling, so with one seed both write the same until something is
     forbidden. Temperature 0 takes the likeliest allowed token, checked in order, and draws nothing.
     The forbidden mass at each position is recorded for the picture; the method itself asks for the drawn
-    tokens alone.
+    tokens alone. Of the draws of a token that are rejected, the first 32 are recorded, and all are counted.
     """
     population = Population(lane)
     while population.growing:

@@ -265,3 +265,12 @@ def test_temperature_0_takes_the_likeliest_allowed_token_and_draws_nothing(choos
     assert found.output() == greedy.output()
     with pytest.raises(ValueError, match="At temperature 0 all texts are the same; choose population 1"):
         Lane("awrs", prompt, {"target": model}, given | {"population": 2})
+
+
+def test_of_many_rejected_draws_the_first_are_recorded_and_all_are_counted():
+    model = TableModel(lambda past: [1 / 200] * 200, 200)
+    trace = lane_of(model, [(199,)], 1).run()
+    rejected = [v for s in trace.steps for v in s.of(Verdict) if v.status == "rejected"]
+    (score,) = (e for s in trace.steps for e in s.of(Score) if "checks" in e.parts)
+    assert trace.output() == [199]
+    assert len(rejected) == min(32, score.parts["checks"] - 1) and score.parts["checks"] > 33
