@@ -15,7 +15,7 @@ import torch
 from decoders import model_defaults, registry, stopping, suitability, token_healing
 from decoders.callbacks import Callbacks
 from decoders.chooser import Chooser, Random
-from decoders.constraints.constraint import DeadEnd, States
+from decoders.constraints.constraint import FORBIDDEN, DeadEnd, States
 from decoders.constraints.kinds import constraint_of
 from decoders.engine.capabilities import RECORDED
 from decoders.engine.engine import Work
@@ -104,6 +104,8 @@ class Lane(Processing):
         self.constraint = States(constraint, self.tree, len(prompt), self.eos) if constraint else None
         self.written = 0
         self.tip = self.tree.trunk - 1  # the newest committed node
+        if self.constraint is not None and self.constraint.at(self.tip) is FORBIDDEN:
+            raise ValueError("The constraint forbids what this lane begins with; change one of them.")
         self.ended_by: str | None = None
         self._events: list[Event] = []
         self._seconds, self._since, self._undivided = 0.0, time.perf_counter(), 0

@@ -44,7 +44,7 @@ FREE = object()  # the state where the constraint says nothing: before and besid
 FORBIDDEN = object()  # the state behind a token that was not allowed
 
 
-class DeadEnd(Exception):
+class DeadEnd(ValueError):
     """No token goes on: a sentence that ends a lane."""
 
 

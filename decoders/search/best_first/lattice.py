@@ -17,7 +17,7 @@ from decoders.sampling.greedy import greedy
 from decoders.sampling.next_token import NOTHING_LEFT
 from decoders.sampling.sampling_parameters import PENALTIES
 from decoders.search.shaped import shaped
-from decoders.strategy import Parameter, Part
+from decoders.strategy import Parameter, Part, constrained
 from decoders.trace.number_format import many
 
 TO_THE_END, ONE_STEP, THEN_ENDS = "to the end", "one step", "one step, then to the end"
@@ -250,6 +250,13 @@ FRONTIERS = {
 }
 
 
+def misfit(parameters: dict) -> str | None:
+    """The sentence to show where texts that meet would not all be allowed."""
+    if constrained(parameters) and parameters["merge"] != "never":
+        return "Texts that meet here would share one state of the constraint; set merge to never."
+    return None
+
+
 @strategy(
     name="lattice",
     title="Lattice",
@@ -274,6 +281,7 @@ FRONTIERS = {
         *PENALTIES,
     ),
     papers=("massive-scale-decoding-for-text-generation-using",),
+    together=misfit,
     views=("search_graph", "graph", "queue", "entropy", "dependencies", "text"),
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [

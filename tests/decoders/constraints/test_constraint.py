@@ -31,6 +31,10 @@ def run(strategy, model, chooser=None, new_tokens=LIMIT, prompt=(1,), **paramete
     return Lane(strategy, list(prompt), models, asked, 0, Limits(new_tokens), chooser).run()
 
 
+def asked(pattern: str) -> dict:
+    return {"constraint": "regex", "constraint_text": pattern}
+
+
 def viable(tokens: tuple[int, ...]) -> bool:
     """Whether some allowed text begins like this, by listing all of them up to a length."""
     text = "".join(LETTERS[t] for t in tokens)
@@ -136,6 +140,12 @@ def test_states_along_a_tree_begin_behind_the_prompt_and_stay_forbidden():
     assert states.at(other) is FREE
 
 
+def test_texts_that_meet_and_a_constraint_do_not_fit_together():
+    with pytest.raises(ValueError, match="set merge to never"):
+        run("lattice", table(1))
+    assert run("lattice", table(1), merge="never").output()
+
+
 def test_rows_that_are_wider_or_narrower_than_the_constraint():
     mask = torch.tensor([True, False, True])
     wide = masked(torch.zeros(2, 5), [mask, None])
@@ -185,3 +195,12 @@ def test_what_was_kept_along_the_text_is_a_cost_of_the_lane():
         assert found.costs.log_kept == pytest.approx(want)
         assert math.exp(found.costs.logprob) == pytest.approx(local * math.exp(found.costs.log_kept))
     assert run("greedy", model, constraint="none").costs.log_kept is None
+
+
+def test_a_lane_may_begin_with_tokens_that_the_constraint_allows_and_with_no_others():
+    model = table(3)
+    begin = {"tokens": [2], "forced": [0]}
+    lane = Lane("greedy", [1], {"target": model}, asked("cdb"), 0, Limits(3), begin=begin)
+    assert lane.run().text() == "cdb"
+    with pytest.raises(ValueError, match="forbids what this lane begins with"):
+        Lane("greedy", [1], {"target": model}, asked("bcd"), 0, Limits(3), begin=begin)
