@@ -3,13 +3,13 @@
 Knows the models in use; the page shows the sentence (assets/web/page/constraint.js).
 """
 
+import asyncio
 import time
 from typing import Any
 
 from decoders.constraints.kinds import CONSTRAINT, NONE, constraint_of
 from decoders.constraints.problem import ConstraintProblem
 from decoders.trace.number_format import many
-from explorer.off_loop import soon
 from explorer.page_requests import Constraint
 from explorer.runs.validation import as_json, check_models
 
@@ -24,7 +24,7 @@ def functions(runs, loader) -> list:
 
         async def made() -> dict:
             models = loader.find(check_models(request.models)).wait()
-            return await soon(judged, request.parameters, models["target"])
+            return await asyncio.to_thread(judged, request.parameters, models["target"])
 
         return await as_json(made())
 
