@@ -13,7 +13,7 @@ def target():
 
 def test_a_constraint_that_works_says_what_may_come_first(target):
     said = judged({"constraint": "choices", "constraint_text": "yes|no"}, target)
-    assert said["good"] and said["sentence"].startswith("Ready after ") and "“no”" in said["sentence"]
+    assert said["good"] and said["sentence"].startswith("Ready after ") and "“n”" in said["sentence"]
     assert judged({}, target) == {"good": True, "sentence": "", "line": None, "column": None}
 
 
