@@ -19,8 +19,9 @@ import torch
 from decoders.constraints.trie import trie_of
 from decoders.engine.engine import Engine
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
-from explorer.experiments.models.item_rankers import ItemHead, Ranking, by_beam, by_names, small_llama
+from explorer.experiments.models.item_rankers import ItemHead, Ranking, by_beam, by_names
 from explorer.experiments.models.small import fit, next_loss
+from explorer.experiments.models.small_llama import small_llama
 from explorer.experiments.reading import rows_with, two
 from explorer.experiments.toy_catalogue import (
     NAMES,

@@ -6,7 +6,7 @@ Knows weights and the layout of PEFT; knows no texts.
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -15,11 +15,12 @@ from transformers import LlamaForCausalLM
 
 from decoders.models import lora
 from explorer.training import check, loop
-from explorer.training.loop import Curve, held_out_loss
+from explorer.training.loop import Curve, compiled, held_out_loss
 from explorer.training.loss_picture import loss_picture
 
 CHANGED = ("q_proj", "v_proj", "o_proj", "up_proj", "down_proj")  # all but keys and gates, for size
 SCALE = 2  # alpha / rank
+Labelled = tuple[torch.Tensor, torch.Tensor]  # rows and labels [B, T] of a batch
 
 
 class LowRank(torch.nn.Module):
@@ -58,6 +59,39 @@ def adapted(model: LlamaForCausalLM, tokens: Sequence[str], rank: int) -> LlamaF
 def learned_of(model: LlamaForCausalLM) -> list[torch.nn.Parameter]:
     """What is learned of an adapted model; of the table of embeddings only the last rows."""
     return [p for p in model.parameters() if p.requires_grad]
+
+
+def fit_labelled(
+    model: LlamaForCausalLM,
+    batch: Callable[[int], Labelled],
+    kept: Sequence[Labelled],
+    rate: float,
+    budget: float,
+    work: Path,
+) -> Curve:
+    """Trains what is learned of an adapted model on rows and labels [B, T] that `batch` makes, given how many
+    tokens were fed; `kept` are held out. budget: million tokens; work: where checkpoints lie.
+    """
+    opt = torch.optim.AdamW(learned_of(model), lr=rate, weight_decay=0.0)
+    forward = compiled(model)
+
+    def loss(rows: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        where = next(model.parameters()).device
+        with torch.autocast(where.type, torch.bfloat16):
+            return forward(input_ids=rows.to(where), labels=labels.to(where)).loss
+
+    def step(seen: int) -> tuple[int, list[float]]:
+        rows, labels = batch(seen)
+        value = loss(rows, labels)
+        value.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        return rows.numel(), [value.item()]
+
+    @torch.no_grad()
+    def validate() -> list[float]:
+        return [sum(loss(*pair).item() for pair in kept) / len(kept)]
+
+    return loop.go_on(model, [opt], step, validate, budget, work)
 
 
 def ship(

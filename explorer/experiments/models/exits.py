@@ -6,7 +6,8 @@ import math
 
 import torch
 from torch import nn
-from transformers import LlamaConfig, LlamaForCausalLM
+
+from explorer.experiments.models.small_llama import small_llama
 
 
 class Exits(nn.Module):
@@ -16,19 +17,7 @@ class Exits(nn.Module):
 
     def __init__(self, vocabulary: int, layers: int, width: int, heads: int, seed: int = 0):
         super().__init__()
-        torch.manual_seed(seed)
-        shape = LlamaConfig(
-            vocab_size=vocabulary,
-            hidden_size=width,
-            intermediate_size=8 * width // 3,
-            num_hidden_layers=layers,
-            num_attention_heads=heads,
-            num_key_value_heads=heads,
-            max_position_embeddings=512,
-            tie_word_embeddings=True,
-            pad_token_id=None,
-        )
-        whole = LlamaForCausalLM(shape)
+        whole = small_llama(vocabulary, width, layers, heads, seed)
         self.inner, self.head = whole.model, whole.lm_head
         self.vectors = nn.Parameter(torch.zeros(layers, width), requires_grad=False)
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from decoders.constraints.trie import TrieNode
 from decoders.engine.engine import Engine
 from decoders.engine.tree import Tree
+from explorer.experiments.models.small_llama import small_llama
 
 
 @dataclass(frozen=True)
@@ -21,25 +21,6 @@ class Ranking:
     items: list[int]
     forwards: int
     read: int
-
-
-def small_llama(vocabulary: int, width: int, layers: int, heads: int, seed: int = 0) -> LlamaForCausalLM:
-    """An untrained Llama."""
-    torch.manual_seed(seed)
-    shape = LlamaConfig(
-        vocab_size=vocabulary,
-        hidden_size=width,
-        intermediate_size=8 * width // 3,
-        num_hidden_layers=layers,
-        num_attention_heads=heads,
-        num_key_value_heads=heads,
-        max_position_embeddings=512,
-        tie_word_embeddings=True,
-        pad_token_id=None,
-        bos_token_id=None,
-        eos_token_id=None,
-    )
-    return LlamaForCausalLM(shape)
 
 
 def by_beam(engine: Engine, history: list[int], names: TrieNode, width: int) -> Ranking:

@@ -4,14 +4,12 @@ flawed lines of toy programs.
 
 from argparse import Namespace
 
-import torch
-
 from decoders.models import lora
 from explorer.corpus import prepare
 from explorer.training import loop
-from explorer.training.adapting import adapted, learned_of, ship
+from explorer.training.adapting import Labelled, adapted, fit_labelled, ship
 from explorer.training.data.flaws import ADDED, Programs
-from explorer.training.loop import compiled, held_out_loss, trained
+from explorer.training.loop import held_out_loss, trained
 
 BASE, NAME = "llama-tiny", "llama-tiny-flaws"
 RANK, RATE = 4, 6e-3
@@ -30,27 +28,12 @@ def main(args: Namespace) -> None:
     before = held_out_loss(base, texts.held)
     programs = Programs(lora.with_tokens(texts.tokenizer, list(ADDED)))
     kept = [programs.batch(f"held out {at}", BATCH) for at in range(HELD_OUT)]
-    opt = torch.optim.AdamW(learned_of(model), lr=RATE, weight_decay=0.0)
-    forward = compiled(model)
 
-    def loss(rows: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        where = next(model.parameters()).device
-        with torch.autocast(where.type, torch.bfloat16):
-            return forward(input_ids=rows.to(where), labels=labels.to(where)).loss
-
-    def step(seen: int) -> tuple[int, list[float]]:
-        rows, labels = programs.batch(str(seen), BATCH)
-        value = loss(rows, labels)
-        value.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        return rows.numel(), [value.item()]
-
-    @torch.no_grad()
-    def validate() -> list[float]:
-        return [sum(loss(*pair).item() for pair in kept) / len(kept)]
+    def batch(seen: int) -> Labelled:
+        return programs.batch(str(seen), BATCH)
 
     budget = args.million_tokens or MILLION_TOKENS
-    curve = loop.go_on(model, [opt], step, validate, budget, args.work / NAME)
+    curve = fit_labelled(model, batch, kept, RATE, budget, args.work / NAME)
     note = NOTE.format(before=before, flaws=curve[-1][2])
     facts = {"tokens_of": f"of labelled programs, {BATCH} at a time", "note": note}
     ship(NAME, model, BASE, ADDED, RANK, curve, texts.held, facts, {})

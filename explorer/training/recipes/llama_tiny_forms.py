@@ -5,15 +5,13 @@ the middle last (PRE a SUF c MID b EOT), and with a topic in front of each sente
 import json
 from argparse import Namespace
 
-import torch
-
 from decoders.models import lora
 from decoders.search.planned.topic_tokens import TOPICS
 from explorer.corpus import prepare, read_stories
 from explorer.training import loop
-from explorer.training.adapting import adapted, learned_of, ship
+from explorer.training.adapting import Labelled, adapted, fit_labelled, ship
 from explorer.training.data.forms import ADDED, Forms, topics_of
-from explorer.training.loop import compiled, held_out_loss, trained
+from explorer.training.loop import held_out_loss, trained
 
 BASE, NAME = "llama-tiny", "llama-tiny-forms"
 RANK = 4
@@ -35,27 +33,12 @@ def main(args: Namespace) -> None:
     tokenizer = lora.with_tokens(texts.tokenizer, list(ADDED))
     forms, unseen = Forms(train, tokenizer, topics), Forms(held, tokenizer, topics)
     kept = [unseen.batch(f"held out {at}") for at in range(HELD_OUT)]
-    opt = torch.optim.AdamW(learned_of(model), lr=RATE, weight_decay=0.0)
-    forward = compiled(model)
 
-    def loss(rows: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        where = next(model.parameters()).device
-        with torch.autocast(where.type, torch.bfloat16):
-            return forward(input_ids=rows.to(where), labels=labels.to(where)).loss
-
-    def step(seen: int) -> tuple[int, list[float]]:
-        rows, labels = forms.mixed(texts.stories, seen)
-        value = loss(rows, labels)
-        value.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        return rows.numel(), [value.item()]
-
-    @torch.no_grad()
-    def validate() -> list[float]:
-        return [sum(loss(*pair).item() for pair in kept) / len(kept)]
+    def batch(seen: int) -> Labelled:
+        return forms.mixed(texts.stories, seen)
 
     budget = args.million_tokens or 2.4
-    curve = loop.go_on(model, [opt], step, validate, budget, args.work / NAME)
+    curve = fit_labelled(model, batch, kept, RATE, budget, args.work / NAME)
     note = NOTE.format(before=before, forms=curve[-1][2])
     files = {TOPICS: json.dumps(topics.weights) + "\n"}
     facts = {"tokens_of": "in rows of 512", "note": note}

@@ -19,7 +19,8 @@ from explorer.experiments.models.item_codes import (
     latents_of,
     quantised,
 )
-from explorer.experiments.models.item_rankers import ItemHead, by_beam, by_names, small_llama
+from explorer.experiments.models.item_rankers import ItemHead, by_beam, by_names
+from explorer.experiments.models.small_llama import small_llama
 from explorer.experiments.toy_catalogue import (
     FAITHFUL,
     NAMES,

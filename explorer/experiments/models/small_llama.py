@@ -1,0 +1,23 @@
+"""An untrained small Llama, for experiments that train their own models. Knows sizes only."""
+
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+
+def small_llama(vocabulary: int, width: int, layers: int, heads: int, seed: int = 0) -> LlamaForCausalLM:
+    """`layers` layers of width `width`, input and output embeddings shared; equal for equal seeds."""
+    torch.manual_seed(seed)
+    shape = LlamaConfig(
+        vocab_size=vocabulary,
+        hidden_size=width,
+        intermediate_size=8 * width // 3,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=heads,
+        max_position_embeddings=512,
+        tie_word_embeddings=True,
+        pad_token_id=None,
+        bos_token_id=None,
+        eos_token_id=None,
+    )
+    return LlamaForCausalLM(shape)
