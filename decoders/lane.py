@@ -68,8 +68,8 @@ class Lane(Processing):
         if problem := unsuitable or self.callbacks.lacks(parts):
             raise ValueError(problem)
         roles = (*self.strategy.needs, *self.strategy.may_use)
-        self.models = {role: models[role] for role in roles if role in models}
-        target = models["target"]
+        target = models["target"].companion(self.strategy.writes_with)
+        self.models = {role: models[role] for role in roles if role in models} | {"target": target}
         if self.limits.max_new_tokens < 1:
             raise ValueError(f"max_new_tokens must be at least 1, not {self.limits.max_new_tokens}.")
         prompt, allowed = token_healing.cut(self.parameters, target, prompt)
@@ -325,13 +325,25 @@ class Lane(Processing):
         self._since += work.for_others
         return logits, self._ran(role, kind, start, logits, work)
 
+    def run_forward(
+        self,
+        call: Callable[[Any], torch.Tensor],
+        kind: str = "decode",
+        role: str = "target",
+        scorer: Any = None,
+    ) -> torch.Tensor:
+        """What `call(scorer)` gives, with the scorer of the role if no other is given; records the forward by
+        the `work` that the scorer has counted.
+        """
+        self.breathe()
+        scorer, start = scorer or self.scorers[role], self._clock()
+        made = call(scorer)
+        self.tell_forward(self._ran(role, kind, start, made, scorer.work))
+        return made
+
     def through(self, nodes: list[int], layer: int, states: torch.Tensor) -> torch.Tensor:
         """States [N, d] after one layer of the target, see `engine.Scorer.through`; records it."""
-        self.breathe()
-        start, scorer = self._clock(), self.scorers["target"]
-        states = scorer.through(nodes, layer, states)
-        self.tell_forward(self._ran("target", "plan", start, states, scorer.work))
-        return states
+        return self.run_forward(lambda scorer: scorer.through(nodes, layer, states), "plan")
 
     def _ran(self, role: str, kind: str, start: float, made: torch.Tensor, work: Work) -> Forward | None:
         """What a forward of a role's model has done to make this; None if it was known already."""
@@ -341,7 +353,7 @@ class Lane(Processing):
             return None
         kind = "prefill" if kind == "decode" and role not in self._have_read else kind
         self._have_read.add(role)
-        role = getattr(self.scorers[role], "counts_as", role)  # a view has a name of its own
+        role = getattr(self.scorers.get(role), "counts_as", role)  # a view has a name of its own
         how = (work.rows, start, self._clock() - start, work.scope, work.shared, work.share, work.lanes)
         return Forward(role, kind, asked, *how)
 

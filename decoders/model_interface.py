@@ -13,5 +13,8 @@ class Model(Protocol):
     context: int
     note: str | None
     token_key: str  # equal for models that score the same tokens
+    model_kind: str  # see models/companions.py
+
+    def companion(self, wanted: str) -> "Model | None": ...
 
     def bytes_of(self, token: int) -> bytes: ...

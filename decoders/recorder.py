@@ -120,11 +120,12 @@ class Recorder:
         state: str,
         confidence: float | None = None,
         level: str | None = None,
+        entropy: float | None = None,
     ) -> None:
         """What stands at a position in an iteration; `level` names the text, where there are several."""
         self.breathe()
         self._meet((token,))
-        self._events.append(Cell(position, iteration, token, state, confidence, level))
+        self._events.append(Cell(position, iteration, token, state, confidence, level, entropy))
 
     def depend(self, source: int, target: int, weight: float, kind: str) -> None:
         """`target` waited for or came from `source`."""

@@ -152,6 +152,7 @@ class Strategy:
     papers: tuple[str, ...] = ()
     needs: tuple[str, ...] = ("target",)
     may_use: tuple[str, ...] = ()  # roles of further models, used if they are there
+    writes_with: str = "causal"  # the kind of model whose text it is, see models/companions.py
     any_tokenizer: bool = False  # whether its drafts may cut text into other tokens than the target
     views: tuple[str, ...] = ("entropy", "dependencies", "text")
     badge: Callable[[dict], str] = lambda parameters: ""

@@ -7,6 +7,7 @@ from typing import Any
 
 from decoders import registry
 from decoders.engine.capabilities import Capability
+from decoders.models.companions import KINDS
 from decoders.strategy import Strategy
 
 
@@ -17,6 +18,10 @@ def problem(strategy: Strategy, parameters: dict, models: Mapping[str, Any]) -> 
     for role in strategy.needs:
         if models.get(role) is None:
             return f"{strategy.title} needs a {role} model; name one."
+    target = models["target"].companion(strategy.writes_with)
+    if target is None:
+        return other_kind(strategy, models)
+    models = {**models, "target": target}
     if sentence := unlike(strategy, models):
         return sentence
     missing = lacking(strategy, parameters, models)
@@ -27,6 +32,15 @@ def problem(strategy: Strategy, parameters: dict, models: Mapping[str, Any]) -> 
     sentence = f"{strategy.title} reads {capability} of the {role}, which {engine.kind} does not give"
     other = alternative(strategy, models)
     return f"{sentence}; choose {' or '.join(filter(None, (other, engine.remedy)))}."
+
+
+def other_kind(strategy: Strategy, models: Mapping[str, Any]) -> str:
+    """The sentence about a target of a kind that a strategy cannot write with."""
+    wanted, target = KINDS[strategy.writes_with], models["target"]
+    fitting = [one.title for one in registry.strategies().values() if runs(one, models)]
+    shipped = "" if strategy.writes_with == "causal" else ", and no shipped one has the same tokens"
+    other = f"another target, or {fitting[0]}" if fitting else "another target"
+    return f"{strategy.title} writes with {wanted}, which {target.name!r} is not{shipped}; choose {other}."
 
 
 def unlike(strategy: Strategy, models: Mapping[str, Any]) -> str | None:
@@ -73,6 +87,8 @@ def difference(one: Strategy, strategy: Strategy) -> tuple:
 def runs(strategy: Strategy, models: Mapping[str, Any]) -> bool:
     """Whether models can run a strategy with its default settings."""
     parameters = strategy.check({})
+    target = models["target"].companion(strategy.writes_with)
+    models = {**models, "target": target}
     there = all(models.get(role) is not None for role in strategy.needs) and not unlike(strategy, models)
     return (
         there

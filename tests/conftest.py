@@ -31,12 +31,12 @@ def tiny_model():
 
 @pytest.fixture(scope="session")
 def target_for(tiny_model):
-    """target_for(strategy): a tiny model that it can decode with, a mixture of experts or one with further
-    tokens if it needs one.
+    """target_for(strategy): a tiny model that it can decode with, a mixture of experts, one with further
+    tokens or one with masks if it needs one.
     """
 
     def get(name: str):
-        found, models = strategies()[name], map(tiny_model, ("llama", "mixtral", "forms"))
+        found, models = strategies()[name], map(tiny_model, ("llama", "mixtral", "forms", "masked"))
         drafts = {"draft": tiny_model("llama", 1)}
         return next(m for m in models if not problem(found, found.check({}), {"target": m} | drafts))
 

@@ -23,15 +23,17 @@ def shipped() -> list[str]:
 
 
 def kind(config: dict) -> str:
-    """What lies in a folder with this config.json: a causal, diffusion or seq2seq model, or heads on another
-    model (heads in folders of their own have kinds of their own).
+    """What lies in a folder with this config.json: a causal, diffusion or seq2seq model, one that fills masks
+    in a way of its own (`denoiser`), or heads on another model (heads in folders of their own have kinds of
+    their own).
     """
     if "modules" in config:
         kinds = {module["kind"] for module in config["modules"].values()}
         return kinds.pop() if len(kinds) == 1 and kinds <= ALONE else "heads"
     if config.get("is_encoder_decoder"):
         return "seq2seq"
-    return "diffusion" if config.get("mask_token_id") is not None else "causal"
+    masks = "diffusion" if config.get("mask_token_id") is not None else "causal"
+    return config.get("denoiser") or masks
 
 
 def shipped_facts() -> list[dict]:

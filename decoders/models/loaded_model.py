@@ -8,6 +8,7 @@ import torch
 import transformers
 
 from decoders.engine.engine import Engine
+from decoders.engine.masked_engine import MaskedEngine
 from decoders.engine.sequence_engine import SequenceEngine, engine_for
 from decoders.heads import (
     M2R2,
@@ -23,23 +24,33 @@ from decoders.heads import (
 )
 from decoders.model_defaults import listed, settings_of
 from decoders.models import head_files
-from decoders.models.masked_diffusion import Masked, shipped_for
+from decoders.models.catalog import kind
+from decoders.models.companions import shipped_companion
 from decoders.models.model_heads import load_heads
 from decoders.models.token_bytes import TokenBytes
+
+ENGINES = {"diffusion": MaskedEngine}  # by kind of model; all others have a causal one
 
 
 @dataclass
 class LoadedModel:
-    """A causal LM with its tokenizer and its engine."""
+    """A language model, mostly a causal one, with its tokenizer and its engine."""
 
     name: str
     model: torch.nn.Module
     tokenizer: transformers.PreTrainedTokenizerBase
     own_heads: list[str] = field(default_factory=list)  # the folders of `add_heads`
+    tokens_of: "LoadedModel | None" = None  # whose companion it is; see companions.py
+    _companions: dict[str, "LoadedModel | None"] = field(default_factory=dict)
 
     @cached_property
-    def engine(self) -> Engine | SequenceEngine:
-        return engine_for(self.model)
+    def model_kind(self) -> str:
+        """Its kind as catalog.py names it: causal, diffusion ..."""
+        return kind(self.model.config.to_dict())
+
+    @cached_property
+    def engine(self) -> Engine | SequenceEngine | MaskedEngine:
+        return ENGINES.get(self.model_kind, engine_for)(self.model)
 
     @cached_property
     def bytes_of(self) -> TokenBytes:
@@ -70,6 +81,8 @@ class LoadedModel:
     @cached_property
     def token_key(self) -> str:
         """Equal for models that score the same tokens: each can draft for the other."""
+        if self.tokens_of is not None:
+            return self.tokens_of.token_key
         return f"{head_files.tokenizer_sha256(self.tokenizer)} {self.engine.vocabulary}"
 
     @property
@@ -153,10 +166,20 @@ class LoadedModel:
         """The adapters of a fast stream through its first layers, as `reward`."""
         return next(iter(self._shipped("m2r2").values()), None)
 
-    @cached_property
-    def masked(self) -> Masked | None:
-        """The masked-diffusion model that comes with the project and has its tokens, as `reward`."""
-        return shipped_for(self)
+    def _place(self) -> tuple[torch.dtype, torch.device]:
+        """The number type and the device of its weights."""
+        return self.model.dtype, self.model.device
+
+    def companion(self, wanted: str) -> "LoadedModel | None":
+        """This model if it is of the kind `wanted` (see companions.py), else the shipped one of that kind
+        that has its tokens; None if there is none.
+        """
+        if wanted == self.model_kind:
+            return self
+        if wanted not in self._companions:
+            found = shipped_companion(self.tokenizer, wanted, *self._place())
+            self._companions[wanted] = found and LoadedModel(*found, tokens_of=self)
+        return self._companions[wanted]
 
     @cached_property
     def autodeco(self) -> AutoDeco | None:

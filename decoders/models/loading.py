@@ -14,7 +14,7 @@ from transformers.utils import logging
 
 from decoders.models import hub, lora
 from decoders.models.address import is_address
-from decoders.models.catalog import is_hub_id, kind, locate
+from decoders.models.catalog import is_hub_id, locate
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.memory_estimate import config_of, could_not, pick_device, pick_dtype, quantised
 from decoders.models.served_model import connect
@@ -39,8 +39,6 @@ def load(
     config = config_of(name, where)
     if config.is_encoder_decoder:
         raise ValueError(f"The model {name!r} is an encoder-decoder; choose a causal language model.")
-    if kind(config.to_dict()) == "diffusion":
-        raise ValueError(f"The model {name!r} fills masks in any order; choose a causal language model.")
     if (method := quantised(config)) and method not in AUTO_QUANTIZER_MAPPING:  # else read as plain weights
         raise ValueError(f"The model {name!r} is quantised with {method}, which transformers does not know.")
     chosen = pick_dtype(dtype, device, config)

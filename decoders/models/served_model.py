@@ -23,6 +23,11 @@ class ServedModel(LoadedModel):
         super().__init__(name, None, tokenizer)
         self.client, self._context = client, context
 
+    model_kind = "causal"
+
+    def _place(self) -> tuple[torch.dtype, torch.device]:
+        return torch.float32, torch.device("cpu")
+
     @cached_property
     def engine(self) -> ServedEngine:
         return ServedEngine(self.client, self._context)

@@ -9,6 +9,7 @@ lane asks for.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from typing import Any
 
 import torch
 
@@ -34,10 +35,16 @@ class TableModel:
     capabilities = frozenset({Capability.FULL_DISTRIBUTION})
     embedding: torch.Tensor | None = None  # [V, d]: a place for every token
     generation: dict = field(default_factory=dict)  # processors, as a model's generation config has them
+    companions: dict[str, Any] = field(default_factory=dict)  # models of other kinds, by kind
+    model_kind = "causal"
 
     @property
     def engine(self) -> "TableModel":
         return self
+
+    def companion(self, wanted: str) -> Any:
+        """As `loaded_model.LoadedModel.companion`."""
+        return self if wanted == self.model_kind else self.companions.get(wanted)
 
     def gives(self, capability: Capability) -> bool:
         """Whether it can give this."""

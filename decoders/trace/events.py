@@ -143,9 +143,12 @@ class Cell:
     position: int
     iteration: int
     token: int
-    state: str  # "guess" (start value), "changed", "kept", "settled" (final in this iteration)
+    # of Jacobi iterations: "guess" (start value), "changed", "kept", "settled" (final in this iteration);
+    # of a canvas: see docs/trace.md
+    state: str
     confidence: float | None = None
     level: str | None = None
+    entropy: float | None = None  # nats, of what a model put at a masked position
 
 
 @dataclass(slots=True)

@@ -59,6 +59,8 @@ KINDS = {
     "phi3": lambda **c: T.Phi3ForCausalLM(T.Phi3Config(**ROPE, **c)),
     "forms": lambda **c: T.LlamaForCausalLM(T.LlamaConfig(**ROPE, **c)),  # with tokens of its own
 }
+KINDS["masked"] = KINDS["llama"]  # with a mask behind its tokens
+MASK = "<|mask|>"
 FORMS = ("<PRE>", "<SUF>", "<MID>", "<EOT>", "<t0>", "<t1>", "<t2>", "<end>", "<e>", "</e>")
 
 
@@ -81,12 +83,18 @@ def forms_tokenizer() -> transformers.PreTrainedTokenizerFast:
     return with_tokens(tokenizer.__wrapped__(), list(FORMS))
 
 
+@cache
+def masked_tokenizer() -> transformers.PreTrainedTokenizerFast:
+    """The same with a mask as its last token."""
+    return with_tokens(tokenizer.__wrapped__(), [MASK])
+
+
 def make(
     kind: str = "llama", seed: int = 0, dtype: torch.dtype = torch.float32, endings: float = 2.0
 ) -> LoadedModel:
     """A fresh tiny model. `endings`: how strongly its end-of-text token swings, so that texts do end."""
     torch.manual_seed(seed)
-    words = forms_tokenizer() if kind == "forms" else tokenizer()
+    words = {"forms": forms_tokenizer, "masked": masked_tokenizer}.get(kind, tokenizer)()
     end = words.eos_token_id
     model = KINDS[kind](
         vocab_size=len(words),
@@ -95,10 +103,12 @@ def make(
         bos_token_id=None,
         eos_token_id=end,
     )
+    if kind == "masked":
+        model.config.mask_token_id = len(words) - 1
     model = model.to(dtype).eval().requires_grad_(False)
     model.get_output_embeddings().weight[end] *= endings
     model.generation_config = transformers.GenerationConfig(eos_token_id=end, pad_token_id=end)
-    return LoadedModel(f"tiny-{kind}", model, words)
+    return LoadedModel(f"tiny-{kind}", model, words, tokens_of=make() if kind == "masked" else None)
 
 
 CHAT = (
@@ -117,7 +127,7 @@ def save(folder: Path, chat: bool = False, **options) -> str:
 
 
 def save_masked(folder: Path) -> str:
-    """A folder that is refused only when its weights are read: the model fills masks; its name."""
+    """A folder with a model that fills masks; its name."""
     name = save(folder)
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"mask_token_id": 3}))

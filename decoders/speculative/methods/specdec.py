@@ -5,12 +5,11 @@ Spec-Verification is theirs. Their Spec-Drafter is an encoder-decoder for the on
 shipped masked-diffusion model fills masks behind prompt and output.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import torch
 
 from decoders.lane import Lane
-from decoders.models.masked_diffusion import Masked
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest_verifier
@@ -27,27 +26,24 @@ from decoders.speculative.interfaces import (
 )
 from decoders.speculative.verifiers.relaxed_walk import OWN, go_down
 from decoders.strategy import Parameter
-from decoders.trace.events import Forward
 from decoders.trace.number_format import number
 
 MISSING = "No masked-diffusion model with the tokens of {!r} comes with the project: the target writes alone."
 
 
-def block(masked: Callable[[Lane], Masked | None], count: int) -> Drafter:
+def block(count: int) -> Drafter:
     """A drafter that fills `count` masks behind the text in one forward, each with its likeliest token, up to
     an end of text.
     """
 
     def propose(lane: Lane) -> Draft:
-        draft, model, max_tokens = Draft(lane.tip), masked(lane), min(count, lane.left - 1)
+        draft, max_tokens = Draft(lane.tip), min(count, lane.left - 1)
+        model = lane.models["target"].companion("diffusion")
         if model is None or max_tokens < 1:
             return draft
-        text, start = lane.tree.text(lane.tip), lane._clock()
-        logits = lane.process(model.guess(text, max_tokens), [lane.tip] * max_tokens)
-        took = lane._clock() - start
-        lane.tell_forward(
-            Forward("draft", "draft", min(len(text) + max_tokens, model.context), max_tokens, start, took)
-        )
+        text, masked = lane.tree.text(lane.tip), model.engine.attach(lane.tree)
+        logits = lane.run_forward(lambda scorer: scorer.guess(text, max_tokens), "draft", "draft", masked)
+        logits = lane.process(logits, [lane.tip] * max_tokens)
         logprobs, node, above = logits.log_softmax(-1), lane.tip, []
         for row in logprobs:
             token = int(row.argmax())
@@ -111,9 +107,7 @@ def nearly_best(beta: int, tau: float, temperature: float) -> Verifier:
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A block from the masked model that comes with the target, and Spec-Verification."""
     temperature = parameters["temperature"]
-    drafter = block(
-        lambda lane: getattr(lane.models["target"], "masked", None), parameters["num_assistant_tokens"]
-    )
+    drafter = block(parameters["num_assistant_tokens"])
     return drafter, nearly_best(parameters["beta"], parameters["tau"], temperature), temperature
 
 
@@ -160,7 +154,7 @@ def specdec(lane: Lane) -> Iterator[None]:
     is the masked-diffusion model that comes with the project, which learned from texts; where none has the
     target's tokens, the target writes alone, and the lane says so.
     """
-    if getattr(lane.models["target"], "masked", None) is None:
+    if lane.models["target"].companion("diffusion") is None:
         lane.note(MISSING.format(lane.models["target"].name))
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -196,6 +196,10 @@ def test_an_encoder_decoder_is_refused_with_a_sentence(tmp_path):
         loading.load(str(tmp_path))
 
 
-def test_a_masked_diffusion_model_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="fills masks in any order; choose a causal language model"):
-        loading.load(tiny_models.save_masked(tmp_path))
+def test_a_masked_diffusion_model_writes_with_its_own_strategies(tmp_path):
+    model = loading.load(tiny_models.save_masked(tmp_path))
+    assert model.model_kind == "diffusion" and model.companion("diffusion") is model
+    with pytest.raises(ValueError, match="Greedy writes with a causal language model, which"):
+        Lane("greedy", [40, 41], {"target": model})
+    found = Lane("masked_diffusion", [40, 41], {"target": model}, limits=Limits(max_new_tokens=5)).run()
+    assert 1 <= len(found.output()) <= 5

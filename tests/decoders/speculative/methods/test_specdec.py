@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from decoders.chooser import Exhaustive
+from decoders.engine.tree import Tree
+from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
-from decoders.models.masked_diffusion import Masked, shipped_for
 from decoders.speculative.interfaces import FIXED, Draft, VerifierInput
 from decoders.speculative.methods.specdec import nearly_best
 from decoders.trace.events import Forward, Note, Propose
@@ -18,7 +19,8 @@ def with_masks(seed: int = 9, **how):
     """A target, and a masked model of random weights that has one token more."""
     model = deep(**how)
     other = deep(layers=2, vocabulary=model.engine.vocabulary + 1, seed=seed).model
-    model.__dict__["masked"] = Masked(other, model.engine.vocabulary)
+    other.config.mask_token_id = model.engine.vocabulary
+    model._companions["diffusion"] = LoadedModel("masks", other, model.tokenizer, tokens_of=model)
     return model
 
 
@@ -97,11 +99,12 @@ def test_a_block_is_one_forward_and_none_of_its_guesses_sees_another(model):
         while node >= len(PROMPT):
             node, token = nodes[node]
             text.append(token)
-        row = [*PROMPT, *text[::-1], *[model.masked.mask] * len(guesses)]
+        masked = model.companion("diffusion")
+        row = [*PROMPT, *text[::-1], *[masked.engine.mask] * len(guesses)]
         assert drafts[0].tokens == len(row)
         everywhere = torch.zeros(1, 1, len(row), len(row), dtype=torch.float64)
-        said = model.masked.model(torch.tensor([row]), attention_mask=everywhere).logits[0, -len(guesses) :]
-        assert [g.token for g in guesses] == said[:, : model.masked.mask].argmax(-1).tolist()
+        said = masked.model(torch.tensor([row]), attention_mask=everywhere).logits[0, -len(guesses) :]
+        assert [g.token for g in guesses] == said[:, : masked.engine.mask].argmax(-1).tolist()
 
 
 def test_one_mask_still_brings_up_to_two_tokens():
@@ -129,7 +132,7 @@ def test_the_law_that_strays_is_told(model):
 
 def test_without_a_masked_model_the_target_writes_alone():
     model = tiny_models.make("llama")
-    assert shipped_for(model) is None
+    assert model.companion("diffusion") is None
     found = run("specdec", deep())
     assert (
         found.steps[0]
@@ -141,7 +144,8 @@ def test_without_a_masked_model_the_target_writes_alone():
 
 def test_the_shipped_one_is_found_and_leaves_the_mask_out():
     target = load("llama-tiny")
-    masked = target.masked
-    assert masked.name == "llama-tiny-diffusion" and masked.mask == target.engine.vocabulary
-    assert masked.guess(target.encode("Once upon a"), 2).shape == (2, target.engine.vocabulary)
-    assert masked.guess([5] * 600, 3).shape == (3, target.engine.vocabulary)
+    masked = target.companion("diffusion")
+    assert masked.name == "llama-tiny-diffusion" and masked.engine.mask == target.engine.vocabulary
+    scorer = masked.engine.attach(Tree([5]))
+    assert scorer.guess(target.encode("Once upon a"), 2).shape == (2, target.engine.vocabulary)
+    assert scorer.guess([5] * 600, 3).shape == (3, target.engine.vocabulary)

@@ -1,0 +1,149 @@
+"""A canvas in a lane: what stands at every position, what a forward would put at the masks, and how filled
+positions become output.
+
+Positions count the prompt. A position is filled whenever a strategy likes; it is committed as soon as all
+before it are filled, so the lane's text always grows from the left. Knows lanes and events, no policy.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+
+from decoders.lane import Lane
+from decoders.logits.distributions import entropies, log_softmax
+
+LEAST = -1e4  # of log-probabilities that are recorded: JSON has no infinity
+
+
+@dataclass
+class Canvas:
+    """`tokens`: prompt, answer (positions start..stop-1) and what stands behind it; masks where nothing is
+    written. `rows`: of each filled position that is not committed yet, the row [V] it was filled from.
+    """
+
+    tokens: list[int]
+    start: int
+    stop: int
+    mask: int
+    iteration: int = 0
+    rows: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
+    committed: int = 0  # positions before this one are output
+
+    def masks(self, low: int, high: int) -> list[int]:
+        """The masked positions from low to high - 1."""
+        return [p for p in range(low, high) if self.tokens[p] == self.mask]
+
+    def with_tokens(self, filled: dict[int, int]) -> list[int]:
+        """A copy of its tokens with some positions filled."""
+        row = list(self.tokens)
+        for position, token in filled.items():
+            row[position] = token
+        return row
+
+
+@dataclass
+class Guess:
+    """What a forward says of the masked `positions` [n]: the picked `tokens`, `confidence` [n] (probability
+    of the picked token at temperature 1), `logprobs` [n, V], `entropies` [n] in nats, and the rows `drawn`
+    from [n, V] if a temperature changed them.
+    """
+
+    positions: list[int]
+    tokens: list[int]
+    confidence: torch.Tensor
+    logprobs: torch.Tensor
+    entropies: torch.Tensor
+    drawn: torch.Tensor
+
+    def at(self, indices: list[int]) -> dict[int, int]:
+        """Position -> token of some of them."""
+        return {self.positions[i]: self.tokens[i] for i in indices}
+
+
+def blank(lane: Lane, suffix: list[int] | None = None) -> Canvas:
+    """Prompt, a mask for every token that the lane may write, and a suffix; records the masks."""
+    mask = lane.models["target"].engine.mask
+    prompt = lane.tree.text(lane.tip)
+    start, stop = len(prompt), len(prompt) + lane.left
+    canvas = Canvas([*prompt, *[mask] * lane.left, *(suffix or [])], start, stop, mask, committed=start)
+    for position in range(start, stop):
+        lane.cell(position, 0, mask, "mask")
+    return canvas
+
+
+def blocks(canvas: Canvas, length: int) -> Iterator[tuple[int, int]]:
+    """(low, high) of the blocks of at most `length` positions from left to right; 0 means one block."""
+    for low in range(canvas.start, canvas.stop, length or canvas.stop - canvas.start):
+        yield low, min(low + length if length else canvas.stop, canvas.stop)
+
+
+def denoise(lane: Lane, canvas: Canvas, low: int, high: int) -> torch.Tensor:
+    """Logits [high - low, V] of the canvas as it stands; one forward."""
+    return lane.run_forward(lambda scorer: scorer.denoise([canvas.tokens], low, high))[0]
+
+
+def guess(
+    lane: Lane, canvas: Canvas, logits: torch.Tensor, low: int, high: int, temperature: float = 0.0
+) -> Guess:
+    """What logits [high - low, V] put at the masks from low to high - 1: the likeliest tokens, or at a
+    temperature above 0 draws by the lane's chooser.
+    """
+    positions = canvas.masks(low, high)
+    logprobs = log_softmax(logits[[p - low for p in positions]])
+    drawn = log_softmax(logprobs / temperature) if temperature else logprobs
+    tokens = drawn.argmax(-1).tolist()
+    if temperature:
+        weights = drawn.double().exp()
+        tag = canvas.iteration
+        tokens = [
+            lane.chooser.categorical(row, ("token", position, tag)).value
+            for position, row in zip(positions, weights, strict=True)
+        ]
+    confidence = logprobs[torch.arange(len(tokens)), tokens].double().exp()
+    return Guess(positions, tokens, confidence, logprobs, entropies(logprobs), drawn)
+
+
+def fill(lane: Lane, canvas: Canvas, guessed: Guess, chosen: dict[int, str]) -> None:
+    """Ends an iteration: fills the guessed positions of `chosen` (index -> state) and records all of them."""
+    canvas.iteration += 1
+    for i, position in enumerate(guessed.positions):
+        state, token = chosen.get(i, "candidate"), guessed.tokens[i]
+        confidence, entropy = float(guessed.confidence[i]), float(guessed.entropies[i])
+        lane.cell(position, canvas.iteration, token, state, confidence, entropy=entropy)
+        if i in chosen:
+            canvas.tokens[position] = token
+            canvas.rows[position] = guessed.logprobs[i], guessed.drawn[i]
+    settle(lane, canvas)
+
+
+def settle(lane: Lane, canvas: Canvas) -> None:
+    """Commits what is filled without a gap from the left, each token with the probability that it had when it
+    was filled.
+    """
+    parent, nodes, logprobs = lane.tip, [], []
+    while canvas.committed < canvas.stop and canvas.tokens[canvas.committed] != canvas.mask:
+        token = canvas.tokens[canvas.committed]
+        row, drawn = canvas.rows.pop(canvas.committed, (None, None))
+        logprob = None
+        if row is not None:
+            lane.distribution([parent], row[None])
+            if drawn is not row:
+                lane.distribution([parent], drawn[None], view="processed")
+            logprob = max(float(row[token]), LEAST)
+        parent = lane.propose(parent, token, logprob)
+        nodes.append(parent)
+        logprobs.append(logprob)
+        canvas.committed += 1
+        if lane.ends(parent):
+            break
+    if nodes:
+        lane.commit(nodes, logprobs)
+    if lane.text_ended and lane.written:
+        trim(lane, canvas)
+
+
+def trim(lane: Lane, canvas: Canvas) -> None:
+    """Records what stands behind the end of the text: it is no output."""
+    for position in range(canvas.committed, canvas.stop):
+        lane.cell(position, canvas.iteration, canvas.tokens[position], "trimmed")

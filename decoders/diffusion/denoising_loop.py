@@ -1,0 +1,105 @@
+"""The loop of masked-diffusion decoding: a forward over the canvas, a choice of masks, and again, block by
+block from left to right.
+
+A strategy brings the choice; see unmask_policies.py. Knows lanes and canvases.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from decoders.diffusion.canvas import Canvas, Guess, blank, blocks, denoise, fill, guess
+from decoders.engine.capabilities import Capability
+from decoders.lane import Lane
+from decoders.strategy import Parameter, Part
+
+Choice = Callable[[Guess, int], dict[int, str]]  # (guess, forwards of this block so far) -> index -> state
+
+BLOCK = Parameter(
+    "block_length",
+    "int",
+    32,
+    "Positions that are filled before those behind them; 0 fills the whole canvas at once.",
+    0,
+    512,
+)
+SUFFIX = Parameter("suffix", "text", "", "What stands behind the canvas: the text is written in between.")
+CACHES = ("none", "prefix", "dual")
+CACHE = Parameter(
+    "cache",
+    "choice",
+    "none",
+    "Keys and values that a block's later forwards take from its first: of what stands before the block, or "
+    "of all but the block.",
+    choices=CACHES,
+)
+DRIFT = Parameter(
+    "measure_drift",
+    "bool",
+    False,
+    "Run each forward without the cache too (counted apart), and record where the likeliest tokens differ.",
+)
+DRIFT_SCORE = "drift"  # name of the scores: the share of masks where the cache changed the likeliest token
+
+
+def canvas_of(lane: Lane) -> Canvas:
+    """The blank canvas of a lane, with its suffix behind it. Raises ValueError with one sentence if the model
+    cannot read so much.
+    """
+    target, suffix = lane.models["target"], []
+    if text := lane.parameters.get("suffix", ""):
+        suffix = target.encode_after(lane.tree.text(lane.tip), text)
+    needed, context = len(lane.tree.text(lane.tip)) + lane.left + len(suffix), target.context
+    if needed > context:
+        lane.ended_by = (
+            f"Prompt, canvas and suffix take {needed:,} tokens, but the model reads at most {context:,}; "
+            "shorten one of them."
+        )
+        return blank(lane)
+    return blank(lane, suffix)
+
+
+def filling(lane: Lane, choose: Callable[[int], Choice]) -> Iterator[None]:
+    """Fills the lane's canvas. `choose(masks)` begins a block with so many masks and gives its choice."""
+    canvas = canvas_of(lane)
+    if lane.ended_by:
+        return
+    for low, high in blocks(canvas, lane.parameters.get("block_length", 0)):
+        choice, forwards = choose(len(canvas.masks(low, high))), 0
+        while canvas.masks(low, high):
+            logits = forward(lane, canvas, low, high, forwards)
+            guessed = guess(lane, canvas, logits, low, high, lane.parameters.get("temperature", 0.0))
+            fill(lane, canvas, guessed, choice(guessed, forwards))
+            forwards += 1
+            yield
+            if not lane.more:
+                return
+
+
+def forward(lane: Lane, canvas: Canvas, low: int, high: int, forwards: int) -> torch.Tensor:
+    """Logits [high - low, V] of a block, with the keys and values that the parameter `cache` keeps."""
+    cache = lane.parameters.get("cache", "none")
+    if cache == "none":
+        return denoise(lane, canvas, low, high)
+    if forwards == 0:
+        return lane.run_forward(lambda scorer: scorer.keep(canvas.tokens, low, high, cache == "dual"))[0]
+    logits = lane.run_forward(lambda scorer: scorer.denoise_part(canvas.tokens, high))[0]
+    if lane.parameters["measure_drift"]:
+        exact = lane.run_forward(lambda scorer: scorer.denoise([canvas.tokens], low, high), "lens")[0]
+        rows = [p - low for p in canvas.masks(low, high)]
+        differ = (logits[rows].argmax(-1) != exact[rows].argmax(-1)).double().mean()
+        lane.record_score(lane.tip, DRIFT_SCORE, float(differ))
+    return logits
+
+
+def cached(parameters: dict[str, Any]) -> dict[str, set[Capability]]:
+    """What a lane with these parameters reads of its target, see `strategy.Strategy.reads`."""
+    return {} if parameters["cache"] == "none" else {"target": {Capability.CANVAS_PARTS}}
+
+
+def schedule(parameters: dict[str, Any]) -> list[Part]:
+    """How a lane's canvas is cut, as a part."""
+    length = parameters["block_length"]
+    how = f"blocks of {length} from left to right" if length else "the whole canvas at once"
+    return [Part("region", how, "Masks of a later block wait until the block before it is full.")]

@@ -1,0 +1,1 @@
+"""The strategies that fill a canvas, a file each."""

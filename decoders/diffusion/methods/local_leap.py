@@ -1,0 +1,64 @@
+"""LocalLeap: near a very sure token, a moderately sure one may become final as well.
+
+"Accelerating Diffusion LLM Inference via Local Determinism Propagation" (2025).
+"""
+
+from collections.abc import Iterator
+
+from decoders.diffusion.canvas import Guess
+from decoders.diffusion.denoising_loop import BLOCK, filling, schedule
+from decoders.diffusion.unmask_policies import near_anchors
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.strategy import Parameter, Part
+
+
+@strategy(
+    name="local_leap",
+    title="LocalLeap",
+    family="diffusion",
+    papers=("accelerating-diffusion-llm-inference-via-local-determinism",),
+    writes_with="diffusion",
+    badge=lambda parameters: "deterministic",
+    parameters=(
+        Parameter("tau", "float", 0.9, "Probability from which a token is an anchor.", 0.0, 1.0),
+        Parameter(
+            "tau_low", "float", 0.75, "Probability from which a token near an anchor is filled.", 0.0, 1.0
+        ),
+        Parameter("radius", "int", 4, "How many positions from an anchor count as near.", 0, 512),
+        BLOCK,
+    ),
+    views=("canvas_grid", "canvas", "entropy", "timeline", "text"),
+    parts=lambda parameters: [
+        *schedule(parameters),
+        Part("policy", "local leap", "Fills what is very sure, and near it what is moderately sure."),
+    ],
+    together=lambda parameters: (
+        f"tau_low is {parameters['tau_low']:g}, above tau, {parameters['tau']:g}; choose a smaller one."
+        if parameters["tau_low"] > parameters["tau"]
+        else None
+    ),
+)
+def local_leap(lane: Lane) -> Iterator[None]:
+    """Fills every mask with a sure token, and within a few positions of one also the moderately sure.
+
+    1. A forward over the canvas gives every masked position of the block its likeliest token and that token's
+       probability c.
+    2. Anchors are the positions with `c >= tau`. Around each lie `radius` positions on either side.
+    3. Anchors are filled, and so is every position near one with `c >= tau_low`. Without any, the surest is.
+    4. A position that was filled as a neighbour is no anchor in the same forward.
+
+    The authors' early stop, which fills the rest with end-of-text tokens behind a finished block that holds
+    one, is the rule of all canvases here: the lane ends with its text.
+    """
+    tau, tau_low, radius = (lane.parameters[name] for name in ("tau", "tau_low", "radius"))
+
+    def choose(guessed: Guess, forwards: int) -> dict[int, str]:
+        anchors, others = near_anchors(guessed.confidence, guessed.positions, tau, tau_low, radius)
+        for i in others if anchors else ():
+            nearest = min(anchors, key=lambda a: abs(guessed.positions[a] - guessed.positions[i]))
+            lane.depend(guessed.positions[nearest], guessed.positions[i], 1.0, "anchor")
+        relaxed = "relaxed" if anchors else "forced"
+        return dict.fromkeys(anchors, "anchor") | dict.fromkeys(others, relaxed)
+
+    yield from filling(lane, lambda masks: choose)

@@ -1,0 +1,142 @@
+"""Masked diffusion: every forward predicts all masked positions, and a rule says which of them become final.
+
+The decoding of LLaDA (Nie et al. 2025, "Large Language Diffusion Models", section 2.4), Dream (Ye et al.
+2025), Fast-dLLM (Wu et al. 2025: threshold, factor, caches) and the EB-Sampler (Ben-Hamu et al. 2025), with
+their rules as parts.
+"""
+
+from collections.abc import Iterator
+
+import torch
+
+from decoders.diffusion import unmask_policies as policies
+from decoders.diffusion.canvas import Guess
+from decoders.diffusion.denoising_loop import BLOCK, CACHE, DRIFT, SUFFIX, Choice, cached, filling, schedule
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.strategy import Parameter, Part
+
+ORDERS = ("probability", "margin", "entropy", "random", "left to right")
+POLICIES = {
+    "quota": "Each forward fills tokens_per_forward masks, the surest first.",
+    "threshold": "Each forward fills all masks with a probability of at least tau, else the surest.",
+    "factor": "Each forward fills the n surest as long as (n + 1)(1 - probability) stays below factor.",
+    "entropy bound": "Each forward fills the surest whose entropies, without the largest, sum to gamma.",
+}
+
+
+@strategy(
+    name="masked_diffusion",
+    title="Masked diffusion",
+    family="diffusion",
+    writes_with="diffusion",
+    parameters=(
+        Parameter("policy", "choice", "quota", "Which masks a forward fills.", choices=tuple(POLICIES)),
+        Parameter("tokens_per_forward", "int", 1, "Masks that a quota fills in each forward.", 1, 512),
+        Parameter(
+            "order",
+            "choice",
+            "probability",
+            "What a quota and an entropy bound count as sure: a likely token, a large margin over the "
+            "second, a low entropy; or a random order, or the order of the text.",
+            choices=ORDERS,
+        ),
+        Parameter(
+            "schedule",
+            "choice",
+            "even",
+            "A quota's share per forward: even (LLaDA), or by falling times (Dream).",
+            choices=("even", "times"),
+        ),
+        Parameter("tau", "float", 0.9, "Probability from which a threshold fills a mask.", 0.0, 1.0),
+        Parameter("factor", "float", 1.0, "The factor of the policy of that name.", 0.0, 100.0),
+        Parameter("gamma", "float", 0.1, "Nats of an entropy bound.", 0.0, 100.0),
+        BLOCK,
+        Parameter("temperature", "float", 0.0, "0 takes the likeliest token of each mask.", 0.0, 100.0),
+        SUFFIX,
+        CACHE,
+        DRIFT,
+    ),
+    views=("canvas", "canvas_grid", "entropy", "timeline", "text"),
+    parts=lambda parameters: [
+        *schedule(parameters),
+        Part("policy", parameters["policy"], POLICIES[parameters["policy"]]),
+    ],
+    reads=cached,
+    badge=lambda parameters: "any order" if drawn(parameters) else "deterministic",
+)
+def masked_diffusion(lane: Lane) -> Iterator[None]:
+    """A row of masks becomes text: every forward predicts all of them, and a rule says which become final.
+
+    1. Behind the prompt stands a canvas: a mask for every token that may be written.
+    2. A forward over the whole canvas, in both directions, gives a distribution at every masked position of
+       the current block. Each position picks its likeliest token, or draws one at `temperature`.
+    3. The policy fills some of them: a quota of the surest, all above a threshold, and so on. What is filled
+       stays.
+    4. Steps 2 and 3 repeat until the block is full, then the next block begins. The text ends with an
+       end-of-text token that has no mask before it.
+
+    One token per forward samples the model's joint distribution in any order that does not look at the draws:
+    at a temperature of 1 with order random, left to right, margin or entropy. By probability, as in LLaDA's
+    code, the drawn tokens compete for their positions, and likely ones win too often. More tokens per forward
+    take the product of their marginals, and lose what the tokens say about each other (see the experiment
+    parallel-bench). Scores are probabilities before the temperature, as in LLaDA's code; tokens are drawn
+    once, at the temperature itself. LLaDA's code fills the block behind an end of text as well; here the lane
+    ends as soon as the text does. With a cache, keys and values are those of the block's first forward: fast
+    on long canvases and no longer exact; measure_drift says how far off it is.
+    """
+    yield from filling(lane, lambda masks: choice_of(lane, masks))
+
+
+def drawn(parameters: dict) -> bool:
+    """Whether anything is left to chance."""
+    return parameters["temperature"] > 0 or (
+        parameters["order"] == "random" and parameters["policy"] == "quota"
+    )
+
+
+def choice_of(lane: Lane, masks: int) -> Choice:
+    """The policy of a lane for a block of so many masks."""
+    parameters = lane.parameters
+    count = policies.quotas if parameters["schedule"] == "even" else policies.quotas_in_time
+    quotas = count(masks, parameters["tokens_per_forward"])
+
+    def choose(guessed: Guess, forwards: int) -> dict[int, str]:
+        match parameters["policy"]:
+            case "quota" if parameters["order"] == "random":
+                chosen = at_random(lane, guessed, quotas[forwards])
+            case "quota":
+                chosen = policies.quota(sureness(guessed, parameters["order"]), quotas[forwards])
+            case "threshold":
+                chosen = policies.threshold(guessed.confidence, parameters["tau"])
+            case "factor":
+                chosen = policies.factor(guessed.confidence, parameters["factor"])
+            case "entropy bound":
+                scores = sureness(guessed, parameters["order"])
+                chosen = policies.entropy_bound(scores, guessed.entropies, parameters["gamma"])
+        return dict.fromkeys(chosen, "committed")
+
+    return choose
+
+
+def sureness(guessed: Guess, order: str) -> torch.Tensor:
+    """Scores [n] of the guessed positions, higher is surer."""
+    match order:
+        case "margin":
+            best = guessed.logprobs.topk(2, dim=-1).values.double().exp()
+            return best[:, 0] - best[:, 1]
+        case "entropy":
+            return -guessed.entropies.double()
+        case "left to right" | "random":
+            return -torch.tensor(guessed.positions, dtype=torch.float64)
+    return guessed.confidence
+
+
+def at_random(lane: Lane, guessed: Guess, count: int) -> list[int]:
+    """`count` of the guessed positions, each of those left with the same probability."""
+    left = list(range(len(guessed.positions)))
+    chosen = []
+    for turn in range(min(count, len(left))):
+        tag = ("order", guessed.positions[0], len(left), turn)
+        chosen.append(left.pop(lane.chooser.categorical(torch.ones(len(left)), tag).value))
+    return chosen

@@ -1,0 +1,43 @@
+"""Models of other kinds that come with the project beside a causal one: of the same tokens, with a mask or
+more of their own behind them.
+
+Knows folders, tokenizers and weights; which strategy wants which kind is not its to say.
+"""
+
+import json
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+from decoders.models.catalog import SHIPPED, kind
+
+Companion = tuple[str, torch.nn.Module, PreTrainedTokenizerBase]
+KINDS = {  # kinds of models that a strategy may write with, and how a sentence names one
+    "causal": "a causal language model",
+    "diffusion": "a masked-diffusion model",
+}
+
+
+def shipped_companion(
+    tokenizer: PreTrainedTokenizerBase, wanted: str, dtype: torch.dtype, device: torch.device
+) -> Companion | None:
+    """The model of kind `wanted` that comes with the project and has these tokens: its name, itself in
+    evaluation mode and its tokenizer; None if there is none. A causal model is nobody's companion.
+    """
+    if wanted == "causal":
+        return None
+    vocabulary = tokenizer.get_vocab()
+    for path in sorted(SHIPPED.glob("*/config.json")):
+        config, folder = json.loads(path.read_text()), path.parent
+        if kind(config) != wanted:
+            continue
+        own = PreTrainedTokenizerFast.from_pretrained(folder)
+        if {token: at for token, at in own.get_vocab().items() if at < len(vocabulary)} == vocabulary:
+            return folder.name, loaded(folder, dtype).to(device).eval().requires_grad_(False), own
+    return None
+
+
+def loaded(folder: Path, dtype: torch.dtype) -> torch.nn.Module:
+    """The weights in a folder."""
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, use_safetensors=True)

@@ -1,0 +1,1 @@
+"""Views of canvases: text that appears out of order."""

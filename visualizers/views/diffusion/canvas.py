@@ -1,0 +1,95 @@
+"""Canvas: the text as it fills, out of order. Masks, what the model would put there now, and what is final.
+
+A fold over Cell: one mark per position, in the order of the text. Knows no strategy.
+"""
+
+from visualizers.scene.marks import Header, Op, many, view, visible
+from visualizers.views.diffusion.cell_states import FILLED, hover, look
+
+COLUMNS = 8  # positions per line
+
+
+@view("canvas", "Canvas")
+class Canvas:
+    """x is the place in a line, y the line; what was filled in this step is green, what was filled before
+    dark, and a candidate the greyer the likelier.
+    """
+
+    def __init__(self, header: Header):
+        self.header, self.prompt = header, len(header.prompt)
+        self.seen: set[int] = set()  # positions with a mark
+        self.filled: set[int] = set()
+        self.newest: list[int] = []
+
+    def head(self) -> dict:
+        """Title, question and layout; positions come with the first step."""
+        return {
+            "title": self.title,
+            "question": "Where does the text appear first? What would the model put at the masks?",
+            "first": 1,
+            "column": 46,
+            "column_narrow": 38,
+            "columns": COLUMNS,
+            "row": 26,
+            "row_tall": 34,
+            "left": 40,
+            "left_narrow": 30,
+            "right": 8,
+            "legend": [
+                ["cell:accepted", "■", "accepted", "filled now"],
+                ["cell:chosen", "□", "chosen", "filled before"],
+                [
+                    "cell:amount",
+                    "▪",
+                    "soft",
+                    "likeliest token of a mask; the stronger the grey, the likelier",
+                ],
+                ["cell:dotted", "┄", "soft", "mask"],
+                ["cell:pruned", "✕", "pruned", "behind the end"],
+            ],
+        }
+
+    def feed(self, step) -> list[Op]:
+        """The ops of one step."""
+        cells: dict[int, object] = {}
+        for event in step.events:
+            name = type(event).__name__
+            if name == "Cell" and event.level is None:
+                cells[event.position] = event
+        if not cells:
+            return []
+        ops: list[Op] = []
+        for position in self.newest:
+            if position not in cells:
+                ops.append({"id": f"c{position}", "set": {"state": "chosen", "fill": "outline", "glyph": ""}})
+        self.newest = []
+        for position, event in sorted(cells.items()):
+            ops += self._cell(position, event)
+        now = len(self.newest)
+        ops.append({"say": f"{many(now, 'position')} filled, {len(self.filled)} in all."})
+        return ops
+
+    def _cell(self, position: int, event) -> list[Op]:
+        shown = visible(self.header.vocabulary.get(event.token, b"?"))
+        fields = {"text": shown, "hover": hover(event, shown)}
+        if event.state in FILLED:
+            fields |= look(event.state)
+            self.newest.append(position)
+            self.filled.add(position)
+        elif event.state == "trimmed":
+            fields |= {"state": "pruned", "fill": "none"}
+        elif event.state == "mask":
+            fields = {"text": "", "state": "prompt", "fill": "dotted", "hover": ["mask", "not looked at yet"]}
+        else:
+            weight = round(event.confidence or 0.0, 3)
+            fields |= {"state": "prompt", "fill": "amount", "weight": weight}
+        if position in self.seen:
+            return [{"id": f"c{position}", "set": fields}]
+        self.seen.add(position)
+        at = position - self.prompt
+        place = {"x": at % COLUMNS + 1, "y": at // COLUMNS, "w": 1, "h": 0.86}
+        ops: list[Op] = []
+        if at % COLUMNS == 0:
+            row = {"y0": place["y"] - 0.5, "y1": place["y"] + 0.5, "text": str(at + 1), "rule": False}
+            ops.append({"id": f"r{at}", "kind": "row", **row})
+        return [*ops, {"id": f"c{position}", "kind": "cell", **place, **fields}]

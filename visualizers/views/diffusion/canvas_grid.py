@@ -1,0 +1,100 @@
+"""Canvas grid: every position in every iteration, from mask to token, and when each was filled.
+
+A fold over Cell and Depend(kind "causal" or "anchor"): columns are positions, rows iterations, downwards.
+Knows no strategy.
+"""
+
+from visualizers.scene.marks import Header, Op, many, view, visible
+from visualizers.views.diffusion.cell_states import FILLED, hover, look
+
+
+@view("canvas_grid", "Canvas grid")
+class CanvasGrid:
+    """Columns count new positions from 1; a row has the cells that its forward looked at."""
+
+    def __init__(self, header: Header):
+        self.header, self.prompt = header, len(header.prompt)
+        self.filled: dict[int, int] = {}  # column -> iteration in which it was filled
+        self.rows: set[int] = set()
+
+    def head(self) -> dict:
+        """Title, question and layout."""
+        return {
+            "title": self.title,
+            "question": "In which order were the positions filled? How sure was the model of each?",
+            "first": 1,
+            "column": 31,
+            "wide": 46,
+            "tightest": 14,
+            "row": 24,
+            "left": 52,
+            "left_narrow": 30,
+            "right": 104,
+            "right_narrow": 34,
+            "clip": True,
+            "overview": "rows",
+            "axis": "position",
+            "legend": [
+                ["cell:accepted", "■", "accepted", "filled now"],
+                ["cell:tolerated", "■", "tolerated", "filled near an anchor"],
+                ["cell:forced", "⚑", "forced", "filled because some position must be"],
+                ["cell:live", "■", "live", "changed"],
+                ["cell:amount", "▪", "soft", "candidate; the stronger the grey, the likelier"],
+                ["cell:pruned", "✕", "pruned", "behind the end"],
+                ["hook", "└", "link", "waited for"],
+            ],
+        }
+
+    def feed(self, step) -> list[Op]:
+        """The ops of one step: a row for each of its iterations."""
+        rows: dict[int, list] = {}
+        links = []
+        for event in step.events:
+            match type(event).__name__:
+                case "Cell" if event.level is None and event.state != "mask":
+                    rows.setdefault(event.iteration, []).append(event)
+                case "Depend" if event.kind == "causal":
+                    links.append(event)
+        ops = [op for iteration in sorted(rows) for op in self._row(iteration, rows[iteration])]
+        return ops + [op for event in links for op in self._link(event)]
+
+    def _row(self, y: int, cells: list) -> list[Op]:
+        ops, now, entropies = [], 0, []
+        for event in cells:
+            x = event.position - self.prompt + 1
+            shown = visible(self.header.vocabulary.get(event.token, b"?"))
+            place = {"x": x, "y": y, "w": 1, "h": 1}
+            if event.state in FILLED:
+                fields, now = look(event.state), now + 1
+                self.filled[x] = y
+            elif event.state == "trimmed":
+                fields = {"state": "pruned", "fill": "none"}
+            else:
+                fields = {"state": "prompt", "fill": "amount", "weight": round(event.confidence or 0.0, 3)}
+                entropies += [] if event.entropy is None else [event.entropy]
+            words = {"text": shown, "hover": hover(event, shown)}
+            ops.append(
+                {"id": f"g{x}-{y}-{event.state == 'trimmed':d}", "kind": "cell", **place, **fields, **words}
+            )
+        if y not in self.rows:
+            self.rows.add(y)
+            left = f"H {sum(entropies) / len(entropies):.2f}" if entropies else "full"
+            row = {"y0": y - 0.5, "y1": y + 0.5, "text": f"iter {y}", "short": str(y), "rule": False}
+            counts = {"right": left, "right_short": "", "right_bold": f"+{now}" if now else ""}
+            ops.append({"id": f"r{y}", "kind": "row", **row, **counts})
+        front = max((x for x, at in self.filled.items() if at == y), default=1)
+        ops.append({"front": [front, y + 0.6]})
+        ops.append({"say": f"Iteration {y}: {many(now, 'position')} filled, {len(self.filled)} in all."})
+        return ops
+
+    def _link(self, event) -> list[Op]:
+        """A hook from a position to a later one that waited for it, both filled."""
+        source, target = (p - self.prompt + 1 for p in (event.source, event.target))
+        if source not in self.filled or target not in self.filled:
+            return []
+        ends = {"x0": source, "y0": self.filled[source], "x1": target, "y1": self.filled[target]}
+        hover_ = [
+            f"position {target} waited for position {source}",
+            "masking that one again changes this one",
+        ]
+        return [{"id": f"h{source}-{target}", "kind": "hook", **ends, "strong": False, "hover": hover_}]

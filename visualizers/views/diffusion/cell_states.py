@@ -1,0 +1,35 @@
+"""How the states of a canvas' cells look and read, for all views of canvases."""
+
+from visualizers.scene.marks import probability
+
+LOOKS = {  # state of a Cell -> the palette's state, fill, glyph and words
+    "committed": ("accepted", "filled", "", "filled in iteration {}"),
+    "anchor": ("accepted", "filled", "⚓", "filled in iteration {}, an anchor"),
+    "relaxed": ("tolerated", "filled", "", "filled in iteration {}, near an anchor"),
+    "forced": ("forced", "filled", "", "filled in iteration {}, only because some position must be"),
+    "filtered": ("accepted", "filled", "", "filled in iteration {}, by the learned filter"),
+    "verified": ("accepted", "filled", "✓", "filled in iteration {}, guessed earlier and verified"),
+    "changed": ("live", "filled", "", "changed in iteration {}"),
+}
+FILLED = frozenset(LOOKS)
+
+
+def look(state: str) -> dict:
+    """Fields of a cell's mark for a filled position."""
+    palette, fill, glyph, _ = LOOKS[state]
+    return {"state": palette, "fill": fill} | ({"glyph": glyph} if glyph else {})
+
+
+def hover(event, shown: str) -> list[str]:
+    """At most two lines on a cell: what stands there and how sure it was."""
+    if event.state == "trimmed":
+        return [f"{shown}: behind the end of the text", "no output"]
+    says = (
+        LOOKS[event.state][3].format(event.iteration) if event.state in LOOKS else "the likeliest token now"
+    )
+    numbers = []
+    if event.confidence is not None:
+        numbers.append(f"p {probability(event.confidence)}")
+    if event.entropy is not None:
+        numbers.append(f"entropy {event.entropy:.2f} nats")
+    return [f"{shown}: {says}", ", ".join(numbers)] if numbers else [f"{shown}: {says}"]
