@@ -33,7 +33,7 @@ BADGES = {
     "exact over messages": "Averaged over all messages the model's processed distribution, exactly",
     "exact in distribution": "Draws from exactly the target's processed distribution",
     "exact because drafts are deterministic": "Exact, since the drafted tokens are not drawn at random",
-    "any order": "Draws each token given what is filled, and those of one forward independently of each other",
+    "any order": "Draws each token given what is filled, those of one forward independently of each other",
     "relaxed": "May differ from the target's own distribution: this choice of parts is not exact",
 }
 

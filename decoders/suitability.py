@@ -37,9 +37,10 @@ def problem(strategy: Strategy, parameters: dict, models: Mapping[str, Any]) -> 
 def other_kind(strategy: Strategy, models: Mapping[str, Any]) -> str:
     """The sentence about a target of a kind that a strategy cannot write with."""
     wanted, target = KINDS[strategy.writes_with], models["target"]
-    fitting = [one.title for one in registry.strategies().values() if runs(one, models)]
+    fitting = sorted(registry.strategies().values(), key=lambda one: difference(one, strategy))
+    first = next((one.title for one in fitting if runs(one, models)), None)
     shipped = "" if strategy.writes_with == "causal" else ", and no shipped one has the same tokens"
-    other = f"another target, or {fitting[0]}" if fitting else "another target"
+    other = f"another target, or {first}" if first else "another target"
     return f"{strategy.title} writes with {wanted}, which {target.name!r} is not{shipped}; choose {other}."
 
 

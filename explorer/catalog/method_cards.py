@@ -360,7 +360,10 @@ def record(loader: Loader, names: Sequence[str] = ()) -> None:
     make = lane_maker(loader)
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, strategy in strategies().items():
-        if any(role not in loader.models for role in strategy.needs) or (names and name not in names):
+        missing = any(role not in loader.models for role in strategy.needs)
+        if missing or loader.models["target"].companion(strategy.writes_with) is None:
+            continue
+        if names and name not in names:
             continue
         setup = USUAL | SETUPS.get(name, {})
         models = check_models(setup.get("models"))

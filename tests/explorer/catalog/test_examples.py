@@ -16,6 +16,7 @@ from explorer.runs.model_pool import Loader
 from explorer.runs.validation import check
 from tests.helpers import (
     expected_in_constraints,
+    expected_in_diffusion,
     expected_in_lists,
     expected_in_search,
     expected_in_speculation,
@@ -38,7 +39,7 @@ def decoded(example: dict) -> list[Trace]:
 
 
 SHOWS = expected_in_search.SHOWS | expected_in_speculation.SHOWS
-SHOWS |= expected_in_constraints.SHOWS | expected_in_lists.SHOWS
+SHOWS |= expected_in_constraints.SHOWS | expected_in_diffusion.SHOWS | expected_in_lists.SHOWS
 
 
 @pytest.mark.parametrize("example", WITH_LANES, ids=lambda e: e["title"])
