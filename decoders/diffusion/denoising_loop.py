@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from decoders.diffusion.canvas import Canvas, Guess, blank, blocks, denoise, fill, guess
+from decoders.diffusion.canvas_waits import record_waits
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
 from decoders.strategy import Parameter, Part
@@ -66,15 +67,25 @@ def filling(lane: Lane, choose: Callable[[int], Choice]) -> Iterator[None]:
     if lane.ended_by:
         return
     for low, high in blocks(canvas, lane.parameters.get("block_length", 0)):
-        choice, forwards = choose(len(canvas.masks(low, high))), 0
+        choice, forwards, before = choose(len(canvas.masks(low, high))), 0, []
         while canvas.masks(low, high):
             logits = forward(lane, canvas, low, high, forwards)
             guessed = guess(lane, canvas, logits, low, high, lane.parameters.get("temperature", 0.0))
-            fill(lane, canvas, guessed, choice(guessed, forwards))
+            chosen = choice(guessed, forwards)
+            if lane.parameters.get("dependencies"):
+                record_waits(lane, canvas, guessed, list(chosen), before, least(lane.parameters))
+                before = [guessed.positions[i] for i in chosen]
+            fill(lane, canvas, guessed, chosen)
             forwards += 1
             yield
             if not lane.more:
                 return
+
+
+def least(parameters: dict[str, Any]) -> float:
+    """The probability below which a lane fills no mask, but where nothing else is surer."""
+    thresholds = "tau" in parameters and parameters.get("policy", "threshold") == "threshold"
+    return parameters.get("tau_low", parameters["tau"]) if thresholds else 0.0
 
 
 def forward(lane: Lane, canvas: Canvas, low: int, high: int, forwards: int) -> torch.Tensor:

@@ -11,6 +11,7 @@ import torch
 
 from decoders.diffusion import unmask_policies as policies
 from decoders.diffusion.canvas import Guess
+from decoders.diffusion.canvas_waits import WAITS
 from decoders.diffusion.denoising_loop import BLOCK, CACHE, DRIFT, SUFFIX, Choice, cached, filling, schedule
 from decoders.lane import Lane
 from decoders.registry import strategy
@@ -56,6 +57,7 @@ POLICIES = {
         SUFFIX,
         CACHE,
         DRIFT,
+        WAITS,
     ),
     views=("canvas", "canvas_grid", "entropy", "timeline", "text"),
     parts=lambda parameters: [

@@ -29,6 +29,8 @@ class Canvas:
             "first": 1,
             "column": 46,
             "column_narrow": 38,
+            "wide": 72,
+            "axis": None,
             "columns": COLUMNS,
             "row": 26,
             "row_tall": 34,

@@ -5,7 +5,7 @@ Knows no strategy.
 """
 
 from visualizers.scene.marks import Header, Op, many, view, visible
-from visualizers.views.diffusion.cell_states import FILLED, hover, look
+from visualizers.views.diffusion.cell_states import FILLED, bits, hover, look
 
 
 @view("canvas_grid", "Canvas grid")
@@ -16,6 +16,7 @@ class CanvasGrid:
         self.header, self.prompt = header, len(header.prompt)
         self.filled: dict[int, int] = {}  # column -> iteration in which it was filled
         self.rows: set[int] = set()
+        self.chain: dict[int, int] = {}  # column -> forwards of the longest chain of waits that ends there
 
     def head(self) -> dict:
         """Title, question and layout."""
@@ -56,7 +57,20 @@ class CanvasGrid:
                 case "Depend" if event.kind == "causal":
                     links.append(event)
         ops = [op for iteration in sorted(rows) for op in self._row(iteration, rows[iteration])]
-        return ops + [op for event in links for op in self._link(event)]
+        ops += [op for event in links for op in self._link(event)]
+        if self.header.parameters.get("dependencies") and rows:
+            self._lengthen(links, max(rows))
+            used = many(max(rows), "forward")
+            ops.append(
+                {"say": f"{used}, of which the longest chain of waits needs {max(self.chain.values())}."}
+            )
+        return ops
+
+    def _lengthen(self, links: list, iteration: int) -> None:
+        """The chains of waits that end in the positions filled in this iteration."""
+        for column in [x for x, at in self.filled.items() if at == iteration]:
+            sources = [e.source - self.prompt + 1 for e in links if e.target - self.prompt + 1 == column]
+            self.chain[column] = 1 + max((self.chain.get(source, 0) for source in sources), default=0)
 
     def _row(self, y: int, cells: list) -> list[Op]:
         ops, now, entropies = [], 0, []
@@ -78,7 +92,7 @@ class CanvasGrid:
             )
         if y not in self.rows:
             self.rows.add(y)
-            left = f"H {sum(entropies) / len(entropies):.2f}" if entropies else "full"
+            left = f"H {bits(sum(entropies) / len(entropies)):.2f}" if entropies else "full"
             row = {"y0": y - 0.5, "y1": y + 0.5, "text": f"iter {y}", "short": str(y), "rule": False}
             counts = {"right": left, "right_short": "", "right_bold": f"+{now}" if now else ""}
             ops.append({"id": f"r{y}", "kind": "row", **row, **counts})

@@ -1,5 +1,7 @@
 """How the states of a canvas' cells look and read, for all views of canvases."""
 
+import math
+
 from visualizers.scene.marks import probability
 
 LOOKS = {  # state of a Cell -> the palette's state, fill, glyph and words
@@ -12,6 +14,11 @@ LOOKS = {  # state of a Cell -> the palette's state, fill, glyph and words
     "changed": ("live", "filled", "", "changed in iteration {}"),
 }
 FILLED = frozenset(LOOKS)
+
+
+def bits(nats: float) -> float:
+    """As entropies are shown everywhere."""
+    return nats / math.log(2)
 
 
 def look(state: str) -> dict:
@@ -31,5 +38,5 @@ def hover(event, shown: str) -> list[str]:
     if event.confidence is not None:
         numbers.append(f"p {probability(event.confidence)}")
     if event.entropy is not None:
-        numbers.append(f"entropy {event.entropy:.2f} nats")
+        numbers.append(f"entropy {bits(event.entropy):.2f} bits")
     return [f"{shown}: {says}", ", ".join(numbers)] if numbers else [f"{shown}: {says}"]

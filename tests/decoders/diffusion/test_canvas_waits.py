@@ -1,0 +1,39 @@
+"""What positions of a canvas waited for: chains on tables whose dependencies are known."""
+
+from decoders.lane import Lane, Limits
+from decoders.models.tabular_denoiser import TabularDenoiser
+from decoders.trace.events import Depend
+from visualizers.registry import deltas
+from visualizers.scene.marks import Header
+
+
+def run(joint, length, **parameters):
+    target = TabularDenoiser(joint, 2)
+    given = {"policy": "threshold", "tau": 0.9, "dependencies": True} | parameters
+    return Lane("masked_diffusion", [0], {"target": target}, given, 0, Limits(length)).run()
+
+
+def links(found):
+    return [(e.source, e.target) for s in found.steps for e in s.of(Depend)]
+
+
+def test_an_equal_pair_waits_for_its_first_half():
+    """Both are a coin; whichever is filled first decides the other, and the third never waits."""
+    found = run({(0, 0, 1): 0.6, (1, 1, 1): 0.4}, 3)
+    assert found.output() == [0, 0, 1]
+    assert links(found) == [(1, 2)] or links(found) == [(2, 1)]
+    assert found.costs.target_forwards == 3 and found.costs.lens_forwards == 2
+
+
+def test_what_is_certain_from_the_start_waits_for_nothing():
+    found = run({(0, 1, 1): 1.0}, 3)
+    assert links(found) == [] and found.costs.target_forwards == 1
+
+
+def test_the_grid_says_how_long_the_longest_chain_is():
+    found = run({(0, 0, 1): 0.6, (1, 1, 1): 0.4}, 3)
+    _, steps = deltas("canvas_grid", Header.of(found), found.steps)
+    says = [op["say"] for delta in steps for op in delta["ops"] if "say" in op]
+    assert says[-1] == "3 forwards, of which the longest chain of waits needs 2."
+    hooks = [op for delta in steps for op in delta["ops"] if op.get("kind") == "hook"]
+    assert len(hooks) == 1
