@@ -17,6 +17,7 @@ from decoders.models.address import is_address
 from decoders.models.catalog import is_hub_id, locate
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.memory_estimate import config_of, could_not, pick_device, pick_dtype, quantised
+from decoders.models.published_denoisers import weight_names
 from decoders.models.served_model import connect
 
 
@@ -50,6 +51,8 @@ def load(
                 tokenizer = AutoTokenizer.from_pretrained(where)
                 model = AutoModelForCausalLM.from_pretrained(
                     where,
+                    config=config,
+                    key_mapping=weight_names(config),
                     dtype=chosen,
                     use_safetensors=True,
                     trust_remote_code=False,

@@ -15,7 +15,7 @@ from transformers import AutoConfig, PreTrainedConfig
 
 from decoders.engine import fast_llama
 from decoders.engine.engine import slot_bytes
-from decoders.models import hub, lora
+from decoders.models import hub, lora, published_denoisers
 from decoders.models.address import is_address
 from decoders.models.catalog import locate
 
@@ -125,6 +125,7 @@ def stored_bytes(folder: Path) -> int:
 
 def config_of(name: str, where: str, revision: str | None = None):
     """The config of a folder or Hub id. Raises ValueError with one sentence about `name`."""
+    published_denoisers.register()
     try:
         return AutoConfig.from_pretrained(where, **({"revision": revision} if revision else {}))
     except (OSError, ValueError, KeyError) as error:
