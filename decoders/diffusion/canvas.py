@@ -72,6 +72,13 @@ def blank(lane: Lane, suffix: list[int] | None = None) -> Canvas:
     return canvas
 
 
+def put(lane: Lane, canvas: Canvas, tokens: dict[int, int]) -> None:
+    """Puts tokens on a blank canvas, position -> token: the model did not choose them."""
+    for position, token in sorted(tokens.items()):
+        canvas.tokens[position] = token
+        lane.cell(position, 0, token, "fixed")
+
+
 def blocks(canvas: Canvas, length: int) -> Iterator[tuple[int, int]]:
     """(low, high) of the blocks of at most `length` positions from left to right; 0 means one block."""
     for low in range(canvas.start, canvas.stop, length or canvas.stop - canvas.start):
@@ -131,7 +138,8 @@ def settle(lane: Lane, canvas: Canvas) -> None:
             if drawn is not row:
                 lane.distribution([parent], drawn[None], view="processed")
             logprob = max(float(row[token]), LEAST)
-        parent = lane.propose(parent, token, logprob)
+        source = "target" if row is not None else "placed"
+        parent = lane.propose(parent, token, logprob, source)
         nodes.append(parent)
         logprobs.append(logprob)
         canvas.committed += 1

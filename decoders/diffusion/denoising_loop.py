@@ -5,12 +5,14 @@ A strategy brings the choice; see unmask_policies.py. Knows lanes and canvases.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
 
-from decoders.diffusion.canvas import Canvas, Guess, blank, blocks, denoise, fill, guess
+from decoders.diffusion.canvas import Canvas, Guess, blank, blocks, denoise, fill, guess, put, settle
 from decoders.diffusion.canvas_waits import record_waits
+from decoders.diffusion.fixed_words import placed
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
 from decoders.strategy import Parameter, Part
@@ -45,8 +47,8 @@ DRIFT_SCORE = "drift"  # name of the scores: the share of masks where the cache 
 
 
 def canvas_of(lane: Lane) -> Canvas:
-    """The blank canvas of a lane, with its suffix behind it. Raises ValueError with one sentence if the model
-    cannot read so much.
+    """The blank canvas of a lane, with its suffix behind it and its fixed words on it. Where they do not fit,
+    the lane ends with one sentence.
     """
     target, suffix = lane.models["target"], []
     if text := lane.parameters.get("suffix", ""):
@@ -58,7 +60,16 @@ def canvas_of(lane: Lane) -> Canvas:
             "shorten one of them."
         )
         return blank(lane)
-    return blank(lane, suffix)
+    canvas = blank(lane, suffix)
+    try:
+        words, encode = (
+            lane.parameters.get("fixed_words", ""),
+            partial(target.encode_after, lane.tree.text(lane.tip)),
+        )
+        put(lane, canvas, placed(words, canvas.start, canvas.stop, encode))
+    except ValueError as error:
+        lane.ended_by = str(error)
+    return canvas
 
 
 def filling(lane: Lane, choose: Callable[[int], Choice]) -> Iterator[None]:
@@ -80,6 +91,9 @@ def filling(lane: Lane, choose: Callable[[int], Choice]) -> Iterator[None]:
             yield
             if not lane.more:
                 return
+        settle(lane, canvas)  # a block that held fixed words alone
+        if not lane.more:
+            return
 
 
 def least(parameters: dict[str, Any]) -> float:

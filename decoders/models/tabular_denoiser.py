@@ -64,6 +64,10 @@ class TabularDenoiser:
         """Token ids of a text of such letters."""
         return [(ord(letter) - 97) % self.vocabulary for letter in text]
 
+    def encode_after(self, before: list[int], text: str) -> list[int]:
+        """Token ids of a text behind others; spaces are nothing."""
+        return self.encode(text.strip())
+
     def marginals(self, answer: list[int]) -> torch.Tensor:
         """Probabilities [L, V] of every position given the tokens of `answer` that are no masks; uniform if
         the joint holds nothing like it.

@@ -13,6 +13,7 @@ from decoders.diffusion import unmask_policies as policies
 from decoders.diffusion.canvas import Guess
 from decoders.diffusion.canvas_waits import WAITS
 from decoders.diffusion.denoising_loop import BLOCK, CACHE, DRIFT, SUFFIX, Choice, cached, filling, schedule
+from decoders.diffusion.fixed_words import FIXED_WORDS, problem
 from decoders.lane import Lane
 from decoders.registry import strategy
 from decoders.strategy import Parameter, Part
@@ -55,6 +56,7 @@ POLICIES = {
         BLOCK,
         Parameter("temperature", "float", 0.0, "0 takes the likeliest token of each mask.", 0.0, 100.0),
         SUFFIX,
+        FIXED_WORDS,
         CACHE,
         DRIFT,
         WAITS,
@@ -65,6 +67,7 @@ POLICIES = {
         Part("policy", parameters["policy"], POLICIES[parameters["policy"]]),
     ],
     reads=cached,
+    together=problem,
     badge=lambda parameters: "any order" if drawn(parameters) else "deterministic",
 )
 def masked_diffusion(lane: Lane) -> Iterator[None]:

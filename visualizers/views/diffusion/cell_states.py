@@ -7,6 +7,7 @@ from visualizers.scene.marks import probability
 LOOKS = {  # state of a Cell -> the palette's state, fill, glyph and words
     "committed": ("accepted", "filled", "", "filled in iteration {}"),
     "anchor": ("accepted", "filled", "⚓", "filled in iteration {}, an anchor"),
+    "fixed": ("forced", "outline", "⚑", "put there by hand"),
     "relaxed": ("tolerated", "filled", "", "filled in iteration {}, near an anchor"),
     "forced": ("forced", "filled", "", "filled in iteration {}, only because some position must be"),
     "filtered": ("accepted", "filled", "", "filled in iteration {}, by the learned filter"),
