@@ -8,6 +8,7 @@ from decoders.heads.acceptance import Acceptance
 from decoders.heads.aligned import Aligned
 from decoders.heads.autodeco import AutoDeco
 from decoders.heads.eagle import Eagle
+from decoders.heads.fragments import Fragments
 from decoders.heads.judge import Judge
 from decoders.heads.kangaroo import Kangaroo
 from decoders.heads.layers import Entries
@@ -30,6 +31,7 @@ __all__ = [
     "DraftModule",
     "Eagle",
     "Entries",
+    "Fragments",
     "Judge",
     "Kangaroo",
     "Medusa",
@@ -43,7 +45,7 @@ __all__ = [
     "take_taps",
 ]
 
-KINDS: dict[str, type[DraftModule]] = {module.kind: module for module in (Medusa, Eagle, Kangaroo, M2R2)}
+KINDS: dict[str, type[DraftModule]] = {module.kind: module for module in (Medusa, Eagle, Kangaroo, M2R2, Fragments)}
 SCORERS: dict[str, type[nn.Module]] = {
     module.kind: module for module in (Reward, Acceptance, Aligned, AutoDeco, Judge, Outlook, Planner, Ranker)
 }

@@ -89,7 +89,7 @@ def judged(
     walk = verifier.walk(inputs)
 
     row = {n: i for i, n in enumerate(nodes)}
-    visited = [n for n in (draft.root, *walk.path) if n in row]
+    visited = [n for n in (draft.root, *walk.path, *walk.cut) if n in row]
     at = [row[n] for n in visited]
     logprobs = lane.distribution(visited, logits[at])  # [visited, V], before any processor
     if scores is not logits:
@@ -141,7 +141,8 @@ def tell(lane: Lane, draft: Draft, walk: Verification, raw: dict[int, torch.Tens
             continue  # it was drawn again, and tested again
         p = math.exp(raw[parent][tokens[test.node]]) if test.p is None else test.p
         q = draft.probability.get(test.node) if test.q is None else test.q
-        status = "accepted" if test.accepted else "rejected"
+        passed = "pruned" if test.node in walk.cut else "accepted"
+        status = passed if test.accepted else "rejected"
         reason = test.reason
         if test.preferred is not None:
             word = lane.models["target"].bytes_of(test.preferred)

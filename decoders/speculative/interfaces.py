@@ -121,11 +121,12 @@ class Verification:
     own token.
 
     `token` is None if the path ends in an end-of-text token. `p` is its probability under the distribution
-    that it was drawn from.
+    that it was drawn from. `cut` are nodes that passed their tests and are given up all the same.
     """
 
     tests: list[TokenTest] = field(default_factory=list)
     path: list[int] = field(default_factory=list)
+    cut: list[int] = field(default_factory=list)
     token: int | None = None
     p: float | None = None
     u: float | None = None

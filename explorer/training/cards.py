@@ -97,6 +97,14 @@ FLAWED = (
     "flawed line; `flawed without the label`: with the ban (`label_ban`), and how many fewer that are "
     "(`avoided`). A tenth of the flaws of its training had no label.\n"
 )
+MODULES = (
+    "In percent of held-out comments: the text is, without marks, the very module that the comment asks for.\n"
+)
+ROUNDS = (
+    "On held-out comments, greedily, six tokens guessed per round. `tokens per forward`: of the target; `end "
+    "with a fragment`, in percent: rounds whose last accepted token is a mark; `cut`: in percent of the guesses "
+    "that passed; `right`: in percent of the texts. The first two ways write the same text.\n"
+)
 STEERED = (
     "Shares of a topic in the words of a sentence, the first one behind {begin}: `by itself`, and "
     "`under it`, forced; with twice the standard error of the paired difference. `named`: how often the "
@@ -164,6 +172,10 @@ def sections(folder: Path, facts: dict) -> list[str]:
         result.append(f"## Which clauses it finds\n{CLAUSES}\n{table(clauses, '{:.2f}'.format)}\n")
     if flawed := left(folder, "flaws.json"):
         result.append(f"## What the ban of its label avoids\n{FLAWED}\n{table(flawed)}\n")
+    if modules := left(folder, "modules.json"):
+        result.append(f"## Modules that are right\n{MODULES}\n{table(modules)}\n")
+    if rounds := left(folder, "rounds.json"):
+        result.append(f"## What whole fragments cost\n{ROUNDS}\n{rounds_table(rounds)}\n")
     if plans := left(folder, "plans.json"):
         begin = "held-out fact sheets" if adhered else "the first ones of held-out stories"
         steered, covered = (table(plans[part], "{:.2f}".format) for part in ("topics", "coverage"))
@@ -215,6 +227,14 @@ def guesses(drafter: str, measured: dict[str, dict[str, dict]]) -> str:
         first = {f"depth {k}": ranks[0] for k, ranks in enumerate(source["accuracy"], 1)}
         rows[group] = {**first, "temperature 1": source["overlap"][0], "accepted x 100": source["accepted"]}
     return f"### {drafter}\n{table(rows)}\n\n"
+
+
+def rounds_table(rounds: dict[str, dict[str, float]]) -> str:
+    """Tokens per forward as a number, the rest in percent."""
+    heading, line, *rows = table(rounds).split("\n")
+    paces = [f"{row['tokens per forward']:.2f}" for row in rounds.values()]
+    cells = (row.split(" | ") for row in rows)
+    return "\n".join([heading, line, *(" | ".join([c[0], p, *c[2:]]) for c, p in zip(cells, paces, strict=True))])
 
 
 def percent(share: float) -> str:

@@ -16,7 +16,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from decoders.heads import SCORERS, Taps, take_taps
+from decoders.heads import SCORERS, Medusa, Taps, take_taps
 from decoders.models import lora
 from decoders.models.catalog import kind
 from decoders.models.loading import load
@@ -36,7 +36,8 @@ def checked(module: torch.nn.Module, taps: Taps) -> float:
     """The loss of a draft module on one text; of heads that score the mean of all scores."""
     if module.kind in SCORERS:
         return module.along(taps).mean().item()
-    return module.loss(taps).item()
+    loss = Medusa.loss if module.kind == "fragments" else type(module).loss  # no text has its marks
+    return loss(module, taps).item()
 
 
 @torch.no_grad()

@@ -24,8 +24,15 @@ def the_label_and_its_flaw_are_avoided(watched, banned):
     assert wrong[1] < wrong[0]
 
 
+def rounds_end_with_fragments(whole, plain):
+    """The same text; what was cut is written again, so that it takes no fewer forwards."""
+    assert whole.output() == plain.output() and forwards(plain) <= forwards(whole)
+    assert "pruned" in statuses(whole) - statuses(plain)
+
+
 SHOWS = {
     "A flaw that is announced": the_label_and_its_flaw_are_avoided,
     "One of seven answers": label_bias,
+    "Verilog in whole fragments": rounds_end_with_fragments,
     "Three words that must be there": all_words_are_there,
 }

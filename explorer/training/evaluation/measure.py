@@ -23,6 +23,7 @@ from explorer.training.evaluation import (
     measure_ranker,
     measure_reward,
     measure_summaries,
+    measure_verilog,
 )
 from explorer.training.recipes import llama_tiny_seq2seq
 
@@ -60,6 +61,8 @@ MEASURES = {
     "llama-tiny-reward": lambda folder, corpus: measure_reward.measure(folder),
     "llama-tiny-planner": lambda folder, corpus: measure_summaries.measure_planner(folder),
     "llama-tiny-summaries": lambda folder, corpus: measure_summaries.measure(folder),
+    "llama-tiny-verilog": lambda folder, corpus: measure_verilog.measure(folder),
+    "llama-tiny-verilog-heads": lambda folder, corpus: measure_verilog.measure_heads(folder),
     "llama-tiny-seq2seq": llama_tiny_seq2seq.measure,
 }
 

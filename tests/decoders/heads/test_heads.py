@@ -1,5 +1,6 @@
 """Draft heads: alignment by hand, drafting as it was trained, and files that fit one target only."""
 
+import itertools
 import json
 import shutil
 
@@ -8,6 +9,7 @@ import torch
 from torch.nn import functional as F
 
 from decoders.heads import KINDS, DraftModule, Entries, Taps, Target, take_taps
+from decoders.heads.fragments import labels
 from decoders.heads.layers import Attention
 from decoders.models import head_files
 from decoders.models.catalog import shipped
@@ -16,6 +18,8 @@ from decoders.models.model_heads import load_heads
 from tests.helpers import tiny_models
 
 DEPTH = 3
+MARK = 251  # a token that `some_tokens` does not give
+SETTINGS = {"kangaroo": {"exit": 1}, "m2r2": {"exit": 1}, "fragments": {"mark": MARK}}
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +31,7 @@ def small():
 def made(kind: str, model) -> DraftModule:
     """A module with random weights everywhere: nothing is silent."""
     torch.manual_seed(1)
-    module = KINDS[kind](Target.of(model), **({"exit": 1} if kind in ("kangaroo", "m2r2") else {}))
+    module = KINDS[kind](Target.of(model), **SETTINGS.get(kind, {}))
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
@@ -63,7 +67,7 @@ def test_a_guess_reads_nothing_it_may_not(small, kind):
         other[0, changed] += 1
         after = module.along(take_taps(small, other, module.reads), DEPTH)
         for k, (one, two) in enumerate(zip(before, after, strict=True), start=1):
-            reach = 0 if kind == "medusa" else k  # how far beyond row n it may look
+            reach = 0 if kind in ("medusa", "fragments") else k  # how far beyond row n it may look
             moved = (one - two)[0].abs().amax(-1) > 1e-6
             first = max(0, changed - reach)
             assert not moved[:first].any(), (k, changed)
@@ -296,3 +300,35 @@ def test_heads_are_no_models_and_other_kinds_of_targets_are_refused():
     assert not set(shipped()) & set(head_files.shipped_heads())
     with pytest.raises(ValueError, match="built like Llama"):
         Target.of(tiny_models.make("gpt2").model)
+
+
+def test_labels_of_fragments_end_with_the_last_mark_that_the_heads_reach():
+    """The dossier's example, a F b c F d e F with three heads; and written out with loops on random texts."""
+    a, b, c, d, e, mark = range(6)
+    kept = labels(torch.tensor([[a, mark, b, c, mark, d, e, mark]]), mark, 3)[0].int().tolist()
+    assert kept[0] == [1, 1, 1, 1] and kept[1] == [1, 1, 1, 0] and kept[6] == [1, 0, 0, 0]
+    text = torch.randint(0, 4, (5, 30), generator=torch.Generator().manual_seed(2))
+    found = labels(text, 3, 4)
+    for row, place in itertools.product(range(5), range(30)):
+        column = text[row, place + 1 : place + 6].tolist()
+        last = max((at for at, token in enumerate(column) if token == 3), default=0)
+        assert found[row, place].int().tolist() == [int(at <= last) for at in range(5)]
+
+
+def test_heads_on_fragments_learn_from_labelled_places_alone(small):
+    """Their loss with loops over the places; without a mark there is nothing to learn."""
+    heads = made("fragments", small)
+    tokens = some_tokens(2)
+    tokens[0, 5] = tokens[1, 3] = tokens[1, 9] = MARK
+    taps, kept = take_taps(small, tokens), labels(tokens, MARK, 6)
+    expected = 0.0
+    for k in range(1, 7):
+        losses = [
+            -(taps.p[row, n + k] * heads.head(k, taps.hidden[row, n]).log_softmax(-1)).sum()
+            for row in range(2)
+            for n in range(12 - k)
+            if kept[row, n, k]
+        ]
+        expected += 0.8**k * sum(losses) / max(1, len(losses))
+    torch.testing.assert_close(heads.loss(taps), torch.as_tensor(expected))
+    assert heads.loss(take_taps(small, some_tokens(1) % 200)) == 0.0

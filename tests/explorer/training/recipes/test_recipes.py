@@ -77,6 +77,8 @@ TOYS = {
     "llama-tiny-outlook": (("llama-tiny-draft-distilled",), dict(TEXTS=16, WRITERS=8, WRITTEN=8, BATCH=64)),
     "llama-tiny-ranker": (("llama-tiny",), dict(DOCUMENTS=8, MIN_PIECE=2, WRITTEN=8, BATCH=2, HELD_OUT=2)),
     "llama-tiny-judge": (("llama-tiny-draft-distilled",), dict(PROBLEMS=8, CHUNK=4, BATCH=64)),
+    "llama-tiny-verilog": (("llama-tiny",), dict(BATCH=2, HELD_OUT=1)),
+    "llama-tiny-verilog-heads": (("llama-tiny-verilog",), dict(BATCH=4, ROW=64, HELD_OUT=4, DEPTH=2, RANK=4)),
     "llama-tiny-seq2seq": (
         ("llama-tiny",),
         dict(SHAPE=dict(num_layers=1, num_decoder_layers=1), BATCH=16, MEASURED=2, VALIDATION=2, LONGEST=8),
@@ -93,7 +95,11 @@ SCORERS = {  # heads that score tokens, and what they read
     "llama-tiny-planner": "llama-tiny-summaries",
     "llama-tiny-ranker": "llama-tiny",
 }
-DRAFTERS = {"llama-tiny-heads": {"medusa", "eagle", "kangaroo"}, "llama-tiny-m2r2": {"m2r2"}}
+DRAFTERS = {
+    "llama-tiny-heads": {"medusa", "eagle", "kangaroo"},
+    "llama-tiny-m2r2": {"m2r2"},
+    "llama-tiny-verilog-heads": {"fragments"},
+}
 HEADS = {*DRAFTERS, "llama-tiny-reward", *SCORERS}
 
 
@@ -294,6 +300,7 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
             TOP_PS=(0.5, 1.0),
         ),
         "measure_flaws": dict(PROGRAMS=2, TOKENS=6),
+        "measure_verilog": dict(MODULES=2, TOKENS=6),
         "measure_forms": dict(FILLED={"list_program": 2, "story": 1}, STORIES=2, TOKENS=4),
         "measure_summaries": dict(SHEETS=3, STEERED=2),
         "measure_judge": dict(ASKED=("sum",), PROBLEMS=2, NEW_TOKENS=4),

@@ -49,6 +49,23 @@ def test_what_flaws_are_announced_by(texts):
     assert torch.equal(rows, module.Programs(tokenizer).batch("test", 6)[0])
 
 
+def test_what_marks_are_learned_from(texts):
+    """A comment of which nothing is learned, and a module whose marks are one token; rows without padding."""
+    module = importlib.import_module("explorer.training.data.fragments")
+    tokenizer = lora.with_tokens(texts.tokenizer, list(module.ADDED))
+    made = module.Modules(tokenizer)
+    rows, labels = made.batch("test", 6)
+    assert rows.shape == labels.shape and (labels[rows == 1] == IGNORED).all()
+    for ids, learned in zip(rows.tolist(), labels.tolist(), strict=True):
+        text = tokenizer.decode([token for token in learned if token != IGNORED])
+        assert tokenizer.decode(ids).startswith("// module ") and "//" not in text
+        assert text.endswith(f"endmodule{module.FRAGMENT}\n<|endoftext|>")
+        assert learned.count(len(tokenizer) - 1) == text.count(module.FRAGMENT)
+    packed = made.packed("test", 3, 64)
+    assert packed.shape == (3, 64) and not (packed == made.pad).any()
+    assert torch.equal(packed, made.packed("test", 3, 64)) and not torch.equal(packed, made.packed("other", 3, 64))
+
+
 def test_unlikelihood_pushes_a_token_down():
     recipe = importlib.import_module("explorer.training.recipes.llama_tiny_summaries")
     logits = torch.tensor([1.0, 1.0, 1.0, 1.0], requires_grad=True)

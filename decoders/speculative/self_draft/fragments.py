@@ -1,0 +1,168 @@
+"""Fragment-aligned speculation: heads guess several tokens ahead, and rounds end where a fragment of syntax ends.
+
+Xu et al. (2025), Speculative Decoding for Verilog: Speed and Quality, All in One. The heads are
+heads/fragments.py, or Medusa's; which ones fit a target is the model's to know.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+
+from decoders.engine.capabilities import Capability
+from decoders.lane import Lane
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.default_verifier import simplest_verifier
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.fixed_trees import widths
+from decoders.speculative.interfaces import (
+    FIXED,
+    TREE_VIEWS,
+    Draft,
+    Drafter,
+    Seen,
+    Verification,
+    Verifier,
+)
+from decoders.speculative.methods.typical_acceptance import typical
+from decoders.speculative.verifiers.whole_fragments import whole_fragments
+from decoders.strategy import Parameter
+
+SAME, TYPICAL = "what the target writes", "what it finds likely"
+MISSING = "No heads come with the project for {!r}: the target writes alone. Choose llama-tiny-verilog or llama-tiny."
+PLAIN = "{!r} has no token {!r}: nothing is cut, and these are Medusa's rounds."
+
+
+class Heads:
+    """One lane's drafting: the target's state [d] from which its newest token was predicted, and the guesses
+    of all heads there.
+    """
+
+    def __init__(self, children: list[int]):
+        self.shape, self.state = widths(children, 0.0), None
+
+    def propose(self, lane: Lane) -> Draft:
+        """A tree of the heads' likeliest tokens. Nothing in the first round, in which the prompt is read."""
+        draft, heads = Draft(lane.tip), heads_of(lane.models["target"])
+        if self.state is None or heads is None:
+            return draft
+        with torch.inference_mode():
+            guesses = heads.block(self.state).float()  # [K, V]
+        top = lane.tree.depths[lane.tip]
+
+        def guess(nodes: list[int]) -> torch.Tensor:
+            scores = guesses[[lane.tree.depths[node] - top for node in nodes]]  # [N, V], equal in a level
+            scores = lane.process(scores, nodes)
+            draft.scores.update(zip(nodes, scores, strict=True))
+            return scores
+
+        self.shape.grow(lane, draft, guess, min(lane.left - 1, len(guesses)))
+        return draft
+
+    def observe(self, lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
+        """Keeps the state after the last token that was accepted: the own token comes from it too."""
+        if walk.token is not None:
+            self.state = lane.scorers["target"].hidden([draft.root, *walk.path][-1])
+
+
+def heads_of(target):
+    """The heads that guess for a target: those trained on whole fragments, else Medusa's; None without."""
+    heads = getattr(target, "heads", {})
+    return heads.get("fragments") or heads.get("medusa")
+
+
+def mark_of(parameters: dict, target) -> int | None:
+    """The token that ends a fragment, None if the model has no such token."""
+    ids = target.cut(parameters["mark"]) if hasattr(target, "cut") else []
+    return ids[0] if len(ids) == 1 else None
+
+
+def parts(parameters: dict, mark: int | None = -1) -> tuple[Drafter, Verifier, float]:
+    """A tree from the heads; greedy match or node sampling, or typical acceptance; cut to whole fragments
+    unless the model has no `mark`.
+    """
+    temperature, heads = parameters["temperature"], Heads(parameters["widths"])
+    drafter = Drafter(
+        heads.propose,
+        FIXED,
+        source="heads",
+        observe=heads.observe,
+        name="heads for later tokens",
+        says="Each head guesses the token that many places ahead, all from the target's newest state.",
+    )
+    verifier = simplest_verifier(FIXED, temperature)
+    if parameters["acceptance"] == TYPICAL:
+        verifier = typical(parameters["epsilon"], parameters["delta"], temperature)
+    verifier = replace(verifier, reads_states=True)
+    if parameters["whole"] and mark is not None:
+        verifier = whole_fragments(verifier, mark, temperature == 0.0)
+    return drafter, verifier, temperature
+
+
+@draft_and_verify(
+    parts,
+    name="fragments",
+    title="Whole fragments",
+    parameters=(
+        Parameter(
+            "widths", "ints", [1, 1, 1, 1, 1, 1], "Guesses below each node, head by head.", low=1, high=16
+        ),
+        Parameter("whole", "bool", True, "Cut what was accepted behind the last end of a fragment."),
+        Parameter("mark", "text", "[FRAG]", "The token that ends a fragment."),
+        Parameter(
+            "acceptance",
+            "choice",
+            SAME,
+            "Which guesses pass: the target's own choice only, or all that typical acceptance takes.",
+            choices=(SAME, TYPICAL),
+        ),
+        Parameter(
+            "epsilon", "float", 0.09, "Of typical acceptance: probability that is always enough.", 0.0, 1.0
+        ),
+        Parameter(
+            "delta",
+            "float",
+            0.3,
+            "Of typical acceptance: how much is enough where the target is unsure.",
+            low=0.0,
+            high=1e6,
+        ),
+        *GREEDY,
+    ),
+    papers=("speculative-decoding-for-verilog",),
+    views=("fragments", *TREE_VIEWS),
+    reads=lambda parameters: {"target": {Capability.HIDDEN_STATES}},
+)
+def fragments(lane: Lane) -> Iterator[None]:
+    """Heads guess several tokens ahead, and each round ends where a syntactic fragment of the code ends.
+
+    The model has learned to write a mark behind each keyword, identifier, number and operator of Verilog. Its
+    heads are Medusa's, trained on whole fragments only.
+
+    1. From the target's newest state head k guesses the token k places beyond the next one: the target has
+       chosen the next one itself. All heads guess at once, without a forward of the target.
+    2. One target forward reads the guesses. Those pass that are the target's own choice, or, with typical
+       acceptance, those with `p(x) > min(epsilon, delta exp(-H))`.
+    3. Integrity check: of the round's first token and what passed, everything behind the last mark is cut.
+       Without a mark everything stays.
+    4. The target's own token follows, and with it the next round begins. No mark is shown in *Fragments*.
+
+    In training head k has a label only if a mark stands in its place or in that of a later head. With the
+    target's own choice the text is what the target writes alone, cut or not: at a temperature above 0 a place
+    that is read again has the same random number. Typical acceptance, the paper's rule, is not lossless.
+
+    The paper adapts CodeLlama-7B and CodeT5p to 136,000 Verilog files, with ten heads, fragments from a
+    Verilog parser, and all weights trained together. `llama-tiny-verilog` stands in for it: modules of up to
+    three statements made by program, six heads beside a frozen target, fragments that a regular expression
+    finds. What becomes of a round without a mark is our reading. With `llama-tiny`, which writes no marks,
+    this is plain Medusa.
+    """
+    target = lane.models["target"]
+    mark = mark_of(lane.parameters, target)
+    if heads_of(target) is None:
+        lane.note(MISSING.format(target.name))
+    elif mark is None and lane.parameters["whole"]:
+        lane.note(PLAIN.format(target.name, lane.parameters["mark"]))
+    drafter, verifier, _ = parts(lane.parameters, mark)
+    yield from rounds(lane, drafter, verifier)

@@ -1,0 +1,71 @@
+"""Small Verilog modules for sentences that say what their outputs are, with marks at the ends of fragments.
+
+A fragment ends behind each keyword, identifier, number and operator. It is no task of `TASKS`, since only an
+adapter learns it. Knows plain text: gates, a multiplexer, registers and a counter are all its Verilog.
+"""
+
+import random
+import re
+
+FRAGMENT = "[FRAG]"
+ASKED = "// module {}: {}\n"
+MODULES = ("adder", "gate", "switch", "counter", "latch", "timer", "filter", "buffer", "router", "driver")
+SIGNALS = (
+    *("a", "b", "c", "data", "select", "enable", "reset", "ready", "valid", "count", "carry", "sum", "load"),
+    *("done", "start", "stop", "input_bit", "output_bit", "next_state", "write_enable", "read_enable"),
+)
+CLOCK = "clk"
+OPERATORS = {"and": "&", "or": "|", "xor": "^"}
+# What a statement says, its lines, and whether its output is a register; y is the output, a, b, s inputs
+STATEMENTS = (
+    ("{y} is {a} {word} {b}", ("assign {y} = {a} {sign} {b};",), False),
+    ("{y} is {a} {word} not {b}", ("assign {y} = {a} {sign} ~{b};",), False),
+    ("{y} is not {a}", ("assign {y} = ~{a};",), False),
+    ("{y} is {a} if {s}, else {b}", ("assign {y} = {s} ? {a} : {b};",), False),
+    ("{y} follows {a}", ("always @(posedge clk)", "  {y} <= {a};"), True),
+    (
+        "{y} follows {a}, cleared by {s}",
+        ("always @(posedge clk)", "  if ({s}) {y} <= 0;", "  else {y} <= {a};"),
+        True,
+    ),
+    ("{y} counts while {a}", ("always @(posedge clk)", "  if ({a}) {y} <= {y} + 1;"), True),
+)
+MAX_STATEMENTS = 3
+SIGNIFICANT = re.compile(r"[A-Za-z_]\w*|\d+|<=|[=&|^~?:+@]")  # what a fragment ends with
+
+
+def make_module(rng: random.Random) -> tuple[str, str]:
+    """(prompt, module): a comment that says what the outputs are, and the Verilog that it asks for."""
+    name = rng.choice(MODULES)
+    signals = rng.sample(SIGNALS, 9)
+    count = rng.randint(1, MAX_STATEMENTS)
+    outputs, inputs = signals[:count], signals[count : count + 4]
+    said, body, used, registers, clocked = [], [], [], set(), False
+    for y in outputs:
+        says, lines, register = rng.choice(STATEMENTS)
+        word = rng.choice(list(OPERATORS))
+        a, b, s = rng.sample(inputs, 3)
+        values = {"y": y, "a": a, "b": b, "s": s, "word": word, "sign": OPERATORS[word]}
+        said.append(says.format(**values))
+        body += [line.format(**values) for line in lines]
+        used += [values[key] for key in re.findall(r"\{([abs])\}", says)]
+        clocked |= register
+        if register:
+            registers.add(y)
+    ports = [f"input {one}" for one in [CLOCK] * clocked + list(dict.fromkeys(used))]
+    ports += [f"output {'reg ' * (y in registers)}{y}" for y in outputs]
+    head = f"module {name}(\n" + ",\n".join(f"  {port}" for port in ports) + "\n);\n"
+    return (
+        ASKED.format(name, "; ".join(said)),
+        head + "".join(f"  {line}\n" for line in body) + "endmodule\n",
+    )
+
+
+def marked(module: str) -> str:
+    """A module with a mark at the end of each fragment."""
+    return SIGNIFICANT.sub(lambda found: found[0] + FRAGMENT, module)
+
+
+def unmarked(text: str) -> str:
+    """A text without marks."""
+    return text.replace(FRAGMENT, "")

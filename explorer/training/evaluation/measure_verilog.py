@@ -1,0 +1,89 @@
+"""How often llama-tiny-verilog writes the module that a comment asks for, and what its heads save, on comments
+that were never fed.
+"""
+
+import json
+import random
+from itertools import accumulate
+from pathlib import Path
+from statistics import fmean
+
+from decoders.lane import Lane, Limits
+from decoders.models.catalog import SHIPPED
+from decoders.models.loaded_model import LoadedModel
+from decoders.models.loading import load
+from decoders.speculative.self_draft.fragments import SAME, TYPICAL
+from decoders.trace.events import Commit, Verdict
+from decoders.trace.trace import Trace
+from explorer.corpus import END
+from explorer.tasks.verilog import FRAGMENT, make_module, unmarked
+
+MODULES, TOKENS = 100, 300
+RIGHT, ROUNDS = "modules.json", "rounds.json"
+WAYS = {
+    "whole fragments": {"whole": True, "acceptance": SAME},
+    "plain heads": {"whole": False, "acceptance": SAME},
+    "whole fragments, typical acceptance": {"whole": True, "acceptance": TYPICAL},
+    "plain heads, typical acceptance": {"whole": False, "acceptance": TYPICAL},
+}
+
+
+def asked() -> list[tuple[str, str]]:
+    """Comments and their modules."""
+    rng = random.Random("modules measured")
+    return [make_module(rng) for _ in range(MODULES)]
+
+
+def written(model: LoadedModel, strategy: str, settings: dict) -> list[Trace]:
+    """A lane for each comment."""
+    models, limits = {"target": model}, Limits(TOKENS)
+    return [
+        Lane(strategy, model.encode(prompt), models, settings, seed, limits).run()
+        for seed, (prompt, _) in enumerate(asked())
+    ]
+
+
+def right(traces: list[Trace]) -> float:
+    """The share of texts that are the very module, without marks."""
+    texts = [unmarked(trace.text().partition(END)[0]) for trace in traces]
+    return fmean(text == module for text, (_, module) in zip(texts, asked(), strict=True))
+
+
+def measure(folder: Path) -> None:
+    """Leaves modules.json beside the adapter."""
+    model = load(str(folder))
+    rows = {
+        "greedy": {"right": right(written(model, "greedy", {}))},
+        "temperature 1": {"right": right(written(model, "sample", {}))},
+    }
+    print(rows, flush=True)
+    (folder / RIGHT).write_text(json.dumps(rows, indent=1) + "\n")
+
+
+def row(traces: list[Trace], mark: int) -> dict[str, float]:
+    """What one way of decoding does, over all texts."""
+    forwards = sum(trace.costs.target_forwards for trace in traces)
+    status = [e.status for trace in traces for step in trace.steps for e in step.of(Verdict)]
+    passed, cut = status.count("accepted"), status.count("pruned")
+    ends = [token == mark for trace in traces for token in last_of_rounds(trace)]
+    return {
+        "tokens per forward": sum(len(trace.output()) for trace in traces) / forwards,
+        "end with a fragment": fmean(ends),
+        "cut": cut / (passed + cut),
+        "right": right(traces),
+    }
+
+
+def last_of_rounds(trace: Trace) -> list[int]:
+    """The last token of each round but the last one: what stands before the target's own token."""
+    sizes = [len(e.nodes) for step in trace.steps for e in step.of(Commit)]
+    return [trace.output()[end - 2] for end in accumulate(sizes) if 2 <= end < len(trace.output())]
+
+
+def measure_heads(folder: Path) -> None:
+    """Leaves rounds.json beside the heads."""
+    model = load(str(SHIPPED / json.loads((folder / "config.json").read_text())["target"]))
+    mark = model.tokenizer.convert_tokens_to_ids(FRAGMENT)
+    rows = {name: row(written(model, "fragments", settings), mark) for name, settings in WAYS.items()}
+    print(rows, flush=True)
+    (folder / ROUNDS).write_text(json.dumps(rows, indent=1) + "\n")
