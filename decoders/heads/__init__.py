@@ -45,7 +45,9 @@ __all__ = [
     "take_taps",
 ]
 
-KINDS: dict[str, type[DraftModule]] = {module.kind: module for module in (Medusa, Eagle, Kangaroo, M2R2, Fragments)}
+KINDS: dict[str, type[DraftModule]] = {
+    module.kind: module for module in (Medusa, Eagle, Kangaroo, M2R2, Fragments)
+}
 SCORERS: dict[str, type[nn.Module]] = {
     module.kind: module for module in (Reward, Acceptance, Aligned, AutoDeco, Judge, Outlook, Planner, Ranker)
 }

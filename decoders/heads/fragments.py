@@ -17,7 +17,7 @@ class Fragments(Medusa):
 
     kind = "fragments"
 
-    def __init__(self, target: Target, mark: int, depth: int = 6, rank: int = 32):
+    def __init__(self, target: Target, mark: int, depth: int = 4, rank: int = 32):
         super().__init__(target, depth, rank)
         self.settings["mark"] = mark
 
@@ -36,8 +36,8 @@ class Fragments(Medusa):
 
 
 def labels(tokens: torch.Tensor, mark: int, depth: int) -> torch.Tensor:
-    """Which labels count, [B, T, 1 + depth]: at place n of tokens [B, T], of the column y[n+1] ... y[n+1+depth]
-    those up to its last mark, and always the first one, which is the target's own next token.
+    """Which labels count, [B, T, 1 + depth]: at place n of tokens y [B, T], of y[n + 1] ... y[n + 1 + depth]
+    those up to the last mark among them, and always the first one, which is the target's own next token.
 
     What stands behind the end of the tokens is no mark.
     """

@@ -287,7 +287,7 @@ def together(parameters: dict) -> str | None:
     ),
     papers=("fast-controlled-generation-from-language-models-with",),
     together=together,
-    views=("beam_tree", "entropy", "dependencies", "text"),
+    views=("draws", "beam_tree", "entropy", "dependencies", "text"),
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         PROCESSORS,

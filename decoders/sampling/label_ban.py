@@ -54,7 +54,7 @@ def completing(labels: Sequence[Sequence[int]], text: Sequence[int]) -> list[int
     ),
     suits=unreadable,
     papers=("efficient-avoidance-of-vulnerabilities-in-auto-completed",),
-    views=("gauges", "sampler", "entropy", "dependencies", "text"),
+    views=("gutter", "gauges", "sampler", "entropy", "dependencies", "text"),
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         Part("constraint", "ban", "The last token of the label is impossible behind the others.")

@@ -47,7 +47,7 @@ def unusable(parameters: dict) -> str | None:
         Parameter("separator", "text", SEPARATOR, "What stands between two labels, and in none of them."),
     ),
     papers=("prompt-tuned-embedding-classification-for-multi-label",),
-    views=("constraint", "entropy", "beam_tree", "dependencies", "text"),
+    views=("label_trie", "constraint", "entropy", "beam_tree", "dependencies", "text"),
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [Part("answer", parameters["answer"], ANSWERS[parameters["answer"]])],
     together=unusable,

@@ -97,13 +97,11 @@ FLAWED = (
     "flawed line; `flawed without the label`: with the ban (`label_ban`), and how many fewer that are "
     "(`avoided`). A tenth of the flaws of its training had no label.\n"
 )
-MODULES = (
-    "In percent of held-out comments: the text is, without marks, the very module that the comment asks for.\n"
-)
+MODULES = "In percent of held-out comments: the text is, without marks, the very module that was asked for.\n"
 ROUNDS = (
-    "On held-out comments, greedily, six tokens guessed per round. `tokens per forward`: of the target; `end "
-    "with a fragment`, in percent: rounds whose last accepted token is a mark; `cut`: in percent of the guesses "
-    "that passed; `right`: in percent of the texts. The first two ways write the same text.\n"
+    "On held-out comments, greedily, four tokens guessed per round. `tokens per forward`: of the target; `end "
+    "with a fragment`, in percent: rounds whose last accepted token is a mark; `cut`: in percent of the "
+    "guesses that passed; `right`: in percent of the texts. The first two ways write the same text.\n"
 )
 STEERED = (
     "Shares of a topic in the words of a sentence, the first one behind {begin}: `by itself`, and "
@@ -234,7 +232,9 @@ def rounds_table(rounds: dict[str, dict[str, float]]) -> str:
     heading, line, *rows = table(rounds).split("\n")
     paces = [f"{row['tokens per forward']:.2f}" for row in rounds.values()]
     cells = (row.split(" | ") for row in rows)
-    return "\n".join([heading, line, *(" | ".join([c[0], p, *c[2:]]) for c, p in zip(cells, paces, strict=True))])
+    return "\n".join(
+        [heading, line, *(" | ".join([c[0], p, *c[2:]]) for c, p in zip(cells, paces, strict=True))]
+    )
 
 
 def percent(share: float) -> str:

@@ -1,7 +1,7 @@
 """The point of each example of constrained decoding: `SHOWS` maps its title to a check of traces."""
 
 from explorer.tasks.file_programs import LABEL, flaws
-from tests.helpers.trace_readings import forwards
+from tests.helpers.trace_readings import forwards, statuses
 
 
 def all_words_are_there(banked, plain):

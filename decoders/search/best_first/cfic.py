@@ -5,7 +5,6 @@ prefix decoding, then skip decoding. Knows one lane; a passage is a path of the 
 """
 
 import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -13,6 +12,7 @@ import torch
 
 from decoders.constraints.spelling import spelt
 from decoders.constraints.trie import TrieNode, trie_of
+from decoders.document import document_of, sentences_of
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
 from decoders.registry import strategy
@@ -20,22 +20,11 @@ from decoders.sampling.greedy import greedy
 from decoders.strategy import Parameter, Part
 from decoders.trace.number_format import many
 
-SENTENCE = re.compile(r"\S[^\n]*?(?:[.!?]+[\"')\]]*(?=\s)|(?=\n)|$)")
 BETWEEN = "\n"  # two passages
 WAYS = {
     "score": "The beginnings with the best mean of log p, wherever they part.",
     "first-token": "As its authors' code has it: the likeliest first tokens, and one sentence for each.",
 }
-
-
-def document_of(prompt: str) -> str:
-    """What stands before the last blank line of a prompt; empty if it has none."""
-    return prompt.rpartition("\n\n")[0]
-
-
-def sentences_of(document: str) -> list[tuple[int, int]]:
-    """Where its sentences begin and end: at a mark before white space, and at the ends of lines."""
-    return [found.span() for found in SENTENCE.finditer(document)]
 
 
 def merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -166,7 +155,8 @@ class Passages:
             else:
                 live = ranked[:count]
             for rank, prefix in enumerate(live, 1):
-                lane.record_score(prefix.node, "sentence prefix", prefix.score, rank)
+                where = {} if prefix.sentence is None else {"sentence": prefix.sentence + 1.0}
+                lane.record_score(prefix.node, "sentence prefix", prefix.score, rank, **where)
             yield live
         self.found = live
 
@@ -207,7 +197,8 @@ class Passages:
         best = max(range(len(ends)), key=lambda place: values[place])
         for place, node in enumerate(ends):
             if math.isfinite(values[place]):
-                lane.record_score(node, "end of text", values[place], 1 if place == best else None)
+                where = {"sentence": first + place + 1.0, "from": first + 1.0}
+                lane.record_score(node, "end of text", values[place], 1 if place == best else None, **where)
         sentences = many(len(ends), "sentence")
         lane.note(
             f"From sentence {first + 1} on {sentences} fit in {room} tokens; the text ends likeliest after "
@@ -227,7 +218,7 @@ class Passages:
         Parameter("prefix", "choice", "score", "Which beginnings are kept.", choices=tuple(WAYS)),
     ),
     papers=("grounding-language-model-with-chunking-free-in",),
-    views=("beam_tree", "entropy", "dependencies", "text"),
+    views=("document", "beam_tree", "entropy", "dependencies", "text"),
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
         Part("frontier", parameters["prefix"], WAYS[parameters["prefix"]]),

@@ -1,4 +1,4 @@
-"""Fragment-aligned speculation: heads guess several tokens ahead, and rounds end where a fragment of syntax ends.
+"""Fragment-aligned speculation: heads guess tokens ahead, and rounds end where a syntactic fragment ends.
 
 Xu et al. (2025), Speculative Decoding for Verilog: Speed and Quality, All in One. The heads are
 heads/fragments.py, or Medusa's; which ones fit a target is the model's to know.
@@ -30,7 +30,10 @@ from decoders.speculative.verifiers.whole_fragments import whole_fragments
 from decoders.strategy import Parameter
 
 SAME, TYPICAL = "what the target writes", "what it finds likely"
-MISSING = "No heads come with the project for {!r}: the target writes alone. Choose llama-tiny-verilog or llama-tiny."
+MISSING = (
+    "No heads come with the project for {!r}: the target writes alone. Choose llama-tiny-verilog, or "
+    "llama-tiny."
+)
 PLAIN = "{!r} has no token {!r}: nothing is cut, and these are Medusa's rounds."
 
 
@@ -105,9 +108,7 @@ def parts(parameters: dict, mark: int | None = -1) -> tuple[Drafter, Verifier, f
     name="fragments",
     title="Whole fragments",
     parameters=(
-        Parameter(
-            "widths", "ints", [1, 1, 1, 1, 1, 1], "Guesses below each node, head by head.", low=1, high=16
-        ),
+        Parameter("widths", "ints", [1, 1, 1, 1], "Guesses below each node, head by head.", low=1, high=16),
         Parameter("whole", "bool", True, "Cut what was accepted behind the last end of a fragment."),
         Parameter("mark", "text", "[FRAG]", "The token that ends a fragment."),
         Parameter(
@@ -154,7 +155,7 @@ def fragments(lane: Lane) -> Iterator[None]:
 
     The paper adapts CodeLlama-7B and CodeT5p to 136,000 Verilog files, with ten heads, fragments from a
     Verilog parser, and all weights trained together. `llama-tiny-verilog` stands in for it: modules of up to
-    three statements made by program, six heads beside a frozen target, fragments that a regular expression
+    three statements made by program, four heads beside a frozen target, fragments that a regular expression
     finds. What becomes of a round without a mark is our reading. With `llama-tiny`, which writes no marks,
     this is plain Medusa.
     """

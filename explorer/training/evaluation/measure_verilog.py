@@ -1,5 +1,5 @@
-"""How often llama-tiny-verilog writes the module that a comment asks for, and what its heads save, on comments
-that were never fed.
+"""How often llama-tiny-verilog writes the module that a comment asks for, and what its heads save, on
+comments that were never fed.
 """
 
 import json

@@ -17,8 +17,8 @@ BATCH, HELD_OUT = 16, 4  # modules, and batches of them that are never fed
 MILLION_TOKENS = 2.4
 NOTE = (
     "The losses of the curve are of marked modules, held out: {modules:.4f} nats per token at the end. On "
-    "plain held-out stories `llama-tiny` has {before:.4f}. Its Verilog is gates, a multiplexer, registers and "
-    "a counter, in modules of up to three statements: nothing else of the language."
+    "plain held-out stories `llama-tiny` has {before:.4f}. Its Verilog is gates, a multiplexer, registers "
+    "and a counter, in modules of up to three statements: nothing else of the language."
 )
 
 

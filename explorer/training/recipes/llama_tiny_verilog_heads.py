@@ -1,4 +1,4 @@
-"""llama-tiny-verilog-heads: six Medusa heads on the frozen llama-tiny-verilog, trained on whole fragments only."""
+"""llama-tiny-verilog-heads: four Medusa heads on the frozen llama-tiny-verilog, trained on whole fragments."""
 
 from argparse import Namespace
 
@@ -14,9 +14,9 @@ from explorer.training.modules import train_modules, work_of
 from explorer.training.recipes.llama_tiny_heads import write_training
 
 TARGET, NAME = "llama-tiny-verilog", "llama-tiny-verilog-heads"
-MILLION_TOKENS = 1.2
+MILLION_TOKENS = 0.5
 BATCH, ROW, HELD_OUT = 16, 256, 32  # rows of comments and modules, and how many are never fed
-DEPTH, RANK = 6, 32
+DEPTH, RANK = 4, 32
 
 
 def main(args: Namespace) -> None:

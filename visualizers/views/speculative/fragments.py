@@ -33,7 +33,7 @@ class Fragments:
         """Title, question, the two panels and the legend."""
         return {
             "title": self.title,
-            "question": "Where does each round end? What passed, and was cut because its fragment was not complete?",
+            "question": "Where does each round end? What passed, and was cut with an incomplete fragment?",
             "ops": [
                 {"id": "text", "kind": "panel", "y0": 0, "y1": 1, "px": 30, "rule": True},
                 {"id": "rounds", "kind": "panel", "y0": -0.1, "y1": 6, "share": 1, "grow": True},

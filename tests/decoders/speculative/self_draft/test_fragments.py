@@ -1,4 +1,4 @@
-"""Rounds that end with a fragment: cutting costs speed and nothing else, exactly; the shipped pair writes Verilog."""
+"""Rounds that end with a fragment: cutting costs speed and nothing else; the shipped pair writes Verilog."""
 
 from itertools import accumulate
 
@@ -10,7 +10,7 @@ from decoders.engine.capabilities import Capability
 from decoders.lane import Lane, Limits
 from decoders.models.loading import load
 from decoders.models.table_model import exact_distribution
-from decoders.speculative.self_draft.fragments import TYPICAL
+from decoders.speculative.self_draft.fragments import SAME, TYPICAL
 from decoders.trace.events import Commit, Note, Verdict
 from explorer.tasks.verilog import FRAGMENT, unmarked
 from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
@@ -60,10 +60,10 @@ def test_the_test_above_has_seen_cuts():
 
 
 def test_typical_acceptance_is_relaxed_and_the_targets_own_choice_is_lossless():
-    target = Headed(random_table(3, 3, 1.5), 3)
+    models, asked = {"target": Headed(random_table(3, 3, 1.5), 3)}, {"temperature": 1.0, "mark": "c"}
     badges = [
-        Lane("fragments", [0], {"target": target}, {"acceptance": how, "temperature": 1.0, "mark": "c"}).badge
-        for how in ("what the target writes", TYPICAL)
+        Lane("fragments", [0], models, asked | {"acceptance": how}, limits=Limits(4)).run().badge
+        for how in (SAME, TYPICAL)
     ]
     assert badges == ["exact because drafts are deterministic", "relaxed"]
 
@@ -98,14 +98,20 @@ def test_with_marks_the_text_is_greedys_and_rounds_end_with_fragments(verilog):
 def test_what_is_shown_is_verilog_without_marks(verilog):
     text = unmarked(decoded(verilog, "fragments").text().partition("<|endoftext|>")[0])
     assert text == (
-        "module gate(\n  input clk,\n  input a,\n  input b,\n  input ready,\n  output data,\n  output reg done\n"
-        ");\n  assign data = a & b;\n  always @(posedge clk)\n    done <= ready;\nendmodule\n"
+        "module gate(\n  input clk,\n  input a,\n  input b,\n  input ready,\n  output data,\n"
+        "  output reg done\n);\n  assign data = a & b;\n  always @(posedge clk)\n"
+        "    done <= ready;\nendmodule\n"
     )
 
 
-def test_without_marks_these_are_the_plain_heads(tiny_model):
+@pytest.fixture(scope="module")
+def llama_tiny():
+    return load("llama-tiny")
+
+
+def test_without_marks_these_are_the_plain_heads(llama_tiny):
     """Of llama-tiny: what is cut and what not are one run, and the lane says so."""
-    models, ids = {"target": tiny_model}, tiny_model.encode("Once upon a time")
+    models, ids = {"target": llama_tiny}, llama_tiny.encode("Once upon a time")
     whole, plain = (
         Lane("fragments", ids, models, {"whole": whole}, limits=Limits(24)).run() for whole in (True, False)
     )

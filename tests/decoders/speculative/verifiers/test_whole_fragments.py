@@ -13,7 +13,7 @@ MARK, END = 9, 8
 
 
 def walked(root: int, drafted: list[int], wanted: list[int]):
-    """What the check makes of a chain of drafted tokens where the target wants these, one behind each node."""
+    """What the check makes of a chain of drafted tokens if the target wants these, one behind each node."""
     tree = Tree([root])
     nodes = [0]
     draft = Draft(0)

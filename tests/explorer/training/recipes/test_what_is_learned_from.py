@@ -63,7 +63,9 @@ def test_what_marks_are_learned_from(texts):
         assert learned.count(len(tokenizer) - 1) == text.count(module.FRAGMENT)
     packed = made.packed("test", 3, 64)
     assert packed.shape == (3, 64) and not (packed == made.pad).any()
-    assert torch.equal(packed, made.packed("test", 3, 64)) and not torch.equal(packed, made.packed("other", 3, 64))
+    assert torch.equal(packed, made.packed("test", 3, 64)) and not torch.equal(
+        packed, made.packed("other", 3, 64)
+    )
 
 
 def test_unlikelihood_pushes_a_token_down():

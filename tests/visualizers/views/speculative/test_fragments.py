@@ -21,7 +21,13 @@ def steps() -> list[list]:
     born = [guess(2, 1, 2), guess(3, 2, 3), guess(4, 3, 4)]
     told = [Verdict(2, "accepted"), Verdict(3, "accepted"), Verdict(4, "pruned", reason="Cut.")]
     second = [*born, *told, own(5, 3, 4), Verdict(5, "resampled"), Commit([2, 3, 5], [-0.1] * 3)]
-    third = [guess(6, 5, 1), Verdict(6, "rejected"), own(7, 5, 5), Verdict(7, "resampled"), Commit([7], [-0.1])]
+    third = [
+        guess(6, 5, 1),
+        Verdict(6, "rejected"),
+        own(7, 5, 5),
+        Verdict(7, "resampled"),
+        Commit([7], [-0.1]),
+    ]
     return [first, second, third]
 
 

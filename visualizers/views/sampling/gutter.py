@@ -1,0 +1,140 @@
+"""Gutter: a text line by line, with the probability of a label beside each line, and what its ban changed.
+
+A fold over Score (the label's probability at a token, named "P(label)"), Distribution (before and after the
+ban) and Commit. Knows no strategy and no label.
+"""
+
+import math
+
+from visualizers.scene.marks import Header, Nodes, Op, probability, view
+
+NAME = "P(label)"
+HEAT, BEFORE, AFTER, TEXT = 1.0, 2.15, 3.15, 3.8  # columns
+BARS = 0.9  # columns of a bar of probability 1
+LINE_BREAK = "↵"
+
+
+@view("gutter", "Gutter")
+class Gutter:
+    """Rows are lines of the text; beside each the label, and the first token before and after the ban."""
+
+    def __init__(self, header: Header):
+        self.nodes = Nodes(header)
+        self.lines: list[str] = []
+        self.heat: list[float] = []
+        self.at_start = True
+        self.before: dict[int, dict[int, float]] = {}  # node -> token -> p
+        self.after: dict[int, dict[int, float]] = {}
+
+    def head(self) -> dict:
+        """Title, question, layout and legend."""
+        return {
+            "title": self.title,
+            "question": "In front of which lines does the model want the label? What does its ban change?",
+            "ops": [
+                {"id": "names", "kind": "panel", "y0": 0, "y1": 1, "px": 26, "rule": True},
+                {"id": "lines", "kind": "panel", "y0": -0.1, "y1": 6, "share": 1, "grow": True},
+                *(
+                    {
+                        "id": f"h{x}",
+                        "kind": "label",
+                        "panel": "names",
+                        "x": x,
+                        "y": 0.6,
+                        "text": text,
+                        "role": "soft",
+                        "size": 11,
+                        "priority": 0,
+                        **how,
+                    }
+                    for x, text, how in (
+                        (HEAT, NAME, {"w": 1}),
+                        (BEFORE, "before", {"w": 1}),
+                        (AFTER, "after", {"w": 1}),
+                        (TEXT, "line", {"align": "left"}),
+                    )
+                ),
+            ],
+            "first": 1,
+            "columns": 8,
+            "row": 30,
+            "column": 66,
+            "column_narrow": 48,
+            "left": 40,
+            "left_narrow": 28,
+            "right": 8,
+            "axis": None,
+            "legend": [
+                ["cell:rejected", "■", "rejected", "probability of the label at the start of the line"],
+                [
+                    "cell:chosen",
+                    "■",
+                    "chosen",
+                    "probability of the line's first token, before the ban and after it",
+                ],
+            ],
+        }
+
+    def feed(self, step) -> list[Op]:
+        """What one token adds: a new line with its numbers, or more text of the newest one."""
+        for event in step.events:
+            if type(event).__name__ == "Distribution" and event.view in ("target", "processed"):
+                row = {token: math.exp(logprob) for token, logprob in event.top}
+                (self.before if event.view == "target" else self.after)[event.node] = row
+        _, _, commits = self.nodes.read(step)
+        scores = {e.node: e.total for e in step.events if type(e).__name__ == "Score" and e.name == NAME}
+        ops: list[Op] = []
+        for node in commits:
+            ops += self._token(node, scores.get(node))
+        if not ops:
+            return []
+        p = scores.get(commits[-1])
+        told = "" if p is None else f", where the label has {probability(p)}"
+        return [
+            *ops,
+            {"front": [1, len(self.lines)]},
+            {"say": f"Line {len(self.lines)}: {self.nodes.text(commits[-1])}{told}."},
+        ]
+
+    def _token(self, node: int, p: float | None) -> list[Op]:
+        text = self.nodes.text(node)
+        new = self.at_start
+        self.at_start = text.endswith(LINE_BREAK)
+        row = len(self.lines) - (not new)
+        shown = text.rstrip(LINE_BREAK).replace("␣", " ")
+        if new:
+            self.lines.append(shown)
+            self.heat.append(p or 0.0)
+            return self._line(row, node, p)
+        self.lines[row] += shown
+        return [{"id": f"t{row}", "set": {"text": self.lines[row]}}]
+
+    def _line(self, row: int, node: int, p: float | None) -> list[Op]:
+        y, text = row + 0.5, self.nodes.text(node)
+        place = {"panel": "lines", "y0": row, "y1": row + 1}
+        ops: list[Op] = [{"id": f"r{row}", "kind": "row", **place, "text": str(row + 1), "rule": False}]
+        label = {"face": "mono", "role": "ink", "align": "left", "size": 12, "priority": 0}
+        line = {"panel": "lines", "x": TEXT, "y": y + 0.06, "text": self.lines[row], "node": node}
+        ops.append({"id": f"t{row}", "kind": "label", **line, **label})
+        if p is None:
+            return ops
+        parent, token = self.nodes.parent[node], self.nodes.token[node]
+        before = self.before.get(parent, {}).get(token)
+        after = self.after.get(parent, self.before.get(parent, {})).get(token)
+        words = [f"line {row + 1}: the label has {probability(p)}"]
+        if before is not None and after is not None:
+            words.append(f"{text}: {probability(before)} before the ban, {probability(after)} after it")
+        shared = {"panel": "lines", "node": node, "hover": words, "y": y, "h": 0.8}
+        heat = {"state": "rejected", "fill": "tint" if p < 0.5 else "filled", "text": probability(p)}
+        if p < 0.005:
+            heat = {"state": "prompt", "fill": "outline", "text": probability(p)}
+        ops.append({"id": f"p{row}", "kind": "cell", **shared, "x": HEAT, "w": 0.9, **heat})
+        for name, x, value, look in (
+            ("b", BEFORE, before, {"state": "chosen", "fill": "outline"}),
+            ("a", AFTER, after, {"state": "chosen", "fill": "filled"}),
+        ):
+            if value is not None:
+                width = round(max(0.02, BARS * value), 4)
+                at = {"x": round(x - BARS / 2 + width / 2, 4), "w": width}
+                ops.append({"id": f"{name}{row}", "kind": "cell", **shared, **at, **look, "h": 0.5})
+        return ops

@@ -1,0 +1,134 @@
+"""Document: the sentences of a prompt's document, where passages may begin, and where the text would end.
+
+A fold over Score ("sentence prefix": the mean of log p of a beginning, with the sentence that it stands for;
+"end of text": the log-probability of an end after a sentence, with the passage's first sentence) and Commit.
+Knows no strategy.
+"""
+
+import math
+
+from decoders.document import document_of, sentences_of
+from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
+
+FLAG, FIRST = 1.0, 2.1  # columns of the flags, and of the first passage's curve
+SHOWN = 4  # passages that have a curve
+BAR = 0.9  # columns of a bar of probability 1
+
+
+@view("document", "Document")
+class Document:
+    """Rows are sentences. Beside each: the flag of a beginning, P(end of text) after it for each passage."""
+
+    def __init__(self, header: Header):
+        self.nodes = Nodes(header)
+        text = b"".join(header.vocabulary.get(token, b"") for token in header.prompt).decode(
+            "utf-8", "replace"
+        )
+        document = document_of(text)
+        self.sentences = [document[slice(*span)] for span in sentences_of(document)]
+        self.curves: list[int] = []  # first sentences of passages, in the order in which they were read
+        self.flags: dict[int, float] = {}
+        self.prefix = 0  # tokens of the longest beginning
+        expected = header.parameters.get("passages")
+        self.columns = min(SHOWN, int(expected)) if expected else 1
+
+    def head(self) -> dict:
+        """Title, question, all sentences, and the legend."""
+        words = {"role": "soft", "size": 11, "priority": 0, "panel": "names", "y": 0.6, "kind": "label"}
+        names = [{"id": "h0", "x": FLAG, "text": "begins", "w": 1, **words}]
+        names += [
+            {"id": f"h{n + 1}", "x": FIRST + n, "text": f"P(end) {n + 1}", "w": 1, **words}
+            for n in range(self.columns)
+        ]
+        ops: list[Op] = [
+            {"id": "summary", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
+            {"id": "names", "kind": "panel", "y0": 0, "y1": 1, "px": 26, "rule": True},
+            {"id": "lines", "kind": "panel", "y0": -0.1, "y1": 6, "share": 1, "grow": True},
+            *names,
+        ]
+        for row, sentence in enumerate(self.sentences):
+            place = {"panel": "lines", "x": FIRST + self.columns - 0.35, "y": row + 0.56}
+            look = {"role": "soft", "align": "left", "size": 12, "priority": 0}
+            rows = {"panel": "lines", "y0": row, "y1": row + 1, "text": str(row + 1), "rule": False}
+            ops.append({"id": f"r{row}", "kind": "row", **rows})
+            ops.append({"id": f"s{row}", "kind": "label", "text": sentence, **place, **look})
+        return {
+            "title": self.title,
+            "question": "Where may a passage begin? After which sentence would the model end it?",
+            "ops": ops,
+            "first": 1,
+            "columns": 4 + self.columns,
+            "row": 28,
+            "column": 74,
+            "column_narrow": 58,
+            "left": 40,
+            "left_narrow": 28,
+            "right": 8,
+            "axis": None,
+            "legend": [
+                ["cell:live", "⚑", "live", "a passage may begin here: mean of log p of its first tokens"],
+                ["cell:prompt", "▭", "soft", "probability that the text ends behind the sentence"],
+                ["cell:chosen", "■", "chosen", "the passage ends here"],
+            ],
+        }
+
+    def feed(self, step) -> list[Op]:
+        """Flags that are known now, the curve of a passage, or the output."""
+        _, _, commits = self.nodes.read(step)
+        ops: list[Op] = []
+        ends = []
+        for event in step.events:
+            if type(event).__name__ != "Score" or "sentence" not in event.parts:
+                continue
+            if event.name == "sentence prefix":
+                ops += self._flag(event)
+            elif event.name == "end of text":
+                ends.append(event)
+        starts = list(dict.fromkeys(int(e.parts["from"]) for e in ends))
+        ops += [
+            op for start in starts for op in self._curve(start, [e for e in ends if e.parts["from"] == start])
+        ]
+        lead = many(len(self.flags), "beginning")
+        heading = f", told apart by {many(self.prefix, 'token')}"
+        if commits:
+            heading += f"; {many(len(commits), 'token')} output"
+        ops.append({"id": "summary", "set": {"lead": lead, "heading": heading + "."}})
+        say = f"{lead}{heading}; {many(len(self.curves), 'end')} read."
+        return [*ops, {"front": [1, max(self.flags, default=1)]}, {"say": say}]
+
+    def _flag(self, event) -> list[Op]:
+        row = int(event.parts["sentence"]) - 1
+        value = f"{event.total:.1f}".replace("-", "−")
+        self.prefix = max(self.prefix, self.nodes.position[event.node])
+        hover = [f"sentence {row + 1}: mean of log p {value}, number {event.rank} of the beginnings"]
+        if row in self.flags:
+            return [{"id": f"f{row}", "set": {"text": value, "hover": hover}}]
+        self.flags[row] = event.total
+        place = {"panel": "lines", "x": FLAG, "y": row + 0.5, "w": 0.94, "h": 0.8, "node": event.node}
+        look = {"state": "live", "fill": "tint", "glyph": "⚑", "text": value, "hover": hover}
+        return [{"id": f"f{row}", "kind": "cell", **place, **look}]
+
+    def _curve(self, start: int, ends: list) -> list[Op]:
+        """P(end of text) behind each sentence of a passage, and the passage itself."""
+        self.curves.append(start)
+        number, ops = len(self.curves), []
+        (best,) = [int(e.parts["sentence"]) for e in ends if e.rank == 1]
+        for event in ends if number <= self.columns else []:
+            row, p = int(event.parts["sentence"]) - 1, math.exp(min(0.0, event.total))
+            width = round(max(0.02, BAR * p), 4)
+            place = {
+                "x": round(FIRST + number - 1 - BAR / 2 + width / 2, 4),
+                "y": row + 0.5,
+                "w": width,
+                "h": 0.56,
+            }
+            look = (
+                {"state": "chosen", "fill": "filled"}
+                if event.rank == 1
+                else {"state": "prompt", "fill": "outline"}
+            )
+            hover = [f"passage {number}, from sentence {start}: the text ends here with {probability(p)}"]
+            mark = {"id": f"e{number}.{row}", "kind": "cell", "panel": "lines", "node": event.node}
+            ops.append({**mark, **place, **look, "hover": hover})
+        inside = range(start - 1, best)
+        return ops + [{"id": f"s{row}", "set": {"role": "ink", "bold": True}} for row in inside]
