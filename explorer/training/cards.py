@@ -99,8 +99,8 @@ FLAWED = (
 )
 MODULES = "In percent of held-out comments: the text is, without marks, the very module that was asked for.\n"
 ROUNDS = (
-    "On held-out comments, greedily, four tokens guessed per round. `tokens per forward`: of the target; `end "
-    "with a fragment`, in percent: rounds whose last accepted token is a mark; `cut`: in percent of the "
+    "On held-out comments, greedily, four tokens guessed per round. `tokens per forward`: of the target; "
+    "`end with a fragment`, in percent: rounds whose last accepted token is a mark; `cut`: in percent of the "
     "guesses that passed; `right`: in percent of the texts. The first two ways write the same text.\n"
 )
 STEERED = (

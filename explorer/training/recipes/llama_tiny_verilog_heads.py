@@ -1,4 +1,4 @@
-"""llama-tiny-verilog-heads: four Medusa heads on the frozen llama-tiny-verilog, trained on whole fragments."""
+"""llama-tiny-verilog-heads: four Medusa heads on the frozen llama-tiny-verilog, for whole fragments only."""
 
 from argparse import Namespace
 

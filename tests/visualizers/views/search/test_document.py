@@ -33,8 +33,6 @@ def test_flags_curves_and_the_passage():
     assert [marks[f"e1.{row}"]["w"] for row in (1, 2)] == [0.18, 0.72]
     left = {round(marks[f"e1.{row}"]["x"] - marks[f"e1.{row}"]["w"] / 2, 2) for row in (1, 2)}
     assert left == {round(FIRST - 0.45, 2)}
-        round(FIRST - 0.45, 2)
-    ] * 2
     assert [marks[f"e1.{row}"]["state"] for row in (1, 2)] == ["prompt", "chosen"]
     assert [marks[f"s{row}"]["role"] for row in range(3)] == ["soft", "ink", "ink"]
     assert marks["summary"]["lead"] == "1 beginning"
