@@ -3,6 +3,7 @@
 Park et al. (2024), Grammar-Aligned Decoding. Knows one lane; constraints are in constraints.py.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 import torch
@@ -18,6 +19,7 @@ from decoders.search.tree_search.program_tree import TRIES, Programs
 from decoders.strategy import Parameter, Part
 from decoders.trace.number_format import many
 
+FUTURE = "allowed future"  # c~ of a beginning
 MAX_TRIES = 100  # draws of one text that may end in a dead end
 DEAD_ENDS = {
     "go back": "After a dead end the last token is drawn again from what is left; after many the text.",
@@ -52,6 +54,12 @@ class Futures:
             weights[token] *= bound
         return weights
 
+    def shares(self, node: int, token: int) -> tuple[float, float]:
+        """The probability of a token after a beginning: under the mask alone, and with what was learned."""
+        weights, probs = self.weights(node), self.probs[node]
+        total = float(weights.sum())
+        return float(probs[token] / probs.sum()), float(weights[token]) / total if total else 0.0
+
     def visit(self, node: int, probs: torch.Tensor, mask: torch.Tensor | None) -> None:
         """A beginning is reached for the first time: p [V] of the model alone, and what a mask allows [V].
         What the mask forbids is lost to all beginnings above.
@@ -82,6 +90,7 @@ class Asap:
         self.programs, self.samples, self.start_over = programs, samples, start_over
         self.futures, self.at, self.number = Futures(), programs.root, 0
         self.below: dict[tuple[int, int], int] = {}  # (node, token) -> its node, used again by later texts
+        self.children: dict[int, dict[int, int]] = defaultdict(dict)  # node -> token -> its node
         self.logprobs: dict[int, torch.Tensor] = {}  # node -> the target's own [V]
         self.last: int | None = None
         self.has_news = False  # whether this turn has recorded anything new
@@ -115,6 +124,7 @@ class Asap:
             return self.tries < MAX_TRIES
         if (node, token) not in self.below:
             self.below[node, token] = programs.add(node, token, logprob, self.number)
+            self.children[node][token] = self.below[node, token]
             futures.above[self.below[node, token]] = (node, token)
         self.at = self.below[node, token]
         return self.completed(phi) if programs.gate.ends(node, token) else True
@@ -154,9 +164,12 @@ class Asap:
         """What is known by now of the prompt, and of the beginnings on the way to this text."""
         lane, allowed = self.programs.lane, self.futures.of(self.programs.root)
         self.has_news = True
-        for node in lane.tree.path(self.at, above=lane.tip)[:-1]:
-            if (bound := self.futures.of(node)) < 1.0:
-                lane.record_score(node, "allowed future", bound)
+        lane.record_score(self.programs.root, FUTURE, allowed)
+        for node in [self.programs.root, *lane.tree.path(self.at, above=lane.tip)[:-1]]:
+            for token, child in self.children[node].items():
+                masked, learned = self.futures.shares(node, token)
+                bound = self.futures.learned.get(node, {}).get(token, 1.0)
+                lane.record_score(child, FUTURE, bound, masked=masked, learned=learned)
         self.programs.lane.note(
             f"Text {self.number}: {many(self.ends, 'dead end')} so far; of what the model would draw, at "
             f"most {allowed:.3g} is allowed."
@@ -178,7 +191,7 @@ class Asap:
         *SHAPING,
     ),
     together=constraints.unusable,
-    views=("beam_tree", "entropy", "dependencies", "text"),
+    views=("samples_trie", "beam_tree", "entropy", "dependencies", "text"),
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         *constraints.parts(parameters),

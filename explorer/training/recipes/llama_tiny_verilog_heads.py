@@ -14,8 +14,8 @@ from explorer.training.modules import train_modules, work_of
 from explorer.training.recipes.llama_tiny_heads import write_training
 
 TARGET, NAME = "llama-tiny-verilog", "llama-tiny-verilog-heads"
-MILLION_TOKENS = 0.5
-BATCH, ROW, HELD_OUT = 16, 256, 32  # rows of comments and modules, and how many are never fed
+MILLION_TOKENS = 0.3
+BATCH, ROW, HELD_OUT = 4, 256, 32  # rows of comments and modules, and how many are never fed
 DEPTH, RANK = 4, 32
 
 

@@ -134,8 +134,11 @@ def test_a_mask_that_removes_nothing_leaves_every_bound_at_one():
 
 def test_the_trace_says_what_was_learned():
     trace = lane_of(BITS, LANGUAGE, 3, chooser=Script([0, 0, 0, 1, 0, 1]), samples=2).run()
-    scores = [e.total for s in trace.steps for e in s.of(Score) if e.name == "allowed future"]
-    assert scores == pytest.approx([0.01, 0.1])
+    scores = [e for s in trace.steps for e in s.of(Score) if e.name == "allowed future"]
+    assert [e.total for e in scores] == pytest.approx([0.505, 0.01, 0.1, 1.0, 0.505, 0.01, 1.0, 1.0, 1.0])
+    shares = [(e.parts["masked"], e.parts["learned"]) for e in scores if e.parts]
+    assert shares[0] == pytest.approx((0.5, 0.005 / 0.505))  # the dossier's .00990
+    assert shares[4] == pytest.approx((0.5, 0.5 / 0.505)) and shares[1] == pytest.approx((1.0, 1.0))
     notes = [e.text for s in trace.steps for e in s.of(Note)]
     assert notes[0] == "Text 1: 0 dead ends so far; of what the model would draw, at most 0.505 is allowed."
     assert tuple(trace.output()) == (1, 0, 1)
