@@ -22,7 +22,6 @@ from visualizers.registry import titles
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "examples" / "methods"
 FLAWS = "llama-tiny-flaws"  # announces flaws
-VERILOG = "llama-tiny-verilog"  # writes small modules, with marks behind fragments
 FORMS = "llama-tiny-forms"  # fills in
 SUMMARIES = "llama-tiny-summaries"  # tells what has tags, and has topics
 SHEET = (
@@ -239,11 +238,7 @@ SETUPS = {  # where the usual picture would not show what the method is about
     "easyspec": {"max_new_tokens": 24},
     "kangaroo": {"max_new_tokens": 20, "parameters": {"eta": 0.3}},
     "specdec": {"max_new_tokens": 24},
-    "fragments": {
-        "prompt": "// module gate: data is a and b\n",
-        "max_new_tokens": 60,
-        "models": {"target": VERILOG},
-    },
+    "fragments": {"max_new_tokens": 24, "parameters": {"mark": ","}},
     "swift": {"max_new_tokens": 40, "parameters": {"context": 12}},
     "clasp": {"max_new_tokens": 24},
     "m2r2": {"max_new_tokens": 20, "parameters": {"eta": 0.3}},

@@ -33,6 +33,6 @@ def rounds_end_with_fragments(whole, plain):
 SHOWS = {
     "A flaw that is announced": the_label_and_its_flaw_are_avoided,
     "One of seven answers": label_bias,
-    "Verilog in whole fragments": rounds_end_with_fragments,
+    "Rounds that end at a comma": rounds_end_with_fragments,
     "Three words that must be there": all_words_are_there,
 }

@@ -31,8 +31,8 @@ from decoders.strategy import Parameter
 
 SAME, TYPICAL = "what the target writes", "what it finds likely"
 MISSING = (
-    "No heads come with the project for {!r}: the target writes alone. Choose llama-tiny-verilog, or "
-    "llama-tiny."
+    "No heads come with the project for {!r}: the target writes alone. Choose llama-tiny, or train heads: "
+    "docs/heads.md."
 )
 PLAIN = "{!r} has no token {!r}: nothing is cut, and these are Medusa's rounds."
 
@@ -131,15 +131,14 @@ def parts(parameters: dict, mark: int | None = -1) -> tuple[Drafter, Verifier, f
         ),
         *GREEDY,
     ),
-    papers=("speculative-decoding-for-verilog",),
     views=("fragments", *TREE_VIEWS),
     reads=lambda parameters: {"target": {Capability.HIDDEN_STATES}},
 )
 def fragments(lane: Lane) -> Iterator[None]:
     """Heads guess several tokens ahead, and each round ends where a syntactic fragment of the code ends.
 
-    The model has learned to write a mark behind each keyword, identifier, number and operator of Verilog. Its
-    heads are Medusa's, trained on whole fragments only.
+    A fragment ends with a mark. `llama-tiny-verilog` has learned to write one behind each keyword,
+    identifier, number and operator; for a model without such a token `mark` may be another, such as a comma.
 
     1. From the target's newest state head k guesses the token k places beyond the next one: the target has
        chosen the next one itself. All heads guess at once, without a forward of the target.
@@ -153,11 +152,12 @@ def fragments(lane: Lane) -> Iterator[None]:
     target's own choice the text is what the target writes alone, cut or not: at a temperature above 0 a place
     that is read again has the same random number. Typical acceptance, the paper's rule, is not lossless.
 
-    The paper adapts CodeLlama-7B and CodeT5p to 136,000 Verilog files, with ten heads, fragments from a
-    Verilog parser, and all weights trained together. `llama-tiny-verilog` stands in for it: modules of up to
-    three statements made by program, four heads beside a frozen target, fragments that a regular expression
-    finds. What becomes of a round without a mark is our reading. With `llama-tiny`, which writes no marks,
-    this is plain Medusa.
+    The paper adapts CodeLlama-7B and CodeT5p to Verilog, with ten heads, fragments from a Verilog parser, and
+    all weights trained together. Here `llama-tiny-verilog` writes modules of up to three statements, with
+    marks that a regular expression found, and the recipe llama-tiny-verilog-heads trains four heads on the
+    frozen model with the paper's labels. They are not shipped: the heads that come with the project are
+    Medusa's for `llama-tiny`, whose labels know no fragments. What becomes of a round without a mark is our
+    reading.
     """
     target = lane.models["target"]
     mark = mark_of(lane.parameters, target)

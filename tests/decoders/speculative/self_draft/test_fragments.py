@@ -1,4 +1,4 @@
-"""Rounds that end with a fragment: cutting costs speed and nothing else; the shipped pair writes Verilog."""
+"""Rounds that end with a fragment: cutting costs speed and nothing else."""
 
 from itertools import accumulate
 
@@ -12,12 +12,12 @@ from decoders.models.loading import load
 from decoders.models.table_model import exact_distribution
 from decoders.speculative.self_draft.fragments import SAME, TYPICAL
 from decoders.trace.events import Commit, Note, Verdict
-from explorer.tasks.verilog import FRAGMENT, unmarked
+from explorer.tasks.verilog import marked, unmarked
 from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
 from tests.helpers.stateful_tables import StatedTable
 
 MARK, LENGTH = 2, 4
-PROMPT = "// module gate: data is a and b; done follows ready\n"
+PROMPT = "// module gate: data is a and b; done is not a\n"
 
 
 class Guesses:
@@ -69,52 +69,45 @@ def test_typical_acceptance_is_relaxed_and_the_targets_own_choice_is_lossless():
 
 
 @pytest.fixture(scope="module")
-def verilog():
-    return load("llama-tiny-verilog")
+def llama_tiny():
+    return load("llama-tiny")
 
 
-def decoded(model, strategy: str, count: int = 200, **parameters):
-    return Lane(strategy, model.encode(PROMPT), {"target": model}, parameters, limits=Limits(count)).run()
+def decoded(model, strategy: str, prompt: str = "Once upon a time", count: int = 60, **parameters):
+    return Lane(strategy, model.encode(prompt), {"target": model}, parameters, limits=Limits(count)).run()
 
 
-def test_with_marks_the_text_is_greedys_and_rounds_end_with_fragments(verilog):
+def test_the_text_is_greedys_and_rounds_end_with_fragments(llama_tiny):
     """Every round but the last ends with a mark if what it accepted, its first token included, holds one."""
-    greedy, whole, plain = (
-        decoded(verilog, *how) if isinstance(how, tuple) else decoded(verilog, "fragments", **how)
-        for how in (("greedy",), {}, {"whole": False})
-    )
+    greedy = decoded(llama_tiny, "greedy")
+    whole, plain = (decoded(llama_tiny, "fragments", mark=",", whole=whole) for whole in (True, False))
     assert greedy.output() == whole.output() == plain.output()
-    mark, text = verilog.tokenizer.convert_tokens_to_ids(FRAGMENT), whole.output()
+    (mark,), text = llama_tiny.cut(","), whole.output()
     sizes = [len(e.nodes) for step in whole.steps for e in step.of(Commit)]
     with_mark = 0
     for end, size in list(zip(accumulate(sizes), sizes, strict=True))[1:-1]:
         run = text[end - 1 - size : end - 1]  # the round's first token and what it accepted
         with_mark += mark in run
         assert mark not in run or run[-1] == mark
-    assert with_mark > 5
-    assert plain.costs.target_forwards <= whole.costs.target_forwards < greedy.costs.target_forwards / 1.5
-
-
-def test_what_is_shown_is_verilog_without_marks(verilog):
-    text = unmarked(decoded(verilog, "fragments").text().partition("<|endoftext|>")[0])
-    assert text == (
-        "module gate(\n  input clk,\n  input a,\n  input b,\n  input ready,\n  output data,\n"
-        "  output reg done\n);\n  assign data = a & b;\n  always @(posedge clk)\n"
-        "    done <= ready;\nendmodule\n"
-    )
-
-
-@pytest.fixture(scope="module")
-def llama_tiny():
-    return load("llama-tiny")
+    assert with_mark >= 2
+    assert plain.costs.target_forwards <= whole.costs.target_forwards < greedy.costs.target_forwards
 
 
 def test_without_marks_these_are_the_plain_heads(llama_tiny):
-    """Of llama-tiny: what is cut and what not are one run, and the lane says so."""
-    models, ids = {"target": llama_tiny}, llama_tiny.encode("Once upon a time")
-    whole, plain = (
-        Lane("fragments", ids, models, {"whole": whole}, limits=Limits(24)).run() for whole in (True, False)
-    )
+    """What is cut and what not are one run, and the lane says so."""
+    whole, plain = (decoded(llama_tiny, "fragments", count=24, whole=whole) for whole in (True, False))
     assert whole.output() == plain.output() and len(whole.steps) == len(plain.steps) < 24
     notes = [e.text for e in whole.steps[0].of(Note)]
     assert notes and "Medusa" in notes[0]
+
+
+def test_the_shipped_model_writes_verilog_with_marks():
+    """Without heads of its own it writes alone, and the lane says so."""
+    trace = decoded(load("llama-tiny-verilog"), "fragments", PROMPT, 200)
+    marks, text = trace.text().partition("<|endoftext|>")[0], unmarked(trace.text())
+    assert marks == marked(unmarked(marks))
+    assert text.startswith(
+        "module gate(\n  input a,\n  input b,\n  output data,\n  output done\n);\n"
+        "  assign data = a & b;\n  assign done = ~a;\nendmodule\n"
+    )
+    assert any("writes alone" in e.text for e in trace.steps[0].of(Note))
