@@ -9,9 +9,9 @@ from pathlib import Path
 from statistics import fmean
 
 from decoders.lane import Lane, Limits
-from decoders.models.catalog import SHIPPED
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
+from decoders.models.model_heads import add_heads
 from decoders.speculative.self_draft.fragments import SAME, TYPICAL
 from decoders.trace.events import Commit, Verdict
 from decoders.trace.trace import Trace
@@ -68,8 +68,8 @@ def row(traces: list[Trace], mark: int) -> dict[str, float]:
     ends = [token == mark for trace in traces for token in last_of_rounds(trace)]
     return {
         "tokens per forward": sum(len(trace.output()) for trace in traces) / forwards,
-        "end with a fragment": fmean(ends),
-        "cut": cut / (passed + cut),
+        "end with a fragment": fmean(ends) if ends else 0.0,
+        "cut": cut / max(1, passed + cut),
         "right": right(traces),
     }
 
@@ -82,7 +82,8 @@ def last_of_rounds(trace: Trace) -> list[int]:
 
 def measure_heads(folder: Path) -> None:
     """Leaves rounds.json beside the heads."""
-    model = load(str(SHIPPED / json.loads((folder / "config.json").read_text())["target"]))
+    model = load(str(folder.parent / json.loads((folder / "config.json").read_text())["target"]))
+    add_heads({"target": model}, [str(folder)])
     mark = model.tokenizer.convert_tokens_to_ids(FRAGMENT)
     rows = {name: row(written(model, "fragments", settings), mark) for name, settings in WAYS.items()}
     print(rows, flush=True)

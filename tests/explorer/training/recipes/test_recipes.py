@@ -161,10 +161,10 @@ def test_heads_are_shipped_with_curves_pictures_and_facts_and_load_on_their_targ
     facts = json.loads((folder / "facts.json").read_text())
     with (folder / "loss.csv").open(newline="") as file:
         curve = list(csv.DictReader(file))
-    target = load(str(toys("llama-tiny")))
-    heads = load_heads(str(folder), target)
+    config = json.loads((folder / "config.json").read_text())
+    heads = load_heads(str(folder), load(str(toys(config["target"]))))
     assert heads.keys() == facts["held_out_losses"].keys() == DRAFTERS[name]
-    assert kind(json.loads((folder / "config.json").read_text())) == ("m2r2" if "m2r2" in heads else "heads")
+    assert kind(config) == ("m2r2" if "m2r2" in heads else "heads")
     for head, module in heads.items():
         assert sum(p.numel() for p in module.parameters()) == facts["parameters_of"][head]
         assert all(0 < float(row[f"{head}_{part}_loss"]) < 25 for row in curve for part in PARTS)
