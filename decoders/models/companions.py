@@ -16,6 +16,7 @@ Companion = tuple[str, torch.nn.Module, PreTrainedTokenizerBase]
 KINDS = {  # kinds of models that a strategy may write with, and how a sentence names one
     "causal": "a causal language model",
     "diffusion": "a masked-diffusion model",
+    "set_block": "a model that fills blocks of masks behind a causal past",
 }
 
 

@@ -7,6 +7,7 @@ import jinja2
 import torch
 import transformers
 
+from decoders.engine.causal_masked_engine import CausalMaskedEngine
 from decoders.engine.engine import Engine
 from decoders.engine.masked_engine import MaskedEngine
 from decoders.engine.sequence_engine import SequenceEngine, engine_for
@@ -29,7 +30,10 @@ from decoders.models.companions import shipped_companion
 from decoders.models.model_heads import load_heads
 from decoders.models.token_bytes import TokenBytes
 
-ENGINES = {"diffusion": MaskedEngine}  # by kind of model; all others have a causal one
+ENGINES = {  # by kind of model; all others have a causal one
+    "diffusion": MaskedEngine,
+    "set_block": CausalMaskedEngine,
+}
 
 
 @dataclass

@@ -116,6 +116,10 @@ A_STEP = (
     "By how many tokens each forward commits (those of which the model is surest, in blocks of 32 places). "
     "The tokens of an answer to the first five tasks do not depend on each other; those of the others do.\n"
 )
+PER_FORWARD = (
+    "`next token` is ordinary greedy decoding with the same weights; the others fill masks. Tokens per "
+    "forward, as means over the tasks: {pace}.\n"
+)
 AGAINST = (
     "In percent of the tested tokens, for held-out stories and held-out problems, four tokens drafted a "
     "round; on stories {greedy:.2f} tokens per target forward greedily, {sampled:.2f} at temperature 1.\n"
@@ -150,6 +154,9 @@ def sections(folder: Path, facts: dict) -> list[str]:
         pace = ", ".join(f"{n:.2f} at delta {d}" for d, n in facts.get("tokens_a_forward", {}).items())
         explained = CHOSEN.format(**facts) if "chosen" in columns else VOTES if "majority" in columns else ""
         explained = A_STEP if "1 a step" in columns else JUDGED.format(pace=pace) if pace else explained
+        if per_forward := facts.get("tokens_per_forward"):
+            rates = ", ".join(f"{rate:.2f} with {column}" for column, rate in per_forward.items())
+            explained = PER_FORWARD.format(pace=rates)
         explained = DRAWN.format(**facts["best_fixed"]) if "best fixed" in columns else explained
         result.append(f"{SOLVED}\n{explained}\n{table(solved)}\n")
     if rollbacks := left(folder, "rollbacks.json"):

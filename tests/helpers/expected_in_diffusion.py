@@ -16,7 +16,15 @@ def too_low_is_wrong(leap, low, threshold):
     assert leap.output() == threshold.output() != low.output()
 
 
+def a_bound_keeps_the_text(bounded, single, whole):
+    """A record, the same with one mask per forward and in far fewer; not with a block per forward."""
+    assert bounded.output() == single.output() != whole.output()
+    assert 2 * forwards(bounded) < forwards(single)
+    assert forwards(whole) == -(-len(whole.output()) // 8)
+
+
 SHOWS = {
     "A record out of order": one_text_in_fewer_forwards,
     "Near what is sure": too_low_is_wrong,
+    "Blocks behind a cache": a_bound_keeps_the_text,
 }

@@ -59,7 +59,8 @@ KINDS = {
     "phi3": lambda **c: T.Phi3ForCausalLM(T.Phi3Config(**ROPE, **c)),
     "forms": lambda **c: T.LlamaForCausalLM(T.LlamaConfig(**ROPE, **c)),  # with tokens of its own
 }
-KINDS["masked"] = KINDS["llama"]  # with a mask behind its tokens
+MASKED = {"masked": None, "set_block": "set_block"}  # kind -> denoiser; with a mask
+KINDS |= dict.fromkeys(MASKED, KINDS["llama"])
 MASK = "<|mask|>"
 FORMS = ("<PRE>", "<SUF>", "<MID>", "<EOT>", "<t0>", "<t1>", "<t2>", "<end>", "<e>", "</e>")
 
@@ -94,7 +95,8 @@ def make(
 ) -> LoadedModel:
     """A fresh tiny model. `endings`: how strongly its end-of-text token swings, so that texts do end."""
     torch.manual_seed(seed)
-    words = {"forms": forms_tokenizer, "masked": masked_tokenizer}.get(kind, tokenizer)()
+    tokenizers = {"forms": forms_tokenizer} | dict.fromkeys(MASKED, masked_tokenizer)
+    words = tokenizers.get(kind, tokenizer)()
     end = words.eos_token_id
     model = KINDS[kind](
         vocab_size=len(words),
@@ -103,12 +105,12 @@ def make(
         bos_token_id=None,
         eos_token_id=end,
     )
-    if kind == "masked":
-        model.config.mask_token_id = len(words) - 1
+    if kind in MASKED:
+        model.config.mask_token_id, model.config.denoiser = len(words) - 1, MASKED[kind]
     model = model.to(dtype).eval().requires_grad_(False)
     model.get_output_embeddings().weight[end] *= endings
     model.generation_config = transformers.GenerationConfig(eos_token_id=end, pad_token_id=end)
-    return LoadedModel(f"tiny-{kind}", model, words, tokens_of=make() if kind == "masked" else None)
+    return LoadedModel(f"tiny-{kind}", model, words, tokens_of=make() if kind in MASKED else None)
 
 
 CHAT = (

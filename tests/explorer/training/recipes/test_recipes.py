@@ -12,6 +12,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from decoders.heads import read_answers, take_taps
+from decoders.lane import Lane, Limits
 from decoders.models import lora
 from decoders.models.catalog import kind
 from decoders.models.loading import load
@@ -64,6 +65,7 @@ TOYS = {
         dict(SHAPE=dict(intermediate_size=8, num_local_experts=4, num_experts_per_tok=2), LAYERS=2),
     ),
     "llama-tiny-diffusion": (("llama-tiny",), {}),
+    "llama-tiny-set-block": (("llama-tiny",), {}),
     "llama-tiny-heads": (("llama-tiny",), dict(BATCH=8, OWN_BATCH=4, EXIT=1, VALIDATION_ROWS=8)),
     "llama-tiny-m2r2": (("llama-tiny-heads",), dict(EXIT=1)),
     "llama-tiny-reward": (("llama-tiny",), dict(CHUNK=6, SAMPLED=1, BATCH=8)),
@@ -153,6 +155,18 @@ def test_the_diffusion_model_has_one_more_token_and_says_so(toys):
     assert kind(model.config.to_dict()) == "diffusion" and model.config.mask_token_id == 4096
     assert AutoTokenizer.from_pretrained(folder).mask_token == "<|mask|>"
     assert model.get_input_embeddings().weight.shape[0] == 4097
+
+
+@pytest.mark.parametrize("denoiser", ["set_block"])
+def test_models_that_fill_masks_behind_a_causal_past_say_which_strategy_they_are_for(toys, denoiser):
+    folder = toys(f"llama-tiny-{denoiser.replace('_', '-')}")
+    facts = json.loads((folder / "facts.json").read_text())
+    assert kind(json.loads((folder / "config.json").read_text())) == denoiser
+    mean = (facts["next_token_loss"] + facts["masked_loss"]) / 2
+    assert facts["held_out_loss"] == pytest.approx(mean, abs=1e-4)
+    target = load(str(folder))
+    assert target.engine.mask == 4096 == target.engine.vocabulary
+    assert Lane(denoiser, [5, 6, 7], {"target": target}, limits=Limits(4)).run().output()
 
 
 @pytest.mark.parametrize("name", DRAFTERS)

@@ -1,0 +1,71 @@
+"""Models that fill masks behind a causal past: tokens that are final are read once, causally, and their keys
+and values stay; masks and what is not final yet are read again in every forward.
+
+The cache is exact: what stays was computed from final tokens alone. Knows token ids and tensors; in which
+order the open positions stand, and which of them see which, is the caller's to say.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from transformers.cache_utils import DynamicCache
+
+from decoders.engine.engine import Work
+from decoders.engine.masked_engine import MaskedEngine
+from decoders.engine.tree import Tree
+
+
+@dataclass(eq=False)
+class CausalMaskedEngine(MaskedEngine):
+    """A causal model whose mask rows predict their own positions."""
+
+    kind = "a model that fills masks behind a causal past"
+
+    def attach(self, tree: Tree) -> "CausalPast":
+        """A scorer for one lane, with a cache of its own."""
+        return CausalPast(self)
+
+
+class CausalPast:
+    """Reads tokens behind a cache for one lane. `work` is what the last forward computed."""
+
+    def __init__(self, engine: CausalMaskedEngine):
+        self.engine, self.work = engine, Work()
+        self.cache = DynamicCache()
+        self.used = self.peak = 0  # slots of the cache
+
+    @torch.inference_mode()
+    def read(self, tokens: list[int], positions: list[int], sees: torch.Tensor, keep: int) -> torch.Tensor:
+        """Logits [N, V] of N tokens at their positions, in one forward behind the cache, which all of them
+        see.
+
+        sees [N, N]: which of them see which. The keys and values of the first `keep` stay in the cache; these
+        must see no others than themselves, or the cache would not be exact.
+        """
+        model, device, past = self.engine.model, self.engine.device, self.cache.get_seq_length()
+        blocked = torch.zeros(len(tokens), past + len(tokens), dtype=model.dtype, device=device)
+        blocked[:, past:].masked_fill_(~sees.to(device), torch.finfo(model.dtype).min)
+        logits = model(
+            input_ids=torch.tensor([tokens], device=device),
+            attention_mask=blocked[None, None],
+            position_ids=torch.tensor([positions], device=device),
+            past_key_values=self.cache,
+            use_cache=True,
+        ).logits[0, :, : self.engine.vocabulary]
+        if keep < len(tokens):
+            self.cache.crop(keep - len(tokens))
+        self.used, self.peak = past + keep, max(self.peak, past + len(tokens))
+        self.work = Work(tokens=len(tokens), rows=1)
+        return logits.float()
+
+    def attention(self, nodes: list[int]) -> None:
+        return None
+
+    def forget(self, nodes: list[int]) -> None:
+        pass
+
+    def release(self, nodes: list[int]) -> None:
+        pass
+
+    def close(self) -> None:
+        self.cache, self.used = DynamicCache(), 0

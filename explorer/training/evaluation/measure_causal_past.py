@@ -1,0 +1,51 @@
+"""How the accuracy of models that fill masks behind a causal past falls when they fill more per forward,
+beside ordinary next-token decoding with the same weights.
+"""
+
+import json
+from pathlib import Path
+
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from decoders.lane import Lane, Limits
+from decoders.models.loading import load
+from decoders.trace.events import Forward
+from explorer.tasks import HELD_OUT_SEED, problems
+from explorer.training.measure_tasks import FILE, accuracy, answers
+
+TASKS = ("copy", "translate", "upper", "opposite", "json", "sort")
+PROBLEMS, NEW_TOKENS = 40, 64
+SETTINGS = {  # strategy -> name of a column -> parameters
+    "set_block": {
+        "gamma 0": {"gamma": 0.0},
+        "gamma 0.1": {"gamma": 0.1},
+        "whole blocks": {"gamma": 1000.0},
+    },
+}
+
+
+def measure(folder: Path, strategy: str) -> None:
+    """Leaves accuracies.json beside the weights, and in facts.json the tokens per forward of each setting."""
+    target, result = load(str(folder), "cpu", "float32"), {}
+    causal = AutoModelForCausalLM.from_pretrained(folder, dtype="float32").eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    pace: dict[str, list[float]] = {}
+    for name in TASKS:
+        asked = problems(name, PROBLEMS, HELD_OUT_SEED)
+        written = answers(causal, tokenizer, [p.prompt for p in asked], limit=NEW_TOKENS)
+        result[name] = {"next token": accuracy(asked, written)}
+        for column, parameters in SETTINGS[strategy].items():
+            traces = [
+                Lane(strategy, target.encode(p.prompt), {"target": target}, parameters, 0, Limits(NEW_TOKENS))
+                for p in asked
+            ]
+            traces = [lane.run() for lane in traces]
+            texts = [tokenizer.decode(t.output(), skip_special_tokens=True) for t in traces]
+            result[name][column] = accuracy(asked, texts)
+            forwards = sum(len(step.of(Forward)) for t in traces for step in t.steps)
+            pace.setdefault(column, []).append(sum(len(t.output()) for t in traces) / forwards)
+        print(f"{name:12}", result[name], flush=True)
+    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")
+    facts = json.loads((folder / "facts.json").read_text())
+    facts["tokens_per_forward"] = {column: round(sum(x) / len(x), 2) for column, x in pace.items()}
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")

@@ -1,0 +1,59 @@
+"""Bars of the entropies of masks in one forward, and the tokens below them, for views that show why some were
+filled.
+"""
+
+import math
+
+from visualizers.scene.marks import Header, Op, visible
+from visualizers.views.diffusion.cell_states import FILLED, hover
+
+WAITING = {"state": "prompt", "fill": "tint"}
+FILLED_NOW = {"state": "accepted", "fill": "filled"}
+
+
+def panels() -> list[Op]:
+    """Heading, entropies and tokens, one below the other."""
+    return [
+        {"id": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
+        {"id": "entropies", "kind": "panel", "y0": 1, "y1": 0, "share": 1, "ticks": ticks(1.0)},
+        {"id": "tokens", "kind": "panel", "y0": -0.5, "y1": 0.5, "px": 28},
+    ]
+
+
+def word(header: Header, token: int) -> str:
+    """A token as it is shown."""
+    return visible(header.vocabulary.get(token, b"?"))
+
+
+def ceiling(highest: float) -> float:
+    """A little above the highest value that is drawn, in nats."""
+    return round(1.12 * max(highest, 0.05), 4)
+
+
+def ticks(top: float) -> list:
+    """[value, text] pairs from 0 up to `top`, at most five."""
+    every = next(
+        step * 10.0**power for power in range(-2, 3) for step in (1, 2, 5) if top / (step * 10.0**power) <= 4
+    )
+    places = max(0, -math.floor(math.log10(every)))
+    return [[round(at * every, 4), f"{at * every:.{places}f}"] for at in range(int(top / every) + 1)]
+
+
+def bar(header: Header, key: str, x: int, cell) -> list[Op]:
+    """The bar of one mask and its token; `cell` is its Cell of this forward."""
+    shown, filled = word(header, cell.token), cell.state in FILLED
+    words = {"hover": hover(cell, shown)}
+    height = {"x": x, "y0": 0, "y1": round(cell.entropy, 4), "w": 0.56, "rank": 0 if filled else 2}
+    look = FILLED_NOW if filled else WAITING
+    place = {"x": x, "y": 0, "w": 0.96, "h": 0.86}
+    return [
+        {"id": f"b{key}", "kind": "bar", "panel": "entropies", **height, **words},
+        {"id": f"t{key}", "kind": "cell", "panel": "tokens", **place, **look, "text": shown, **words},
+    ]
+
+
+def line(key: str, points: list, role: str, dashed: bool = False) -> Op:
+    """A polyline in the panel of the entropies."""
+    rounded = [[x, round(y, 4)] for x, y in points]
+    style = {"role": role, "width": 1.8} | ({"dash": "dash"} if dashed else {})
+    return {"id": key, "kind": "path", "panel": "entropies", "points": rounded, **style}

@@ -1,0 +1,188 @@
+"""Entropy bound: of the forward on show, the entropies of the masks in rising order, their sum without the
+largest against gamma, and which tokens are in the cache.
+
+A fold over Cell: those with an entropy, and those of level "input", which say what a forward read. Each step
+shows its own forward; below it the rows of its block and the newest blocks. Knows no strategy. After the
+EB-Sampler (Ben-Hamu et al. 2025) and Set Block Decoding (Gat et al. 2025).
+"""
+
+from visualizers.scene.marks import Header, Op, many, view
+from visualizers.views.diffusion.cell_states import FILLED, hover
+from visualizers.views.diffusion.entropy_bars import (
+    FILLED_NOW,
+    WAITING,
+    bar,
+    ceiling,
+    line,
+    panels,
+    ticks,
+    word,
+)
+
+MIN_COLUMNS = 8
+
+
+@view("entropy_bound", "Entropy bound")
+class EntropyBound:
+    """x: masks by rising entropy above, positions of the block in the grid, blocks in the cache strip."""
+
+    def __init__(self, header: Header):
+        self.header, self.prompt = header, len(header.prompt)
+        self.gamma = float(header.parameters.get("gamma", 0.0))
+        self.columns = max(MIN_COLUMNS, int(header.parameters.get("block_length", MIN_COLUMNS)))
+        self.blocks: list[list[int]] = []  # positions of each
+        self.tokens: dict[int, int] = {}  # position -> token, of those that are filled
+        self.cached: set[int] = set()
+        self.shown: list[str] = []  # marks of the forward on show
+        self.grid: list[str] = []  # marks of the block on show
+        self.row = 0  # of the block's grid
+
+    def head(self) -> dict:
+        """Title, question, layout and legend."""
+        heading, entropies, tokens = panels()
+        return {
+            "title": self.title,
+            "question": "How many masks were filled together? What bounds that?",
+            "ops": [
+                heading,
+                entropies,
+                tokens,
+                {
+                    "id": "grid",
+                    "kind": "panel",
+                    "y0": -0.5,
+                    "y1": 4.5,
+                    "share": 0.9,
+                    "grow": True,
+                    "rule": True,
+                },
+                {"id": "cache", "kind": "panel", "y0": -0.5, "y1": 0.5, "px": 26, "rule": True},
+            ],
+            "first": 1,
+            "column": 44,
+            "column_narrow": 36,
+            "tight": 34,
+            "columns": self.columns,
+            "row": 24,
+            "row_tall": 30,
+            "left": 64,
+            "left_narrow": 44,
+            "right": 8,
+            "axis": None,
+            "legend": [
+                ["cell:accepted", "■", "accepted", "filled in this forward"],
+                ["cell:chosen", "□", "chosen", "filled before, or in the cache"],
+                ["cell:prompt", "▪", "soft", "a mask and its likeliest token"],
+                ["path:ink", "━", "ink", "sum of the entropies so far, without the largest"],
+                ["path:live", "╌", "live", "gamma"],
+            ],
+        }
+
+    def feed(self, step) -> list[Op]:
+        """Hides the forward before and draws this one."""
+        masks, read, new = [], [], []
+        for event in step.events:
+            if type(event).__name__ != "Cell":
+                continue
+            if event.level == "input":
+                read.append(event)
+            elif event.level is None and event.state == "mask":
+                new.append(event.position)
+            elif event.level is None and event.entropy is not None:
+                masks.append(event)
+        if not masks:
+            return []
+        ops = [{"id": key, "set": {"gone": True}} for key in self.shown]
+        if new:
+            self.blocks.append(new)
+            ops += [{"id": key, "set": {"gone": True}} for key in self.grid]
+            self.grid, self.row = [], 0
+        self.cached |= {event.position for event in read if event.state == "cached"}
+        now = [cell for cell in masks if cell.state in FILLED]
+        top, marks = self._bound(masks, len(now))
+        row = self._row(masks)
+        self.tokens |= {cell.position: cell.token for cell in now}
+        marks += self._strip(masks[0].iteration)
+        self.shown = [m["id"] for m in marks]
+        self.grid += [m["id"] for m in row]
+        self.row += 1
+        scale = {"id": "entropies", "set": {"y0": top, "ticks": ticks(top)}}
+        return [*ops, *marks, *row, scale, *self._heading(masks, now), {"front": [1, self.row]}]
+
+    def _bound(self, masks: list, filled: int) -> tuple[float, list[Op]]:
+        """(top of the panel, bars by rising entropy, the curve of their bound, and gamma)."""
+        order = sorted(masks, key=lambda cell: (cell.entropy, cell.position))
+        bounds, total = [], 0.0
+        for cell in order:
+            bounds.append(total)  # the sum of all before it: it is the largest itself
+            total += cell.entropy
+        drawn = filled + 1  # up to the first that is too much
+        top = ceiling(max([order[-1].entropy, *bounds[:drawn]]))
+        key = f"{masks[0].iteration}"
+        ends = {"x0": 0.5, "x1": filled + 0.5, "role": "accepted"}
+        marks = [{"id": f"f{key}", "kind": "band", "panel": "entropies", **ends}]
+        for x, cell in enumerate(order, 1):
+            marks += bar(self.header, f"{key}-{x}", x, cell)
+        points = [[x, bound] for x, bound in enumerate(bounds, 1) if bound <= top]
+        if len(points) > 1:
+            marks.append(line(f"s{key}", points, "ink"))
+        for x, bound in points:
+            hover_ = [
+                f"{many(x, 'token')}: sum without the largest {bound:.3f} nats",
+                f"gamma {self.gamma:g}",
+            ]
+            dot = {"x": x, "y": round(bound, 4), "glyph": "dot", "role": "ink", "hover": hover_}
+            marks.append({"id": f"d{key}-{x}", "kind": "symbol", "panel": "entropies", **dot})
+        if self.gamma <= top:
+            ends = [[0.5, self.gamma], [len(order) + 0.5, self.gamma]]
+            marks.append(line(f"g{key}", ends, "live", dashed=True))
+        return top, marks
+
+    def _row(self, masks: list) -> list[Op]:
+        """This forward's row of the block's grid."""
+        cells = {cell.position: cell for cell in masks}
+        key = f"{masks[0].iteration}"
+        row = {"y0": self.row - 0.5, "y1": self.row + 0.5, "rule": False}
+        name = {"text": f"forward {key}", "short": key}
+        ops = [{"id": f"r{key}", "kind": "row", "panel": "grid", **row, **name}]
+        for x, position in enumerate(self.blocks[-1], 1):
+            place = {"panel": "grid", "x": x, "y": self.row, "w": 1, "h": 0.9}
+            if position in cells:
+                cell = cells[position]
+                look, shown = FILLED_NOW if cell.state in FILLED else WAITING, word(self.header, cell.token)
+                words = hover(cell, shown)
+            else:
+                shown = word(self.header, self.tokens[position])
+                look, words = {"state": "chosen", "fill": "outline"}, [f"{shown}: filled before"]
+            ops.append({"id": f"c{key}-{x}", "kind": "cell", **place, **look, "text": shown, "hover": words})
+        return ops
+
+    def _strip(self, iteration: int) -> list[Op]:
+        """The newest blocks, and which of them have their keys and values in the cache."""
+        first = max(0, len(self.blocks) - self.columns)
+        row = {"y0": -0.5, "y1": 0.5, "text": "in cache", "short": "cache", "rule": False}
+        ops = [{"id": f"k{iteration}", "kind": "row", "panel": "cache", **row}]
+        for number, block in enumerate(self.blocks[first:], first + 1):
+            kept = all(position in self.cached for position in block)
+            look = {"state": "chosen", "fill": "outline"} if kept else {"state": "live", "fill": "dashed"}
+            first_word = word(self.header, self.tokens[block[0]]) if block[0] in self.tokens else ""
+            says = "read causally, in the cache" if kept else "open: read again in every forward"
+            place = {"panel": "cache", "x": number - first, "y": 0, "w": 0.96, "h": 0.86}
+            hover_ = [f"block {number}, {many(len(block), 'position')}", says]
+            look |= {"text": first_word, "hover": hover_}
+            ops.append({"id": f"k{iteration}-{number}", "kind": "cell", **place, **look})
+        return ops
+
+    def _heading(self, masks: list, now: list) -> list[Op]:
+        filled, largest = sum(cell.entropy for cell in now), max(cell.entropy for cell in now)
+        lead = (
+            f"Block {len(self.blocks)}, forward {self.row}: {len(now)} of {many(len(masks), 'mask')} filled"
+        )
+        rest = (
+            f"; sum of their entropies without the largest {filled - largest:.3f}, gamma {self.gamma:g} nats."
+        )
+        short = f"; {filled - largest:.3f}, gamma {self.gamma:g} nats."
+        return [
+            {"id": "heading", "set": {"lead": lead, "heading": rest, "short": short}},
+            {"say": lead + rest},
+        ]
