@@ -80,7 +80,7 @@ class FlowScorer:
         seen = torch.ones(memory.shape[:2], dtype=torch.bool, device=device)
         times = torch.full((len(canvases),), t, device=device)
         self.work = Work(tokens=ids.numel(), rows=len(canvases))
-        return model.write(model.embed_tokens(ids), times, memory, seen).float()
+        return model.write(ids, times, memory, seen).float()
 
     def attention(self, nodes: list[int]) -> None:
         return None

@@ -9,7 +9,7 @@ import math
 
 import torch
 from torch import nn
-from transformers import LlamaConfig, PreTrainedModel
+from transformers import GenerationConfig, LlamaConfig, PreTrainedModel
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMSNorm, LlamaRotaryEmbedding
 
 TIME_SCALE = 100.0  # t in [0, 1] is spread over the sines as a position from 0 to this
@@ -58,7 +58,6 @@ class FlowModel(PreTrainedModel):
     """config, beside Llama's: writing_layers (of the decoder), canvas (positions L), source_offset."""
 
     config_class, _supports_sdpa = LlamaConfig, True
-    _tied_weights_keys: dict[str, str] = {}
 
     def __init__(self, config: LlamaConfig):
         super().__init__(config)
@@ -74,7 +73,16 @@ class FlowModel(PreTrainedModel):
         self.token_norm = LlamaRMSNorm(width, config.rms_norm_eps)  # what stands there, beside what it means
         self.middle = CrossAttention(config)  # p_mid: the source alone, looked at from each position
         self.middle_norm = LlamaRMSNorm(width, config.rms_norm_eps)
+        self.generation_config = GenerationConfig(eos_token_id=config.eos_token_id)
         self.post_init()
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        """The rows that tokens are read as."""
+        return self.embed_tokens
+
+    def get_output_embeddings(self) -> nn.Embedding:
+        """The same rows: what is read and what is written share them."""
+        return self.embed_tokens
 
     def _through(self, layer: nn.Module, states: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
         places = torch.arange(states.shape[1], device=states.device)[None]
@@ -94,19 +102,27 @@ class FlowModel(PreTrainedModel):
         """Normed states [..., D] -> logits [..., V]."""
         return nn.functional.linear(states, self.embed_tokens.weight)
 
-    def middle_logits(self, memory: torch.Tensor, seen: torch.Tensor, length: int) -> torch.Tensor:
-        """p_mid's logits [B, length, V]: a plausible text from the source alone, each position by itself."""
+    def middle_states(self, memory: torch.Tensor, seen: torch.Tensor, length: int) -> torch.Tensor:
+        """Of p_mid [B, length, D], for `head`: a plausible text from the source alone, each position by
+        itself. For training.
+        """
         empty = memory.new_zeros(len(memory), length, memory.shape[-1])
-        return self.head(self.middle_norm(self.middle(empty, memory, seen)))
+        return self.middle_norm(self.middle(empty, memory, seen))
 
-    def write(
+    def write_states(
         self, canvas: torch.Tensor, t: torch.Tensor, memory: torch.Tensor, seen: torch.Tensor
     ) -> torch.Tensor:
-        """Embedded canvas [B, L, D] at times t [B] -> logits [B, L, V] of the final token."""
+        """Embedded canvas [B, L, D] at times t [B] -> states [B, L, D] of the final tokens, for `head`."""
         clock = sinusoid(t * TIME_SCALE, canvas.shape[-1]).to(canvas.dtype)
         states = canvas + self.time(clock)[:, None]
         everything = torch.ones(canvas.shape[:2], dtype=torch.bool, device=canvas.device)
         for look, layer in zip(self.looks, self.writers, strict=True):
             states = states + look(states, memory, seen)
             states = self._through(layer, states, everything)
-        return self.head(self.norm(states))
+        return self.norm(states)
+
+    def write(
+        self, canvas: torch.Tensor, t: torch.Tensor, memory: torch.Tensor, seen: torch.Tensor
+    ) -> torch.Tensor:
+        """Token ids [B, L] at times t [B] -> logits [B, L, V] of the final tokens."""
+        return self.head(self.write_states(self.embed_tokens(canvas), t, memory, seen))
