@@ -36,7 +36,7 @@ def target_for(tiny_model):
     """
 
     def get(name: str):
-        found, models = strategies()[name], map(tiny_model, ("llama", "mixtral", "forms", "masked"))
+        found, models = strategies()[name], map(tiny_model, ("llama", "mixtral", "forms", "masked", "flow"))
         drafts = {"draft": tiny_model("llama", 1)}
         return next(m for m in models if not problem(found, found.check({}), {"target": m} | drafts))
 

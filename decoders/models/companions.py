@@ -11,11 +11,13 @@ import torch
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from decoders.models.catalog import SHIPPED, kind
+from decoders.models.flow import FlowModel
 
 Companion = tuple[str, torch.nn.Module, PreTrainedTokenizerBase]
 KINDS = {  # kinds of models that a strategy may write with, and how a sentence names one
     "causal": "a causal language model",
     "diffusion": "a masked-diffusion model",
+    "flow": "a discrete flow model",
 }
 
 
@@ -40,4 +42,5 @@ def shipped_companion(
 
 def loaded(folder: Path, dtype: torch.dtype) -> torch.nn.Module:
     """The weights in a folder."""
-    return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, use_safetensors=True)
+    how = FlowModel if kind(json.loads((folder / "config.json").read_text())) == "flow" else AutoModelForCausalLM
+    return how.from_pretrained(folder, dtype=dtype, use_safetensors=True)

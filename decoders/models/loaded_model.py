@@ -8,6 +8,7 @@ import torch
 import transformers
 
 from decoders.engine.engine import Engine
+from decoders.engine.flow_engine import FlowEngine
 from decoders.engine.masked_engine import MaskedEngine
 from decoders.engine.sequence_engine import SequenceEngine, engine_for
 from decoders.heads import (
@@ -29,7 +30,7 @@ from decoders.models.companions import shipped_companion
 from decoders.models.model_heads import load_heads
 from decoders.models.token_bytes import TokenBytes
 
-ENGINES = {"diffusion": MaskedEngine}  # by kind of model; all others have a causal one
+ENGINES = {"diffusion": MaskedEngine, "flow": FlowEngine}  # by kind of model; all others have a causal one
 
 
 @dataclass
@@ -49,7 +50,7 @@ class LoadedModel:
         return kind(self.model.config.to_dict())
 
     @cached_property
-    def engine(self) -> Engine | SequenceEngine | MaskedEngine:
+    def engine(self) -> Engine | SequenceEngine | MaskedEngine | FlowEngine:
         return ENGINES.get(self.model_kind, engine_for)(self.model)
 
     @cached_property
