@@ -196,7 +196,7 @@ def test_no_number_decides_twice(name, models):
 
 def beside(models):
     """A strategy that runs with the same models."""
-    return "greedy" if models["target"].model_kind == "causal" else "masked_diffusion"
+    return {"causal": "greedy", "flow": "drax"}.get(models["target"].model_kind, "masked_diffusion")
 
 
 @every_case
