@@ -32,8 +32,8 @@ class FlowEngine:
         """What it learned to read."""
         form = getattr(self.model.config, "source_form", "SOURCE")
         return (
-            f"The prompt is the source of an encoder: it learned to read {form!r}, and its answer has at most "
-            f"{self.canvas} tokens."
+            f"The prompt is the source of an encoder: it learned to read {form!r}, and its answer has at "
+            f"most {self.canvas} tokens."
         )
 
     @property

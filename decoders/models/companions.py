@@ -42,5 +42,9 @@ def shipped_companion(
 
 def loaded(folder: Path, dtype: torch.dtype) -> torch.nn.Module:
     """The weights in a folder."""
-    how = FlowModel if kind(json.loads((folder / "config.json").read_text())) == "flow" else AutoModelForCausalLM
+    how = (
+        FlowModel
+        if kind(json.loads((folder / "config.json").read_text())) == "flow"
+        else AutoModelForCausalLM
+    )
     return how.from_pretrained(folder, dtype=dtype, use_safetensors=True)

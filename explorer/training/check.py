@@ -70,7 +70,7 @@ def text_losses(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> l
 
 
 def flow_losses(model: FlowModel, tokenizer: PreTrainedTokenizerBase) -> list[float]:
-    """The loss of each text's beginning, as long as a canvas, at t 0.5, when it is source and canvas alike."""
+    """The loss of each text's beginning, as long as a canvas, at t 0.5, as source and as canvas."""
     losses = []
     for text in TEXTS:
         row = torch.tensor([tokenizer(text)["input_ids"][: model.config.canvas]])

@@ -60,7 +60,7 @@ class Candidate:
             "temperature",
             "float",
             0.01,
-            "Of the predicted tokens; 0 takes the likeliest. The paper uses 0.01 for one text, 0.1 for several.",
+            "Of predicted tokens; 0 takes the likeliest. The paper has 0.01 for one text, 0.1 for several.",
             0.0,
             100.0,
         ),
@@ -80,9 +80,9 @@ def drax(lane: Lane) -> Iterator[None]:
        vocabulary at each position, at time t = 0.
     2. In each of num_steps steps of length h, one forward predicts the final token of every position from the
        canvas as it stands, the time and the source. Each position draws a token from it, at `temperature`.
-    3. Where it differs from what stands there, the position jumps to it with probability `1 - exp(-h / (1 - t))`.
-       In the last step every position takes its token. So a position may change several times, and what was
-       wrong early can be mended.
+    3. Where it differs from what stands there, the position jumps to it with probability
+       `1 - exp(-h / (1 - t))`. In the last step every position takes its token. So a position may change
+       several times, and what was wrong early can be mended.
     4. With several candidates, steps 1 to 3 run for all in the same forwards. The text is the medoid: the
        candidate with the lowest mean word error rate against all, itself included.
 

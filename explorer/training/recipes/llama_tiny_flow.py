@@ -1,5 +1,6 @@
-"""llama-tiny-flow: a discrete flow model of Drax's kind (Navon et al. 2025) for text, an encoder and a decoder
-of three layers each (width 192): mends a short sentence. It begins with layers of llama-tiny-diffusion.
+"""llama-tiny-flow: a discrete flow model of Drax's kind (Navon et al. 2025) for text, an encoder and a
+decoder of three layers each (width 192): mends a short sentence, `correct: the dogs runs =>`. It reads no
+speech. It begins with layers of llama-tiny-diffusion.
 """
 
 import random
@@ -39,7 +40,7 @@ def path_weights(t: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Ten
 
 
 def rows_of(tokenizer: PreTrainedTokenizerFast, right: list[str], rng: random.Random) -> Rows:
-    """Sources [B, S] with errors, padded, and canvases [B, CANVAS]; sentences that do not fit are left out."""
+    """Sources [B, S] with errors, padded, and canvases [B, CANVAS]; what does not fit is left out."""
     sources, canvases = [], []
     for text in right:
         source, answer = tokenizer([f"correct: {spoil(text, rng)} =>", f" {text}{END}"])["input_ids"]
@@ -51,11 +52,12 @@ def rows_of(tokenizer: PreTrainedTokenizerFast, right: list[str], rng: random.Ra
 
 def drawn(sentences: list[str], rng: random.Random, count: int) -> list[str]:
     """`count` sentences without errors."""
-    return [rng.choice(sentences) if rng.random() < STORY_SHARE else sentence(rng) for _ in range(count)]
+    stories = [bool(sentences) and rng.random() < STORY_SHARE for _ in range(count)]
+    return [rng.choice(sentences) if told else sentence(rng) for told in stories]
 
 
 def categorical(logits: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """One draw for each row of logits [..., V] as a one-hot vector; its gradient is that of Gumbel-softmax."""
+    """One draw for each row of logits [..., V] as a one-hot vector, with the gradient of Gumbel-softmax."""
     noise = -torch.empty_like(logits).exponential_(generator=generator).log()
     soft = ((logits + noise) / GUMBEL_TEMPERATURE).softmax(-1)
     hard = one_hot(soft.argmax(-1), logits.shape[-1]).to(soft)
@@ -147,9 +149,7 @@ def main(args: Namespace) -> None:
     def validate() -> list[float]:
         return [flow_loss(model, *fixed, seed=0).item()]
 
-    curve = go_on(
-        model, optimizers(model), step, validate, args.million_tokens or 6, args.work / NAME
-    )
+    curve = go_on(model, optimizers(model), step, validate, args.million_tokens or 6, args.work / NAME)
     facts = {
         "million_tokens": round(curve[-1][0], 2),
         "held_out_loss": round(validate()[0], 4),

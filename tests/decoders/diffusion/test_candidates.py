@@ -7,7 +7,13 @@ from decoders.diffusion.candidates import edits, error_rates, medoid, most_frequ
 
 @pytest.mark.parametrize(
     ("text", "reference", "count"),
-    [("a b c", "a b c", 0), ("a b", "a b c", 1), ("a x c", "a b c", 1), ("b c a", "a b c", 2), ("", "a b", 2)],
+    [
+        ("a b c", "a b c", 0),
+        ("a b", "a b c", 1),
+        ("a x c", "a b c", 1),
+        ("b c a", "a b c", 2),
+        ("", "a b", 2),
+    ],
 )
 def test_edits(text, reference, count):
     assert edits(text.split(), reference.split()) == count

@@ -47,7 +47,10 @@ class CandidateMatrix:
         _, _, commits = self.nodes.read(step)
         scores = [e for e in step.events if type(e).__name__ == "Score" and e.name == NAME]
         if commits and self.single:
-            words = {"text": "One candidate: nothing to choose between. Raise num_candidates.", "role": "soft"}
+            words = {
+                "text": "One candidate: nothing to choose between. Raise num_candidates.",
+                "role": "soft",
+            }
             at = {"panel": "table", "x": 0.6, "y": 0.5, "align": "left", "face": "sans"}
             return [{"id": "single", "kind": "label", **at, **words}]
         if not scores:
@@ -67,10 +70,25 @@ class CandidateMatrix:
         words = "".join(map(self.nodes.text, self.nodes.path(event.node)))
         shown = words.replace("␣", " ").strip()
         place = {"panel": "table", "y": i + 0.5}
-        label = {"x": 1.3, "align": "left", "face": "sans", "text": shown, "role": "ink" if chosen else "soft"}
+        label = {
+            "x": 1.3,
+            "align": "left",
+            "face": "sans",
+            "text": shown,
+            "role": "ink" if chosen else "soft",
+        }
         return [
-            {"id": f"row{i}", "kind": "row", "panel": "table", "y0": i, "y1": i + 1, "rule": False, "text": ""},
-            self._cell(f"n{i}", 0.5, NUMBER, i + 0.5, str(i + 1), 0.0, chosen, [shown]) | {"node": event.node},
+            {
+                "id": f"row{i}",
+                "kind": "row",
+                "panel": "table",
+                "y0": i,
+                "y1": i + 1,
+                "rule": False,
+                "text": "",
+            },
+            self._cell(f"n{i}", 0.5, NUMBER, i + 0.5, str(i + 1), 0.0, chosen, [shown])
+            | {"node": event.node},
             {"id": f"t{i}", "kind": "label", **place, **label, "bold": chosen, "node": event.node},
         ]
 
@@ -84,7 +102,10 @@ class CandidateMatrix:
             {"id": f"h{at}", "kind": "label", "x": x + w / 2, "w": w, "text": text, **look}
             for at, (text, x, w) in enumerate(names)
         ]
-        return [{"id": "heading", "kind": "row", "panel": "table", "y0": y - 0.5, "y1": y + 0.5, "text": ""}, *labels]
+        return [
+            {"id": "heading", "kind": "row", "panel": "table", "y0": y - 0.5, "y1": y + 0.5, "text": ""},
+            *labels,
+        ]
 
     def _rates(self, i: int, event, chosen: bool, count: int) -> list[Op]:
         """A candidate's word error rates against all."""

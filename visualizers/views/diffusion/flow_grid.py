@@ -12,12 +12,14 @@ DARKEST = 0.75  # of a cell whose position changed in every step so far, so that
 
 @view("flow_grid", "Flow grid")
 class FlowGrid:
-    """x counts new positions from 1; y is the row: a step of a candidate, the noise that it began with first."""
+    """x counts new positions from 1; y is a step of a candidate, below the noise that it began with."""
 
     def __init__(self, header: Header):
         self.header, self.prompt = header, len(header.prompt)
         self.nodes = Nodes(header)
-        self.height = header.parameters.get("num_steps", 16) + 2  # rows of a candidate, an empty one with them
+        self.height = (
+            header.parameters.get("num_steps", 16) + 2
+        )  # rows of a candidate, an empty one with them
         self.changes: dict[tuple[int, int], int] = {}  # (candidate, column) -> changes so far
         self.last: dict[tuple[int, int], str] = {}  # (candidate, column) -> id of its newest cell
         self.slots: dict[int, int] = {}  # proposed node -> candidate

@@ -1,4 +1,4 @@
-"""Drax: the sampler against exact posteriors, jump probabilities, given tokens, and the choice among candidates."""
+"""Drax: its sampler against exact posteriors, jump probabilities, given tokens, the choice of a candidate."""
 
 import itertools
 import math
