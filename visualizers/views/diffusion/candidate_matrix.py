@@ -13,7 +13,7 @@ NUMBER, MEAN, RATE = 1.0, 1.5, 1.3  # columns that they take
 
 @view("candidate_matrix", "Candidates")
 class CandidateMatrix:
-    """First the texts, one per row; below them a table of word error rates: row i, if text j were right."""
+    """A row per candidate: its mean word error rate, those against each text, and its own text."""
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
@@ -31,7 +31,7 @@ class CandidateMatrix:
             "column_narrow": 16,
             "wide": 36,
             "widest": 60,
-            "columns": 15,
+            "columns": 28,
             "clip": True,
             "left": 8,
             "right": 8,
@@ -57,78 +57,54 @@ class CandidateMatrix:
             return []
         order = sorted(scores, key=lambda event: event.node)  # candidates in the order of their numbers
         chosen = next(i for i, event in enumerate(order) if event.rank == 1)
-        ops = [op for i, event in enumerate(order) for op in self._text(i, event, i == chosen)]
-        ops += self._heading(len(order))
+        ops = self._heading(len(order))
         for i, event in enumerate(order):
-            ops += self._rates(i, event, i == chosen, len(order))
+            ops += self._row(i, event, i == chosen, len(order))
         mean = probability(order[chosen].total)
         caption = f"Candidate {chosen + 1} is chosen: mean word error rate {mean} against all."
-        return [*ops, {"front": [1, 2 * len(order) + 1]}, {"say": caption}]
-
-    def _text(self, i: int, event, chosen: bool) -> list[Op]:
-        """A candidate's number and text."""
-        words = "".join(map(self.nodes.text, self.nodes.path(event.node)))
-        shown = words.replace("␣", " ").strip()
-        place = {"panel": "table", "y": i + 0.5}
-        label = {
-            "x": 1.3,
-            "align": "left",
-            "face": "sans",
-            "text": shown,
-            "role": "ink" if chosen else "soft",
-        }
-        return [
-            {
-                "id": f"row{i}",
-                "kind": "row",
-                "panel": "table",
-                "y0": i,
-                "y1": i + 1,
-                "rule": False,
-                "text": "",
-            },
-            self._cell(f"n{i}", 0.5, NUMBER, i + 0.5, str(i + 1), 0.0, chosen, [shown])
-            | {"node": event.node},
-            {"id": f"t{i}", "kind": "label", **place, **label, "bold": chosen, "node": event.node},
-        ]
+        return [*ops, {"front": [1, 0]}, {"say": caption}]
 
     def _heading(self, count: int) -> list[Op]:
-        """The numbers of the columns."""
-        y = count + 0.8
-        names = [("mean", 0.5 + NUMBER, MEAN)]
-        names += [(str(j + 1), 0.5 + NUMBER + MEAN + j * RATE, RATE) for j in range(count)]
-        look = {"role": "soft", "align": "center", "priority": 0, "panel": "table", "y": y}
+        """The names of the columns."""
+        names = [("mean", NUMBER, MEAN)]
+        names += [(str(j + 1), NUMBER + MEAN + j * RATE, RATE) for j in range(count)]
+        look = {"role": "soft", "align": "center", "priority": 0, "panel": "table", "y": 0.5}
         labels = [
-            {"id": f"h{at}", "kind": "label", "x": x + w / 2, "w": w, "text": text, **look}
+            {"id": f"h{at}", "kind": "label", "x": round(0.5 + x + w / 2, 3), "w": w, "text": text, **look}
             for at, (text, x, w) in enumerate(names)
         ]
-        return [
-            {"id": "heading", "kind": "row", "panel": "table", "y0": y - 0.5, "y1": y + 0.5, "text": ""},
-            *labels,
-        ]
+        return [row("heading", 0), *labels]
 
-    def _rates(self, i: int, event, chosen: bool, count: int) -> list[Op]:
-        """A candidate's word error rates against all."""
-        y = count + 1.8 + i
-        hover = f"candidate {i + 1}"
-        row = {"panel": "table", "y0": y - 0.5, "y1": y + 0.5, "rule": False, "text": ""}
-        ops: list[Op] = [{"id": f"rates{i}", "kind": "row", **row}]
-        ops.append(self._cell(f"m{i}", 0.5, NUMBER, y, str(i + 1), 0.0, chosen, [hover]))
-        mean = [f"{hover}: mean word error rate {probability(event.total)}"]
-        ops.append(self._cell(f"a{i}", 0.5 + NUMBER, MEAN, y, short(event.total), event.total, chosen, mean))
+    def _row(self, i: int, event, chosen: bool, count: int) -> list[Op]:
+        """A candidate: its number, its mean rate, the rates against all, and its text."""
+        y, name = i + 1.5, f"candidate {i + 1}"
+        text = "".join(map(self.nodes.text, self.nodes.path(event.node))).replace("␣", " ").strip()
+        hover = [text, f"{name}: mean word error rate {probability(event.total)}"]
+        number = self._cell(f"n{i}", 0, NUMBER, y, str(i + 1), 0.0, chosen, hover) | {"node": event.node}
+        mean = self._cell(f"a{i}", NUMBER, MEAN, y, short(event.total), event.total, chosen, hover)
+        ops: list[Op] = [row(f"row{i}", i + 1), number, mean]
         for j, rate in enumerate(event.parts.values()):
-            words = [f"{hover} against {j + 1}: word error rate {probability(rate)}"]
-            x = 0.5 + NUMBER + MEAN + j * RATE
-            ops.append(self._cell(f"w{i}.{j}", x, RATE, y, short(rate), rate, False, words))
-        return ops
+            words = [f"{name} against {j + 1}: word error rate {probability(rate)}"]
+            ops.append(
+                self._cell(f"w{i}.{j}", NUMBER + MEAN + j * RATE, RATE, y, short(rate), rate, False, words)
+            )
+        x = round(0.8 + NUMBER + MEAN + count * RATE, 3)
+        look = {"align": "left", "face": "sans", "role": "ink" if chosen else "soft", "bold": chosen}
+        place = {"panel": "table", "x": x, "y": y}
+        return [*ops, {"id": f"t{i}", "kind": "label", **place, **look, "text": text, "node": event.node}]
 
     def _cell(
         self, key: str, x: float, w: float, y: float, text: str, amount: float, chosen: bool, hover: list[str]
     ) -> Op:
-        place = {"panel": "table", "x": round(x + w / 2, 3), "y": round(y, 3), "w": w - 0.08, "h": 0.9}
+        place = {"panel": "table", "x": round(0.5 + x + w / 2, 3), "y": y, "w": w - 0.08, "h": 0.9}
         look = {"state": "chosen", "fill": "filled"} if chosen else {"state": "prompt", "fill": "amount"}
         look |= {"weight": round(DARKEST * min(1.0, amount), 4)}
         return {"id": key, "kind": "cell", **place, **look, "text": text, "hover": hover}
+
+
+def row(key: str, y: float) -> Op:
+    """A row without a name: a window that scrolls may begin there."""
+    return {"id": key, "kind": "row", "panel": "table", "y0": y, "y1": y + 1, "rule": False, "text": ""}
 
 
 def short(rate: float) -> str:

@@ -7,7 +7,7 @@ candidates (a cell's level) stand below each other. Knows no strategy.
 from visualizers.scene.marks import Header, Nodes, Op, many, probability, view, visible
 
 JUMP = "jump_probability"
-DARKEST = 0.75  # of a cell whose position changed in every step so far, so that its text stays readable
+DARKEST, MANY = 0.6, 4  # grey of a cell whose position changed so many times or more: its text stays readable
 
 
 @view("flow_grid", "Flow grid")
@@ -33,7 +33,6 @@ class FlowGrid:
             "first": 1,
             "column": 31,
             "wide": 46,
-            "tightest": 14,
             "row": 24,
             "left": 66,
             "left_narrow": 30,
@@ -94,7 +93,7 @@ class FlowGrid:
         ops: list[Op] = [{"id": f"r{y}", "kind": "row", **place, **words, **right}]
         for cell in cells:
             ops += self._cell(number, y, cell)
-        return [*ops, {"front": [max(self._column(cell.position) for cell in cells), y]}]
+        return [*ops, {"front": [1, y]}]
 
     def _cell(self, number: int, y: int, cell) -> list[Op]:
         x, shown = self._column(cell.position), visible(self.header.vocabulary.get(cell.token, b"?"))
@@ -111,7 +110,7 @@ class FlowGrid:
             f"{shown}: {how} at t {probability(t)}; changed {many(times, 'time')} so far",
             f"jump probability {probability(jump)}; probability of the token {probability(cell.confidence)}",
         ]
-        weight = round(DARKEST * times / max(1, y - number * self.height), 3)
+        weight = round(DARKEST * min(times, MANY) / MANY, 3)
         look = {"state": "prompt", "fill": "amount", "weight": weight, "hover": hover, "text": shown}
         ops: list[Op] = [{"id": name, "kind": "cell", **place, **look}]
         if cell.state == "changed":

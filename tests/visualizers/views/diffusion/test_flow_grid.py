@@ -2,7 +2,7 @@
 
 from decoders.trace.events import Cell, Commit, Propose, Score
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.views.diffusion.flow_grid import DARKEST, FlowGrid
+from visualizers.views.diffusion.flow_grid import DARKEST, MANY, FlowGrid
 
 WORDS = ["end", "a", "b"]
 
@@ -25,7 +25,7 @@ def test_a_cell_is_darker_the_more_often_it_changed():
     marks, _ = drawn([NOISE + FIRST, LAST])
     assert marks["g1-0"]["fill"] == "dotted" and "random" in marks["g1-0"]["hover"][0]
     weights = [marks[key]["weight"] for key in ("g1-1", "g2-1", "g1-2", "g2-2")]
-    assert weights == [DARKEST, 0.0, DARKEST, round(DARKEST / 2, 3)]
+    assert weights == [DARKEST / MANY, 0.0, 2 * DARKEST / MANY, DARKEST / MANY]
     assert "changed 2 times" in marks["g1-2"]["hover"][0]
     assert "jump probability .39" in marks["g1-1"]["hover"][1] and "t .00" in marks["g1-1"]["hover"][0]
     dots = {mark["id"] for mark in of_kind(marks, "symbol")}
