@@ -42,9 +42,10 @@ def shipped_companion(
 
 def loaded(folder: Path, dtype: torch.dtype) -> torch.nn.Module:
     """The weights in a folder."""
-    how = (
-        FlowModel
-        if kind(json.loads((folder / "config.json").read_text())) == "flow"
-        else AutoModelForCausalLM
-    )
-    return how.from_pretrained(folder, dtype=dtype, use_safetensors=True)
+    config = json.loads((folder / "config.json").read_text())
+    return class_of(config).from_pretrained(folder, dtype=dtype, use_safetensors=True)
+
+
+def class_of(config: dict) -> type:
+    """What loads the weights of a model with this config.json."""
+    return FlowModel if kind(config) == "flow" else AutoModelForCausalLM

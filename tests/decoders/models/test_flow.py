@@ -5,8 +5,10 @@ import torch
 
 from decoders.engine.flow_engine import FlowEngine
 from decoders.engine.tree import Tree
+from decoders.lane import Lane, Limits
 from decoders.models.flow import FlowModel
-from tests.helpers.tiny_models import flow_model
+from decoders.models.loading import load
+from tests.helpers.tiny_models import flow_model, save
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +40,17 @@ def test_what_was_saved_computes_the_same(model, tmp_path):
     model.save_pretrained(tmp_path)
     again = FlowModel.from_pretrained(tmp_path).eval()
     torch.testing.assert_close(logits(again, [1, 2], [3]), logits(model, [1, 2], [3]))
+
+
+def test_a_folder_with_one_is_loaded_as_a_target(tmp_path):
+    """Its strategy writes with it, and one for a causal model refuses it."""
+    name = save(tmp_path, kind="flow")
+    target = load(name, "cpu")
+    assert isinstance(target.model, FlowModel) and target.model_kind == "flow"
+    found = Lane("drax", [40, 41], {"target": target}, {"num_steps": 2}, limits=Limits(4)).run()
+    assert 1 <= len(found.output()) <= 4
+    with pytest.raises(ValueError, match="which .* is not; choose another target, or Drax"):
+        Lane("greedy", [40, 41], {"target": target})
 
 
 def test_the_engine_scores_all_canvases_in_one_forward(model):

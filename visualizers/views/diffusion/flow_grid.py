@@ -7,7 +7,10 @@ candidates (a cell's level) stand below each other. Knows no strategy.
 from visualizers.scene.marks import Header, Nodes, Op, many, probability, view, visible
 
 JUMP = "jump_probability"
-DARKEST, MANY = 0.75, 3  # grey of a cell whose position changed so many times or more: its text stays readable
+DARKEST, MANY = (
+    0.75,
+    3,
+)  # grey of a cell whose position changed so many times or more: its text stays readable
 
 
 @view("flow_grid", "Flow grid")
