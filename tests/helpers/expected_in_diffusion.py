@@ -24,6 +24,7 @@ def noise_becomes_a_sentence(flow, once, voted):
     cells = [c for step in flow.steps for c in step.of(Cell) if c.state == "changed"]
     changes = Counter(cell.position for cell in cells)
     assert max(changes.values()) > 1
+    assert " eats the cake." in flow.text() and " the the" in once.text()
     assert (forwards(flow), forwards(once), forwards(voted)) == (17, 2, 17)  # one reads the source
     ranks = [e.rank for step in voted.steps for e in step.of(Score) if e.name == "word_error_rate"]
     assert sorted(ranks) == list(range(1, 9))

@@ -149,7 +149,7 @@ def main(args: Namespace) -> None:
     def validate() -> list[float]:
         return [flow_loss(model, *fixed, seed=0).item()]
 
-    curve = go_on(model, optimizers(model), step, validate, args.million_tokens or 6, args.work / NAME)
+    curve = go_on(model, optimizers(model), step, validate, args.million_tokens or 2.6, args.work / NAME)
     facts = {
         "million_tokens": round(curve[-1][0], 2),
         "held_out_loss": round(validate()[0], 4),
