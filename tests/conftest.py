@@ -37,7 +37,7 @@ def target_for(tiny_model):
 
     def get(name: str):
         found = strategies()[name]
-        models = map(tiny_model, ("llama", "mixtral", "forms", *tiny_models.MASKED))
+        models = map(tiny_model, ("llama", "mixtral", "forms", *tiny_models.MASKED, "flow"))
         drafts = {"draft": tiny_model("llama", 1)}
         return next(m for m in models if not problem(found, found.check({}), {"target": m} | drafts))
 

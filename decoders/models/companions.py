@@ -11,12 +11,14 @@ import torch
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from decoders.models.catalog import SHIPPED, kind
+from decoders.models.flow import FlowModel
 
 Companion = tuple[str, torch.nn.Module, PreTrainedTokenizerBase]
 KINDS = {  # kinds of models that a strategy may write with, and how a sentence names one
     "causal": "a causal language model",
     "diffusion": "a masked-diffusion model",
     "set_block": "a model that fills blocks of masks behind a causal past",
+    "flow": "a discrete flow model",
 }
 
 
@@ -41,4 +43,10 @@ def shipped_companion(
 
 def loaded(folder: Path, dtype: torch.dtype) -> torch.nn.Module:
     """The weights in a folder."""
-    return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, use_safetensors=True)
+    config = json.loads((folder / "config.json").read_text())
+    return class_of(config).from_pretrained(folder, dtype=dtype, use_safetensors=True)
+
+
+def class_of(config: dict) -> type:
+    """What loads the weights of a model with this config.json."""
+    return FlowModel if kind(config) == "flow" else AutoModelForCausalLM

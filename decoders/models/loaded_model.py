@@ -9,6 +9,7 @@ import transformers
 
 from decoders.engine.causal_masked_engine import CausalMaskedEngine
 from decoders.engine.engine import Engine
+from decoders.engine.flow_engine import FlowEngine
 from decoders.engine.masked_engine import MaskedEngine
 from decoders.engine.sequence_engine import SequenceEngine, engine_for
 from decoders.heads import (
@@ -33,6 +34,7 @@ from decoders.models.token_bytes import TokenBytes
 ENGINES = {  # by kind of model; all others have a causal one
     "diffusion": MaskedEngine,
     "set_block": CausalMaskedEngine,
+    "flow": FlowEngine,
 }
 
 
@@ -53,7 +55,7 @@ class LoadedModel:
         return kind(self.model.config.to_dict())
 
     @cached_property
-    def engine(self) -> Engine | SequenceEngine | MaskedEngine:
+    def engine(self) -> Engine | SequenceEngine | MaskedEngine | FlowEngine:
         return ENGINES.get(self.model_kind, engine_for)(self.model)
 
     @cached_property

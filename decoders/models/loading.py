@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig
+from transformers import AutoTokenizer, PreTrainedConfig
 from transformers.quantizers.auto import AUTO_QUANTIZER_MAPPING
 from transformers.utils import logging
 
 from decoders.models import hub, lora
 from decoders.models.address import is_address
 from decoders.models.catalog import is_hub_id, locate
+from decoders.models.companions import class_of
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.memory_estimate import config_of, could_not, pick_device, pick_dtype, quantised
 from decoders.models.published_denoisers import weight_names
@@ -49,7 +50,7 @@ def load(
                 tokenizer, model = lora.tokenizer_of(Path(where)), lora.merged(Path(where), chosen)
             else:
                 tokenizer = AutoTokenizer.from_pretrained(where)
-                model = AutoModelForCausalLM.from_pretrained(
+                model = class_of(config.to_dict()).from_pretrained(
                     where,
                     config=config,
                     key_mapping=weight_names(config),

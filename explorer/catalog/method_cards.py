@@ -71,6 +71,11 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "prompt": "Ben has a red ball. Ben has a blue ball. Mia has a red ball. Mia has a",
         "max_new_tokens": 16,
     },
+    "drax": {
+        "prompt": "correct: the cat was so hungry that it eats the cake. =>",
+        "max_new_tokens": 16,
+        "parameters": {},
+    },
     "dola": {"prompt": "Anna was a little fish. She lived in the big blue sea.", "max_new_tokens": 16},
     "scmoe": {
         "prompt": "One day, Lily went to the park.",

@@ -19,6 +19,7 @@ from transformers import (
 from decoders.heads import SCORERS, Medusa, Taps, take_taps
 from decoders.models import lora
 from decoders.models.catalog import kind
+from decoders.models.flow import FlowModel
 from decoders.models.loading import load
 from decoders.models.model_heads import load_heads
 
@@ -57,6 +58,8 @@ def check_losses(folder: Path) -> list[float]:
         model, tokenizer = lora.merged(folder, torch.float32).eval(), lora.tokenizer_of(folder)
         return text_losses(model, tokenizer)
     tokenizer = AutoTokenizer.from_pretrained(folder)
+    if kind(config) == "flow":
+        return flow_losses(FlowModel.from_pretrained(folder, dtype=torch.float32).eval(), tokenizer)
     loader = AutoModelForSeq2SeqLM if kind(config) == "seq2seq" else AutoModelForCausalLM
     return text_losses(loader.from_pretrained(folder, dtype=torch.float32).eval(), tokenizer)
 
@@ -65,6 +68,17 @@ def text_losses(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> l
     """The loss of each text under a model."""
     rows = [torch.tensor([tokenizer(text)["input_ids"]]) for text in TEXTS]
     return [round(model(input_ids=row, labels=row).loss.item(), 5) for row in rows]
+
+
+def flow_losses(model: FlowModel, tokenizer: PreTrainedTokenizerBase) -> list[float]:
+    """The loss of each text's beginning, as long as a canvas, at t 0.5, as source and as canvas."""
+    losses = []
+    for text in TEXTS:
+        row = torch.tensor([tokenizer(text)["input_ids"][: model.config.canvas]])
+        seen = torch.ones_like(row, dtype=torch.bool)
+        logits = model.write(row, torch.tensor([0.5]), model.read(row, seen), seen)
+        losses.append(round(torch.nn.functional.cross_entropy(logits[0], row[0]).item(), 5))
+    return losses
 
 
 def write(folder: Path) -> None:

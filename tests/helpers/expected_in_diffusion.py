@@ -1,5 +1,8 @@
 """The point of each example of text out of order: `SHOWS` maps its title to a check of traces."""
 
+from collections import Counter
+
+from decoders.trace.events import Cell, Score
 from tests.helpers.trace_readings import forwards
 
 
@@ -23,8 +26,20 @@ def a_bound_keeps_the_text(bounded, single, whole):
     assert forwards(whole) == -(-len(whole.output()) // 8)
 
 
+def noise_becomes_a_sentence(flow, once, voted):
+    """Positions change more than once, each step is a forward, and eight candidates share theirs."""
+    cells = [c for step in flow.steps for c in step.of(Cell) if c.state == "changed"]
+    changes = Counter(cell.position for cell in cells)
+    assert max(changes.values()) > 1
+    assert " eats the cake." in flow.text() and " the the" in once.text()
+    assert (forwards(flow), forwards(once), forwards(voted)) == (17, 2, 17)  # one reads the source
+    ranks = [e.rank for step in voted.steps for e in step.of(Score) if e.name == "word_error_rate"]
+    assert sorted(ranks) == list(range(1, 9))
+
+
 SHOWS = {
     "A record out of order": one_text_in_fewer_forwards,
+    "Noise that becomes a sentence": noise_becomes_a_sentence,
     "Near what is sure": too_low_is_wrong,
     "Blocks behind a cache": a_bound_keeps_the_text,
 }

@@ -13,6 +13,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
+from decoders.models.flow import FlowModel
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.lora import with_tokens
 
@@ -61,6 +62,18 @@ KINDS = {
 }
 MASKED = {"masked": None, "set_block": "set_block"}  # kind -> denoiser; with a mask
 KINDS |= dict.fromkeys(MASKED, KINDS["llama"])
+
+
+def flow_model(**config) -> FlowModel:
+    """A fresh tiny discrete flow model with a canvas of twelve positions."""
+    torch.manual_seed(0)
+    own = {"denoiser": "flow", "writing_layers": 1, "canvas": 12, "source_offset": 1}
+    form = {"source_form": "correct: SENTENCE =>"}
+    made = T.LlamaConfig(**ROPE, **({"max_position_embeddings": CONTEXT} | config), **own, **form)
+    return FlowModel(made).eval()
+
+
+KINDS["flow"] = flow_model
 MASK = "<|mask|>"
 FORMS = ("<PRE>", "<SUF>", "<MID>", "<EOT>", "<t0>", "<t1>", "<t2>", "<end>", "<e>", "</e>")
 
@@ -110,7 +123,8 @@ def make(
     model = model.to(dtype).eval().requires_grad_(False)
     model.get_output_embeddings().weight[end] *= endings
     model.generation_config = transformers.GenerationConfig(eos_token_id=end, pad_token_id=end)
-    return LoadedModel(f"tiny-{kind}", model, words, tokens_of=make() if kind in MASKED else None)
+    companion = kind in (*MASKED, "flow")
+    return LoadedModel(f"tiny-{kind}", model, words, tokens_of=make() if companion else None)
 
 
 CHAT = (

@@ -198,7 +198,8 @@ def test_no_number_decides_twice(name, models):
 def beside(models):
     """A strategy that runs with the same models."""
     kind = models["target"].model_kind
-    return {"causal": "greedy", "diffusion": "masked_diffusion"}.get(kind, kind)  # others: of the same name
+    others = {"causal": "greedy", "diffusion": "masked_diffusion", "flow": "drax"}
+    return others.get(kind, kind)  # or of the same name
 
 
 @every_case

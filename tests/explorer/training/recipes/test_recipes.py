@@ -25,7 +25,10 @@ from explorer.training import check, loop
 TOY = dict(hidden_size=16, heads=2, intermediate_size=32)
 BUDGET = 0.004  # million tokens: one batch
 PARTS = ("training", "held_out")
-MEASURED = ("llama-tiny", "llama-tiny-moe", "llama-tiny-diffusion", "llama-tiny-reward", "llama-tiny-seq2seq")
+MEASURED = (
+    *("llama-tiny", "llama-tiny-moe", "llama-tiny-diffusion", "llama-tiny-reward", "llama-tiny-seq2seq"),
+    "llama-tiny-flow",
+)
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +84,7 @@ TOYS = {
     "llama-tiny-judge": (("llama-tiny-draft-distilled",), dict(PROBLEMS=8, CHUNK=4, BATCH=64)),
     "llama-tiny-verilog": (("llama-tiny",), dict(BATCH=2, HELD_OUT=1)),
     "llama-tiny-verilog-heads": (("llama-tiny-verilog",), dict(BATCH=4, ROW=64, HELD_OUT=4, DEPTH=2, RANK=4)),
+    "llama-tiny-flow": (("llama-tiny-diffusion",), dict(BATCH=4, LAYERS=1)),
     "llama-tiny-seq2seq": (
         ("llama-tiny",),
         dict(SHAPE=dict(num_layers=1, num_decoder_layers=1), BATCH=16, MEASURED=2, VALIDATION=2, LONGEST=8),
@@ -317,6 +321,7 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
         "measure_verilog": dict(MODULES=2, TOKENS=6),
         "measure_forms": dict(FILLED={"list_program": 2, "story": 1}, STORIES=2, TOKENS=4),
         "measure_summaries": dict(SHEETS=3, STEERED=2),
+        "measure_flow": dict(PROBLEMS=2, WAYS={"1 step": {"num_steps": 1}}),
         "measure_judge": dict(ASKED=("sum",), PROBLEMS=2, NEW_TOKENS=4),
     }
     places = {"measure_tasks": ""}  # recipes use it, too

@@ -1,0 +1,139 @@
+"""Flow grid: every position in every step, from a random token to text, and how often each has changed.
+
+A fold over Cell, Score ("jump_probability") and Commit; rows are steps, columns positions, and several
+candidates (a cell's level) stand below each other. Knows no strategy.
+"""
+
+from visualizers.scene.marks import Header, Nodes, Op, many, probability, view, visible
+
+JUMP = "jump_probability"
+DARKEST, MANY = (
+    0.75,
+    3,
+)  # grey of a cell whose position changed so many times or more: its text stays readable
+
+
+@view("flow_grid", "Flow grid")
+class FlowGrid:
+    """x counts new positions from 1; y is a step of a candidate, below the noise that it began with."""
+
+    def __init__(self, header: Header):
+        self.header, self.prompt = header, len(header.prompt)
+        self.nodes = Nodes(header)
+        self.height = (
+            header.parameters.get("num_steps", 16) + 2
+        )  # rows of a candidate, an empty one with them
+        self.changes: dict[tuple[int, int], int] = {}  # (candidate, column) -> changes so far
+        self.last: dict[tuple[int, int], str] = {}  # (candidate, column) -> id of its newest cell
+        self.slots: dict[int, int] = {}  # proposed node -> candidate
+        self.time: tuple[float, float] | None = None  # t and the jump probability of the step
+
+    def head(self) -> dict:
+        """Title, question and layout."""
+        return {
+            "title": self.title,
+            "question": "Which positions changed again? How did noise become text?",
+            "first": 1,
+            "column": 31,
+            "wide": 46,
+            "row": 24,
+            "left": 66,
+            "left_narrow": 30,
+            "right": 104,
+            "right_narrow": 34,
+            "clip": True,
+            "overview": "rows",
+            "axis": "position",
+            "legend": [
+                ["cell:chosen", "■", "chosen", "the text"],
+                ["cell:amount", "▪", "soft", "the darker, the more often it has changed"],
+                ["symbol:amber", "•", "live", "jumped in this step"],
+                ["cell:dotted", "┄", "soft", "random token"],
+                ["cell:pruned", "✕", "pruned", "behind the end"],
+            ],
+        }
+
+    def feed(self, step) -> list[Op]:
+        """The ops of one step: a row for each candidate, and at the end which cells are the text."""
+        rows: dict[tuple[int, int], list] = {}
+        trimmed, committed = [], []
+        for event in step.events:
+            match type(event).__name__:
+                case "Propose":
+                    self.nodes.add(event)
+                    self.slots[event.node] = event.slot
+                case "Score" if event.name == JUMP:
+                    self.time = event.parts["t"], event.total
+                case "Cell" if event.state == "trimmed":
+                    trimmed.append(event)
+                case "Cell":
+                    rows.setdefault((candidate(event), event.iteration), []).append(event)
+                case "Commit":
+                    committed += event.nodes
+        ops = [op for (number, y), cells in sorted(rows.items()) for op in self._row(number, y, cells)]
+        jumped = sum(cell.state == "changed" for cells in rows.values() for cell in cells)
+        if jumped or self.time and rows:
+            ops.append({"say": f"{many(jumped, 'position')} jumped at t {probability(self.time[0])}."})
+        for event in trimmed:
+            key = self.last.get((candidate(event), self._column(event.position)))
+            if key:
+                hover = ["behind the end of the text", "it is no output"]
+                ops.append({"id": key, "set": {"state": "pruned", "fill": "none", "hover": hover}})
+        return ops + self._text(committed)
+
+    def _column(self, position: int) -> int:
+        return position - self.prompt + 1
+
+    def _row(self, number: int, step: int, cells: list) -> list[Op]:
+        """The cells of one candidate after one step."""
+        y = number * self.height + step
+        jumped = sum(cell.state == "changed" for cell in cells)
+        t, _ = self.time or (0.0, 0.0)
+        name = f"t {probability(t)}" if step else f"noise {number + 1}" if cells[0].level else "noise"
+        words = {"text": name, "short": str(step) if step else f"#{number + 1}" if cells[0].level else "0"}
+        right = {"right": f"{jumped} jumped" if step else "", "right_short": "", "right_bold": ""}
+        place = {"y0": y - 0.5, "y1": y + 0.5, "rule": False}
+        ops: list[Op] = [{"id": f"r{y}", "kind": "row", **place, **words, **right}]
+        for cell in cells:
+            ops += self._cell(number, y, cell)
+        return [*ops, {"front": [1, y]}]
+
+    def _cell(self, number: int, y: int, cell) -> list[Op]:
+        x, shown = self._column(cell.position), visible(self.header.vocabulary.get(cell.token, b"?"))
+        key, name = (number, x), f"g{x}-{y}"
+        times = self.changes[key] = self.changes.get(key, 0) + (cell.state == "changed")
+        self.last[key] = name
+        place = {"x": x, "y": y, "w": 1, "h": 0.92}
+        if cell.state == "guess":
+            look = {"state": "prompt", "fill": "dotted", "hover": [f"{shown}: a random token", "at t 0"]}
+            return [{"id": name, "kind": "cell", **place, **look, "text": shown}]
+        t, jump = self.time or (0.0, 0.0)
+        how = "jumped" if cell.state == "changed" else "stayed"
+        hover = [
+            f"{shown}: {how} at t {probability(t)}; changed {many(times, 'time')} so far",
+            f"jump probability {probability(jump)}; probability of the token {probability(cell.confidence)}",
+        ]
+        weight = round(DARKEST * min(times, MANY) / MANY, 3)
+        look = {"state": "prompt", "fill": "amount", "weight": weight, "hover": hover, "text": shown}
+        ops: list[Op] = [{"id": name, "kind": "cell", **place, **look}]
+        if cell.state == "changed":
+            spot = {"x": x + 0.4, "y": y - 0.34, "glyph": "dot", "role": "amber", "size": 4}
+            ops.append({"id": f"d{x}-{y}", "kind": "symbol", **spot})
+        return ops
+
+    def _text(self, committed: list[int]) -> list[Op]:
+        """The last cells of the chosen candidate are the text."""
+        ops: list[Op] = []
+        for node in committed:
+            key = self.last.get((self.slots.get(node, 0), self.nodes.position[node]))
+            if key:
+                ops.append({"id": key, "set": {"state": "chosen", "fill": "filled", "node": node}})
+        if ops:
+            text = "".join(map(self.nodes.text, committed))
+            ops.append({"say": f"The text is final: {text}"})
+        return ops
+
+
+def candidate(cell) -> int:
+    """The number of the candidate that a cell belongs to, from 0."""
+    return int(cell.level) - 1 if cell.level else 0
