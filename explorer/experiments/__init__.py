@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from explorer.experiments.pictures import Picture
+from explorer.experiments.pictures import Chart, Line, Picture  # noqa: F401 (Line: for the experiments)
 from explorer.shipped import check_corpus
 
 if TYPE_CHECKING:
@@ -30,25 +30,6 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "experiments"
 Models = dict[str, "LoadedModel"]
 Cell = str | int | float | None
-
-
-@dataclass(frozen=True)
-class Line:
-    """A curve of a chart: places and values, None where there is none; an interval may follow a value."""
-
-    label: str
-    points: list[list[float | None]]
-
-
-@dataclass(frozen=True)
-class Chart:
-    """Curves over one x axis; with `log` equal ratios of x stand equally far apart."""
-
-    title: str
-    x: str
-    y: str
-    lines: list[Line]
-    log: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,7 +49,8 @@ class DrawnMessage:
 class Result:
     """What an experiment found. `says`: sentences of what follows from it, with measured numbers; `messages`:
     one run of parts that speak to each other, if there is one; `calls`: the decodings in it, each the bytes
-    of a trace file in base64, as the page opens them; `pictures`: what curves cannot show.
+    of a trace file in base64, as the page opens them; `pictures`: more curves, and what
+    curves cannot show.
     """
 
     columns: list[str]

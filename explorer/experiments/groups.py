@@ -45,6 +45,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "many-texts",
         "trees-over-states",
     ),
+    "Text in any order: diffusion": ("parallel-bench",),
     "Inside the model: layers, experts, memory": (
         "moving-states",
         "routes-per-token",

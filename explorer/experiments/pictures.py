@@ -1,11 +1,31 @@
-"""Pictures of answers that are no curves: heat maps, spreads, parallel coordinates, clouds of points,
-texts side by side.
+"""Pictures of answers: curves, heat maps, spreads, parallel coordinates, clouds of points, texts side by
+side.
 
 Each is plain data that is drawn elsewhere (visualizers/figures/experiments.py) and knows no experiment.
 """
 
 from dataclasses import dataclass
 from statistics import linear_regression
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve of a chart: places and values, None where there is none; an interval may follow a value."""
+
+    label: str
+    points: list[list[float | None]]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Curves over one x axis; with `log` equal ratios of x stand equally far apart."""
+
+    title: str
+    x: str
+    y: str
+    lines: list[Line]
+    log: bool = False
+    kind: str = "curves"
 
 
 @dataclass(frozen=True)
@@ -109,7 +129,7 @@ class Passages:
     kind: str = "passages"
 
 
-Picture = Heat | TokenMap | Spread | Board | Clouds | Passages
+Picture = Chart | Heat | TokenMap | Spread | Board | Clouds | Passages
 
 
 def fitted(points: list[list[float]]) -> list[float] | None:

@@ -7,6 +7,7 @@ import pytest
 from explorer.corpus import END, STORY_MIX
 from explorer.runs.lane_factory import lane_maker
 from explorer.runs.scheduler import Runs
+from tests.helpers import tiny_models
 from tests.helpers.ready_loader import ready_loader
 
 
@@ -29,8 +30,10 @@ def models(tiny_model):
 
 
 @pytest.fixture
-def short(monkeypatch):
+def short(monkeypatch, models):
     """Experiments that take a second."""
+    companions = {"diffusion": tiny_models.make("masked")}
+    monkeypatch.setattr(models["target"], "_companions", companions)
     for name, constants in {
         "acceptance_by_rank": dict(TOKENS=4, SEEDS=1),
         "structured_outputs": dict(TOKENS=4),
@@ -42,6 +45,7 @@ def short(monkeypatch):
         "information_surplus": dict(TEXTS=2, TOKENS=12, HORIZONS=(2, 3), SCALES=(0.1,)),
         "when_to_stop": dict(TOKENS=6, LENGTHS=(1, 2), LIMITS=(0.3, 0.6), SEEDS=1),
         "spec_bench": dict(TOKENS=4, COUNT=1),
+        "parallel_bench": dict(CANVAS={"upper": 4, "json": 8}, COUNT=1, LENGTHS=(4,), PANELS=("json",)),
         "map_of_methods": dict(TOKENS=4),
         "equal_to_greedy": dict(TOKENS=4, PROMPTS=3),
         "continuous": dict(DRAWS=500, LENGTH=40),

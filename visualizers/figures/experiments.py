@@ -348,4 +348,11 @@ def clouds(picture: dict, answer: dict, colours: Theme) -> go.Figure:
     return tiles
 
 
-PICTURES = {"heat": heat, "tokens": tokens, "spread": spread, "board": board, "clouds": clouds}
+PICTURES = {
+    "curves": lambda picture, answer, colours: curves(picture, colours),
+    "heat": heat,
+    "tokens": tokens,
+    "spread": spread,
+    "board": board,
+    "clouds": clouds,
+}

@@ -1,0 +1,84 @@
+"""What filling several masks at once costs a perfect model: the theory of ParallelBench (2025).
+
+A forward gives every mask its own distribution; what is drawn together is drawn from the product of these.
+The price, in nats, is the total correlation of the positions given the prompt and what was filled before.
+Joint distributions of small list tasks, closed forms for lists of n different items, and the same numbers
+from a joint itself. Items are numbered. Knows no model and no strategy but the oracle.
+"""
+
+import math
+from itertools import permutations
+
+import torch
+
+from decoders.models.tabular_denoiser import Joint, TabularDenoiser
+
+
+def copied(n: int) -> Joint:
+    """One right answer: copy, and as well reverse, sort, or replace at a given place."""
+    return {tuple(range(n)): 1.0}
+
+
+def shuffled(n: int) -> Joint:
+    """All orders of n items."""
+    return dict.fromkeys(permutations(range(n)), 1.0)
+
+
+def one_replaced(n: int) -> Joint:
+    """One item of n, at any place, becomes the new word (1); the others stay as they are (0)."""
+    return {tuple(int(i == at) for i in range(n)): 1.0 for at in range(n)}
+
+
+def oracle(joint: Joint) -> TabularDenoiser:
+    """A model that knows the joint."""
+    return TabularDenoiser(joint, max(map(max, joint)) + 1)
+
+
+def total_correlation(joint: Joint) -> float:
+    """The sum of the entropies of all positions minus that of the whole, in nats."""
+    model = oracle(joint)
+    marginals = model.marginals([model.mask] * model.answers.shape[1])
+    return float(torch.special.entr(marginals).sum() - torch.special.entr(model.weights).sum())
+
+
+def accuracy(joint: Joint, per_forward: int) -> float:
+    """The probability that an oracle which draws `per_forward` tokens per forward, left to right, at
+    temperature 1 ends at an answer that the joint holds.
+    """
+    model, right = oracle(joint), 0.0
+    for answer in joint:
+        canvas, probability = [model.mask] * len(answer), 1.0
+        for low in range(0, len(answer), per_forward):
+            together = range(low, min(low + per_forward, len(answer)))
+            rows = model.marginals(canvas)
+            probability *= math.prod(float(rows[i, answer[i]]) for i in together)
+            canvas[low : together.stop] = answer[low : together.stop]
+        right += probability
+    return right
+
+
+def shuffle_accuracy(n: int, per_forward: int) -> float:
+    """n! over the product of the items that are left before each forward, one factor per token."""
+    left = [n - i // per_forward * per_forward for i in range(n)]
+    return math.factorial(n) / math.prod(left)
+
+
+def shuffle_correlation(n: int) -> float:
+    """n ln n - ln n! nats."""
+    return n * math.log(n) - math.lgamma(n + 1)
+
+
+def replacement_accuracy(n: int, per_forward: int) -> float:
+    """Of replacing one item at a random place: with m masks left and none replaced yet, k of them are drawn.
+    Either just one is the new word, and then none may follow, or none is, and m - k masks are left.
+    """
+    if n == 0:
+        return 0.0
+    k = min(per_forward, n)
+    now = k / n * (1 - 1 / n) ** (k - 1)
+    return now + (1 - 1 / n) ** k * replacement_accuracy(n - k, per_forward)
+
+
+def replacement_correlation(n: int) -> float:
+    """(n - 1) ln(n / (n - 1)) nats: towards 1 for long lists."""
+    return (n - 1) * math.log(n / (n - 1)) if n > 1 else 0.0

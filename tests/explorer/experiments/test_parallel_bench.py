@@ -1,0 +1,104 @@
+"""ParallelBench: the closed forms against joints and against lanes on the oracle; a conflict by hand."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+
+from decoders.lane import Lane, Limits
+from decoders.registry import strategies
+from explorer.experiments import parallel_bench
+from explorer.experiments import parallel_theory as theory
+from explorer.experiments.parallel_conflict import conflict
+
+RULES = {rule.label: rule for rule in parallel_bench.RULES}
+
+
+def written(joint, n, seed=0, strategy="masked_diffusion", **parameters):
+    """The trace of a lane on the oracle."""
+    target = theory.oracle(joint)
+    return Lane(strategy, [0], {"target": target}, parameters, seed, Limits(n)).run()
+
+
+@pytest.mark.parametrize(
+    "n, k, shuffle, replace", [
+        (4, 1, 1, 1), (4, 2, 0.375, 0.65625), (4, 4, 0.09375, 0.421875),
+        (6, 1, 1, 1), (6, 2, 0.3125, 0.733507), (6, 6, 0.015432, 0.401878),
+    ],
+)  # fmt: skip
+def test_the_table_of_the_paper(n, k, shuffle, replace):
+    assert theory.shuffle_accuracy(n, k) == pytest.approx(shuffle, abs=1e-6)
+    assert theory.replacement_accuracy(n, k) == pytest.approx(replace, abs=1e-6)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+@pytest.mark.parametrize("task", parallel_bench.JOINTS)
+def test_closed_forms_are_those_of_the_joint_for_every_number_of_tokens_per_forward(task, n):
+    joint, closed = parallel_bench.JOINTS[task]
+    for k in range(1, n + 2):
+        assert theory.accuracy(joint(n), k) == pytest.approx(closed(n, k), abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 4, 6])
+def test_one_forward_is_right_with_the_exponential_of_its_price(n):
+    prices = {"shuffle": theory.shuffle_correlation, "replace one": theory.replacement_correlation}
+    for task, price in prices.items():
+        joint, right = parallel_bench.JOINTS[task]
+        assert theory.total_correlation(joint(n)) == pytest.approx(price(n), abs=1e-12)
+        assert math.exp(-price(n)) == pytest.approx(right(n, n), abs=1e-12)
+    assert theory.total_correlation(theory.copied(n)) == pytest.approx(0, abs=1e-12)
+    assert theory.replacement_correlation(10**6) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("k, want, slack", [(1, 1.0, 0.0), (2, 0.375, 0.08), (4, 0.09375, 0.05)])
+def test_lanes_draw_right_lists_as_often_as_the_theory_says(k, want, slack):
+    """400 seeds; that the shares are exact is tests/decoders/diffusion/test_masked_diffusion.py's."""
+    joint, options = theory.shuffled(4), {"tokens_per_forward": k, "temperature": 1.0}
+    options["order"] = "left to right"
+    right = [len({*written(joint, 4, seed, **options).output()}) == 4 for seed in range(400)]
+    assert sum(right) / 400 == pytest.approx(want, abs=slack)
+
+
+@pytest.mark.parametrize("n", range(2, 17))
+def test_the_confidence_of_a_threshold_is_not_independence(n):
+    """1 - 1/n is below .9 up to 9 items and above it from 11 on; 10 stands on it, and is no promise."""
+    _, _, _, right, _, forwards, _ = parallel_bench.greedily(RULES["threshold 0.9"], n)
+    if n != 10:
+        assert (right, forwards) == ((1.0, n) if n < 10 else (0.0, 1))
+
+
+@pytest.mark.parametrize("rule", [label for label in RULES if label in ("factor 0.7", "entropy bound 0.1")])
+def test_rules_that_count_what_they_fill_find_the_replaced_item(rule):
+    assert all(parallel_bench.greedily(RULES[rule], n)[3] == 1.0 for n in parallel_bench.LENGTHS)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("n", [4, 6])
+def test_a_copy_is_right_with_every_rule(rule, n):
+    joint, one = theory.copied(n), RULES[rule]
+    assert written(joint, n, strategy=one.strategy, **one.parameters).output() == list(range(n))
+
+
+def test_every_rule_is_one_of_a_strategy_that_exists():
+    for rule in (*parallel_bench.RULES, *parallel_bench.VARIANTS):
+        strategies()[rule.strategy].check(rule.parameters)
+
+
+def test_the_rows_of_the_oracle_agree_with_the_theory():
+    for *_, right, _, _, ideal in parallel_bench.drawn():
+        assert right == pytest.approx(ideal, abs=1e-9)
+
+
+def test_a_verdict_names_the_rules_that_miss_it_late():
+    rows = [parallel_bench.greedily(RULES[r], n) for r in ("quota 1", "threshold 0.9") for n in (4, 9, 11)]
+    said = parallel_bench.verdict(rows)
+    assert "always found with quota 1. " in said and "threshold 0.9 from 11 items on" in said
+
+
+def test_two_tokens_that_exclude_each_other_are_a_conflict():
+    """Both places take item 0, with probability 5/9 each; given one of them, the other has it with 1/5."""
+    target = theory.oracle({(0, 1): 4.0, (1, 0): 4.0, (0, 0): 1.0})
+    found = conflict(SimpleNamespace(engine=target), written(target.joint, 2, tokens_per_forward=2))
+    assert (found.iteration, found.positions, found.tokens) == (1, (1, 2), (0, 0))
+    assert found.pmi == pytest.approx(math.log(9 / 25))
+    assert conflict(SimpleNamespace(engine=target), written(target.joint, 2)) is None
