@@ -209,10 +209,8 @@ def run(models: Models) -> Result:
     panels = [curves(f"{task}, by rule", rows_of_task(rows, task)) for task in PANELS]
     pictures = [phases(phase), *panels, by_rule(rows)]
     columns = ["model", "task", "rule", "right", "filled", "forwards", "in theory"]
-    table = [*theory, *phase, *rows, *varied]
-    return Result(
-        columns, table, says, by_task(theory, rows), calls=calls, pictures=[*pictures, by_rule(rows)]
-    )
+    chart = by_task(theory, rows)
+    return Result(columns, [*theory, *rows, *varied], says, chart, calls=calls, pictures=pictures)
 
 
 def verdict(phase: list[list[Cell]]) -> str:
