@@ -251,12 +251,12 @@ def finding(answer: dict) -> str:
     """What a quota of eight breaks and what it does not, and what theory says."""
     right = {(row["task"], row["rule"]): row["right"] for row in rows_of(answer)}
     changes = [
-        f"{task} {moved(right[task, 'quota 1'], right[task, 'quota 8'], percent)}"
+        f"{moved(right[task, 'quota 1'], right[task, 'quota 8'], percent)} on {task}"
         for task in ("json", "upper")
     ]
     n = min(ITEMS)
     return (
-        f"With eight tokens per forward instead of one, the share of right answers to {changes[0]}, to "
-        f"{changes[1]}; a perfect model that draws {n} shuffled items at once is right in "
+        f"With eight tokens per forward instead of one, the share of right answers {' and '.join(changes)}; "
+        f"a perfect model that draws {n} shuffled items at once is right in "
         f"{percent(right[f'shuffle, {n}', f'draw {n}'])} of the cases."
     )

@@ -17,7 +17,7 @@ from pathlib import Path
 from decoders.models.catalog import DRAFT, TARGET
 from decoders.strategy import shortened
 from decoders.trace.trace import Trace
-from explorer.lessons import search_stops, speculative_stops  # noqa: F401 (their places are found by name)
+from explorer.lessons import canvas_stops, search_stops, speculative_stops  # noqa: F401 (found by name)
 from explorer.lessons.facts import FACTS, Reading
 from explorer.lessons.handout import handout
 from explorer.lessons.stops import PLACES, Place

@@ -8,10 +8,10 @@ import pytest
 
 from decoders.trace.events import Forward
 from explorer import experiments, timing
-from explorer.benchmarks import generate_speed, search_family, speculative_family
+from explorer.benchmarks import diffusion_family, generate_speed, search_family, speculative_family
 from explorer.catalog.papers import papers
 from explorer.cli import main
-from explorer.experiments import asked, progress
+from explorer.experiments import asked, parallel_bench, progress
 
 NAMES = list(experiments.experiments())
 _answers: dict[str, tuple[str, list[float]]] = {}
@@ -121,3 +121,11 @@ def test_what_a_search_costs_beside_the_model(models):
         inside = sum(forward.seconds for step in trace.steps for forward in step.of(Forward))
         whole = trace.costs.totals()["seconds"]
         assert 0 < inside < whole and inside * (1 + search_family.outside(trace)) == pytest.approx(whole)
+
+
+def test_rules_that_fill_more_masks_take_fewer_forwards(models, short):
+    """Sixty-four masks: one per forward, or sixteen."""
+    quotas = parallel_bench.QUOTAS
+    one, *_, sixteen = diffusion_family.compared(models, quotas, [[40, 41]])
+    assert 0 < sixteen[0] < one[0] <= 64 and one[1] <= 1 < sixteen[1] <= 16
+    assert one[2] > 0 and sixteen[2] > 0

@@ -1,0 +1,55 @@
+"""The diffusion family: what each rule saves that fills several masks per forward, against one mask per
+forward.
+
+Knows the rules of the experiment parallel-bench, which measures what they break.
+"""
+
+import argparse
+from collections.abc import Iterator
+from functools import partial
+
+KINDS = ("records", "copying", "stories")
+EACH = 1  # prompts of each kind
+GOAL = 0.8  # of the forwards that a rule saves, the share that must be saved in seconds, too
+
+
+def diffusion(options: argparse.Namespace) -> Iterator[dict]:
+    """A row per rule: forwards, tokens of the text per forward, and speed against one mask per forward; then
+    how much of the saved forwards the fastest rule has saved in seconds.
+    """
+    from explorer.experiments.asked import prompts as asked
+    from explorer.experiments.parallel_bench import RULES
+    from explorer.runs.load_pair import load_models
+    from explorer.timing import figure
+
+    models = load_models(options.model, options.draft, ("target", "draft"), "auto")
+    prompts = [models["target"].encode(text) for kind in KINDS for text in asked(kind, EACH)]
+    rows = {rule.label: row for rule, row in zip(RULES, compared(models, RULES, prompts), strict=True)}
+    base = rows[RULES[0].label]
+    for name, (forwards, tokens, seconds) in rows.items():
+        speed = f"{base[2] / seconds:.2f} x {RULES[0].label}"
+        note = f"{forwards} forwards, {tokens:.2f} tokens per forward; {speed}"
+        yield {"name": name, "note": note}
+    fastest = min(rows, key=lambda name: rows[name][2])
+    forwards, _, seconds = rows[fastest]
+    kept = (base[2] / seconds) / (base[0] / forwards)
+    label = f"{fastest}: speed gained for each factor of forwards saved"
+    yield figure(label, kept, "x", GOAL, at_least=True)
+
+
+def compared(models: dict, rules: tuple, prompts: list[list[int]]) -> list[tuple[int, float, float]]:
+    """Of each rule: forwards, committed tokens per forward, and seconds (medians of rounds in which all take
+    turns), over all prompts.
+    """
+    from explorer.benchmarks.speculative_family import total, traced
+    from explorer.experiments.asked import tokens_a_round
+    from explorer.timing import in_turn, ours
+
+    seconds = [0.0] * len(rules)
+    traces = [traced(models, rule.strategy, rule.parameters, prompts) for rule in rules]  # warms up, too
+    decode = [ours(models, rule.strategy, **rule.parameters) for rule in rules]
+    for prompt in prompts:
+        spent = in_turn([partial(one, prompt) for one in decode])
+        seconds = [before + took for before, took in zip(seconds, spent, strict=True)]
+    counts = [(int(total(some, "target_forwards")), tokens_a_round(some)) for some in traces]
+    return [(*count, took) for count, took in zip(counts, seconds, strict=True)]
