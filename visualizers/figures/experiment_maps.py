@@ -58,8 +58,9 @@ def heat(picture: dict, answer: dict, colours: Theme) -> go.Figure:
         dragmode=False,
     )
     figure.update_layout(margin={"t": 78, "b": 20, "l": 10})
+    places = 0 if all(value % 1 == 0 for value, _ in known) else 2
     for at, row in enumerate(rows):
-        figure.add_trace(strip(row, at, columns))
+        figure.add_trace(strip(row, at, columns, places))
     return figure
 
 
@@ -70,8 +71,8 @@ def amounts(low: float, high: float, colours: Theme) -> dict:
     return {"cmin": low, "cmax": high, "colorscale": scale, "colorbar": bar}
 
 
-def strip(row: dict, at: int, columns: list[str]) -> go.Heatmap:
-    """A row of a heat map: as many cells in each column as it has entries."""
+def strip(row: dict, at: int, columns: list[str], places: int) -> go.Heatmap:
+    """A row of a heat map: as many cells in each column as it has entries; `places` of their decimals."""
     each, gap = row["each"], 0.04
     edges, cells, words = [0.0], [], []
     for column, values in enumerate(row["values"]):
@@ -94,7 +95,7 @@ def strip(row: dict, at: int, columns: list[str]) -> go.Heatmap:
         hoverongaps=False,
         ygap=1,
         xgap=1 if len(each) <= FEW else 0,
-        texttemplate="%{z:.2f}" if len(each) == 1 else None,
+        texttemplate=f"%{{z:.{places}f}}" if len(each) == 1 else None,
         textfont={"size": 11},
     )
 

@@ -153,3 +153,10 @@ def test_every_message_is_an_arrow_from_its_sender_to_its_receiver():
             back = one.x[-1] < one.x[0]
             assert one.line.dash == ("dash" if back else "solid")
             assert one.marker.symbol == ("triangle-left" if back else "triangle-right")
+
+
+def test_counts_in_a_heat_map_have_no_decimals():
+    (found,) = [one for one, of in pictures("heat") if of["name"] == "parallel-bench" and one["high"] > 1]
+    shares = next(one for one, of in pictures("heat") if of["name"] == "parallel-bench" and one["high"] == 1)
+    for one, template in ((found, "%{z:.0f}"), (shares, "%{z:.2f}")):
+        assert {row.texttemplate for row in drawn.heat(one, {}, LIGHT).data} == {template}
