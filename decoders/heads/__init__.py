@@ -8,6 +8,7 @@ from decoders.heads.acceptance import Acceptance
 from decoders.heads.aligned import Aligned
 from decoders.heads.autodeco import AutoDeco
 from decoders.heads.eagle import Eagle
+from decoders.heads.filter import Filter
 from decoders.heads.fragments import Fragments
 from decoders.heads.judge import Judge
 from decoders.heads.kangaroo import Kangaroo
@@ -32,6 +33,7 @@ __all__ = [
     "Eagle",
     "Entries",
     "Fragments",
+    "Filter",
     "Judge",
     "Kangaroo",
     "Medusa",
@@ -49,5 +51,6 @@ KINDS: dict[str, type[DraftModule]] = {
     module.kind: module for module in (Medusa, Eagle, Kangaroo, M2R2, Fragments)
 }
 SCORERS: dict[str, type[nn.Module]] = {
-    module.kind: module for module in (Reward, Acceptance, Aligned, AutoDeco, Judge, Outlook, Planner, Ranker)
+    module.kind: module
+    for module in (Reward, Acceptance, Aligned, AutoDeco, Filter, Judge, Outlook, Planner, Ranker)
 }

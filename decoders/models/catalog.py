@@ -11,7 +11,18 @@ from decoders.trace.events import DRAFT_ROLES
 SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "models"
 TARGET, DRAFT = "llama-tiny", "llama-tiny-draft-distilled"  # the pair that is used unless others are named
 # kinds of heads that lie alone in a folder of their own, which then is of that kind
-ALONE = {"reward", "acceptance", "aligned", "autodeco", "judge", "m2r2", "outlook", "planner", "ranker"}
+ALONE = {
+    "reward",
+    "acceptance",
+    "aligned",
+    "autodeco",
+    "filter",
+    "judge",
+    "m2r2",
+    "outlook",
+    "planner",
+    "ranker",
+}
 
 
 def shipped() -> list[str]:

@@ -18,6 +18,7 @@ from decoders.heads import (
     Aligned,
     AutoDeco,
     DraftModule,
+    Filter,
     Judge,
     Outlook,
     Planner,
@@ -33,6 +34,7 @@ from decoders.models.token_bytes import TokenBytes
 
 ENGINES = {  # by kind of model; all others have a causal one
     "diffusion": MaskedEngine,
+    "deer": MaskedEngine,
     "set_block": CausalMaskedEngine,
     "flow": FlowEngine,
 }
@@ -186,6 +188,11 @@ class LoadedModel:
             found = shipped_companion(self.tokenizer, wanted, *self._place())
             self._companions[wanted] = found and LoadedModel(*found, tokens_of=self)
         return self._companions[wanted]
+
+    @cached_property
+    def filter(self) -> Filter | None:
+        """The network that says which positions of a block hold their final token, as `reward`."""
+        return next(iter(self._shipped("filter").values()), None)
 
     @cached_property
     def autodeco(self) -> AutoDeco | None:

@@ -98,11 +98,12 @@ class TabularScorer:
 
     def guess(self, tokens: list[int], count: int) -> torch.Tensor:
         """Log-probabilities [count, V] behind a text, as `masked_engine.Denoiser.guess`: the text's last
-        tokens are what is known of the answer, at most all but `count` of its tokens.
+        tokens are what is known of the answer, at most all but `count` of its tokens; of a shorter text its
+        first tokens are not known.
         """
-        length = self.model.answers.shape[1]
-        known = tokens[len(tokens) - (length - count) :] if length > count else []
-        canvas = [*known, *[self.model.mask] * count]
+        length, mask = self.model.answers.shape[1], self.model.mask
+        known = tokens[max(0, len(tokens) - (length - count)) :] if length > count else []
+        canvas = [*[mask] * (length - len(known) - count), *known, *[mask] * count]
         return self.denoise([canvas], len(canvas) - count, len(canvas))[0]
 
     def attention(self, nodes: list[int]) -> None:

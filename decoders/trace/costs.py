@@ -18,6 +18,7 @@ UNTESTED = {
     "left to right",
     "placed",
     "constraint",
+    "mixture",
 }
 TOTAL_VARIATION = "total variation"  # name of the scores that say how lossy a place was
 

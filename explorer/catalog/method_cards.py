@@ -28,6 +28,7 @@ SHEET = (
     "Mia has a small dog. Tom has a red hat and Mia likes soup. Tom is in the park. Mia plays the drum."
     "\nSummary:"
 )
+RECORD = "In Cairo lives Max, 98 years old, with a cat. As json:\n"
 PLACES = "in the park | in the garden | in the house | at the park | at school | a dog | soup"
 PAPER = ("slug", "title", "family", "status", "authors", "year", "link", "alias")
 USUAL = {"prompt": "Once upon a time", "max_new_tokens": 10, "parameters": {}}
@@ -244,6 +245,9 @@ SETUPS = {  # where the usual picture would not show what the method is about
     "kangaroo": {"max_new_tokens": 20, "parameters": {"eta": 0.3}},
     "specdec": {"max_new_tokens": 24},
     "fragments": {"max_new_tokens": 24, "parameters": {"mark": ","}},
+    "deer": {"prompt": RECORD, "max_new_tokens": 40, "parameters": {"num_assistant_tokens": 16}},
+    "learn2pd": {"prompt": RECORD, "max_new_tokens": 40},
+    "apd": {"prompt": RECORD, "max_new_tokens": 40, "parameters": {"look_ahead": 12}},
     "swift": {"max_new_tokens": 40, "parameters": {"context": 12}},
     "clasp": {"max_new_tokens": 24},
     "m2r2": {"max_new_tokens": 20, "parameters": {"eta": 0.3}},

@@ -134,6 +134,14 @@ RANKED = (
     "next has the higher score, by the ranker and by the mean log-probability that `{target}` gives it. "
     "50 is chance. Drawn texts have top-p 0.9, and are as long as their rivals.\n"
 )
+LENGTHS = (
+    "Drafted tokens that the target accepts, as means per round of up to 32, for held-out stories and "
+    "problems: `aligned` is this model, `plain` the one that it was made from.\n"
+)
+FILTERED = (
+    "On held-out problems and stories, canvases of {canvas} tokens: `forwards` per text, the share of "
+    "problems that are `solved`, and of texts that are the `same text` as with one token per forward.\n"
+)
 GUESSES = (
     "In percent, along texts that the target writes: `depth k` the best guess k tokens beyond the next one, "
     "the path above being right; `temperature 1` how often a token drawn at depth 1 would be accepted on "
@@ -197,6 +205,13 @@ def sections(folder: Path, facts: dict) -> list[str]:
     if calibration := left(folder, "calibration.json"):
         rows = {name: {k: v for k, v in row.items() if k != "tested"} for name, row in calibration.items()}
         result.append(f"## Whether the foretold chances come true\n{FORETOLD}\n{table(rows)}\n")
+    if lengths := left(folder, "accepted-lengths.json"):
+        result.append(
+            f"## How much of its drafts is accepted\n{LENGTHS}\n{table(lengths, '{:.2f}'.format)}\n"
+        )
+    if filtered := left(folder, "filtered.json"):
+        explained = FILTERED.format(canvas=facts["canvas"])
+        result.append(f"## What it saves\n{explained}\n{table(filtered, '{:.2f}'.format)}\n")
     if guessed and "greedy" in guessed["stories"]:
         result.append(accepted(folder.name, guessed))
     elif guessed:

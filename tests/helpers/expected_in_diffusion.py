@@ -37,7 +37,30 @@ def noise_becomes_a_sentence(flow, once, voted):
     assert sorted(ranks) == list(range(1, 9))
 
 
+def a_filter_saves_and_an_oracle_more(learned, oracle, plain):
+    """One text in all three lanes."""
+    assert learned.output() == oracle.output() == plain.output()[: len(learned.output())]
+    assert 3 * forwards(learned) < forwards(plain) and 2 * forwards(oracle) < forwards(learned)
+
+
+def without_a_judge_it_is_wrong(judged, alone, plain):
+    """With a judge the text of one token per forward in a quarter of its forwards; without one, another."""
+    assert judged.output() == plain.output()[: len(judged.output())] != alone.output()
+    assert forwards(alone) < forwards(judged) and 4 * forwards(judged) < forwards(plain)
+    assert alone.costs.accepted == alone.costs.proposed
+
+
+def greedys_text_from_long_drafts(fresh, reused, greedy):
+    """A quarter of greedy's forwards; a reused tail saves forwards of the drafter."""
+    assert fresh.output() == reused.output() == greedy.output()
+    assert 4 * forwards(fresh) < forwards(greedy)
+    assert reused.costs.draft_forwards < fresh.costs.draft_forwards
+
+
 SHOWS = {
+    "A long block, verified": greedys_text_from_long_drafts,
+    "A small judge": without_a_judge_it_is_wrong,
+    "Final long before": a_filter_saves_and_an_oracle_more,
     "A record out of order": one_text_in_fewer_forwards,
     "Noise that becomes a sentence": noise_becomes_a_sentence,
     "Near what is sure": too_low_is_wrong,

@@ -14,10 +14,10 @@ from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest_verifier
 from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.masked_block import block, note_if_missing
 from decoders.speculative.interfaces import (
     FIXED,
     TIMED_VIEWS,
-    Draft,
     Drafter,
     TokenTest,
     Verification,
@@ -27,35 +27,6 @@ from decoders.speculative.interfaces import (
 from decoders.speculative.verifiers.relaxed_walk import OWN, go_down
 from decoders.strategy import Parameter
 from decoders.trace.number_format import number
-
-MISSING = "No masked-diffusion model with the tokens of {!r} comes with the project: the target writes alone."
-
-
-def block(count: int) -> Drafter:
-    """A drafter that fills `count` masks behind the text in one forward, each with its likeliest token, up to
-    an end of text.
-    """
-
-    def propose(lane: Lane) -> Draft:
-        draft, max_tokens = Draft(lane.tip), min(count, lane.left - 1)
-        model = lane.models["target"].companion("diffusion")
-        if model is None or max_tokens < 1:
-            return draft
-        text, masked = lane.tree.text(lane.tip), model.engine.attach(lane.tree)
-        logits = lane.run_forward(lambda scorer: scorer.guess(text, max_tokens), "draft", "draft", masked)
-        logits = lane.process(logits, [lane.tip] * max_tokens)
-        logprobs, node, above = logits.log_softmax(-1), lane.tip, []
-        for row in logprobs:
-            token = int(row.argmax())
-            above.append(node)
-            node = draft.propose(lane, node, token, float(row[token]), source="draft", fill=FIXED)
-            if token in lane.eos:
-                break
-        lane.distribution(above, logits[: len(above)], view="draft")
-        return draft
-
-    says = "A masked-diffusion model fills all masks behind the text in one forward."
-    return Drafter(propose, FIXED, source="draft", name="a block of masks", says=says)
 
 
 def nearly_best(beta: int, tau: float, temperature: float) -> Verifier:
@@ -154,7 +125,6 @@ def specdec(lane: Lane) -> Iterator[None]:
     is the masked-diffusion model that comes with the project, which learned from texts; where none has the
     target's tokens, the target writes alone, and the lane says so.
     """
-    if lane.models["target"].companion("diffusion") is None:
-        lane.note(MISSING.format(lane.models["target"].name))
+    note_if_missing(lane)
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -69,6 +69,11 @@ TOYS = {
     ),
     "llama-tiny-diffusion": (("llama-tiny",), {}),
     "llama-tiny-set-block": (("llama-tiny",), {}),
+    "llama-tiny-deer": (("llama-tiny-diffusion",), dict(BATCH=2, WRITERS=4, HELD_OUT=2)),
+    "llama-tiny-filter": (
+        ("llama-tiny-diffusion",),
+        dict(BLOCKS=1, STORIES=2, PROBLEMS=2, TOGETHER=2, HELD_OUT=2, BATCH=8),
+    ),
     "llama-tiny-heads": (("llama-tiny",), dict(BATCH=8, OWN_BATCH=4, EXIT=1, VALIDATION_ROWS=8)),
     "llama-tiny-m2r2": (("llama-tiny-heads",), dict(EXIT=1)),
     "llama-tiny-reward": (("llama-tiny",), dict(CHUNK=6, SAMPLED=1, BATCH=8)),
@@ -96,6 +101,7 @@ SCORERS = {  # heads that score tokens, and what they read
     "llama-tiny-acceptance": "llama-tiny-draft-distilled",
     "llama-tiny-aligned": "llama-tiny",
     "llama-tiny-autodeco": "llama-tiny",
+    "llama-tiny-filter": "llama-tiny-diffusion",
     "llama-tiny-judge": "llama-tiny",
     "llama-tiny-outlook": "llama-tiny",
     "llama-tiny-planner": "llama-tiny-summaries",
@@ -307,6 +313,8 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
         "measure_acceptance_head": dict(NEW_TOKENS=4, DRAFTED=3),
         "measure_outlook": dict(NEW_TOKENS=4, KINDS=("stories",)),
         "measure_ranker": dict(CUTS=20),
+        "measure_deer": dict(STORIES=1, PROBLEMS=0, NEW_TOKENS=4),
+        "measure_filter": dict(TASKS=("copy",), PROBLEMS=1, STORIES=0, NEW_TOKENS=4),
         "measure_aligned": dict(PROMPTS=2, NEW_TOKENS=2),
         "measure_autodeco": dict(
             ROWS=1,

@@ -1,0 +1,95 @@
+"""A drafter that fills masks behind the text in one forward: none of its guesses has seen the others.
+
+Knows lanes and which kinds of masked models may come with a target; nothing of verifiers.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from decoders.lane import Lane
+from decoders.speculative.draft_verify_loop import distributions
+from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Drafter, Seen, Verification
+
+MISSING = "No masked-diffusion model with the tokens of {!r} comes with the project: the target writes alone."
+
+
+@dataclass
+class Guess:
+    """A token, the processed scores [V] that it was taken from, and, if it was drawn, its q [V]."""
+
+    token: int
+    scores: torch.Tensor
+    q: torch.Tensor | None
+
+
+def block(
+    count: int, kinds: tuple[str, ...] = ("diffusion",), draws: bool = False, reuse_tail: bool = False
+) -> Drafter:
+    """A drafter that fills `count` masks behind the text in one forward, up to an end of text: each with its
+    likeliest token or, with `draws`, with one drawn from its q.
+
+    kinds: of the masked model, the first that comes with the target. reuse_tail: what stands behind a
+    rejected guess is the next round's draft, with the q it was drawn from; the drafter runs again once that
+    is used up.
+    """
+    fill, tail = SAMPLED if draws else FIXED, []
+
+    def propose(lane: Lane) -> Draft:
+        draft, node = Draft(lane.tip), lane.tip
+        if tail:
+            for guess in tail:
+                node = add(lane, draft, node, guess)
+            return draft
+        for place, row in enumerate(masks_behind(lane, min(count, lane.left - 1), kinds)):
+            scores = lane.process(row[None], [node])
+            q = distributions(lane, scores)[0] if draws else None
+            root = lane.tree.depths[draft.root]
+            token = int(
+                scores[0].argmax() if q is None else lane.chooser.categorical(q, ("draft", root, place)).value
+            )
+            node = add(lane, draft, node, Guess(token, scores[0], q))
+            if token in lane.eos:
+                break
+        return draft
+
+    def add(lane: Lane, draft: Draft, parent: int, guess: Guess) -> int:
+        draft.scores[parent] = guess.scores
+        if guess.q is not None:
+            draft.q[parent] = guess.q
+        logprob = float(guess.scores.log_softmax(-1)[guess.token])
+        return draft.propose(lane, parent, guess.token, logprob, source="draft", fill=fill)
+
+    def keep_tail(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
+        parents, tokens = lane.tree.parents, lane.tree.tokens
+        unread = draft.nodes[len(walk.path) + 1 :]  # a chain: the nodes stand in the order of the text
+        tail[:] = [Guess(tokens[n], draft.scores[parents[n]], draft.q.get(parents[n])) for n in unread]
+
+    says = "A masked-diffusion model fills all masks behind the text in one forward."
+    if reuse_tail:
+        says += " What stands behind a rejected guess is the next draft."
+        return Drafter(propose, fill, "draft", observe=keep_tail, name="a block of masks", says=says)
+    return Drafter(propose, fill, "draft", name="a block of masks", says=says)
+
+
+def masks_behind(lane: Lane, count: int, kinds: tuple[str, ...]) -> torch.Tensor:
+    """The masked model's logits [count, V] for the tokens behind the text, in one forward; none without a
+    model or a mask.
+    """
+    model = masked_model(lane, kinds)
+    if model is None or count < 1:
+        return torch.empty(0, lane.models["target"].engine.vocabulary)
+    text, scorer = lane.tree.text(lane.tip), model.engine.attach(lane.tree)
+    return lane.run_forward(lambda scorer: scorer.guess(text, count), "draft", "draft", scorer)
+
+
+def masked_model(lane: Lane, kinds: tuple[str, ...]):
+    """The first model of one of these kinds that comes with the lane's target; None without any."""
+    found = (lane.models["target"].companion(kind) for kind in kinds)
+    return next((model for model in found if model is not None), None)
+
+
+def note_if_missing(lane: Lane, kinds: tuple[str, ...] = ("diffusion",)) -> None:
+    """Records that the target writes alone, where no masked model comes with it."""
+    if masked_model(lane, kinds) is None:
+        lane.note(MISSING.format(lane.models["target"].name))

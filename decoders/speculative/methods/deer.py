@@ -1,0 +1,81 @@
+"""DEER: a masked-diffusion model drafts a whole block in one forward, and the target verifies it.
+
+Cheng et al. (2025), DEER: Draft with Diffusion, Verify with Autoregressive Models. Written from the paper's
+project page and summaries: no code of the authors was published when this was made.
+"""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.masked_block import block, note_if_missing
+from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Verifier
+from decoders.strategy import Parameter
+
+KINDS = {"aligned": ("deer", "diffusion"), "plain": ("diffusion",)}  # drafter -> kinds of models, best first
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A block of masks, drawn from q; greedy match at temperature 0, else token rejection."""
+    temperature = parameters["temperature"]
+    drafter = block(
+        parameters["num_assistant_tokens"],
+        KINDS[parameters["drafter"]],
+        draws=temperature > 0,
+        reuse_tail=parameters["reuse_tail"],
+    )
+    return simplest(drafter, temperature)
+
+
+@draft_and_verify(
+    parts,
+    name="deer",
+    title="DEER",
+    parameters=(
+        Parameter("num_assistant_tokens", "int", 32, "Masks that are filled in a round.", low=1, high=64),
+        Parameter(
+            "drafter",
+            "choice",
+            "aligned",
+            "The masked model: one that learned to continue the target's own texts, where one comes with the "
+            "target, or one that learned from stories and problems.",
+            choices=tuple(KINDS),
+        ),
+        Parameter(
+            "reuse_tail",
+            "bool",
+            False,
+            "Whether the guesses behind a rejected one are the next round's draft, without a new forward of "
+            "the drafter.",
+        ),
+        *GREEDY,
+    ),
+    papers=("deer",),
+    views=TIMED_VIEWS,
+)
+def deer(lane: Lane) -> Iterator[None]:
+    """A masked-diffusion model drafts a long block in one forward; the target verifies it token by token.
+
+    1. Behind the text stand num_assistant_tokens masks. One forward of the drafter, in both directions,
+       gives a distribution q at each of them, and each draws its token from its own q: no guess has seen the
+       others, so an early mistake spoils no later guess.
+    2. One target forward over text and guesses gives p at each of them.
+    3. From left to right a guess x passes if the draw u is below p/q: `u q(x) < p(x)`.
+    4. At the first guess that fails, the target draws from what it wanted more than the drafter,
+       `norm(max(p - q, 0))`; if all pass, it draws one more token from p.
+
+    The text is distributed exactly as the target's own: given the text, q is the distribution that a guess
+    was drawn from. At temperature 0 the text is greedy's. With reuse_tail, the guesses behind a rejected one
+    are tested in the next round against the same stored q. They never saw the rejected token, and no test
+    has looked at them, so the text stays exact (our addition).
+
+    The paper marks the boundary by a token of its own, `[SEP]`; here the first mask does. It aligns the
+    drafter in two stages, on the target's continuations and then on the tokens nearest to the boundary: see
+    the recipe of `llama-tiny-deer`.
+    """
+    note_if_missing(lane, KINDS[lane.parameters["drafter"]])
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

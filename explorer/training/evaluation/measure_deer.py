@@ -1,0 +1,45 @@
+"""How long the drafts of a masked model are that the target accepts: of the drafter that was aligned with it,
+and of the one that it was made from.
+
+Knows the strategy deer and its traces; writes no cards.
+"""
+
+import json
+from pathlib import Path
+
+from decoders.lane import Lane, Limits
+from decoders.models.catalog import TARGET
+from decoders.models.loading import load
+from decoders.speculative.methods.deer import KINDS
+from explorer.training.evaluation.measure_acceptance import TEMPERATURES, prompts
+
+FILE = "accepted-lengths.json"
+STORIES, PROBLEMS, NEW_TOKENS = 24, 1, 48  # prompts: held-out stories, and problems of each task
+Lengths = dict[str, dict[str, float]]
+
+
+def lengths(models: dict, groups: dict[str, list[list[int]]]) -> Lengths:
+    """Group of prompts -> drafter and temperature -> mean number of accepted tokens per round."""
+    result = {}
+    for group, asked in groups.items():
+        row = result[group] = {}
+        for drafter in KINDS:
+            for name, temperature in TEMPERATURES.items():
+                settings = {"drafter": drafter, "temperature": temperature}
+                limits = Limits(NEW_TOKENS)
+                traces = [Lane("deer", p, models, settings, i, limits).run() for i, p in enumerate(asked)]
+                costs = [trace.costs for trace in traces]
+                rounds = sum(len(cost.per_step_accepted) for cost in costs)
+                row[f"{drafter}, {name}"] = sum(cost.accepted for cost in costs) / max(1, rounds)
+        print(f"{group:10}", "  ".join(f"{k} {v:.2f}" for k, v in row.items()), flush=True)
+    return result
+
+
+def measure(folder: Path, corpus: Path) -> None:
+    """Leaves accepted-lengths.json beside the weights."""
+    target = load(TARGET)
+    groups = prompts(corpus, target)
+    stories = groups.pop("stories")[:STORIES]
+    tasks = [prompt for group in groups.values() for prompt in group[:PROBLEMS]]
+    result = lengths({"target": target}, {"stories": stories, "tasks": tasks})
+    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")

@@ -1,0 +1,137 @@
+"""Common noise: two distributions at each drafted position, and the token that wins in each of them.
+
+A fold over Propose, Verdict, Commit and Distribution ("processed": what was drafted from, "combined": the
+mixture that judges). Rows are rounds, columns token positions; in each stand two stacked bars. Knows no
+strategy.
+"""
+
+import math
+
+from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
+from visualizers.scene.verdict_marks import GLYPHS, look
+
+TOKEN, HIGH, GAP = 0.92, 3.4, 1.7  # rows: the drafted token, the bars, letters and the space below
+WIDE, APART, PIECES = 0.34, 0.2, 5  # width of a bar, its distance from the middle, pieces that are told apart
+BARS = (("processed", -APART, "D", "the draft"), ("combined", APART, "T", "the mixture"))
+SMALLEST = 0.16  # rows of a winner's piece at least
+
+
+@view("common_noise", "Common noise")
+class CommonNoise:
+    """One band of rows per round. A drafted token passes where the winners of both bars are the same."""
+
+    def __init__(self, header: Header):
+        self.header, self.nodes = header, Nodes(header)
+        self.rounds, self.y = 0, 0.0
+
+    def head(self) -> dict:
+        """Title, question, layout and legend."""
+        return {
+            "title": self.title,
+            "question": "Where do both distributions pick the same token under the same noise?",
+            "ops": [{"id": "rounds", "kind": "panel", "y0": -0.15, "y1": 8, "share": 1, "grow": True}],
+            "first": 1,
+            "row": 24,
+            "column": 52,
+            "wide": 60,
+            "left": 92,
+            "left_narrow": 46,
+            "right": 8,
+            "axis": "token position",
+            "overview": "piled",
+            "legend": [
+                ["cell:accepted", "■", "accepted", "the same winner in both bars: accepted"],
+                ["cell:rejected", "✕", "rejected", "the mixture has another winner"],
+                ["cell:forced", "⚑", "forced", "the same, but the first of a round is kept"],
+                ["cell:unreached", "◌", "unreached", "never reached"],
+                ["bar:0", "▪", "soft", "left bar pD, right bar pT; darker: likelier"],
+            ],
+        }
+
+    def feed(self, step) -> list[Op]:
+        """One step is one round."""
+        born, verdicts, commits = self.nodes.read(step)
+        drafted = [event for event in born if event.source == "draft"]
+        if not drafted:
+            return []
+        rivals = {event.parent: event for event in born if event.source == "mixture"}
+        offers = {
+            (event.node, event.view): event for event in step.events if type(event).__name__ == "Distribution"
+        }
+        self.rounds += 1
+        ops = []
+        for event in drafted:
+            column = self.nodes.position[event.node]
+            verdict = verdicts.get(event.node)
+            state = STATES[verdict.status] if verdict else "live"
+            ops.append(self._token(column, event, state, verdict))
+            rival = rivals.get(event.parent)
+            winners = (event.token, rival.token if rival else event.token)
+            if (event.parent, "combined") in offers:
+                for (name, shift, letter, whose), winner in zip(BARS, winners, strict=True):
+                    offer = offers.get((event.parent, name))
+                    ops += self._bar(column + shift, letter, whose, offer, winner, state)
+                    ops.append(self._word(column + shift, f"p{letter}", 0.45, "soft", 0.4))
+                if rival:
+                    ops.append(
+                        self._word(column, f"◆ {self.nodes.word(rival.token)}", 1.05, "resampled", 1.0)
+                    )
+        agreed = sum(v.status == "accepted" for v in verdicts.values())
+        columns = [self.nodes.position[event.node] for event in drafted]
+        row = {
+            "id": f"r{self.rounds}",
+            "kind": "row",
+            "panel": "rounds",
+            "y0": self.y - 0.13,
+            "y1": self.y + TOKEN + HIGH + GAP - 0.3,
+            "text": f"round {self.rounds}",
+            "short": str(self.rounds),
+            "bold": f"+{len(commits)}",
+            "label_y": self.y + TOKEN / 2,
+        }
+        front = [min(columns) + agreed + 1, self.y + TOKEN + HIGH]
+        self.y += TOKEN + HIGH + GAP
+        sentence = (
+            f"Round {self.rounds}: {agreed} of {len(drafted)} drafted tokens accepted, {len(commits)} kept."
+        )
+        return [row, *ops, {"front": front}, {"say": sentence}]
+
+    def _token(self, column: int, event, state: str, verdict) -> Op:
+        says = [f"{self.nodes.word(event.token)}: {state}"]
+        if verdict is not None and verdict.reason:
+            says = [f"{self.nodes.word(event.token)}: {verdict.status}", verdict.reason]
+        glyph = {"glyph": GLYPHS[state]} if state in GLYPHS else {}
+        place = {"x": column, "y": self.y + TOKEN / 2, "w": 0.96, "h": TOKEN, "panel": "rounds"}
+        words = {"text": self.nodes.word(event.token), "hover": says, "node": event.node}
+        return {"id": f"n{event.node}", "kind": "cell", **place, **look(state), **glyph, **words}
+
+    def _word(self, x: float, text: str, below: float, role: str, columns: float) -> Op:
+        """A word below the bars."""
+        place = {"x": x, "y": self.y + TOKEN + 0.1 + HIGH + below, "w": columns, "panel": "rounds"}
+        look_ = {"face": "mono", "size": 10, "align": "center", "role": role}
+        return {"id": f"w{self.rounds}-{x:g}-{below}", "kind": "label", "text": text, **place, **look_}
+
+    def _bar(self, x: float, letter: str, whose: str, offer, winner: int, state: str) -> list[Op]:
+        """Stacked pieces of a distribution, the likeliest at the bottom, and the winner's piece in colour."""
+        base, ops = self.y + TOKEN + 0.1 + HIGH, []
+        pieces = [(int(token), math.exp(min(0.0, logprob))) for token, logprob in offer.top]
+        shown = [piece for i, piece in enumerate(pieces) if i < PIECES or piece[0] == winner]
+        if winner not in dict(shown):
+            shown.append((winner, 0.0))
+        for rank, (token, p) in enumerate(shown):
+            won, tall = token == winner, p * HIGH
+            tall = max(tall, SMALLEST) if won else tall
+            place = {"x": x, "w": WIDE, "panel": "rounds"}
+            fate = f"wins under {whose}" if won else f"under {whose}"
+            number = probability(p) if p else "less than those shown"
+            says = [f"{self.nodes.word(token)} {fate}", f"p{letter} {number}"]
+            key = f"{letter}{self.rounds}-{x:g}-{rank}"
+            if won:
+                style = look(state if letter == "D" or state != "rejected" else "resampled")
+                box = {"y": base - tall / 2, "h": tall, **style}
+                ops.append({"id": key, "kind": "cell", **place, **box, "hover": says})
+            else:
+                box = {"y0": base - tall, "y1": base, "rank": min(rank, 4)}
+                ops.append({"id": key, "kind": "bar", **place, **box, "hover": says})
+            base -= tall
+        return ops
