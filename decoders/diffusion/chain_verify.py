@@ -206,7 +206,7 @@ def _judge(
     for before, here in pairwise(path):
         between = _between(drafts, before, here)
         if not between:
-            _move(lane, drafts, before, here)
+            _move(lane, canvas, drafts, before, here)
             between = [here]
         for k in between:
             p = _now(guesses[before], *drafts[k].surest)
@@ -220,10 +220,14 @@ def _judge(
             lane.verdict(draft.node, "rejected", p=p, q=draft.confidence, reason=reason)
         elif state == "candidate":
             lane.verdict(draft.node, "never reached")
-        for position, token in draft.added.items():
-            lane.cell(
-                position, canvas.iteration + 1, token, state, draft.confidence, LEVEL.format(draft.node)
-            )
+        _record_cells(lane, canvas, draft, state)
+
+
+def _record_cells(lane: Lane, canvas: Canvas, draft: Draft, state: str) -> None:
+    """Where the tokens stand that a draft adds to its parent."""
+    level = LEVEL.format(draft.node)
+    for position, token in draft.added.items():
+        lane.cell(position, canvas.iteration + 1, token, state, draft.confidence, level)
 
 
 def _between(drafts: list[Draft], before: int, here: int) -> list[int]:
@@ -235,9 +239,10 @@ def _between(drafts: list[Draft], before: int, here: int) -> list[int]:
     return between[::-1] if k == before else []
 
 
-def _move(lane: Lane, drafts: list[Draft], before: int, here: int) -> None:
+def _move(lane: Lane, canvas: Canvas, drafts: list[Draft], before: int, here: int) -> None:
     """Hangs a draft below the one that led to it: the same canvas, filled in another order."""
     draft, above, old = drafts[here], drafts[before], drafts[here].node
+    _record_cells(lane, canvas, draft, "candidate")
     draft.parent, draft.added = before, {p: t for p, t in draft.filled.items() if p not in above.filled}
     draft.node = lane.propose(above.node, draft.surest[1], None, SOURCE, draft.slot, "fixed")
     lane.verdict(old, "merged", into=draft.node)
