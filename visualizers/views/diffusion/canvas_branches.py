@@ -111,12 +111,12 @@ class CanvasBranches:
     def _caption(self, scores: dict, winner: str, filled: int) -> Op:
         text = f"iteration {self.forwards}, +{filled}"
         if scores:
-            anchor, best = scores[ANCHOR], scores[winner]
-            who = "the anchor stays" if winner == ANCHOR else f"C {probability(best.total)} wins"
-            text += f": anchor C {probability(anchor.total)}, {who}"
+            best, anchor = scores[winner], scores[ANCHOR]
+            text += f": C {probability(best.total)}"
+            text += ", the anchor" if winner == ANCHOR else f", anchor {probability(anchor.total)}"
             text += ", a tie" if best.parts.get("tie") else ""
         place = {"panel": "tables", "x": 0.5, "y": round(self.y + HEADER / 2, 3), "align": "left"}
-        look_ = {"text": text, "role": "ink", "face": "sans", "priority": 0, "w": STRIP + WIDEST - 1}
+        look_ = {"text": text, "role": "ink", "face": "sans", "priority": 0}
         return {"id": f"h{self.forwards}", "kind": "label", **place, **look_}
 
     def _table_row(self, at: int, level: str, y: float, scores, winner: str, verdicts) -> list[Op]:
@@ -133,7 +133,7 @@ class CanvasBranches:
         if score is not None:
             number = probability(score.total)
             right = {"right": f"C {number}", "right_short": number}
-            right = {"right_bold": right["right"], "right_short": number} if won else right
+            right = {"right": "C", "right_short": "", "right_bold": number} if won else right
         ops: list[Op] = [{"id": f"r{self.forwards}.{at}", "kind": "row", **place, **text, **right}]
         if score is None:
             return ops
@@ -198,8 +198,9 @@ class CanvasBranches:
         lead = f"{many(self.filled - self.forwards, 'forward')} saved"
         per = self.canvases / self.forwards
         text = f": {many(self.filled, 'position')} in {many(self.forwards, 'forward')}; but "
-        text += f"{many(self.tokens, 'token')} evaluated, {per:.1f} canvases per forward."
-        return {"id": "heading", "set": {"lead": lead, "heading": text}}
+        work = f"{many(self.tokens, 'token')} evaluated"
+        words = {"heading": f"{text}{work}, {per:.1f} canvases per forward.", "short": f": {work}."}
+        return {"id": "heading", "set": {"lead": lead, **words}}
 
 
 def accepted(verdict) -> bool:

@@ -41,7 +41,9 @@ class CanvasDrafts:
             "row": 26,
             "row_tall": 32,
             "column": 78,
-            "column_narrow": 64,
+            "column_narrow": 60,
+            "tight": 46,
+            "columns": "seen",
             "wide": 96,
             "widest": 130,
             "left": 78,
@@ -51,6 +53,7 @@ class CanvasDrafts:
             "axis": "steps ahead",
             "legend": [
                 ["cell:accepted", "■", "accepted", "filled; ✓ drafted and verified"],
+                ["cell:chosen", "▢", "chosen", "the canvas, with so many masks"],
                 ["cell:rejected", "✕", "rejected", "drafted, but the model goes another way"],
                 ["cell:unreached", "┄", "unreached", "behind a rejected one"],
                 ["cell:pruned", "▢", "pruned", "the same canvas, reached in another order"],
