@@ -11,7 +11,7 @@ from visualizers.views.diffusion.cell_states import FILLED
 SOURCE, LEVEL = "canvas", "canvas {}"  # of drafted nodes; of the cells that one adds
 GAP, HEIGHT, WIDTH = 0.5, 0.84, 0.86  # between forwards, of a box; in rows and columns
 LOOKS = {  # status of a draft -> fill and glyph of its box
-    "accepted": ("filled", "✓"),
+    "accepted": ("filled", ""),
     "rejected": ("outline", "✕"),
     "never reached": ("dashed", ""),
     "merged": ("tint", ""),
@@ -41,8 +41,9 @@ class CanvasDrafts:
             "row": 26,
             "row_tall": 32,
             "column": 78,
-            "column_narrow": 64,
-            "tight": 58,
+            "column_narrow": 60,
+            "tight": 50,
+            "clip": True,
             "columns": "seen",
             "wide": 96,
             "widest": 130,
@@ -52,7 +53,7 @@ class CanvasDrafts:
             "right_narrow": 26,
             "axis": "steps ahead",
             "legend": [
-                ["cell:accepted", "■", "accepted", "filled; ✓ drafted and verified"],
+                ["cell:accepted", "■", "accepted", "drafted and verified; pale: filled without a draft"],
                 ["cell:chosen", "▢", "chosen", "the canvas as it stood, its number of masks"],
                 ["cell:rejected", "✕", "rejected", "drafted, but the model goes another way"],
                 ["cell:unreached", "┄", "unreached", "behind a rejected one"],
@@ -95,7 +96,7 @@ class CanvasDrafts:
         end = len(path)
         ops.append(self._edge("own", (end, 0), (end + 1, 0), "accepted"))
         hover = [self._words(own), "the model's own next step"]
-        ops.append(self._box("own", end + 1, 0, self._short(own), "accepted", "filled", "", hover))
+        ops.append(self._box("own", end + 1, 0, self._short(own), "accepted", "tint", "", hover))
         ops.append(self._heading())
         ops.append({"front": [end + 1, self.y + rows]})
         kept = f"{len(path)} of {many(len(born), 'draft')} accepted"

@@ -41,9 +41,9 @@ def test_a_chain_with_its_first_mismatch():
         "b2.1": ("1 ␣a", 1, "accepted", "filled"),
         "b2.2": ("2 ␣cat", 2, "rejected", "outline"),
         "b2.3": ("4 ␣dog", 3, "unreached", "dashed"),
-        "b2.own": ("5 ␣dog", 2, "accepted", "filled"),
+        "b2.own": ("5 ␣dog", 2, "accepted", "tint"),
     }
-    assert marks["b2.1"]["glyph"] == "✓" and marks["b2.2"]["hover"][0].startswith("Drafted position 2")
+    assert marks["b2.2"]["glyph"] == "✕" and marks["b2.2"]["hover"][0].startswith("Drafted position 2")
     assert marks["b2.2"]["y"] == marks["b2.3"]["y"] == marks["b2.own"]["y"] + 1
     assert marks["heading"]["lead"] == "1 forward saved"
     assert marks["heading"]["heading"] == ": 3 positions in 2 forwards; 35 tokens evaluated."
