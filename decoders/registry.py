@@ -30,6 +30,7 @@ BADGES = {
     "sampled": "Draws from the model's processed distribution",
     "contrasted": "Draws from several contrasted views, not from the model alone",
     "lossless: equal to greedy": "The same tokens as greedy decoding, in fewer target forwards",
+    "lossless: equal to stepwise": "The same tokens as masked diffusion step by step, in fewer forwards",
     "exact over messages": "Averaged over all messages the model's processed distribution, exactly",
     "exact in distribution": "Draws from exactly the target's processed distribution",
     "exact because drafts are deterministic": "Exact, since the drafted tokens are not drawn at random",

@@ -111,6 +111,14 @@ def guess(
     return Guess(positions, tokens, confidence, logprobs, entropies(logprobs), drawn)
 
 
+def joined(guesses: list[Guess], positions: list[int]) -> Guess:
+    """One guess of `positions`, each with the row that the guess in its place has for it."""
+    rows = [(one, one.positions.index(p)) for one, p in zip(guesses, positions, strict=True)]
+    fields = ("confidence", "logprobs", "entropies", "drawn")
+    stacked = {name: torch.stack([getattr(one, name)[i] for one, i in rows]) for name in fields}
+    return Guess(positions, [one.tokens[i] for one, i in rows], **stacked)
+
+
 def fill(lane: Lane, canvas: Canvas, guessed: Guess, chosen: dict[int, str]) -> None:
     """Ends an iteration: fills the guessed positions of `chosen` (index -> state) and records all of them."""
     canvas.iteration += 1

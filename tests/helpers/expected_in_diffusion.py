@@ -3,7 +3,7 @@
 from collections import Counter
 
 from decoders.trace.events import Cell, Score
-from tests.helpers.trace_readings import forwards
+from tests.helpers.trace_readings import forwards, total
 
 
 def one_text_in_fewer_forwards(fast, slow, greedy):
@@ -57,6 +57,20 @@ def greedys_text_from_long_drafts(fresh, reused, greedy):
     assert reused.costs.draft_forwards < fresh.costs.draft_forwards
 
 
+def the_same_in_fewer_forwards(chain, tree, stepwise):
+    """Token for token, with more tokens evaluated."""
+    assert chain.output() == tree.output() == stepwise.output()
+    assert forwards(tree) < forwards(chain) < 0.6 * forwards(stepwise)
+    evaluated = [found.costs.totals()["target_tokens"] for found in (stepwise, chain, tree)]
+    assert evaluated == sorted(evaluated)
+
+
+def branches_cost_probability(few, many, threshold):
+    """Forwards fall with the branches, and so does the probability of the text."""
+    assert forwards(many) < forwards(few) < 0.7 * forwards(threshold)
+    assert total(many) < total(few) < total(threshold)
+
+
 SHOWS = {
     "A long block, verified": greedys_text_from_long_drafts,
     "A small judge": without_a_judge_it_is_wrong,
@@ -65,4 +79,6 @@ SHOWS = {
     "Noise that becomes a sentence": noise_becomes_a_sentence,
     "Near what is sure": too_low_is_wrong,
     "Blocks behind a cache": a_bound_keeps_the_text,
+    "Steps verified ahead": the_same_in_fewer_forwards,
+    "The surest canvas goes on": branches_cost_probability,
 }

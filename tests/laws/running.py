@@ -19,6 +19,7 @@ CASES = STRATEGIES + [
 ]
 CASES += ["dba phrases=#9,#33,#9"]  # with something to hold
 ENDING = {
+    "lopa": {"block_length": 8},  # in one block of masks random weights see no end
     "cards": {"target_reward": 0.0},  # short texts have low rewards
     "topic_plan": {"max_sentences": 1},  # to random weights the end is one topic of many
     "value_mcts": {"q_values": "as scored"},  # rescaled, what ends too early has 0 beside its siblings

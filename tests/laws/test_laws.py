@@ -326,6 +326,12 @@ def test_a_lossless_badge_is_true(name, models):
         for prompt in PROMPTS:
             want = tiny_models.generate(models["target"], list(prompt), max_new_tokens=15)
             assert start(name, models, prompt, new_tokens=15).run().output() == want
+    if badge == "lossless: equal to stepwise":
+        for prompt in PROMPTS:
+            want = start("masked_diffusion", models, prompt, new_tokens=15).run()
+            found = start(name, models, prompt, new_tokens=15).run()
+            assert found.output() == want.output()
+            assert found.costs.target_forwards <= want.costs.target_forwards
 
 
 @every_strategy

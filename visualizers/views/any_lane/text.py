@@ -14,6 +14,7 @@ from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
 from visualizers.views.any_lane.step_captions import Sentences
 
 SPACES = str.maketrans("␣↵⇥", " \n\t")  # the signs of white space, as they read in a text
+ELSEWHERE = ("guess", "canvas")  # sources of nodes whose place in the text is not behind their parent
 SHOWN_REJECTED = 3  # rejected tokens shown at one position; the draft rounds show all
 
 
@@ -71,7 +72,7 @@ class Text:
                     self.source[event.node], self.logprob[event.node] = event.source, event.logprob
                 case "Verdict":
                     self.verdicts[event.node] = event
-                    if event.status == "rejected" and self.source.get(event.node) != "guess":
+                    if event.status == "rejected" and self.source.get(event.node) not in ELSEWHERE:
                         self.rejected.setdefault(self.nodes.parent.get(event.node, -1), []).append(event.node)
                 case "Distribution" if event.view == "target" and event.level is None:
                     self.entropy[event.node] = event.entropy

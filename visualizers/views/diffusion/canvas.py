@@ -39,6 +39,7 @@ class Canvas:
             "right": 8,
             "legend": [
                 ["cell:accepted", "■", "accepted", "filled now"],
+                ["cell:bonus", "■", "bonus", "filled by a branch"],
                 ["cell:chosen", "□", "chosen", "filled before"],
                 [
                     "cell:amount",

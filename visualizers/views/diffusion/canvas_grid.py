@@ -37,6 +37,7 @@ class CanvasGrid:
             "axis": "position",
             "legend": [
                 ["cell:accepted", "■", "accepted", "filled now"],
+                ["cell:bonus", "■", "bonus", "filled by a branch"],
                 ["cell:tolerated", "■", "tolerated", "filled near an anchor"],
                 ["cell:forced", "⚑", "forced", "filled because some position must be"],
                 ["cell:live", "■", "live", "changed"],

@@ -12,6 +12,7 @@ LOOKS = {  # state of a Cell -> the palette's state, fill, glyph and words
     "forced": ("forced", "filled", "", "filled in iteration {}, only because some position must be"),
     "filtered": ("accepted", "filled", "", "filled in iteration {}, by the learned filter"),
     "verified": ("accepted", "filled", "✓", "filled in iteration {}, guessed earlier and verified"),
+    "lookahead": ("bonus", "filled", "", "filled in iteration {}, by the branch that won"),
     "changed": ("live", "filled", "", "changed in iteration {}"),
 }
 FILLED = frozenset(LOOKS)

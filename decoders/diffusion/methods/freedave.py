@@ -1,0 +1,83 @@
+"""FreeDave: drafts of the next canvases join the forward that has to come anyway, and verified ones are free.
+
+"Free Draft-and-Verification: Toward Lossless Parallel Decoding for Diffusion Large Language Models" (Wu and
+Zhang 2025).
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from decoders.diffusion.canvas import Guess
+from decoders.diffusion.chain_verify import LOSSLESS, Draft, Steps, grow, verified_filling
+from decoders.diffusion.denoising_loop import BLOCK, SUFFIX, schedule
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.strategy import Parameter, Part
+
+POLICIES = {
+    "quota": "Each step fills tokens_per_forward masks, the surest first.",
+    "threshold": "Each step fills all masks of at least tau; the drafts behind it go by quota.",
+}
+
+
+def parts(parameters: dict[str, Any]) -> list[Part]:
+    """Region, policy and look-ahead."""
+    count = parameters["draft_steps"]
+    return [
+        *schedule(parameters),
+        Part("policy", parameters["policy"], POLICIES[parameters["policy"]]),
+        Part(
+            "look-ahead", "chain", f"A forward has the canvas and at most {count - 1} that may come after it."
+        ),
+    ]
+
+
+@strategy(
+    name="freedave",
+    title="FreeDave",
+    family="diffusion",
+    papers=("free-draft-and-verification",),
+    writes_with="diffusion",
+    badge=lambda parameters: "deterministic" if parameters["policy"] == "threshold" else LOSSLESS,
+    parameters=(
+        Parameter("draft_steps", "int", 4, "Canvases in a forward; 1 drafts nothing.", 1, 64),
+        Parameter("tokens_per_forward", "int", 1, "Masks that a step fills.", 1, 512),
+        Parameter(
+            "policy",
+            "choice",
+            "quota",
+            "What a step fills: a quota, or all above a threshold (FreeDave++, which is not lossless).",
+            choices=tuple(POLICIES),
+        ),
+        Parameter("tau", "float", 0.9, "Probability from which a threshold fills a mask.", 0.0, 1.0),
+        Parameter("eager", "bool", False, "Drafts may run on into the next block."),
+        BLOCK,
+        SUFFIX,
+    ),
+    views=("canvas_drafts", "canvas_grid", "canvas", "entropy", "timeline", "text"),
+    parts=parts,
+)
+def freedave(lane: Lane) -> Iterator[None]:
+    """Drafts the next canvases from one forward, and verifies all of them in the next.
+
+    1. A forward gives every mask its likeliest token and that token's probability. The surest is filled, as
+       masked diffusion does with one token per forward.
+    2. The same forward says what may be filled next: canvas D_k has the k surest of the other masks filled.
+    3. One forward over the canvas and D_1, D_2, ... gives all of them their own next step. While the next
+       step of a canvas leads exactly to the one behind it, position and token, that one is accepted.
+    4. All accepted steps are filled, and the next step of the last accepted canvas. Step 2 follows.
+
+    A forward over the canvas had to come anyway, so there are never more forwards than without drafts; each
+    has up to draft_steps canvases, which cost time on a machine that is busy with one. What is written is the
+    same, since every step is the model's own step on the canvas before it. Checking the drafts in one canvas
+    instead, where each guess sees the later ones, changes the text. With a threshold (FreeDave++) a draft is
+    accepted if the next step fills at least what it fills: fewer forwards, and another text. The authors
+    also pack all canvases into one sequence; the numbers are the same.
+    """
+    count, policy = lane.parameters["draft_steps"], lane.parameters["policy"]
+    tau = lane.parameters["tau"] if policy == "threshold" else None
+
+    def draft(guessed: Guess, steps: Steps) -> list[Draft]:
+        return grow(guessed, steps, branches=1, canvases=count)
+
+    yield from verified_filling(lane, draft, tau, lane.parameters["eager"])

@@ -1,0 +1,150 @@
+"""LoPA: the order of filling is searched; the canvas that leaves the model surest of its other masks goes on.
+
+"LoPA: Scaling dLLM Inference via Lookahead Parallel Decoding" (Xu et al. 2025).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from decoders.diffusion.canvas import LEAST, Canvas, Guess, blocks, fill, guess, joined
+from decoders.diffusion.denoising_loop import BLOCK, SUFFIX, canvas_of, schedule
+from decoders.diffusion.unmask_policies import surest_first, threshold
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.strategy import Parameter, Part
+from decoders.trace.number_format import number
+
+SOURCE = "lookahead"
+SCORE = "mean confidence"  # name of the scores C
+ANCHOR, BRANCH = "canvas anchor", "canvas {}"  # levels of their cells, a branch by its node
+
+
+@dataclass
+class Branch:
+    """A canvas to be weighed: the current one, with one more token at `filled` unless it is the anchor. The
+    token had this `confidence` when it was guessed.
+    """
+
+    filled: dict[int, int] = field(default_factory=dict)
+    confidence: float = 1.0
+    node: int = -1  # in the trace
+
+
+def parts(parameters: dict[str, Any]) -> list[Part]:
+    """Region, policy and look-ahead."""
+    count = parameters["branches"]
+    return [
+        *schedule(parameters),
+        Part("policy", "threshold", "Each forward fills all masks of at least tau, else the surest."),
+        Part("look-ahead", "branches", f"A forward weighs the canvas and {count} with one more token each."),
+    ]
+
+
+@strategy(
+    name="lopa",
+    title="LoPA",
+    family="diffusion",
+    papers=("lopa",),
+    writes_with="diffusion",
+    badge=lambda parameters: "deterministic",
+    parameters=(
+        Parameter("tau", "float", 0.9, "Probability from which a mask is filled.", 0.0, 1.0),
+        Parameter(
+            "branches", "int", 3, "Canvases beside the anchor in a forward; 0 looks ahead at none.", 0, 63
+        ),
+        BLOCK,
+        SUFFIX,
+    ),
+    views=("canvas_branches", "canvas_grid", "canvas", "entropy", "timeline", "text"),
+    parts=parts,
+)
+def lopa(lane: Lane) -> Iterator[None]:
+    """Tries several next tokens at once, and keeps the one that makes the model surest of the rest.
+
+    1. A forward gives every mask its likeliest token and that token's probability c. All with `c >= tau` are
+       filled, or the surest. This canvas is the anchor.
+    2. Each of the `branches` surest masks that are left gives a branch: the anchor and that token.
+    3. One forward over the anchor and all branches. The score C of a canvas is the mean probability of the
+       likeliest tokens at its masks, 1 if it has none.
+    4. The canvas with the largest C stays, and step 1 follows with its logits. Of equal ones the anchor does.
+
+    Fewer forwards, not less work: each evaluates branches + 1 canvases, which the authors spread over as many
+    devices. A winning branch keeps its token however unsure it was, so the text is another one and as a rule
+    less probable. In the authors' code branches win ties, and C may be mixed with c or taken over the least
+    sure masks alone; this is the rule of the paper.
+    """
+    canvas, tau, count = canvas_of(lane), lane.parameters["tau"], lane.parameters["branches"]
+    if lane.ended_by:
+        return
+    for low, high in blocks(canvas, lane.parameters["block_length"]):
+        branches, last = [Branch()], None
+        while canvas.masks(low, high):
+            last = look_ahead(lane, canvas, low, high, branches, last, tau)
+            branches = [Branch(), *next_branches(last, tau, count)]
+            yield
+            if not lane.more:
+                return
+
+
+def next_branches(guessed: Guess, tau: float, count: int) -> list[Branch]:
+    """The branches of the anchor that a guess leads to, the surest first."""
+    taken = threshold(guessed.confidence, tau)
+    left = [i for i in surest_first(guessed.confidence) if i not in taken]
+    return [Branch(guessed.at([i]), float(guessed.confidence[i])) for i in left[:count]]
+
+
+def look_ahead(
+    lane: Lane, canvas: Canvas, low: int, high: int, branches: list[Branch], last: Guess | None, tau: float
+) -> Guess:
+    """One forward over the branches, of which the first is the anchor, the canvas as it stands. Fills the
+    token of the winner, guessed in `last`, and what is sure on its canvas; returns the winner's guess.
+    """
+    for slot, branch in enumerate(branches[1:]):
+        ((position, token),) = branch.filled.items()
+        logprob = max(float(last.logprobs[last.positions.index(position), token]), LEAST)
+        branch.node = lane.propose(lane.tip, token, logprob, SOURCE, slot, "fixed")
+    boards = [replace(canvas, tokens=canvas.with_tokens(branch.filled)) for branch in branches]
+    rows, kind = [board.tokens for board in boards], "verify" if branches[1:] else "decode"
+    logits = lane.run_forward(lambda scorer: scorer.denoise(rows, low, high), kind)  # [K, high - low, V]
+    guesses = [guess(lane, board, logits[k], low, high) for k, board in enumerate(boards)]
+    scores = [float(one.confidence.mean()) if one.positions else 1.0 for one in guesses]
+    winner = scores.index(max(scores))  # the first of equal ones: the anchor, then the surest
+    if branches[1:]:
+        record(lane, canvas, branches, guesses, scores, winner)
+    found, extra = guesses[winner], branches[winner].filled
+    sure = threshold(found.confidence, tau)
+    states = {found.positions[i]: "committed" if found.confidence[i] >= tau else "forced" for i in sure}
+    states |= dict.fromkeys(extra, "lookahead")
+    positions = canvas.masks(low, high)
+    whole = joined([last if p in extra else found for p in positions], positions)
+    fill(lane, canvas, whole, {i: states[p] for i, p in enumerate(positions) if p in states})
+    return found
+
+
+def record(
+    lane: Lane,
+    canvas: Canvas,
+    branches: list[Branch],
+    guesses: list[Guess],
+    scores: list[float],
+    winner: int,
+) -> None:
+    """Score and verdict of each branch, and how sure the model is of every mask of each canvas."""
+    tie = scores.count(scores[winner]) > 1
+    lane.record_score(lane.tip, SCORE, scores[0], level=ANCHOR, tie=float(tie and winner == 0))
+    for k, (branch, guessed, score) in enumerate(zip(branches, guesses, scores, strict=True)):
+        level = BRANCH.format(branch.node) if k else ANCHOR
+        for position, token, confidence in zip(
+            guessed.positions, guessed.tokens, guessed.confidence.tolist(), strict=True
+        ):
+            lane.cell(position, canvas.iteration + 1, token, "candidate", confidence, level)
+        for position, token in branch.filled.items():
+            lane.cell(position, canvas.iteration + 1, token, "lookahead", branch.confidence, level)
+        if not k:
+            continue
+        at_tie = float(tie and score == scores[winner])
+        lane.record_score(branch.node, SCORE, score, level=level, confidence=branch.confidence, tie=at_tie)
+        reason = f"mean confidence {number(score)}, the anchor's {number(scores[0])}"
+        reason += f"; its own token had p {number(branch.confidence)} when it was guessed"
+        lane.verdict(branch.node, "accepted" if k == winner else "pruned", p=branch.confidence, reason=reason)
