@@ -31,8 +31,8 @@ from decoders.strategy import Parameter
 
 SAME, TYPICAL = "what the target writes", "what it finds likely"
 MISSING = (
-    "No heads come with the project for {!r}: the target writes alone. Choose llama-tiny, or train heads: "
-    "docs/heads.md."
+    "No heads come with the project for {!r}: the target writes alone. Choose llama-tiny-verilog or "
+    "llama-tiny, or train heads: docs/heads.md."
 )
 PLAIN = "{!r} has no token {!r}: nothing is cut, and these are Medusa's rounds."
 
@@ -131,6 +131,7 @@ def parts(parameters: dict, mark: int | None = -1) -> tuple[Drafter, Verifier, f
         ),
         *GREEDY,
     ),
+    papers=("speculative-decoding-for-verilog",),
     views=("fragments", *TREE_VIEWS),
     reads=lambda parameters: {"target": {Capability.HIDDEN_STATES}},
 )
@@ -154,10 +155,9 @@ def fragments(lane: Lane) -> Iterator[None]:
 
     The paper adapts CodeLlama-7B and CodeT5p to Verilog, with ten heads, fragments from a Verilog parser, and
     all weights trained together. Here `llama-tiny-verilog` writes modules of up to three statements, with
-    marks that a regular expression found, and the recipe llama-tiny-verilog-heads trains four heads on the
-    frozen model with the paper's labels. They are not shipped: the heads that come with the project are
-    Medusa's for `llama-tiny`, whose labels know no fragments. What becomes of a round without a mark is our
-    reading.
+    marks that a regular expression found, and four heads were trained on the frozen model with the paper's
+    labels. `llama-tiny` has Medusa's heads, whose labels know no fragments. What becomes of a round without a
+    mark is our reading.
     """
     target = lane.models["target"]
     mark = mark_of(lane.parameters, target)

@@ -5,28 +5,31 @@ Knows the strategy deer and its traces; writes no cards.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from decoders.lane import Lane, Limits
 from decoders.models.catalog import TARGET
+from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
-from decoders.speculative.methods.deer import KINDS
 from explorer.training.evaluation.measure_acceptance import TEMPERATURES, prompts
 
 FILE = "accepted-lengths.json"
 STORIES, PROBLEMS, NEW_TOKENS = 24, 1, 48  # prompts: held-out stories, and problems of each task
+DRAFTERS = {"aligned": "deer", "plain": "diffusion"}  # drafter -> kind of model
 Lengths = dict[str, dict[str, float]]
 
 
-def lengths(models: dict, groups: dict[str, list[list[int]]]) -> Lengths:
+def lengths(target: LoadedModel, groups: dict[str, list[list[int]]]) -> Lengths:
     """Group of prompts -> drafter and temperature -> mean number of accepted tokens per round."""
     result = {}
     for group, asked in groups.items():
         row = result[group] = {}
-        for drafter in KINDS:
+        for drafter, kind in DRAFTERS.items():
+            drafts = {"diffusion": target.companion(kind)}
+            models = {"target": replace(target, _companions=drafts)}
             for name, temperature in TEMPERATURES.items():
-                settings = {"drafter": drafter, "temperature": temperature}
-                limits = Limits(NEW_TOKENS)
+                settings, limits = {"temperature": temperature}, Limits(NEW_TOKENS)
                 traces = [Lane("deer", p, models, settings, i, limits).run() for i, p in enumerate(asked)]
                 costs = [trace.costs for trace in traces]
                 rounds = sum(len(cost.per_step_accepted) for cost in costs)
@@ -41,5 +44,5 @@ def measure(folder: Path, corpus: Path) -> None:
     groups = prompts(corpus, target)
     stories = groups.pop("stories")[:STORIES]
     tasks = [prompt for group in groups.values() for prompt in group[:PROBLEMS]]
-    result = lengths({"target": target}, {"stories": stories, "tasks": tasks})
+    result = lengths(target, {"stories": stories, "tasks": tasks})
     (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")

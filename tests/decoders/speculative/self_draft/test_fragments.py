@@ -102,12 +102,12 @@ def test_without_marks_these_are_the_plain_heads(llama_tiny):
 
 
 def test_the_shipped_model_writes_verilog_with_marks():
-    """Without heads of its own it writes alone, and the lane says so."""
+    """With heads of its own it takes less than half of greedy's forwards."""
     trace = decoded(load("llama-tiny-verilog"), "fragments", PROMPT, 200)
+    assert 2 * trace.costs.target_forwards < trace.costs.new_tokens
     marks, text = trace.text().partition("<|endoftext|>")[0], unmarked(trace.text())
     assert marks == marked(unmarked(marks))
     assert text.startswith(
         "module gate(\n  input a,\n  input b,\n  output data,\n  output done\n);\n"
         "  assign data = a & b;\n  assign done = ~a;\nendmodule\n"
     )
-    assert any("writes alone" in e.text for e in trace.steps[0].of(Note))
