@@ -1,12 +1,14 @@
 """Strategies as the laws run them: all that are registered, by name, on tiny random models."""
 
+import math
+
 import pytest
 
 from decoders import registry
 from decoders.lane import Lane, Limits
 from decoders.models.loaded_model import LoadedModel
 from decoders.trace import events, trace
-from decoders.trace.events import Commit
+from decoders.trace.events import Cell, Commit
 
 STRATEGIES = list(registry.strategies())
 # each strategy as it comes, and those with a temperature both greedy and drawing
@@ -60,3 +62,13 @@ def told(step: events.Step) -> list[dict]:
 
 def committed(found: trace.Trace) -> list[int]:
     return [node for step in found.steps for c in step.of(Commit) for node in c.nodes]
+
+
+def check_cells(found):
+    """Each token of a canvas has the probability with which the last of its cells was filled, and is it."""
+    cells = [c for s in found.steps for c in s.of(Cell) if c.level is None]
+    cells = {c.position: c for c in cells if c.state not in ("mask", "trimmed")}
+    logprobs = [p for s in found.steps for c in s.of(Commit) for p in c.logprobs]
+    last = [cells[len(found.prompt) + i] for i in range(len(logprobs))]
+    assert [c.token for c in last] == found.output()
+    assert [math.exp(p) for p in logprobs] == pytest.approx([c.confidence for c in last], abs=1e-6)

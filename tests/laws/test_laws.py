@@ -18,7 +18,7 @@ from decoders.chooser import Random
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.models.loaded_model import LoadedModel
 from decoders.trace import trace
-from decoders.trace.events import Cell, Commit, Distribution, Forward, Note, Propose, Verdict
+from decoders.trace.events import Commit, Distribution, Forward, Note, Propose, Verdict
 from tests.helpers import tiny_models
 from tests.helpers.in_company import in_company
 from tests.laws.extremes import extremes
@@ -26,6 +26,7 @@ from tests.laws.running import (
     ENDING,
     PROMPTS,
     Endless,
+    check_cells,
     committed,
     every_case,
     every_strategy,
@@ -138,16 +139,6 @@ def test_committed_log_probabilities_are_the_targets_own(name, models, prompt, f
     logits = models["target"].model(text).logits[0, len(prompt) - 1 : -1]
     want = logits.log_softmax(-1).gather(1, text[0, len(prompt) :, None])[:, 0].tolist()
     assert [p for s in found.steps for c in s.of(Commit) for p in c.logprobs] == pytest.approx(want, abs=1e-3)
-
-
-def check_cells(found):
-    """Each token of a canvas has the probability with which the last of its cells was filled, and is it."""
-    cells = [c for s in found.steps for c in s.of(Cell) if c.level is None]
-    cells = {c.position: c for c in cells if c.state not in ("mask", "trimmed")}
-    logprobs = [p for s in found.steps for c in s.of(Commit) for p in c.logprobs]
-    last = [cells[len(found.prompt) + i] for i in range(len(logprobs))]
-    assert [c.token for c in last] == found.output()
-    assert [math.exp(p) for p in logprobs] == pytest.approx([c.confidence for c in last], abs=1e-6)
 
 
 @every_case
