@@ -209,11 +209,11 @@ def test_what_cannot_be_loaded_is_a_sentence_and_the_old_models_stay(visit, tmp_
         load.click()  # a slow estimate may say it once more: test_models_tab.py has the rest
         expect(found.get_by_role("alert")).to_contain_text(says)
         assert chosen(page) == before
-    name_model(found, "Target model", tiny_models.save_masked(tmp_path))
+    name_model(found, "Target model", tiny_models.save_refused(tmp_path))
     pick(found, "Draft model", "llama-tiny-draft")
     expect(found.get_by_text(re.compile("of memory that are free"))).to_be_visible()
     load.click()
-    expect(found.get_by_role("alert")).to_contain_text("fills masks in any order")
+    expect(found.get_by_role("alert")).to_contain_text("is quantised with magic")
     expect(found.get_by_text("The current models stay in use.")).to_be_visible()
     expect(found.get_by_role("button", name="Models: tiny, draft tiny-draft")).to_be_visible()
     assert chosen(page) == before
@@ -259,12 +259,12 @@ def test_what_fails_behind_the_closed_panel_is_said_in_the_status_line(visit, tm
     page = visit()
     start(page, "the cat", 4)
     found = panel(page)
-    name_model(found, "Target model", tiny_models.save_masked(tmp_path / "late"))
+    name_model(found, "Target model", tiny_models.save_refused(tmp_path / "late"))
     pick(found, "Draft model", "llama-tiny-draft")
     found.get_by_role("button", name="Load", exact=True).click()
     found.get_by_role("button", name="Models: loading …").click()
     go_on.set()
-    expect(page.locator(".alert")).to_contain_text("fills masks in any order")
+    expect(page.locator(".alert")).to_contain_text("is quantised with magic")
 
 
 def test_models_that_a_setup_asks_for_are_not_loaded_by_themselves(visit, app, tmp_path):

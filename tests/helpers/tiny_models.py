@@ -150,6 +150,15 @@ def save_masked(folder: Path) -> str:
     return name
 
 
+def save_refused(folder: Path) -> str:
+    """A folder that is refused only when its weights are read: nobody knows how to; its name."""
+    name = save(folder)
+    config = json.loads((folder / "config.json").read_text())
+    unknown = {"quantization_config": {"quant_method": "magic"}}
+    (folder / "config.json").write_text(json.dumps(config | unknown))
+    return name
+
+
 def generate(model: LoadedModel, prompt: list[int], **options) -> list[int]:
     """The new tokens that transformers' own `generate` gives, up to and with the end token."""
     ids = torch.tensor([prompt])

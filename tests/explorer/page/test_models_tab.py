@@ -119,9 +119,9 @@ def test_models_are_loaded_and_the_page_hears_of_them(tmp_path):
 
 def test_what_cannot_be_loaded_is_said_and_the_page_keeps_its_models(tmp_path):
     loader = ready_loader()
-    *_, last = loaded(loader, (tiny_models.save_masked(tmp_path), "none", "none", "auto", "cpu"))
+    *_, last = loaded(loader, (tiny_models.save_refused(tmp_path), "none", "none", "auto", "cpu"))
     told = json.loads(last[2])
-    assert "fills masks in any order" in told["problem"] and told["choice"] == asdict(loader.choice)
+    assert "is quantised with magic" in told["problem"] and told["choice"] == asdict(loader.choice)
     assert sent(last[0])["label"] == "Models: tiny, draft tiny-draft" and panel.STAY in last[1]
 
 
