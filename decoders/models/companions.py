@@ -20,6 +20,7 @@ KINDS = {  # kinds of models that a strategy may write with, and how a sentence 
     "set_block": "a model that fills blocks of masks behind a causal past",
     "flow": "a discrete flow model",
     "deer": "a masked-diffusion model that learned to draft",
+    "wedlm": "a causal model that fills masks",
 }
 
 

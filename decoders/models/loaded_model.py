@@ -37,6 +37,7 @@ ENGINES = {  # by kind of model; all others have a causal one
     "deer": MaskedEngine,
     "set_block": CausalMaskedEngine,
     "flow": FlowEngine,
+    "wedlm": CausalMaskedEngine,
 }
 
 

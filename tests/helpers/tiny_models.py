@@ -60,7 +60,7 @@ KINDS = {
     "phi3": lambda **c: T.Phi3ForCausalLM(T.Phi3Config(**ROPE, **c)),
     "forms": lambda **c: T.LlamaForCausalLM(T.LlamaConfig(**ROPE, **c)),  # with tokens of its own
 }
-MASKED = {"masked": None, "set_block": "set_block"}  # kind -> denoiser; with a mask
+MASKED = {"masked": None, "set_block": "set_block", "wedlm": "wedlm"}  # kind -> denoiser; with a mask
 KINDS |= dict.fromkeys(MASKED, KINDS["llama"])
 
 

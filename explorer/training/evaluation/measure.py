@@ -56,6 +56,7 @@ MEASURES = {
     "llama-tiny-set-block": lambda folder, corpus: measure_causal_past.measure(folder, "set_block"),
     "llama-tiny-deer": measure_deer.measure,
     "llama-tiny-filter": lambda folder, corpus: measure_filter.measure(folder),
+    "llama-tiny-wedlm": lambda folder, corpus: measure_causal_past.measure(folder, "wedlm"),
     "llama-tiny-acceptance": measure_acceptance_head.measure,
     "llama-tiny-aligned": measure_aligned.measure,
     "llama-tiny-autodeco": measure_autodeco.measure,

@@ -21,6 +21,7 @@ SETTINGS = {  # strategy -> name of a column -> parameters
         "gamma 0.1": {"gamma": 0.1},
         "whole blocks": {"gamma": 1000.0},
     },
+    "wedlm": {"one": {"tau": 0.0}, "tau 0.1": {"tau": 0.1}, "tau 0.4": {"tau": 0.4}},
 }
 
 

@@ -15,6 +15,7 @@ from explorer.training.masked_streams import (
     problem_rows,
     two_streams,
 )
+from explorer.training.recipes.llama_tiny_wedlm import hide, physical
 from tests.helpers.tiny_models import KINDS
 
 ANYWHERE = torch.ones(1, 1, 1, dtype=torch.bool)
@@ -53,22 +54,40 @@ def test_the_clean_stream_never_sees_the_masked_one(model, rows):
 
 
 @torch.no_grad()
-def test_the_masked_stream_sees_what_the_decoder_sees(model, rows):
+@pytest.mark.parametrize("inside", ["everywhere", "physical order"])
+def test_the_masked_stream_sees_what_the_decoder_sees(model, rows, inside):
     """Clean tokens before its block, then its block alone."""
     labels, hidden = labels_of(rows, 3), torch.zeros_like(rows, dtype=torch.bool)
     hidden[:, [3, 5, 8]] = True
     starts = block_starts(labels, torch.tensor([[4], [4]]))
-    _, masked = two_streams(model, rows, hidden, starts, ANYWHERE)
+    rule = physical(hidden) if inside == "physical order" else ANYWHERE
+    _, masked = two_streams(model, rows, hidden, starts, rule)
     known = rows.masked_fill(hidden, MASK)
     for start, stop in ((3, 7), (7, 11)):
         block = list(range(start, stop))
+        if inside == "physical order":
+            block.sort(key=lambda p: (bool(hidden[0, p]), p))
         order = [*range(start), *block]
         ids = torch.cat([rows[:, :start], known[:, block]], 1)
         sees = torch.ones(stop, stop, dtype=torch.bool).tril()
-        sees[start:] = True
+        if inside == "everywhere":
+            sees[start:] = True
         blocked = torch.zeros(stop, stop).masked_fill(~sees, torch.finfo(torch.float32).min)
         want = model(ids, attention_mask=blocked[None, None], position_ids=torch.tensor([order]))
         torch.testing.assert_close(masked[:, block], want.last_hidden_state[:, start:], atol=1e-5, rtol=0)
+
+
+def test_wedlm_masks_the_share_that_each_block_has_drawn(rows):
+    labels = labels_of(rows, 3)
+    starts = block_starts(labels, torch.full((2, 1), 4))
+    hidden, share = hide(labels, starts, torch.Generator().manual_seed(2))
+    assert not hidden[:, :3].any()
+    for row in range(2):
+        for start in (3, 7, 11):
+            block = starts[row] == start
+            drawn = share[row, block].unique()
+            assert len(drawn) == 1 and 0 < drawn <= 1
+            assert int(hidden[row, block].sum()) == int((drawn * int(block.sum())).round())
 
 
 def test_rows_are_problems_with_their_ends_and_stories_of_which_a_beginning_is_given(texts):

@@ -74,6 +74,7 @@ TOYS = {
         ("llama-tiny-diffusion",),
         dict(BLOCKS=1, STORIES=2, PROBLEMS=2, TOGETHER=2, HELD_OUT=2, BATCH=8),
     ),
+    "llama-tiny-wedlm": (("llama-tiny-set-block",), {}),
     "llama-tiny-heads": (("llama-tiny",), dict(BATCH=8, OWN_BATCH=4, EXIT=1, VALIDATION_ROWS=8)),
     "llama-tiny-m2r2": (("llama-tiny-heads",), dict(EXIT=1)),
     "llama-tiny-reward": (("llama-tiny",), dict(CHUNK=6, SAMPLED=1, BATCH=8)),
@@ -167,7 +168,7 @@ def test_the_diffusion_model_has_one_more_token_and_says_so(toys):
     assert model.get_input_embeddings().weight.shape[0] == 4097
 
 
-@pytest.mark.parametrize("denoiser", ["set_block"])
+@pytest.mark.parametrize("denoiser", ["set_block", "wedlm"])
 def test_models_that_fill_masks_behind_a_causal_past_say_which_strategy_they_are_for(toys, denoiser):
     folder = toys(f"llama-tiny-{denoiser.replace('_', '-')}")
     facts = json.loads((folder / "facts.json").read_text())
