@@ -136,7 +136,8 @@ class Lane(Processing):
         if given:
             prompt, places = len(self.trace.prompt), forced[: beginnings.LOOKED_AT]
             self._events += beginnings.proposals(given, forced, prompt)
-            ratings = self._look_at(given, places) if places else {}
+            looks = places and self.models["target"].model_kind == "causal"  # a canvas has no next token
+            ratings = self._look_at(given, places) if looks else {}
             self._events += beginnings.decisions(given, forced, prompt, ratings)
             yield
         elif allowed:

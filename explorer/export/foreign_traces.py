@@ -13,11 +13,17 @@ from visualizers.scene.marks import VIEWS
 
 # What must occur in a trace for a view to show more than the text: kinds of events and of
 # distributions, or drafted tokens.
-WANTS_OF_FOLDER = {"sampling": {"unwanted"}, "search": {"Score"}, "speculative": {"draft"}}
+WANTS_OF_FOLDER = {
+    "sampling": {"unwanted"},
+    "search": {"Score"},
+    "speculative": {"draft"},
+    "diffusion": {"Cell"},
+}
 WANTS = {
     "constraint": {"forbidden"},
     "dependencies": {"Depend"},
     "entropy": {"Distribution"},
+    "fragments": {"target"},
     "gauges": {"Score"},
     "graph": {"Verdict"},
     "parallel_grid": {"Cell"},

@@ -71,7 +71,14 @@ def branches_cost_probability(few, many, threshold):
     assert total(many) < total(few) < total(threshold)
 
 
+def one_text_in_a_third_of_the_forwards(wedlm, single, greedy):
+    """The record, right in all three lanes; one mask per forward saves nothing."""
+    assert wedlm.output() == single.output() == greedy.output()
+    assert 2.5 * forwards(wedlm) < forwards(greedy) <= forwards(single)
+
+
 SHOWS = {
+    "Known tokens first": one_text_in_a_third_of_the_forwards,
     "A long block, verified": greedys_text_from_long_drafts,
     "A small judge": without_a_judge_it_is_wrong,
     "Final long before": a_filter_saves_and_an_oracle_more,

@@ -65,15 +65,15 @@ KINDS |= dict.fromkeys(MASKED, KINDS["llama"])
 
 
 def flow_model(**config) -> FlowModel:
-    """A fresh tiny discrete flow model with a canvas of twelve positions."""
+    """A fresh tiny discrete flow model with a canvas of sixteen positions."""
     torch.manual_seed(0)
-    own = {"denoiser": "flow", "writing_layers": 1, "canvas": 12, "source_offset": 1}
+    own = {"denoiser": "flow", "writing_layers": 1, "canvas": 16, "source_offset": 1}
     form = {"source_form": "correct: SENTENCE =>"}
     made = T.LlamaConfig(**ROPE, **({"max_position_embeddings": CONTEXT} | config), **own, **form)
     return FlowModel(made).eval()
 
 
-KINDS["flow"] = flow_model
+MAKERS = KINDS | {"flow": flow_model}  # also of what scores no next token
 MASK = "<|mask|>"
 FORMS = ("<PRE>", "<SUF>", "<MID>", "<EOT>", "<t0>", "<t1>", "<t2>", "<end>", "<e>", "</e>")
 
@@ -111,7 +111,7 @@ def make(
     tokenizers = {"forms": forms_tokenizer} | dict.fromkeys(MASKED, masked_tokenizer)
     words = tokenizers.get(kind, tokenizer)()
     end = words.eos_token_id
-    model = KINDS[kind](
+    model = MAKERS[kind](
         vocab_size=len(words),
         max_position_embeddings=CONTEXT,
         initializer_range=0.35,

@@ -63,4 +63,4 @@ def test_the_engine_scores_all_canvases_in_one_forward(model):
 
 
 def test_the_engine_says_what_it_reads(model):
-    assert "at most 12 tokens" in FlowEngine(model).note and "correct:" in FlowEngine(model).note
+    assert "at most 16 tokens" in FlowEngine(model).note and "correct:" in FlowEngine(model).note

@@ -37,6 +37,10 @@ class Remembering:
     generation: dict = field(default_factory=dict)
     rows: dict[tuple[int, ...], torch.Tensor] = field(default_factory=dict)
     token_key: str = "one for both"
+    model_kind: str = "causal"
+
+    def companion(self, wanted: str) -> "Remembering | None":
+        return self if wanted == self.model_kind else None
 
     @property
     def engine(self) -> "Remembering":

@@ -49,7 +49,7 @@ def suited(name, models, target_for):
     other = target_for(name)
     if other.name == models["target"].name:
         return models
-    return {**models, "target": Endless(other.name, other.model, other.tokenizer)}
+    return {**models, "target": Endless(other.name, other.model, other.tokenizer, tokens_of=models["target"])}
 
 
 def finished(name: str, models: dict, **more):
@@ -99,6 +99,9 @@ def test_a_forced_place_tells_what_was_on_offer_there_and_that_costs_the_lane_no
     plain = finished(name, suited, begin={"tokens": [9, 8, 7], "forced": []})
     found = finished(name, suited, begin={"tokens": [9, 8, 7], "forced": [1]})
     first = found.steps[0]
+    if suited["target"].model_kind != "causal":  # what is on offer has no one next place
+        assert not first.of(Forward) and found.output() == plain.output()
+        return
     (offer,) = [e for e in first.of(Distribution) if e.view == "target"]
     assert offer.node == len(PROMPT) and offer.among == suited["target"].engine.vocabulary
     assert [e.kind for e in first.of(Forward)] == ["lens"]
@@ -151,7 +154,7 @@ def test_all_that_may_be_written_can_be_given(name, suited):
     found = finished(name, suited, begin={"tokens": list(range(16)), "forced": [15]})
     assert len(found.steps) == 1 and found.output() == list(range(16))
     assert found.ended == "Reached max_new_tokens = 16."
-    assert suited["target"].engine.cache.used == 0
+    assert suited["target"].model_kind != "causal" or suited["target"].engine.cache.used == 0
 
 
 def test_an_end_of_text_token_ends_what_is_given(tiny_model):

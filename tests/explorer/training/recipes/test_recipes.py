@@ -90,7 +90,7 @@ TOYS = {
     "llama-tiny-judge": (("llama-tiny-draft-distilled",), dict(PROBLEMS=8, CHUNK=4, BATCH=64)),
     "llama-tiny-verilog": (("llama-tiny",), dict(BATCH=2, HELD_OUT=1)),
     "llama-tiny-verilog-heads": (("llama-tiny-verilog",), dict(BATCH=4, ROW=64, HELD_OUT=4, DEPTH=2, RANK=4)),
-    "llama-tiny-flow": (("llama-tiny-diffusion",), dict(BATCH=4, LAYERS=1)),
+    "llama-tiny-flow": (("llama-tiny-diffusion",), dict(BATCH=24, LAYERS=1)),
     "llama-tiny-seq2seq": (
         ("llama-tiny",),
         dict(SHAPE=dict(num_layers=1, num_decoder_layers=1), BATCH=16, MEASURED=2, VALIDATION=2, LONGEST=8),
