@@ -23,7 +23,7 @@ WANTS = {
     "constraint": {"forbidden"},
     "dependencies": {"Depend"},
     "entropy": {"Distribution"},
-    "fragments": {"target"},
+    "fragments": {"mark"},
     "gauges": {"Score"},
     "graph": {"Verdict"},
     "parallel_grid": {"Cell"},
@@ -69,6 +69,7 @@ def has_data(view: str, trace: Trace) -> bool:
     """Whether the events that a view is about occur; most views draw the committed tokens of any trace."""
     events = [event for step in trace.steps for event in step.events]
     present = {type(event).__name__ for event in events}
+    present |= set(trace.parameters)
     present |= {"draft"} if trace.costs.proposed else set()
     present |= {event.view for event in events if isinstance(event, Distribution)}
     of_folder = WANTS_OF_FOLDER.get(VIEWS[view].__module__.split(".")[2], set())
