@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from transformers.cache_utils import DynamicCache
 
+from decoders.engine.canvas_scorer import CanvasScorer
 from decoders.engine.engine import Work
 from decoders.engine.masked_engine import MaskedEngine
 from decoders.engine.tree import Tree
@@ -26,13 +27,12 @@ class CausalMaskedEngine(MaskedEngine):
         return CausalPast(self)
 
 
-class CausalPast:
-    """Reads tokens behind a cache for one lane. `work` is what the last forward computed."""
+class CausalPast(CanvasScorer):
+    """Reads tokens behind a cache for one lane; `used` and `peak` count slots of the cache."""
 
     def __init__(self, engine: CausalMaskedEngine):
-        self.engine, self.work = engine, Work()
+        super().__init__(engine)
         self.cache = DynamicCache()
-        self.used = self.peak = 0  # slots of the cache
 
     @torch.inference_mode()
     def read(self, tokens: list[int], positions: list[int], sees: torch.Tensor, keep: int) -> torch.Tensor:
@@ -42,7 +42,7 @@ class CausalPast:
         sees [N, N]: which of them see which. The keys and values of the first `keep` stay in the cache; these
         must see no others than themselves, or the cache would not be exact.
         """
-        model, device, past = self.engine.model, self.engine.device, self.cache.get_seq_length()
+        model, device, past = self.engine.model, self.engine.model.device, self.cache.get_seq_length()
         blocked = torch.zeros(len(tokens), past + len(tokens), dtype=model.dtype, device=device)
         blocked[:, past:].masked_fill_(~sees.to(device), torch.finfo(model.dtype).min)
         logits = model(
@@ -57,15 +57,6 @@ class CausalPast:
         self.used, self.peak = past + keep, max(self.peak, past + len(tokens))
         self.work = Work(tokens=len(tokens), rows=1)
         return logits.float()
-
-    def attention(self, nodes: list[int]) -> None:
-        return None
-
-    def forget(self, nodes: list[int]) -> None:
-        pass
-
-    def release(self, nodes: list[int]) -> None:
-        pass
 
     def close(self) -> None:
         self.cache, self.used = DynamicCache(), 0

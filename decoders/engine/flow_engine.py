@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
+from decoders.engine.canvas_scorer import CanvasScorer
 from decoders.engine.capabilities import Capability
 from decoders.engine.engine import Work
 from decoders.engine.tree import Tree
@@ -36,16 +37,6 @@ class FlowEngine:
             f"most {self.canvas} tokens."
         )
 
-    @property
-    def dtype(self) -> torch.dtype:
-        """The number type of its weights."""
-        return self.model.dtype
-
-    @property
-    def device(self) -> torch.device:
-        """Where its weights are."""
-        return self.model.device
-
     def gives(self, capability: Capability) -> bool:
         """Whether it can give this."""
         return capability is Capability.FULL_DISTRIBUTION
@@ -55,18 +46,17 @@ class FlowEngine:
         return FlowScorer(self)
 
 
-class FlowScorer:
-    """Scores canvases for one lane. `work` is what the last forward computed."""
+class FlowScorer(CanvasScorer):
+    """Scores canvases for one lane."""
 
     def __init__(self, engine: FlowEngine):
-        self.engine, self.work = engine, Work()
-        self.used = self.peak = 0
+        super().__init__(engine)
         self._memory: torch.Tensor | None = None
 
     @torch.inference_mode()
     def read(self, source: list[int]) -> torch.Tensor:
         """Encodes the source, which later forwards look at; returns its states [1, S, D]."""
-        ids = torch.tensor([source], device=self.engine.device)
+        ids = torch.tensor([source], device=self.engine.model.device)
         self.work = Work(tokens=len(source), rows=1)
         self._memory = self.engine.model.read(ids, torch.ones_like(ids, dtype=torch.bool))
         return self._memory
@@ -74,22 +64,13 @@ class FlowScorer:
     @torch.inference_mode()
     def flow(self, canvases: list[list[int]], t: float) -> torch.Tensor:
         """Logits [C, L, V] of the final tokens of C canvases that stand at time t, in one forward."""
-        model, device = self.engine.model, self.engine.device
+        model, device = self.engine.model, self.engine.model.device
         ids = torch.tensor(canvases, device=device)
         memory = self._memory.expand(len(canvases), -1, -1)
         seen = torch.ones(memory.shape[:2], dtype=torch.bool, device=device)
         times = torch.full((len(canvases),), t, device=device)
         self.work = Work(tokens=ids.numel(), rows=len(canvases))
         return model.write(ids, times, memory, seen).float()
-
-    def attention(self, nodes: list[int]) -> None:
-        return None
-
-    def forget(self, nodes: list[int]) -> None:
-        pass
-
-    def release(self, nodes: list[int]) -> None:
-        pass
 
     def close(self) -> None:
         self._memory = None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from transformers.cache_utils import DynamicCache
 
+from decoders.engine.canvas_scorer import CanvasScorer
 from decoders.engine.capabilities import Capability
 from decoders.engine.engine import Work
 from decoders.engine.tree import Tree
@@ -33,16 +34,6 @@ class MaskedEngine:
         self.context: int = config.max_position_embeddings
         self.shift = bool(getattr(config, "predicts_next", False))
 
-    @property
-    def dtype(self) -> torch.dtype:
-        """The number type of its weights."""
-        return self.model.dtype
-
-    @property
-    def device(self) -> torch.device:
-        """Where its weights are."""
-        return self.model.device
-
     def gives(self, capability: Capability) -> bool:
         """Whether it can give this."""
         if capability is Capability.CANVAS_PARTS:  # a kept row that predicts the next position would be stale
@@ -54,12 +45,11 @@ class MaskedEngine:
         return Denoiser(self)
 
 
-class Denoiser:
-    """Scores canvases for one lane. `work` is what the last forward computed."""
+class Denoiser(CanvasScorer):
+    """Scores canvases for one lane."""
 
     def __init__(self, engine: MaskedEngine):
-        self.engine, self.work = engine, Work()
-        self.used = self.peak = 0
+        super().__init__(engine)
         self._kept: tuple[list[tuple[torch.Tensor, torch.Tensor]], int, int] | None = None
 
     @torch.inference_mode()
@@ -105,7 +95,7 @@ class Denoiser:
         return self.denoise([behind], len(behind) - count, len(behind))[0]
 
     def _run(self, rows: list[list[int]], positions: list[int], cache: DynamicCache | None):
-        model, device = self.engine.model, self.engine.device
+        model, device = self.engine.model, self.engine.model.device
         ids = torch.tensor(rows, device=device)
         seen = (cache.get_seq_length() if cache is not None else 0) + ids.shape[1]
         everywhere = torch.zeros(1, 1, ids.shape[1], seen, dtype=model.dtype, device=device)
@@ -126,15 +116,6 @@ class Denoiser:
         if self.engine.mask < self.engine.vocabulary:
             rows[..., self.engine.mask] = -torch.inf
         return rows
-
-    def attention(self, nodes: list[int]) -> None:
-        return None
-
-    def forget(self, nodes: list[int]) -> None:
-        pass
-
-    def release(self, nodes: list[int]) -> None:
-        pass
 
     def close(self) -> None:
         self._kept = None

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from decoders.engine.canvas_scorer import CanvasScorer
 from decoders.engine.capabilities import Capability
 from decoders.engine.engine import Work
 from decoders.engine.tree import Tree
@@ -54,7 +55,7 @@ class TabularDenoiser:
 
     def attach(self, tree: Tree) -> "TabularScorer":
         """A scorer as `masked_engine.Denoiser`."""
-        return TabularScorer(self, tree)
+        return TabularScorer(self)
 
     def bytes_of(self, token: int) -> bytes:
         """Letters, and an underscore for the mask."""
@@ -81,19 +82,15 @@ class TabularDenoiser:
         return torch.einsum("n,nlv->lv", weights / weights.sum(), one_hot)
 
 
-class TabularScorer:
+class TabularScorer(CanvasScorer):
     """Looks canvases up: the last tokens of each are the answer."""
-
-    def __init__(self, model: TabularDenoiser, tree: Tree):
-        self.model, self.work = model, Work()
-        self.used = self.peak = 0
 
     def denoise(self, canvases: list[list[int]], start: int, stop: int) -> torch.Tensor:
         """Log-probabilities [K, stop - start, V], as `masked_engine.Denoiser.denoise`."""
         self.work = Work(tokens=sum(map(len, canvases)), rows=len(canvases))
-        length = self.model.answers.shape[1]
+        length = self.engine.answers.shape[1]
         first = len(canvases[0]) - length
-        rows = [self.model.marginals(canvas[first:]) for canvas in canvases]
+        rows = [self.engine.marginals(canvas[first:]) for canvas in canvases]
         return torch.stack(rows)[:, start - first : stop - first].log()
 
     def guess(self, tokens: list[int], count: int) -> torch.Tensor:
@@ -101,19 +98,7 @@ class TabularScorer:
         tokens are what is known of the answer, at most all but `count` of its tokens; of a shorter text its
         first tokens are not known.
         """
-        length, mask = self.model.answers.shape[1], self.model.mask
+        length, mask = self.engine.answers.shape[1], self.engine.mask
         known = tokens[max(0, len(tokens) - (length - count)) :] if length > count else []
         canvas = [*[mask] * (length - len(known) - count), *known, *[mask] * count]
         return self.denoise([canvas], len(canvas) - count, len(canvas))[0]
-
-    def attention(self, nodes: list[int]) -> None:
-        return None
-
-    def forget(self, nodes: list[int]) -> None:
-        pass
-
-    def release(self, nodes: list[int]) -> None:
-        pass
-
-    def close(self) -> None:
-        pass

@@ -24,7 +24,7 @@ class TabularFlow(TabularDenoiser):
 
     def attach(self, tree: Tree) -> "TabularFlowScorer":
         """A scorer as `flow_engine.FlowScorer`."""
-        return TabularFlowScorer(self, tree)
+        return TabularFlowScorer(self)
 
     def posterior(self, state: list[int], t: float) -> torch.Tensor:
         """Probabilities [L, V] of the final tokens, given what stands at time t: at each position its final
@@ -48,4 +48,4 @@ class TabularFlowScorer(TabularScorer):
     def flow(self, canvases: list[list[int]], t: float) -> torch.Tensor:
         """Log-probabilities [C, L, V], as `flow_engine.FlowScorer.flow`."""
         self.work = Work(tokens=sum(map(len, canvases)), rows=len(canvases))
-        return torch.stack([self.model.posterior(canvas, t) for canvas in canvases]).log()
+        return torch.stack([self.engine.posterior(canvas, t) for canvas in canvases]).log()

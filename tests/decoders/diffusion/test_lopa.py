@@ -22,7 +22,7 @@ class Scripted(TabularDenoiser):
     script: dict = field(default_factory=dict)
 
     def attach(self, tree):
-        return ScriptedScorer(self, tree)
+        return ScriptedScorer(self)
 
 
 class ScriptedScorer(TabularScorer):
@@ -31,8 +31,8 @@ class ScriptedScorer(TabularScorer):
         rows = []
         for canvas in canvases:
             answer = canvas[start:stop]
-            filled = frozenset(i for i, token in enumerate(answer, 1) if token != self.model.mask)
-            known = self.model.script.get(filled, {})
+            filled = frozenset(i for i, token in enumerate(answer, 1) if token != self.engine.mask)
+            known = self.engine.script.get(filled, {})
             sure = [known.get(i, 0.5) for i in range(1, len(answer) + 1)]
             rows.append([[p, 1 - p] for p in sure])
         return torch.tensor(rows, dtype=torch.float64).log()
