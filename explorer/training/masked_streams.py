@@ -6,17 +6,22 @@ block, and those of its own block that the recipe names. Knows PyTorch and nothi
 """
 
 import random
+from argparse import Namespace
 from collections.abc import Callable
+from functools import partial
 
 import torch
+from transformers import LlamaForCausalLM
 
 from explorer.corpus import END, IGNORED, Texts, story_rows
 from explorer.tasks import TASKS
 from explorer.training.data import Rows
+from explorer.training.loop import compiled, ship, train
 
 MASK = 4096  # the token after the shared vocabulary
 ROW = 128  # tokens per row of one stream
 TASK_SHARE = 0.6  # of the rows of a batch
+Both = Callable[..., tuple[torch.Tensor, torch.Tensor]]  # forward, head, rows, labels, seed -> losses
 MAX_ENDS = 8  # ends of text behind an answer, which are targets too
 
 
@@ -80,6 +85,52 @@ def two_streams(
         position_ids=torch.cat([at, at])[None],
     ).last_hidden_state
     return states[:, :size], states[:, size:]
+
+
+def fit_both(
+    args: Namespace,
+    name: str,
+    texts: Texts,
+    model: LlamaForCausalLM,
+    both: Both,
+    batch: int,
+    million_tokens: float,
+    rates: tuple[float, float],
+    words: dict[str, str],
+) -> None:
+    """Trains a model on the mean of two losses, next token and masked tokens, and ships it. `both` gives the
+    two; `batch`: rows; million_tokens: unless the arguments say otherwise; `words`: architecture and note.
+    """
+    forward = compiled(model.model)
+    held, held_labels = mixed(texts, 10**9, 64)
+
+    @torch.no_grad()
+    def validate() -> list[float]:
+        """Both losses on problems and pieces that are never fed."""
+        parts = both(model.model, model.lm_head, held.to(model.device), held_labels.to(model.device), seed=0)
+        return [part.item() for part in parts]
+
+    curve = train(
+        model,
+        lambda rows, labels: sum(both(forward, model.lm_head, rows, labels, seed=int(rows.sum()))) / 2,
+        partial(mixed, texts, batch=batch),
+        lambda: sum(validate()) / 2,
+        args.million_tokens or million_tokens,
+        args.work / name,
+        rates=rates,
+    )
+    texts.tokenizer.add_special_tokens({"mask_token": "<|mask|>"})
+    following, filled = validate()
+    facts = {
+        "million_tokens": round(curve[-1][0], 2),
+        "held_out_loss": round((following + filled) / 2, 4),
+        "next_token_loss": round(following, 4),
+        "masked_loss": round(filled, 4),
+        "mask_token_id": MASK,
+        "tokens_of": f"in rows of {ROW}, each read clean and masked",
+        **words,
+    }
+    ship(model, texts.tokenizer, name, curve, facts)
 
 
 def next_token_loss(

@@ -3,16 +3,16 @@ stand before masks, all at their true positions (WeDLM, 2025).
 """
 
 from argparse import Namespace
-from functools import partial
 
 import torch
 
 from explorer.corpus import IGNORED, prepare
-from explorer.training.loop import compiled, ship, train, trained
-from explorer.training.masked_streams import MASK, ROW, block_starts, mixed, next_token_loss, two_streams
+from explorer.training.loop import trained
+from explorer.training.masked_streams import block_starts, fit_both, next_token_loss, two_streams
 
 BATCH = 8
 BLOCK = 16  # tokens per block, within which known tokens stand first
+MILLION_TOKENS = 1.2
 RATES = (2e-3, 1e-3)
 NOTE = (
     "The loss is the mean of two, the cross-entropy of the next token and that of the masked tokens of a "
@@ -63,34 +63,8 @@ def main(args: Namespace) -> None:
     texts = prepare(args.corpus, args.work)
     model = trained("llama-tiny-set-block")
     model.config.denoiser = "wedlm"
-    forward = compiled(model.model)
-    held, held_labels = mixed(texts, 10**9, 64)
-
-    @torch.no_grad()
-    def validate() -> list[float]:
-        """Both losses on problems and pieces that are never fed."""
-        parts = both(model.model, model.lm_head, held.to(model.device), held_labels.to(model.device), seed=0)
-        return [part.item() for part in parts]
-
-    curve = train(
-        model,
-        lambda rows, labels: sum(both(forward, model.lm_head, rows, labels, seed=int(rows.sum()))) / 2,
-        partial(mixed, texts, batch=BATCH),
-        lambda: sum(validate()) / 2,
-        args.million_tokens or 1.2,
-        args.work / "llama-tiny-wedlm",
-        rates=RATES,
-    )
-    texts.tokenizer.add_special_tokens({"mask_token": "<|mask|>"})
-    following, filled = validate()
-    facts = {
-        "million_tokens": round(curve[-1][0], 2),
-        "held_out_loss": round((following + filled) / 2, 4),
-        "next_token_loss": round(following, 4),
-        "masked_loss": round(filled, 4),
-        "mask_token_id": MASK,
+    words = {
         "architecture": "Llama (causal; known tokens before masks, each at its true position)",
-        "tokens_of": f"in rows of {ROW}, each read clean and masked",
         "note": NOTE,
     }
-    ship(model, texts.tokenizer, "llama-tiny-wedlm", curve, facts)
+    fit_both(args, "llama-tiny-wedlm", texts, model, both, BATCH, MILLION_TOKENS, RATES, words)
