@@ -26,9 +26,9 @@ def error_rates(texts: list[str]) -> list[list[float]]:
     return [[word_error_rate(text, reference) for reference in texts] for text in texts]
 
 
-def medoid(texts: list[str]) -> int:
-    """The text with the lowest mean word error rate against all; the first of several."""
-    means = [sum(row) / len(row) for row in error_rates(texts)]
+def medoid(rates: list[list[float]]) -> int:
+    """The text with the lowest mean of `error_rates` against all; the first of several."""
+    means = [sum(row) / len(row) for row in rates]
     return means.index(min(means))
 
 

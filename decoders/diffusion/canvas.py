@@ -6,20 +6,20 @@ before it are filled, so the lane's text always grows from the left. Knows lanes
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
 from decoders.lane import Lane
 from decoders.logits.distributions import entropies, log_softmax
-
-LEAST = -1e4  # of log-probabilities that are recorded: JSON has no infinity
+from decoders.recorder import LEAST_LOG
 
 
 @dataclass
 class Canvas:
     """`tokens`: prompt, answer (positions start..stop-1) and what stands behind it; masks where nothing is
-    written. `rows`: of each filled position that is not committed yet, the row [V] it was filled from.
+    written. `rows`: of each filled position that is not committed yet, the row [V] it was filled from, and
+    the same at the temperature, None without one.
     """
 
     tokens: list[int]
@@ -27,7 +27,7 @@ class Canvas:
     stop: int
     mask: int
     iteration: int = 0
-    rows: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
+    rows: dict[int, tuple[torch.Tensor, torch.Tensor | None]] = field(default_factory=dict)
     committed: int = 0  # positions before this one are output
 
     def masks(self, low: int, high: int) -> list[int]:
@@ -45,8 +45,8 @@ class Canvas:
 @dataclass
 class Guess:
     """What a forward says of the masked `positions` [n]: the picked `tokens`, `confidence` [n] (probability
-    of the picked token at temperature 1), `logprobs` [n, V], `entropies` [n] in nats, and the rows `drawn`
-    from [n, V] if a temperature changed them.
+    of the picked token at temperature 1), `logprobs` [n, V], `entropies` [n] in nats, and the rows [n, V]
+    that were drawn from, `heated`; None if no temperature changed them.
     """
 
     positions: list[int]
@@ -54,7 +54,7 @@ class Guess:
     confidence: torch.Tensor
     logprobs: torch.Tensor
     entropies: torch.Tensor
-    drawn: torch.Tensor
+    heated: torch.Tensor | None = None
 
     def at(self, indices: list[int]) -> dict[int, int]:
         """Position -> token of some of them."""
@@ -98,23 +98,34 @@ def guess(
     """
     positions = canvas.masks(low, high)
     logprobs = log_softmax(logits[[p - low for p in positions]])
-    drawn = log_softmax(logprobs / temperature) if temperature else logprobs
-    tokens = drawn.argmax(-1).tolist()
-    if temperature:
-        weights = drawn.double().exp()
-        tag = canvas.iteration
+    heated = log_softmax(logprobs / temperature) if temperature else None
+    if heated is None:
+        tokens = logprobs.argmax(-1).tolist()
+    else:
         tokens = [
-            lane.chooser.categorical(row, ("token", position, tag)).value
-            for position, row in zip(positions, weights, strict=True)
+            lane.chooser.categorical(row, ("token", position, canvas.iteration)).value
+            for position, row in zip(positions, heated.double().exp(), strict=True)
         ]
     confidence = logprobs[torch.arange(len(tokens)), tokens].double().exp()
-    return Guess(positions, tokens, confidence, logprobs, entropies(logprobs), drawn)
+    return Guess(positions, tokens, confidence, logprobs, entropies(logprobs), heated)
+
+
+def guess_each(lane: Lane, canvas: Canvas, filled: list[dict[int, int]], low: int, high: int) -> list[Guess]:
+    """The likeliest tokens at the masks of several canvases, each the canvas with some positions filled, in
+    one forward.
+    """
+    boards = [replace(canvas, tokens=canvas.with_tokens(tokens)) for tokens in filled]
+    rows, kind = [board.tokens for board in boards], "verify" if filled[1:] else "decode"
+    logits = lane.run_forward(lambda scorer: scorer.denoise(rows, low, high), kind)  # [K, high - low, V]
+    return [guess(lane, board, logits[k], low, high) for k, board in enumerate(boards)]
 
 
 def joined(guesses: list[Guess], positions: list[int]) -> Guess:
-    """One guess of `positions`, each with the row that the guess in its place has for it."""
+    """One guess of `positions`, each with the row that the guess in its place has for it; of guesses without
+    a temperature.
+    """
     rows = [(one, one.positions.index(p)) for one, p in zip(guesses, positions, strict=True)]
-    fields = ("confidence", "logprobs", "entropies", "drawn")
+    fields = ("confidence", "logprobs", "entropies")
     stacked = {name: torch.stack([getattr(one, name)[i] for one, i in rows]) for name in fields}
     return Guess(positions, [one.tokens[i] for one, i in rows], **stacked)
 
@@ -128,7 +139,7 @@ def fill(lane: Lane, canvas: Canvas, guessed: Guess, chosen: dict[int, str]) -> 
         lane.cell(position, canvas.iteration, token, state, confidence, entropy=entropy)
         if i in chosen:
             canvas.tokens[position] = token
-            canvas.rows[position] = guessed.logprobs[i], guessed.drawn[i]
+            canvas.rows[position] = guessed.logprobs[i], None if guessed.heated is None else guessed.heated[i]
     settle(lane, canvas)
 
 
@@ -139,13 +150,13 @@ def settle(lane: Lane, canvas: Canvas) -> None:
     parent, nodes, logprobs = lane.tip, [], []
     while canvas.committed < canvas.stop and canvas.tokens[canvas.committed] != canvas.mask:
         token = canvas.tokens[canvas.committed]
-        row, drawn = canvas.rows.pop(canvas.committed, (None, None))
+        row, heated = canvas.rows.pop(canvas.committed, (None, None))
         logprob = None
         if row is not None:
             lane.distribution([parent], row[None])
-            if drawn is not row:
-                lane.distribution([parent], drawn[None], view="processed")
-            logprob = max(float(row[token]), LEAST)
+            if heated is not None:
+                lane.distribution([parent], heated[None], view="processed")
+            logprob = max(float(row[token]), LEAST_LOG)
         source = "target" if row is not None else "placed"
         parent = lane.propose(parent, token, logprob, source)
         nodes.append(parent)

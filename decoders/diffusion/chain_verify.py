@@ -8,13 +8,14 @@ What is filled is what masked diffusion fills with one forward per step. Shared 
 import heapq
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 
-from decoders.diffusion.canvas import LEAST, Canvas, Guess, blocks, fill, guess, joined
+from decoders.diffusion.canvas import Canvas, Guess, blocks, fill, guess_each, joined
 from decoders.diffusion.denoising_loop import canvas_of
 from decoders.diffusion.unmask_policies import quotas, surest_first, threshold
 from decoders.lane import Lane
+from decoders.recorder import LEAST_LOG
 from decoders.trace.number_format import number
 from decoders.trace.token_text import visible
 
@@ -141,10 +142,7 @@ def verify(lane: Lane, canvas: Canvas, low: int, high: int, stepwise: Stepwise, 
     verifies and the one behind them; returns the guess that this last step came from.
     """
     _propose(lane, drafts)
-    boards = [replace(canvas, tokens=canvas.with_tokens(draft.filled)) for draft in drafts]
-    rows, kind = [board.tokens for board in boards], "verify" if drafts[1:] else "decode"
-    logits = lane.run_forward(lambda scorer: scorer.denoise(rows, low, high), kind)  # [K, high - low, V]
-    guesses = [guess(lane, board, logits[k], low, high) for k, board in enumerate(boards)]
+    guesses = guess_each(lane, canvas, [draft.filled for draft in drafts], low, high)
     path, source = _walk(guesses, stepwise, drafts)
     last = guesses[path[-1]]
     own = last.at(next(stepwise.plan(last)))
@@ -188,7 +186,7 @@ def _propose(lane: Lane, drafts: list[Draft]) -> None:
     """A node for each drafted canvas, named by the surest token that it adds."""
     drafts[0].node = lane.tip
     for draft in drafts[1:]:
-        logprob = max(math.log(draft.confidence), LEAST) if draft.confidence else LEAST
+        logprob = max(math.log(draft.confidence), LEAST_LOG) if draft.confidence else LEAST_LOG
         parent, (_, token) = drafts[draft.parent].node, draft.surest
         draft.node = lane.propose(parent, token, logprob, SOURCE, draft.slot, "fixed")
 

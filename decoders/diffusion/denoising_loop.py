@@ -28,14 +28,13 @@ BLOCK = Parameter(
     512,
 )
 SUFFIX = Parameter("suffix", "text", "", "What stands behind the canvas: the text is written in between.")
-CACHES = ("none", "prefix", "dual")
 CACHE = Parameter(
     "cache",
     "choice",
     "none",
     "Keys and values that a block's later forwards take from its first: of what stands before the block, or "
     "of all but the block.",
-    choices=CACHES,
+    choices=("none", "prefix", "dual"),
 )
 DRIFT = Parameter(
     "measure_drift",
@@ -50,10 +49,10 @@ def canvas_of(lane: Lane) -> Canvas:
     """The blank canvas of a lane, with its suffix behind it and its fixed words on it. Where they do not fit,
     the lane ends with one sentence.
     """
-    target, suffix = lane.models["target"], []
+    target, prompt, suffix = lane.models["target"], lane.tree.text(lane.tip), []
     if text := lane.parameters.get("suffix", ""):
-        suffix = target.encode_after(lane.tree.text(lane.tip), text)
-    needed, context = len(lane.tree.text(lane.tip)) + lane.left + len(suffix), target.context
+        suffix = target.encode_after(prompt, text)
+    needed, context = len(prompt) + lane.left + len(suffix), target.context
     if needed > context:
         lane.ended_by = (
             f"Prompt, canvas and suffix take {needed:,} tokens, but the model reads at most {context:,}; "
@@ -61,11 +60,8 @@ def canvas_of(lane: Lane) -> Canvas:
         )
         return blank(lane)
     canvas = blank(lane, suffix)
+    words, encode = lane.parameters.get("fixed_words", ""), partial(target.encode_after, prompt)
     try:
-        words, encode = (
-            lane.parameters.get("fixed_words", ""),
-            partial(target.encode_after, lane.tree.text(lane.tip)),
-        )
         put(lane, canvas, placed(words, canvas.start, canvas.stop, encode))
     except ValueError as error:
         lane.ended_by = str(error)

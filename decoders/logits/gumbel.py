@@ -7,6 +7,11 @@ import torch
 from decoders.chooser import Chooser, Tag
 
 
+def noise(chooser: Chooser, count: int, tag: Tag) -> torch.Tensor:
+    """Independent standard Gumbel numbers [count] (float64)."""
+    return -(-chooser.uniforms(count, tag).log()).log()
+
+
 def below(value: float, scores: torch.Tensor) -> torch.Tensor:
     """Perturbed scores [V], shifted so that the largest of them is `value` (Kool et al., appendix B.3)."""
     gap = value - scores + torch.log1p(-(scores - scores.max()).exp())
@@ -17,5 +22,4 @@ def perturbed(chooser: Chooser, value: float, logprobs: torch.Tensor, tag: Tag) 
     """Log-probabilities [V] (float64) of a node's children with noise of their own, the largest of which is
     the node's own perturbed `value`: what was drawn above stays true below.
     """
-    noise = chooser.uniforms(len(logprobs), tag).to(logprobs.device)
-    return below(value, logprobs - (-noise.log()).log())
+    return below(value, logprobs + noise(chooser, len(logprobs), tag).to(logprobs.device))

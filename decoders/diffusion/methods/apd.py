@@ -9,6 +9,7 @@ import torch
 
 from decoders.diffusion.canvas import Canvas, blank
 from decoders.lane import Lane
+from decoders.logits import gumbel
 from decoders.logits.distributions import entropies, log_softmax, processors
 from decoders.registry import strategy
 from decoders.strategy import Parameter, Part
@@ -46,8 +47,8 @@ def noise_of(lane: Lane, start: int, count: int, vocabulary: int) -> torch.Tenso
     """
     if lane.parameters["temperature"] == 0.0:
         return torch.zeros(count, vocabulary, dtype=torch.float64)
-    draws = [lane.chooser.uniforms(vocabulary, ("gumbel", start, place)) for place in range(count)]
-    return -(-torch.stack(draws).log()).log()
+    places = range(count)
+    return torch.stack([gumbel.noise(lane.chooser, vocabulary, ("gumbel", start, place)) for place in places])
 
 
 @strategy(

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import torch
 
-from decoders.diffusion.candidates import error_rates, most_frequent
+from decoders.diffusion.candidates import error_rates, medoid, most_frequent
 from decoders.lane import Lane
 from decoders.logits.distributions import entropies, log_softmax
+from decoders.recorder import LEAST_LOG
 from decoders.registry import strategy
 from decoders.strategy import Parameter, Part
 from decoders.trace.number_format import many, number
@@ -23,7 +24,6 @@ SCORES = {
     "word error rate": "The candidate with the lowest mean word error rate against all.",
     "most frequent": "The candidate that occurs most often.",
 }
-LEAST = -1e4  # of log-probabilities that are recorded: JSON has no infinity
 
 
 def jump_probability(t: float, h: float) -> float:
@@ -161,7 +161,7 @@ def propose_text(lane: Lane, candidate: Candidate, open_: range) -> None:
     candidate.node, shown = lane.tip, b""
     for at in open_[: lane.left]:
         token = candidate.tokens[at]
-        logprob = max(float(candidate.logprobs[at, token]), LEAST)
+        logprob = max(float(candidate.logprobs[at, token]), LEAST_LOG)
         candidate.node = lane.propose(candidate.node, token, logprob, "flow", candidate.number)
         if lane.ends(candidate.node):
             break
@@ -181,9 +181,7 @@ def choose(lane: Lane, candidates: list[Candidate], open_: range) -> None:
     texts = [candidate.text for candidate in candidates]
     rates = error_rates(texts)
     means = [sum(row) / len(row) for row in rates]
-    best = means.index(min(means))
-    if lane.parameters["score"] == "most frequent":
-        best = most_frequent(texts)
+    best = most_frequent(texts) if lane.parameters["score"] == "most frequent" else medoid(rates)
     if len(candidates) > 1:
         order = sorted(range(len(texts)), key=lambda i: (i != best, means[i]))
         for rank, i in enumerate(order, 1):
@@ -206,7 +204,7 @@ def commit(lane: Lane, candidate: Candidate, open_: range) -> None:
     if candidate.drawn is not candidate.logprobs:
         lane.distribution(parents, candidate.drawn[open_.start :][: len(nodes)], "processed")
     tokens = [lane.tree.tokens[node] for node in nodes]
-    logprobs = [max(float(row[token]), LEAST) for row, token in zip(rows, tokens, strict=True)]
+    logprobs = [max(float(row[token]), LEAST_LOG) for row, token in zip(rows, tokens, strict=True)]
     ended = lane.ends(candidate.node)
     for at in open_[len(nodes) :] if ended else ():
         where = (place(lane, at), lane.parameters["num_steps"], candidate.tokens[at], "trimmed")

@@ -11,7 +11,7 @@ from dataclasses import replace
 import torch
 
 from decoders.diffusion.canvas import Canvas, Guess, blocks, denoise, fill, guess
-from decoders.diffusion.denoising_loop import canvas_of
+from decoders.diffusion.denoising_loop import canvas_of, schedule
 from decoders.diffusion.unmask_policies import quota
 from decoders.lane import Lane
 from decoders.registry import strategy
@@ -125,11 +125,7 @@ def cut(lane: Lane, canvas: Canvas, position: int) -> None:
     badge=lambda parameters: "deterministic",
     views=("filter_grid", "canvas", "canvas_grid", "entropy", "timeline", "text"),
     parts=lambda parameters: [
-        Part(
-            "region",
-            f"blocks of {parameters['block_length']} from left to right",
-            "Masks of a later block wait until the block before it is full.",
-        ),
+        *schedule(parameters),
         Part("policy", f"{parameters['filter']} filter", FILTERS[parameters["filter"]]),
         *(
             [Part("stop", "end-of-text prediction", "The canvas is cut behind a predicted end of text.")]

@@ -4,13 +4,14 @@
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from decoders.diffusion.canvas import LEAST, Canvas, Guess, blocks, fill, guess, joined
+from decoders.diffusion.canvas import Canvas, Guess, blocks, fill, guess_each, joined
 from decoders.diffusion.denoising_loop import BLOCK, SUFFIX, canvas_of, schedule
 from decoders.diffusion.unmask_policies import surest_first, threshold
 from decoders.lane import Lane
+from decoders.recorder import LEAST_LOG
 from decoders.registry import strategy
 from decoders.strategy import Parameter, Part
 from decoders.trace.number_format import number
@@ -102,12 +103,9 @@ def look_ahead(
     """
     for slot, branch in enumerate(branches[1:]):
         ((position, token),) = branch.filled.items()
-        logprob = max(float(last.logprobs[last.positions.index(position), token]), LEAST)
+        logprob = max(float(last.logprobs[last.positions.index(position), token]), LEAST_LOG)
         branch.node = lane.propose(lane.tip, token, logprob, SOURCE, slot, "fixed")
-    boards = [replace(canvas, tokens=canvas.with_tokens(branch.filled)) for branch in branches]
-    rows, kind = [board.tokens for board in boards], "verify" if branches[1:] else "decode"
-    logits = lane.run_forward(lambda scorer: scorer.denoise(rows, low, high), kind)  # [K, high - low, V]
-    guesses = [guess(lane, board, logits[k], low, high) for k, board in enumerate(boards)]
+    guesses = guess_each(lane, canvas, [branch.filled for branch in branches], low, high)
     scores = [float(one.confidence.mean()) if one.positions else 1.0 for one in guesses]
     winner = scores.index(max(scores))  # the first of equal ones: the anchor, then the surest
     if branches[1:]:

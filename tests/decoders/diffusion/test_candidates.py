@@ -27,9 +27,11 @@ def test_rates_are_per_word_of_the_reference():
 
 
 def test_the_medoid():
-    assert medoid(["ab", "ab", "cd"]) == 0
-    assert medoid(["cd", "ab", "ab"]) == 1
-    assert medoid(["a b c", "a b d", "a x d"]) == 1  # each of the others is one word away from it
+    assert medoid(error_rates(["ab", "ab", "cd"])) == 0
+    assert medoid(error_rates(["cd", "ab", "ab"])) == 1
+    assert (
+        medoid(error_rates(["a b c", "a b d", "a x d"])) == 1
+    )  # each of the others is one word away from it
 
 
 def test_the_most_frequent():

@@ -8,7 +8,7 @@ import torch
 from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
 from decoders.models.tabular_denoiser import TabularDenoiser
-from decoders.trace.events import Cell, Commit, Forward, Score
+from decoders.trace.events import Cell, Commit, Distribution, Forward, Score
 from tests.helpers import tiny_models
 
 PROMPT = [40, 41, 42]
@@ -167,3 +167,9 @@ def test_a_model_that_predicts_early_is_shifted_and_takes_no_cache():
 def test_a_target_without_a_companion_is_refused(tiny_model):
     with pytest.raises(ValueError, match="writes with a masked-diffusion model, which 'tiny-llama' is not"):
         run("masked_diffusion", tiny_model("llama"))
+
+
+@pytest.mark.parametrize("temperature, views", [(0.0, {"target"}), (0.7, {"target", "processed"})])
+def test_a_processed_distribution_is_recorded_only_where_a_temperature_made_one(masked, temperature, views):
+    found = run("masked_diffusion", masked, {"temperature": temperature})
+    assert {d.view for step in found.steps for d in step.of(Distribution)} == views
