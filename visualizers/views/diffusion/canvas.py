@@ -4,7 +4,7 @@ A fold over Cell: one mark per position, in the order of the text. Knows no stra
 """
 
 from visualizers.scene.marks import Header, Op, many, view, visible
-from visualizers.views.diffusion.cell_states import FILLED, hover, look
+from visualizers.views.diffusion.cell_states import FILLED, fields
 
 COLUMNS = 8  # positions per line
 
@@ -74,20 +74,15 @@ class Canvas:
 
     def _cell(self, position: int, event) -> list[Op]:
         shown = visible(self.header.vocabulary.get(event.token, b"?"))
-        fields = {"text": shown, "hover": hover(event, shown)}
+        if event.state == "mask":
+            look = {"text": "", "state": "prompt", "fill": "dotted", "hover": ["mask", "not looked at yet"]}
+        else:
+            look = fields(event, shown)
         if event.state in FILLED:
-            fields |= look(event.state)
             self.newest.append(position)
             self.filled.add(position)
-        elif event.state == "trimmed":
-            fields |= {"state": "pruned", "fill": "none"}
-        elif event.state == "mask":
-            fields = {"text": "", "state": "prompt", "fill": "dotted", "hover": ["mask", "not looked at yet"]}
-        else:
-            weight = round(event.confidence or 0.0, 3)
-            fields |= {"state": "prompt", "fill": "amount", "weight": weight}
         if position in self.seen:
-            return [{"id": f"c{position}", "set": fields}]
+            return [{"id": f"c{position}", "set": look}]
         self.seen.add(position)
         at = position - self.prompt
         place = {"x": at % COLUMNS + 1, "y": at // COLUMNS, "w": 1, "h": 0.86}
@@ -95,4 +90,4 @@ class Canvas:
         if at % COLUMNS == 0:
             row = {"y0": place["y"] - 0.5, "y1": place["y"] + 0.5, "text": str(at + 1), "rule": False}
             ops.append({"id": f"r{at}", "kind": "row", **row})
-        return [*ops, {"id": f"c{position}", "kind": "cell", **place, **fields}]
+        return [*ops, {"id": f"c{position}", "kind": "cell", **place, **look}]

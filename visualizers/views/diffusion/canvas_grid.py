@@ -5,7 +5,7 @@ Knows no strategy.
 """
 
 from visualizers.scene.marks import Header, Op, many, view, visible
-from visualizers.views.diffusion.cell_states import FILLED, bits, hover, look
+from visualizers.views.diffusion.cell_states import FILLED, bits, fields
 
 
 @view("canvas_grid", "Canvas grid")
@@ -80,17 +80,11 @@ class CanvasGrid:
             shown = visible(self.header.vocabulary.get(event.token, b"?"))
             place = {"x": x, "y": y, "w": 1, "h": 1}
             if event.state in FILLED:
-                fields, now = look(event.state), now + 1
-                self.filled[x] = y
-            elif event.state == "trimmed":
-                fields = {"state": "pruned", "fill": "none"}
-            else:
-                fields = {"state": "prompt", "fill": "amount", "weight": round(event.confidence or 0.0, 3)}
-                entropies += [] if event.entropy is None else [event.entropy]
-            words = {"text": shown, "hover": hover(event, shown)}
-            ops.append(
-                {"id": f"g{x}-{y}-{event.state == 'trimmed':d}", "kind": "cell", **place, **fields, **words}
-            )
+                self.filled[x], now = y, now + 1
+            elif event.state != "trimmed" and event.entropy is not None:
+                entropies.append(event.entropy)
+            key = f"g{x}-{y}-{event.state == 'trimmed':d}"
+            ops.append({"id": key, "kind": "cell", **place, **fields(event, shown)})
         if y not in self.rows:
             self.rows.add(y)
             left = f"H {bits(sum(entropies) / len(entropies)):.2f}" if entropies else "full"

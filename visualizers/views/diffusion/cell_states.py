@@ -29,6 +29,17 @@ def look(state: str) -> dict:
     return {"state": palette, "fill": fill} | ({"glyph": glyph} if glyph else {})
 
 
+def fields(event, shown: str) -> dict:
+    """Fields of the mark of any cell that is no mask: as what it stands there, its text and its hover."""
+    if event.state in FILLED:
+        style = look(event.state)
+    elif event.state == "trimmed":
+        style = {"state": "pruned", "fill": "none"}
+    else:  # a candidate, the greyer the likelier
+        style = {"state": "prompt", "fill": "amount", "weight": round(event.confidence or 0.0, 3)}
+    return {**style, "text": shown, "hover": hover(event, shown)}
+
+
 def hover(event, shown: str) -> list[str]:
     """At most two lines on a cell: what stands there and how sure it was."""
     if event.state == "trimmed":

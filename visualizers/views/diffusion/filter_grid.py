@@ -6,7 +6,7 @@ iteration is a row of cells and a row of bars below it. Knows no strategy.
 """
 
 from visualizers.scene.marks import Header, Op, many, probability, view, visible
-from visualizers.views.diffusion.cell_states import FILLED, hover, look
+from visualizers.views.diffusion.cell_states import FILLED, fields
 
 LEVEL = "filter"
 PITCH, BARS, TALL = 2.2, 1.5, 0.85  # rows of an iteration, where its bars stand, how tall one of 1 is
@@ -82,19 +82,15 @@ class FilterGrid:
                 continue
             place = {"x": x, "y": y, "w": 1, "h": 1, "panel": "grid"}
             if event.state in FILLED:
-                fields, now = look(event.state), now + 1
+                now += 1
                 self.final[x] = event.token, iteration
                 self.open.discard(x)
             elif event.state == "trimmed":
-                fields = {"state": "pruned", "fill": "none"}
                 self.open.discard(x)
                 self.final.pop(x, None)
                 shown = "" if event.token == self._mask(cells) else shown
-            else:
-                fields = {"state": "prompt", "fill": "amount", "weight": round(event.confidence or 0.0, 3)}
-            words = {"text": shown, "hover": hover(event, shown)}
             key = f"g{x}-{iteration}-{event.state == 'trimmed':d}"
-            ops.append({"id": key, "kind": "cell", **place, **fields, **words})
+            ops.append({"id": key, "kind": "cell", **place, **fields(event, shown)})
         row = {"y0": y - 0.6, "y1": y + PITCH - 0.6, "label_y": y, "rule": False, "panel": "grid"}
         says = {"text": f"iter {iteration}", "short": str(iteration), "right_bold": f"+{now}" if now else ""}
         front = max((x for x, (_, at) in self.final.items() if at == iteration), default=1)
