@@ -1,6 +1,6 @@
 """A drafter that fills masks behind the text in one forward: none of its guesses has seen the others.
 
-Knows lanes and which kinds of masked models may come with a target; nothing of verifiers.
+Knows lanes and the masked model that comes with a target; nothing of verifiers.
 """
 
 from dataclasses import dataclass
@@ -23,13 +23,11 @@ class Guess:
     q: torch.Tensor | None
 
 
-def block(
-    count: int, kinds: tuple[str, ...] = ("diffusion",), draws: bool = False, reuse_tail: bool = False
-) -> Drafter:
+def block(count: int, draws: bool = False, reuse_tail: bool = False) -> Drafter:
     """A drafter that fills `count` masks behind the text in one forward, up to an end of text: each with its
     likeliest token or, with `draws`, with one drawn from its q.
 
-    kinds: of the masked model, the first that comes with the target. reuse_tail: what stands behind a
+    reuse_tail: what stands behind a
     rejected guess is the next round's draft, with the q it was drawn from; the drafter runs again once that
     is used up.
     """
@@ -41,7 +39,7 @@ def block(
             for guess in tail:
                 node = add(lane, draft, node, guess)
             return draft
-        for place, row in enumerate(masks_behind(lane, min(count, lane.left - 1), kinds)):
+        for place, row in enumerate(masks_behind(lane, min(count, lane.left - 1))):
             scores = lane.process(row[None], [node])
             q = distributions(lane, scores)[0] if draws else None
             root = lane.tree.depths[draft.root]
@@ -72,24 +70,18 @@ def block(
     return Drafter(propose, fill, "draft", name="a block of masks", says=says)
 
 
-def masks_behind(lane: Lane, count: int, kinds: tuple[str, ...]) -> torch.Tensor:
+def masks_behind(lane: Lane, count: int) -> torch.Tensor:
     """The masked model's logits [count, V] for the tokens behind the text, in one forward; none without a
     model or a mask.
     """
-    model = masked_model(lane, kinds)
+    model = lane.models["target"].companion("diffusion")
     if model is None or count < 1:
         return torch.empty(0, lane.models["target"].engine.vocabulary)
     text, scorer = lane.tree.text(lane.tip), model.engine.attach(lane.tree)
     return lane.run_forward(lambda scorer: scorer.guess(text, count), "draft", "draft", scorer)
 
 
-def masked_model(lane: Lane, kinds: tuple[str, ...]):
-    """The first model of one of these kinds that comes with the lane's target; None without any."""
-    found = (lane.models["target"].companion(kind) for kind in kinds)
-    return next((model for model in found if model is not None), None)
-
-
-def note_if_missing(lane: Lane, kinds: tuple[str, ...] = ("diffusion",)) -> None:
+def note_if_missing(lane: Lane) -> None:
     """Records that the target writes alone, where no masked model comes with it."""
-    if masked_model(lane, kinds) is None:
+    if lane.models["target"].companion("diffusion") is None:
         lane.note(MISSING.format(lane.models["target"].name))

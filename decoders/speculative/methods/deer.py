@@ -15,15 +15,12 @@ from decoders.speculative.drafters.masked_block import block, note_if_missing
 from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Verifier
 from decoders.strategy import Parameter
 
-DRAFTERS = ("diffusion",)  # kinds of models that may draft
-
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A block of masks, drawn from q; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
     drafter = block(
         parameters["num_assistant_tokens"],
-        DRAFTERS,
         draws=temperature > 0,
         reuse_tail=parameters["reuse_tail"],
     )
@@ -69,6 +66,6 @@ def deer(lane: Lane) -> Iterator[None]:
     recipe `llama-tiny-deer` does, but with the little training that we gave it the drafts did not get longer,
     so no aligned drafter is shipped.
     """
-    note_if_missing(lane, DRAFTERS)
+    note_if_missing(lane)
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)
