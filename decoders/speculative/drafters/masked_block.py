@@ -27,9 +27,8 @@ def block(count: int, draws: bool = False, reuse_tail: bool = False) -> Drafter:
     """A drafter that fills `count` masks behind the text in one forward, up to an end of text: each with its
     likeliest token or, with `draws`, with one drawn from its q.
 
-    reuse_tail: what stands behind a
-    rejected guess is the next round's draft, with the q it was drawn from; the drafter runs again once that
-    is used up.
+    reuse_tail: what stands behind a rejected guess is the next round's draft, with the q it was drawn from;
+    the drafter runs again once that is used up.
     """
     fill, tail = SAMPLED if draws else FIXED, []
 
