@@ -77,7 +77,7 @@ class Canvas:
         if event.state == "mask":
             look = {"text": "", "state": "prompt", "fill": "dotted", "hover": ["mask", "not looked at yet"]}
         else:
-            look = fields(event, shown)
+            look = {"glyph": "", **fields(event, shown)}  # of a mark that had another state before
         if event.state in FILLED:
             self.newest.append(position)
             self.filled.add(position)
