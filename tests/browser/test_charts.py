@@ -43,7 +43,7 @@ TEXTS = """() => [...document.querySelectorAll(".dp-texts text, .dp-frame span")
   .map(([text, box]) => [text, box.left, box.top, box.right, box.bottom])"""
 POINTS = """mode => scene.traces
   .filter(t => t.mode === mode)
-  .map(t => ({x: t.x, y: t.y, yaxis: t.yaxis, symbols: t.marker && t.marker.symbol}))"""
+  .map(t => ({x: t.x, y: t.y, yaxis: t.yaxis, symbol: t.marker && t.marker.symbol}))"""
 FRONTIER = """() => scene.traces
   .filter(t => t.line && t.line.color === scene.colours.surface.text && t.line.width === 3)
   .map(t => t.y)"""
@@ -136,17 +136,18 @@ def test_the_entropy_trace_draws_the_bits_of_the_trace(opened):
     page, errors = opened
     steps = story(12)
     show(page, "entropy", steps, 11)
-    marks = [trace for trace in page.evaluate(POINTS, "markers") if len(trace["x"]) == 12]
-    (bits,) = [trace for trace in marks if any(y > 1.1 for y in trace["y"])]
-    assert bits["y"] == pytest.approx(
+    marks = [trace for trace in page.evaluate(POINTS, "markers") if max(trace["y"]) > 1.1]
+    (axis,) = {trace["yaxis"] for trace in marks}
+    bits = sorted((x, y, t["symbol"]) for t in marks for x, y in zip(t["x"], t["y"], strict=True))
+    assert [y for _, y, _ in bits] == pytest.approx(
         [-step.of(Commit)[0].logprobs[0] / math.log(2) for step in steps], abs=1e-3
     )
     expected = [
         "circle" if step.of(Distribution)[0].top[0][0] == step.of(Propose)[0].token else "diamond"
         for step in steps
     ]
-    assert bits["symbols"] == expected and set(expected) == {"circle", "diamond"}
-    lines = [trace for trace in page.evaluate(POINTS, "lines") if trace["yaxis"] == bits["yaxis"]]
+    assert [symbol for _, _, symbol in bits] == expected and set(expected) == {"circle", "diamond"}
+    lines = [trace for trace in page.evaluate(POINTS, "lines") if trace["yaxis"] == axis]
     entropies = [step.of(Distribution)[0].entropy / math.log(2) for step in steps]
     heights = [y for e in entropies for y in (e, e)]
     assert any(t["y"] == pytest.approx(heights, abs=1e-3) for t in lines if len(t["y"]) == 24), (

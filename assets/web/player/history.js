@@ -40,7 +40,6 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.columns = new Map(); // column -> the entries that begin in it
       [this.leftmost, this.rightmost] = [Infinity, -Infinity];
       this.wide = []; // entries that cover many columns, or all
-      this.panelsOf = new Map(); // kind -> the panels in which it ever occurred
       this.fronts = []; // [step, x, y], by the view
       this.farthestFront = -Infinity; // the greatest x of them
       this.sayings = []; // [step, sentence]
@@ -75,8 +74,6 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       if (!this.byKind.has(op.kind)) this.byKind.set(op.kind, []);
       this.byKind.get(op.kind).push(entry);
       this.locate(entry);
-      if (!this.panelsOf.has(op.kind)) this.panelsOf.set(op.kind, new Set());
-      this.panelsOf.get(op.kind).add(op.panel);
       if (!FRONT_KINDS.has(op.kind)) return;
       const before = this.reach.length ? this.reach[this.reach.length - 1] : [-1, -Infinity, -Infinity];
       const x = op.x ?? op.x0, y = (op.y ?? op.y0 ?? 0) + (op.h ?? 0) / 2;

@@ -25,20 +25,20 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   function nodeWishes(node, ctx, wishes) {
     const { state, surface } = ctx.palette, x = ctx.px(node.x), y = ctx.py(node.y, node);
-    const weight = node.weight ?? 0, axis = ctx.yaxisOf(node), lost = ["pruned", "unreached", "prompt"].includes(node.state);
+    const weight = node.weight ?? 0, lost = ["pruned", "unreached", "prompt"].includes(node.state);
     if (node.text && !node.quiet) {
       const bold = Boolean(node.bold || node.state === "chosen");
       const color = bold ? surface.text : node.state === "rejected" ? state.rejected.color : lost ? surface.soft : surface.text;
       const size = bold ? 13 : 12;
       const text = ctx.fit(node.text, ctx.columnWidth - 8, size); // within its column: neighbours on a limb never touch
       const priority = node.state === "chosen" || (node.node !== undefined && node.node === ctx.held) ? 0 : node.priority ?? 5;
-      const style = { size, bold, color, face: "mono", align: "center", priority, weight, axis };
+      const style = { size, bold, color, face: "mono", align: "center", priority, weight, mark: node };
       if (text) wishes.push(ctx.unitOf(node) < ROOMY ? wish(text, x, y - 14, style) : wordWish(node.text, text, x, y - 14, style));
     }
     if (node.note) {
       const bold = node.state === "chosen" && node.front;
       const style = { size: 11, bold, color: bold ? surface.text : surface.soft, face: "sans", align: "left" };
-      const noted = { ...style, priority: node.front ? 1 : node.note_priority ?? 6, weight, axis };
+      const noted = { ...style, priority: node.front ? 1 : node.note_priority ?? 6, weight, mark: node };
       const both = node.note + "  " + node.note_more, room = ctx.head.turn ? ctx.head.turn * ctx.columnWidth - 4 : ctx.narrow ? 0 : Infinity;
       const words = node.note_more && player.textWidth(both, 11, "sans") <= room ? both : node.note; // not where edges turn
       const under = ctx.head.notes === "under" ? 12 : 0; // below the way that goes straight on, and clear of its node
@@ -57,14 +57,14 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     if (align === "center" && x > ctx.view.left && x < edge) x = Math.max(ctx.view.left + half, Math.min(x, edge - half)); // never cut
     const y = ctx.py(label.y, label) + (label.dy || 0), lines = label.stack && (ctx.narrow || 2 * half > STACKED * (label.w || 1) * ctx.columnWidth) ? text.split("  ").map(fitted) : [text];
     const first = label.dy === undefined ? y - 6.5 * (lines.length - 1) : y; // beside a mark they are as high above as below
-    const placed = { ...style, axis: ctx.yaxisOf(label) }, [top, ...rest] = lines.map((line, i) => wish(line, x, first + 13 * i, placed));
+    const placed = { ...style, mark: label }, [top, ...rest] = lines.map((line, i) => wish(line, x, first + 13 * i, placed));
     wishes.push(label.rises ? wordWish(label.text, text, x, y, placed) : { ...top, rest });
   }
 
   // Words at the top of a mark's panel, `dx` pixels right of the mark.
   function atTop(words, ctx, mark, dx, priority) {
     const panel = ctx.view.panelOf(mark), look = { size: 11, face: "sans", align: "left", color: ctx.palette.surface.soft };
-    return wish(words, ctx.px(mark.x) + dx, panel.topPx + 7, { ...look, priority, weight: 0, axis: panel.yaxis });
+    return wish(words, ctx.px(mark.x) + dx, panel.topPx + 7, { ...look, priority, weight: 0, mark });
   }
 
   // What the numbers at the front are, above the first of them.
@@ -152,17 +152,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     return placed;
   };
 
-  function traceOf(list, ctx, axis, face) {
-    const view = ctx.view, panel = Object.values(ctx.panels).find((p) => p.yaxis === axis);
-    const mine = list.filter((l) => l.axis === axis && (l.face === "mono") === (face === "mono"));
-    return { yaxis: axis, face, items: mine.map((l) => ({
-      x: view.range[0] + (l.x - view.left) / view.columnWidth,
-      y: panel.y0 + ((l.y - panel.topPx) / panel.heightPx) * (panel.y1 - panel.y0),
-      text: l.text, size: l.size, color: l.color, bold: l.bold, anchor: { left: "start", right: "end", center: "middle" }[l.align],
-    })) };
-  }
-
-  player.drawers.label = function (marks, ctx) {
+  player.drawers.label = function (marks, ctx, sheet) {
     const wishes = [], obstacles = [], nodes = ctx.byKind.node || [], view = ctx.view;
     for (const node of nodes) {
       if (node.drawn === false) continue;
@@ -175,7 +165,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     titleWish(ctx, nodes, wishes);
     const seen = wishes.filter((w) => w.box[2] > view.left && w.box[0] < view.size.width && (w.priority === 0 || w.box[0] > view.left - 6));
     const placed = (ctx.placed = player.place(seen, obstacles));
-    return Object.values(ctx.panels).flatMap((p) =>
-      ["mono", "sans"].map((face) => traceOf(placed, ctx, p.yaxis, face)));
+    const anchors = { left: "start", right: "end", center: "middle" };
+    for (const { mark, x, y, text, size, face, color, bold, align } of placed) {
+      sheet.write(mark, { x, y, text, size, face, color, bold, anchor: anchors[align] });
+    }
   };
 })(window.DecodingPlayer);

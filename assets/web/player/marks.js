@@ -1,9 +1,9 @@
-// The marks of a picture as one SVG: one path for all marks of a style, cut off at the edges of their panel. A path an element
-// would cost a redraw of a thousand nodes as many times as much. Knows traces (below) and where panels lie; no kinds of marks.
+// The marks of a picture as one SVG: one path for all marks of a look, cut off at the edges of their panel. A path an element
+// would cost a redraw of a thousand nodes as many times as much. Knows where panels lie; no kinds of marks.
 //
-// A trace is a plain object: { mode: "lines" or "markers", x: [], y: [] in data units with null between two lines, yaxis: its
-// panel's, opacity, line: {width, color, dash}, fill: "toself" and fillcolor for polygons, marker: {symbol, size in pixels, color,
-// line: {width, color}}, each a value or a list with one for each point; cliponaxis: false for markers that may stick out }.
+// A drawer is (marks, ctx, sheet) for one kind of mark: it draws them on the sheet, as strokes, areas, points and words. `marks`:
+// plain objects at the shown step, inside the window plus a margin; ctx is made in Scene.context. x and y are in data units,
+// widths and sizes in pixels. What has the least `rank` of its kind is drawn first. In points `free` says that they may stick out.
 window.DecodingPlayer = window.DecodingPlayer || {};
 (function (player) {
   "use strict";
@@ -42,37 +42,82 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     for (const name in look) if (look[name] !== null && look[name] !== undefined) made.setAttribute(name, look[name]);
   }
 
-  const stroke = (line) => (line.width ? { stroke: line.color, "stroke-width": line.width, "stroke-dasharray": dashes(line) } : {});
+  const stroke = (line) => (line?.width ? { stroke: line.color, "stroke-width": line.width, "stroke-dasharray": dashes(line) } : {});
 
-  function lines(parent, trace, px, py) {
-    const parts = [], end = trace.fill ? "Z" : "";
-    let open = false;
-    for (let i = 0; i < trace.x.length; i++) {
-      if (trace.x[i] === null) {
-        if (open) parts.push(end);
-        open = false;
-        continue;
-      }
-      parts.push(open ? "L" : "M", tenth(px(trace.x[i])), " ", tenth(py(trace.y[i])));
-      open = true;
+  // All marks of one look on one panel: lines (with `fill` polygons), or points. Between two of them x and y are null.
+  class Trace {
+    constructor(mode, yaxis, look) {
+      Object.assign(this, { mode, yaxis, x: [], y: [], ...look });
     }
-    if (open) parts.push(end);
-    path(parent, parts.join(""), { fill: trace.fill ? trace.fillcolor : "none", opacity: trace.opacity, ...stroke(trace.line) });
+
+    // A polyline, which goes on from the last one where that ends at its beginning, or where it is said.
+    polyline(xs, ys, on) {
+      const last = this.x.length - 1, meets = last >= 0 && this.x[last] === xs[0] && this.y[last] === ys[0];
+      if (last >= 0 && !meets && !on) this.point(null, null);
+      for (let i = Number(meets); i < xs.length; i++) this.point(xs[i], ys[i]);
+    }
+
+    box(x0, x1, y0, y1) {
+      this.polyline([x0, x1, x1, x0, x0], [y0, y0, y1, y1, y0]);
+    }
+
+    point(x, y) {
+      this.x.push(x);
+      this.y.push(y);
+    }
   }
 
-  // Points that look alike are one path; lists of looks make as many as there are different ones.
-  function markers(parent, { x, y, marker, opacity }, px, py, [low, high]) {
-    const looks = new Map(), at = (value, i) => (Array.isArray(value) ? value[i] : value);
-    for (let i = 0; i < x.length; i++) {
-      if (x[i] < low || x[i] > high) continue;
-      const symbol = at(marker.symbol, i), color = at(marker.color, i), size = at(marker.size, i);
-      const line = { width: at(marker.line?.width, i), color: at(marker.line?.color, i) ?? color };
-      const hollow = symbol === "circle-open" || symbol === "x-thin";
-      const look = hollow ? { fill: "none", ...stroke({ width: line.width || 1, color }) } : { fill: color, ...stroke(line) };
-      const key = JSON.stringify(look), parts = looks.get(key) || looks.set(key, []).get(key);
-      parts.push(SYMBOLS[symbol](px(x[i]), py(y[i]), size / 2));
+  player.Sheet = class {
+    constructor(view) {
+      Object.assign(this, { view, made: new Map(), words: [] });
     }
-    for (const [key, parts] of looks) path(parent, parts.join(""), { opacity, ...JSON.parse(key) });
+
+    // The trace of a look on the panel of a mark.
+    trace(mode, mark, rank, key, look) {
+      const { yaxis } = this.view.panelOf(mark), name = [mode, yaxis, rank, ...key].join();
+      return this.made.get(name) || this.made.set(name, new Trace(mode, yaxis, { rank, ...look })).get(name);
+    }
+
+    stroke(mark, line, rank = 0, opacity = 1) {
+      return this.trace("lines", mark, rank, [line.color, line.width, line.dash], { line, opacity });
+    }
+
+    area(mark, fillcolor, rank = 0, line = null) {
+      return this.trace("lines", mark, rank, ["area", fillcolor, line?.color, line?.width, line?.dash], { fill: "toself", fillcolor, line });
+    }
+
+    points(mark, marker, rank = 0) {
+      const { symbol, size, color, line } = marker;
+      return this.trace("markers", mark, rank, [symbol, size, color, line?.color, line?.width], { marker });
+    }
+
+    // Words, see texts.js.
+    write(mark, words) {
+      this.words.push({ yaxis: this.view.panelOf(mark).yaxis, ...words });
+    }
+
+    traces() {
+      return [...this.made.values()].sort((a, b) => a.rank - b.rank);
+    }
+  };
+
+  function lines(parent, trace, px, py) {
+    const end = trace.fill ? "Z" : "";
+    let d = "", open = false;
+    for (let i = 0; i < trace.x.length; i++) {
+      const x = trace.x[i];
+      if (x !== null) d += (open ? "L" : "M") + tenth(px(x)) + " " + tenth(py(trace.y[i]));
+      else d += end;
+      open = x !== null;
+    }
+    path(parent, d + end, { fill: trace.fill ? trace.fillcolor : "none", opacity: trace.opacity, ...stroke(trace.line) });
+  }
+
+  function points(parent, { x, y, marker }, px, py, [low, high]) {
+    const { symbol, size, color, line } = marker, hollow = symbol === "circle-open" || symbol === "x-thin";
+    const look = hollow ? { fill: "none", ...stroke({ width: line.width || 1, color }) } : { fill: color, ...stroke(line) };
+    const parts = x.map((at, i) => (at < low || at > high ? "" : SYMBOLS[symbol](px(at), py(y[i]), size / 2)));
+    path(parent, parts.join(""), look);
   }
 
   // Draws all traces in their order, panel by panel, over the lines of the panels' scales.
@@ -92,10 +137,10 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       inside.append(sliding);
       for (const trace of traces) {
         if (trace.yaxis !== panel.yaxis) continue;
-        const free = trace.cliponaxis === false, [low, high] = view.range;
+        const free = trace.marker?.free, [low, high] = view.range;
         const parent = free ? player.svg("g", player.svg("svg", svg, { ...box, overflow: "visible" }), { class: "dp-slides" }) : sliding;
         if (trace.mode === "lines") lines(parent, trace, px, py);
-        else markers(parent, trace, px, py, [free ? low : low - (view.slide || 0) / view.columnWidth, high]);
+        else points(parent, trace, px, py, [free ? low : low - (view.slide || 0) / view.columnWidth, high]);
       }
       const low = topPx + heightPx;
       if (panel.rule) path(svg, `M${view.left} ${low}H${right}`, { stroke: surface.text, "stroke-width": RULE });

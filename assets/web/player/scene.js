@@ -4,8 +4,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 (function (player) {
   "use strict";
 
-  // Drawn in this order. A drawer is (marks, ctx) => [traces]; what a trace is: marks.js and texts.js.
-  // marks: plain objects at the shown step, inside the window plus a margin; ctx is made in Scene.context.
+  // The kinds of marks, as they are drawn one over the other.
   player.LAYERS = [
     "panel", "band", "bar", "step", "row", "guide", "edge", "path", "hook", "arc", "stem", "cell", "tick", "node", "symbol", "label",
   ];
@@ -203,13 +202,6 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       if (queue.length === 1) requestAnimationFrame(drawNext);
     }
 
-    // Only these axes need traces for a kind: an empty trace for every style on every panel is not free.
-    axesOf(kind, view) {
-      const panels = [...(this.history.panelsOf.get(kind) || [])];
-      const used = new Set(panels.filter((id) => !id || view.panels[id]).map((id) => view.panelOf({ panel: id }).yaxis));
-      return Object.values(view.panels).map((panel) => panel.yaxis).filter((axis) => used.has(axis));
-    }
-
     context(view, step) {
       const panels = view.panels;
       return {
@@ -217,8 +209,6 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         x: [view.lo, view.lo + view.columns - 1], columnWidth: view.columnWidth,
         rowHeight: (panels[""] || Object.values(panels)[0]).unit,
         panels, narrow: view.narrow,
-        yaxisOf: (mark) => view.panelOf(mark).yaxis,
-        axesOf: (kind) => this.axesOf(kind, view), // the y axes on which marks of a kind ever were
         unitOf: view.unitOf, // pixels per unit of y at a mark
         px: view.px, py: view.py, // data to pixels of the frame
         fit: player.fit,
@@ -280,10 +270,14 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       for (const mark of marks) (byKind[mark.kind] = byKind[mark.kind] || []).push(mark);
       const ctx = this.context(view, step);
       ctx.byKind = byKind;
-      const texts = [];
-      this.traces = this.tracesOf(byKind, ctx, texts);
+      const sheets = player.LAYERS.map((kind) => {
+        const sheet = new player.Sheet(view);
+        player.drawers[kind](byKind[kind] || [], ctx, sheet);
+        return sheet;
+      });
+      this.traces = sheets.flatMap((sheet) => sheet.traces());
       player.drawMarks(this.marks, this.traces, view, this.colours.surface);
-      player.drawTexts(this.texts, texts, view, this.head, this.colours.surface);
+      player.drawTexts(this.texts, sheets.flatMap((sheet) => sheet.words), view, this.head, this.colours.surface);
       player.drawGutters(this.gutters, ctx);
       this.extras.replaceChildren();
       player.drawFold(this.extras, this, ctx);
@@ -333,19 +327,6 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         Object.assign(this.veil.style, { left: from + "px", width: wide + "px", height: view.size.height - view.bottom + "px" });
         this.veil.animate([{ opacity: 1 }, { opacity: 0 }], 120);
       }
-    }
-
-    // What the drawers of all layers make of the marks, in the order in which it is drawn; words go to `texts`.
-    tracesOf(byKind, ctx, texts) {
-      const result = [];
-      for (const kind of player.LAYERS) {
-        if (!player.drawers[kind]) continue;
-        for (const trace of player.drawers[kind](byKind[kind] || [], ctx)) {
-          if (trace.items) texts.push(trace);
-          else if (trace.x.length) result.push(trace);
-        }
-      }
-      return result;
     }
 
     drawLegend(marks) {

@@ -5,17 +5,17 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   "use strict";
   const SMALL = 11; // pixels of the numbers at axes
 
-  function made(x, y, item, face) {
-    const text = player.svg("text", null, { x: x + (item.dx || 0), y: y + (item.dy || 0), fill: item.color, "font-size": item.size,
-      "text-anchor": item.anchor || "middle", class: (face === "mono" ? "dp-mono" : "") + (item.bare ? " dp-bare" : "") });
-    if (item.bold) text.setAttribute("font-weight", "700");
-    if (item.lead) player.svg("tspan", text, { "font-weight": "700" }).textContent = item.lead;
-    text.append(item.text);
-    return text;
+  function made(x, y, { color, size, anchor = "middle", face, bare, bold, lead, text }) {
+    const words = player.svg("text", null, { x, y, fill: color, "font-size": size, "text-anchor": anchor,
+      class: (face === "mono" ? "dp-mono" : "") + (bare ? " dp-bare" : "") });
+    if (bold) words.setAttribute("font-weight", "700");
+    if (lead) player.svg("tspan", words, { "font-weight": "700" }).textContent = lead;
+    words.append(text);
+    return words;
   }
 
   // A text for `player.refill`.
-  const text = (x, y, item, face) => [JSON.stringify([x, y, item, face]), () => made(x, y, item, face)];
+  const text = (x, y, item) => [JSON.stringify([x, y, item]), () => made(x, y, item)];
 
   // Numbers and titles of the axes. Of numbers that would touch, the first is written.
   function axes(view, head, surface) {
@@ -44,29 +44,22 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     return { still, sliding };
   }
 
-  // `traces`: [{yaxis, face, free, items: [{x, y, text, color, size, anchor, bold, lead, dx, dy}]}]; x and y in data units, dx and
-  // dy in pixels; a text stays within its panel unless its trace is free.
-  player.drawTexts = function (svg, traces, view, head, surface) {
+  // `words`: [{yaxis, face, free, x, y, text, color, size, anchor, bold, bare, lead}], x and y in pixels of the frame; they stay
+  // within their panel unless they are free.
+  player.drawTexts = function (svg, words, view, head, surface) {
     const right = view.size.width - (view.clip ? view.right : 0), { still, sliding } = axes(view, head, surface);
     const groups = [["axis", () => player.svg("g", null, { class: "dp-slides" }), (group) => group, sliding]];
-    for (const panel of Object.values(view.panels)) {
-      const { topPx, heightPx } = panel, mark = { panel: panel.id }, inside = [];
-      for (const trace of traces) {
-        if (trace.yaxis !== panel.yaxis) continue;
-        for (const item of trace.items) {
-          const x = view.px(item.x), y = view.py(item.y, mark);
-          if (x < view.left - 8 || x > right) continue;
-          if (trace.free) still.push(text(x, y, item, trace.face));
-          else inside.push(text(x, y - topPx, item, trace.face));
-        }
-      }
+    const seen = words.filter(({ x }) => x >= view.left - 8 && x <= right);
+    for (const { yaxis, topPx, heightPx } of Object.values(view.panels)) {
+      const own = seen.filter((word) => word.yaxis === yaxis && !word.free);
       const box = { y: topPx, width: right, height: heightPx, overflow: "hidden" };
-      groups.push([JSON.stringify([panel.yaxis, box]), () => {
+      groups.push([JSON.stringify([yaxis, box]), () => {
         const made = player.svg("svg", null, box);
         player.svg("g", made, { class: "dp-slides" });
         return made;
-      }, (made) => made.firstChild, inside]);
+      }, (made) => made.firstChild, own.map((word) => text(word.x, word.y - topPx, word))]);
     }
+    still.push(...seen.filter((word) => word.free).map((word) => text(word.x, word.y, word)));
     player.refill(svg, [...groups, ...still]);
     for (const [key, , home, texts] of groups) player.refill(home(svg.items.get(key)), texts);
     for (const side of ["width", "height"]) if (svg.getAttribute(side) !== String(view.size[side])) svg.setAttribute(side, view.size[side]);
