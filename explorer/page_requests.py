@@ -82,17 +82,6 @@ class Pull(OfRun):
     state: Name = ""
 
 
-class Had(Asked):
-    """How much of a lane's trace the page keeps: steps, and words of its vocabulary."""
-
-    steps: Whole
-    words: Whole
-
-
-class Steps(OfRun):
-    since: Annotated[list[Had], Field(min_length=1, max_length=MAX_LANES)]
-
-
 class Inspect(OfLane):
     """Either a node, or a cell: [position, iteration]."""
 

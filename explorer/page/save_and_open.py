@@ -14,7 +14,7 @@ from explorer.export.lane_picture import picture, slide
 from explorer.export.replay_page import replay_html
 from explorer.export.run_file import container, named, pack, settings, unpack
 from explorer.lessons.lesson import filled, find
-from explorer.page_requests import Save
+from explorer.page_requests import OfRun, Save
 from explorer.runs.model_pool import Loader
 from explorer.runs.run_state import PIECE_OPS, Run, answer
 from explorer.runs.scheduler import Runs
@@ -42,23 +42,37 @@ def functions(runs: Runs, loader: Loader) -> list:
     """The server functions, see `explorer.page.layout.server_functions`."""
 
     async def explorer_save(request: Save) -> str:
-        """`{run, form, lane, views, step, look}` gives `{name, type, data}`, data in base64: see `saved`."""
+        """`{run, form, lane, views, step, look}` gives `{name, type, data, steps}`, data in base64: see
+        `saved`.
+        """
 
         async def save() -> dict:
             made = await asyncio.to_thread(saved, runs, runs.find(request.run), request)
-            return {"name": made.name, "type": made.kind, "data": base64.b64encode(made.data).decode()}
+            data = base64.b64encode(made.data).decode()
+            return {"name": made.name, "type": made.kind, "data": data, "steps": made.steps}
 
         return await as_json(save())
 
-    return [explorer_save]
+    async def explorer_again(request: OfRun) -> str:
+        """`{run}` gives `{run, state, setup, declarations}`: what a page needs to show a run that it does not
+        know, before it pulls.
+        """
+
+        async def again() -> dict:
+            return await asyncio.to_thread(described, runs, runs.find(request.run))
+
+        return await as_json(again())
+
+    return [explorer_save, explorer_again]
 
 
 class Saved(NamedTuple):
-    """A file that was made: its name, its media type and its bytes."""
+    """A file that was made: its name, its media type, its bytes, and how many steps it has of each lane."""
 
     name: str
     kind: str
     data: bytes
+    steps: list[int]
 
 
 def saved(runs: Runs, run: Run, request: Save) -> Saved:
@@ -92,7 +106,8 @@ def saved(runs: Runs, run: Run, request: Save) -> Saved:
         ending += f".{request.ending}"
     if form in ("picture", "slide"):
         ending = f"{dashed(titles()[setup['lanes'][0]['view']])}.{ending}"
-    return Saved(filename(setup["prompt"], lane, ending), kind, made[form]())
+    steps = [len(trace.steps) for trace in chosen]
+    return Saved(filename(setup["prompt"], lane, ending), kind, made[form](), steps)
 
 
 def lesson_of(name: str | None, traces: list[Trace]) -> dict | None:
@@ -138,6 +153,14 @@ def picture_name(run: Run, trace: Trace, lane: int, view: str) -> str:
     """What a picture of a view is called, without its ending: `once-upon-a-time.lane-2.draft-rounds`."""
     prompt = {**settings([trace]), **run.asked}["prompt"]
     return filename(prompt, lane, dashed(titles()[view]))
+
+
+def described(runs: Runs, run: Run) -> dict:
+    """See `explorer_again`."""
+    traces = runs.snapshot(run)
+    declared = declarations(traces)
+    setup = viewed({**settings(traces), **run.asked}, declared, traces)
+    return {"run": run.id, "state": run.state, "setup": setup, "declarations": list(declared.values())}
 
 
 def shown(runs: Runs, data: bytes, session: str) -> dict:

@@ -37,13 +37,15 @@ window.ExplorerPage = window.ExplorerPage || {};
     return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
   }
 
+  // What the lanes of the run show, null for those that were removed.
+  page.viewsOf = ({ run, lanes }) =>
+    Array.from({ length: run.count }, (_, index) => lanes.find((lane) => lane.runIndex === index)?.view ?? null);
+
   // A file that the server makes of the run or of one lane of it, a picture as SVG or PNG; answers a sentence if that fails, else null.
   page.save = async function (app, form, lane, asPng) {
     if (!app.run) return "There is no run yet; press Run first.";
-    const views = Array.from({ length: app.run.count }, () => null);
-    for (const pane of app.lanes) if (pane.runIndex !== null) views[pane.runIndex] = pane.view;
     const seen = lane ? { lane: lane.runIndex, step: lane.shown } : {};
-    const file = await page.call("explorer_save", { run: app.run.id, form, views, look: app.theme, ...seen });
+    const file = await page.call("explorer_save", { run: app.run.id, form, views: page.viewsOf(app), look: app.theme, ...seen });
     if (file.error && file.unheard && app.rescue.kept && (form === "run" || form === "trace")) {
       await app.rescue.save(lane ? lane.runIndex : undefined); // the page has what it has been told
       return null;

@@ -6,8 +6,6 @@ window.ExplorerPage = window.ExplorerPage || {};
   "use strict";
   const KEY = "explorer-last-run", BASE = "explorer-kept";
   const HERE = 400; // ms in which another tab says that it shows the run
-  const SELDOM = 10000; // ms between two copies of a run that goes on
-  const SMALL = 4e6; // letters of one that is copied while it goes on
 
   // ---- what the browser keeps; a private window may refuse, and keeps nothing -----------------------------------------
 
@@ -45,7 +43,6 @@ window.ExplorerPage = window.ExplorerPage || {};
   class LastRun {
     constructor(app) {
       this.app = app;
-      this.copied = 0;
       try {
         this.tabs = new BroadcastChannel(KEY);
         this.tabs.onmessage = ({ data }) => this.hear(data);
@@ -61,23 +58,15 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     began(run) {
       if (!this.own(run)) return;
-      this.copied = 0;
       page.stored(KEY, JSON.stringify({ run: run.id, session: this.app.session }));
       page.notice(this.app, "before", null);
       this.tell({ have: run.id });
     }
 
     // The file of the run, in the place of the one before.
-    async copy(kept) {
-      const { run } = kept, now = performance.now(), going = run.state === "running";
-      this.next = this.copying ? kept : null; // what comes while one is written
-      if (this.copying || (going && (kept.size > SMALL || now - this.copied < SELDOM))) return;
-      this.copying = true;
-      this.copied = now;
-      const file = await kept.file(), last = { run: run.id, name: kept.name(), prompt: kept.setup.prompt, file };
-      if (this.app.run === run) await stored("readwrite", (runs) => runs.put(last, "last"));
-      this.copying = false;
-      if (this.next) this.copy(this.next);
+    copy({ run, fileName: name, bytes: file }) {
+      const { prompt } = JSON.parse(this.app.runKey);
+      stored("readwrite", (runs) => runs.put({ run: run.id, name, prompt, file }, "last"));
     }
 
     // ---- other tabs -------------------------------------------------------------------------------------------------

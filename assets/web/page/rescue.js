@@ -23,13 +23,13 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     get kept() {
-      const kept = this.app.run && this.app.run.kept;
-      return kept && kept.some ? kept : null;
+      const kept = this.app.run?.kept;
+      return kept?.steps.some(Boolean) ? kept : null;
     }
 
     // How much of the run can be saved: what came last before the app was gone may be missing.
     keeps() {
-      const steps = Math.min(...this.kept.lanes.map((lane) => lane.steps).filter(Boolean));
+      const steps = Math.min(...this.kept.steps.filter(Boolean));
       return this.kept.missing() ? ["What you see stays; its first " + steps + " steps are kept on this page", "them"]
         : ["What you see is kept on this page", "it"];
     }

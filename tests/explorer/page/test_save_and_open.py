@@ -13,6 +13,7 @@ from explorer.catalog import recorded_runs
 from explorer.export import run_file
 from explorer.page import save_and_open
 from explorer.runs.scheduler import Runs
+from tests.explorer.runs.test_scheduler import wait_for
 from tests.helpers.scripted_lane import ScriptedLane
 from tests.helpers.server_calls import ask
 
@@ -97,7 +98,28 @@ def test_a_run_that_goes_on_is_saved_as_far_as_it_is(runs):
     file = call(runs, "explorer_save", run=run.id, form="run")
     setup, (so_far,) = run_file.unpack(base64.b64decode(file["data"]))
     assert setup["prompt"] == "Once" and 1 <= len(so_far.steps) < 4 and so_far.ended is None
+    assert file["steps"] == [len(so_far.steps)]
     assert so_far.costs.totals()["steps"] == len(so_far.steps)
+
+
+def test_a_run_that_was_stopped_says_so_in_its_file(runs):
+    run = runs.start(REQUEST, SESSION)
+    wait_for(lambda: run.records[0].rows)
+    runs.control(run.id, "stop")
+    wait_for(lambda: run.shown_state == "stopped")
+    _, (trace,) = run_file.unpack(
+        base64.b64decode(call(runs, "explorer_save", run=run.id, form="run")["data"])
+    )
+    assert trace.ended == "Stopped by hand."
+
+
+def test_a_page_that_was_killed_learns_what_it_needs_to_show_its_run_again(runs):
+    run = runs.start(REQUEST, SESSION, "paused")
+    found = call(runs, "explorer_again", run=run.id)
+    assert found["state"] == "paused" and found["setup"]["prompt"] == "Once"
+    (lane,) = found["setup"]["lanes"]
+    assert lane["strategy"] == found["declarations"][0]["name"] == "scripted" and lane["view"]
+    assert "is gone" in call(runs, "explorer_again", run="guess")["error"]
 
 
 def test_an_opened_run_is_a_run_of_this_session_only(runs):
