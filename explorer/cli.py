@@ -12,6 +12,7 @@ from decoders import registry
 from decoders.models.catalog import DRAFT, TARGET
 from decoders.trace.trace import Trace
 from explorer import experiments, shipped
+from explorer.acceptance import command as acceptance
 from explorer.catalog import origins, papers
 from explorer.experiments.spread import LOCAL
 from explorer.runs.load_pair import load_models
@@ -87,6 +88,16 @@ def parser() -> Parser:
         "--million-tokens", type=float, metavar="X", help="budget of each stage (default: the recipe's)"
     )
 
+    train.add_argument(
+        "--divergence",
+        metavar="NAME",
+        help="what llama-tiny-draft-distilled makes small: forward KL (default), reverse KL, JSD 0.5, "
+        "JSD 0.1, JSD 0.9 or TVD",
+    )
+    train.add_argument(
+        "--on-policy", action="store_true", help="llama-tiny-draft-distilled learns on its own texts"
+    )
+
     measure = commands.add_parser("measure", help="measure these models on held-out texts; write their cards")
     measure.add_argument("names", nargs="*", metavar="NAME", help="of a shipped model (default: all)")
     measure.add_argument("--corpus", type=Path, required=True, metavar="FOLDER", help="with stories/*.txt")
@@ -101,6 +112,8 @@ def parser() -> Parser:
     experiment.add_argument("--model", default=TARGET, metavar="M")
     experiment.add_argument("--draft", default=DRAFT, metavar="M")
     code_option(experiment)
+
+    acceptance.options_of(commands)
 
     bench = commands.add_parser("bench", help="measure the speed figures, each as a ratio in one run")
     bench.add_argument("--json", action="store_true", help="as one JSON object")
@@ -392,5 +405,6 @@ COMMANDS = {
     "run": run,
     "compare": compare,
     "experiment": experiments.command,
+    "acceptance": acceptance.command,
     "bench": bench,
 }

@@ -14,6 +14,7 @@ from decoders.models.catalog import SHIPPED, kind, locate
 
 RECIPES = Path(__file__).resolve().with_name("training") / "recipes"
 WORDS = {"model": "target", "draft": "draft model", "texts": "texts", "out": "folder"}  # of options
+DISTILLED = "llama-tiny-draft-distilled"  # the recipe that has options of its own
 FACTS = ("parameters", "million_tokens", "held_out_loss", "greedy_acceptance")
 # heads that can be trained on one's own models, and what each needs besides the target: own_heads.py there
 OWN_HEADS = {
@@ -96,6 +97,8 @@ def train(options: argparse.Namespace) -> None:
             f"There is no recipe {options.recipe!r}, and no such head for your own models "
             f"({', '.join(OWN_HEADS)}); choose one of: {', '.join(recipes())}."
         )
+    if (options.divergence or options.on_policy) and name != DISTILLED:
+        raise ValueError(f"--divergence and --on-policy are options of {DISTILLED}; leave them out.")
     if options.corpus is None:
         raise ValueError(f"The recipe {name} reads a corpus; name its folder with --corpus.")
     check_corpus(options.corpus)

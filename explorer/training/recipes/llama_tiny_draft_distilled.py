@@ -1,8 +1,12 @@
 """llama-tiny-draft-distilled: the plain draft, trained on to say what llama-tiny says: on texts that the
 target wrote itself and on stories and tasks, towards the target's distributions (DistillSpec, 2023).
+
+`--divergence` chooses what is made small, and `--on-policy` takes the draft's own texts in place of the
+target's (DistillSpec, sections 3 and 4); the shipped one has the forward KL and the target's texts.
 """
 
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +14,7 @@ import torch
 from transformers import LlamaForCausalLM
 
 from decoders.models.head_files import weights_sha256
+from decoders.speculative.divergences import Divergence, divergence_named, forward_kl
 from explorer.corpus import ROW, Texts, prepare, story_rows, task_rows
 from explorer.training import loop
 from explorer.training.loop import compiled, trained
@@ -38,34 +43,56 @@ def own_text(
     return write_rows(target, begin, path, tokens, temperature)
 
 
-def distillation(draft: LlamaForCausalLM, target: LlamaForCausalLM, own: np.ndarray):
-    """KL(target || draft) in nats per token, half on the rows that are fed, half on the target's own text, of
-    which two rows fill one that is as long as the context.
+def distillation(
+    draft: LlamaForCausalLM,
+    target: LlamaForCausalLM,
+    own: np.ndarray,
+    divergence: Divergence = forward_kl,
+    on_policy: bool = False,
+) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """The divergence of the draft from the target in nats per token, half on the rows that are fed, half on
+    the target's own text, of which two rows fill one that is as long as the context; with `on_policy` on what
+    the draft itself, as it is by then, writes behind the beginnings of that text.
     """
     forward, teach = compiled(draft), compiled(target.eval())
 
     def loss(rows: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         generator = torch.Generator().manual_seed(int(rows.sum()))
         pick = torch.randint(len(own), (rows.numel() // ROW,), generator=generator)
-        written = torch.from_numpy(own[pick.numpy()].astype(np.int64)).view(rows.shape)
-        both = torch.cat([rows, written.to(rows.device)])
+        written = torch.from_numpy(own[pick.numpy()].astype(np.int64)).to(rows.device)
+        if on_policy:
+            written = continued(draft, written[:, :PROMPT], ROW)
+        both = torch.cat([rows, written.view(rows.shape)])
         with torch.no_grad():
-            wanted = teach(input_ids=both).logits.float().log_softmax(-1)
-        logprobs = forward(input_ids=both).logits.float().log_softmax(-1)
-        return (wanted.exp() * (wanted - logprobs)).sum(-1).mean()
+            wanted = teach(input_ids=both).logits.float()
+        return divergence(wanted, forward(input_ids=both).logits.float()).mean()
 
     return loss
 
 
+@torch.no_grad()
+def continued(model: LlamaForCausalLM, begun: torch.Tensor, length: int) -> torch.Tensor:
+    """Rows [B, length] that `model` draws at temperature 1 behind the beginnings [B, P]; ends are written
+    through.
+    """
+    new = length - begun.shape[1]
+    ids, mask = begun, torch.ones_like(begun)
+    sampling = {"do_sample": True, "top_k": 0, "eos_token_id": None}
+    return model.generate(
+        input_ids=ids, attention_mask=mask, max_new_tokens=new, min_new_tokens=new, **sampling
+    )
+
+
 def main(args: Namespace) -> None:
-    """Trains and ships it."""
+    """Trains and ships it. `args.divergence` names one of DIVERGENCES, `args.on_policy` says whose text."""
+    divergence = divergence_named(getattr(args, "divergence", None) or "forward KL")
     texts = prepare(args.corpus, args.work)
     target = trained(TARGET)
     draft = trained("llama-tiny-draft")
     budget = args.million_tokens or 6
     wanted = OWN_SHARE * budget * 1e6
     own = np.concatenate([own_text(target, texts, args.work, wanted, BATCH, t) for t in TEMPERATURES])
-    loss = distillation(draft, target, own)
+    loss = distillation(draft, target, own, divergence, getattr(args, "on_policy", False))
     name = "llama-tiny-draft-distilled"
     curve = stage(draft, texts, args, name, budget, batch=8, tasks=0.25, loss=loss)
     finish(draft, texts, name, curve, distilled_from=TARGET)

@@ -1,0 +1,67 @@
+"""What a drafter would guess at every place of a text that the target wrote, all true tokens in front of it
+read: places of two drafters compare, since both are asked the same. Knows tensors and models.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from decoders.heads import DraftModule, take_taps
+from visualizers.analysis.acceptance_report import Guesses
+from visualizers.scene.marks import visible
+
+
+@dataclass(frozen=True)
+class Wrote:
+    """What the target says at each of the N new tokens of its text: entropy in bits, its highest probability,
+    and the distributions p [N, V] themselves.
+    """
+
+    entropy: list[float]
+    best: list[float]
+    p: torch.Tensor
+
+
+@torch.inference_mode()
+def target_along(target: Any, ids: list[int], start: int, temperature: float) -> Wrote:
+    """What the target says of the tokens from `start` on of a text. temperature: 0 counts as 1."""
+    logits = next_logits(target, ids)[start - 1 : -1].double() / (temperature or 1.0)
+    logp = logits.log_softmax(-1)
+    p = logp.exp()
+    entropy = -(p * logp.nan_to_num(neginf=0.0)).sum(-1) / torch.log(torch.tensor(2.0))
+    return Wrote(entropy.tolist(), p.max(-1).values.tolist(), p)
+
+
+@torch.inference_mode()
+def guesses_along(
+    guesser: Any, target: Any, ids: list[int], start: int, wrote: Wrote, temperature: float
+) -> Guesses:
+    """What a draft model or a head says of the tokens from `start` on of a text that the target wrote."""
+    if isinstance(guesser, DraftModule):
+        taps = take_taps(target.model, torch.tensor([ids], device=target.model.device), guesser.reads)
+        rows = guesser.along(taps, 1)[0][0]  # [T - 2, V]: row n guesses token n + 2
+        missing = max(0, 2 - start)
+        logits = rows[start + missing - 2 :]
+    else:
+        logits, missing = next_logits(guesser, ids)[start - 1 : -1], 0
+    logits = logits.double().cpu() / (temperature or 1.0)
+    q, text = logits.softmax(-1), torch.tensor(ids[start + missing :])
+    of_text = q.gather(1, text[:, None])[:, 0]
+    none: list = [None] * missing
+    guess = logits.argmax(-1)
+    return Guesses(
+        none + [visible(target.bytes_of(token)) for token in guess.tolist()],
+        none + q.max(-1).values.tolist(),
+        none + (guess == text).tolist(),
+        none + (1 + (q > of_text[:, None]).sum(-1)).tolist(),
+        none + of_text.tolist(),
+        none + torch.minimum(wrote.p.cpu()[missing:], q).sum(-1).tolist(),
+        [True] * missing + (logits.gather(1, text[:, None])[:, 0] > -torch.inf).tolist(),
+        not hasattr(guesser, "block"),
+    )
+
+
+def next_logits(model: Any, ids: list[int]) -> torch.Tensor:
+    """Logits [T, V] of the token after each of a text."""
+    return model.model(input_ids=torch.tensor([ids], device=model.model.device)).logits[0]

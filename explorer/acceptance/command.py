@@ -1,0 +1,84 @@
+"""`python -m explorer acceptance`: why the drafted tokens of one or several drafters are rejected, over a
+file of prompts; a page, JSON or a summary.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+from decoders.models.catalog import DRAFT, TARGET
+from explorer.acceptance.prompts import read_prompts
+
+DRAFTS = 4  # drafters of a report
+
+
+def options_of(commands: argparse._SubParsersAction) -> None:
+    """Declares the command."""
+    command = commands.add_parser("acceptance", help="why drafted tokens are rejected, over many prompts")
+    command.add_argument(
+        "--target", "--model", default=TARGET, metavar="M", help="shipped name, folder or Hub id[@revision]"
+    )
+    command.add_argument(
+        "--draft",
+        action="append",
+        metavar="D",
+        help=f"a draft model, or a strategy that drafts by itself, such as kangaroo; up to {DRAFTS} times "
+        f"(default: {DRAFT})",
+    )
+    command.add_argument(
+        "--heads",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="trained heads for the target, which strategies then take; may be given several times",
+    )
+    command.add_argument(
+        "--prompts", type=Path, required=True, metavar="FILE", help=".txt, a prompt per line, or .jsonl"
+    )
+    command.add_argument("--out", type=Path, metavar="FILE.html", help="write the page")
+    command.add_argument("--json", action="store_true", help="print one JSON object")
+    command.add_argument("--max-new-tokens", type=int, default=64, metavar="N", help="per prompt")
+    command.add_argument(
+        "--num-assistant-tokens", type=int, default=4, metavar="K", help="drafted tokens per round"
+    )
+    command.add_argument("--temperature", type=float, default=0.0, metavar="T")
+    command.add_argument("--seed", type=int, default=0, metavar="S")
+    command.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
+
+
+def command(options: argparse.Namespace) -> None:
+    """Measures, and writes or prints what was found. Raises ValueError with one sentence."""
+    prompts, names = read_prompts(options.prompts), options.draft or [DRAFT]
+    if len(names) > DRAFTS:
+        raise ValueError(f"a report compares at most {DRAFTS} drafts, not {len(names)}.")
+    if options.out is not None and options.out.suffix not in (".html", ".htm"):
+        raise ValueError(f"--out writes a page; {options.out.name} does not end in .html.")
+    if not 0.0 <= options.temperature <= 100.0:
+        raise ValueError(f"--temperature must be from 0 to 100, not {options.temperature:g}.")
+
+    from explorer.acceptance.drafters import drafter
+    from explorer.acceptance.measuring import Settings, report
+    from explorer.acceptance.report_page import report_page
+    from explorer.acceptance.words import summary
+    from explorer.experiments.progress_line import shown as progress_shown
+    from explorer.runs.load_pair import load_models
+
+    target = load_models(options.target, None, ("target",), options.device, options.heads)["target"]
+    drafters = [drafter(name, target, options.device) for name in names]
+    settings = Settings(
+        options.max_new_tokens, options.num_assistant_tokens, options.temperature, options.seed
+    )
+    with progress_shown("acceptance"):
+        found = report(target, drafters, prompts, settings)
+    if options.out:
+        options.out.write_text(report_page(found, asked(options, names)), "utf-8")
+    print(json.dumps(found) if options.json else summary(found))
+
+
+def asked(options: argparse.Namespace, names: list[str]) -> str:
+    """The command that makes the same page again."""
+    drafts = " ".join(f"--draft {name}" for name in names)
+    how = f"--max-new-tokens {options.max_new_tokens} --num-assistant-tokens {options.num_assistant_tokens}"
+    drawn = f" --temperature {options.temperature:g} --seed {options.seed}" if options.temperature else ""
+    file = options.prompts.name
+    return f"python -m explorer acceptance --target {options.target} {drafts} --prompts {file} {how}{drawn}"

@@ -1,0 +1,46 @@
+"""What `--draft` may name: a draft model, or a strategy that drafts by itself, such as one of the target's
+own heads. Knows models and the registry, no strategy by name.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from decoders import registry
+from decoders.heads import DraftModule
+from decoders.models.loading import load
+
+WITH_MODEL = "speculative"  # how a draft model drafts: a chain of fixed length
+
+
+@dataclass(frozen=True, eq=False)
+class Drafter:
+    """A drafter by its name: the strategy that decodes with it, the models that it needs, and what guesses
+    along a known text: a language model, or a head on the target's states; None if nothing can.
+    """
+
+    name: str
+    strategy: str
+    models: dict[str, Any]
+    guesser: Any | DraftModule | None
+
+
+def drafter(name: str, target: Any, device: str = "auto") -> Drafter:
+    """The drafter called `name`: a strategy that needs no model but the target and drafts, else a model.
+
+    Raises ValueError with one sentence if there is neither, or if it does not fit the target.
+    """
+    known = registry.strategies().get(name)
+    if known is not None:
+        if known.family != "speculative" or known.needs != ("target",):
+            raise ValueError(
+                f"{known.title} drafts nothing by itself; name a draft model or another strategy."
+            )
+        heads = getattr(target, "heads", {})
+        return Drafter(name, name, {"target": target}, heads.get(name))
+    draft = load(name, device)
+    if draft.token_key != target.token_key:
+        raise ValueError(
+            f"The draft {name!r} has another tokenizer than the target {target.name!r}, so places cannot be "
+            "compared; name a draft with the same tokens."
+        )
+    return Drafter(name, WITH_MODEL, {"target": target, "draft": draft}, draft)

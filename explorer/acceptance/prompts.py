@@ -1,0 +1,54 @@
+"""A file of prompts: a text, one prompt per line, or JSON lines. Knows no models."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+MANY = 1000  # prompts of one report
+FIELDS = ("prompt", "text", "turns")  # of a JSON line, the first that is there; of several turns the first
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt, and the kind of task that its file says it is."""
+
+    text: str
+    category: str | None = None
+
+
+def read_prompts(path: Path) -> list[Prompt]:
+    """The prompts of a file: each line that is not empty, as text (`.txt`) or as JSON (`.jsonl`): a string,
+    or an object with `prompt`, `text` or `turns`, and perhaps `category`.
+
+    Raises ValueError with one sentence that names the line that cannot be read.
+    """
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text; save it as UTF-8.") from error
+    as_json = path.suffix in (".jsonl", ".json")
+    prompts = [
+        read_line(line, f"{path.name}, line {number}") if as_json else Prompt(line)
+        for number, line in enumerate(lines, 1)
+        if line.strip()
+    ]
+    if not prompts:
+        raise ValueError(f"{path} holds no prompt; write one per line.")
+    if len(prompts) > MANY:
+        raise ValueError(f"{path} holds {len(prompts):,} prompts; a report takes at most {MANY:,}.")
+    return prompts
+
+
+def read_line(line: str, where: str) -> Prompt:
+    """One JSON line. Raises ValueError with one sentence if there is no prompt in it."""
+    try:
+        value = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{where} is no JSON: {error.msg} at character {error.pos + 1}.") from error
+    given = value if isinstance(value, dict) else {"prompt": value}
+    text = next((given[name] for name in FIELDS if name in given), None)
+    text = text[0] if isinstance(text, list) and text else text
+    if not isinstance(text, str) or not text:
+        raise ValueError(f"{where} has no prompt; give it a text named {', '.join(FIELDS[:2])} or turns.")
+    category = given.get("category")
+    return Prompt(text, str(category) if category is not None else None)

@@ -1,0 +1,268 @@
+"""An acceptance report as one HTML file: tables, Plotly figures and every text with its lost places, without
+a network. Knows the report and figures, no models.
+"""
+
+import json
+from typing import Any
+
+from explorer.acceptance.words import compared
+from explorer.export import page_files
+from explorer.export.replay_page import hashed
+from explorer.markup import Html, h
+from visualizers.analysis.acceptance_report import worst_first
+from visualizers.analysis.lost_places import SPLITS
+
+FIGURES = ("why_rounds_ended", "by_position", "by_prompt", "by_entropy", "by_depth", "both_sides")
+STYLE = page_files.ASSETS / "web" / "acceptance"
+BEGIN = 60  # characters of a prompt in the table
+
+
+def report_page(report: dict, command: str) -> str:
+    """The whole page. `command`: what makes it again."""
+    from plotly.offline import get_plotlyjs  # takes its time, and only a page needs it
+
+    from visualizers.figures import acceptance as charts
+
+    figures = {
+        look: {name: json.loads(vars(charts)[name](report, look).to_json()) for name in FIGURES}
+        for look in ("light", "dark")
+    }
+    drawn = f"const FIGURES={page_files.json_in_html(figures)};"
+    scripts = [page_files.THEME, get_plotlyjs(), drawn, (STYLE / "report.js").read_text("utf-8")]
+    hashes = " ".join(map(hashed, scripts))
+    policy = (
+        f"default-src 'none'; script-src {hashes} 'unsafe-eval'; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    styles = page_files.surfaces() + states() + (STYLE / "report.css").read_text("utf-8")
+    title = f"Acceptance: {', '.join(draft['name'] for draft in report['drafts'])} for {report['target']}"
+    head = [
+        Html("<meta charset='utf-8'>"),
+        Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
+        Html("<meta name='viewport' content='width=device-width, initial-scale=1'>"),
+        h("title", "", title),
+        Html(f"<style>{styles}</style><script>{scripts[0]}</script>"),
+    ]
+    after = [Html(f"<script>{text}</script>") for text in scripts[1:]]
+    page = h(
+        "html", {"lang": "en"}, h("head", "", *head), h("body", "", body(report, title, command), *after)
+    )
+    return f"<!doctype html>\n{page}\n"
+
+
+def states() -> str:
+    """The colours of the states as CSS variables, one set for each theme."""
+    rules = []
+    for look in ("light", "dark"):
+        colours = {name: known[look] for name, known in page_files.palette()["state"].items()}
+        names = (f"--{name}:{one['color']};--{name}-tint:{one['tint']};" for name, one in colours.items())
+        rules.append(f":root[data-theme={look}]{{{''.join(names)}}}")
+    return "".join(rules)
+
+
+def body(report: dict, title: str, command: str) -> Html:
+    """What stands on the page."""
+    figures = [h("figure", "", h("div", {"id": f"figure-{name}", "class": "chart"})) for name in FIGURES]
+    if report["sides"] is None:
+        figures = figures[:-1]
+    return h(
+        "main",
+        "",
+        h("h1", "", title),
+        h("p", "soft", about(report)),
+        h("pre", "", command),
+        metrics_table(report),
+        h("div", "figures", *figures),
+        *sides_of(report),
+        h("h2", "", "Why rounds ended"),
+        h("dl", "", *definitions(report)),
+        *(part for at in range(len(report["drafts"])) for part in groups_of(report, at)),
+        h("h2", "", "Prompts, worst first"),
+        prompts_table(report),
+        h("h2", "", "Texts"),
+        h("p", "soft", LEGEND),
+        *(text_of(report, at) for at in worst_first(report)),
+    )
+
+
+LEGEND = (
+    "Every text as its target wrote it, once per drafter. Blue: drafted and accepted; ◆: written by the "
+    "target after a rejection, the rejected guess struck through in front of it; ★: its own after "
+    "none; plain: nothing was drafted there. Point at a token for its numbers."
+)
+
+
+def about(report: dict) -> str:
+    """What was measured."""
+    texts = report["prompts"]
+    tokens = sum(len(text["tokens"]) for text in texts)
+    how = f"drawn at temperature {report['temperature']:g}" if report["temperature"] else "greedily"
+    return (
+        f"{len(texts)} prompts, {tokens:,} new tokens of {report['target']}, {how}. A round ends at the "
+        "first place where nothing that was drafted is accepted; that place is lost. Every drafter decoded "
+        "every prompt."
+        + (
+            ""
+            if report["temperature"]
+            else " All texts are the target's own, so places of two drafters are the same places."
+        )
+    )
+
+
+def metrics_table(report: dict) -> Html:
+    """vLLM's metrics, a row each, a column per drafter."""
+    drafts = [draft for draft in report["drafts"] if draft["metrics"]]
+    if not drafts:
+        return h("p", "", "Nothing was drafted.")
+    head = header(["vLLM's metric", *(draft["name"] for draft in drafts), "formula"])
+    rows = []
+    for at, metric in enumerate(drafts[0]["metrics"]):
+        cells = [h("td", "number", number(draft["metrics"][at]["value"])) for draft in drafts]
+        words = f"{metric['words']}: {metric['formula']}"
+        rows.append(h("tr", "", h("th", "", h("code", "", metric["name"])), *cells, h("td", "soft", words)))
+    return h("div", "wide", h("table", "", head, *rows))
+
+
+def header(words: list[str]) -> Html:
+    """The first row of a table."""
+    return h("tr", "", *(h("th", "", one) for one in words))
+
+
+def number(value: Any) -> str:
+    """A metric as people read it; lists with commas."""
+    if isinstance(value, list):
+        return ", ".join(map(number, value))
+    if value is None:
+        return "—"
+    return f"{value:.3f}" if isinstance(value, float) else f"{value:,}"
+
+
+def sides_of(report: dict) -> list[Html]:
+    """Where one of two drafters is right and the other is not."""
+    sides = report["sides"]
+    if not sides or not sides["places"]:
+        return []
+    a, b = sides["names"]
+    parts = [h("h2", "", f"{a} and {b} at the same places"), h("p", "", compared(sides))]
+    for right, wrong, name in ((a, b, "examples_a"), (b, a, "examples_b")):
+        rows = [
+            h(
+                "tr",
+                "",
+                h("td", "context", one["context"], h("b", "", one["token"])),
+                h("td", "", h("s", "rejected", one["guess"])),
+                h("td", "number", f"{one['q']:.2f}"),
+                h("td", "", link(one["prompt"], one["place"])),
+            )
+            for one in sides[name]
+        ]
+        head = header(["text and its token", f"{wrong} guesses", "q", "place"])
+        if rows:
+            parts.append(h("h3", "", f"{right} is right, {wrong} is surest of another token"))
+            parts.append(h("div", "wide", h("table", "", head, *rows)))
+    return parts
+
+
+def definitions(report: dict) -> list[Html]:
+    """The splits that occur, with what they mean."""
+    found = {name for draft in report["drafts"] for name in draft["splits"]}
+    known = [name for name in SPLITS if name in found]
+    return [h(tag, "", words) for name in known for tag, words in (("dt", name), ("dd", SPLITS[name]))]
+
+
+def groups_of(report: dict, at: int) -> list[Html]:
+    """The rejected tokens and the contexts that lost most places, with links to some of them."""
+    draft = report["drafts"][at]
+    tables = []
+    for words, groups in (("rejected token", draft["tokens"]), ("after", draft["contexts"])):
+        head = header([words, "lost", "why", "example", "places"])
+        rows = [
+            h(
+                "tr",
+                "",
+                h("td", "token", group["name"]),
+                h("td", "number", str(group["lost"])),
+                h("td", "", ", ".join(f"{name} {n}" for name, n in group["splits"].items())),
+                h("td", "context", group["example"]),
+                h("td", "", *[Html(f"{link(prompt, place, at)} ") for prompt, place in group["places"]]),
+            )
+            for group in groups
+        ]
+        if rows:
+            tables.append(h("div", "wide", h("table", "", head, *rows)))
+    if not tables:
+        return []
+    return [h("h3", "", f"{draft['name']}: rejected tokens and the words before them"), *tables]
+
+
+def link(prompt: int, place: int, draft: int = 0) -> Html:
+    """A link to a place in a text."""
+    return h("a", {"href": f"#p{prompt + 1}-d{draft + 1}-t{place + 1}"}, f"{prompt + 1}:{place + 1}")
+
+
+def prompts_table(report: dict) -> Html:
+    """Every prompt, those at which the first drafter gained least per round first."""
+    names = [h("th", {"colspan": 4}, draft["name"]) for draft in report["drafts"]]
+    columns = ("tokens per round", "accepted", "lost", "mostly")
+    head = [h("tr", "", h("th", {"colspan": 2}, ""), *names)]
+    head.append(header(["prompt", "", *(words for _ in names for words in columns)]))
+    rows = []
+    for at in worst_first(report):
+        text = report["prompts"][at]
+        cells = [
+            h("td", "", h("a", {"href": f"#p{at + 1}"}, str(at + 1))),
+            h(
+                "td",
+                "context",
+                f"[{text['category']}] " if text["category"] else "",
+                shortened(text["prompt"]),
+            ),
+        ]
+        for draft in report["drafts"]:
+            one = draft["prompts"][at]
+            cells += [
+                h("td", "number", number(one["mean_acceptance_length"])),
+                h("td", "number", f"{one['num_accepted_tokens']} of {one['num_draft_tokens']}"),
+                h("td", "number", str(one["lost"])),
+                h("td", "", one["split"] or "—"),
+            ]
+        rows.append(h("tr", "", *cells))
+    return h("div", "wide", h("table", "", *head, *rows))
+
+
+def shortened(text: str) -> str:
+    """The beginning of a prompt, in one line."""
+    one = " ".join(text.split())
+    return one if len(one) <= BEGIN else one[:BEGIN].rstrip() + " …"
+
+
+def text_of(report: dict, at: int) -> Html:
+    """One text with its marks, once per drafter."""
+    text = report["prompts"][at]
+    heading = h("summary", "", f"{at + 1}. {shortened(text['prompt'])}")
+    parts: list[Html] = [h("p", "soft", text["prompt"])]
+    for number_, draft in enumerate(report["drafts"]):
+        lost = {one["place"]: one for one in draft["lost"] if one["prompt"] == at}
+        marks = draft["prompts"][at]["marks"]
+        chips = [
+            chip(f"p{at + 1}-d{number_ + 1}-t{place + 1}", text, place, mark, lost.get(place))
+            for place, mark in enumerate(marks[: len(text["tokens"])])
+        ]
+        parts.append(h("p", "text", h("b", "", draft["name"]), *chips))
+    return h("details", {"id": f"p{at + 1}"}, heading, *parts)
+
+
+GLYPHS = {"resampled": "◆", "bonus": "★"}
+
+
+def chip(name: str, text: dict, place: int, mark: str, lost: dict | None) -> Html:
+    """A token of a text; in front of it the guess that was rejected there."""
+    bits = f"{text['entropy'][place]:.2f} bits" if place < len(text["entropy"]) else ""
+    says = ", ".join(filter(None, [f"token {place + 1}", mark or "not drafted", bits]))
+    parts = []
+    if lost is not None:
+        numbers = ", ".join(f"{k} {lost[k]:.3f}" for k in ("p", "q") if lost[k] is not None)
+        says += f"; {lost['split']}: “{lost['token']}” rejected ({numbers}), depth {lost['depth']}"
+        parts.append(h("s", "rejected", lost["token"]))
+    shown = text["tokens"][place] + GLYPHS.get(mark, "")
+    return h("span", {"id": name, "class": f"chip {mark}".strip(), "title": says}, *parts, shown)

@@ -1,0 +1,36 @@
+"""What an acceptance report says as text: a summary, and a sentence on two drafters. Knows the report."""
+
+
+def summary(found: dict) -> str:
+    """What was found, as text."""
+    lines = []
+    for draft in found["drafts"]:
+        lines.append(f"{draft['name']} for {found['target']}, {len(found['prompts'])} prompts")
+        lines += [
+            f"  {one['name']:28} {shown(one['value'])}" for one in draft["metrics"] if one["formula"]
+        ] or ["  nothing was drafted"]
+        lost = sum(draft["splits"].values())
+        lines += [f"  {count:5} of {lost} lost places: {name}" for name, count in draft["splits"].items()]
+    if sides := found["sides"]:
+        lines.append(compared(sides))
+    return "\n".join(lines)
+
+
+def shown(value: float | int | list) -> str:
+    """A metric as text."""
+    if isinstance(value, list):
+        return ", ".join(shown(one) for one in value)
+    return f"{value:.3f}" if isinstance(value, float) else f"{value:,}"
+
+
+def compared(sides: dict) -> str:
+    """Two drafters at the same places, in one sentence."""
+    if not sides["places"]:
+        return "No place can be guessed by both."
+    a, b = sides["names"]
+    error = "" if sides["error"] is None else f" ± {sides['error']:.3f} (standard error over prompts)"
+    return (
+        f"At the same {sides['places']:,} places of the target's text a single guess of {a} is accepted in "
+        f"{sides['shares'][0]:.1%}, of {b} in {sides['shares'][1]:.1%}: a difference of "
+        f"{sides['difference']:+.3f}{error}."
+    )

@@ -1,0 +1,299 @@
+"""Acceptance over many prompts: what several drafters did on the same texts of one target, and why their
+rounds ended.
+
+Folds traces and what the drafters guessed along the target's texts; knows no models and nothing of how
+anything is drawn. Metrics carry vLLM's names and formulas (`speculation_report.NAMES`).
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+from decoders.trace.events import Commit, Verdict
+from decoders.trace.trace import Trace
+from visualizers.analysis.calibration import wilson
+from visualizers.analysis.drafted_tokens import ENTROPIES, EXAMPLES, end_of, quoted
+from visualizers.analysis.lane_stats import LaneFacts, Round
+from visualizers.analysis.lost_places import Alone, counted, lost_places
+from visualizers.analysis.speculation_report import depths, metrics
+
+BIN = 8  # tokens of a bin of positions
+TOP, PLACES = 12, 6  # groups that are listed, and places of each that are linked
+CONTEXT = 40  # characters of a place's context
+
+
+@dataclass(frozen=True)
+class Text:
+    """What the target wrote after one prompt: its new tokens as they are shown, and at each of them its
+    entropy in bits and its highest probability.
+    """
+
+    prompt: str
+    category: str | None
+    tokens: Sequence[str]
+    entropy: Sequence[float]
+    best: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """What a drafter guesses for each new token of one text, all true tokens in front of it read; None where
+    it cannot guess. guess: its likeliest token, shown; q: its probability; right: whether it is the text's;
+    rank (from 1) and q_text: of the text's token; overlap: sum of min(p, q), the probability that a drawn
+    guess is accepted; known: whether it can propose the text's token; sees_path: see `Alone`.
+    """
+
+    guess: Sequence[str | None]
+    q: Sequence[float | None]
+    right: Sequence[bool | None]
+    rank: Sequence[int | None]
+    q_text: Sequence[float | None]
+    overlap: Sequence[float | None]
+    known: Sequence[bool]
+    sees_path: bool = True
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One drafter: its name, how it decoded each prompt, and its guesses along the target's texts (None for
+    one that cannot be asked).
+    """
+
+    name: str
+    traces: Sequence[Trace]
+    guesses: Sequence[Guesses] | None = None
+
+
+def acceptance_report(
+    target: str, temperature: float, texts: Sequence[Text], drafts: Sequence[Measured]
+) -> dict:
+    """All that the page shows, as plain data.
+
+    target, temperature   whose texts they are, and how both models drew
+    prompts     [{prompt, category, tokens, entropy}], in the order of their file
+    drafts      one per drafter, see `of_draft`
+    sides       the first two drafters at the same places, see `side_by_side`; None if one cannot be asked
+    """
+    greedy = temperature == 0.0
+    made = [of_draft(texts, draft, greedy) for draft in drafts]
+    known = [draft for draft in drafts[:2] if draft.guesses is not None]
+    shown = [
+        {"prompt": t.prompt, "category": t.category, "tokens": list(t.tokens), "entropy": list(t.entropy)}
+        for t in texts
+    ]
+    sides = side_by_side(texts, known[0], known[1], greedy) if len(known) == 2 else None
+    return {
+        "target": target,
+        "temperature": temperature,
+        "prompts": shown,
+        "drafts": made,
+        "sides": sides,
+    }
+
+
+def of_draft(texts: Sequence[Text], draft: Measured, greedy: bool) -> dict:
+    """What became of one drafter.
+
+    name, metrics   vLLM's, over all rounds of all prompts: [{name, words, formula, value}]
+    splits      why rounds ended: split -> places, see `lost_places.SPLITS`
+    depths      acceptance by depth, see `speculation_report.depths`
+    entropies   acceptance by the target's entropy: [{low, high, tested, accepted, share}]
+    positions   acceptance by the position in the text: [{first, last, tested, accepted, low, high}]
+    along       the same of all places, teacher-forced: [{first, last, places, share}]; empty without guesses
+    tokens, contexts   the rejected tokens, and the tokens before them, that lost most places: see `groups`
+    prompts     [{num_drafts, num_draft_tokens, num_accepted_tokens, draft_acceptance_rate,
+                mean_acceptance_length, lost, split, marks}]: of each prompt; marks: see `marks`
+    lost        all lost places, with the number of their prompt (from 0)
+    """
+    folded = [LaneFacts(trace) for trace in draft.traces]
+    rounds = [made for facts in folded for made in facts.rounds]
+    lost, by_prompt = [], []
+    for at, (trace, facts) in enumerate(zip(draft.traces, folded, strict=True)):
+        guesses = draft.guesses[at] if draft.guesses is not None and greedy else None
+        alone = Alone(guesses.right, guesses.known, guesses.sees_path) if guesses else None
+        here = [one | {"prompt": at} for one in lost_places(trace, alone=alone)]
+        lost += here
+        by_prompt.append(of_prompt(facts.rounds, here) | {"marks": marks(trace)})
+    return {
+        "name": draft.name,
+        "metrics": metrics(rounds) if rounds else [],
+        "splits": counted(lost),
+        "depths": depths(rounds) if rounds else [],
+        "entropies": by_entropy(folded),
+        "positions": by_position(folded),
+        "along": along(texts, draft, greedy),
+        "tokens": groups(lost, "token"),
+        "contexts": groups(lost, "before"),
+        "prompts": by_prompt,
+        "lost": [{name: one[name] for name in LOST} for one in lost],
+    }
+
+
+LOST = ("prompt", "place", "round", "depth", "context", "token", "instead", "p", "q", "entropy", "split")
+
+
+def of_prompt(rounds: list[Round], lost: list[dict]) -> dict:
+    """vLLM's metrics of one prompt by name, places lost, and their most frequent split."""
+    values = {one["name"]: one["value"] for one in metrics(rounds)} if rounds else {}
+    names = ("num_drafts", "num_draft_tokens", "num_accepted_tokens")
+    rates = ("draft_acceptance_rate", "mean_acceptance_length")
+    most = Counter(one["split"] for one in lost).most_common(1)
+    return (
+        {name: values.get(name, 0) for name in names}
+        | {name: values.get(name) for name in rates}
+        | {"lost": len(lost), "split": most[0][0] if most else None}
+    )
+
+
+def worst_first(report: dict, draft: int = 0) -> list[int]:
+    """The numbers of the prompts (from 0), those at which a drafter gained least per round first."""
+
+    def gained(at: int) -> float:
+        value = report["drafts"][draft]["prompts"][at]["mean_acceptance_length"]
+        return math.inf if value is None else value
+
+    return sorted(range(len(report["prompts"])), key=gained)
+
+
+def marks(trace: Trace) -> list[str]:
+    """What each new token of a lane is: accepted, resampled, bonus, or "" for one decoded without a draft."""
+    states: dict[int, str] = {}
+    path: list[int] = []
+    for step in trace.steps:
+        for event in step.events:
+            if isinstance(event, Verdict):
+                states[event.node] = event.status
+            elif isinstance(event, Commit):
+                path += event.nodes
+    kept = ("accepted", "resampled", "bonus")
+    return [states[node] if states.get(node) in kept else "" for node in path]
+
+
+def by_entropy(folded: list[LaneFacts]) -> list[dict]:
+    """Acceptance of the tested tokens by the target's entropy at their places, in bits; bins that occur."""
+    tests = [
+        (facts.entropy(test.parent) / math.log(2), test.accepted)
+        for facts in folded
+        for made in facts.rounds
+        for test in made.tests
+        if facts.entropy(test.parent) is not None
+    ]
+    bins = []
+    for low, high in zip(ENTROPIES, ENTROPIES[1:], strict=False):
+        here = [accepted for bits, accepted in tests if low <= bits < high]
+        if here:
+            counts = {"tested": len(here), "accepted": sum(here), "share": fmean(here)}
+            bins.append({"low": low, "high": None if math.isinf(high) else high} | counts)
+    return bins
+
+
+def by_position(folded: list[LaneFacts]) -> list[dict]:
+    """Acceptance of the tested tokens by their position in the text, in bins of BIN tokens, with 95 %
+    intervals (Wilson).
+    """
+    bins: dict[int, list[bool]] = {}
+    for facts in folded:
+        for made in facts.rounds:
+            for test in made.tests:
+                bins.setdefault((facts.nodes.position[test.node] - 1) // BIN, []).append(test.accepted)
+    rows = []
+    for at in sorted(bins):
+        tested, accepted = len(bins[at]), sum(bins[at])
+        low, high = wilson(accepted, tested)
+        counts = {"tested": tested, "accepted": accepted, "share": accepted / tested}
+        rows.append({"first": at * BIN + 1, "last": (at + 1) * BIN, **counts, "low": low, "high": high})
+    return rows
+
+
+def hits(guesses: Guesses, greedy: bool) -> list[float | None]:
+    """At each place the probability that the guess is accepted: 1 or 0 greedily."""
+    return [None if r is None else float(r) for r in guesses.right] if greedy else list(guesses.overlap)
+
+
+def along(texts: Sequence[Text], draft: Measured, greedy: bool) -> list[dict]:
+    """Acceptance of a single guess at every place, in bins of BIN tokens; empty without guesses."""
+    bins: dict[int, list[float]] = {}
+    for guesses in draft.guesses or ():
+        for at, hit in enumerate(hits(guesses, greedy)):
+            if hit is not None:
+                bins.setdefault(at // BIN, []).append(hit)
+    return [
+        {"first": at * BIN + 1, "last": (at + 1) * BIN, "places": len(here), "share": fmean(here)}
+        for at, here in sorted(bins.items())
+    ]
+
+
+def groups(lost: list[dict], name: str) -> list[dict]:
+    """Lost places by the rejected token (`token`) or by the end of the text before it (`before`), the largest
+    group first: [{name, lost, splits, example, places: [[prompt, place], ...]}], at most TOP.
+    """
+    found: dict[str, list[dict]] = {}
+    for one in lost:
+        key = one["token"] if name == "token" else last_word(one["context"])
+        found.setdefault(key, []).append(one)
+    made = [
+        {
+            "name": key,
+            "lost": len(group),
+            "splits": counted(group),
+            "example": quoted(group[0]),
+            "places": [[one["prompt"], one["place"]] for one in group if one["place"] is not None][:PLACES],
+        }
+        for key, group in found.items()
+    ]
+    return sorted(made, key=lambda group: -group["lost"])[:TOP]
+
+
+def last_word(context: str) -> str:
+    """The last word of a text, its white space shown; a line break stands for itself."""
+    if context.endswith("\n"):
+        return "↵"
+    return context.split()[-1] if context.split() else "␣"
+
+
+def side_by_side(texts: Sequence[Text], a: Measured, b: Measured, greedy: bool) -> dict:
+    """Two drafters at every place that both can guess: their means with the standard error of the difference
+    over prompts, and, greedily, how often both, one or none is right.
+
+    {names, places, shares, difference, error, both, only_a, only_b, neither, examples_a, examples_b}; an
+    example: {prompt, place, context, token, guess, q}, where the other one is surest of its wrong guess.
+    """
+    pairs, gaps, examples = [], [], {True: [], False: []}
+    for at, text in enumerate(texts):
+        sides = [hits(one.guesses[at], greedy) for one in (a, b)]
+        here = [(i, x, y) for i, (x, y) in enumerate(zip(*sides, strict=True)) if None not in (x, y)]
+        pairs += [(x, y) for _, x, y in here]
+        if here:
+            gaps.append(fmean(x - y for _, x, y in here))
+        for place, x, y in here:
+            if x != y:
+                wrong = (b if x > y else a).guesses[at]
+                examples[x > y].append(example(at, text, place, wrong) | {"gap": abs(x - y)})
+    made = {"names": [a.name, b.name], "places": len(pairs)}
+    if not pairs:
+        return made
+    made["shares"] = [fmean(x for x, _ in pairs), fmean(y for _, y in pairs)]
+    made["difference"] = made["shares"][0] - made["shares"][1]
+    made["error"] = stdev(gaps) / math.sqrt(len(gaps)) if len(gaps) > 1 else None
+    if greedy:
+        counts = Counter(pairs)
+        keys = {"both": (1.0, 1.0), "only_a": (1.0, 0.0), "only_b": (0.0, 1.0), "neither": (0.0, 0.0)}
+        made |= {name: counts[key] for name, key in keys.items()}
+    for name, side in (("examples_a", True), ("examples_b", False)):
+        made[name] = sorted(examples[side], key=lambda one: (-one["gap"], -one["q"]))[: 2 * EXAMPLES]
+    return made
+
+
+def example(at: int, text: Text, place: int, wrong: Guesses) -> dict:
+    """A place at which a drafter guesses wrong."""
+    before = "".join(text.tokens[:place]).replace("␣", " ").replace("↵", "\n")
+    return {
+        "prompt": at,
+        "place": place,
+        "context": end_of(text.prompt + before, CONTEXT),
+        "token": text.tokens[place],
+        "guess": wrong.guess[place],
+        "q": wrong.q[place],
+    }

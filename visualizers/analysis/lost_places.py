@@ -1,0 +1,93 @@
+"""Where the rounds of a speculative lane ended, and why: one place per round, the first at which nothing that
+was drafted was accepted.
+
+Folds a trace; knows events, nothing of strategies or models. What only a model can say, how the drafter would
+have guessed the place if it had been asked right there, is handed in as `Alone`.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from decoders.trace.trace import Trace
+from visualizers.analysis.drafted_tokens import row
+from visualizers.analysis.lane_stats import REJECTED, LaneFacts
+
+UNSURE_BITS, SURE = 2.0, 0.5  # entropy of the target from which it is unsure; q from which the draft is sure
+VOCABULARY, TREE, DRIFT, DEPTH, UNSURE, OTHER, BOTH = (
+    "not in the draft's vocabulary",
+    "not in the tree",
+    "drift",
+    "depth",
+    "target was unsure",
+    "draft was sure of another token",
+    "draft was unsure",
+)
+SPLITS = {  # in this order: the first that applies
+    VOCABULARY: "The draft can never propose the target's token.",
+    TREE: "Several tokens were drafted for this place, and the target's was not among them.",
+    DRIFT: "Given the target's own features, the same drafter would have been right here.",
+    DEPTH: "Asked for the next token alone, the same drafter would have been right here.",
+    UNSURE: f"The target's distribution has at least {UNSURE_BITS:g} bits of entropy here.",
+    OTHER: f"The target was sure, and the draft gave another token at least {SURE:g}.",
+    BOTH: f"The target was sure, and the draft gave none of its tokens {SURE:g}.",
+}
+
+
+@dataclass(frozen=True)
+class Alone:
+    """What a drafter guesses for each new token of a text if it reads all true tokens (and, for a head, the
+    target's true features) in front of it; None where it cannot guess.
+
+    right: whether its likeliest token is the text's; known: whether its vocabulary has the text's token;
+    `sees_path`: whether its deeper guesses read drafted tokens, so that its features can drift.
+    """
+
+    right: Sequence[bool | None]
+    known: Sequence[bool]
+    sees_path: bool = True
+
+
+def lost_places(trace: Trace, count: int | None = None, alone: Alone | None = None) -> list[dict]:
+    """The places at which the rounds of the first `count` steps ended without all drafted tokens accepted.
+
+    Each is the row of the first rejected token there (`drafted_tokens.row`), with `round`, `step`, `place`
+    (of the new token in the text, from 0), `siblings` (tokens that were drafted for it) and `split`, one of
+    SPLITS. With `alone` of this very text the splits that a model has to tell are told too.
+    """
+    facts = LaneFacts(trace, count)
+    written = {facts.nodes.parent[token.node]: (at, token.token) for at, token in enumerate(facts.tokens)}
+    rows = []
+    for number, made in enumerate(facts.rounds, 1):
+        kept = {test.parent for test in made.tests if test.accepted}
+        lost = [test for test in made.tests if test.fate == REJECTED and test.parent not in kept]
+        if not lost:
+            continue
+        first = lost[0]
+        place, token = written.get(first.parent, (None, None))
+        one = row(facts, made.drafted, first, token)
+        siblings = sum(drafted.parent == first.parent for drafted in made.drafted)
+        rows.append(one | {"round": number, "step": made.step, "place": place, "siblings": siblings})
+        rows[-1]["split"] = split(rows[-1], alone)
+    return rows
+
+
+def split(lost: dict, alone: Alone | None = None) -> str:
+    """Why a place was lost, one of SPLITS."""
+    place = lost["place"]
+    told = alone is not None and place is not None and place < len(alone.right)
+    if told and not alone.known[place]:
+        return VOCABULARY
+    if lost["siblings"] > 1:
+        return TREE
+    if told and lost["depth"] > 1 and alone.right[place]:
+        return DRIFT if alone.sees_path else DEPTH
+    if lost["entropy"] is not None and lost["entropy"] >= UNSURE_BITS:
+        return UNSURE
+    return OTHER if lost["q"] is not None and lost["q"] >= SURE else BOTH
+
+
+def counted(rows: Sequence[dict]) -> dict[str, int]:
+    """Places by split, in the order of SPLITS, those that occur."""
+    counts = Counter(one["split"] for one in rows)
+    return {name: counts[name] for name in SPLITS if counts[name]}
