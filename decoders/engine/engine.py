@@ -255,6 +255,26 @@ class Scorer:
         batch, _, at = self.kept[node]
         return None if batch.streams is None else batch.streams[:, at]
 
+    def hidden_rows(self, nodes: list[int]) -> torch.Tensor:
+        """Last-layer states [N, d] of nodes that were scored with hidden=True."""
+        rows = [self.kept[n] for n in nodes]
+        batch = rows[0][0]
+        if all(b is batch for b, _, _ in rows):
+            return batch.hidden[[row for _, row, _ in rows]]
+        return torch.stack([b.hidden[row] for b, row, _ in rows])
+
+    def prompt_streams(self) -> torch.Tensor | None:
+        """The residual streams of the prompt's T tokens as their forward left them: [L + 1, T, d] after 0 to
+        L layers if `taps` was set then, else perhaps [1, T, d] after the last layer; None if it left none.
+        """
+        if self.trunk.last is None:
+            return None
+        batch, _, at = self.trunk.last
+        streams = batch.streams if batch.streams is not None or batch.stream is None else batch.stream[None]
+        if streams is None or at + 1 != self.tree.trunk:  # its last token was read apart from the others
+            return None
+        return streams[:, : at + 1]
+
     def through(self, nodes: list[int], layer: int, states: torch.Tensor) -> torch.Tensor:
         """States [N, d] after this layer alone if `states` [N, d] enter it at `nodes`, behind a text that the
         whole model has read.

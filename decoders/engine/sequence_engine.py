@@ -146,6 +146,14 @@ class SequenceScorer:
         ids = torch.tensor([self.tree.text(node)], device=self.engine.device)
         return ReadOnly.of(self.engine.model(input_ids=ids, use_cache=True).past_key_values)
 
+    def hidden_rows(self, nodes: list[int]) -> torch.Tensor:
+        """As `engine.Scorer.hidden_rows`."""
+        return torch.stack([self.hidden(n) for n in nodes])
+
+    def prompt_streams(self) -> None:
+        """As `engine.Scorer.prompt_streams`: the whole text is read each time, and little of it kept."""
+        return None
+
     def streams(self, node: int) -> torch.Tensor | None:
         """As `engine.Scorer.streams`."""
         return self.kept[node][2]

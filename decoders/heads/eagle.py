@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from decoders.heads.layers import Attention, Entries, FeedForward, Past
-from decoders.heads.module import DraftModule, cross_entropy
+from decoders.heads.module import ALL, DraftModule, Sees, cross_entropy
 from decoders.heads.taps import Taps, Target
 
 TOKEN_WEIGHT = 0.1  # of the cross-entropy, beside 1 for the state
@@ -20,6 +20,7 @@ class Eagle(DraftModule):
     """Entry i reads join[E(token i + 1); state i], then a layer like the target's without its first norm."""
 
     kind = "eagle"
+    sees = Sees(ALL, root=True, path=True)
 
     def __init__(self, target: Target):
         super().__init__(target)

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from decoders.heads.layers import Attention, Entries, Past
-from decoders.heads.module import DraftModule, cross_entropy
+from decoders.heads.module import ALL, DraftModule, Sees, cross_entropy
 from decoders.heads.taps import Taps, Target
 
 
@@ -19,6 +19,7 @@ class Kangaroo(DraftModule):
     """
 
     kind = "kangaroo"
+    sees = Sees(ALL, root=True, path=True, layers=True)
 
     def __init__(self, target: Target, exit: int = 3):
         super().__init__(target, exit=exit)

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from transformers.cache_utils import Cache, DynamicCache
 
 from decoders.engine.kv_cache import ReadOnly
-from decoders.heads.module import DraftModule, cross_entropy
+from decoders.heads.module import NONE, DraftModule, Sees, cross_entropy
 from decoders.heads.taps import Taps, Target
 
 
@@ -25,6 +25,7 @@ class M2R2(DraftModule):
     """
 
     kind = "m2r2"
+    sees = Sees(NONE, root=True, path=True, layers=True)
 
     def __init__(self, target: Target, exit: int = 3, rank: int = 32, alignment: float = 0.0):
         super().__init__(target, exit=exit, rank=rank, alignment=alignment)

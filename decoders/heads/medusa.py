@@ -7,7 +7,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from decoders.heads.module import DraftModule, cross_entropy
+from decoders.heads.layers import Entries
+from decoders.heads.module import DraftModule, Sees, cross_entropy
 from decoders.heads.taps import Taps, Target
 
 DECAY = 0.8  # head k weighs 0.8^k in the loss
@@ -21,10 +22,12 @@ class Medusa(DraftModule):
     """
 
     kind = "medusa"
+    sees = Sees()
     rates = (6e-3, 1e-3)
 
     def __init__(self, target: Target, depth: int = 4, rank: int = 64):
         super().__init__(target, depth=depth, rank=rank)
+        self.depth = depth
         width, words = target.width, len(target.head)
         self.blocks = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
         for parameter in self.blocks.parameters():
@@ -40,6 +43,10 @@ class Medusa(DraftModule):
     def block(self, hidden: torch.Tensor) -> torch.Tensor:
         """Logits [K, V] of all depths after the last known state [d]: the same on every path."""
         return torch.stack([self.head(k, hidden) for k in range(1, len(self.blocks) + 1)])
+
+    def begin(self, memory: Entries, hidden: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+        """As `DraftModule.begin`: logits [K, V]."""
+        return self.block(hidden[-1])
 
     def loss(self, taps: Taps) -> torch.Tensor:
         """Sum over the heads of 0.8^k times the cross-entropy under the target's own distribution there."""

@@ -1,27 +1,72 @@
 """What every draft module is: a small network beside a frozen target that guesses tokens beyond the next one.
 
 A module brings its loss, its guesses along a known text (to train towards and to measure), and its guesses
-while decoding: `block` if they do not depend on the drafted path, `begin` and `expand` if they do. Modules
-hold weights only; what one lane has drafted lives in its `Entries`.
+while decoding: `begin`, and `expand` if they depend on the drafted path. Modules hold weights only; what one
+lane has read and drafted lives in the `memory` that a module makes for it.
 """
+
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+from decoders.heads.layers import Entries
 from decoders.heads.taps import Taps, Target
+
+NEWEST, ALL, NONE = "the newest state", "all states", "no state"
+
+
+@dataclass(frozen=True)
+class Sees:
+    """What a guess of depth j may look at besides its own weights. Who sees no path gives one distribution
+    per depth, the same on every branch of a tree.
+    """
+
+    states: str = NEWEST  # of the target: NEWEST, ALL (by attention of its own) or NONE
+    root: bool = False  # the token that the target has chosen, before anything is drafted
+    path: bool = False  # the drafted tokens above it
+    layers: bool = False  # states of several layers, or the target's keys and values
 
 
 class DraftModule(nn.Module):
-    """Base of all modules. `settings` is what a file keeps to build it again; `reads` the layers it taps."""
+    """Base of all modules. `settings` is what a file keeps to build it again; `reads` the layers it taps;
+    `depth` how deep it can guess, None if there is no end. `rank_accuracy`, of measured heads, how often the
+    guess of each rank is right, depth by depth.
+    """
 
     kind: str
+    sees: Sees
+    depth: int | None = None
     reads: tuple[int, ...] = ()
+    rank_accuracy: list[list[float]] | None = None
     rates = (6e-3, 3e-3)  # learning rates of Muon (inner matrices) and AdamW (the rest)
 
     def __init__(self, target: Target, **settings):
         super().__init__()
         self.target, self.settings = target, settings  # `target` is no nn.Module, so it is not saved
+
+    def memory(self) -> Any:
+        """An empty memory of what one lane has read and drafted."""
+        return Entries()
+
+    def begin(
+        self,
+        memory: Any,
+        hidden: torch.Tensor,
+        tokens: torch.Tensor,
+        states: dict[int, torch.Tensor] | None = None,
+    ) -> torch.Tensor:
+        """Logits [V] of depth 1, of who sees no path logits [K, V] of all depths; drops what was drafted.
+
+        hidden [M, d]: the target's states at newly read tokens, of who sees the newest state at the last
+        alone; tokens [M]: the token after each, the last of them the root; states: of modules with `reads`,
+        the residual streams [M, d] by layer. `expand(memory, parents, tokens)`, of who sees the path, gives
+        logits [N, V] below new nodes: tokens [N] drafted after the nodes `parents` (0: the root; drafted ones
+        count from 1 in the order of their drafting).
+        """
+        raise NotImplementedError
 
     def loss(self, taps: Taps) -> torch.Tensor:
         """The training loss on one batch, a scalar."""

@@ -140,6 +140,19 @@ def named_partners(config: dict) -> list[str]:
     return [each[key] for each in settings for key in PARTNER_SETTINGS.values() if key in each]
 
 
+def rank_accuracy(folder: Path, part: str) -> list[list[float]] | None:
+    """How often the guesses of a folder's module are right, depth by depth and rank by rank: the mean over
+    all places that were measured, of all groups of prompts; None if it was not measured.
+    """
+    try:
+        measured = json.loads((folder / "acceptance.json").read_text())
+        groups = [group[part] for group in measured.values()]
+        weighed = [torch.tensor(one["accuracy"]) * one["places"] for one in groups]
+        return (sum(weighed) / sum(one["places"] for one in groups)).tolist()
+    except (OSError, ValueError, KeyError, TypeError, ZeroDivisionError):
+        return None
+
+
 def build(name: str, config: dict, folder: Path, target: Target) -> dict[str, DraftModule]:
     """The modules of a folder, in evaluation mode, in the target's dtype and on its device. Raises ValueError
     with one sentence.
@@ -153,6 +166,8 @@ def build(name: str, config: dict, folder: Path, target: Target) -> dict[str, Dr
             own = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
             module.load_state_dict(own)
             modules[part] = module.to(target.embed.device, target.embed.dtype).eval().requires_grad_(False)
+            if (accuracy := rank_accuracy(folder, part)) is not None:
+                module.rank_accuracy = accuracy
     except (AttributeError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         reason = str(error).splitlines()[0].rstrip(".:")
         raise ValueError(f"The heads {name!r} cannot be read ({reason}); train them again.") from error

@@ -133,8 +133,8 @@ class LoadedModel:
 
     @cached_property
     def heads(self) -> dict[str, DraftModule]:
-        """The draft modules that come with the project for just this model; empty if there are none. Raises
-        ValueError with one sentence if those there do not fit.
+        """The draft modules that come with the project for just this model, of all their folders, by name;
+        empty if there are none. Raises ValueError with one sentence if those there do not fit.
         """
         return self._shipped("heads")
 
@@ -206,10 +206,11 @@ class LoadedModel:
         return next(iter(self._shipped("aligned").values()), None)
 
     def _shipped(self, wanted: str) -> dict[str, torch.nn.Module]:
+        found: dict[str, torch.nn.Module] = {}
         for name in head_files.shipped_heads(wanted):
             if head_files.read_config(name, head_files.find(name))["target"] == self.name:
-                return load_heads(name, self)
-        return {}
+                found |= load_heads(name, self)
+        return found
 
     @property
     def chats(self) -> bool:

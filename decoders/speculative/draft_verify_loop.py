@@ -44,13 +44,24 @@ def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
         ]
         seen = [*nodes, *draft.beside]
         kind = "verify" if draft.nodes else "decode"
-        logits = lane.score(seen, kind, hidden=verifier.reads_states)  # [N + beside, V]
+        hidden = verifier.reads_states or drafter.reads_states
+        logits = lane.score(seen, kind, hidden=hidden)  # [N + beside, V]
+        states = states_of(lane, seen) if drafter.reads_states else ()  # before a commit forgets them
         draft.tell(lane)  # not before: telling is no part of drafting, and the timeline shows what is
         walk = judged(lane, draft, verifier, nodes, logits[: len(nodes)], divergence)
         kept = set(walk.path)
         lane.drop([n for n in draft.nodes if n not in kept] + draft.beside)
-        drafter.observe(lane, draft, walk, Seen(seen, logits))
+        drafter.observe(lane, draft, walk, Seen(seen, logits, *states))
         yield
+
+
+def states_of(lane: Lane, nodes: list[int]) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """The target's states [N, d] at nodes that it has just scored, and, if its scorer's `taps` are set, the
+    residual streams [L + 1, N, d].
+    """
+    scorer = lane.scorers["target"]
+    streams = torch.stack([scorer.streams(n) for n in nodes], 1) if scorer.taps else None
+    return scorer.hidden_rows(nodes), streams
 
 
 def prune_forbidden(lane: Lane, draft: Draft) -> None:

@@ -188,11 +188,14 @@ class VerifierInput:
 @dataclass
 class Seen:
     """What the target's forward of a round showed: the nodes that it scored, those of `Draft.beside` last,
-    and their logits [N, V].
+    and their logits [N, V]; for a drafter that `reads_states` their states [N, d], the last norm included,
+    and, if the scorer's `taps` are set, the residual streams [L + 1, N, d] after 0 to L layers.
     """
 
     nodes: list[int]
     logits: torch.Tensor
+    hidden: torch.Tensor | None = None
+    streams: torch.Tensor | None = None
 
 
 def nothing_to_observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
@@ -205,7 +208,7 @@ class Drafter:
     outcome.
 
     `sees_token` is True if it decides whether a slot is used after having looked at the token that was drawn
-    for it.
+    for it. `reads_states`: it wants the target's states in `Seen`.
     """
 
     propose: Callable[[Lane], Draft]
@@ -215,6 +218,7 @@ class Drafter:
     observe: Callable[[Lane, Draft, Verification, Seen], None] = nothing_to_observe
     name: str = ""
     says: str = ""  # what it does, in one sentence
+    reads_states: bool = False
 
 
 @dataclass(frozen=True)

@@ -276,7 +276,6 @@ def listing() -> dict:
         "methods": [card(strategy, titles_of) for strategy in strategies().values()],
         "paper_families": papers.FAMILIES,
         "papers": [{k: row[k] for k in PAPER} for row in rows],
-        "heads": origins.heads(),
         "summary": papers.summary(rows),
     }
 

@@ -1,8 +1,8 @@
 """Where strategies come from and what each changed: the tables beside the papers in assets/.
 
 methods.csv has a strategy's parent, what it changed, and other names that people search it by; sources.csv
-papers and libraries outside the 193; heads.csv draft heads that are shipped and have no lane. Only what is
-known stands there: an empty cell is one that nobody could confirm. Knows no declarations.
+papers and libraries outside the 193. Only what is known stands there: an empty cell is one that nobody could
+confirm. Knows no declarations.
 """
 
 import csv
@@ -46,11 +46,6 @@ def sources(name: str, slugs: tuple[str, ...] = ()) -> list[dict[str, str]]:
 def first_year(rows: list[dict[str, str]]) -> str:
     """The earliest year of these sources, "" if none is known."""
     return min((row["year"] for row in rows if row["year"]), default="")
-
-
-def heads() -> list[dict]:
-    """Shipped draft heads that no lane drafts with: `{name, title, authors, year, link, aliases, says}`."""
-    return [row | {"aliases": [word.strip() for word in row["aliases"].split(";")]} for row in table("heads")]
 
 
 def cited(row: dict[str, str]) -> str:

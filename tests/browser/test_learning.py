@@ -104,8 +104,6 @@ def test_search_and_family_narrow_cards_and_papers_and_say_how_many(visit):
     expect(status).to_contain_text("Nothing found for “zzz no such title”. Try fewer words.")
     search.fill("<img src=x>")
     expect(status).to_contain_text("Nothing found for “<img src=x>”")
-    search.fill("medusa")
-    expect(methods.locator("#methods-heads")).to_contain_text("The strategy Whole fragments drafts with it")
     search.fill("nucleus")
     expect(methods.get_by_role("article")).to_have_count(1)
     search.fill("HYDRAGEN")

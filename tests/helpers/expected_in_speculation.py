@@ -12,6 +12,11 @@ def same_text_cheaper(quick, greedy):
     assert quick.output() == greedy.output() and forwards(quick) < 0.8 * forwards(greedy)
 
 
+def the_path_helps(blind, sees_the_path, greedy):
+    same_text_cheaper(blind, greedy)
+    assert sees_the_path.output() == greedy.output() and forwards(sees_the_path) < forwards(blind)
+
+
 def guesses_pass_and_fail(speculative, greedy):
     same_text_cheaper(speculative, greedy)
     assert {"accepted", "rejected", "resampled"} <= statuses(speculative)
@@ -287,6 +292,7 @@ SHOWS = {
     "Second thoughts": same_text_cheaper,
     "A model that guesses for itself": same_text_in_parts,
     "Out of the layers, out of the draft": doubt_saves_guesses,
+    "Heads beside the target": the_path_helps,
     "A block at once": a_block_is_cheaper,
     "A second stream runs ahead": a_faster_stream_guesses_better,
     "Layers at the same time": calibration_pays,

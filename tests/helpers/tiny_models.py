@@ -6,13 +6,15 @@ distributions.
 """
 
 import json
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
+from decoders.heads import KINDS as HEAD_KINDS
+from decoders.heads import DraftModule, Target
 from decoders.models.flow import FlowModel
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.lora import with_tokens
@@ -124,7 +126,33 @@ def make(
     model.get_output_embeddings().weight[end] *= endings
     model.generation_config = transformers.GenerationConfig(eos_token_id=end, pad_token_id=end)
     companion = kind in (*MASKED, "flow")
-    return LoadedModel(f"tiny-{kind}", model, words, tokens_of=make() if companion else None)
+    return TinyModel(f"tiny-{kind}", model, words, tokens_of=make() if companion else None)
+
+
+class TinyModel(LoadedModel):
+    """A loaded model with draft heads of random weights, if it is built for some. Those that draft from parts
+    of its layers start from what the layers say, so it needs none.
+    """
+
+    @cached_property
+    def heads(self) -> dict[str, DraftModule]:
+        built_for_them = type(self.model).__name__ == "LlamaForCausalLM"
+        return random_modules(Target.of(self.model)) if built_for_them else {}
+
+
+def random_modules(target: Target) -> dict[str, DraftModule]:
+    """A module of each kind that reads a target's states, with random weights everywhere: nothing is
+    silent.
+    """
+    torch.manual_seed(1)
+    modules = {}
+    for kind in sorted(HEAD_KINDS.keys() - {"kangaroo", "m2r2", "fragments"}):
+        module = modules[kind] = HEAD_KINDS[kind](target).to(target.embed.dtype)
+        with torch.no_grad():
+            for parameter in module.parameters():
+                parameter.add_(torch.randn_like(parameter) * 0.1)
+        module.eval().requires_grad_(False)
+    return modules
 
 
 CHAT = (

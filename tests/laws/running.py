@@ -6,9 +6,9 @@ import pytest
 
 from decoders import registry
 from decoders.lane import Lane, Limits
-from decoders.models.loaded_model import LoadedModel
 from decoders.trace import events, trace
 from decoders.trace.events import Cell, Commit
+from tests.helpers import tiny_models
 
 STRATEGIES = list(registry.strategies())
 # each strategy as it comes, and those with a temperature both greedy and drawing
@@ -32,7 +32,7 @@ every_strategy = pytest.mark.parametrize("name", STRATEGIES, scope="module")
 every_case = pytest.mark.parametrize("name", CASES, scope="module")
 
 
-class Endless(LoadedModel):
+class Endless(tiny_models.TinyModel):
     """A model without an end-of-text token: its texts stop at limits only."""
 
     eos = frozenset()

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from decoders import registry
 from decoders.chooser import Random
 from decoders.engine.sequence_engine import SequenceEngine
-from decoders.models.loaded_model import LoadedModel
 from decoders.trace import trace
 from decoders.trace.events import Commit, Distribution, Forward, Note, Propose, Verdict
 from tests.helpers import tiny_models
@@ -271,7 +270,7 @@ def test_the_limit_of_seconds_is_looked_at_wherever_a_step_is(name, endless, mon
 def test_models_that_take_no_tree_mask_decode_the_same(name, models):
     if models["target"].model_kind != "causal":
         return  # a canvas is no tree
-    slow = {role: LoadedModel(m.name, m.model, m.tokenizer) for role, m in models.items()}
+    slow = {role: tiny_models.TinyModel(m.name, m.model, m.tokenizer) for role, m in models.items()}
     for model in slow.values():
         model.engine = SequenceEngine(model.model)
     found = start(name, slow, PROMPTS[2]).run()

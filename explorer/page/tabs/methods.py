@@ -57,7 +57,6 @@ def build(tab: gr.Tab, loader: Loader) -> None:
         save = gr.DownloadButton("Download as a poster (SVG, A2)", scale=0, size="sm")
         save.click(made_poster, None, save, api_visibility="private").success(None, save, save, js=FETCH)
     count = gr.Markdown(WAITING, elem_id="methods-count")
-    heads = gr.Markdown(elem_id="methods-heads")
     cards = gr.HTML(
         js_on_load=OPEN, apply_default_css=False, elem_id="explorer-methods", elem_classes="explorer"
     )
@@ -77,7 +76,7 @@ def build(tab: gr.Tab, loader: Loader) -> None:
         [words.change, family.change],
         find,
         [words, family, names],
-        [tree, cards, count, heads, names, here, backlog],
+        [tree, cards, count, names, here, backlog],
         show_progress="hidden",
         api_visibility="private",
     )
@@ -120,9 +119,9 @@ def listing() -> dict:
     return method_cards.listing()
 
 
-def matches(words: str, family: str) -> tuple[str, str, str, list[list[str]], list[list[str]]]:
-    """What fits: a sentence that counts it, what is to say of draft heads, the names of methods as JSON, the
-    rows of papers that are here and of those that are not.
+def matches(words: str, family: str) -> tuple[str, str, list[list[str]], list[list[str]]]:
+    """What fits: a sentence that counts it, the names of methods as JSON, the rows of papers that are here and
+    of those that are not.
     """
     known = listing()
     side, _, name = family.partition(":")
@@ -141,12 +140,10 @@ def matches(words: str, family: str) -> tuple[str, str, str, list[list[str]], li
     ]
     if not words.strip():
         cards.sort(key=first_to_try)
-    asked = words.strip() and family == EVERY
-    heads = search.best(known["heads"], words, search.of_paper) if asked else []
     works = [cells(row) for row in rows if row["status"] == "works"]
     missing = [cells(row)[:-1] for row in rows if row["status"] != "works"]
     names = json.dumps([one["name"] for one in cards])
-    return counted(words, cards, heads, works, missing), headed(heads), names, works, missing
+    return counted(words, cards, works, missing), names, works, missing
 
 
 def first_to_try(method: dict) -> int:
@@ -189,24 +186,15 @@ def routes() -> list[Route]:
     return [Route(f"/{method_rows.PICTURES}/{{name}}/{{look}}", picture)]
 
 
-def counted(words: str, cards: list, heads: list, works: list, missing: list) -> str:
+def counted(words: str, cards: list, works: list, missing: list) -> str:
     """How many methods and papers there are, and how many of these are here."""
-    if not (cards or heads or works or missing):
+    if not (cards or works or missing):
         quoted = f" for “{escaped(words.strip()[:MAX_QUOTED])}”" if words.strip() else ""
         return f"Nothing found{quoted}. Try fewer words."
     if not words.strip() and len(cards) == len(listing()["methods"]):
         return f"{many(len(cards), 'method')} from {many(len(works), 'paper')}"
     shown = [many(len(cards), "method"), f"{many(len(works), 'paper')} here", f"{len(missing)} not here yet"]
-    return " · ".join([*shown, *([many(len(heads), "draft head")] if heads else [])])
-
-
-def headed(heads: list[dict]) -> str:
-    """What there is of draft heads that have no lane, as Markdown."""
-    return "\n\n".join(
-        f"**{head['name']}** ({escaped(head['authors'])}, {head['year']}, {linked(head)}): "
-        f"{escaped(head['says'])}"
-        for head in heads
-    )
+    return " · ".join(shown)
 
 
 def linked(row: dict) -> str:

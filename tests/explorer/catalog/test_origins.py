@@ -8,7 +8,7 @@ from decoders.registry import strategies
 from explorer.catalog import method_cards, origins, papers
 
 LINK = re.compile(r"(https://arxiv\.org/abs/\d{4}\.\d{4,5}|https?://(?!arxiv)[\w.-]+/\S*)")
-ROWS = [*papers.papers(), *origins.heads(), *(row for row in origins.table("sources") if row["title"])]
+ROWS = [*papers.papers(), *(row for row in origins.table("sources") if row["title"])]
 
 
 def test_papers_have_authors_years_and_links_that_fit_each_other():

@@ -1,0 +1,99 @@
+"""Medusa: heads on the target's newest state guess one token each, and a fixed tree of their likeliest tokens
+is verified at once.
+
+Cai et al. (2024), Medusa. The heads are heads/medusa.py.
+"""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.default_verifier import simplest_verifier
+from decoders.speculative.draft_heads.trees import MEASURED, tree_of, tree_parameters
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.trained_head import from_head, named, needs_head, reads_states
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier
+from decoders.speculative.methods.typical_acceptance import typical
+from decoders.strategy import Parameter
+
+EXACT, TYPICAL = "exact", "typical"
+TYPICAL_PARAMETERS = (
+    Parameter(
+        "acceptance",
+        "choice",
+        EXACT,
+        "Which guesses pass: those that keep the target's distribution, or what typical acceptance takes.",
+        choices=(EXACT, TYPICAL),
+    ),
+    Parameter(
+        "epsilon", "float", 0.09, "Of typical acceptance: probability that is always enough.", 0.0, 1.0
+    ),
+    Parameter(
+        "delta", "float", 0.3, "Of typical acceptance: what is enough where the target is unsure.", 0.0, 1e6
+    ),
+)
+TYPICAL_ONLY = (
+    "Typical acceptance has no rule for guesses that are {}: choose another tree, or temperature 0."
+)
+
+
+def verified(drafter: Drafter, parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A drafter with its simplest exact verifier, or with typical acceptance where it is asked for."""
+    temperature = parameters["temperature"]
+    if parameters["acceptance"] == TYPICAL:
+        return drafter, typical(parameters["epsilon"], parameters["delta"], temperature), temperature
+    return drafter, simplest_verifier(drafter.fill, temperature), temperature
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """The chosen tree of the heads' guesses, and the chosen verifier."""
+    find = named("medusa")
+    drafter = from_head(
+        find,
+        tree_of(parameters, find),
+        "Medusa's heads",
+        "Each head guesses the token that many places ahead, all from the target's newest state.",
+    )
+    return verified(drafter, parameters)
+
+
+def fits(parameters: dict) -> str | None:
+    """Why typical acceptance cannot judge the chosen tree, in a sentence; None if it can."""
+    drafter, verifier, _ = parts(parameters)
+    if not verifier.relaxed_for or drafter.fill in verifier.relaxed_for:
+        return None
+    return TYPICAL_ONLY.format(drafter.fill)
+
+
+@draft_and_verify(
+    parts,
+    name="medusa",
+    title="Medusa",
+    parameters=(*tree_parameters(MEASURED, nodes=32, depth=4, width=2), *TYPICAL_PARAMETERS, *GREEDY),
+    views=TIMED_TREE_VIEWS,
+    together=fits,
+    reads=reads_states,
+    suits=needs_head("medusa", "Medusa heads"),
+)
+def medusa(lane: Lane) -> Iterator[None]:
+    """Heads on the target's newest state guess one token each; a tree of their likeliest tokens is verified.
+
+    1. The target has chosen the next token, the root. From the state that predicted it, head k guesses the
+       token k places behind the root: one residual block and a vocabulary matrix for each head. All heads
+       guess at once, and no head knows the root or another head's guess.
+    2. A fixed list of paths of ranks says which combinations are written down: (0, 1) is the second guess of
+       head 2 behind the best one of head 1. The paths are those that are right most often, by the accuracy of
+       each head and rank that was measured before.
+    3. One target forward reads the whole tree, each node seeing its own ancestors alone.
+    4. At temperature 0 the longest path of the target's likeliest tokens is kept. Above it the target draws
+       its token, and if that is a child, the path goes on there: exact, since no guess is drawn. Typical
+       acceptance, the paper's rule, keeps every token with `p(x) > min(epsilon, delta exp(-H))` and changes
+       the distribution.
+
+    The heads of llama-tiny were trained on the frozen model (the paper's Medusa-1), with the target's own
+    distribution as label and a vocabulary matrix that differs from the target's by one of low rank. The
+    paper's tree for 7B models has 63 nodes, hand-made from such accuracies.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

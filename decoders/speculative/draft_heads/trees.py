@@ -1,0 +1,97 @@
+"""Which tree a trained head's guesses are written down in: the choice that these strategies share.
+
+Every tree goes with every head; each strategy has its paper's as the default.
+"""
+
+from collections.abc import Callable
+
+from decoders.lane import Lane
+from decoders.speculative.drafters.dynamic_trees import best_paths, expand_and_rerank
+from decoders.speculative.drafters.fixed_trees import widths
+from decoders.speculative.drafters.rank_trees import (
+    Path,
+    expected_tokens,
+    ranked,
+    topology_from_rank_accuracy,
+)
+from decoders.speculative.drafters.trained_head import Find
+from decoders.speculative.interfaces import Shape
+from decoders.strategy import Parameter
+
+MEASURED, DYNAMIC, BEST, CHAIN, WIDTHS = (
+    "measured ranks",
+    "expand and rerank",
+    "best paths",
+    "chain",
+    "widths",
+)
+TREES = (MEASURED, DYNAMIC, BEST, CHAIN, WIDTHS)
+ASSUMED = [[0.55 * 0.45**rank for rank in range(8)]] * 4  # where no accuracy was measured
+DELTA = 0.05  # of best_paths
+PROMISE = "A tree of {} nodes on {} levels: {:.2f} tokens per target forward are expected of it."
+NO_RANKS = "How often these heads are right was not measured: the tree is that for a guess that is."
+
+
+def tree_parameters(tree: str, nodes: int, depth: int, width: int) -> tuple[Parameter, ...]:
+    """The parameters of `tree_of`, with a paper's tree as their defaults."""
+    return (
+        Parameter(
+            "tree",
+            "choice",
+            tree,
+            "Which guesses are written down: fixed ranks that paid where it was measured, EAGLE-2's tree, "
+            "OPT-Tree's, a chain, or the same number below each node.",
+            choices=TREES,
+        ),
+        Parameter("nodes", "int", nodes, "Drafted nodes at most, but for a chain.", low=1, high=128),
+        Parameter("depth", "int", depth, "Levels of the draft at most.", low=1, high=16),
+        Parameter("width", "int", width, "Children of a node, where ranks are not fixed.", low=1, high=16),
+    )
+
+
+def tree_of(parameters: dict, find: Find) -> Shape:
+    """The shape that `tree_parameters` ask for. find: whose measured ranks count."""
+    tree, temperature = parameters["tree"], parameters["temperature"]
+    nodes, depth, width = (parameters[name] for name in ("nodes", "depth", "width"))
+    if tree == MEASURED:
+        return ranked(measured_topology(find, nodes, depth), f"It writes down {nodes} fixed paths of ranks.")
+    if tree == DYNAMIC:
+        return expand_and_rerank(width, depth, nodes)
+    if tree == BEST:
+        return best_paths(nodes, depth, DELTA)
+    return widths([1] * depth if tree == CHAIN else as_wide_as(width, depth, nodes), temperature)
+
+
+def as_wide_as(width: int, depth: int, nodes: int) -> list[int]:
+    """Children per level: `width` as long as the tree has no more than `nodes` nodes, then one each, as long
+    as these fit.
+    """
+    children, level, total = [], 1, 0
+    for _ in range(depth):
+        count = width if total + level * width <= nodes else 1
+        level *= count
+        if children and total + level > nodes:
+            break
+        children.append(count)
+        total += level
+    return children
+
+
+def measured_topology(find: Find, nodes: int, depth: int) -> Callable[[Lane], list[Path]]:
+    """The best `nodes` paths by the accuracy that was measured of the target's module, by depth and rank;
+    the lane says what they promise.
+    """
+
+    def paths(lane: Lane) -> list[Path]:
+        measured = find(lane.models["target"]).rank_accuracy
+        if measured is None:
+            lane.note(NO_RANKS)
+        accuracy = measured or ASSUMED
+        accuracy = [*accuracy, *[accuracy[-1]] * depth][:depth]  # deeper than measured: as at the last depth
+        found = topology_from_rank_accuracy(accuracy, nodes)
+        if measured is not None:
+            levels, promised = max(map(len, found)), expected_tokens(accuracy, found)
+            lane.note(PROMISE.format(len(found), levels, promised))
+        return found
+
+    return paths

@@ -1,0 +1,189 @@
+"""Source of guesses: a module that was trained beside the frozen target (decoders/heads).
+
+After every verification it reads the target's states at the tokens that were committed; then it guesses below
+the newest token, for any shape of draft. Knows modules by their interface alone, no method by name.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+from decoders.engine.capabilities import Capability
+from decoders.engine.engine import Work
+from decoders.heads import DraftModule, take_taps
+from decoders.heads.module import ALL
+from decoders.lane import Lane
+from decoders.speculative.interfaces import Draft, Drafter, Seen, Shape, Source, Verification, drafted
+from decoders.trace.events import Forward
+
+Find = Callable[[Any], DraftModule | None]  # a target -> its module
+States = dict[int, torch.Tensor]  # layer -> residual streams [M, d] after it
+
+
+@dataclass
+class TrainedHead:
+    """One lane's drafting with the module that `find(target)` gives: the target's states that the module has
+    not read yet, and what it has drafted.
+
+    `unread`: round by round, the target's states [M, d] at newly read tokens, the streams that the module
+    reads, and the token after each; the last is the newest committed one, which the target has not read.
+    Before the target has read the prompt there are none, and nothing is drafted.
+    """
+
+    find: Find
+    module: DraftModule | None = None
+    memory: Any = None
+    unread: list[tuple[torch.Tensor, States, list[int]]] = field(default_factory=list)
+    number: dict[int, int] = field(default_factory=dict)  # drafted node -> its number in the memory; 0: root
+    guesses: torch.Tensor | None = None  # [K, V] of who sees no path
+    work: Work = field(default_factory=Work)  # of the last call, as scorers count it
+
+    def is_ready(self, lane: Lane) -> bool:
+        """Whether there are states to guess from. In the first round the target's scorer is asked for what
+        the module will read.
+        """
+        if self.module is None:
+            self.module = self.find(lane.models["target"])
+            if self.module is None:
+                return False
+            self.memory = self.module.memory()
+            lane.scorers["target"].taps = bool(self.module.reads) or self.module.sees.states == ALL
+        return bool(self.unread)
+
+    def observe(self, lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
+        """Keeps the states at what was committed: the root and the accepted path. The own token is the next
+        root.
+        """
+        if self.module is None or walk.token is None or not lane.more:
+            return
+        place = {node: row for row, node in enumerate(seen.nodes)}
+        rows, tree = [place[n] for n in (draft.root, *walk.path)], lane.tree
+        hidden, tokens = seen.hidden[rows], [*(tree.tokens[n] for n in walk.path), walk.token]
+        streams = {layer: seen.streams[layer, rows] for layer in self.module.reads}
+        if draft.root < tree.trunk and self.module.sees.states == ALL:
+            before, streams_before = prompt_states(lane, self.module)  # [T, d], the root last
+            hidden = torch.cat([before[:-1], hidden])
+            streams = {layer: torch.cat([streams_before[layer][:-1], streams[layer]]) for layer in streams}
+            tokens = [*tree.tokens[1 : tree.trunk], *tokens]
+            lane.scorers["target"].taps = bool(self.module.reads)
+        if self.module.sees.states != ALL:
+            self.unread.clear()
+        self.unread.append((hidden, streams, tokens))
+
+    def scores(self, lane: Lane, nodes: list[int]) -> torch.Tensor:
+        """The processed scores [N, V] of the token after each node: the root, or drafted ones whose parents
+        were asked for before.
+        """
+        logits = lane.run_forward(lambda _: self.guess(lane, nodes), "draft", role="draft", scorer=self)
+        return lane.process(logits, nodes)
+
+    @torch.inference_mode()
+    def guess(self, lane: Lane, nodes: list[int]) -> torch.Tensor:
+        """Logits [N, V] after each node."""
+        tree = lane.tree
+        if nodes == [lane.tip]:
+            logits = self.begin(lane)
+        elif self.guesses is not None:
+            self.work = Work()
+            root = tree.depths[lane.tip]
+            logits = self.guesses[[tree.depths[n] - root for n in nodes]]
+        else:
+            parents = [self.number[tree.parents[n]] for n in nodes]
+            tokens = torch.tensor([tree.tokens[n] for n in nodes], device=self.module.target.embed.device)
+            for node in nodes:
+                self.number[node] = len(self.number)
+            self.work = Work(len(nodes), rows=len(nodes))
+            logits = self.module.expand(self.memory, parents, tokens)
+        return logits if logits.dtype == torch.float64 else logits.float()
+
+    def begin(self, lane: Lane) -> torch.Tensor:
+        """Logits [1, V] below the newest token, once the module has read what it did not know."""
+        hidden = torch.cat([hidden for hidden, _, _ in self.unread])  # [M, d]
+        tokens = torch.tensor([t for _, _, tokens in self.unread for t in tokens], device=hidden.device)
+        new = (hidden, tokens)
+        if layers := self.module.reads:
+            new = (
+                *new,
+                {layer: torch.cat([streams[layer] for _, streams, _ in self.unread]) for layer in layers},
+            )
+        self.unread.clear()
+        logits = self.module.begin(self.memory, *new)
+        count = len(tokens) if self.module.sees.states == ALL else 1
+        self.work, self.number = Work(count, rows=1), {lane.tip: 0}
+        if self.module.sees.path:
+            return logits[None]
+        self.guesses = logits
+        return logits[:1]
+
+
+def prompt_states(lane: Lane, module: DraftModule) -> tuple[torch.Tensor, States]:
+    """The target's states [T, d] of the prompt and the streams that the module reads, as the forward over the
+    prompt left them; where it left none, since another lane had asked for it or the model takes no tree mask,
+    from one more, which is recorded.
+    """
+    scorer, target = lane.scorers["target"], module.target
+    streams = scorer.prompt_streams()  # [L + 1, T, d], or [1, T, d] after the last layer
+    if streams is not None and (len(streams) > 1 or not module.reads):
+        hidden = F.rms_norm(streams[-1], (target.width,), target.last_norm, target.eps)
+        return hidden, {layer: streams[layer] for layer in module.reads}
+    tokens, start = lane.tree.tokens[: lane.tree.trunk], lane._clock()
+    with torch.inference_mode():
+        taps = take_taps(target.model, torch.tensor([tokens], device=target.embed.device), module.reads)
+    took = lane._clock() - start
+    lane.tell_forward(Forward("target", "draft", len(tokens), 1, start, took, "the prompt once more"))
+    dtype = target.embed.dtype
+    return taps.hidden[0].to(dtype), {layer: states[0].to(dtype) for layer, states in taps.states.items()}
+
+
+def from_head(find: Find, shape: Shape, name: str, says: str) -> Drafter:
+    """The drafter of one lane that writes down `shape` of what the module of its target guesses, no deeper
+    than the module can. `name`: what guesses, the words after "from"; `says`: how, in a sentence.
+    """
+    head = TrainedHead(find)
+    inner = drafted(Source(head.scores, name, says), replace(shape, grow=no_deeper(shape, head)))
+
+    def propose(lane: Lane) -> Draft:
+        return inner.propose(lane) if head.is_ready(lane) else Draft(lane.tip)
+
+    def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
+        head.observe(lane, draft, walk, seen)
+        shape.observe(lane, draft, walk, seen)
+
+    return replace(inner, propose=propose, observe=observe, reads_states=True)
+
+
+def no_deeper(shape: Shape, head: TrainedHead) -> Callable:
+    """The `grow` of a shape that ends where the module's guesses end."""
+
+    def grow(lane: Lane, draft: Draft, guess: Callable, max_levels: int) -> None:
+        deepest = head.module.depth
+        shape.grow(lane, draft, guess, max_levels if deepest is None else min(max_levels, deepest))
+
+    return grow
+
+
+def named(kind: str) -> Find:
+    """Finds a target's module by its name."""
+    return lambda target: getattr(target, "heads", {}).get(kind)
+
+
+def reads_states(parameters: dict) -> dict[str, set[Capability]]:
+    """The `reads` of a strategy that drafts from the target's states."""
+    return {"target": {Capability.HIDDEN_STATES}}
+
+
+def needs_head(kind: str, title: str) -> Callable[[dict, Any], str | None]:
+    """The `suits` of a strategy whose drafter is the target's module `kind`, which people call `title`."""
+
+    def suits(parameters: dict, target: Any) -> str | None:
+        if named(kind)(target) is not None:
+            return None
+        return (
+            f"{target.name!r} has no {title}: choose llama-tiny, or train heads for it (docs/heads.md) and "
+            "name their folder with --heads."
+        )
+
+    return suits
