@@ -120,8 +120,8 @@ def listing() -> dict:
 
 
 def matches(words: str, family: str) -> tuple[str, str, list[list[str]], list[list[str]]]:
-    """What fits: a sentence that counts it, the names of methods as JSON, the rows of papers that are here and
-    of those that are not.
+    """What fits: a sentence that counts it, the names of methods as JSON, the rows of papers here and
+    of those not here yet.
     """
     known = listing()
     side, _, name = family.partition(":")
