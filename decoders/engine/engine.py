@@ -19,23 +19,17 @@ from decoders.engine.forward_outputs import Batch, Early, Trunk
 from decoders.engine.forward_request import ForwardRequest
 from decoders.engine.input_embeddings import Mixed, read_at
 from decoders.engine.joint_forwards import JointForwards, Pause
-from decoders.engine.kv_cache import OutOfSlots, ReadOnly, SlotCache
+from decoders.engine.kv_cache import OutOfSlots, ReadOnly, SlotCache, slot_bytes
 from decoders.engine.partial_forward import Blocks, Layers, trial
 from decoders.engine.sparse_kv import View
 from decoders.engine.tree import Tree
 from decoders.engine.tree_attention import Sight, as_index
+from decoders.engine.trimmed_head import TrimmedHead
 
 __all__ = ["Engine", "OutOfSlots", "Scorer"]
 
 DEFAULT_SLOT_BYTES = 2 * 2**30  # what the KV pool of one model may grow to
 MAX_SLOTS = 16384
-
-
-def slot_bytes(config, itemsize: int) -> int:
-    """Bytes of one KV slot, keys and values of all layers, for a text config and the size of a number."""
-    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-    width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    return 2 * config.num_hidden_layers * heads * width * itemsize
 
 
 @dataclass
@@ -121,7 +115,8 @@ class Engine:
         )
         states = states if request.wants_all_rows else states[request.rows]
         streams = torch.stack([*taps, stream]) if request.streams else None
-        return Batch(self.lean.logits(states), states, queries, stream, streams)
+        logits = (request.head or self.lean).logits(states)
+        return Batch(logits, states, queries, stream, streams)
 
     @torch.inference_mode()
     def _transformers_forward(self, request: ForwardRequest) -> Batch:
@@ -142,9 +137,11 @@ class Engine:
             inputs["logits_to_keep"] = 1
         entering = None if request.states is None else request.states[None]
         self.tap.open()
-        with nullcontext() if part is None else self.blocks.running(part, entering) as stream:
+        trimmed = nullcontext() if request.head is None else request.head.in_place()
+        running = nullcontext() if part is None else self.blocks.running(part, entering)
+        with trimmed, running as stream:
             output = self.model(**inputs, output_hidden_states=request.hidden)
-        logits = output.logits[0]
+        logits = output.logits[0] if request.head is None else request.head.spread(output.logits[0])
         if only_last:
             logits = logits[-1:]
         elif not request.wants_all_rows:
@@ -171,6 +168,7 @@ class Scorer:
         # nodes whose slots do not hold the whole model's keys: from the first layers alone, or (None) useless
         self.early: dict[int, Early | None] = {}
         self.taps = False  # whether the streams after each layer are kept
+        self.head: TrimmedHead | None = None  # makes this lane's logits, if not the whole output matrix
         self.mixed: Mixed = {}
         self.work = Work()
         self.peak, self.started = len(key), False  # peak: most slots this lane held at one time
@@ -317,10 +315,13 @@ class Scorer:
         self.work.lanes, self.work.for_others = batch.lanes, batch.for_others
         if part is not None:
             self.work.share, self.work.scope = part.share, str(part)
+        elif self.head is not None:
+            self.work.scope = str(self.head)
         if first_time and self.trunk.evaluated:
             self.work.shared = trunk_end - sum(n < trunk_end for n in order)
         self.started = self.trunk.evaluated = True
-        self.trunk.last = self.trunk.last or self.kept.get(trunk_end - 1)
+        if self.head is None:  # or lanes with the whole vocabulary would take these logits
+            self.trunk.last = self.trunk.last or self.kept.get(trunk_end - 1)
 
     def _with_unread(self, nodes: list[int], is_read: Callable[[int], bool]) -> set[int]:
         """These nodes and those of their ancestors below the trunk that are not read."""
@@ -370,6 +371,7 @@ class Scorer:
             part=part,
             states=states,
             embeddings=read_at(self.engine.model, self.mixed, order, tree.tokens),
+            head=self.head,
         )
         return self.engine.forward(request, self.pause)
 

@@ -174,3 +174,10 @@ class ReadOnly(Cache):
     def update(self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args, **kwargs):
         """`seen`, whatever is brought."""
         return self.seen(layer_idx)
+
+
+def slot_bytes(config, itemsize: int) -> int:
+    """Bytes of one KV slot, keys and values of all layers, for a text config and the size of a number."""
+    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    return 2 * config.num_hidden_layers * heads * width * itemsize

@@ -14,7 +14,7 @@ import torch
 from transformers import AutoConfig, PreTrainedConfig
 
 from decoders.engine import fast_llama
-from decoders.engine.engine import slot_bytes
+from decoders.engine.kv_cache import slot_bytes
 from decoders.models import hub, lora, published_denoisers
 from decoders.models.address import is_address
 from decoders.models.catalog import locate

@@ -7,7 +7,8 @@ tensors, to the byte. Whether a draft pays at all is asked of SmartSpec's fixed 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from decoders.engine.engine import Engine, slot_bytes
+from decoders.engine.engine import Engine
+from decoders.engine.kv_cache import slot_bytes
 from decoders.lane import Lane
 from decoders.models.memory_estimate import bytes_of
 from decoders.sampling.sampling_parameters import GREEDY
