@@ -58,7 +58,7 @@ def guesses_along(
         none + of_text.tolist(),
         none + torch.minimum(wrote.p.cpu()[missing:], q).sum(-1).tolist(),
         [True] * missing + (logits.gather(1, text[:, None])[:, 0] > -torch.inf).tolist(),
-        not hasattr(guesser, "block"),
+        not isinstance(guesser, DraftModule) or guesser.sees.path,
     )
 
 
