@@ -246,9 +246,11 @@ class Lane(Processing):
         if self.callbacks.between and not self._undivided:
             self._leave(self.callbacks.between)
 
-    def attach(self, model: Model) -> Any:
-        """A scorer for the lane's tree, whose forwards may run together with those of other lanes."""
-        scorer = model.engine.attach(self.tree)
+    def attach(self, model: Model, tree: Tree | None = None) -> Any:
+        """A scorer for the lane's tree, or another tree; its forwards may run together with those of other
+        lanes.
+        """
+        scorer = model.engine.attach(tree or self.tree)
         scorer.pause = self._pause
         return scorer
 

@@ -19,7 +19,7 @@ class OtherPrompt:
         `counts_as`. Raises OutOfSlots if it does not fit.
         """
         self.lane, self.counts_as, self.tree = lane, counts_as, Tree(start)
-        self.scorer = lane.models[model].engine.attach(self.tree)
+        self.scorer = lane.attach(lane.models[model], self.tree)
         self.node_of = {lane.tree.trunk - 1: len(start) - 1}  # node of the lane's tree -> node of this one
 
     @property

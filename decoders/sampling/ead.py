@@ -128,7 +128,7 @@ def ead(lane: Lane) -> Iterator[None]:
     parameters = lane.parameters
     switch = Switch(parameters["begin_with"], parameters["tau"], parameters["window"], parameters["stay"])
     readers = Readers()
-    lane.scorers[WHOLE] = lane.models[LARGE].engine.attach(lane.tree)
+    lane.scorers[WHOLE] = lane.attach(lane.models[LARGE])
     while lane.more:
         role = switch.active
         logits = readers.row(lane, role)  # [1, V]

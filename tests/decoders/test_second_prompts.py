@@ -11,6 +11,7 @@ from decoders.sampling.contrastive import instructive
 from decoders.sampling.contrastive.prompt_split import first_part, last_part
 from decoders.trace.events import Distribution, Forward, Note, Score
 from tests.helpers import tiny_models
+from tests.helpers.in_company import in_company
 
 STORY = "Mia has a red hat.\nTom has a dog.\nThe hat is"
 
@@ -53,6 +54,22 @@ def test_guidance_is_generates(model, prompt, scale, negative):
     want = tiny_models.generate(model, prompt, guidance_scale=scale, max_new_tokens=12, **ids)
     found = trace("guidance", model, prompt, {"guidance_scale": scale, "negative_prompt": negative})
     assert found.output() == want
+
+
+def test_second_views_of_several_lanes_share_their_forwards(model):
+    texts = ["Mia has", "Tom has a dog"]
+    makers = [
+        lambda calls, text=text: Lane(
+            "guidance", model.encode(text), {"target": model}, {}, 0, Limits(6), callbacks=calls
+        )
+        for text in texts
+    ]
+    traces = [one.trace for one in in_company(makers)]
+    alone = [trace("guidance", model, text, tokens=6) for text in texts]
+    assert [t.output() for t in traces] == [t.output() for t in alone]
+    for found in traces:
+        views = [f for s in found.steps for f in s.of(Forward) if f.scope]
+        assert len(views) == 6 and {f.lanes for f in views} == {2}
 
 
 def test_guidance_comes_before_penalties_as_in_generate(model, prompt):

@@ -42,7 +42,7 @@ class OwnTokens:
         if not text.startswith(read):
             start, read = own, text
         self.known, self.tree = len(read), Tree(start)
-        self.scorer = self.draft.engine.attach(self.tree)
+        self.scorer = lane.attach(self.draft, self.tree)
         self.children: dict[tuple[int, int], int] = {}  # parent, token -> node
 
     def text(self, node: int) -> bytes:

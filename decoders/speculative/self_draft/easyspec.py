@@ -108,7 +108,7 @@ def easyspec(lane: Lane) -> Iterator[None]:
     drafter, verifier, _ = parts(lane.parameters)
     if lane.parameters["drafter"] == ITSELF:
         lane.scorers["draft"].close()
-        lane.scorers["draft"] = lane.models["target"].engine.attach(lane.tree)
+        lane.scorers["draft"] = lane.attach(lane.models["target"])
     layers = grouped(lane)
     if layers is not None and lane.parameters["group"] > 1:
         lane.note(depths(layers) if layers.early else SHALLOW.format(layers.total))

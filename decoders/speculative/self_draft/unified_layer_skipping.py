@@ -101,7 +101,7 @@ def unified_layer_skipping(lane: Lane) -> Iterator[None]:
         return
     greedy, part, prompt = lane.parameters["temperature"] == 0.0, layers_of(lane), lane.tip
     lane.note(f"All layers read the prompt; from then on {part} run.")
-    lane.scorers[WHOLE] = lane.models["target"].engine.attach(lane.tree)
+    lane.scorers[WHOLE] = lane.attach(lane.models["target"])
     while lane.more:
         tip = lane.tip
         if tip == prompt:
