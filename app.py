@@ -17,6 +17,7 @@ os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # before gradio is imported: n
 
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
     """The command line; unusable arguments end with one sentence and exit status 2."""
+    from decoders.models.address import ENGINE_HELP, ENGINES, held_by
     from decoders.models.catalog import DRAFT, TARGET, by_role, locate
     from decoders.registry import include
     from explorer.access import LOOPBACK, Access, chosen_token
@@ -46,6 +47,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
         metavar="FILE",
         help="a Python file that declares strategies of your own (may be given several times)",
     )
+    parser.add_argument("--engine", default=ENGINES[0], choices=ENGINES, help=ENGINE_HELP)
     parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
     parser.add_argument(
         "--models",
@@ -70,6 +72,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
         "the app can then have any program run",
     )
     options = parser.parse_args(given)
+    options.model = held_by(options.engine, options.model)
     if options.port is not None and not 0 < options.port < 65536:
         parser.error(f"--port must be a number from 1 to 65535, not {options.port}.")
     host = options.host or os.environ.get("GRADIO_SERVER_NAME", LOOPBACK[0])

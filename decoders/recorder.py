@@ -38,11 +38,18 @@ class Recorder:
         return None
 
     def distribution(
-        self, nodes: list[int], logits: torch.Tensor, view: str = "target", level: str | None = None
+        self,
+        nodes: list[int],
+        logits: torch.Tensor,
+        view: str = "target",
+        level: str | None = None,
+        whole: bool = True,
     ) -> torch.Tensor:
-        """Records what was on offer after each of `nodes`; returns the log-probabilities [N, V]."""
+        """Records what was on offer after each of `nodes`; returns the log-probabilities [N, V]. whole: False
+        if `logits` are log-probabilities of some tokens, beside which others may come.
+        """
         self.breathe()
-        logprobs = log_softmax(logits)
+        logprobs = log_softmax(logits) if whole else logits
         unseen = [self.unseen(node) if view == "target" else None for node in nodes]
         counts = [logprobs.shape[-1]] * len(nodes)
         if view != "target" or any(unseen):  # processors may have removed some, or a server not named them

@@ -28,6 +28,7 @@ BADGES = {
     "equal to generate": "Token for token what transformers' generate gives",
     "deterministic": "The same tokens for any seed",
     "sampled": "Draws from the model's processed distribution",
+    "as the server decodes": "Written by the server itself; nothing is drawn or chosen here",
     "contrasted": "Draws from several contrasted views, not from the model alone",
     "lossless: equal to greedy": "The same tokens as greedy decoding, in fewer target forwards",
     "lossless: equal to stepwise": "The same tokens as masked diffusion step by step, in fewer forwards",

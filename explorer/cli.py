@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from decoders import registry
+from decoders.models import address
 from decoders.models.catalog import DRAFT, TARGET
 from decoders.trace.trace import Trace
 from explorer import experiments, shipped
@@ -110,6 +111,7 @@ def parser() -> Parser:
     spread = "spread it over the Ray cluster at HOST:PORT; without an address, over this machine's cores"
     experiment.add_argument("--ray", nargs="?", const=LOCAL, metavar="ADDRESS", help=spread)
     experiment.add_argument("--model", default=TARGET, metavar="M")
+    engine_option(experiment)
     experiment.add_argument("--draft", default=DRAFT, metavar="M")
     code_option(experiment)
 
@@ -130,6 +132,13 @@ class InOrder(argparse.Action):
 
     def __call__(self, parser, namespace, value, option_string=None) -> None:
         setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or []), (self.metavar, value)])
+
+
+def engine_option(command: argparse.ArgumentParser) -> None:
+    """`--engine`."""
+    command.add_argument(
+        "--engine", default=address.ENGINES[0], choices=address.ENGINES, help=address.ENGINE_HELP
+    )
 
 
 def code_option(command: argparse.ArgumentParser) -> None:
@@ -169,6 +178,7 @@ def decoding_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--model", default=TARGET, metavar="M", help="shipped name, folder or Hub id[@revision]"
     )
+    engine_option(command)
     command.add_argument(
         "--draft",
         metavar="M",
@@ -209,6 +219,8 @@ def main(arguments: list[str] | None = None) -> None:
     command = COMMANDS[options.command]
     if getattr(options, "run_code", False):
         sandbox.allow_unsealed()
+    if hasattr(options, "engine"):
+        options.model = address.held_by(options.engine, options.model)
     try:
         for path in getattr(options, "strategies", []):
             registry.include(path)

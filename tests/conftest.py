@@ -2,12 +2,15 @@
 test.
 """
 
+from itertools import chain
+
 import pytest
 import torch
 
 from decoders.registry import strategies
 from decoders.suitability import problem
 from tests.helpers import tiny_models
+from tests.helpers.served_here import ServedHere
 
 torch.set_num_threads(1)  # tiny models run slower on more
 _made = {}
@@ -32,13 +35,14 @@ def tiny_model():
 @pytest.fixture(scope="session")
 def target_for(tiny_model):
     """target_for(strategy): a tiny model that it can decode with, a mixture of experts, one with further
-    tokens or one with masks if it needs one.
+    tokens, one with masks or a served one if it needs one.
     """
 
     def get(name: str):
         found = strategies()[name]
         models = map(tiny_model, ("llama", "mixtral", "forms", *tiny_models.MASKED, "flow"))
         drafts = {"draft": tiny_model("llama", 1)}
+        models = chain(models, [ServedHere(tiny_model())])
         return next(m for m in models if not problem(found, found.check({}), {"target": m} | drafts))
 
     return get

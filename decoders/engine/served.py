@@ -6,7 +6,7 @@ have no probability here, and `unseen` says how much that leaves out. Knows tree
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 import torch
@@ -34,6 +34,10 @@ class Client(Protocol):
 
     def along(self, text: list[int], lengths: Sequence[int]) -> list[Row] | None: ...
 
+    def stream(
+        self, text: list[int], max_tokens: int, top: int, settings: Mapping[str, float]
+    ) -> Iterator[list[tuple[int, Row]]]: ...
+
 
 class ServedEngine:
     """A causal LM behind a server. `top`: how many tokens an answer names, None if it names all."""
@@ -44,11 +48,12 @@ class ServedEngine:
     def __init__(self, client: Client, context: int):
         self.client, self.context = client, context
         self.vocabulary, self.top = client.vocabulary, client.top
+        self.streams = hasattr(client, "stream")  # whether it can be followed while it decodes by itself
         self.note: str | None = None
         if self.top is not None:
             self.note = (
-                f"The server names the {self.top} likeliest tokens of each place alone: all others count as "
-                "impossible, and what is exact is exact within these."
+                f"The server names the {self.top} likeliest tokens of each place alone: what is decided here "
+                "counts all others as impossible, and what is exact is exact within these."
             )
 
     def gives(self, capability: Capability) -> bool:
@@ -84,11 +89,16 @@ class ServedScorer:
         self.work = Work(tokens=len(new | set(missing)), rows=len(nodes))
         if missing:
             for node, row in self._ask(missing).items():
-                self.kept[node] = filled(row, self.engine.vocabulary)
-                if self.engine.top is not None:
-                    self.unseen[node] = max(0.0, 1.0 - math.fsum(map(math.exp, row.values())))
+                self.keep(node, row)
             self.read |= new
         return torch.stack([self.kept[n] for n in nodes])
+
+    def keep(self, node: int, row: Row) -> torch.Tensor:
+        """Log-probabilities [V] of the token after a node, from now on."""
+        self.kept[node] = filled(row, self.engine.vocabulary)
+        if len(row) < self.engine.vocabulary:
+            self.unseen[node] = max(0.0, 1.0 - math.fsum(map(math.exp, row.values())))
+        return self.kept[node]
 
     def _ask(self, nodes: list[int]) -> dict[int, Row]:
         """The server's rows after nodes: in one text where most of its places are asked for, else in one for
@@ -120,6 +130,33 @@ class ServedScorer:
     def close(self) -> None:
         """Drops everything."""
         self.kept.clear()
+
+
+class Stream:
+    """What the server itself writes behind a node, event by event, with the `top` likeliest tokens of each
+    place; close it, and the server stops. `work` is that of the newest event.
+    """
+
+    def __init__(
+        self, scorer: ServedScorer, node: int, max_tokens: int, top: int, settings: Mapping[str, float]
+    ):
+        text = scorer.tree.text(node)
+        self.events = scorer.engine.client.stream(text, max_tokens, top, settings)
+        self.newest: list[tuple[int, Row]] = []  # tokens and rows of the newest event
+        self.unread, self.work = len(text), Work()
+
+    def next(self) -> torch.Tensor:
+        """The tokens [T] of the next event; none if the server has ended its text."""
+        self.newest = next(self.events, [])
+        tokens = [token for token, _ in self.newest]
+        # the prompt is read for the first token, and each token for the one behind it
+        self.work = Work(tokens=self.unread + len(tokens) - 1 if tokens else 0, rows=len(tokens))
+        self.unread = 1
+        return torch.tensor(tokens, dtype=torch.long)
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self.events.close()
 
 
 def filled(row: Row, vocabulary: int) -> torch.Tensor:

@@ -1,13 +1,22 @@
-"""Addresses of models that a server holds: `http://host:port/v1#name`. Knows no HTTP and no models."""
+"""Addresses of models that a server holds, `http://host:port/v1#name`, or vLLM in this process, `vllm:name`.
+Knows no HTTP and no models.
+"""
 
+import json
+from typing import Any
 from urllib.parse import urlsplit
 
 FORM = "http://host:port/v1#name, or http://host:port/v1#name,tokenizer=folder or Hub id"
+VLLM = "vllm:"
+ENGINES = ("transformers", "vllm")
+ENGINE_HELP = "who runs the target: transformers here, or vLLM in this process, as --model vllm:M does"
+VLLM_FORM = "vllm:name, or vllm:name,option=value,... with options of vllm.LLM such as tensor_parallel_size=2"
+KEPT = ("model", "max_logprobs", "skip_tokenizer_init", "trust_remote_code")  # options that are not a user's
 
 
 def is_address(name: str) -> bool:
-    """Whether a model's name is the address of a server."""
-    return name.startswith(("http://", "https://"))
+    """Whether a model's name says that a server, or vLLM, holds it."""
+    return name.startswith(("http://", "https://", VLLM))
 
 
 def parsed(address: str) -> tuple[str, str, str]:
@@ -21,3 +30,32 @@ def parsed(address: str) -> tuple[str, str, str]:
             "The address of a served model holds no key and no query; put the key into DECODERS_API_KEY."
         )
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}", name, tokenizer or name
+
+
+def vllm_parsed(address: str) -> tuple[str, dict[str, Any]]:
+    """(name, options of vllm.LLM) of an address; values that are JSON, such as numbers and true, are read as
+    such. Raises ValueError with one sentence.
+    """
+    name, *pairs = address.removeprefix(VLLM).split(",")
+    options = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not key.isidentifier() or not equals or key in KEPT:
+            raise ValueError(f"A model in vLLM is named {VLLM_FORM}; {pair[:60]!r} is no such option.")
+        try:
+            options[key] = json.loads(value)
+        except ValueError:
+            options[key] = value
+    if not name:
+        raise ValueError(f"A model in vLLM is named {VLLM_FORM}, not {address[:100]!r}.")
+    return name, options
+
+
+def check(address: str) -> None:
+    """Raises ValueError with one sentence for an address that is none."""
+    vllm_parsed(address) if address.startswith(VLLM) else parsed(address)
+
+
+def held_by(engine: str, name: str) -> str:
+    """The name of a model that an engine of `ENGINES` is to hold."""
+    return f"{VLLM}{name}" if engine == "vllm" and not is_address(name) else name

@@ -5,7 +5,7 @@ weights.
 import json
 from pathlib import Path
 
-from decoders.models.address import is_address, parsed
+from decoders.models import address
 from decoders.trace.events import DRAFT_ROLES
 
 SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "models"
@@ -98,8 +98,8 @@ def locate(name: str) -> tuple[str, str | None]:
     """(folder, Hub id or address, revision) for a model's name. Raises ValueError with one sentence if there
     is no such thing.
     """
-    if is_address(name):
-        parsed(name)
+    if address.is_address(name):
+        address.check(name)
         return name, None
     if name in {path.parent.name for path in SHIPPED.glob("*/config.json")}:
         return str(SHIPPED / name), None
@@ -125,4 +125,4 @@ def locate(name: str) -> tuple[str, str | None]:
 
 def is_hub_id(name: str) -> bool:
     """Whether `name` means a model on the Hub. Raises ValueError as `locate` does."""
-    return not is_address(name) and not Path(locate(name)[0]).is_dir()
+    return not address.is_address(name) and not Path(locate(name)[0]).is_dir()

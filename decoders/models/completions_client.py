@@ -5,9 +5,11 @@ Prompts are lists of token ids, as vLLM, SGLang and TGI's successors take them, 
 unknown tokens or with impossible probabilities is refused. Knows HTTP and token ids, no trees.
 """
 
+import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,17 +151,79 @@ class CompletionsClient:
     def _strange(self, what: str) -> ServerProblem:
         return ServerProblem(f"The answer of {self.base} cannot be used: {what}.")
 
-    def _ask(self, method: str, path: str, body: dict | None = None) -> Any:
+    def stream(
+        self, text: list[int], max_tokens: int, top: int, settings: Mapping[str, float]
+    ) -> Iterator[list[tuple[int, dict[int, float]]]]:
+        """What the server itself writes behind a text, as it comes: (token, token -> log-probability at its
+        place) of the tokens of each event, with at least the `top` likeliest. Whoever closes this iterator
+        closes the connection, and with it the server's work. settings: how the server draws. Raises
+        ServerProblem with one sentence.
+        """
+        top = top if self.top is None else min(top, self.top)
+        body = {"model": self.name, "prompt": list(text), "max_tokens": max_tokens, "stream": True}
+        body |= {"logprobs": top, "return_tokens_as_token_ids": True}
+        with (
+            self._reached(),
+            self.http.stream("POST", self.base + "/completions", json=body | settings) as reply,
+        ):
+            if reply.status_code != 200:
+                reply.read()
+                raise self._refused(reply)
+            for line in reply.iter_lines():
+                if line == "data: [DONE]":
+                    return
+                if line and not line.startswith(("data:", ":")):
+                    raise self._strange("it is no stream of events")
+                if line.startswith("data:") and (written := self._written(line.removeprefix("data:"), top)):
+                    yield written
+        raise ServerProblem(f"The server at {self.base} broke off before its text was at an end; try again.")
+
+    def _written(self, event: str, asked: int) -> list[tuple[int, dict[int, float]]]:
+        """The tokens of one event of a stream, with their rows."""
         try:
-            reply = self.http.request(method, self.base + path, json=body)
+            told = json.loads(event)
+        except ValueError:
+            raise self._strange("it is not JSON") from None
+        if isinstance(told, dict) and "error" in told:
+            raise ServerProblem(f"The server at {self.base} gave up: {reason_of(told)}")
+        try:
+            choice = next(iter(told["choices"]), None)  # none: it tells what was used
+            logprobs = choice and choice["logprobs"]
+            if not logprobs and not (choice and choice["text"]):
+                return []
+            tokens = [token_id(name) for name in logprobs["tokens"]]
+            tops = [{token_id(name): v for name, v in top.items()} for top in logprobs["top_logprobs"]]
+            own = logprobs["token_logprobs"]
+            rows = [row | {token: v} for token, v, row in zip(tokens, own, tops, strict=True)]
+        except ValueError as error:
+            raise self._strange("it names tokens by their texts, not by their ids") from error
+        except (KeyError, TypeError, AttributeError) as error:
+            raise self._strange("there are no log-probabilities in it") from error
+        if any(len(row) < asked for row in rows):
+            raise self._strange(f"it names fewer tokens than the {asked} that were asked for")
+        return list(zip(tokens, map(self._checked, rows), strict=True))
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        """Says in one sentence what keeps an answer from coming."""
+        try:
+            yield
         except httpx.TimeoutException:
             raise ServerProblem(
                 f"The server at {self.base} took more than {SECONDS:.0f} s; try again."
+            ) from None
+        except (httpx.ReadError, httpx.RemoteProtocolError):
+            raise ServerProblem(
+                f"The server at {self.base} broke off before its text was at an end; try again."
             ) from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError):
             raise ServerProblem(
                 f"Nothing answers at {self.base}; start the server there, or correct host and port."
             ) from None
+
+    def _ask(self, method: str, path: str, body: dict | None = None) -> Any:
+        with self._reached():
+            reply = self.http.request(method, self.base + path, json=body)
         if reply.status_code != 200:
             raise self._refused(reply)
         try:
@@ -191,9 +255,13 @@ def token_id(name: str) -> int:
 def reason_in(reply: httpx.Response) -> str:
     """The reason that an answer gives, shortened, as the end of a sentence."""
     try:
-        answer = reply.json()
-        reason = answer.get("error", answer)
-        text = reason.get("message", reason) if isinstance(reason, dict) else reason
+        return reason_of(reply.json())
     except (ValueError, AttributeError):
-        text = reply.text
+        return reason_of({"error": reply.text})
+
+
+def reason_of(answer: dict) -> str:
+    """The same of an answer that is read."""
+    reason = answer.get("error", answer)
+    text = reason.get("message", reason) if isinstance(reason, dict) else reason
     return f"{' '.join(str(text).split())[:200].rstrip('.')}."

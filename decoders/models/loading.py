@@ -25,8 +25,8 @@ from decoders.models.served_model import connect
 def load(
     name: str, device: str = "auto", dtype: str = "auto", progress: hub.Progress | None = None
 ) -> LoadedModel:
-    """Loads a shipped model, a folder, or a Hub id (optionally `id@revision`), in evaluation mode. A served
-    model is connected to: its dtype and device are the server's.
+    """Loads a shipped model, a folder, or a Hub id (optionally `id@revision`), in evaluation mode. A model
+    behind an address is connected to: its dtype and device are the server's.
 
     dtype: auto (float32 on the CPU, the model's own on CUDA), float32, bfloat16 or float16. `progress` hears
     how far it is, and may raise InterruptedError. Raises ValueError with one sentence.

@@ -49,7 +49,7 @@ class Footprint:
     def sentence(self) -> str:
         """The sum, in words."""
         if is_address(self.name):
-            return f"{self.name} is held by its server: no memory here."
+            return f"{self.name} is held by its server, or by vLLM; what it takes is not counted here."
         size = self.weights // (self.parameters * self.copies or 1)
         laid = ", up to 3 times for speed" if self.copies == 3 else ""
         words = f"{amount(self.parameters)} parameters × {size} bytes ({self.dtype}){laid} = "

@@ -1,4 +1,5 @@
-"""A model that a server holds: `http://host:port/v1#name`, with a tokenizer of this machine.
+"""A model that a server holds, `http://host:port/v1#name`, or vLLM in this process, `vllm:name`. Its
+tokenizer is here.
 
 Any server with OpenAI's completions endpoint that takes token ids and returns log-probabilities: vLLM,
 SGLang. Only texts of token ids go there, and only log-probabilities come back.
@@ -9,8 +10,9 @@ from functools import cached_property
 import torch
 from transformers import AutoTokenizer
 
-from decoders.engine.served import ServedEngine, ServerProblem
-from decoders.models.address import parsed
+from decoders.engine.served import Client, ServedEngine, ServerProblem
+from decoders.models import vllm_client
+from decoders.models.address import VLLM, parsed, vllm_parsed
 from decoders.models.catalog import locate
 from decoders.models.completions_client import CompletionsClient
 from decoders.models.loaded_model import LoadedModel
@@ -19,7 +21,7 @@ from decoders.models.loaded_model import LoadedModel
 class ServedModel(LoadedModel):
     """As `LoadedModel`, without weights here: no heads, no hidden states, no layers."""
 
-    def __init__(self, name: str, client: CompletionsClient, context: int, tokenizer):
+    def __init__(self, name: str, client: Client, context: int, tokenizer):
         super().__init__(name, None, tokenizer)
         self.client, self._context = client, context
 
@@ -71,10 +73,11 @@ class ServedModel(LoadedModel):
 
 def connect(address: str) -> ServedModel:
     """The model at an address. Raises ValueError with one sentence if it cannot be used."""
+    if address.startswith(VLLM):
+        return in_this_process(address)
     base, name, of = parsed(address)
     try:
-        where, revision = locate(of)
-        tokenizer = AutoTokenizer.from_pretrained(where, **({"revision": revision} if revision else {}))
+        tokenizer = tokenizer_of(of)
     except (OSError, ValueError, KeyError) as error:
         raise ValueError(
             f"There is no tokenizer {of[:80]!r} here; name one: {base}#{name},tokenizer=folder or Hub id."
@@ -87,3 +90,18 @@ def connect(address: str) -> ServedModel:
         client.close()
         raise ValueError(str(error)) from error
     return ServedModel(address, client, context, tokenizer)
+
+
+def tokenizer_of(name: str):
+    """The tokenizer of a model on this machine or the Hub. Raises what transformers raises."""
+    where, revision = locate(name)
+    return AutoTokenizer.from_pretrained(where, **({"revision": revision} if revision else {}))
+
+
+def in_this_process(address: str) -> ServedModel:
+    """The model of a `vllm:` address. Raises ValueError with one sentence if it cannot be used."""
+    name, options = vllm_parsed(address)
+    where, revision = locate(name)
+    tokenizer = tokenizer_of(name)
+    client = vllm_client.start(where, ({"revision": revision} if revision else {}) | options)
+    return ServedModel(address, client, client.context, tokenizer)

@@ -33,7 +33,7 @@ from decoders.trace.number_format import number
 
 VERSION = 1
 # Badges that promise nothing of a whole distribution.
-WITHIN_ANY = ("", "relaxed", "deterministic", "lossless: equal to greedy")
+WITHIN_ANY = ("", "relaxed", "deterministic", "lossless: equal to greedy", "as the server decodes")
 CHECKPOINT_EVERY = 32  # steps between two checkpoints in a saved trace
 # Who draws a trace: names, looked up when asked for, as entry points are; this package imports none of them.
 DRAWER = "explorer.export.replay_page:show"

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from decoders import suitability
 from decoders.models.catalog import DRAFT
 from decoders.registry import BADGES, FAMILIES, get, strategies
 from decoders.strategy import Strategy
@@ -369,12 +370,14 @@ def record(loader: Loader, names: Sequence[str] = ()) -> None:
     make = lane_maker(loader)
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, strategy in strategies().items():
-        missing = any(role not in loader.models for role in strategy.needs)
-        if missing or loader.models["target"].companion(strategy.writes_with) is None:
-            continue
         if names and name not in names:
             continue
         setup = USUAL | SETUPS.get(name, {})
+        parameters = strategy.check(setup["parameters"])
+        if any(role not in loader.models for role in strategy.needs):
+            continue
+        if "models" not in setup and suitability.problem(strategy, parameters, loader.models):
+            continue
         models = check_models(setup.get("models"))
         loader.open(models)
         lane = {"strategy": name, "parameters": setup["parameters"], "seed": 0}

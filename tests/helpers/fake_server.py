@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count, islice
 
 import torch
 
@@ -25,6 +26,8 @@ class FakeServer:
         self.requests: list[dict] = []
         self.headers: list[dict] = []
         self.port = 0
+        self.at_once, self.good_events, self.event = 1, None, None
+        self.finished = 0  # streams that were sent to their ends
 
     @property
     def base(self) -> str:
@@ -36,9 +39,9 @@ class FakeServer:
     def completions(self, asked: dict) -> tuple[int, dict]:
         """The status and the answer."""
         self.requests.append(asked)
-        count = asked["logprobs"]
-        if self.limit is not None and not 0 <= count <= self.limit:
-            return 400, {"error": {"message": f"Requested {count} log-probabilities, at most {self.limit}."}}
+        wanted = asked["logprobs"]
+        if self.limit is not None and not 0 <= wanted <= self.limit:
+            return 400, {"error": {"message": f"Requested {wanted} log-probabilities, at most {self.limit}."}}
         along = asked.get("prompt_logprobs")
         if along is not None and self.tells_prompts is False:
             return 400, {"error": {"message": "prompt_logprobs is not supported."}}
@@ -47,7 +50,7 @@ class FakeServer:
             with torch.inference_mode():
                 logits = self.model.model(torch.tensor([text])).logits[0]
             *rows, last = logits.double().log_softmax(-1)
-            named = {f"token_id:{t}": v for t, v in likeliest(last, count).items()}
+            named = {f"token_id:{t}": v for t, v in likeliest(last, wanted).items()}
             choice = {"index": index, "logprobs": {"top_logprobs": [self.change(named)]}}
             if along is not None and self.tells_prompts:  # the token that follows is always among them
                 follows = zip(rows, text[1:], strict=True)
@@ -56,6 +59,44 @@ class FakeServer:
                 choice["prompt_logprobs"] = [None, *map(self.change, told)]
             choices.append(choice)
         return 200, {"choices": choices[::-1]}  # in any order: the index counts
+
+    def written(self, asked: dict) -> Iterator[tuple[int, dict[int, float]]]:
+        """What the model writes by itself: tokens, drawn by the seed, and their rows."""
+        text, luck = list(asked["prompt"]), torch.Generator().manual_seed(asked["seed"])
+        for _ in range(asked["max_tokens"]):
+            with torch.inference_mode():
+                logprobs = self.model.model(torch.tensor([text])).logits[0, -1].double().log_softmax(-1)
+            heat = asked["temperature"]
+            probs = (logprobs / heat).softmax(-1) if heat else torch.eye(len(logprobs))[logprobs.argmax()]
+            text.append(int(torch.multinomial(probs, 1, generator=luck)))
+            yield text[-1], likeliest(logprobs, asked["logprobs"]) | {text[-1]: logprobs[text[-1]].item()}
+            if text[-1] in self.model.eos:
+                return
+
+    def events(self, asked: dict) -> Iterator[bytes]:
+        """The lines of a stream; `at_once` tokens in an event. After `good_events` it has its fault:
+        falsified rows, another `event`, or the end (b"").
+        """
+        self.requests.append(asked)
+        written = self.written(asked)
+        for number in count():
+            if number == self.good_events and self.event is not None:
+                if not self.event:
+                    return
+                yield b"data: " + self.event + b"\n\n"
+            if not (some := list(islice(written, self.at_once))):
+                break
+            falsified = self.change if number >= (self.good_events or 0) else dict
+            rows = [{f"token_id:{t}": v for t, v in row.items()} for _, row in some]
+            logprobs = {
+                "tokens": [f"token_id:{t}" for t, _ in some],
+                "token_logprobs": [row[t] for t, row in some],
+                "top_logprobs": [falsified(row) for row in rows],
+            }
+            choice = {"index": 0, "text": "x", "logprobs": logprobs, "finish_reason": None}
+            yield b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"
+        self.finished += 1
+        yield b'data: {"choices": [], "usage": {}}\n\ndata: [DONE]\n\n'
 
 
 def likeliest(logprobs: torch.Tensor, count: int) -> dict[int, float]:
@@ -77,7 +118,18 @@ def fake_server(model: LoadedModel, limit: int | None = None) -> Iterator[FakeSe
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            self.answer(*fake.completions(body))
+            if not body.get("stream") or fake.status or fake.raw:
+                self.answer(*((200, {}) if body.get("stream") else fake.completions(body)))
+                return
+            fake.headers.append(dict(self.headers))
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Connection", "close")
+            self.end_headers()
+            with suppress(OSError):  # whoever asked has gone
+                for event in fake.events(body):
+                    self.wfile.write(event)
+                    self.wfile.flush()
 
         def answer(self, status: int, answer: dict) -> None:
             fake.headers.append(dict(self.headers))

@@ -6,9 +6,11 @@ import pytest
 
 from decoders import registry
 from decoders.lane import Lane, Limits
+from decoders.models.loaded_model import LoadedModel
 from decoders.trace import events, trace
 from decoders.trace.events import Cell, Commit
 from tests.helpers import tiny_models
+from tests.helpers.served_here import ServedHere
 
 STRATEGIES = list(registry.strategies())
 # each strategy as it comes, and those with a temperature both greedy and drawing
@@ -36,6 +38,13 @@ class Endless(tiny_models.TinyModel):
     """A model without an end-of-text token: its texts stop at limits only."""
 
     eos = frozenset()
+
+
+def without_ends(model: LoadedModel) -> LoadedModel:
+    """The same model without an end-of-text token."""
+    if isinstance(model, ServedHere):
+        return ServedHere(without_ends(model.client.model))
+    return Endless(model.name, model.model, model.tokenizer, tokens_of=model.tokens_of)
 
 
 def start(

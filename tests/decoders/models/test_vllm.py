@@ -3,6 +3,7 @@
 Needs the second environment that `make vllm` sets up; left out without it.
 """
 
+import json
 import os
 import socket
 import subprocess
@@ -21,6 +22,8 @@ PYTHON = ROOT / ".vllm" / "bin" / "python"
 PROMPT = "Once upon a time, there was a little girl named Lily."
 WAIT_SECONDS = 600  # until the server answers
 OPTIONS = ["--dtype", "float32", "--max-logprobs", "-1", "--max-model-len", "512", "--enforce-eager"]
+QUIET = {"VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
+IN_PROCESS = f"{TARGET},max_model_len=512,enforce_eager=true"
 pytestmark = [
     pytest.mark.vllm,
     pytest.mark.skipif(not PYTHON.exists(), reason="`make vllm` sets up the server that these tests need"),
@@ -35,9 +38,8 @@ def served():
         port = probe.getsockname()[1]
     command = [str(PYTHON), "-m", "vllm.entrypoints.openai.api_server", "--model", str(SHIPPED / TARGET)]
     command += ["--served-model-name", TARGET, "--host", "127.0.0.1", "--port", str(port), *OPTIONS]
-    quiet = {"VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
     server = subprocess.Popen(
-        command, env=os.environ | quiet, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
+        command, env=os.environ | QUIET, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
     )
     try:
         until = time.monotonic() + WAIT_SECONDS
@@ -94,3 +96,36 @@ def test_a_strategy_decodes_with_it_as_here(strategy, parameters, served, here):
     assert traces[0].output() == traces[1].output()
     theirs, ours = traces[0].costs.totals(), traces[1].costs.totals()
     assert theirs["logprob"] == pytest.approx(ours["logprob"], abs=1e-3)
+
+
+def test_its_own_decoding_is_followed(served, here):
+    """Without chance it writes what greedy decoding writes here, and tells the same log-probabilities."""
+    prompt, limits = here[0].encode(PROMPT), Limits(max_new_tokens=24)
+    follow = {"temperature": 0.0}
+    found = Lane("server_stream", prompt, {"target": served}, follow, 3, limits).run()
+    greedy = Lane("greedy", prompt, {"target": here[0]}, {}, 3, limits).run()
+    assert found.output() == greedy.output()
+    theirs, ours = found.costs.totals(), greedy.costs.totals()
+    assert theirs["logprob"] == pytest.approx(ours["logprob"], abs=1e-3)
+
+
+def test_a_text_that_the_server_ends_is_ended_here(served, here):
+    prompt, limits = here[0].encode(f"{PROMPT} The end. They lived happily ever after."), Limits(300)
+    found = Lane("server_stream", prompt, {"target": served}, {"temperature": 0.0}, 3, limits).run()
+    assert found.output() == Lane("greedy", prompt, {"target": here[0]}, {}, 3, limits).run().output()
+    assert found.ended == "The model wrote its end-of-text token."
+
+
+def test_vllm_in_one_process_decodes_as_here(here):
+    """`--engine vllm`, run in the environment that has vLLM."""
+    command = [str(PYTHON), "-m", "explorer", "run", "--engine", "vllm", "--model", IN_PROCESS]
+    command += ["--strategy", "beam", "--prompt", PROMPT, "--max-new-tokens", "16", "--json"]
+    told = subprocess.run(
+        command, env=os.environ | QUIET, cwd=ROOT, capture_output=True, timeout=WAIT_SECONDS
+    )
+    assert told.returncode == 0, told.stderr.decode()[-2000:]
+    lines = told.stdout.decode().splitlines()  # vLLM writes there, too
+    answer = json.loads(next(line for line in lines if line.startswith('{"strategy"')))
+    local = Lane("beam", here[0].encode(PROMPT), {"target": here[0]}, {}, 0, Limits(16)).run()
+    assert answer["output_tokens"] == local.output()
+    assert answer["totals"]["logprob"] == pytest.approx(local.costs.totals()["logprob"], abs=1e-3)

@@ -11,6 +11,8 @@ from decoders.models.table_model import TableModel
 from decoders.trace import given_tokens
 from decoders.trace.events import Commit, Distribution, Forward, Propose, Verdict
 from decoders.trace.trace import from_json, malformed
+from tests.helpers.served_here import ServedHere
+from tests.laws.running import without_ends
 
 PROMPT = [40, 41, 42, 40, 41]
 LIMITS = Limits(max_new_tokens=16)
@@ -47,6 +49,8 @@ def models(tiny_model):
 def suited(name, models, target_for):
     """The same, with a target that the strategy can decode with."""
     other = target_for(name)
+    if isinstance(other, ServedHere):
+        return {**models, "target": without_ends(other)}
     if other.name == models["target"].name:
         return models
     return {**models, "target": Endless(other.name, other.model, other.tokenizer, tokens_of=models["target"])}

@@ -1,0 +1,84 @@
+"""A server's own decoding, followed token by token. Knows one lane whose target a server holds."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+from decoders.engine.served import ServedEngine, Stream
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import ENDS, SHAPING
+from decoders.strategy import Parameter
+
+SENT = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")  # to the server, if changed
+PARAMETERS = tuple(one for one in SHAPING if one.name in SENT)
+TOP = Parameter(
+    "top_logprobs",
+    "int",
+    20,
+    "Likeliest tokens that the server names beside each of its own.",
+    low=1,
+    high=100,
+)
+OVER = "The server ended its text."
+
+
+def unstreamed(parameters: dict, target: Any) -> str | None:
+    """Why this strategy cannot follow a target, as a sentence."""
+    if isinstance(target.engine, ServedEngine) and target.engine.streams:
+        return None
+    return (
+        "The server's own decoding follows a model behind an address such as http://localhost:8000/v1#name, "
+        f"which {target.name!r} is not; name one, or choose Sampling."
+    )
+
+
+def settings(lane: Lane) -> dict[str, float]:
+    """What a request says of drawing: temperature and seed always, the rest where it was changed, since not
+    every server knows it.
+    """
+    changed = {p.name: lane.parameters[p.name] for p in PARAMETERS if lane.parameters[p.name] != p.default}
+    return {"temperature": lane.parameters["temperature"], "seed": lane.trace.seed} | changed
+
+
+@strategy(
+    name="server_stream",
+    title="The server's own decoding",
+    family="sampling",
+    parameters=(*PARAMETERS, TOP, *(one for one in ENDS if one.name != "token_healing")),
+    views=("entropy", "token_graph", "text"),
+    suits=unstreamed,
+    badge=lambda parameters: "as the server decodes",
+)
+def server_stream(lane: Lane) -> Iterator[None]:
+    """One request, and the server decodes by itself; each token is shown as it arrives.
+
+    All other strategies ask a server for log-probabilities and decide here. This one sends the prompt with
+    temperature, truncation and seed once, and reads the stream of the answer: one event of the stream, one
+    step.
+
+    1. The event names the tokens that the server has written since the last one; a server that speculates
+       writes several at once.
+    2. It also names the likeliest tokens of each place with their log-probabilities, in vLLM those before
+       temperature and truncation; the others together are one number.
+    3. The numbers with which the server draws stay with it. If the lane is stopped, or ends at a limit or a
+       stop string, the connection is closed, and the server stops too.
+
+    What is timed is the wait for an event: the network, and whatever else the server has to do.
+    """
+    scorer, top = lane.scorers["target"], lane.parameters["top_logprobs"]
+    stream = Stream(scorer, lane.tip, lane.left, top, settings(lane))
+    with closing(stream):
+        while lane.more:
+            lane.run_forward(lambda one: one.next(), scorer=stream)
+            if not stream.newest:
+                lane.ended_by = OVER
+                return
+            for token, row in stream.newest:
+                if not lane.more:
+                    break
+                logprobs = scorer.keep(lane.tip, row)  # [V]
+                lane.distribution([lane.tip], logprobs[None], whole=False)
+                node = lane.propose(lane.tip, token, float(logprobs[token]))
+                lane.commit([node], [float(logprobs[token])])
+            yield
