@@ -7,17 +7,22 @@ from torch import nn
 from decoders.heads.acceptance import Acceptance
 from decoders.heads.aligned import Aligned
 from decoders.heads.autodeco import AutoDeco
+from decoders.heads.dream import Dream
 from decoders.heads.eagle import Eagle
 from decoders.heads.filter import Filter
 from decoders.heads.fragments import Fragments
+from decoders.heads.glide import Glide
+from decoders.heads.hidden_transfer import HiddenTransfer
 from decoders.heads.judge import Judge
 from decoders.heads.kangaroo import Kangaroo
 from decoders.heads.layers import Entries
 from decoders.heads.m2r2 import M2R2
 from decoders.heads.medusa import Medusa
+from decoders.heads.mixture_of_attentions import MixtureOfAttentions
 from decoders.heads.module import DraftModule
 from decoders.heads.outlook import Outlook
 from decoders.heads.planner import Planner
+from decoders.heads.prompt_tokens import PPD, PaSS
 from decoders.heads.ranker import Ranker
 from decoders.heads.reward import Reward, read_answers
 from decoders.heads.taps import Taps, Target, take_taps
@@ -25,19 +30,25 @@ from decoders.heads.taps import Taps, Target, take_taps
 __all__ = [
     "KINDS",
     "M2R2",
+    "PPD",
     "SCORERS",
     "Acceptance",
     "Aligned",
     "AutoDeco",
     "DraftModule",
+    "Dream",
     "Eagle",
     "Entries",
     "Fragments",
     "Filter",
+    "Glide",
+    "HiddenTransfer",
     "Judge",
     "Kangaroo",
     "Medusa",
+    "MixtureOfAttentions",
     "Outlook",
+    "PaSS",
     "Planner",
     "Ranker",
     "Reward",
@@ -48,7 +59,11 @@ __all__ = [
 ]
 
 KINDS: dict[str, type[DraftModule]] = {
-    module.kind: module for module in (Medusa, Eagle, Kangaroo, M2R2, Fragments)
+    module.kind: module
+    for module in (
+        *(Medusa, Eagle, Kangaroo, M2R2, Fragments),
+        *(PaSS, PPD, HiddenTransfer, Glide, MixtureOfAttentions, Dream),
+    )
 }
 SCORERS: dict[str, type[nn.Module]] = {
     module.kind: module

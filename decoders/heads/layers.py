@@ -31,16 +31,21 @@ class Attention(nn.Module):
 
         mask [N, P + N]: True where a row may look; None: at itself and the rows before it (then no past).
         """
-        turns = self.theta ** -(torch.arange(0, self.size, 2, device=x.device) / self.size)  # float32 always
-        angles = positions[:, None] * turns  # [N, D / 2]
-        cos, sin = (torch.cat([part, part], -1).to(x.dtype) for part in (angles.cos(), angles.sin()))
         q, k, v = (m(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for m in (self.q, self.k, self.v))
-        q, k = (part * cos + turned(part) * sin for part in (q, k))
-        q, k = q.to(v.dtype), k.to(v.dtype)
+        q, k = (rotated(part, positions, self.theta).to(v.dtype) for part in (q, k))
         if past is not None:
             k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None)
         return self.out(mixed.transpose(1, 2).flatten(2)), (k, v)
+
+
+def rotated(x: torch.Tensor, positions: torch.Tensor, theta: float) -> torch.Tensor:
+    """Queries or keys [B, H, N, D], turned to their rotary positions [N]."""
+    size = x.shape[-1]
+    turns = theta ** -(torch.arange(0, size, 2, device=x.device) / size)  # float32 always
+    angles = positions[:, None] * turns  # [N, D / 2]
+    cos, sin = (torch.cat([part, part], -1).to(x.dtype) for part in (angles.cos(), angles.sin()))
+    return x * cos + turned(x) * sin
 
 
 def turned(x: torch.Tensor) -> torch.Tensor:
@@ -60,6 +65,27 @@ class FeedForward(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x [..., d] -> [..., d]."""
         return self.down(F.silu(self.gate(x)) * self.up(x))
+
+
+class DecoderLayer(nn.Module):
+    """A layer like Llama's, with keys and values of its own."""
+
+    def __init__(self, width: int, heads: int, intermediate: int, theta: float, eps: float):
+        super().__init__()
+        self.attention, self.feed = Attention(width, heads, theta), FeedForward(width, intermediate)
+        self.first_norm, self.second_norm = nn.RMSNorm(width, eps), nn.RMSNorm(width, eps)
+
+    def forward(
+        self,
+        x: torch.Tensor,
+        positions: torch.Tensor,
+        mask: torch.Tensor | None = None,
+        past: Past | None = None,
+    ) -> tuple[torch.Tensor, Past]:
+        """As `Attention.forward`."""
+        mixed, past = self.attention(self.first_norm(x), positions, mask, past)
+        x = x + mixed
+        return x + self.feed(self.second_norm(x)), past
 
 
 class Entries:

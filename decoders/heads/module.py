@@ -42,6 +42,7 @@ class DraftModule(nn.Module):
     reads: tuple[int, ...] = ()
     rank_accuracy: list[list[float]] | None = None
     rates = (6e-3, 3e-3)  # learning rates of Muon (inner matrices) and AdamW (the rest)
+    progress = 1.0  # share of the training that is over, for losses that change with it; the trainer sets it
 
     def __init__(self, target: Target, **settings):
         super().__init__()

@@ -102,6 +102,7 @@ def train_modules(
         with torch.autocast(device.type, torch.bfloat16):
             read = taps(rows)
             for module in modules.values():
+                module.progress = seen / (million_tokens * 1e6)
                 value = module.loss(read)
                 value.backward()
                 torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)

@@ -27,12 +27,16 @@ BATCH, TASKS, EXIT = 16, 0.25, 3
 VALIDATION_ROWS = 96
 
 
-def rows_after(seen: int, texts: Texts, own: np.ndarray) -> torch.Tensor:
-    """The batch after `seen` tokens: in turn of the corpus, and of the target's own text [R, ROW]."""
-    if seen // (BATCH * ROW) % 2 == 0:
-        return mixed_rows(texts.stories, texts.tokenizer, seen // 2, BATCH, TASKS)[0]
-    pick = np.random.default_rng(seen).integers(len(own), size=BATCH)
-    return torch.from_numpy(own[pick].astype(np.int64))
+def rows_after(
+    seen: int, texts: Texts, own: np.ndarray, batch: int = BATCH, length: int = ROW
+) -> torch.Tensor:
+    """The batch [batch, length] after `seen` tokens: in turn of the corpus, and of the target's own text
+    [R, ROW].
+    """
+    if seen // (batch * length) % 2 == 0:
+        return mixed_rows(texts.stories, texts.tokenizer, seen // 2, batch, TASKS)[0][:, :length]
+    pick = np.random.default_rng(seen).integers(len(own), size=batch)
+    return torch.from_numpy(own[pick].astype(np.int64))[:, :length]
 
 
 def check_tokenizer(texts: Texts, source: Path) -> None:
@@ -71,9 +75,17 @@ def write_training(
 
 
 def train(
-    args: Namespace, name: str, million_tokens: float, made: Callable[[Target], Sequence[DraftModule]]
+    args: Namespace,
+    name: str,
+    million_tokens: float,
+    made: Callable[[Target], Sequence[DraftModule]],
+    batch: int = BATCH,
+    length: int = ROW,
+    validation_rows: int = VALIDATION_ROWS,
 ) -> None:
-    """Trains the modules that `made` gives for the shared parts of the target, and ships them."""
+    """Trains the modules that `made` gives for the shared parts of the target, on batches of `batch` rows of
+    `length` tokens, and ships them.
+    """
     texts = prepare(args.corpus, args.work)
     model = loop.trained(TARGET).eval().requires_grad_(False)
     source = loop.MODELS / TARGET
@@ -83,11 +95,15 @@ def train(
     own = own_text(model, texts, args.work, OWN_SHARE * budget * 1e6, OWN_BATCH)
     torch.manual_seed(0)
     modules = {module.kind: module.to(model.device) for module in made(Target.of(model))}
-    held = texts.held[:VALIDATION_ROWS]
-    curve = train_modules(modules, model, lambda seen: rows_after(seen, texts, own), held, budget, work)
+    held = texts.held[:validation_rows, :length]
+
+    def feed(seen: int) -> torch.Tensor:
+        return rows_after(seen, texts, own, batch, length)
+
+    curve = train_modules(modules, model, feed, held, budget, work)
     folder = loop.MODELS / name
     head_files.save(folder, modules, TARGET, source, texts.tokenizer)
-    write_training(folder, modules, model, texts.held, curve)
+    write_training(folder, modules, model, texts.held[: 8 * validation_rows, :length], curve)
     check.write(folder)
 
 
