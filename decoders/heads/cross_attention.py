@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from decoders.heads.layers import Entries, FeedForward, Past, rotated
-from decoders.heads.module import DraftModule
+from decoders.heads.module import ALL, DraftModule, Sees
 from decoders.heads.taps import Taps
 
 Remembered = tuple[torch.Tensor, ...]  # each [B, M, ...]: what is read of M verified tokens
@@ -51,12 +51,16 @@ class CrossAttention(nn.Module):
         q = self.q(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
         q = rotated(q if norm is None else norm(q), positions, self.theta).to(values.dtype)
         grouped = keys.shape[1] != self.heads
-        mixed = F.scaled_dot_product_attention(q, keys.to(q.dtype), values, attn_mask=sees, enable_gqa=grouped)
+        mixed = F.scaled_dot_product_attention(
+            q, keys.to(q.dtype), values, attn_mask=sees, enable_gqa=grouped
+        )
         return self.out(mixed.transpose(1, 2).flatten(2))
 
 
 class CrossAttentionDrafter(DraftModule):
     """Base: a module says what it remembers of verified tokens, and how entries run over that."""
+
+    sees = Sees(ALL, root=True, path=True, layers=True)
 
     def remember(self, hidden: torch.Tensor, states: dict[int, torch.Tensor], first: int) -> Remembered:
         """What cross-attention reads of the M tokens at places first, first + 1, ...: hidden [B, M, d] their
@@ -165,7 +169,9 @@ def keys_and_values(
     block, base = model.base_model.layers[layer], model.base_model
     normed = block.input_layernorm(stream.to(block.input_layernorm.weight.dtype))
     attend = block.self_attn
-    keys, values = (part(normed).unflatten(-1, (-1, attend.head_dim)) for part in (attend.k_proj, attend.v_proj))
+    keys, values = (
+        part(normed).unflatten(-1, (-1, attend.head_dim)) for part in (attend.k_proj, attend.v_proj)
+    )
     places = torch.arange(first, first + stream.shape[1], device=stream.device)
     cos, sin = base.rotary_emb(values, places[None])  # [1, M, D]
     half = keys.shape[-1] // 2

@@ -27,6 +27,7 @@ class Dream(CrossAttentionDrafter):
     """Self-attention layer, gated cross-attention, self-attention layer. The gate tanh(g) starts closed."""
 
     kind = "dream"
+    is_open = True  # False closes the gate, to see what it is good for
     rates = (6e-3, 1e-3)
 
     def __init__(self, target: Target, intermediate: int = 256):
@@ -46,7 +47,9 @@ class Dream(CrossAttentionDrafter):
 
     def remember(self, hidden: torch.Tensor, states: dict[int, torch.Tensor], first: int) -> Remembered:
         """Keys and values [B, M, H, D] of the target's last states, the keys normed and turned."""
-        keys, values = (m(hidden.to(m.weight.dtype)).unflatten(-1, (self.cross.heads, -1)) for m in (self.k, self.v))
+        keys, values = (
+            m(hidden.to(m.weight.dtype)).unflatten(-1, (self.cross.heads, -1)) for m in (self.k, self.v)
+        )
         places = torch.arange(first, first + hidden.shape[1], device=hidden.device)
         keys = rotated(self.k_norm(keys).transpose(1, 2), places, self.cross.theta).to(values.dtype)
         return keys.transpose(1, 2), values
@@ -64,7 +67,7 @@ class Dream(CrossAttentionDrafter):
         x, past = self.before(x, positions, mask, past)
         keys, values = (part.transpose(1, 2) for part in remembered)
         crossed = self.cross(self.cross_norm(x), positions + 1, keys, values, sees, self.q_norm)
-        return x + self.gate.tanh() * crossed, past
+        return x + self.gate.tanh() * crossed * self.is_open, past
 
     def run(
         self,

@@ -74,7 +74,9 @@ class Taps:
     hidden: torch.Tensor  # [B, T, d] after the last norm
     states: dict[int, torch.Tensor]  # l -> [B, T, d], the residual stream after l layers, without a norm
     logits: torch.Tensor  # [B, T, V]
-    past: tuple[tuple[torch.Tensor, torch.Tensor], ...] = ()  # layer by layer its keys and values [B, H, T, D]
+    past: tuple[
+        tuple[torch.Tensor, torch.Tensor], ...
+    ] = ()  # layer by layer its keys and values [B, H, T, D]
 
     @cached_property
     def p(self) -> torch.Tensor:

@@ -1,8 +1,9 @@
 """Source of guesses: slots behind tokens in the target's own forward, trained to guess further tokens.
 
 The forward that verifies a tree also drafts: slots hang on its nodes, and those of the node that is accepted
-last hold the guesses of the next round. They are blind to the token that the target chooses there, so there is
-one distribution per depth, the same on every path. Knows modules by their interface alone, no method by name.
+last hold the guesses of the next round. They are blind to the token that the target chooses there, so there
+is one distribution per depth, the same on every path. Knows modules by their interface alone, no method by
+name.
 """
 
 from collections.abc import Callable
@@ -41,7 +42,9 @@ def forget(lane: Lane, slots: list[int]) -> None:
 
 @dataclass
 class OwnSlots:
-    """One lane's drafting. `guesses` [c, V]: the logits of the slots behind the node that was accepted last."""
+    """One lane's drafting. `guesses` [c, V]: the logits of the slots behind the node that was accepted
+    last.
+    """
 
     find: Find
     plan: Plan
@@ -107,7 +110,9 @@ class OwnSlots:
         forget(lane, draft.beside)
         row = {node: at for at, node in enumerate(seen.nodes)}
         slots = self.slots_of.get([draft.root, *walk.path][-1], [])
-        self.guesses = seen.logits[[row[slot] for slot in slots]] if slots and walk.token is not None else None
+        self.guesses = (
+            seen.logits[[row[slot] for slot in slots]] if slots and walk.token is not None else None
+        )
         if draft.beside and lane.more:
             lane.record_score(lane.tip, "state", float(len(slots)))
 

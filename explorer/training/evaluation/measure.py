@@ -60,6 +60,7 @@ MEASURES = {
     "llama-tiny-acceptance": measure_acceptance_head.measure,
     "llama-tiny-aligned": measure_aligned.measure,
     "llama-tiny-autodeco": measure_autodeco.measure,
+    "llama-tiny-lookahead-heads": measure_drafts.measure_heads,
     "llama-tiny-m2r2": measure_drafts.measure_heads,
     "llama-tiny-flaws": lambda folder, corpus: measure_flaws.measure(folder),
     "llama-tiny-flow": measure_flow.measure,

@@ -29,7 +29,10 @@ def test_values_and_ends_of_the_worked_example():
 def test_the_worked_chain():
     """The dossier's numbers: pi (5/13, 8/13) and 1.823 tokens per forward; with an idle state 1.633."""
     tokens, stationary = expected_tokens(ACCURACY, WORKED)
-    assert transitions(ACCURACY, WORKED)[1:, 1:].tolist() == [pytest.approx([0.2, 0.8]), pytest.approx([0.5, 0.5])]
+    assert transitions(ACCURACY, WORKED)[1:, 1:].tolist() == [
+        pytest.approx([0.2, 0.8]),
+        pytest.approx([0.5, 0.5]),
+    ]
     assert stationary.tolist() == pytest.approx([0.0, 5 / 13, 8 / 13])
     assert tokens == pytest.approx(1.823, abs=5e-4)
     tokens, stationary = expected_tokens(ACCURACY, WORKED, idle=True)
@@ -68,7 +71,9 @@ def test_forwards_have_no_more_rows_than_allowed(rows):
 
 
 def test_more_rows_never_promise_less():
-    promised = [expected_tokens(MEASURED, planned(MEASURED, 3, rows))[0] for rows in (4, 6, 8, 12, 16, 24, 40)]
+    promised = [
+        expected_tokens(MEASURED, planned(MEASURED, 3, rows))[0] for rows in (4, 6, 8, 12, 16, 24, 40)
+    ]
     assert promised[0] == pytest.approx(1.0)
     assert promised == sorted(promised) and promised[-1] > 1.7
 
@@ -82,7 +87,7 @@ def test_the_slot_that_is_missed_least_goes_first():
 
 
 def test_the_size_that_pays_most_depends_on_what_rows_cost():
-    free = {rows: 1.0 for rows in (1, 8, 16, 32)}
+    free = dict.fromkeys((1, 8, 16, 32), 1.0)
     dear = {rows: 1 + 0.2 * (rows - 1) for rows in (1, 8, 16, 32)}
     assert best_rows(MEASURED, 3, free)[0] == 32 and best_rows(MEASURED, 3, dear)[0] == 8
     size, pays = best_rows(MEASURED, 3, free)
