@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from decoders.models import lora
 from decoders.models.catalog import SHIPPED, kind
@@ -50,9 +50,7 @@ def loaded(folder: Path, dtype: torch.dtype) -> torch.nn.Module:
     """The weights in a folder, or those that a change of another model gives."""
     config = json.loads((folder / "config.json").read_text())
     if lora.is_adapter(folder):
-        model = lora.merged(folder, dtype)
-        model.config = AutoConfig.from_pretrained(folder)
-        return model
+        return lora.merged(folder, dtype)
     return class_of(config).from_pretrained(folder, dtype=dtype, use_safetensors=True)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from decoders.lane import Lane, Limits
+from decoders.models import lora
 from decoders.models.loading import load
 from decoders.trace.events import Forward
 from explorer.tasks import HELD_OUT_SEED, problems
@@ -21,6 +22,7 @@ SETTINGS = {  # strategy -> name of a column -> parameters
         "gamma 0.1": {"gamma": 0.1},
         "whole blocks": {"gamma": 1000.0},
     },
+    "lud": {"beta 1": {"beta": 1.0}, "beta 0.9": {"beta": 0.9}, "beta 0.5": {"beta": 0.5}},
     "wedlm": {"one": {"tau": 0.0}, "tau 0.1": {"tau": 0.1}, "tau 0.4": {"tau": 0.4}},
 }
 
@@ -28,8 +30,11 @@ SETTINGS = {  # strategy -> name of a column -> parameters
 def measure(folder: Path, strategy: str) -> None:
     """Leaves accuracies.json beside the weights, and in facts.json the tokens per forward of each setting."""
     target, result = load(str(folder), "cpu", "float32"), {}
-    causal = AutoModelForCausalLM.from_pretrained(folder, dtype="float32").eval()
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    if lora.is_adapter(folder):
+        causal, tokenizer = target.model, target.tokenizer
+    else:
+        causal = AutoModelForCausalLM.from_pretrained(folder, dtype="float32").eval()
+        tokenizer = AutoTokenizer.from_pretrained(folder)
     pace: dict[str, list[float]] = {}
     for name in TASKS:
         asked = problems(name, PROBLEMS, HELD_OUT_SEED)
