@@ -260,9 +260,9 @@ def list_papers(options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps(rows))
         return
-    for row in sorted(rows, key=lambda r: (r["status"] != "works", r["family"], r["slug"])):
+    for row in sorted(rows, key=lambda r: (papers.STATUSES.index(r["status"]), r["family"], r["slug"])):
         print(
-            f"{row['status']:8} {row['family']:30} {origins.cited(row)}"
+            f"{row['status']:9} {row['family']:30} {origins.cited(row)}"
             + (f"  {row['link']}" if row["link"] else "")
             + (f"  ({', '.join(row['how'])})" if row["how"] else "")
         )

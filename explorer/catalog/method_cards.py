@@ -31,7 +31,7 @@ SHEET = (
 )
 RECORD = "In Cairo lives Max, 98 years old, with a cat. As json:\n"
 PLACES = "in the park | in the garden | in the house | at the park | at school | a dog | soup"
-PAPER = ("slug", "title", "family", "status", "authors", "year", "link", "alias")
+PAPER = ("slug", "title", "family", "status", "authors", "year", "link", "alias", "how", "card")
 USUAL = {"prompt": "Once upon a time", "max_new_tokens": 10, "parameters": {}}
 SETUPS = {  # where the usual picture would not show what the method is about
     "momentum": {

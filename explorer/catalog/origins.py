@@ -5,21 +5,12 @@ papers and libraries outside the 193. Only what is known stands there: an empty 
 confirm. Knows no declarations.
 """
 
-import csv
 from functools import cache
-from pathlib import Path
 
-from explorer.catalog.papers import INDEX
+from explorer.catalog.papers import table
 
 START = ("greedy", "sample", "beam", "speculative", "speculative_tree", "jacobi")  # what to try first
 FIELDS = ("title", "authors", "year", "link")
-
-
-@cache
-def table(name: str) -> list[dict[str, str]]:
-    """The rows of assets/NAME.csv."""
-    with Path(INDEX.parent, f"{name}.csv").open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 @cache

@@ -1,9 +1,10 @@
 """The 193 papers of assets/papers.csv and how far each is covered: computed from what strategies and
-experiments claim, never typed by hand.
+experiments claim, never typed by hand. assets/far_papers.csv has cards for papers that do not run here.
 """
 
 import csv
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 from decoders.registry import strategies
@@ -19,12 +20,17 @@ FAMILIES = {
     "lenses_memory_and_far": "Lenses, memory and further afield",
 }
 INDEX = Path(__file__).resolve().parents[2] / "assets" / "papers.csv"
+STATUSES = ("works", "miniature", "card", "missing")
+CARD = ("does", "decoding", "nearest", "strategy", "miniature")
 
 
 def papers() -> list[dict]:
-    """[{slug, title, family, authors, year, link, alias, status, how}]: status "works" with the strategies
-    and experiments that realise it in `how`, else "missing"; authors and link are "" where nobody confirmed
-    them.
+    """[{slug, title, family, authors, year, link, alias, status, how, card}]; authors and link are "" where
+    nobody confirmed them.
+
+    Status "works": the strategies and experiments in `how` realise it. "miniature" and "card": it does not
+    run here; `card` says what it does, what that means for decoding and what comes nearest, and names a
+    strategy or a miniature of its idea, "" for none. "missing": nothing is here yet.
     """
     realised: dict[str, list[str]] = {}
     for name, strategy in strategies().items():
@@ -33,13 +39,28 @@ def papers() -> list[dict]:
     for name, experiment in experiments().items():
         for slug in experiment.papers:
             realised.setdefault(slug, []).append(f"experiment {name}")
-    with INDEX.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    cards = {row["slug"]: {key: row[key] for key in CARD} for row in table("far_papers")}
     return [
-        row
-        | {"status": "works" if row["slug"] in realised else "missing", "how": realised.get(row["slug"], [])}
-        for row in rows
+        row | {"how": realised.get(row["slug"], []), "card": cards.get(row["slug"])} | {"status": status}
+        for row in table("papers")
+        for status in [status_of(row["slug"] in realised, cards.get(row["slug"]))]
     ]
+
+
+def status_of(realised: bool, card: dict | None) -> str:
+    """How far a paper is covered: what runs counts before its card."""
+    if realised:
+        return "works"
+    if card is None:
+        return "missing"
+    return "miniature" if card["miniature"] else "card"
+
+
+@cache
+def table(name: str) -> list[dict[str, str]]:
+    """The rows of assets/NAME.csv."""
+    with INDEX.with_name(f"{name}.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 def summary(rows: list[dict]) -> str:
@@ -47,6 +68,6 @@ def summary(rows: list[dict]) -> str:
     counts = Counter(row["status"] for row in rows)
     return (
         f"{len(rows)} papers: "
-        + ", ".join(f"{n} {status}" for status, n in sorted(counts.items(), reverse=True))
+        + ", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status])
         + "."
     )

@@ -95,7 +95,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
             with tab("Lessons"):
                 lessons_tab.build()
             with tab("Methods") as opened:
-                methods_tab.build(opened, loader)
+                methods_tab.build(opened, loader, look)
             with tab("Experiments") as opened:
                 experiments_tab.build(opened, experiment, look)
             with tab("Traces"):

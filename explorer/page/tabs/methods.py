@@ -18,7 +18,7 @@ from starlette.routing import Route
 from decoders.registry import FAMILIES, strategies
 from decoders.trace.number_format import many
 from explorer.catalog import method_cards, origins, papers, search
-from explorer.page.tabs import FETCH, carried, method_rows
+from explorer.page.tabs import FETCH, carried, method_rows, paper_cards
 from explorer.page.tabs.experiments import escaped
 from explorer.runs.model_pool import Loader
 from explorer.tasks import sandbox
@@ -26,6 +26,11 @@ from explorer.tasks import sandbox
 EVERY = "every"
 WAITING = "Waiting for the models …"
 COLUMNS, WIDTHS = ["Paper", "Authors", "Year", "Link", "Here"], ["360px", "140px", "60px", "100px", "260px"]
+SHOWN = {"All": "", "Works": "works", "Miniature": "miniature", "Card": "card"}
+PAPERS = (
+    "Choose a row to read more. A *miniature* shows a paper's idea on points in the plane; a *card* says "
+    "what a paper does and what comes nearest to it. Neither is the paper itself."
+)
 MAX_QUOTED = 60  # characters of what was searched
 # A click on "Open in a lane"; `element` is the component, which stays when its value is another one.
 OPEN = """element.addEventListener("click", ({ target }) => {
@@ -41,8 +46,8 @@ KEEP = """(names) => {
 }"""
 
 
-def build(tab: gr.Tab, loader: Loader) -> None:
-    """Declares what is in the tab."""
+def build(tab: gr.Tab, loader: Loader, look: gr.HTML) -> None:
+    """Declares what is in the tab. `look`: its value is the page's theme."""
     of_methods = [(f"Methods: {title}", f"m:{name}") for name, title in FAMILIES.items()]
     of_papers = [(f"Papers: {title}", f"p:{name}") for name, title in papers.FAMILIES.items()]
     with gr.Row():
@@ -61,21 +66,23 @@ def build(tab: gr.Tab, loader: Loader) -> None:
         js_on_load=OPEN, apply_default_css=False, elem_id="explorer-methods", elem_classes="explorer"
     )
     names = carried()  # of the methods that are found, as JSON
-    gr.Markdown("## Papers")
+    gr.Markdown(f"## Papers\n\n{PAPERS}")
+    status = gr.Radio(list(SHOWN), value="All", label="Show papers")
     here = table("Papers", COLUMNS)
+    paper_cards.build(here, look)
     with gr.Accordion("Papers not here yet", open=False):
         backlog = table("Papers not here yet", COLUMNS[:-1])
 
-    async def find(words: str | None, family: str | None, before: str) -> tuple:
+    async def find(words: str | None, family: str | None, status: str | None, before: str) -> tuple:
         await asyncio.to_thread(loader.done.wait)  # importing the strategies twice at once gains nothing
         lists = [gr.skip()] * 2 if before else await asyncio.to_thread(all_methods)
-        return *lists, *await asyncio.to_thread(matches, words or "", family or EVERY)
+        return *lists, *await asyncio.to_thread(matches, words or "", family or EVERY, SHOWN[status or "All"])
 
     tab.select(None, family, family, js=f"(chosen) => chosen || '{EVERY}'")  # nothing is listed before
     gr.on(
-        [words.change, family.change],
+        [words.change, family.change, status.change],
         find,
-        [words, family, names],
+        [words, family, status, names],
         [tree, cards, count, names, here, backlog],
         show_progress="hidden",
         api_visibility="private",
@@ -86,9 +93,14 @@ def build(tab: gr.Tab, loader: Loader) -> None:
 def table(label: str, columns: list[str]) -> gr.Dataframe:
     """A table of papers."""
     kinds = ["markdown" if name == "Link" else "str" for name in columns]
-    widths = WIDTHS[: len(columns)]
     return gr.Dataframe(
-        headers=columns, label=label, datatype=kinds, interactive=False, wrap=True, column_widths=widths
+        headers=columns,
+        label=label,
+        datatype=kinds,
+        interactive=False,
+        wrap=True,
+        column_widths=WIDTHS[: len(columns)],
+        max_height=420,
     )
 
 
@@ -119,9 +131,9 @@ def listing() -> dict:
     return method_cards.listing()
 
 
-def matches(words: str, family: str) -> tuple[str, str, list[list[str]], list[list[str]]]:
-    """What fits: a sentence that counts it, the names of methods as JSON, the rows of papers here and
-    of those not here yet.
+def matches(words: str, family: str, status: str = "") -> tuple[str, str, list[list[str]], list[list[str]]]:
+    """What fits: a sentence that counts it, the names of methods as JSON, the rows of papers that are here,
+    with `status` alone if it is given, and of those not here yet.
     """
     known = listing()
     side, _, name = family.partition(":")
@@ -140,10 +152,11 @@ def matches(words: str, family: str) -> tuple[str, str, list[list[str]], list[li
     ]
     if not words.strip():
         cards.sort(key=first_to_try)
-    works = [cells(row) for row in rows if row["status"] == "works"]
-    missing = [cells(row)[:-1] for row in rows if row["status"] != "works"]
+    missing = [cells(row)[:-1] for row in rows if row["status"] == "missing"]
+    here = [row for row in rows if row["status"] != "missing"]
+    shown = [cells(row) for row in here if status in ("", row["status"])]
     names = json.dumps([one["name"] for one in cards])
-    return counted(words, cards, works, missing), names, works, missing
+    return counted(words, cards, here, missing), names, shown, missing
 
 
 def first_to_try(method: dict) -> int:
@@ -186,15 +199,18 @@ def routes() -> list[Route]:
     return [Route(f"/{method_rows.PICTURES}/{{name}}/{{look}}", picture)]
 
 
-def counted(words: str, cards: list, works: list, missing: list) -> str:
-    """How many methods and papers there are, and how many of these are here."""
-    if not (cards or works or missing):
+def counted(words: str, methods: list, here: list, missing: list) -> str:
+    """How many methods and papers there are, and how far the papers are here."""
+    if not (methods or here or missing):
         quoted = f" for “{escaped(words.strip()[:MAX_QUOTED])}”" if words.strip() else ""
         return f"Nothing found{quoted}. Try fewer words."
-    if not words.strip() and len(cards) == len(listing()["methods"]):
-        return f"{many(len(cards), 'method')} from {many(len(works), 'paper')}"
-    shown = [many(len(cards), "method"), f"{many(len(works), 'paper')} here", f"{len(missing)} not here yet"]
-    return " · ".join(shown)
+    works = sum(row["status"] == "works" for row in here)
+    if not words.strip() and len(methods) == len(listing()["methods"]):
+        return f"{many(len(methods), 'method')} from {many(works, 'paper')}"
+    cards = len(here) - works
+    shown = [many(len(methods), "method"), f"{many(works, 'paper')} here"]
+    shown += [f"{cards} as {'cards' if cards > 1 else 'a card'}"] if cards else []
+    return " · ".join([*shown, f"{len(missing)} not here yet"])
 
 
 def linked(row: dict) -> str:
@@ -205,10 +221,15 @@ def linked(row: dict) -> str:
 
 
 def cells(row: dict) -> list[str]:
-    """A paper as cited, and by which methods it works here."""
+    """A paper as cited, and how far it is here."""
     users = [
         one["title"] for one in listing()["methods"] if row["slug"] in (p["slug"] for p in one["papers"])
     ]
-    here = f"✓ works: {', '.join(users)}" if users else "✓ an experiment"
-    title = f"{row['alias']}: {row['title']}" if row["alias"] else row["title"]
-    return [title, row["authors"], row["year"], linked(row), here]
+    works = f"✓ works: {', '.join(users)}" if users else "✓ an experiment"
+    return [
+        paper_cards.titled(row),
+        row["authors"],
+        row["year"],
+        linked(row),
+        works if row["status"] == "works" else row["status"],
+    ]

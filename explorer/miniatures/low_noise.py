@@ -1,0 +1,60 @@
+"""The velocity gets steep where the noise ends
+
+A point that is nearly free of noise lies close to the data, and the velocity pulls it the rest of the way. A
+small displacement there changes the exact velocity more and more as the noise goes to zero: the regression
+that learns it is badly conditioned. Dark points are steep ones. The paper trains with a contrastive loss in
+that range, which is left out here.
+"""
+
+import numpy as np
+
+from explorer.experiments.pictures import Chart, Line
+from explorer.miniatures import Panel, Story
+from explorer.miniatures.spiral import data, noise, velocity
+
+PAPER = "flow-matching-in-the-low-noise-regime"
+POINTS = 240
+LEVELS = (0.8, 0.4, 0.2, 0.1, 0.05, 0.025, 0.0125)  # noise left, 1 - t
+WIDTHS = (0.06, 0.02, 0.005)  # how thin the data are around their centres
+
+
+def tell() -> Story:
+    """How steep the exact velocity is at each noise level, for data that lie ever thinner on the spiral."""
+    clean, wild = data(POINTS), noise(POINTS)
+    frames = [(1 - level) * clean + level * wild for level in LEVELS]
+    steep = {
+        width: [steepness(x, 1 - level, width) for x, level in zip(frames, LEVELS, strict=True)]
+        for width in WIDTHS
+    }
+    medians = {width: [float(np.median(of)) for of in found] for width, found in steep.items()}
+    shown = steep[WIDTHS[-1]]
+    largest = np.log(np.percentile(shown[-1], 90))
+    panel = Panel(
+        "Data and noise; dark where the velocity is steep",
+        frames,
+        [f"noise {level:g}" for level in LEVELS],
+        shades=[np.clip(np.log(np.maximum(of, 1)) / largest, 0, 1) for of in shown],
+    )
+    lines = [
+        Line(f"data of width {width:g}", [[level, m] for level, m in zip(LEVELS, found, strict=True)])
+        for width, found in medians.items()
+    ]
+    thin, thick = medians[WIDTHS[-1]], medians[WIDTHS[0]]
+    return Story(
+        [panel],
+        [
+            f"For data of width {WIDTHS[-1]:g}, a displacement changes the velocity by {thin[1]:.1f} times "
+            f"its own length at noise {LEVELS[1]:g} (median), and by {thin[-1]:.0f} times at noise "
+            f"{LEVELS[-1]:g}.",
+            f"For data of width {WIDTHS[0]:g} it is {max(thick):.0f} times at most, and {thick[-1]:.0f} "
+            f"times at noise {LEVELS[-1]:g}: data with a width of their own end the growth.",
+        ],
+        Chart("Steepness of the exact velocity by noise", "noise left", "steepness", lines, log=True),
+    )
+
+
+def steepness(x: np.ndarray, t: float, width: float) -> np.ndarray:
+    """The largest singular value [N] of the velocity's derivative at points x [N, 2], by differences."""
+    h = 1e-5
+    columns = [(velocity(x + h * e, t, width) - velocity(x - h * e, t, width)) / (2 * h) for e in np.eye(2)]
+    return np.linalg.svd(np.stack(columns, -1), compute_uv=False)[:, 0]

@@ -1,0 +1,90 @@
+"""The card of a paper below the table of papers: what it does, what comes nearest to it here, its miniature.
+
+What is chosen in the table is kept on the server; figures are drawn for the page's theme.
+"""
+
+from dataclasses import asdict
+
+import gradio as gr
+
+from decoders.registry import strategies
+from explorer.catalog import papers
+from explorer.page.tabs.captioned import captioned, escaped, look_of
+
+KINDS = {
+    "works": "**It works here**: {how}.",
+    "miniature": "**A miniature of its idea.** The paper itself does not run here.",
+    "card": "**A card.** The paper does not run here.",
+}
+
+
+def build(table: gr.Dataframe, look: gr.HTML) -> None:
+    """Declares what follows the table. `look`: its value is the page's theme."""
+    chosen = gr.State()
+
+    def choose(picked: gr.SelectData) -> str | None:
+        title = str(picked.row_value[0])
+        return next((row["slug"] for row in papers.papers() if titled(row) == title), None)
+
+    table.select(choose, None, chosen, show_progress="hidden", api_visibility="private")
+
+    @gr.render([chosen, look], triggers=[chosen.change, look.change])
+    def show(slug: str | None, look: str) -> None:
+        if slug is None:
+            return
+        row = next(row for row in papers.papers() if row["slug"] == slug)
+        gr.Markdown(card(row), elem_id="paper-card")
+        if row["card"] and row["card"]["miniature"]:
+            miniature(slug, look_of(look))
+
+
+def titled(row: dict) -> str:
+    """A paper's title, with the name that people know it by in front."""
+    return f"{row['alias']}: {row['title']}" if row["alias"] else row["title"]
+
+
+def card(row: dict) -> str:
+    """A paper as Markdown: how far it is here, and what its card says."""
+    who = ", ".join(part for part in (row["authors"], row["year"]) if part)
+    lines = [f"### {escaped(titled(row))}", escaped(who), KINDS[row["status"]].format(how=reached(row))]
+    far = row["card"]
+    if far and row["status"] != "works":
+        lines += [
+            f"**What it does.** {escaped(far['does'])}",
+            f"**For decoding.** {escaped(far['decoding'])}",
+            f"**Nearest here.** {escaped(far['nearest'])}{leads(far['strategy'])}",
+        ]
+    return "\n\n".join(line for line in lines if line)
+
+
+def reached(row: dict) -> str:
+    """How a paper that works is reached, in words."""
+    known = strategies()
+    ways = [way.partition(" ")[::2] for way in row["how"]]
+    return ", ".join(
+        f"strategy {escaped(known[name].title)}" if kind == "strategy" else f"{kind} {escaped(name)}"
+        for kind, name in ways
+    )
+
+
+def leads(strategy: str) -> str:
+    """Which strategy to open, with a link to its row; "" for none."""
+    if not strategy:
+        return ""
+    return f" See [{escaped(strategies()[strategy].title)}](#method-{strategy})."
+
+
+def miniature(slug: str, look: str) -> None:
+    """The panels of a paper's miniature, its curves and its sentences."""
+    from explorer.miniatures import miniatures, told  # only when one is looked at: plotly takes its time
+    from visualizers.figures.experiments import figures
+    from visualizers.figures.moving_points import moving_points
+
+    about, story = miniatures()[slug], told(slug)
+    gr.Markdown(f"#### Miniature: {escaped(about.title)}\n\n{escaped(about.asks)}")
+    with gr.Row():
+        for panel in story.panels:
+            captioned(moving_points(look=look, **vars(panel)))
+        for figure in figures({"chart": asdict(story.chart)} if story.chart else {}, look):
+            captioned(figure)
+    gr.Markdown("\n".join(f"- {escaped(sentence)}" for sentence in story.says))

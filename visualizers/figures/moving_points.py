@@ -1,0 +1,115 @@
+"""Clouds of points that move from step to step, with a slider below them. Takes plain arrays; knows no story.
+
+A slider's step changes which traces are visible, so that it works wherever a Plotly figure is shown.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from visualizers.figures.charts import framed
+from visualizers.figures.theme import Theme, theme
+from visualizers.figures.traces import plain
+
+HEIGHT, BELOW = 400, 96  # pixels of a figure, and of its slider with two lines of words
+SPARE, OUTLIERS = 0.14, 0.5  # of the width of the cloud around it; percent of points that may lie outside
+SIZE = 5  # pixels of a point
+
+
+def moving_points(
+    title: str,
+    frames: Sequence[np.ndarray],
+    names: Sequence[str],
+    look: str = "light",
+    shades: Sequence[np.ndarray] | None = None,
+    edges: Sequence[tuple[int, int]] = (),
+    behind: np.ndarray | None = None,
+) -> go.Figure:
+    """Points [N, 2] at each step, the last step on show. `shades` [N] from 0 to 1 per step; `edges` join
+    points; `behind` [M, 2]: points that stay, pale. Raises ValueError with one sentence for an unknown look.
+    """
+    colours = theme(look)
+    caption = (
+        f"{title}: {len(frames[0])} points at {len(frames)} steps, {'; '.join(names)}. The slider steps."
+    )
+    figure = framed(colours, title, caption, HEIGHT, showlegend=False)
+    fixed = [] if behind is None else [cloud(behind, colours.amounts[2], SIZE - 1)]
+    each = [
+        [*joined(frame, edges, colours), cloud(frame, shaded(shades, at, colours), SIZE)]
+        for at, frame in enumerate(frames)
+    ]
+    figure.add_traces([*fixed, *(trace for traces in each for trace in traces)])
+    shown = [
+        [True] * len(fixed) + [at == step for at, traces in enumerate(each) for _ in traces]
+        for step in range(len(frames))
+    ]
+    for trace, visible in zip(figure.data, shown[-1], strict=True):
+        trace.visible = visible
+    looked_at = np.concatenate(frames) if behind is None else behind  # a few points may leave the picture
+    x, y = (padded(np.percentile(looked_at[:, axis], (OUTLIERS, 100 - OUTLIERS))) for axis in (0, 1))
+    even = {} if edges else {"scaleanchor": "x"}  # a plane has one scale, a layout of a graph has two
+    bare = {"showticklabels": False, "showgrid": False}
+    figure.update_layout(
+        margin={"l": 16, "r": 16, "t": 48, "b": BELOW},
+        xaxis={"range": x, **bare},
+        yaxis={"range": y, **bare, **even},
+        hovermode=False,
+        sliders=[slider(names, shown, colours)],
+    )
+    return figure
+
+
+def cloud(points: np.ndarray, colour, size: int) -> go.Scatter:
+    """Points as marks of one colour, or of one each."""
+    return go.Scatter(
+        x=points[:, 0].round(4).tolist(),
+        y=points[:, 1].round(4).tolist(),
+        mode="markers",
+        marker={"size": size, "color": colour},
+        hoverinfo="skip",
+    )
+
+
+def joined(points: np.ndarray, edges: Sequence[tuple[int, int]], colours: Theme) -> list[go.Scatter]:
+    """Lines between points, as one trace; none without edges."""
+    if not edges:
+        return []
+    gap = np.full((len(edges), 1, 2), np.nan)
+    path = np.concatenate([points[np.array(edges)], gap], 1).reshape(-1, 2)
+    line = {"color": colours.surface["line"], "width": 1}
+    return [go.Scatter(x=path[:, 0], y=path[:, 1], mode="lines", line=line, hoverinfo="skip")]
+
+
+def shaded(shades: Sequence[np.ndarray] | None, step: int, colours: Theme):
+    """The colour of a step's points: ink, or greys by their shades, from pale to dark."""
+    if shades is None:
+        return colours.surface["text"]
+    amounts = colours.amounts[1:]
+    return [amounts[min(int(share * len(amounts)), len(amounts) - 1)] for share in shades[step]]
+
+
+def padded(values: np.ndarray) -> list[float]:
+    """The range of values, with some room on either side."""
+    low, high = float(values.min()), float(values.max())
+    room = SPARE * (high - low) or 1.0
+    return [low - room, high + room]
+
+
+def slider(names: Sequence[str], shown: list[list[bool]], colours: Theme) -> dict:
+    """A slider over the steps, the last one chosen."""
+    return {
+        "active": len(names) - 1,
+        "steps": [
+            {"label": plain(name), "method": "restyle", "args": ["visible", visible]}
+            for name, visible in zip(names, shown, strict=True)
+        ],
+        "currentvalue": {"prefix": "", "font": {"size": 13}},
+        "font": {"size": 10, "color": colours.surface["soft"]},
+        "bgcolor": colours.surface["grid"],
+        "bordercolor": colours.surface["line"],
+        "activebgcolor": colours.surface["text"],
+        "pad": {"t": 12, "l": 24, "r": 24},
+        "ticklen": 4,
+        "minorticklen": 0,
+    }
