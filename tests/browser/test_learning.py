@@ -114,6 +114,19 @@ def test_search_and_family_narrow_cards_and_papers_and_say_how_many(visit):
     expect(family).to_be_focused()
 
 
+def test_a_paper_that_does_not_run_has_a_card_and_a_miniature(visit):
+    page = visit()
+    methods = section(page, "Methods")
+    methods.get_by_role("radio", name="Miniature").check()
+    table = methods.get_by_role("grid", name="Papers", exact=True)
+    expect(table).not_to_contain_text("✓ works")
+    table.get_by_text("Transformers Meet Directed Graphs").click()
+    card = methods.locator("#paper-card")
+    expect(card).to_contain_text("The paper itself does not run here.")
+    expect(card).to_contain_text("Nearest here.")
+    expect(methods.get_by_text("Tokens of a beam search, placed by phase.")).to_be_visible()
+
+
 @pytest.mark.parametrize(("width", "height"), SIZES)
 def test_the_map_of_decoding_is_there_at_once_and_leads_to_rows(visit, width, height):
     page = visit(width, height)

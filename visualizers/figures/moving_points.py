@@ -30,9 +30,7 @@ def moving_points(
     points; `behind` [M, 2]: points that stay, pale. Raises ValueError with one sentence for an unknown look.
     """
     colours = theme(look)
-    caption = (
-        f"{title}: {len(frames[0])} points at {len(frames)} steps, {'; '.join(names)}. The slider steps."
-    )
+    caption = f"{title}. {len(frames[0])} points at {len(frames)} steps: {', '.join(names)}."
     figure = framed(colours, title, caption, HEIGHT, showlegend=False)
     fixed = [] if behind is None else [cloud(behind, colours.amounts[2], SIZE - 1)]
     each = [
