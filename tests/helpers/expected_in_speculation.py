@@ -259,8 +259,16 @@ def draws_stay(by_ratio, by_redraw, sample):
         assert forwards(trace) / len(trace.output()) < forwards(sample) / len(sample.output())
 
 
+def fewer_words_same_text(trimmed: Trace, whole: Trace, greedy: Trace) -> None:
+    """All write greedy's text, and the trimmed draft has no more tokens accepted than the whole one."""
+    assert trimmed.output() == whole.output() == greedy.output()
+    accepted = [trace.costs.totals()["accepted"] for trace in (trimmed, whole)]
+    assert 0 < accepted[0] <= accepted[1]
+
+
 SHOWS = {
     "A small model guesses ahead": guesses_pass_and_fail,
+    "A draft with fewer words": fewer_words_same_text,
     "Guesses and chance": chance_accepts,
     "A draft with other tokens": other_tokens_carry_over,
     "Neither model waits": ahead_and_in_vain,
