@@ -93,9 +93,10 @@ def test_search_and_family_narrow_cards_and_papers_and_say_how_many(visit):
         page.get_by_role("option", name=name, exact=True).click()
 
     choose("Papers: Draft heads")
-    expect(status).to_contain_text(re.compile(r"\d methods? · \d papers? here · \d+ not here yet"))
+    expect(status).to_contain_text("1 method · 1 paper here · 27 not here yet")
     methods.get_by_role("button", name="Papers not here yet").click()
     expect(backlog).to_contain_text("Hydra")
+    expect(methods.get_by_role("article")).to_have_count(1)
     choose("Methods: Draft and verify")
     expect(table).to_contain_text("✓ works: ")
     expect(methods.get_by_role("article").nth(2)).to_be_visible()
@@ -109,7 +110,7 @@ def test_search_and_family_narrow_cards_and_papers_and_say_how_many(visit):
     search.fill("nucleus")
     expect(methods.get_by_role("article")).to_have_count(1)
     search.fill("HYDRAGEN")
-    expect(status).to_contain_text(re.compile("0 methods · 0 papers here · (1 as a card · 0|1) not here yet"))
+    expect(status).to_contain_text("0 methods · 0 papers here · 1 not here yet")
     search.press("Tab")
     expect(family).to_be_focused()
 
