@@ -241,7 +241,7 @@ def test_a_mistake_of_its_own_ends_the_record_and_not_the_call(model, monkeypatc
 
 
 def test_what_cannot_be_watched_is_refused_with_a_sentence(model, monkeypatch):
-    with pytest.raises(ValueError, match="A LoadedModel cannot be watched; give the model of transformers"):
+    with pytest.raises(ValueError, match="A TinyModel cannot be watched; give the model of transformers"):
         watch(model)
     monkeypatch.setattr(seams, "SEAMS", ("_get_logits_processor", "_make_tokens"))
     with pytest.raises(ValueError, match=r"watch knows generate of transformers .* has no _make_tokens\."):

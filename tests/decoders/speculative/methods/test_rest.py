@@ -126,7 +126,7 @@ class Watching:
     """A drafter that remembers its last draft and what became of it."""
 
     def __init__(self, drafter: Drafter):
-        self.drafter, self.last = drafter, None
+        self.drafter, self.last, self.reads_states = drafter, None, drafter.reads_states
 
     def propose(self, lane: Lane) -> Draft:
         return self.drafter.propose(lane)
