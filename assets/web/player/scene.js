@@ -17,10 +17,14 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   // The nodes that a drawing keeps outlined, for whomever.
   player.kept = ({ keeps }) => Object.values(keeps || {}).flat().filter((node) => typeof node === "number");
 
-  // All scenes of a page take turns, the one under the pointer first: a frame goes to one redraw (more, if they are quick),
-  // so that the first lane is on the screen while the last is still being drawn.
+  // All scenes of a page take turns, the one under the pointer first: a frame goes to as many redraws as are quick, and a slow
+  // one has it alone, so that the first lane is on the screen while the last is still being drawn.
   const queue = [];
-  const FRAME = 12; // milliseconds
+  const FRAME = 30; // milliseconds
+  const drawnAll = []; // who waits until none is left
+
+  // Resolves when all that is to be drawn has been drawn; its pixels come with the end of that frame.
+  player.allDrawn = () => new Promise((resolve) => (queue.length ? drawnAll.push(resolve) : requestAnimationFrame(resolve)));
 
   function drawNext() {
     const started = performance.now();
@@ -32,19 +36,23 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         scene.draw();
       }
     } finally {
-      requestAnimationFrame(queue.length ? drawNext : drawCalm);
+      if (queue.length) requestAnimationFrame(drawNext);
+      else {
+        resting ??= setTimeout(() => requestAnimationFrame(drawCalm), CALM);
+        for (const resolve of drawnAll.splice(0)) resolve();
+      }
     }
   }
 
   // What can wait until every picture is on the screen: the strips below them.
-  const calm = new Set();
+  const calm = new Set(), CALM = 100; // milliseconds
+  let resting = null;
 
   function drawCalm() {
-    if (queue.length || !calm.size) return;
-    const [overview] = calm;
-    calm.delete(overview);
-    overview.paint();
-    requestAnimationFrame(drawCalm);
+    resting = null;
+    if (queue.length) return; // after that
+    for (const overview of calm) overview.paint();
+    calm.clear();
   }
 
   class Scene {
