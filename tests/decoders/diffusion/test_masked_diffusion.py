@@ -5,7 +5,7 @@ from itertools import permutations, product
 import pytest
 import torch
 
-from decoders.chooser import Exhaustive
+from decoders.chooser import Draw, Exhaustive
 from decoders.lane import Lane, Limits
 from decoders.models.tabular_denoiser import TabularDenoiser
 from decoders.trace.events import Cell, Commit, Distribution, Forward, Score
@@ -80,16 +80,40 @@ def test_one_token_per_forward_draws_from_the_joint_in_any_order(order):
     assert distance > 0.1 if order == "probability" else distance < 1e-9
 
 
-@pytest.mark.parametrize("per_forward, want", [(1, 1.0), (2, 0.375), (4, 0.09375)])
-def test_more_tokens_per_forward_break_a_shuffle_as_the_theory_says(per_forward, want):
+class OfWhatIsTaken(Exhaustive):
+    """Walks the outcomes of the first `count` draws of each forward; those behind them are thrown away."""
+
+    def __init__(self, count):
+        super().__init__()
+        self.count = count
+
+    def categorical(self, weights, tag):
+        _, _, iteration = tag
+        if sum(iteration == other for _, _, other in self.parts) < self.count:
+            return super().categorical(weights, tag)
+        return Draw(int(weights.argmax()), None)
+
+
+@pytest.mark.parametrize("n, per_forward, want", [(3, 1, 1.0), (3, 2, 2 / 3), (4, 2, 0.375), (4, 4, 0.09375)])
+def test_more_tokens_per_forward_break_a_shuffle_as_the_theory_says(n, per_forward, want):
     """n!/prod m_t^k_t of the lists are right: what is drawn together does not know of each other."""
-    model = permuted()
+    for walk in (Exhaustive(), OfWhatIsTaken(per_forward)):
+        assert walk.distribution(right(n, per_forward))[True] == pytest.approx(want, abs=1e-12)
 
-    def right(chooser):
-        parameters = {"tokens_per_forward": per_forward, "temperature": 1.0, "order": "left to right"}
-        return len({*run("masked_diffusion", model, parameters, 4, [0], chooser).output()}) == 4
 
-    assert Exhaustive().distribution(right)[True] == pytest.approx(want, abs=1e-12)
+@pytest.mark.parametrize("n", [4, 5])
+def test_one_token_per_forward_shuffles(n):
+    """Its draws that are thrown away, 27648 histories of four tokens, are walked for three only, above."""
+    assert OfWhatIsTaken(1).distribution(right(n, 1)) == {True: pytest.approx(1.0, abs=1e-12)}
+
+
+def right(n, per_forward):
+    """Whether a list of n tokens is a shuffle of them, as a function of the chooser that fills it from the
+    left.
+    """
+    model = permuted(n)
+    parameters = {"tokens_per_forward": per_forward, "temperature": 1.0, "order": "left to right"}
+    return lambda chooser: len({*run("masked_diffusion", model, parameters, n, [0], chooser).output()}) == n
 
 
 def test_a_threshold_on_independent_positions_takes_one_forward():
