@@ -36,11 +36,18 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
   };
 
-  // Until what has just been taken is drawn: asking earlier would only make the next step wait for this one. The answer is on its
-  // way while the browser paints.
-  function drawn() {
-    if (document.hidden) return null; // no frames, and timers of pages that nobody sees are slowed down
-    return Promise.race([DecodingPlayer.allDrawn(), new Promise((resolve) => setTimeout(resolve, 400))]); // whatever happens to frames
+  // Until what has just been taken is on the screen: asking earlier would only make the next step wait for this one.
+  function painted(app) {
+    if (document.hidden) return Promise.resolve(); // no frames, and timers of pages that nobody sees are slowed down
+    return new Promise((resolve) => {
+      const look = () => {
+        const busy = app.lanes.some((lane) => lane.drawing() && lane.drawing().waiting);
+        if (busy) requestAnimationFrame(look);
+        else resolve();
+      };
+      requestAnimationFrame(look);
+      setTimeout(resolve, 400); // whatever happens to the frames
+    });
   }
 
   class Run {
@@ -83,7 +90,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         misses = got ? 0 : misses + 1;
         if (page.connection.state !== "there") await page.connection.back();
         else if (!got) await page.connection.nap(Math.min(250 * misses ** 2, 5000));
-        else if (!this.over) await drawn();
+        else if (!this.over) await painted(this.app);
         else await page.connection.nap(KEEP_ALIVE);
       }
     }

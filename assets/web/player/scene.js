@@ -17,14 +17,10 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   // The nodes that a drawing keeps outlined, for whomever.
   player.kept = ({ keeps }) => Object.values(keeps || {}).flat().filter((node) => typeof node === "number");
 
-  // All scenes of a page take turns, the one under the pointer first: a frame goes to as many redraws as are quick, and a slow
-  // one has it alone, so that the first lane is on the screen while the last is still being drawn.
+  // All scenes of a page take turns, the one under the pointer first: a frame goes to one redraw (more, if they are quick),
+  // so that the first lane is on the screen while the last is still being drawn.
   const queue = [];
-  const FRAME = 30; // milliseconds
-  const drawnAll = []; // who waits until none is left
-
-  // Resolves when all that is to be drawn has been drawn; its pixels come with the end of that frame.
-  player.allDrawn = () => new Promise((resolve) => (queue.length ? drawnAll.push(resolve) : requestAnimationFrame(resolve)));
+  const FRAME = 12; // milliseconds
 
   function drawNext() {
     const started = performance.now();
@@ -36,23 +32,19 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         scene.draw();
       }
     } finally {
-      if (queue.length) requestAnimationFrame(drawNext);
-      else {
-        resting ??= setTimeout(() => requestAnimationFrame(drawCalm), CALM);
-        for (const resolve of drawnAll.splice(0)) resolve();
-      }
+      requestAnimationFrame(queue.length ? drawNext : drawCalm);
     }
   }
 
   // What can wait until every picture is on the screen: the strips below them.
-  const calm = new Set(), CALM = 100; // milliseconds
-  let resting = null;
+  const calm = new Set();
 
   function drawCalm() {
-    resting = null;
-    if (queue.length) return; // after that
-    for (const overview of calm) overview.paint();
-    calm.clear();
+    if (queue.length || !calm.size) return;
+    const [overview] = calm;
+    calm.delete(overview);
+    overview.paint();
+    requestAnimationFrame(drawCalm);
   }
 
   class Scene {
