@@ -17,10 +17,11 @@ def _byte_of() -> dict[str, int]:
 
 
 class TokenBytes:
-    """Call it with a token id to get the bytes that the token stands for."""
+    """Call it with a token id to get the bytes that the token stands for; each is worked out once."""
 
     def __init__(self, tokenizer):
         self.tokenizer = tokenizer
+        self.known: dict[int, bytes] = {}
         self.special = set(tokenizer.all_special_ids)
         decoder = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
         self.byte_level = "ByteLevel" in repr(decoder)
@@ -30,6 +31,12 @@ class TokenBytes:
         return token not in self.special and self.tokenizer.convert_ids_to_tokens(token) is not None
 
     def __call__(self, token: int) -> bytes:
+        found = self.known.get(token)
+        if found is None:
+            found = self.known[token] = self._bytes(token)
+        return found
+
+    def _bytes(self, token: int) -> bytes:
         piece = self.tokenizer.convert_ids_to_tokens(token)
         if piece is None:  # a row of the embedding that no token uses
             return f"<unused {token}>".encode()

@@ -52,9 +52,23 @@ def prompt(request):
 
 
 @pytest.fixture(scope="module")
-def found(name, models, prompt):
-    """The trace of a run that several laws look at."""
-    return start(name, models, prompt).run()
+def ran(name, models):
+    """ran(prompt, seed=0): the trace of a run, decoded once for all the laws that look at it."""
+    kept = {}
+
+    def get(prompt, seed=0):
+        key = (tuple(prompt), seed)
+        if key not in kept:
+            kept[key] = start(name, models, prompt, seed=seed).run()
+        return kept[key]
+
+    return get
+
+
+@pytest.fixture(scope="module")
+def found(ran, prompt):
+    """The trace of a run from each prompt."""
+    return ran(prompt)
 
 
 def no_slot_in_use(*sets):
@@ -142,8 +156,8 @@ def test_committed_log_probabilities_are_the_targets_own(name, models, prompt, f
 
 
 @every_case
-def test_one_seed_gives_one_trace(name, models):
-    first, second = start(name, models, seed=5).run(), start(name, models, seed=5).run()
+def test_one_seed_gives_one_trace(name, models, ran):
+    first, second = ran(PROMPTS[0], seed=2), start(name, models, PROMPTS[0], seed=2).run()
     assert [told(s) for s in first.steps] == [told(s) for s in second.steps]
 
 
@@ -194,11 +208,10 @@ def beside(models):
 
 
 @every_case
-def test_lanes_do_not_disturb_each_other(name, models):
-    alone = [
-        start(name, models, prompt, seed=2).run().output() for prompt in (PROMPTS[0], PROMPTS[0], PROMPTS[2])
-    ]
-    lanes = [start(name, models, prompt, seed=2) for prompt in (PROMPTS[0], PROMPTS[0], PROMPTS[2])]
+def test_lanes_do_not_disturb_each_other(name, models, ran):
+    prompts = (PROMPTS[0], PROMPTS[0], PROMPTS[2])
+    alone = [ran(prompt, seed=2).output() for prompt in prompts]
+    lanes = [start(name, models, prompt, seed=2) for prompt in prompts]
     lanes.append(start(beside(models), models, PROMPTS[2]))
     while [lane for lane in lanes if lane.advance()]:
         pass
@@ -206,9 +219,9 @@ def test_lanes_do_not_disturb_each_other(name, models):
 
 
 @every_case
-def test_lanes_in_joint_forwards_decode_as_alone(name, models):
+def test_lanes_in_joint_forwards_decode_as_alone(name, models, ran):
     prompts = (PROMPTS[0], PROMPTS[0], PROMPTS[2])
-    alone = [start(name, models, prompt, seed=2).run().output() for prompt in prompts]
+    alone = [ran(prompt, seed=2).output() for prompt in prompts]
     makers = [lambda calls, p=prompt: start(name, models, p, seed=2, callbacks=calls) for prompt in prompts]
     makers.append(lambda calls: start(beside(models), models, PROMPTS[2], callbacks=calls))
     lanes = in_company(makers)
@@ -220,8 +233,8 @@ def test_lanes_in_joint_forwards_decode_as_alone(name, models):
 
 
 @every_case
-def test_a_lane_may_be_stopped_after_any_step(name, models):
-    whole = [told(s) for s in start(name, models).run().steps]
+def test_a_lane_may_be_stopped_after_any_step(name, models, ran):
+    whole = [told(s) for s in ran(PROMPTS[0]).steps]
     for count in range(len(whole) + 1):
         lane = start(name, models)
         for _ in range(count):
@@ -268,14 +281,14 @@ def test_the_limit_of_seconds_is_looked_at_wherever_a_step_is(name, endless, mon
 
 
 @every_case
-def test_models_that_take_no_tree_mask_decode_the_same(name, models):
+def test_models_that_take_no_tree_mask_decode_the_same(name, models, ran):
     if models["target"].model_kind != "causal" or isinstance(models["target"], ServedModel):
         return  # a canvas is no tree, and a server scores texts
     slow = {role: tiny_models.TinyModel(m.name, m.model, m.tokenizer) for role, m in models.items()}
     for model in slow.values():
         model.engine = SequenceEngine(model.model)
     found = start(name, slow, PROMPTS[2]).run()
-    assert found.output() == start(name, models, PROMPTS[2]).run().output()
+    assert found.output() == ran(PROMPTS[2]).output()
     assert any("cannot take a tree mask" in note.text for step in found.steps for note in step.of(Note))
 
 
@@ -294,8 +307,8 @@ def test_an_end_token_ends_the_text(name, models):
 
 
 @every_case
-def test_json_gives_back_the_trace(name, models, tmp_path):
-    found = start(name, models).run()
+def test_json_gives_back_the_trace(ran, tmp_path):
+    found = ran(PROMPTS[0])
     for path in (tmp_path / "trace.json", tmp_path / "trace.json.gz"):
         found.save(path)
         again = trace.load(path)
@@ -305,13 +318,13 @@ def test_json_gives_back_the_trace(name, models, tmp_path):
 
 
 @every_case
-def test_a_lossless_badge_is_true(name, models):
+def test_a_lossless_badge_is_true(name, models, ran):
     lane = start(name, models)
     lane.close()
     badge = lane.trace.badge
     assert badge in registry.BADGES
     if badge in ("lossless: equal to greedy", "deterministic", "equal to generate"):
-        outputs = {tuple(start(name, models, PROMPTS[2], seed=seed).run().output()) for seed in range(3)}
+        outputs = {tuple(ran(PROMPTS[2], seed).output()) for seed in range(3)}
         assert len(outputs) == 1
     if badge == "lossless: equal to greedy":
         for prompt in PROMPTS:
