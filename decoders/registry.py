@@ -103,10 +103,10 @@ def strategies() -> dict[str, Strategy]:
 
 def get(name: str) -> Strategy:
     """The strategy called `name`. Raises ValueError with one sentence that says which are called alike."""
-    known = strategies()
-    if name not in known:
-        alike = difflib.get_close_matches(name[:80], known, n=5, cutoff=0.0)
+    _import_all()
+    if name not in _STRATEGIES:
+        alike = difflib.get_close_matches(name[:80], strategies(), n=5, cutoff=0.0)
         raise ValueError(
             f"There is no strategy {shortened(name)}; choose one of those listed, such as {', '.join(alike)}."
         )
-    return known[name]
+    return _STRATEGIES[name]

@@ -1,6 +1,7 @@
 """Searches with penalties and forbidden words: they find what the model says as its processors leave it."""
 
 import math
+from functools import cache
 
 import pytest
 
@@ -23,6 +24,18 @@ def run(strategy: str, model, prompt=(0, 2), new_tokens=4, chooser=None, **param
     return Lane(strategy, list(prompt), {"target": model}, parameters, 0, limits, chooser).run()
 
 
+@cache
+def table(seed: int) -> TableModel:
+    """A random model of four tokens, one of which ends a text."""
+    return TableModel(random_table(seed, 4, 2.0), 4, frozenset({0}))
+
+
+@cache
+def texts_of(seed: int, asked: str) -> dict[tuple[int, ...], float]:
+    """The law of such a model with one of ASKED."""
+    return law(table(seed), ASKED[asked])
+
+
 def law(model, asked: dict) -> dict[tuple[int, ...], float]:
     """Text -> its probability when drawn one token at a time with these processors."""
     return Exhaustive().distribution(
@@ -34,9 +47,8 @@ def law(model, asked: dict) -> dict[tuple[int, ...], float]:
 @pytest.mark.parametrize("given", [{}, {"frontier": "depth first"}], ids=str)
 def test_best_first_finds_the_likeliest_text_that_could_be_drawn(asked, given):
     for seed in range(6):
-        model = TableModel(random_table(seed, 4, 2.0), 4, frozenset({0}))
-        texts = law(model, ASKED[asked])
-        found = run("best_first", model, **given, **ASKED[asked])
+        texts = texts_of(seed, asked)
+        found = run("best_first", table(seed), **given, **ASKED[asked])
         assert texts[tuple(found.output())] == pytest.approx(max(texts.values()))
 
 
@@ -46,10 +58,9 @@ def test_texts_could_be_drawn_and_keep_the_model_s_own_log_probabilities(strateg
     given = {"scorer": "length"} if strategy == "value_beam" else {}
     changed = 0
     for seed in range(8):
-        model = TableModel(random_table(seed, 4, 2.0), 4, frozenset({0}))
-        found, plain = (run(strategy, model, **given, **more) for more in (ASKED[asked], {}))
+        found, plain = (run(strategy, table(seed), **given, **more) for more in (ASKED[asked], {}))
         changed += found.output() != plain.output()
-        assert law(model, ASKED[asked])[tuple(found.output())] > 0
+        assert texts_of(seed, asked)[tuple(found.output())] > 0
         tokens = [0, 2, *found.output()]
         told = [p for s in found.steps for commit in s.of(Commit) for p in commit.logprobs]
         for at, logprob in enumerate(told, 2):
