@@ -5,11 +5,16 @@
 from torch import nn
 
 from decoders.heads.acceptance import Acceptance
+from decoders.heads.adaeagle import AdaEagle
 from decoders.heads.aligned import Aligned
 from decoders.heads.autodeco import AutoDeco
+from decoders.heads.chimera import Chimera
 from decoders.heads.eagle import Eagle
+from decoders.heads.eagle3 import Eagle3
+from decoders.heads.falcon import Falcon
 from decoders.heads.filter import Filter
 from decoders.heads.fragments import Fragments
+from decoders.heads.gumiho import Gumiho
 from decoders.heads.judge import Judge
 from decoders.heads.kangaroo import Kangaroo
 from decoders.heads.layers import Entries
@@ -27,12 +32,17 @@ __all__ = [
     "M2R2",
     "SCORERS",
     "Acceptance",
+    "AdaEagle",
     "Aligned",
     "AutoDeco",
+    "Chimera",
     "DraftModule",
     "Eagle",
+    "Eagle3",
     "Entries",
+    "Falcon",
     "Fragments",
+    "Gumiho",
     "Filter",
     "Judge",
     "Kangaroo",
@@ -48,9 +58,10 @@ __all__ = [
 ]
 
 KINDS: dict[str, type[DraftModule]] = {
-    module.kind: module for module in (Medusa, Eagle, Kangaroo, M2R2, Fragments)
+    module.kind: module
+    for module in (Medusa, Eagle, Eagle3, Chimera, Falcon, Gumiho, Kangaroo, M2R2, Fragments)
 }
 SCORERS: dict[str, type[nn.Module]] = {
     module.kind: module
-    for module in (Reward, Acceptance, Aligned, AutoDeco, Filter, Judge, Outlook, Planner, Ranker)
+    for module in (Reward, Acceptance, AdaEagle, Aligned, AutoDeco, Filter, Judge, Outlook, Planner, Ranker)
 }

@@ -9,16 +9,34 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-Past = tuple[torch.Tensor, torch.Tensor]  # keys and values, both [B, H, P, D]
+Past = tuple[torch.Tensor, ...]  # keys and values, both [B, H, P, D], of each layer in turn
 
 
 class Attention(nn.Module):
-    """Multi-head attention with rotary positions, without biases."""
+    """Multi-head attention with rotary positions."""
 
-    def __init__(self, width: int, heads: int, theta: float):
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        theta: float,
+        reads: int | None = None,
+        kv_heads: int | None = None,
+        size: int | None = None,
+        bias: bool = False,
+        turns: torch.Tensor | None = None,
+    ):
+        """reads: width of what comes in, if not `width`. kv_heads, size: heads of keys and values, and
+        numbers per head, if not as in plain attention. bias: of q, k and v. turns [D / 2]: the angle per
+        place of each pair of numbers, if theta alone does not say it.
+        """
         super().__init__()
-        self.heads, self.theta, self.size = heads, theta, width // heads
-        self.q, self.k, self.v, self.out = (nn.Linear(width, width, bias=False) for _ in range(4))
+        self.heads, self.theta, self.size = heads, theta, size or width // heads
+        self.kv_heads, reads = kv_heads or heads, reads or width
+        self.turns = turns
+        self.q = nn.Linear(reads, heads * self.size, bias=bias)
+        self.k, self.v = (nn.Linear(reads, self.kv_heads * self.size, bias=bias) for _ in range(2))
+        self.out = nn.Linear(heads * self.size, width, bias=False)
 
     def forward(
         self,
@@ -31,15 +49,22 @@ class Attention(nn.Module):
 
         mask [N, P + N]: True where a row may look; None: at itself and the rows before it (then no past).
         """
-        turns = self.theta ** -(torch.arange(0, self.size, 2, device=x.device) / self.size)  # float32 always
-        angles = positions[:, None] * turns  # [N, D / 2]
+        turns = self.turns
+        if turns is None:
+            turns = self.theta ** -(
+                torch.arange(0, self.size, 2, device=x.device) / self.size
+            )  # float32 always
+        angles = positions[:, None] * turns.to(x.device)  # [N, D / 2]
         cos, sin = (torch.cat([part, part], -1).to(x.dtype) for part in (angles.cos(), angles.sin()))
-        q, k, v = (m(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for m in (self.q, self.k, self.v))
+        q, k, v = (m(x).unflatten(-1, (-1, self.size)).transpose(1, 2) for m in (self.q, self.k, self.v))
         q, k = (part * cos + turned(part) * sin for part in (q, k))
         q, k = q.to(v.dtype), k.to(v.dtype)
         if past is not None:
             k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
-        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None)
+        shared = self.kv_heads != self.heads
+        mixed = F.scaled_dot_product_attention(
+            q, k, v, attn_mask=mask, is_causal=mask is None, enable_gqa=shared
+        )
         return self.out(mixed.transpose(1, 2).flatten(2)), (k, v)
 
 
@@ -60,6 +85,31 @@ class FeedForward(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x [..., d] -> [..., d]."""
         return self.down(F.silu(self.gate(x)) * self.up(x))
+
+
+class DecoderLayer(nn.Module):
+    """A layer of Llama; `first`: without the norm in front of its attention, as EAGLE's."""
+
+    def __init__(
+        self, width: int, heads: int, intermediate: int, theta: float, eps: float, first: bool = False
+    ):
+        super().__init__()
+        self.first_norm = nn.Identity() if first else nn.RMSNorm(width, eps)
+        self.attention = Attention(width, heads, theta)
+        self.norm = nn.RMSNorm(width, eps)
+        self.feed = FeedForward(width, intermediate)
+
+    def forward(
+        self,
+        x: torch.Tensor,
+        positions: torch.Tensor,
+        mask: torch.Tensor | None = None,
+        past: Past | None = None,
+    ) -> tuple[torch.Tensor, Past]:
+        """As `Attention.forward`."""
+        mixed, past = self.attention(self.first_norm(x), positions, mask, past)
+        x = x + mixed
+        return x + self.feed(self.norm(x)), past
 
 
 class Entries:

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from decoders.heads.layers import Entries
 from decoders.heads.taps import Taps, Target
 
+NOISE = 0.1  # see `noisy`
 NEWEST, ALL, NONE = "the newest state", "all states", "no state"
 
 
@@ -42,6 +43,7 @@ class DraftModule(nn.Module):
     reads: tuple[int, ...] = ()
     rank_accuracy: list[list[float]] | None = None
     rates = (6e-3, 3e-3)  # learning rates of Muon (inner matrices) and AdamW (the rest)
+    progress = 0.0  # how far its training is, up to 1; the trainer says so
 
     def __init__(self, target: Target, **settings):
         super().__init__()
@@ -68,6 +70,16 @@ class DraftModule(nn.Module):
         """
         raise NotImplementedError
 
+    def said_at(self, memory: Any, number: int) -> torch.Tensor | None:
+        """The feature [d] that it said to stand behind a drafted node (0: the root); None if it says none."""
+        return None
+
+    def features(self, hidden: torch.Tensor, states: dict[int, torch.Tensor] | None) -> torch.Tensor:
+        """What it reads of the target [..., d] out of its last states [..., d] and those after the layers
+        `reads`: the last ones.
+        """
+        return hidden
+
     def loss(self, taps: Taps) -> torch.Tensor:
         """The training loss on one batch, a scalar."""
         raise NotImplementedError
@@ -84,3 +96,26 @@ class DraftModule(nn.Module):
 def cross_entropy(p: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
     """Mean cross-entropy in nats of `logits` [..., V] under the distributions p [..., V]."""
     return F.cross_entropy(logits.flatten(0, -2).float(), p.flatten(0, -2))
+
+
+def seeded(tokens: torch.Tensor) -> torch.Generator:
+    """Random numbers that hang on the batch of tokens [B, T] alone, so that training can be interrupted and
+    resumed.
+    """
+    return torch.Generator(tokens.device).manual_seed(int(tokens.sum()))
+
+
+def noisy(hidden: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    """States [B, T, d] of tokens [B, T] with uniform noise of NOISE times their standard deviation: what a
+    drafter reads in training, since it will read its own inexact ones.
+    """
+    noise = torch.rand(hidden.shape, generator=seeded(tokens), device=hidden.device) * 2 - 1
+    return hidden + NOISE * hidden.std() * noise
+
+
+def some_rows(tokens: torch.Tensor, rows: int) -> torch.Tensor:
+    """Which of the first `rows` rows of tokens [B, T] the vocabulary's part of a training loss is taken from:
+    a random quarter, since that part costs more than all others.
+    """
+    order = torch.randperm(rows, generator=seeded(tokens), device=tokens.device)
+    return order[: max(1, rows // 4)]

@@ -14,6 +14,7 @@ TARGET, DRAFT = "llama-tiny", "llama-tiny-draft-distilled"  # the pair that is u
 ALONE = {
     "reward",
     "acceptance",
+    "adaeagle",
     "aligned",
     "autodeco",
     "filter",

@@ -67,7 +67,7 @@ def save(
     if partner is not None:
         config["partner"] = {"name": partner[0], "weights_sha256": weights_sha256(partner[1])}
     tensors = {
-        f"{name}.{key}": value.detach().to("cpu", dtype).contiguous()
+        f"{name}.{key}": value.detach().to("cpu", dtype if value.is_floating_point() else None).contiguous()
         for name, module in modules.items()
         for key, value in module.state_dict().items()
     }

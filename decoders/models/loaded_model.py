@@ -15,6 +15,7 @@ from decoders.engine.sequence_engine import SequenceEngine, engine_for
 from decoders.heads import (
     M2R2,
     Acceptance,
+    AdaEagle,
     Aligned,
     AutoDeco,
     DraftModule,
@@ -149,6 +150,11 @@ class LoadedModel:
     def acceptance(self) -> Acceptance | None:
         """The head that foretells which of this draft model's tokens a target accepts, as `reward`."""
         return next(iter(self._shipped("acceptance").values()), None)
+
+    @cached_property
+    def adaeagle(self) -> AdaEagle | None:
+        """The network that says how long a chain of EAGLE's layer will be accepted, as `reward`."""
+        return next(iter(self._shipped("adaeagle").values()), None)
 
     @cached_property
     def judge(self) -> Judge | None:

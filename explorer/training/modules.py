@@ -99,6 +99,8 @@ def train_modules(
 
     def step(seen: int) -> tuple[int, list[float]]:
         rows, losses = feed(seen), []
+        for module in modules.values():
+            module.progress = seen / (million_tokens * 1e6)
         with torch.autocast(device.type, torch.bfloat16):
             read = taps(rows)
             for module in modules.values():

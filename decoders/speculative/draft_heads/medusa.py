@@ -4,7 +4,7 @@ is verified at once.
 Cai et al. (2024), Medusa. The heads are heads/medusa.py.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
@@ -58,12 +58,18 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return verified(drafter, parameters)
 
 
-def fits(parameters: dict) -> str | None:
-    """Why typical acceptance cannot judge the chosen tree, in a sentence; None if it can."""
-    drafter, verifier, _ = parts(parameters)
-    if not verifier.relaxed_for or drafter.fill in verifier.relaxed_for:
-        return None
-    return TYPICAL_ONLY.format(drafter.fill)
+def typical_fits(parts: Callable[[dict], tuple[Drafter, Verifier, float]]) -> Callable[[dict], str | None]:
+    """The `together` of a strategy that has TYPICAL_PARAMETERS: a sentence if typical acceptance cannot judge
+    the chosen tree.
+    """
+
+    def fits(parameters: dict) -> str | None:
+        drafter, verifier, _ = parts(parameters)
+        if not verifier.relaxed_for or drafter.fill in verifier.relaxed_for:
+            return None
+        return TYPICAL_ONLY.format(drafter.fill)
+
+    return fits
 
 
 @draft_and_verify(
@@ -72,7 +78,7 @@ def fits(parameters: dict) -> str | None:
     title="Medusa",
     parameters=(*tree_parameters(MEASURED, nodes=32, depth=4, width=2), *TYPICAL_PARAMETERS, *GREEDY),
     views=TIMED_TREE_VIEWS,
-    together=fits,
+    together=typical_fits(parts),
     reads=reads_states,
     suits=needs_head("medusa", "Medusa heads"),
 )

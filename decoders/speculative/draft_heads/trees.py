@@ -18,14 +18,17 @@ from decoders.speculative.drafters.trained_head import Find
 from decoders.speculative.interfaces import Shape
 from decoders.strategy import Parameter
 
-MEASURED, DYNAMIC, BEST, CHAIN, WIDTHS = (
+MEASURED, PUBLISHED, DYNAMIC, BEST, CHAIN, WIDTHS = (
     "measured ranks",
+    "EAGLE's ranks",
     "expand and rerank",
     "best paths",
     "chain",
     "widths",
 )
-TREES = (MEASURED, DYNAMIC, BEST, CHAIN, WIDTHS)
+TREES = (MEASURED, PUBLISHED, DYNAMIC, BEST, CHAIN, WIDTHS)
+# EAGLE's tree of 25 nodes on five levels (Li et al. 2024, section 3.1.2; the ranks are those of the code)
+EAGLE_RANKS = "0 1 2 3 00 01 02 10 11 20 21 30 000 001 002 010 011 020 021 100 0000 0001 0002 00000 00001"
 ASSUMED = [[0.55 * 0.45**rank for rank in range(8)]] * 4  # where no accuracy was measured
 DELTA = 0.05  # of best_paths
 PROMISE = "A tree of {} nodes on {} levels: {:.2f} tokens per target forward are expected of it."
@@ -39,8 +42,8 @@ def tree_parameters(tree: str, nodes: int, depth: int, width: int) -> tuple[Para
             "tree",
             "choice",
             tree,
-            "Which guesses are written down: fixed ranks that paid where it was measured, EAGLE-2's tree, "
-            "OPT-Tree's, a chain, or the same number below each node.",
+            "Which guesses are written down: fixed ranks that paid where it was measured, EAGLE's, EAGLE-2's "
+            "tree, OPT-Tree's, a chain, or the same number below each node.",
             choices=TREES,
         ),
         Parameter("nodes", "int", nodes, "Drafted nodes at most, but for a chain.", low=1, high=128),
@@ -55,6 +58,9 @@ def tree_of(parameters: dict, find: Find) -> Shape:
     nodes, depth, width = (parameters[name] for name in ("nodes", "depth", "width"))
     if tree == MEASURED:
         return ranked(measured_topology(find, nodes, depth), f"It writes down {nodes} fixed paths of ranks.")
+    if tree == PUBLISHED:
+        paths = [tuple(map(int, ranks)) for ranks in EAGLE_RANKS.split() if len(ranks) <= depth][:nodes]
+        return ranked(lambda lane: paths, f"It writes down {len(paths)} fixed paths of ranks.")
     if tree == DYNAMIC:
         return expand_and_rerank(width, depth, nodes)
     if tree == BEST:

@@ -95,8 +95,9 @@ class TrainedHead:
             tokens = torch.tensor([tree.tokens[n] for n in nodes], device=self.module.target.embed.device)
             for node in nodes:
                 self.number[node] = len(self.number)
-            self.work = Work(len(nodes), rows=len(nodes))
             logits = self.module.expand(self.memory, parents, tokens)
+            ran = getattr(self.memory, "ran", len(nodes))  # the others were known from earlier passes
+            self.work = Work(ran, rows=ran)
         return logits if logits.dtype == torch.float64 else logits.float()
 
     def begin(self, lane: Lane) -> torch.Tensor:
@@ -138,11 +139,12 @@ def prompt_states(lane: Lane, module: DraftModule) -> tuple[torch.Tensor, States
     return taps.hidden[0].to(dtype), {layer: states[0].to(dtype) for layer, states in taps.states.items()}
 
 
-def from_head(find: Find, shape: Shape, name: str, says: str) -> Drafter:
+def from_head(find: Find, shape: Shape, name: str, says: str, head: TrainedHead | None = None) -> Drafter:
     """The drafter of one lane that writes down `shape` of what the module of its target guesses, no deeper
-    than the module can. `name`: what guesses, the words after "from"; `says`: how, in a sentence.
+    than the module can. `name`: what guesses, the words after "from"; `says`: how, in a sentence. head: the
+    lane's drafting, if somebody looks into it.
     """
-    head = TrainedHead(find)
+    head = head or TrainedHead(find)
     inner = drafted(Source(head.scores, name, says), replace(shape, grow=no_deeper(shape, head)))
 
     def propose(lane: Lane) -> Draft:

@@ -25,6 +25,7 @@ OWN_SHARE = 0.15  # tokens written by the target, for each token of the budget
 OWN_BATCH = 64  # of which so many are written at a time
 BATCH, TASKS, EXIT = 16, 0.25, 3
 VALIDATION_ROWS = 96
+FIRST = 40  # batches that `ready` is shown
 
 
 def rows_after(seen: int, texts: Texts, own: np.ndarray) -> torch.Tensor:
@@ -71,9 +72,15 @@ def write_training(
 
 
 def train(
-    args: Namespace, name: str, million_tokens: float, made: Callable[[Target], Sequence[DraftModule]]
+    args: Namespace,
+    name: str,
+    million_tokens: float,
+    made: Callable[[Target], Sequence[DraftModule]],
+    ready: Callable[[dict[str, DraftModule], torch.Tensor], None] = lambda modules, rows: None,
 ) -> None:
-    """Trains the modules that `made` gives for the shared parts of the target, and ships them."""
+    """Trains the modules that `made` gives for the shared parts of the target, and ships them. `ready` hears
+    of them before, by kind, with the first rows [R, ROW] that they will read.
+    """
     texts = prepare(args.corpus, args.work)
     model = loop.trained(TARGET).eval().requires_grad_(False)
     source = loop.MODELS / TARGET
@@ -84,6 +91,7 @@ def train(
     torch.manual_seed(0)
     modules = {module.kind: module.to(model.device) for module in made(Target.of(model))}
     held = texts.held[:VALIDATION_ROWS]
+    ready(modules, torch.cat([rows_after(at * BATCH * ROW, texts, own) for at in range(FIRST)]))
     curve = train_modules(modules, model, lambda seen: rows_after(seen, texts, own), held, budget, work)
     folder = loop.MODELS / name
     head_files.save(folder, modules, TARGET, source, texts.tokenizer)

@@ -1,0 +1,77 @@
+"""What EAGLE and its successors share: a drafter that reads the target's features and goes on with its own.
+
+Entry i reads the feature of token i together with token i + 1; what it says stands for the feature of token
+i + 1, and is read in its place where the target has not been. Knows no loss and no form of the layer.
+"""
+
+import torch
+
+from decoders.heads.layers import Entries, Past
+from decoders.heads.module import ALL, DraftModule, Sees
+from decoders.heads.taps import Taps
+
+
+class FeatureDrafter(DraftModule):
+    """A module brings `joined` and `layer`, `features` if it reads more than the last state, and `words` if
+    it has a head of its own.
+    """
+
+    sees = Sees(ALL, root=True, path=True)
+
+    def joined(self, tokens: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
+        """What entries read: tokens [...] with the feature in front of each [..., d]."""
+        raise NotImplementedError
+
+    def layer(
+        self,
+        x: torch.Tensor,
+        positions: torch.Tensor,
+        mask: torch.Tensor | None = None,
+        past: Past | None = None,
+    ) -> tuple[torch.Tensor, Past]:
+        """What entries say [B, N, d] after what they read x [B, N, ...]; as `Attention.forward`."""
+        raise NotImplementedError
+
+    def words(self, states: torch.Tensor) -> torch.Tensor:
+        """Logits [..., V] of what entries said [..., d]: the target's head."""
+        return self.target.logits(states)
+
+    def unrolled(self, taps: Taps, depth: int) -> list[torch.Tensor]:
+        """What entries say at depths 1 to `depth` along known texts, item k - 1 being [B, T - 1 - k, d].
+
+        Depth k reads what depth k - 1 said: its entry at row n sees the true entries up to n and the drafted
+        ones of the same row.
+        """
+        states, past, said, masks = self.features(taps.hidden, taps.states), None, [], []
+        length, device = taps.tokens.shape[1], taps.tokens.device
+        for k in range(1, depth + 1):
+            rows = max(0, length - 1 - k)
+            masks = [mask[:rows] for mask in masks]
+            own = torch.ones(rows, rows, dtype=torch.bool, device=device)
+            masks.append(own.tril() if k == 1 else torch.eye(rows, dtype=torch.bool, device=device))
+            positions = torch.arange(rows, device=device) + k - 1
+            x = self.joined(taps.tokens[:, k : k + rows], states[:, :rows])
+            states, past = self.layer(x, positions, torch.cat(masks, 1), past)
+            said.append(states)
+        return said
+
+    def along(self, taps: Taps, depth: int) -> list[torch.Tensor]:
+        return [self.words(said) for said in self.unrolled(taps, depth)]
+
+    def begin(
+        self,
+        memory: Entries,
+        hidden: torch.Tensor,
+        tokens: torch.Tensor,
+        states: dict[int, torch.Tensor] | None = None,
+    ) -> torch.Tensor:
+        """As `DraftModule.begin`: logits [V] of depth 1."""
+        return self.words(memory.know(self.layer, self.joined(tokens, self.features(hidden, states))))
+
+    def expand(self, memory: Entries, parents: list[int], tokens: torch.Tensor) -> torch.Tensor:
+        """As `DraftModule.begin` says: logits [N, V] below new nodes."""
+        x = self.joined(tokens, memory.outputs[parents])
+        return self.words(memory.draft(self.layer, x, parents))
+
+    def said_at(self, memory: Entries, number: int) -> torch.Tensor:
+        return memory.outputs[number]

@@ -1,0 +1,137 @@
+"""AdaEAGLE: EAGLE's layer drafts a chain, as long as a small network expects to be accepted.
+
+Zhang et al. (2024), AdaEAGLE. The network is heads/adaeagle.py, the layer heads/eagle.py.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from decoders.heads import AdaEagle
+from decoders.lane import Lane
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_heads.drift import DRIFT_VIEWS, with_drift
+from decoders.speculative.draft_heads.eagle import SAYS
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.draft_length import Length, chain
+from decoders.speculative.drafters.trained_head import named, needs_head, reads_states
+from decoders.speculative.interfaces import Draft, Drafter, Seen, Verification, Verifier
+from decoders.strategy import Parameter
+
+TRAINED, FIXED_LENGTH = "trained", "fixed length"
+MISSING = (
+    "No length predictor comes with the project for {!r}: every chain may have num_assistant_tokens tokens."
+)
+JOINT_STOP = -0.6  # nats; section 4.5
+
+
+@dataclass
+class Prediction:
+    """One lane's predictor: the target's state [d] in front of the newest token, and what was expected."""
+
+    parameters: dict
+    state: torch.Tensor | None = None
+    expected: int = 0
+
+    def max_tokens(self, lane: Lane) -> int:
+        """Drafted tokens of the coming round at most; the expectation is recorded."""
+        most, head = (
+            self.parameters["num_assistant_tokens"],
+            predictor_of(self.parameters, lane.models["target"]),
+        )
+        self.expected = most
+        if head is not None and self.state is not None:
+            value = head.length(self.state, lane.tree.tokens[lane.tip])
+            self.expected = min(most, max(0, round(value)))
+            lane.record_score(lane.tip, "expected length", value, drafted=float(self.expected))
+        return most if self.parameters["joint_stop"] else self.expected
+
+    def enough(self, lane: Lane, draft: Draft, nodes: list[int]) -> bool:
+        """With the joint stop: whether the expected length is reached and the chain has become unlikely."""
+        if not self.parameters["joint_stop"] or len(nodes) < self.expected:
+            return False
+        sure = torch.tensor([draft.probability[n] for n in nodes]).log().sum()
+        return bool(sure < JOINT_STOP)
+
+    def see(self, draft: Draft, walk: Verification, seen: Seen) -> None:
+        """Keeps the state from which the own token was chosen."""
+        last = walk.path[-1] if walk.path else draft.root
+        if walk.token is not None:
+            self.state = seen.hidden[seen.nodes.index(last)]
+
+
+def predictor_of(parameters: dict, target: Any) -> AdaEagle | None:
+    """The target's length predictor, unless none is wanted or there is none."""
+    return getattr(target, "adaeagle", None) if parameters["predictor"] == TRAINED else None
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A chain of the expected length; greedy match at temperature 0, else token rejection."""
+    prediction = Prediction(parameters)
+    length = Length(
+        prediction.max_tokens, "As many as a small network expects to be accepted.", prediction.enough
+    )
+    shape = chain(length, parameters["temperature"])
+    inner = with_drift(named("eagle"), shape, "a feature drafter", SAYS)
+
+    def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
+        prediction.see(draft, walk, seen)
+        inner.observe(lane, draft, walk, seen)
+
+    return simplest(replace(inner, observe=observe), parameters["temperature"])
+
+
+@draft_and_verify(
+    parts,
+    name="adaeagle",
+    title="AdaEAGLE",
+    parameters=(
+        Parameter("num_assistant_tokens", "int", 6, "Tokens of a chain at most.", low=1, high=32),
+        Parameter(
+            "predictor",
+            "choice",
+            TRAINED,
+            "Who says how long a chain gets: the trained network, or nobody.",
+            choices=(TRAINED, FIXED_LENGTH),
+        ),
+        Parameter(
+            "joint_stop",
+            "bool",
+            False,
+            "End a chain only if it also has become unlikely (its log-probability is below -0.6).",
+        ),
+        *GREEDY,
+    ),
+    papers=("adaeagle",),
+    views=DRIFT_VIEWS,
+    reads=reads_states,
+    suits=needs_head("eagle", "EAGLE layer"),
+)
+def adaeagle(lane: Lane) -> Iterator[None]:
+    """EAGLE's layer drafts a chain that is as long as a small network expects to be accepted.
+
+    1. The target has chosen the newest token. Before anything is drafted, a network of three residual blocks
+       reads that token and the target's state in front of it, and says how many drafted tokens will be
+       accepted. Rounded, that is the length of the chain; 0 is a plain step of the target.
+    2. EAGLE's layer drafts that many tokens, one pass each.
+    3. The target verifies them in one forward, as in speculative decoding.
+
+    The length depends on nothing that is drafted, so drawn drafts stay exact. With joint_stop a chain goes on
+    beyond the expected length until its log-probability is below -0.6; the token with which it falls below is
+    submitted as well.
+
+    The network learned along greedy texts of llama-tiny, with the number of EAGLE's best tokens in a row that
+    stand there as label; expecting too little counted twice. Where none comes with the target, every chain
+    has num_assistant_tokens tokens, and the lane says so. No code was published.
+    """
+    if (
+        lane.parameters["predictor"] == TRAINED
+        and predictor_of(lane.parameters, lane.models["target"]) is None
+    ):
+        lane.note(MISSING.format(lane.models["target"].name))
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

@@ -1,0 +1,57 @@
+"""Chimera: a drafter that sees the last three tokens at once and everything before them by one layer.
+
+Zeng et al. (2024), Chimera. The module is heads/chimera.py.
+"""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.draft_heads.medusa import TYPICAL_PARAMETERS, typical_fits, verified
+from decoders.speculative.draft_heads.trees import MEASURED, tree_of, tree_parameters
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.trained_head import from_head, named, needs_head, reads_states
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier
+
+SAYS = "Trigrams of the newest tokens and one layer over the target's states guess, one pass for each level."
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """The chosen tree of the heads' guesses, and the chosen verifier."""
+    find = named("chimera")
+    drafter = from_head(find, tree_of(parameters, find), "Chimera's heads", SAYS)
+    return verified(drafter, parameters)
+
+
+@draft_and_verify(
+    parts,
+    name="chimera",
+    title="Chimera",
+    parameters=(*tree_parameters(MEASURED, nodes=24, depth=4, width=3), *TYPICAL_PARAMETERS, *GREEDY),
+    papers=("chimera",),
+    views=TIMED_TREE_VIEWS,
+    together=typical_fits(parts),
+    reads=reads_states,
+    suits=needs_head("chimera", "Chimera heads"),
+)
+def chimera(lane: Lane) -> Iterator[None]:
+    """Trigrams of the newest tokens, and one layer that looks at all earlier states of the target, draft.
+
+    1. Short range: the embeddings of a token and of the two before it go through a residual block and become
+       one feature.
+    2. Long range: one decoder layer reads the target's last states of the whole text, and behind them the
+       trigrams of the root and of the drafted tokens. What it says at the end is g.
+    3. Head t reads the target's newest state beside g and guesses the token t places behind the root. Its
+       guess completes the next trigram: so every branch of the tree has guesses of its own.
+    4. One target forward reads the tree of fixed ranks. At temperature 0 the target's best tokens are kept;
+       above it the target draws its own token and follows the tree while that token is there: exact.
+
+    The authors' code at a temperature above 0 tosses a coin p / q for each row of candidates, and closes an
+    accepted row with the most probable token, which changes the distribution; it is not offered. Typical
+    acceptance, their other rule, is: relaxed. The heads of llama-tiny are smaller than the paper's: a
+    head is the target's matrix after a scale for each number and a change of low rank, and the residual block
+    has a low rank, too. They learned along the target's own tokens, not along the drafter's.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

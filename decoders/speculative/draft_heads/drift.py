@@ -1,0 +1,58 @@
+"""How far the features that a drafter goes on with are from the target's own: recorded for every drafted node
+that the target has read.
+
+Knows modules by `said_at` alone; those that say no features have no drift.
+"""
+
+from dataclasses import replace
+
+import torch
+from torch.nn import functional as F
+
+from decoders.lane import Lane
+from decoders.speculative.drafters.trained_head import Find, TrainedHead, from_head
+from decoders.speculative.interfaces import (
+    TIMED_TREE_VIEWS,
+    Draft,
+    Drafter,
+    Seen,
+    Shape,
+    Verification,
+)
+
+NAME = "drift"
+DRIFT_VIEWS = (*TIMED_TREE_VIEWS[:3], "drift", *TIMED_TREE_VIEWS[3:])
+
+
+def with_drift(find: Find, shape: Shape, name: str, says: str) -> Drafter:
+    """As `from_head`; after each round the drift of its features is recorded."""
+    head = TrainedHead(find)
+    inner = from_head(find, shape, name, says, head)
+
+    def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
+        record_drift(lane, head, draft, seen)
+        inner.observe(lane, draft, walk, seen)
+
+    return replace(inner, observe=observe)
+
+
+@torch.inference_mode()
+def record_drift(lane: Lane, head: TrainedHead, draft: Draft, seen: Seen) -> None:
+    """Records 1 - cos between what the module said at a node, as the feature behind it, and the target's own
+    feature there; `level` is the node's depth below the root. Of nodes that both have read.
+    """
+    if not draft.nodes or head.module is None:
+        return
+    row = {node: at for at, node in enumerate(seen.nodes)}
+    asked = {node: number for node, number in head.number.items() if node in row}
+    said = {node: head.module.said_at(head.memory, number) for node, number in asked.items()}
+    said = {node: feature for node, feature in said.items() if feature is not None}
+    if not said:
+        return
+    rows = [row[node] for node in said]
+    streams = {layer: seen.streams[layer, rows] for layer in head.module.reads}
+    true = head.module.features(seen.hidden[rows], streams).float()
+    apart = (1.0 - F.cosine_similarity(torch.stack(list(said.values())).float(), true)).tolist()
+    root = lane.tree.depths[draft.root]
+    for node, value in zip(said, apart, strict=True):
+        lane.record_score(node, NAME, value, level=f"depth {lane.tree.depths[node] - root}")

@@ -1,0 +1,54 @@
+"""EAGLE-3: a layer that reads several of the target's layers, and was trained on what it says itself.
+
+Li et al. (2025), EAGLE-3. The layer is heads/eagle3.py.
+"""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_heads.drift import DRIFT_VIEWS, with_drift
+from decoders.speculative.draft_heads.trees import DYNAMIC, tree_of, tree_parameters
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.trained_head import named, needs_head, reads_states
+from decoders.speculative.interfaces import Drafter, Verifier
+
+SAYS = "A layer that reads three of the target's layers guesses tokens of a vocabulary of its own."
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """The chosen tree of the layer's guesses, and its simplest exact verifier."""
+    find = named("eagle3")
+    drafter = with_drift(find, tree_of(parameters, find), "an EAGLE-3 drafter", SAYS)
+    return simplest(drafter, parameters["temperature"])
+
+
+@draft_and_verify(
+    parts,
+    name="eagle3",
+    title="EAGLE-3",
+    parameters=(*tree_parameters(DYNAMIC, nodes=24, depth=6, width=4), *GREEDY),
+    views=DRIFT_VIEWS,
+    reads=reads_states,
+    suits=needs_head("eagle3", "EAGLE-3 layer"),
+)
+def eagle3(lane: Lane) -> Iterator[None]:
+    """A layer that reads several of the target's layers drafts; it was trained on what it says itself.
+
+    1. At each place the target's states after a low, a middle and a high layer are fused to one feature
+       (on llama-tiny after 2, 6 and 9 of 12 layers).
+    2. The layer reads feature and token side by side, each with a norm of its own. What it says is no
+       imitation of a state: its own head turns it into a distribution over a vocabulary of its own, the most
+       frequent tokens, and below depth 1 it is read in place of the feature.
+    3. The tree is EAGLE-2's. A token that the draft's vocabulary lacks is never drafted; the target writes it
+       all the same, as its own token.
+    4. One target forward reads the tree; the layer then reads the true features of what was committed.
+
+    Training-time test: in training the layer reads what it said itself for several steps, as in drafting, and
+    only the cross-entropy counts. The paper's layer has 32k of 128k tokens and is unrolled seven steps; that
+    of llama-tiny has 1,024 of 4,096, three steps, and a feed-forward layer a quarter as wide as the target's.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

@@ -1,0 +1,56 @@
+"""Falcon: a feature drafter that guesses a block of tokens in each pass.
+
+Gao et al. (2024), Falcon. The module is heads/falcon.py.
+"""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_heads.drift import DRIFT_VIEWS, with_drift
+from decoders.speculative.draft_heads.trees import MEASURED, tree_of, tree_parameters
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.trained_head import named, needs_head, reads_states
+from decoders.speculative.interfaces import Drafter, Verifier
+
+SAYS = "A layer guesses a block of states in each pass, and the target's head reads tokens out of them."
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """The chosen tree of the blocks' guesses, and its simplest exact verifier."""
+    find = named("falcon")
+    drafter = with_drift(find, tree_of(parameters, find), "a block drafter", SAYS)
+    return simplest(drafter, parameters["temperature"])
+
+
+@draft_and_verify(
+    parts,
+    name="falcon",
+    title="Falcon",
+    parameters=(*tree_parameters(MEASURED, nodes=24, depth=6, width=3), *GREEDY),
+    papers=("falcon",),
+    views=DRIFT_VIEWS,
+    reads=reads_states,
+    suits=needs_head("falcon", "Falcon layer"),
+)
+def falcon(lane: Lane) -> Iterator[None]:
+    """A feature drafter that guesses k tokens per pass; on llama-tiny k is 2.
+
+    1. Each entry reads the target's state and the token behind it through an LSTM and one decoder layer, and
+       says the target's state k places on. The newest k entries see each other (relaxed causal mask), so one
+       pass guesses the next k tokens.
+    2. Within a block guesses do not see each other: all nodes of a level have the same distribution below the
+       same block. A node whose depth is a multiple of k ends a block, and only there the layer runs again,
+       on the block's tokens and the states that it said itself; it sees the blocks above.
+    3. The tree has fixed ranks. Its levels cost one pass for each k of them.
+    4. One target forward reads the tree. Where fewer than k tokens were committed, the last entries are read
+       again: their block has changed.
+
+    In training, of the guesses that a first pass gets wrong, a share that falls from 0.4 to 0 is shown the
+    right answer (coupled sequential glancing). The paper has two LSTM layers and a hand-made tree of eight
+    levels; here it is one narrow LSTM layer, and the ranks that paid where they were measured.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

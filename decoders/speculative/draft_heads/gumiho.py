@@ -1,0 +1,144 @@
+"""Gumiho: the first two drafted tokens come out of a serial network, the later ones out of parallel networks.
+
+Li et al. (2025), Gumiho. The module is heads/gumiho.py.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from decoders.heads.gumiho import SERIAL
+from decoders.lane import Lane
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_heads.drift import DRIFT_VIEWS, with_drift
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.dynamic_trees import best_children, keep
+from decoders.speculative.drafters.fixed_trees import Guess, open_ends
+from decoders.speculative.drafters.trained_head import named, needs_head, reads_states
+from decoders.speculative.interfaces import FIXED, Draft, Drafter, Shape, Verifier
+from decoders.strategy import Parameter
+
+SAYS = "A serial network of two layers guesses two tokens, and parallel networks the ones behind them."
+SERIALLY, IN_PARALLEL, BORROWED = "serial", "parallel", "borrowed"
+
+
+def serial_then_parallel(serial: int, parallel: int, nodes: int, borrowed: int) -> Shape:
+    """Section 3.3: of the children of each level the best paths are kept, `serial` on the first two levels
+    and `parallel` on the later ones; of all of them the `nodes` best are the tree; then up to `borrowed`
+    tails are lent to paths that end early. Nothing is drawn.
+    """
+
+    def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:
+        value, level = {lane.tip: 0.0}, [lane.tip]  # values are logarithms
+        for depth in range(1, max_levels + 1):
+            if not level:
+                break
+            source = SERIALLY if depth <= SERIAL else IN_PARALLEL
+            count, born = serial if depth <= SERIAL else parallel, []
+            for total, parent, token in best_children(level, guess(level), count, value):
+                logprob = total - value[parent]
+                born.append(draft.propose(lane, parent, token, logprob, source=source, fill=FIXED))
+                value[born[-1]] = total
+            level = open_ends(lane, born)
+        keep(lane, draft, value, nodes)
+        borrow_tails(lane, draft, guess, borrowed)
+
+    return Shape(
+        grow,
+        FIXED,
+        "tree of serial and parallel levels",
+        f"Of all paths the best {nodes} nodes are kept; paths that end early borrow tails of longer ones.",
+    )
+
+
+def borrow_tails(lane: Lane, draft: Draft, guess: Guess, count: int) -> None:
+    """Full tree attention, as fresh nodes: a path that ends early goes on with the tokens that most paths
+    have at the depths behind it, for the parallel networks do not need the tokens between. A borrowed node
+    has ancestors of its own; at most `count` are born, shorter paths first.
+    """
+    tree, root = lane.tree, lane.tree.depths[draft.root]
+    depth = {node: tree.depths[node] - root for node in draft.nodes}
+    if not depth:
+        return
+    through = Counter()  # node -> how many paths of the tree go through it
+    leaves = [node for node in draft.nodes if not draft.children.get(node)]
+    for leaf in leaves:
+        while leaf != draft.root:
+            through[leaf] += 1
+            leaf = tree.parents[leaf]
+    most = {}  # depth -> the node that most paths go through there, the first of equal ones
+    for node in draft.nodes:
+        at = depth[node]
+        if at not in most or through[node] > through[most[at]]:
+            most[at] = node
+    deepest = max(depth.values())
+    for leaf in open_ends(lane, sorted(leaves, key=depth.__getitem__)):
+        if not SERIAL <= depth[leaf] < deepest:
+            continue
+        for at in range(depth[leaf] + 1, deepest + 1):
+            if not count:
+                return
+            token = tree.tokens[most[at]]
+            logprob = float(guess([leaf])[0].log_softmax(-1)[token])
+            leaf = draft.propose(lane, leaf, token, logprob, source=BORROWED, fill=FIXED)
+            lane.depend(most[at], leaf, 1.0, BORROWED)
+            count -= 1
+            if token in lane.eos:
+                break
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """Gumiho's tree, and its simplest exact verifier."""
+    sizes = (parameters[name] for name in ("serial_width", "parallel_width", "nodes", "borrowed"))
+    drafter = with_drift(named("gumiho"), serial_then_parallel(*sizes), "a hybrid drafter", SAYS)
+    return simplest(drafter, parameters["temperature"])
+
+
+@draft_and_verify(
+    parts,
+    name="gumiho",
+    title="Gumiho",
+    parameters=(
+        Parameter("serial_width", "int", 6, "Best paths kept on each of the first two levels.", 1, 32),
+        Parameter("parallel_width", "int", 12, "Best paths kept on each later level.", low=1, high=64),
+        Parameter("nodes", "int", 24, "Drafted nodes at most, without borrowed ones.", low=1, high=128),
+        Parameter(
+            "borrowed",
+            "int",
+            4,
+            "Nodes at most that paths which end early borrow from longer ones; 0: none.",
+            low=0,
+            high=32,
+        ),
+        *GREEDY,
+    ),
+    papers=("gumiho",),
+    views=DRIFT_VIEWS,
+    reads=reads_states,
+    suits=needs_head("gumiho", "Gumiho networks"),
+)
+def gumiho(lane: Lane) -> Iterator[None]:
+    """A serial network drafts the first two tokens, parallel networks the later ones.
+
+    Early tokens decide: a wrong one wastes all behind it. With the same sum of acceptance rates,
+    `a_1 + a_1 a_2 + a_1 a_2 a_3` is larger where the first rates are: 2.124 for 0.9, 0.8, 0.7, and 1.764 for
+    0.7, 0.8, 0.9.
+
+    1. Two decoder layers read states and tokens as EAGLE's does, and guess the next token, then, for each of
+       the best serial_width guesses, the one behind it.
+    2. For each of the best pairs, small networks guess the tokens of depths 3, 4 and 5 all at once, from the
+       pair's tokens and the states that they were guessed from. Below a pair these depths do not see each
+       other; below different pairs they differ.
+    3. Of all paths the best nodes are the tree. A path that ends early borrows the tokens that most paths
+       have at the depths behind it.
+    4. One target forward reads the tree, and the usual exact tests follow.
+
+    Borrowed tokens are nodes of their own, with ancestors of their own. In the paper short paths share the
+    nodes of longer ones (full tree attention): what the target says behind such a node belongs to another
+    path, so that only the shared token itself could be kept. Two slips of the authors' code are not
+    repeated: pairs keep their own first token, and siblings do not see each other. The paper has five
+    parallel networks of five blocks, 14 pairs and 64 nodes; llama-tiny has three of one block.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

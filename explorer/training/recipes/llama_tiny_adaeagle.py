@@ -1,0 +1,59 @@
+"""llama-tiny-adaeagle: a small network that predicts how many tokens of EAGLE's chain llama-tiny will accept,
+before they are drafted (AdaEAGLE, 2024), learned along texts that llama-tiny wrote greedily.
+"""
+
+from argparse import Namespace
+
+import torch
+from torch.nn import functional as F
+
+from decoders.heads import AdaEagle, Target, take_taps
+from decoders.heads.adaeagle import UNASKED, accepted_lengths
+from explorer.corpus import prepare
+from explorer.training.modules import frozen, parted, ship_scorer, train_scorer, work_of
+from explorer.training.recipes.llama_tiny_draft_distilled import PROMPT, own_text
+
+TARGET, NAME = "llama-tiny", "llama-tiny-adaeagle"
+TEXT = 60_000  # tokens that the target writes
+MILLION_TOKENS = 0.4  # each is looked at several times
+OWN_BATCH, BATCH, HELD_OUT = 32, 16, 8
+
+
+@torch.no_grad()
+def labelled(target, rows: torch.Tensor, most: int) -> torch.Tensor:
+    """The truths [R, T] of rows [R, T] that the target wrote greedily behind PROMPT tokens."""
+    truths = []
+    for some in rows.split(BATCH):
+        taps = take_taps(target.model, some)
+        truths.append(accepted_lengths(target.heads["eagle"].along(taps, most), some))
+    truth = torch.cat(truths)
+    truth[:, : PROMPT - 1] = UNASKED
+    return truth
+
+
+def main(args: Namespace) -> None:
+    """Trains and ships it."""
+    texts, target = prepare(args.corpus, args.work), frozen(TARGET)
+    written = own_text(target.model, texts, args.work, TEXT, OWN_BATCH, temperature=0.0)
+    rows = torch.from_numpy(written).long()
+    torch.manual_seed(0)
+    head = AdaEagle(Target.of(target.model))
+    truths = labelled(target, rows, head.settings["most"])
+    (train, train_at), (held, held_at) = parted(rows, HELD_OUT)
+
+    def loss(some: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
+        return head.loss(take_taps(target.model, some), truth)
+
+    work = work_of(args.work, NAME, TARGET)
+    pairs = (train, truths[train_at]), (held, truths[held_at])
+    curve = train_scorer(head, loss, *pairs, args.million_tokens or MILLION_TOKENS, work, BATCH)
+    asked = truths[truths != UNASKED].float()
+    counts = torch.bincount(asked.long(), minlength=head.settings["most"] + 1)
+    best = min(range(len(counts)), key=lambda k: F.l1_loss(asked, torch.full_like(asked, k)).item())
+    facts = {
+        "lengths": {str(k): round(n / len(asked), 3) for k, n in enumerate(counts.tolist())},
+        "best_constant": best,
+        "best_constant_error": round(F.l1_loss(asked, torch.full_like(asked, best)).item(), 3),
+        "note": "The loss is the mean absolute difference, in tokens, drafting too little counting twice.",
+    }
+    ship_scorer(NAME, head, TARGET, texts.tokenizer, curve, "place", facts)
