@@ -13,12 +13,12 @@ NAME = "llama-tiny-feature-drafters"
 MILLION_TOKENS = 0.6  # twenty minutes on one core
 
 
-def choose_words(modules: dict[str, DraftModule], rows: torch.Tensor) -> None:
+def choose_words(modules: dict[str, DraftModule], tokens: torch.Tensor) -> None:
     """EAGLE-3's draft keeps the tokens that are most frequent in what it will read, as many as it has room
     for; ties to the smaller id.
     """
     drafter = modules["eagle3"]
-    counts = torch.bincount(rows.flatten(), minlength=len(drafter.target.head))
+    counts = torch.bincount(tokens, minlength=len(drafter.target.head))
     kept = counts.argsort(descending=True, stable=True)[: len(drafter.d2t)]
     print(f"the draft's vocabulary covers {counts[kept].sum() / counts.sum():.3f} of the tokens", flush=True)
     drafter.keep(kept.sort().values.to(drafter.d2t.device))

@@ -79,7 +79,7 @@ def train(
     ready: Callable[[dict[str, DraftModule], torch.Tensor], None] = lambda modules, rows: None,
 ) -> None:
     """Trains the modules that `made` gives for the shared parts of the target, and ships them. `ready` hears
-    of them before, by kind, with the first rows [R, ROW] that they will read.
+    of them before, by kind, with the first tokens [N] that they will read.
     """
     texts = prepare(args.corpus, args.work)
     model = loop.trained(TARGET).eval().requires_grad_(False)
@@ -91,7 +91,7 @@ def train(
     torch.manual_seed(0)
     modules = {module.kind: module.to(model.device) for module in made(Target.of(model))}
     held = texts.held[:VALIDATION_ROWS]
-    ready(modules, torch.cat([rows_after(at * BATCH * ROW, texts, own) for at in range(FIRST)]))
+    ready(modules, torch.cat([rows_after(at * BATCH * ROW, texts, own).flatten() for at in range(FIRST)]))
     curve = train_modules(modules, model, lambda seen: rows_after(seen, texts, own), held, budget, work)
     folder = loop.MODELS / name
     head_files.save(folder, modules, TARGET, source, texts.tokenizer)
