@@ -138,6 +138,11 @@ LENGTHS = (
     "Drafted tokens that the target accepts, as means per round of up to 32, for held-out stories and "
     "problems: `aligned` is this model, `plain` the one that it was made from.\n"
 )
+CHAINS = (
+    "Greedily, means over held-out stories and problems: tokens per target forward, drafted tokens per token "
+    "of the text, and the share of the drafted ones that was accepted, of chains of a fixed length and of "
+    "predicted ones.\n"
+)
 FILTERED = (
     "On held-out problems and stories, canvases of {canvas} tokens: `forwards` per text, the share of "
     "problems that are `solved`, and of texts that are the `same text` as with one token per forward.\n"
@@ -209,6 +214,8 @@ def sections(folder: Path, facts: dict) -> list[str]:
         result.append(
             f"## How much of its drafts is accepted\n{LENGTHS}\n{table(lengths, '{:.2f}'.format)}\n"
         )
+    if chains := left(folder, "chains.json"):
+        result.append(f"## What a predicted length saves\n{CHAINS}\n{table(chains, '{:.2f}'.format)}\n")
     if filtered := left(folder, "filtered.json"):
         explained = FILTERED.format(canvas=facts["canvas"])
         result.append(f"## What it saves\n{explained}\n{table(filtered, '{:.2f}'.format)}\n")

@@ -70,7 +70,7 @@ def test_methods_and_papers_are_found_by_words_and_family():
         "self-consistency": "mbr",
         "Santilli": "jacobi",
         "Medusa": "medusa",
-        "eagle-2": "eagle",
+        "eagle-2": "eagle2",
     }.items(),
 )
 def test_a_method_is_found_by_the_names_that_people_use(words, method):

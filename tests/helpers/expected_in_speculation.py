@@ -266,6 +266,22 @@ def fewer_words_same_text(trimmed: Trace, whole: Trace, greedy: Trace) -> None:
     assert 0 < accepted[0] <= accepted[1]
 
 
+def a_surer_tree_pays(fixed, grown, chain):
+    assert fixed.output() == grown.output() == chain.output()
+    assert forwards(grown) <= forwards(fixed) < forwards(chain) < len(chain.output())
+    rejected = [sum(v.status == "rejected" for s in t.steps for v in s.of(Verdict)) for t in (chain, grown)]
+    lengths = {e.parts["drafted"] for s in chain.steps for e in s.of(Score) if e.name == "expected length"}
+    assert len(lengths) > 1 and rejected[0] > 0
+
+
+def all_guess_from_states(hybrid, blocks, trigrams, layers):
+    traces = (hybrid, blocks, trigrams, layers)
+    assert len({tuple(trace.output()) for trace in traces}) == 1
+    assert all(forwards(trace) < 0.8 * len(trace.output()) for trace in traces)
+    drafts = [trace.costs.totals()["draft_forwards"] / len(trace.steps) for trace in (blocks, layers)]
+    assert drafts[0] < drafts[1]  # two levels per pass
+
+
 SHOWS = {
     "A small model guesses ahead": guesses_pass_and_fail,
     "A draft with fewer words": fewer_words_same_text,
@@ -301,6 +317,8 @@ SHOWS = {
     "A model that guesses for itself": same_text_in_parts,
     "Out of the layers, out of the draft": doubt_saves_guesses,
     "Heads beside the target": the_path_helps,
+    "One layer, three trees": a_surer_tree_pays,
+    "A serial start, a parallel end": all_guess_from_states,
     "A block at once": a_block_is_cheaper,
     "A second stream runs ahead": a_faster_stream_guesses_better,
     "Layers at the same time": calibration_pays,

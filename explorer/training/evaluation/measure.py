@@ -12,6 +12,7 @@ from explorer.training import cards, loop, measure_tasks
 from explorer.training.evaluation import (
     measure_acceptance,
     measure_acceptance_head,
+    measure_adaeagle,
     measure_aligned,
     measure_autodeco,
     measure_causal_past,
@@ -60,6 +61,8 @@ MEASURES = {
     "llama-tiny-acceptance": measure_acceptance_head.measure,
     "llama-tiny-aligned": measure_aligned.measure,
     "llama-tiny-autodeco": measure_autodeco.measure,
+    "llama-tiny-feature-drafters": measure_drafts.measure_heads,
+    "llama-tiny-adaeagle": measure_adaeagle.measure,
     "llama-tiny-m2r2": measure_drafts.measure_heads,
     "llama-tiny-flaws": lambda folder, corpus: measure_flaws.measure(folder),
     "llama-tiny-flow": measure_flow.measure,

@@ -77,6 +77,8 @@ TOYS = {
     "llama-tiny-wedlm": (("llama-tiny-set-block",), {}),
     "llama-tiny-heads": (("llama-tiny",), dict(BATCH=8, OWN_BATCH=4, EXIT=1, VALIDATION_ROWS=8)),
     "llama-tiny-m2r2": (("llama-tiny-heads",), dict(EXIT=1)),
+    "llama-tiny-feature-drafters": (("llama-tiny-heads",), {}),
+    "llama-tiny-adaeagle": (("llama-tiny-heads",), dict(TEXT=600, OWN_BATCH=4, BATCH=2, HELD_OUT=2)),
     "llama-tiny-reward": (("llama-tiny",), dict(CHUNK=6, SAMPLED=1, BATCH=8)),
     "llama-tiny-acceptance": (("llama-tiny-draft-distilled",), dict(BATCH=2, OWN_BATCH=4)),
     "llama-tiny-aligned": (("llama-tiny",), dict(TEXTS=8, WRITERS=4, WRITTEN=8, BATCH=2, HELD_OUT=2)),
@@ -100,6 +102,7 @@ TOYS = {
 
 SCORERS = {  # heads that score tokens, and what they read
     "llama-tiny-acceptance": "llama-tiny-draft-distilled",
+    "llama-tiny-adaeagle": "llama-tiny",
     "llama-tiny-aligned": "llama-tiny",
     "llama-tiny-autodeco": "llama-tiny",
     "llama-tiny-filter": "llama-tiny-diffusion",
@@ -110,6 +113,7 @@ SCORERS = {  # heads that score tokens, and what they read
 }
 DRAFTERS = {
     "llama-tiny-heads": {"medusa", "eagle", "kangaroo"},
+    "llama-tiny-feature-drafters": {"eagle3", "chimera", "falcon", "gumiho"},
     "llama-tiny-m2r2": {"m2r2"},
     "llama-tiny-verilog-heads": {"fragments"},
 }
