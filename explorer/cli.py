@@ -62,6 +62,11 @@ def parser() -> Parser:
     models = commands.add_parser("models", help="list the models that come with the project and their facts")
     models.add_argument("--json", action="store_true", help="as one JSON list")
 
+    convert = commands.add_parser(
+        "convert-heads",
+        help="write published draft heads that are PyTorch pickles as safetensors beside them",
+    )
+    convert.add_argument("folder", type=Path, metavar="FOLDER")
     train = commands.add_parser(
         "train",
         help="train one of these models, or a head for your own; continues where it was interrupted",
@@ -408,7 +413,20 @@ def bench(options: argparse.Namespace) -> None:
     generate_speed.run(options)
 
 
+def convert_heads(options: argparse.Namespace) -> None:
+    """Writes a folder's pickles as safetensors. Raises ValueError with one sentence if they hold anything
+    else than tensors, or if there are none.
+    """
+    from decoders.models.published.tensors import convert
+
+    if not (made := convert(options.folder)):
+        raise ValueError(f"the folder {str(options.folder)!r} holds no PyTorch pickles.")
+    for path in made:
+        print(path)
+
+
 COMMANDS = {
+    "convert-heads": convert_heads,
     "strategies": list_strategies,
     "papers": list_papers,
     "models": shipped.list_models,

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from decoders.heads.feature_drafter import FeatureDrafter
-from decoders.heads.layers import Attention, FeedForward, Past
+from decoders.heads.layers import Attention, FeedForward, LayerForm, Past
 from decoders.heads.module import cross_entropy, noisy
 from decoders.heads.taps import Taps, Target
 
@@ -21,16 +21,24 @@ class Eagle(FeatureDrafter):
 
     kind = "eagle"
 
-    def __init__(self, target: Target):
+    def __init__(
+        self,
+        target: Target,
+        form: LayerForm | None = None,
+        intermediate: int | None = None,
+        eps: float | None = None,
+        bias: bool = True,
+    ):
+        """form, intermediate and eps: of a published layer, if they are not the target's; bias: of `join`."""
         super().__init__(target)
         width = target.width
-        self.join = nn.Linear(2 * width, width)
-        self.attention = Attention(width, target.heads, target.theta)
-        self.norm = nn.RMSNorm(width, target.eps)
-        self.feed = FeedForward(width, target.intermediate)
+        self.join = nn.Linear(2 * width, width, bias=bias)
+        self.attention = Attention(width, target.heads, target.theta, form=form)
+        self.norm = nn.RMSNorm(width, eps or target.eps)
+        self.feed = FeedForward(width, intermediate or target.intermediate)
 
     def joined(self, tokens: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
-        return self.join(torch.cat([self.target.read(tokens), features], -1)).to(features.dtype)
+        return self.join(torch.cat([self.read(tokens), features], -1)).to(features.dtype)
 
     def layer(
         self,

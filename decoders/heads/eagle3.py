@@ -6,11 +6,13 @@ is trained on what it says itself.
     logits of token i + 2 = W norm(o_{i+1})  over a vocabulary of its own; o stands for g where none is known
 """
 
+from dataclasses import dataclass
+
 import torch
 from torch import nn
 
 from decoders.heads.feature_drafter import FeatureDrafter
-from decoders.heads.layers import Attention, FeedForward, Past
+from decoders.heads.layers import Attention, FeedForward, LayerForm, Past
 from decoders.heads.module import ALL, Sees, cross_entropy, some_rows
 from decoders.heads.taps import Taps, Target
 
@@ -23,6 +25,21 @@ OUTSIDE = -1e4
 def tapped(layers: int) -> tuple[int, int, int]:
     """After how many layers of a target of `layers` the residual stream is read."""
     return min(2, layers - 1), layers // 2, max(layers - 3, layers // 2)
+
+
+@dataclass(frozen=True)
+class Published:
+    """What published drafters differ in: width, attention and eps; where the residual is taken (behind the
+    feature's norm or in front of it); how many norms stand before the fusion (0; 1 over all taken layers; one
+    for each); whether what is read again has gone through the last norm (EAGLE-3.1).
+    """
+
+    width: int
+    form: LayerForm | None
+    eps: float
+    norm_before_residual: bool = False
+    norms_before: int = 0
+    norm_output: bool = False
 
 
 class Eagle3(FeatureDrafter):
@@ -40,19 +57,27 @@ class Eagle3(FeatureDrafter):
         reads: tuple[int, ...] = (),
         steps: int = 3,
         intermediate: int = 128,
+        published: "Published | None" = None,
     ):
+        """published: what a published drafter has of its own."""
         words_kept = min(words_kept, len(target.head))
         reads = tuple(reads) or tapped(target.layers)
         super().__init__(target, words_kept=words_kept, reads=reads, steps=steps, intermediate=intermediate)
-        width, self.reads = target.width, reads
-        self.fuse = nn.Linear(len(reads) * width, width, bias=False)
-        self.token_norm, self.state_norm = (nn.RMSNorm(width, target.eps) for _ in range(2))
-        self.attention = Attention(width, target.heads, target.theta, reads=2 * width)
-        self.norm, self.last_norm = (nn.RMSNorm(width, target.eps) for _ in range(2))
+        own = published or Published(target.width, None, target.eps)
+        width, eps, self.reads, self.published = own.width, own.eps, reads, own
+        self.fuse = nn.Linear(len(reads) * target.width, width, bias=False)
+        self.token_norm, self.state_norm = (nn.RMSNorm(width, eps) for _ in range(2))
+        self.attention = Attention(width, target.heads, target.theta, reads=2 * width, form=own.form)
+        self.norm, self.last_norm = (nn.RMSNorm(width, eps) for _ in range(2))
         self.feed = FeedForward(width, intermediate)
         self.head = nn.Linear(width, words_kept, bias=False)
+        self.before_fuse = nn.Identity()
+        if own.norms_before:  # one over all taken layers, or one for each
+            sizes = [len(reads) * target.width] if own.norms_before == 1 else [target.width] * len(reads)
+            self.before_fuse = nn.ModuleList(nn.RMSNorm(size, eps) for size in sizes)
         self.register_buffer("d2t", torch.zeros(words_kept, dtype=torch.long))
-        self.keep(torch.arange(words_kept))
+        if width == target.width:
+            self.keep(torch.arange(words_kept))
 
     def keep(self, ids: torch.Tensor) -> None:
         """The draft's vocabulary are the target's ids [W], ascending; its head begins as the target's."""
@@ -67,12 +92,15 @@ class Eagle3(FeatureDrafter):
 
     def features(self, hidden: torch.Tensor, states: dict[int, torch.Tensor] | None) -> torch.Tensor:
         """The fused layers [..., d]."""
-        taken = torch.cat([states[layer] for layer in self.reads], -1)
-        return self.fuse(taken.to(self.fuse.weight.dtype))
+        taken = torch.cat([states[layer] for layer in self.reads], -1).to(self.fuse.weight.dtype)
+        if norms := self.published.norms_before:
+            parts = zip(self.before_fuse, taken.chunk(norms, -1), strict=True)
+            taken = torch.cat([norm(part) for norm, part in parts], -1)
+        return self.fuse(taken)
 
     def joined(self, tokens: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
         """Token and feature side by side [..., 2d]; the layer norms each."""
-        return torch.cat([self.target.read(tokens).to(features.dtype), features], -1)
+        return torch.cat([self.read(tokens).to(features.dtype), features], -1)
 
     def layer(
         self,
@@ -82,14 +110,20 @@ class Eagle3(FeatureDrafter):
         past: Past | None = None,
     ) -> tuple[torch.Tensor, Past]:
         token, feature = x.chunk(2, -1)
-        both = torch.cat([self.token_norm(token), self.state_norm(feature)], -1)
+        normed = self.state_norm(feature)
+        both = torch.cat([self.token_norm(token), normed], -1)
         mixed, past = self.attention(both, positions, mask, past)
-        x = feature + mixed
-        return x + self.feed(self.norm(x)), past
+        x = (normed if self.published.norm_before_residual else feature) + mixed
+        x = x + self.feed(self.norm(x))
+        return self.last_norm(x) if self.published.norm_output else x, past
+
+    def own_logits(self, states: torch.Tensor) -> torch.Tensor:
+        """Logits [..., W] over the draft's vocabulary."""
+        return self.head(states if self.published.norm_output else self.last_norm(states))
 
     def words(self, states: torch.Tensor) -> torch.Tensor:
         """Logits [..., V], OUTSIDE for tokens that the draft's vocabulary lacks."""
-        own = self.head(self.last_norm(states))
+        own = self.own_logits(states)
         return own.new_full((*own.shape[:-1], len(self.target.head)), OUTSIDE).index_copy_(-1, self.kept, own)
 
     def loss(self, taps: Taps) -> torch.Tensor:
@@ -105,6 +139,6 @@ class Eagle3(FeatureDrafter):
             wanted = taps.logits[:, rows + k].float()
             at = torch.isin(wanted.argmax(-1), self.kept)
             if at.any():
-                p, own = wanted[at][:, self.kept].softmax(-1), self.head(self.last_norm(said[:, rows][at]))
+                p, own = wanted[at][:, self.kept].softmax(-1), self.own_logits(said[:, rows][at])
                 total = total + DECAY ** (k - 1) * cross_entropy(p, own)
         return total

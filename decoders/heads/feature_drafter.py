@@ -8,7 +8,7 @@ import torch
 
 from decoders.heads.layers import Entries, Past
 from decoders.heads.module import ALL, DraftModule, Sees
-from decoders.heads.taps import Taps
+from decoders.heads.taps import Taps, Target
 
 
 class FeatureDrafter(DraftModule):
@@ -17,6 +17,14 @@ class FeatureDrafter(DraftModule):
     """
 
     sees = Sees(ALL, root=True, path=True)
+
+    def __init__(self, target: Target, **settings):
+        super().__init__(target, **settings)
+        self.own_embedding: torch.nn.Embedding | None = None  # of published drafters that bring one
+
+    def read(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Input embeddings [..., d] of tokens [...]: the target's, or its own."""
+        return self.target.read(tokens) if self.own_embedding is None else self.own_embedding(tokens)
 
     def joined(self, tokens: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
         """What entries read: tokens [...] with the feature in front of each [..., d]."""

@@ -4,6 +4,7 @@ Plain PyTorch; knows nothing of targets, tokens or losses.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import nn
@@ -12,31 +13,45 @@ from torch.nn import functional as F
 Past = tuple[torch.Tensor, ...]  # keys and values, both [B, H, P, D], of each layer in turn
 
 
+@dataclass(frozen=True)
+class LayerForm:
+    """What published layers differ in: heads of queries and of keys, numbers per head, base of the rotary
+    positions; biases of q, k and v; the eps of norms on queries and keys, None without such norms; `turns`
+    [D / 2], the angle per place of each pair of numbers where theta alone does not say it, and what cosines
+    and sines are multiplied by.
+    """
+
+    heads: int
+    kv_heads: int
+    size: int
+    theta: float
+    bias: bool = False
+    qk_eps: float | None = None
+    turns: torch.Tensor | None = None
+    turn_scale: float = 1.0
+
+
 class Attention(nn.Module):
     """Multi-head attention with rotary positions."""
 
     def __init__(
-        self,
-        width: int,
-        heads: int,
-        theta: float,
-        reads: int | None = None,
-        kv_heads: int | None = None,
-        size: int | None = None,
-        bias: bool = False,
-        turns: torch.Tensor | None = None,
+        self, width: int, heads: int, theta: float, reads: int | None = None, form: "LayerForm | None" = None
     ):
-        """reads: width of what comes in, if not `width`. kv_heads, size: heads of keys and values, and
-        numbers per head, if not as in plain attention. bias: of q, k and v. turns [D / 2]: the angle per
-        place of each pair of numbers, if theta alone does not say it.
+        """reads: width of what comes in, if not `width`. form: what a published layer has of its own; it
+        takes the place of heads and theta.
         """
         super().__init__()
-        self.heads, self.theta, self.size = heads, theta, size or width // heads
-        self.kv_heads, reads = kv_heads or heads, reads or width
-        self.turns = turns
-        self.q = nn.Linear(reads, heads * self.size, bias=bias)
-        self.k, self.v = (nn.Linear(reads, self.kv_heads * self.size, bias=bias) for _ in range(2))
-        self.out = nn.Linear(heads * self.size, width, bias=False)
+        form = form or LayerForm(heads, heads, width // heads, theta)
+        self.heads, self.kv_heads, self.size = form.heads, form.kv_heads, form.size
+        self.theta, self.turns, self.turn_scale = form.theta, form.turns, form.turn_scale
+        reads = reads or width
+        self.q = nn.Linear(reads, self.heads * self.size, bias=form.bias)
+        self.k, self.v = (nn.Linear(reads, self.kv_heads * self.size, bias=form.bias) for _ in range(2))
+        self.out = nn.Linear(self.heads * self.size, width, bias=False)
+        normed = form.qk_eps is not None
+        self.q_norm, self.k_norm = (
+            nn.RMSNorm(self.size, form.qk_eps) if normed else nn.Identity() for _ in range(2)
+        )
 
     def forward(
         self,
@@ -55,9 +70,12 @@ class Attention(nn.Module):
                 torch.arange(0, self.size, 2, device=x.device) / self.size
             )  # float32 always
         angles = positions[:, None] * turns.to(x.device)  # [N, D / 2]
-        cos, sin = (torch.cat([part, part], -1).to(x.dtype) for part in (angles.cos(), angles.sin()))
+        cos, sin = (
+            (self.turn_scale * torch.cat([part, part], -1)).to(x.dtype)
+            for part in (angles.cos(), angles.sin())
+        )
         q, k, v = (m(x).unflatten(-1, (-1, self.size)).transpose(1, 2) for m in (self.q, self.k, self.v))
-        q, k = (part * cos + turned(part) * sin for part in (q, k))
+        q, k = (part * cos + turned(part) * sin for part in (self.q_norm(q), self.k_norm(k)))
         q, k = q.to(v.dtype), k.to(v.dtype)
         if past is not None:
             k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)

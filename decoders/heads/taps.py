@@ -39,7 +39,7 @@ class Target:
         return cls(
             embed=model.get_input_embeddings().weight.detach(),
             head=model.get_output_embeddings().weight.detach(),
-            last_norm=norm.weight.detach(),
+            last_norm=factor_of(norm, config.rms_norm_eps),
             eps=config.rms_norm_eps,
             layers=config.num_hidden_layers,
             heads=config.num_attention_heads,
@@ -63,6 +63,14 @@ class Target:
     def exit_logits(self, states: torch.Tensor) -> torch.Tensor:
         """An early exit: the target's own last norm and head on states [..., d] after some layer."""
         return self.logits(F.rms_norm(states, (self.width,), self.last_norm, self.eps))
+
+
+@torch.no_grad()
+def factor_of(norm: torch.nn.Module, eps: float) -> torch.Tensor:
+    """What an RMS norm multiplies by [d]: its weight, or 1 + weight in families that keep it so."""
+    weight = norm.weight.detach()
+    factor = norm(torch.ones_like(weight)) * (1.0 + eps) ** 0.5
+    return weight if torch.allclose(factor.float(), weight.float(), atol=1e-2, rtol=1e-2) else 1.0 + weight
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,7 @@ from decoders.model_defaults import listed, settings_of
 from decoders.models import head_files
 from decoders.models.catalog import kind
 from decoders.models.companions import shipped_companion
-from decoders.models.model_heads import load_heads
+from decoders.models.model_heads import heads_inside, load_heads
 from decoders.models.token_bytes import TokenBytes
 
 ENGINES = {  # by kind of model; all others have a causal one
@@ -134,10 +134,11 @@ class LoadedModel:
 
     @cached_property
     def heads(self) -> dict[str, DraftModule]:
-        """The draft modules that come with the project for just this model, of all their folders, by name;
-        empty if there are none. Raises ValueError with one sentence if those there do not fit.
+        """The draft modules that come with the project for just this model, of all their folders, by name,
+        or the multi-token layer in its own files; empty if there are none. Raises ValueError with one
+        sentence if those there do not fit.
         """
-        return self._shipped("heads")
+        return self._shipped("heads") or heads_inside(self.name, self.model)
 
     @cached_property
     def reward(self) -> Reward | None:

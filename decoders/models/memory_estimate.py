@@ -18,6 +18,7 @@ from decoders.engine.kv_cache import slot_bytes
 from decoders.models import hub, lora, published_denoisers
 from decoders.models.address import is_address
 from decoders.models.catalog import locate
+from decoders.models.model_heads import names_heads
 
 TOKENS = 2048  # of KV cache that are counted in: the lanes of a run together, prompts included
 RESERVE = 0.05  # of the free memory that stays free
@@ -86,6 +87,9 @@ def footprint(name: str, dtype: str = "auto", device: str = "auto") -> Footprint
     if is_address(name):
         return Footprint(name, 0, "served", 1, 0, 0, 0)
     folder, download = Path(where), 0
+    if names_heads(name):  # they take the target's dtype, and leave keys and values beside its own
+        count = header_parameters(folder)
+        return Footprint(name, count, "bfloat16", 1, 2 * count, 0, 0)
     if not folder.is_dir():
         folder = hub.cached(where, revision)
     if folder is None:

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from decoders.heads import DraftModule, Target
-from decoders.models import head_files, hub
+from decoders.models import catalog, head_files, hub, published
 from decoders.models.catalog import is_hub_id, kind, locate
 
 
@@ -33,6 +35,11 @@ def add_heads(models: dict[str, Any], names: Sequence[str]) -> None:
     Raises ValueError with one sentence for heads that were not trained for just these models.
     """
     for name in names:
+        if (published_folder := Path(name).expanduser()).is_dir() and published.find_format(published_folder):
+            model = models["target"]
+            model.heads = model.heads | published.read_heads(name, published_folder, Target.of(model.model))
+            model.own_heads += [name] if name not in model.own_heads else []
+            continue
         folder = head_files.find(name)
         config = head_files.read_config(name, folder)
         what = kind(config)
@@ -53,6 +60,35 @@ def add_heads(models: dict[str, Any], names: Sequence[str]) -> None:
             setattr(model, what, next(iter(modules.values())))
         if name not in model.own_heads:
             model.own_heads.append(name)
+
+
+def heads_inside(name: str, model: torch.nn.Module) -> dict[str, DraftModule]:
+    """The multi-token-prediction layer in a model's own files; {} if there is none. It drafts as EAGLE's
+    layer does, and for the same strategies. Raises ValueError with one sentence if it is not what its names
+    say.
+    """
+    try:
+        folder = folder_of(name)
+    except ValueError:  # a model that came from no folder
+        return {}
+    if not folder.is_dir() or not published.has_multi_token(folder, model):
+        return {}
+    target = Target.of(model)
+    return {"eagle": published.settled(published.read_multi_token(name, folder, target), target)}
+
+
+def names_heads(name: str) -> bool:
+    """Whether a name that stands for a draft means a folder with draft heads, ours or published ones, and no
+    model. Raises ValueError with one sentence if these heads cannot be read.
+    """
+    folder = catalog.folder_of(name) if "/" in name or name.startswith((".", "~")) else None
+    return folder is not None and published.is_heads(folder)
+
+
+def without_heads(names: dict[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Of names by role those of models, and the folders of heads that draft for the target."""
+    heads = [name for role, name in names.items() if role != "target" and names_heads(name)]
+    return {role: name for role, name in names.items() if name not in heads}, heads
 
 
 def folder_of(name: str) -> Path:

@@ -8,21 +8,22 @@ from decoders.models.catalog import DRAFT, TARGET, by_role
 def load_models(
     model: str, draft: str | None, needs: tuple[str, ...], device: str, heads: Sequence[str] = ()
 ) -> dict:
-    """The models by role that a strategy needs, with heads of one's own. Raises ValueError with one
-    sentence.
+    """The models by role that a strategy needs, with heads of one's own: those of `heads`, and folders of
+    heads that are named in place of a draft model. Raises ValueError with one sentence.
     """
     from transformers.utils import logging
 
     from decoders.models.loading import load
-    from decoders.models.model_heads import add_heads
+    from decoders.models.model_heads import add_heads, without_heads
 
     logging.disable_progress_bar()
     models = {"target": load(model, device)}
+    named, own = without_heads(by_role(model, draft))
     if "draft" in needs:
-        if draft is None and model != TARGET:
+        if len(named) == 1 and model != TARGET:
             raise ValueError(f"this strategy needs a draft model that fits {model}; name one with --draft.")
-        for role, name in by_role(model, draft or DRAFT).items():
+        for role, name in (named if len(named) > 1 else by_role(model, DRAFT)).items():
             if role != "target":
                 models[role] = load(name, device)
-    add_heads(models, heads)
+    add_heads(models, [*own, *heads])
     return models

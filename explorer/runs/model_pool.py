@@ -180,21 +180,25 @@ class Loader(ModelSet):
         """Loads one set; never raises."""
         began = time.monotonic()
         try:
+            from decoders.models.loaded_model import LoadedModel
             from decoders.models.loading import load
-            from decoders.models.model_heads import add_heads
+            from decoders.models.model_heads import add_heads, without_heads
             from decoders.registry import strategies
 
             strategies()
             choice, models = wanted.choice, self._here(wanted.choice)
-            missing = {role: name for role, name in choice.names.items() if role not in models}
+            names, heads = without_heads(choice.names)
+            missing = {role: name for role, name in names.items() if role not in models}
             if missing and wanted is not self:
                 self._make_room(choice)
             for role, name in missing.items():
                 models[role] = load(name, choice.device, choice.dtype, wanted.report)
                 models[role].facts()  # tries its engine out
-            if wanted is self:
-                add_heads(models, self.heads)
-            wanted.models = {role: models[role] for role in choice.names}
+            if heads and "target" not in missing:  # other sets keep the target without these heads
+                known = models["target"]
+                models["target"] = LoadedModel(known.name, known.model, known.tokenizer)
+            add_heads(models, [*heads, *(self.heads if wanted is self else ())])
+            wanted.models = {role: models[role] for role in names}
             took = f"in {time.monotonic() - began:.1f} s" if missing else "already"
             wanted.settle("ready", f"Models loaded {took}.{of_tokens(wanted.models)}")
         except InterruptedError:
@@ -214,6 +218,9 @@ class Loader(ModelSet):
         for role, name in choice.names.items():
             for other in self._all():
                 same = (other.choice.dtype, other.choice.device) == (choice.dtype, choice.device)
+                own = role == "target" and other is not self and other.choice.draft != choice.draft
+                if own and role in other.models and other.models[role].own_heads:
+                    continue  # the target of another set, with draft heads of that set
                 if same and other.names.get(role) == name and role in other.models:
                     sizes[role] = other.models[role]
         return sizes

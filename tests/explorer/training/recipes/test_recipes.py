@@ -196,7 +196,7 @@ def test_heads_are_shipped_with_curves_pictures_and_facts_and_load_on_their_targ
     assert kind(config) == ("m2r2" if "m2r2" in heads else "heads")
     for head, module in heads.items():
         assert sum(p.numel() for p in module.parameters()) == facts["parameters_of"][head]
-        assert all(0 < float(row[f"{head}_{part}_loss"]) < 25 for row in curve for part in PARTS)
+        assert all(0 < float(row[f"{head}_{part}_loss"]) < 60 for row in curve for part in PARTS)
         assert head in (folder / f"loss-{head}.svg").read_text("utf-8")
     assert facts["check_losses"] == pytest.approx(check.check_losses(folder))
     assert len(facts["check_losses"]) == len(heads) * len(check.TEXTS)

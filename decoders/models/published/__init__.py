@@ -1,0 +1,6 @@
+"""Draft heads in the formats that others publish: EAGLE 1 to 3, Medusa, and layers in a target's files."""
+
+from decoders.models.published.multi_token import has_multi_token, read_multi_token
+from decoders.models.published.reading import find_format, is_heads, read_heads, settled
+
+__all__ = ["find_format", "has_multi_token", "is_heads", "read_heads", "read_multi_token", "settled"]

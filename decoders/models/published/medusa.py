@@ -1,0 +1,54 @@
+"""Medusa heads as their authors and vLLM publish them.
+
+The authors' `medusa_lm_head` has `K.B.linear` for block B of head K and `K.N` for its vocabulary matrix
+behind N blocks; vLLM's has `blocks.K.layers.B` and `lm_heads.K` (or one `lm_head` of all), perhaps over a
+part of the vocabulary that `token_map` names.
+"""
+
+import re
+
+from decoders.heads.medusa_blocks import MedusaBlocks
+from decoders.heads.taps import Target
+from decoders.models.published.tensors import Tensors, fill, same
+
+AUTHORS = re.compile(r"(?:medusa_head\.)?(\d+)\.(\d+)\.(?:linear\.)?(weight|bias)")
+VLLM = re.compile(r"(?:medusa_heads\.)?blocks\.(\d+)\.layers\.(\d+)\.(weight|bias)")
+
+
+def read_medusa(name: str, config: dict, tensors: Tensors, target: Target) -> MedusaBlocks:
+    """The heads. Raises ValueError with one sentence if they do not fit the target."""
+    plain = {key.removeprefix("medusa_heads."): value for key, value in tensors.items()}
+    kept = plain.pop("token_map", None)
+    vllm = any(VLLM.fullmatch(key) for key in plain)
+    pattern = VLLM if vllm else AUTHORS
+    found = [match for key in plain if (match := pattern.fullmatch(key))]
+    if not found:
+        raise ValueError(f"The heads {name!r} hold no tensors of Medusa heads.")
+    depth = 1 + max(int(match[1]) for match in found)
+    blocks = 1 + max(int(match[2]) for match in found) - (0 if vllm else 1)
+    places = {}
+    for match in found:
+        head, block = int(match[1]), int(match[2])
+        at = f"matrices.{head}" if not vllm and block == blocks else f"blocks.{head}.{block}"
+        places[match.string] = f"{at}.{match[3]}"
+    shared = vllm and "lm_head.weight" in plain
+    if vllm:
+        matrix = "lm_head.weight" if shared else "lm_heads.{}.weight"
+        places |= {matrix.format(k): f"matrices.{0 if shared else k}.weight" for k in range(depth)}
+    first = next(key for key, place in places.items() if place == "blocks.0.0.weight")
+    same(name, "hidden size", plain[first].shape[1], target.width, "the target")
+    rows = plain[next(key for key, place in places.items() if place == "matrices.0.weight")].shape[0]
+    if kept is None:
+        same(name, "vocabulary", rows, len(target.head), "the target")
+    elif rows > len(kept):  # whole matrices, of which the map picks rows
+        for key, place in places.items():
+            if place.startswith("matrices"):
+                plain[key] = plain[key][kept]
+        rows = len(kept)
+    bias = any(place.startswith("blocks") and place.endswith("bias") for place in places.values())
+    module = MedusaBlocks(target, depth, blocks, rows, bias, shared)
+    if kept is not None:
+        module.kept.copy_(kept)
+    plain["kept"], places["kept"] = module.kept, "kept"
+    fill(name, module, plain, places)
+    return module

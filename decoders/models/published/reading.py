@@ -1,0 +1,75 @@
+"""Which published format lies in a folder, and the heads in it for a target.
+
+A folder is read by what it holds, not by its name: the kinds of tensors, and the config beside them.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from decoders.heads import DraftModule, Target
+from decoders.models.published.eagle import read_eagle, read_eagle3
+from decoders.models.published.medusa import AUTHORS, VLLM, read_medusa
+from decoders.models.published.tensors import pickles, read_json, read_tensors, tensor_names
+
+READERS = {"eagle": read_eagle, "eagle3": read_eagle3, "medusa": read_medusa}
+CONVERT = (
+    "The heads {0!r} are PyTorch pickles, which are not opened; run this once: "
+    "python -m explorer convert-heads {0}"
+)
+UNKNOWN = (
+    "The heads {!r} speak the format {!r}, which is not known here; known are EAGLE 1 to 3, Medusa and the "
+    "layers inside target checkpoints."
+)
+
+
+def find_format(folder: Path) -> str | None:
+    """`eagle`, `eagle3` or `medusa`; None if there are no published heads in the folder. Raises ValueError
+    with one sentence if there are some, and they cannot be read.
+    """
+    config = read_json(folder / "config.json")
+    if "modules" in config:
+        return None  # ours
+    if kind := by_names(tensor_names(folder)):
+        return kind
+    said = config.get("speculators_model_type") or config.get("model_type")
+    if config.get("speculators_model_type") or said in ("mlp_speculator", "medusa", "hydra"):
+        if pickles(folder):
+            raise ValueError(CONVERT.format(str(folder)))
+        raise ValueError(UNKNOWN.format(str(folder), said))
+    if pickles(folder) and not list(folder.glob("*.safetensors")):
+        raise ValueError(CONVERT.format(str(folder)))
+    return None
+
+
+def by_names(names: Iterable[str]) -> str | None:
+    """The format that tensors of these names are of; None for those of a whole model."""
+    plain = {name.removeprefix("model.").replace("midlayer.", "layers.0.") for name in names}
+    if "fc.weight" in plain and "layers.0.self_attn.q_proj.weight" in plain:
+        return "eagle3" if "layers.0.hidden_norm.weight" in plain else "eagle"
+    if any(AUTHORS.fullmatch(name) or VLLM.fullmatch(name) for name in plain):
+        return "medusa"
+    return None
+
+
+def read_heads(name: str, folder: Path, target: Target) -> dict[str, DraftModule]:
+    """The heads of a folder, by the name that strategies look for, in evaluation mode, in the target's dtype
+    and on its device. Raises ValueError with one sentence if they do not fit the target.
+    """
+    kind = find_format(folder)
+    if kind is None:
+        raise ValueError(f"The folder {name!r} holds no draft heads of a format that is known here.")
+    try:
+        module = READERS[kind](name, read_json(folder / "config.json"), read_tensors(folder), target)
+    except KeyError as error:
+        raise ValueError(f"The heads {name!r} do not say {error.args[0]}, and cannot be read.") from error
+    return {kind: settled(module, target)}
+
+
+def settled(module: DraftModule, target: Target) -> DraftModule:
+    """A module as lanes use it."""
+    return module.to(target.embed.device, target.embed.dtype).eval().requires_grad_(False)
+
+
+def is_heads(folder: Path) -> bool:
+    """Whether a folder holds draft heads, ours or published ones, and no model of its own."""
+    return "modules" in read_json(folder / "config.json") or find_format(folder) is not None

@@ -1,0 +1,107 @@
+"""Tensors of published heads: read from safetensors alone, and put into a module with every name and shape
+accounted for. Knows files, no format.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+PICKLES = ("*.bin", "*.pt", "*.pth")
+Tensors = dict[str, torch.Tensor]
+
+
+def tensor_names(folder: Path) -> dict[str, Path]:
+    """Name of each tensor in a folder's safetensors files -> its file; nothing is read but headers. Raises
+    ValueError with one sentence if a file cannot be read.
+    """
+    found = {}
+    for path in sorted(folder.glob("*.safetensors")):
+        try:
+            with safe_open(path, framework="pt") as file:
+                found |= dict.fromkeys(file.keys(), path)
+        except SafetensorError as error:
+            raise ValueError(f"The file {path.name} of {str(folder)!r} cannot be read ({error}).") from error
+    return found
+
+
+def read_tensors(folder: Path, prefix: str = "") -> Tensors:
+    """The tensors of a folder whose names begin with `prefix`, by their names."""
+    wanted: dict[Path, list[str]] = {}
+    for name, path in tensor_names(folder).items():
+        if name.startswith(prefix):
+            wanted.setdefault(path, []).append(name)
+    result = {}
+    for path, names in wanted.items():
+        with safe_open(path, framework="pt") as file:
+            result |= {name: file.get_tensor(name) for name in names}
+    return result
+
+
+def pickles(folder: Path) -> list[Path]:
+    """PyTorch pickles in a folder: they are never opened but by `convert`."""
+    return sorted(path for pattern in PICKLES for path in folder.glob(pattern))
+
+
+def convert(folder: Path) -> list[Path]:
+    """Writes the tensors of each pickle in a folder as safetensors beside it, with `torch.load` restricted to
+    plain tensors; the new files. Raises ValueError with one sentence if a pickle holds anything else.
+    """
+    made = []
+    for path in pickles(folder):
+        try:
+            state = torch.load(path, map_location="cpu", weights_only=True)
+        except Exception as error:  # an unpickler's own errors are of many kinds
+            reason = str(error).strip().splitlines()[0].rstrip(".")
+            raise ValueError(
+                f"{str(path)!r} holds more than tensors, and is not opened: {reason}."
+            ) from error
+        if not isinstance(state, Mapping) or not all(isinstance(v, torch.Tensor) for v in state.values()):
+            raise ValueError(f"{str(path)!r} holds no state dict of tensors.")
+        copies = {str(name): value.detach().clone().contiguous() for name, value in state.items()}
+        made.append(path.with_suffix(".safetensors"))
+        save_file(copies, made[-1])
+    return made
+
+
+def fill(name: str, module: torch.nn.Module, tensors: Tensors, places: Mapping[str, str]) -> None:
+    """Puts tensors into a module. places: name in the file -> name in the module. Raises ValueError with one
+    sentence that says what differs: a tensor that is missing, one that is left over, or a shape.
+    """
+    state, given = module.state_dict(), {}
+    for source, place in places.items():
+        if source not in tensors:
+            raise ValueError(f"The heads {name!r} lack the tensor {source!r}.")
+        value, wanted = tensors[source], tuple(state[place].shape)
+        if tuple(value.shape) != wanted:
+            raise ValueError(
+                f"The heads {name!r} do not fit: {source} has the shape {tuple(value.shape)}, and "
+                f"{wanted} is needed."
+            )
+        given[place] = value
+    if missing := sorted(state.keys() - given.keys()):
+        raise ValueError(f"The heads {name!r} say nothing of {missing[0]}.")
+    if left := sorted(tensors.keys() - places.keys()):
+        raise ValueError(f"The heads {name!r} hold {left[0]!r}, which this format does not know.")
+    module.load_state_dict(given)
+
+
+def same(name: str, what: str, theirs: int, ours: int, target: str) -> None:
+    """Raises ValueError with one sentence unless two sizes are equal."""
+    if theirs != ours:
+        raise ValueError(
+            f"The heads {name!r} are for another target: their {what} is {theirs:,}, that of {target} is "
+            f"{ours:,}."
+        )
+
+
+def read_json(path: Path) -> dict:
+    """A config; {} if there is none or it is no JSON object."""
+    try:
+        config = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return config if isinstance(config, dict) else {}

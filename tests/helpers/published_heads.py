@@ -1,0 +1,156 @@
+"""Draft heads of random weights in published formats, written tensor by tensor under the names that authors
+use, and what their authors' code computes, written again from its equations with plain tensors.
+
+Knows neither our classes nor our reader.
+"""
+
+import json
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from torch.nn import functional as F
+
+Tensors = dict[str, torch.Tensor]
+
+
+def drawn(shapes: dict[str, tuple[int, ...]], seed: int = 0) -> Tensors:
+    """Random tensors; those of norms around 1."""
+    draw = torch.Generator().manual_seed(seed)
+    return {
+        name: torch.randn(shape, generator=draw) * 0.2 + (1.0 if "norm" in name else 0.0)
+        for name, shape in shapes.items()
+    }
+
+
+def llama_layer(
+    prefix: str, d: int, heads: int, kv: int, size: int, inner: int, reads: int, bias: bool = False
+) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of a decoder layer's attention and feed-forward part."""
+    shapes = {
+        f"{prefix}self_attn.q_proj.weight": (heads * size, reads),
+        f"{prefix}self_attn.k_proj.weight": (kv * size, reads),
+        f"{prefix}self_attn.v_proj.weight": (kv * size, reads),
+        f"{prefix}self_attn.o_proj.weight": (d, heads * size),
+        f"{prefix}mlp.gate_proj.weight": (inner, d),
+        f"{prefix}mlp.up_proj.weight": (inner, d),
+        f"{prefix}mlp.down_proj.weight": (d, inner),
+        f"{prefix}post_attention_layernorm.weight": (d,),
+    }
+    if bias:
+        shapes |= {
+            f"{prefix}self_attn.{k}_proj.bias": (heads * size if k == "q" else kv * size,) for k in "qkv"
+        }
+    return shapes
+
+
+def write(folder: Path, config: dict, tensors: Tensors, file: str = "model.safetensors") -> str:
+    """The folder's name, once config and tensors lie in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config))
+    save_file({name: value.contiguous() for name, value in tensors.items()}, folder / file)
+    return str(folder)
+
+
+def rms(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+    """x / sqrt(mean x^2 + eps) times a weight."""
+    return x / (x.square().mean(-1, keepdim=True) + eps).sqrt() * weight
+
+
+def llama3_turns(size: int, theta: float, scaling: dict | None) -> torch.Tensor:
+    """Angles per place, with the frequencies of Llama 3.1 stretched as its paper's code does."""
+    turns = theta ** -(torch.arange(0, size, 2).float() / size)
+    if not scaling:
+        return turns
+    long, factor = scaling["original_max_position_embeddings"], scaling["factor"]
+    low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
+    result = []
+    for turn in turns.tolist():
+        wave = 2 * torch.pi / turn
+        if wave < long / high:
+            result.append(turn)
+        elif wave > long / low:
+            result.append(turn / factor)
+        else:
+            smooth = (long / wave - low) / (high - low)
+            result.append((1 - smooth) * turn / factor + smooth * turn)
+    return torch.tensor(result)
+
+
+def attend(t: Tensors, prefix: str, x: torch.Tensor, heads: int, kv: int, turns: torch.Tensor):
+    """Causal grouped attention of a layer on x [T, r], one head after the other, with rotary positions."""
+
+    def part(kind: str, count: int) -> torch.Tensor:
+        y = x @ t[f"{prefix}self_attn.{kind}_proj.weight"].T
+        if (bias := t.get(f"{prefix}self_attn.{kind}_proj.bias")) is not None:
+            y = y + bias
+        return y.view(len(x), count, -1)
+
+    def rotate(y: torch.Tensor) -> torch.Tensor:
+        angles = torch.arange(len(x))[:, None] * turns
+        cos, sin = angles.cos()[:, None], angles.sin()[:, None]
+        first, second = y.chunk(2, -1)
+        return torch.cat([first * cos - second * sin, second * cos + first * sin], -1)
+
+    q, k, v = part("q", heads), part("k", kv), part("v", kv)
+    q, k = rotate(q), rotate(k)
+    causal = torch.ones(len(x), len(x)).tril().bool()
+    out = []
+    for head in range(heads):
+        own = head * kv // heads
+        scores = q[:, head] @ k[:, own].T / q.shape[-1] ** 0.5
+        out.append(scores.masked_fill(~causal, -torch.inf).softmax(-1) @ v[:, own])
+    return torch.cat(out, -1) @ t[f"{prefix}self_attn.o_proj.weight"].T
+
+
+def feed(t: Tensors, prefix: str, x: torch.Tensor) -> torch.Tensor:
+    """The gated feed-forward part."""
+    gate, up, down = (t[f"{prefix}mlp.{kind}_proj.weight"] for kind in ("gate", "up", "down"))
+    return (F.silu(x @ gate.T) * (x @ up.T)) @ down.T
+
+
+def eagle_forward(
+    t: Tensors, prefix: str, embed: torch.Tensor, hidden: torch.Tensor, tokens: torch.Tensor, **form
+) -> torch.Tensor:
+    """What EAGLE 1 and 2 say [T, d] (cnets1.py): fc on [embedding; state], no input norm."""
+    x = torch.cat([embed[tokens], hidden], -1) @ t[f"{prefix}fc.weight"].T
+    if f"{prefix}fc.bias" in t:
+        x = x + t[f"{prefix}fc.bias"]
+    layer, eps = f"{prefix}layers.0.", form.pop("eps")
+    x = x + attend(t, layer, x, **form)
+    return x + feed(t, layer, rms(x, t[f"{layer}post_attention_layernorm.weight"], eps))
+
+
+def eagle3_forward(
+    t: Tensors,
+    layer: str,
+    embed: torch.Tensor,
+    states: torch.Tensor,
+    tokens: torch.Tensor,
+    eps: float,
+    **form,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What EAGLE-3 says [T, d], and logits over its vocabulary (cnets.py, and the options of speculators):
+    states [T, 3d'].
+    """
+    before, output = form.pop("norm_before_residual", False), form.pop("norm_output", False)
+    if "input_norm.weight" in t:
+        states = rms(states, t["input_norm.weight"], eps)
+    if "fc_norm.0.weight" in t:
+        parts = enumerate(states.chunk(3, -1))
+        states = torch.cat([rms(part, t[f"fc_norm.{at}.weight"], eps) for at, part in parts], -1)
+    g = states @ t["fc.weight"].T
+    normed = rms(g, t[f"{layer}hidden_norm.weight"], eps)
+    x = torch.cat([rms(embed[tokens], t[f"{layer}input_layernorm.weight"], eps), normed], -1)
+    g = (normed if before else g) + attend(t, layer, x, **form)
+    g = g + feed(t, layer, rms(g, t[f"{layer}post_attention_layernorm.weight"], eps))
+    last = rms(g, t["norm.weight"], eps)
+    return (last if output else g), last @ t["lm_head.weight"].T
+
+
+def medusa_forward(t: Tensors, head: int, blocks: int, hidden: torch.Tensor) -> torch.Tensor:
+    """Logits of one head of the authors' (medusa_model.py)."""
+    x = hidden
+    for at in range(blocks):
+        x = x + F.silu(x @ t[f"{head}.{at}.linear.weight"].T + t[f"{head}.{at}.linear.bias"])
+    return x @ t[f"{head}.{blocks}.weight"].T
