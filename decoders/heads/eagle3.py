@@ -53,7 +53,7 @@ class Eagle3(FeatureDrafter):
     def __init__(
         self,
         target: Target,
-        words_kept: int = 1024,
+        words_kept: int = 2048,
         reads: tuple[int, ...] = (),
         steps: int = 3,
         intermediate: int = 128,

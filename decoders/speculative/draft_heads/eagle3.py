@@ -48,7 +48,7 @@ def eagle3(lane: Lane) -> Iterator[None]:
 
     Training-time test: in training the layer reads what it said itself for several steps, as in drafting, and
     only the cross-entropy counts. The paper's layer has 32k of 128k tokens and is unrolled seven steps; that
-    of llama-tiny has 1,024 of 4,096, three steps, and a feed-forward layer a quarter as wide as the target's.
+    of llama-tiny has 2,048 of 4,096, three steps, and a feed-forward layer a quarter as wide as the target's.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)
