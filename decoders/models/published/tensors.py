@@ -15,16 +15,16 @@ Tensors = dict[str, torch.Tensor]
 
 
 def tensor_names(folder: Path) -> dict[str, Path]:
-    """Name of each tensor in a folder's safetensors files -> its file; nothing is read but headers. Raises
-    ValueError with one sentence if a file cannot be read.
+    """Name of each tensor in a folder's safetensors files -> its file; nothing is read but headers. A file
+    that cannot be read names none: whoever loads it says so.
     """
     found = {}
     for path in sorted(folder.glob("*.safetensors")):
         try:
             with safe_open(path, framework="pt") as file:
                 found |= dict.fromkeys(file.keys(), path)
-        except SafetensorError as error:
-            raise ValueError(f"The file {path.name} of {str(folder)!r} cannot be read ({error}).") from error
+        except SafetensorError:
+            continue
     return found
 
 
