@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
+from decoders.models import rounded_change
 from decoders.models.catalog import SHIPPED, kind
 from decoders.models.flow import FlowModel
 
@@ -45,6 +46,8 @@ def shipped_companion(
 
 def loaded(folder: Path, dtype: torch.dtype) -> torch.nn.Module:
     """The weights in a folder."""
+    if rounded_change.is_change(folder):
+        return rounded_change.merged(folder, dtype)
     config = json.loads((folder / "config.json").read_text())
     return class_of(config).from_pretrained(folder, dtype=dtype, use_safetensors=True)
 

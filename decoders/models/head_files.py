@@ -14,6 +14,7 @@ from transformers import PreTrainedTokenizerBase
 
 from decoders.heads import KINDS, SCORERS, DraftModule, Target
 from decoders.models.catalog import SHIPPED, kind
+from decoders.models.rounded_change import SCALE, rounded
 
 FORMAT, VERSION = "decoding-explorer-heads", 1
 KEYS = {"target", "target_weights_sha256", "tokenizer_sha256", "modules"}  # without which nothing is read
@@ -47,9 +48,11 @@ def save(
     tokenizer: PreTrainedTokenizerBase,
     dtype: torch.dtype = torch.bfloat16,
     partner: tuple[str, Path] | None = None,
+    eight_bits: bool = False,
 ) -> None:
     """Writes modules trained on the target of that name, whose weights lie in `target_folder`. partner: name
-    and folder of the other model of a pair, where the modules are for just this pair.
+    and folder of the other model of a pair, where the modules are for just this pair. eight_bits: matrices
+    as int8 with a scale per row, half as large; a drafter guesses as well with them.
     """
     folder.mkdir(parents=True, exist_ok=True)
     config = {
@@ -71,8 +74,26 @@ def save(
         for name, module in modules.items()
         for key, value in module.state_dict().items()
     }
+    if eight_bits:
+        tensors = shrunk(tensors)
     save_file(tensors, folder / "model.safetensors")
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+
+
+def shrunk(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The tensors of a file with each matrix of real numbers as int8, and its scales beside it."""
+    result = dict(tensors)
+    for name, value in tensors.items():
+        if value.ndim == 2 and value.is_floating_point():
+            result[name], result[name + SCALE] = rounded(value.float())
+    return result
+
+
+def read_tensors(path: Path) -> dict[str, torch.Tensor]:
+    """The tensors of a file; matrices of eight bits in float32."""
+    tensors = load_file(path)
+    small = [name for name, value in tensors.items() if value.dtype is torch.int8]
+    return tensors | {name: tensors.pop(name + SCALE) * tensors[name].float() for name in small}
 
 
 def shipped_heads(wanted: str = "heads") -> list[str]:
@@ -158,7 +179,7 @@ def build(name: str, config: dict, folder: Path, target: Target) -> dict[str, Dr
     with one sentence.
     """
     try:
-        tensors = load_file(folder / "model.safetensors")
+        tensors = read_tensors(folder / "model.safetensors")
         modules = {}
         for part, module_config in config["modules"].items():
             module = (KINDS | SCORERS)[module_config["kind"]](target, **module_config["settings"])

@@ -12,7 +12,7 @@ from transformers import AutoTokenizer, PreTrainedConfig
 from transformers.quantizers.auto import AUTO_QUANTIZER_MAPPING
 from transformers.utils import logging
 
-from decoders.models import hub, lora
+from decoders.models import hub, lora, rounded_change
 from decoders.models.address import is_address
 from decoders.models.catalog import is_hub_id, locate
 from decoders.models.companions import class_of
@@ -50,14 +50,18 @@ def load(
                 tokenizer, model = lora.tokenizer_of(Path(where)), lora.merged(Path(where), chosen)
             else:
                 tokenizer = AutoTokenizer.from_pretrained(where)
-                model = class_of(config.to_dict()).from_pretrained(
-                    where,
-                    config=config,
-                    key_mapping=weight_names(config),
-                    dtype=chosen,
-                    use_safetensors=True,
-                    trust_remote_code=False,
-                    **placed(config, device),
+                model = (
+                    rounded_change.merged(Path(where), chosen)
+                    if rounded_change.is_change(Path(where))
+                    else class_of(config.to_dict()).from_pretrained(
+                        where,
+                        config=config,
+                        key_mapping=weight_names(config),
+                        dtype=chosen,
+                        use_safetensors=True,
+                        trust_remote_code=False,
+                        **placed(config, device),
+                    )
                 )
     except InterruptedError:
         raise

@@ -15,7 +15,7 @@ from transformers import AutoConfig, PreTrainedConfig
 
 from decoders.engine import fast_llama
 from decoders.engine.kv_cache import slot_bytes
-from decoders.models import hub, lora, published_denoisers
+from decoders.models import hub, lora, published_denoisers, rounded_change
 from decoders.models.address import is_address
 from decoders.models.catalog import locate
 from decoders.models.model_heads import names_heads
@@ -98,6 +98,8 @@ def footprint(name: str, dtype: str = "auto", device: str = "auto") -> Footprint
     config = config_of(name, where if folder is None else str(folder), revision if folder is None else None)
     if folder and lora.is_adapter(folder):  # merged when loaded
         count = header_parameters(lora.base_of(folder)) + len(lora.added(folder)) * config.hidden_size
+    elif folder and rounded_change.is_change(folder):
+        count = rounded_change.parameters(folder)
     else:
         count = header_parameters(folder) if folder else hub.parameters(where, revision)
     kind = pick_dtype(dtype, device, config)

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from decoders.models import rounded_change
 from decoders.models.catalog import TARGET
 from explorer.corpus import STORY_MIX
 from explorer.shipped import about
@@ -305,8 +306,12 @@ def front(folder: Path, facts: dict) -> list[str]:
             "- the base's tokenizer with {tokens}".format(tokens=" ".join(f"`{t}`" for t in facts["tokens"])),
         ]
     else:
+        stored = "bfloat16 safetensors"
+        if rounded_change.is_change(folder):
+            base = rounded_change.base_of(folder).name
+            stored = f"stored as the change of `{base}` in eight bits per number, merged when loaded"
         lines = [
-            f"- {facts.get('architecture', 'Llama')} architecture, {size}, context 512, bfloat16 safetensors",
+            f"- {facts.get('architecture', 'Llama')} architecture, {size}, context 512, {stored}",
             "- byte-level BPE of 4,096 tokens with single digits, shared by the family",
         ]
     tokens_of = facts.get("tokens_of", "in rows of 256 and 512" if not heads else "")

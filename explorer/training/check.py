@@ -17,7 +17,7 @@ from transformers import (
 )
 
 from decoders.heads import SCORERS, Medusa, Taps, take_taps
-from decoders.models import lora
+from decoders.models import lora, rounded_change
 from decoders.models.catalog import kind
 from decoders.models.flow import FlowModel
 from decoders.models.loading import load
@@ -58,6 +58,8 @@ def check_losses(folder: Path) -> list[float]:
         model, tokenizer = lora.merged(folder, torch.float32).eval(), lora.tokenizer_of(folder)
         return text_losses(model, tokenizer)
     tokenizer = AutoTokenizer.from_pretrained(folder)
+    if rounded_change.is_change(folder):
+        return text_losses(rounded_change.merged(folder, torch.float32).eval(), tokenizer)
     if kind(config) == "flow":
         return flow_losses(FlowModel.from_pretrained(folder, dtype=torch.float32).eval(), tokenizer)
     loader = AutoModelForSeq2SeqLM if kind(config) == "seq2seq" else AutoModelForCausalLM

@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from decoders.models import rounded_change
 from explorer.training import check
 from explorer.training.data import Rows
 from explorer.training.loss_picture import loss_picture
@@ -34,6 +35,8 @@ def trained(name: str) -> LlamaForCausalLM:
     """A model that was shipped before, in float32. Raises ValueError with one sentence if it is not there."""
     if not (MODELS / name / "config.json").exists():
         raise ValueError(f"This recipe begins with {name}, which is not trained yet; train {name} first.")
+    if rounded_change.is_change(MODELS / name):
+        return rounded_change.merged(MODELS / name, torch.float32).to(device())
     return LlamaForCausalLM.from_pretrained(MODELS / name, dtype=torch.float32).to(device())
 
 

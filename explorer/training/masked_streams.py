@@ -13,11 +13,14 @@ from functools import partial
 import torch
 from transformers import LlamaForCausalLM
 
+from decoders.models import rounded_change
 from explorer.corpus import END, IGNORED, Texts, story_rows
 from explorer.tasks import TASKS
+from explorer.training import check
 from explorer.training.data import Rows
 from explorer.training.loop import compiled, ship, train
 
+BASE = "llama-tiny"  # of which the models are shipped as changes
 MASK = 4096  # the token after the shared vocabulary
 ROW = 128  # tokens per row of one stream
 TASK_SHARE = 0.6  # of the rows of a batch
@@ -130,7 +133,9 @@ def fit_both(
         "tokens_of": f"in rows of {ROW}, each read clean and masked",
         **words,
     }
-    ship(model, texts.tokenizer, name, curve, facts)
+    folder = ship(model, texts.tokenizer, name, curve, facts)
+    rounded_change.write(folder, BASE)
+    check.write(folder)
 
 
 def next_token_loss(

@@ -5,8 +5,6 @@ beside ordinary next-token decoding with the same weights.
 import json
 from pathlib import Path
 
-from transformers import AutoModelForCausalLM, AutoTokenizer
-
 from decoders.lane import Lane, Limits
 from decoders.models.loading import load
 from decoders.trace.events import Forward
@@ -28,12 +26,11 @@ SETTINGS = {  # strategy -> name of a column -> parameters
 def measure(folder: Path, strategy: str) -> None:
     """Leaves accuracies.json beside the weights, and in facts.json the tokens per forward of each setting."""
     target, result = load(str(folder), "cpu", "float32"), {}
-    causal = AutoModelForCausalLM.from_pretrained(folder, dtype="float32").eval()
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer = target.tokenizer
     pace: dict[str, list[float]] = {}
     for name in TASKS:
         asked = problems(name, PROBLEMS, HELD_OUT_SEED)
-        written = answers(causal, tokenizer, [p.prompt for p in asked], limit=NEW_TOKENS)
+        written = answers(target.model, tokenizer, [p.prompt for p in asked], limit=NEW_TOKENS)
         result[name] = {"next token": accuracy(asked, written)}
         for column, parameters in SETTINGS[strategy].items():
             traces = [

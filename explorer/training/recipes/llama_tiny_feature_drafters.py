@@ -6,7 +6,7 @@ from argparse import Namespace
 
 import torch
 
-from decoders.heads import Chimera, DraftModule, Eagle3, Falcon, Gumiho
+from decoders.heads import Chimera, DraftModule, Eagle3, Falcon, Gumiho, Target
 from explorer.training.recipes.llama_tiny_heads import train
 
 NAME = "llama-tiny-feature-drafters"
@@ -26,5 +26,8 @@ def choose_words(modules: dict[str, DraftModule], tokens: torch.Tensor) -> None:
 
 def main(args: Namespace) -> None:
     """Trains and ships all four."""
-    makers = (Eagle3, Chimera, Falcon, Gumiho)
-    train(args, NAME, MILLION_TOKENS, lambda shared: [make(shared) for make in makers], choose_words)
+
+    def made(shared: Target) -> list[DraftModule]:
+        return [make(shared) for make in (Eagle3, Chimera, Falcon, Gumiho)]
+
+    train(args, NAME, MILLION_TOKENS, made, choose_words, eight_bits=True)

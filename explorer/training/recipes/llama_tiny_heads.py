@@ -77,9 +77,10 @@ def train(
     million_tokens: float,
     made: Callable[[Target], Sequence[DraftModule]],
     ready: Callable[[dict[str, DraftModule], torch.Tensor], None] = lambda modules, rows: None,
+    eight_bits: bool = False,
 ) -> None:
     """Trains the modules that `made` gives for the shared parts of the target, and ships them. `ready` hears
-    of them before, by kind, with the first tokens [N] that they will read.
+    of them before, by kind, with the first tokens [N] that they will read. eight_bits: as `head_files.save`.
     """
     texts = prepare(args.corpus, args.work)
     model = loop.trained(TARGET).eval().requires_grad_(False)
@@ -94,7 +95,7 @@ def train(
     ready(modules, torch.cat([rows_after(at * BATCH * ROW, texts, own).flatten() for at in range(FIRST)]))
     curve = train_modules(modules, model, lambda seen: rows_after(seen, texts, own), held, budget, work)
     folder = loop.MODELS / name
-    head_files.save(folder, modules, TARGET, source, texts.tokenizer)
+    head_files.save(folder, modules, TARGET, source, texts.tokenizer, eight_bits=eight_bits)
     write_training(folder, modules, model, texts.held, curve)
     check.write(folder)
 

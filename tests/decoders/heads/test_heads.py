@@ -240,6 +240,18 @@ def test_heads_come_back_as_they_were_saved(saved):
             assert torch.equal(one, two)
 
 
+def test_eight_bits_per_number_are_within_half_a_step_of_the_weights(saved):
+    target, heads, folder = saved
+    whole = (folder / "model.safetensors").stat().st_size
+    head_files.save(folder, heads, "target", folder.parent / "target", target.tokenizer, eight_bits=True)
+    assert (folder / "model.safetensors").stat().st_size < whole / 2  # of float32
+    for name, module in load_heads(str(folder), target).items():
+        for key, value in module.state_dict().items():
+            trained = heads[name].state_dict()[key].bfloat16().float()
+            step = trained.abs().amax(-1, keepdim=True) / 127 if value.ndim == 2 else torch.zeros(1)
+            assert ((value - trained).abs() <= 0.501 * step).all()
+
+
 def test_heads_take_the_dtype_of_their_target(saved):
     """In bfloat16 they say nearly the same."""
     target, heads, folder = saved

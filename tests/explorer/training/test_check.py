@@ -21,5 +21,5 @@ def test_the_losses_are_those_of_the_day_it_was_shipped(folder):
 
 def test_all_models_together_stay_small_to_clone():
     files = [path for path in (ASSETS / "models").rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files) < 60e6
+    assert sum(path.stat().st_size for path in files) < 90e6
     assert all(path.suffix != ".bin" for path in files)  # weights are safetensors only

@@ -1,0 +1,80 @@
+"""Models that are shipped as the change of another shipped model, rounded to eight bits per number, so that
+two models of one family take little more room than one and a half. After loading they are plain causal LMs.
+
+A folder holds the files of a plain model, except that `change.safetensors` and `change.json` stand in for
+`model.safetensors`: of each matrix `W` of the merged model the int8 numbers q and a scale s per row, with
+`W = base + s q` (rows that the base lacks begin at zero), and whole vectors. Knows files and weights.
+"""
+
+import json
+import math
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.modeling_utils import PreTrainedModel
+
+CONFIG, WEIGHTS, SCALE = "change.json", "change.safetensors", ".scale"
+LARGEST = 127  # of an int8
+
+
+def is_change(folder: Path) -> bool:
+    """Whether a folder holds a rounded change of another model."""
+    return (folder / CONFIG).exists()
+
+
+def base_of(folder: Path) -> Path:
+    """The folder of the model that it changes: it lies beside it."""
+    return folder.parent / json.loads((folder / CONFIG).read_text("utf-8"))["base"]
+
+
+def rounded(change: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Numbers q [R, C] as int8 and scales s [R, 1] in float32, with s q nearest to the change [R, C]."""
+    scale = change.abs().amax(1, keepdim=True).clamp(min=1e-12) / LARGEST
+    return (change / scale).round().to(torch.int8), scale
+
+
+def write(folder: Path, base: str) -> None:
+    """Replaces the whole weights in a folder by their change of the shipped model `base` beside it."""
+    weights, old = load_file(folder / "model.safetensors"), base_weights(folder.parent / base)
+    tensors = {}
+    for name, value in weights.items():
+        if value.ndim == 2:
+            tensors[name], tensors[name + SCALE] = rounded(value.float() - grown(old[name], len(value)))
+        else:
+            tensors[name] = value
+    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+    (folder / CONFIG).write_text(json.dumps({"base": base}) + "\n")
+    (folder / "model.safetensors").unlink()
+
+
+def merged(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
+    """The base with its change."""
+    tensors, old = load_file(folder / WEIGHTS), base_weights(base_of(folder))
+    weights = {}
+    for name, value in tensors.items():
+        if not name.endswith(SCALE):
+            scale = tensors.get(name + SCALE)
+            weights[name] = value if scale is None else grown(old[name], len(value)) + scale * value.float()
+    model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder), dtype=torch.float32)
+    model.load_state_dict(weights, strict=False)  # a tied head is not stored
+    return model.to(dtype)
+
+
+def parameters(folder: Path) -> int:
+    """Numbers in the merged model, read from the file's header."""
+    with safe_open(folder / WEIGHTS, "pt") as file:
+        names = [name for name in file.keys() if not name.endswith(SCALE)]  # noqa: SIM118 - no mapping
+        return sum(math.prod(file.get_slice(name).get_shape()) for name in names)
+
+
+def base_weights(folder: Path) -> dict[str, torch.Tensor]:
+    """The tensors of a model's folder."""
+    return load_file(folder / "model.safetensors")
+
+
+def grown(matrix: torch.Tensor, rows: int) -> torch.Tensor:
+    """The matrix in float32 with this many rows: further ones are zero."""
+    return torch.nn.functional.pad(matrix.float(), (0, 0, 0, rows - len(matrix)))
