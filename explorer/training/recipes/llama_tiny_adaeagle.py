@@ -7,25 +7,31 @@ from argparse import Namespace
 import torch
 from torch.nn import functional as F
 
-from decoders.heads import AdaEagle, Target, take_taps
+from decoders.heads import AdaEagle, DraftModule, Target, take_taps
 from decoders.heads.adaeagle import UNASKED, accepted_lengths
+from decoders.models.loaded_model import LoadedModel
+from decoders.models.loading import load
+from decoders.models.model_heads import load_heads
 from explorer.corpus import prepare
-from explorer.training.modules import frozen, parted, ship_scorer, train_scorer, work_of
+from explorer.training import loop
+from explorer.training.modules import parted, ship_scorer, train_scorer, work_of
 from explorer.training.recipes.llama_tiny_draft_distilled import PROMPT, own_text
 
-TARGET, NAME = "llama-tiny", "llama-tiny-adaeagle"
+TARGET, EAGLE, NAME = "llama-tiny", "llama-tiny-heads", "llama-tiny-adaeagle"
 TEXT = 60_000  # tokens that the target writes
 MILLION_TOKENS = 0.4  # each is looked at several times
 OWN_BATCH, BATCH, HELD_OUT = 32, 16, 8
 
 
 @torch.no_grad()
-def labelled(target, rows: torch.Tensor, most: int) -> torch.Tensor:
-    """The truths [R, T] of rows [R, T] that the target wrote greedily behind PROMPT tokens."""
+def labelled(target: LoadedModel, eagle: DraftModule, rows: torch.Tensor, most: int) -> torch.Tensor:
+    """The truths [R, T] of rows [R, T] that the target wrote greedily behind PROMPT tokens, with its EAGLE
+    layer.
+    """
     truths = []
     for some in rows.split(BATCH):
         taps = take_taps(target.model, some)
-        truths.append(accepted_lengths(target.heads["eagle"].along(taps, most), some))
+        truths.append(accepted_lengths(eagle.along(taps, most), some))
     truth = torch.cat(truths)
     truth[:, : PROMPT - 1] = UNASKED
     return truth
@@ -33,12 +39,13 @@ def labelled(target, rows: torch.Tensor, most: int) -> torch.Tensor:
 
 def main(args: Namespace) -> None:
     """Trains and ships it."""
-    texts, target = prepare(args.corpus, args.work), frozen(TARGET)
+    texts, target = prepare(args.corpus, args.work), load(str(loop.MODELS / TARGET), dtype="float32")
+    eagle = load_heads(str(loop.MODELS / EAGLE), target)["eagle"]
     written = own_text(target.model, texts, args.work, TEXT, OWN_BATCH, temperature=0.0)
     rows = torch.from_numpy(written).long()
     torch.manual_seed(0)
     head = AdaEagle(Target.of(target.model))
-    truths = labelled(target, rows, head.settings["most"])
+    truths = labelled(target, eagle, rows, head.settings["most"])
     (train, train_at), (held, held_at) = parted(rows, HELD_OUT)
 
     def loss(some: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
