@@ -41,6 +41,12 @@ class Tap:
             model.set_attn_implementation(NAME)
         self.listens = getattr(model.config, "_attn_implementation", None) == NAME
 
+    def leave(self, model: torch.nn.Module) -> None:
+        """Gives the model its own attention back: nothing is kept from now on."""
+        if self.listens:
+            model.set_attn_implementation("sdpa")
+        self.listens = False
+
     def open(self) -> None:
         """Starts keeping queries."""
         here.seen = []

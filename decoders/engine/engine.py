@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import torch
 
@@ -22,6 +23,7 @@ from decoders.engine.joint_forwards import JointForwards, Pause
 from decoders.engine.kv_cache import OutOfSlots, ReadOnly, SlotCache, slot_bytes
 from decoders.engine.partial_forward import Blocks, Layers, trial
 from decoders.engine.sparse_kv import View
+from decoders.engine.static_shapes import Captured
 from decoders.engine.tree import Tree
 from decoders.engine.tree_attention import Sight, as_index
 from decoders.engine.trimmed_head import TrimmedHead
@@ -69,6 +71,7 @@ class Engine:
         self.kind, self.note = type(self.model).__name__, None
         if (lean := lean_forward(self.model)) is not None:
             self.tap.scaling = lean.scaling
+        self.captured: Captured | None = None
         self.lean, kinds = lean, set(getattr(config, "layer_types", None) or ())
         self.window = getattr(config, "sliding_window", None) if kinds != {"full_attention"} else None
         self.mixed = "full_attention" in kinds and "sliding_attention" in kinds
@@ -99,7 +102,28 @@ class Engine:
             return self._forward(request)
         return self.joint.forward(request, pause)
 
+    def capture(self, **compiler: Any) -> None:
+        """From now on forwards have few shapes, each compiled once; see `static_shapes`. `compiler`: options
+        of `torch.compile`, such as mode="reduce-overhead", which captures CUDA graphs. The queries of a model
+        that has no lean forward are no longer read, so its attention cannot be shown.
+        """
+        if self.lean is None:
+            self.tap.leave(self.model)
+        self.captured = Captured(self._step, self.cache, self.dtype, **compiler)
+
+    def _step(self, tokens: torch.Tensor, positions: torch.Tensor, mask: Any, hidden: bool) -> tuple:
+        """See `Captured`."""
+        if self.lean is not None:
+            states, queries, _ = self.lean.forward(tokens, positions, mask, self.cache)
+            return self.lean.logits(states), states, queries
+        inputs = {"input_ids": tokens[None], "position_ids": positions[None], "attention_mask": mask}
+        cached = {"past_key_values": self.cache, "use_cache": True, "output_hidden_states": hidden}
+        output = self.model(**inputs, **cached)
+        return output.logits[0], output.hidden_states[-1][0] if hidden else None, None
+
     def _forward(self, request: ForwardRequest) -> Batch:
+        if self.captured is not None and self.captured.takes(request):
+            return self.captured.forward(request)
         self.cache.point(request.columns)
         return self._transformers_forward(request) if self.lean is None else self._fast_forward(request)
 

@@ -76,6 +76,8 @@ class SlotCache(Cache):
     def point(self, columns: Columns) -> None:
         """Says where the coming forward writes and reads."""
         self.write, self.read, self.read_count = columns.write, columns.read, columns.count
+        if self.storage and self.storage[0].shape[2] < self.fresh:
+            self._grow()
 
     def update(self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args, **kwargs):
         """`put` for keys and values [1, H, N, D] that come apart."""
@@ -88,9 +90,6 @@ class SlotCache(Cache):
         store = self.storage[layer]
         if store.shape[1] != both.shape[1] or store.shape[3] != both.shape[3]:
             store = self._own(layer, both)
-        if store.shape[2] < self.fresh:
-            self._grow()
-            store = self.storage[layer]
         if isinstance(self.write, slice):
             store[:, :, self.write] = both
         else:
@@ -127,8 +126,12 @@ class SlotCache(Cache):
         self.storage[layer] = torch.zeros(shape, dtype=like.dtype, device=like.device)
         return self.storage[layer]
 
-    def _grow(self) -> None:
-        size = min(self.limit, max(2 * self.storage[0].shape[2], self.fresh))
+    def reserve(self) -> None:
+        """Takes the memory for all slots up to `limit` at once; some forward must have run before."""
+        self._grow(self.limit)
+
+    def _grow(self, size: int | None = None) -> None:
+        size = size or min(self.limit, max(2 * self.storage[0].shape[2], self.fresh))
         for old in self.storage:
             if old.is_cuda:  # it may belong to another stream, which must not reuse it while this one copies
                 old.record_stream(torch.cuda.current_stream(old.device))
