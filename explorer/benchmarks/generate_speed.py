@@ -29,6 +29,11 @@ def run(options: argparse.Namespace) -> None:
             raise ValueError(f"there is no benchmark of {options.family!r}; choose {', '.join(families)}.")
         show(options, {options.family: families[options.family]})
         return
+    if options.device is not None:
+        from explorer.benchmarks import device_speed
+
+        show(options, {options.device: device_speed.device})
+        return
     parts: dict[str, Callable[[argparse.Namespace], list[dict]]] = {
         "decoding": decoding,
         "lanes": lanes,

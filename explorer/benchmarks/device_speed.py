@@ -1,0 +1,163 @@
+"""Measures one device: greedy against each way of `generate`, beams, drafts, a tree of 64 nodes, and how much
+of the memory's bandwidth a forward reaches; with the shipped target, and on a GPU with Llamas of 1.2 and 8
+billion parameters in bfloat16, whose weights are random: speed does not depend on them, texts do.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator
+
+from explorer.runs.load_pair import load_models
+from explorer.timing import PROMPTS, alternate, figure, generator, in_turn, ours, plain_models
+
+NODES = 64  # of the tree
+TIMES = 15  # that a forward or a copy is measured
+COPIED = 1 << 28  # bytes
+SHARED = {
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "vocab_size": 128256,
+    "max_position_embeddings": 2048,
+    "eos_token_id": None,  # random texts end nowhere
+}
+LARGE = {  # the shapes of Llama 3.2 1B and Llama 3.1 8B
+    "1.2 B": {
+        "hidden_size": 2048,
+        "intermediate_size": 8192,
+        "num_hidden_layers": 16,
+        "tie_word_embeddings": True,
+    },
+    "8 B": {"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32},
+}
+
+
+def device(options: argparse.Namespace) -> Iterator[dict]:
+    """The rows for the device that the options name."""
+    roles = ("target", "draft")
+    models = load_models(options.model, options.draft, roles, options.device)
+    prompts = [models["target"].encode(text) for text in PROMPTS]
+    plain = plain_models(options, models)
+    yield from speeds(options.model, models["target"], plain["target"], prompts, goal=0.0)
+    assisted = generator(plain["target"], assistant_model=plain["draft"])
+    name = f"{options.model}: speculative against generate(assistant_model=...)"
+    yield compared(name, ours(models, "speculative"), assisted, prompts)
+    captured = load_models(options.model, options.draft, roles, options.device)
+    yield from captured_speeds(options.model, captured["target"], plain["target"], prompts)
+    if options.device == "cuda":
+        for name, shape in LARGE.items():
+            yield from large(f"Llama of {name} parameters", shape, prompts)
+
+
+def large(name: str, shape: dict, prompts: list[list[int]], device: str = "cuda") -> Iterator[dict]:
+    """The rows of a Llama with random weights."""
+    target = random_llama(name, shape, device)
+    if target is None:
+        yield {"name": name, "note": "left out: it does not fit into the memory"}
+        return
+    yield from speeds(name, target, target.model, prompts, goal=3.0 if "1.2 B" in name else 0.0)
+    yield from captured_speeds(name, target, target.model, prompts)
+
+
+def speeds(name: str, target, plain, prompts: list[list[int]], goal: float) -> Iterator[dict]:
+    """Of one model, as it is loaded: each strategy against `generate`, and single forwards."""
+    models, greedy = {"target": target}, ours({"target": target}, "greedy")
+    yield compared(f"{name}: greedy against generate", greedy, generator(plain), prompts, goal)
+    static = generator(plain, cache_implementation="static")  # which transformers compiles on a GPU
+    yield compared(f"{name}: greedy against generate with a static cache", greedy, static, prompts)
+    beams = ours(models, "beam", num_beams=4), generator(plain, num_beams=4)
+    yield compared(f"{name}: beam 4 against generate(num_beams=4)", *beams, prompts)
+    yield from forwards(name, target, prompts[0])
+
+
+def captured_speeds(name: str, target, plain, prompts: list[list[int]]) -> Iterator[dict]:
+    """The same model with its forwards captured: CUDA graphs on a GPU."""
+    warm = ours({"target": target}, "greedy")
+    warm(prompts[0])
+    target.engine.capture(**({"mode": "reduce-overhead"} if target.model.device.type == "cuda" else {}))
+    for prompt in prompts:  # a shape is compiled when it first occurs
+        warm(prompt)
+    yield compared(f"{name}, captured: greedy against generate", warm, generator(plain), prompts)
+    yield from forwards(f"{name}, captured", target, prompts[0])
+
+
+def compared(name: str, mine: Callable, other: Callable, prompts: list, goal: float = 0.0) -> dict:
+    """A row: how many times as fast as the other it is."""
+    first, second, ratio = alternate(mine, other, prompts)
+    row = figure(name, ratio, "x", goal, at_least=True, tokens_per_second=[first, second])
+    return row if goal else row | {"goal": "none", "met": None}
+
+
+def forwards(name: str, target, prompt: list[int]) -> Iterator[dict]:
+    """A forward over a tree of 64 nodes against one over a node, and the bandwidth of the latter."""
+    one, tree = in_turn([forward(target, prompt, 1), forward(target, prompt, NODES)], TIMES)
+    row = figure(f"{name}: a forward over {NODES} nodes against one over a node", tree / one, "x", 0.0, False)
+    yield row | {"goal": "none", "met": None}
+    share = weights_read(target.model) / one / bandwidth(target.model.device)
+    row = figure(f"{name}: share of the memory's bandwidth in a forward", share, "", 0.6, at_least=True)
+    yield row if target.model.device.type == "cuda" else row | {"goal": "none", "met": None}
+
+
+def forward(target, prompt: list[int], count: int) -> Callable[[], None]:
+    """Runs one forward over `count` nodes below the prompt and waits for it."""
+    from decoders.engine.tree import Tree
+
+    tree = Tree(prompt)
+    scorer = target.engine.attach(tree)
+    scorer.score([tree.trunk - 1])
+    nodes = [tree.add(tree.trunk - 1, token) for token in range(count)]
+
+    def run() -> None:
+        scorer.score(nodes)[0, 0].item()
+        scorer.release(nodes)
+
+    run()
+    return run
+
+
+def weights_read(model) -> int:
+    """Bytes of the weights that one forward reads: all but embeddings that are only looked up."""
+    embedding, head = model.get_input_embeddings().weight, model.get_output_embeddings().weight
+    count = sum(p.numel() * p.itemsize for p in model.parameters())
+    return count if embedding is head else count - embedding.numel() * embedding.itemsize
+
+
+def bandwidth(device) -> float:
+    """Bytes per second that a copy within the device's memory reads and writes."""
+    import torch
+
+    source = torch.zeros(COPIED, dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+
+    def copy() -> None:
+        target.copy_(source)
+        target[0].item()  # waits
+
+    copy()
+    return 2 * COPIED / in_turn([copy], TIMES)[0]
+
+
+def random_llama(name: str, shape: dict, device: str):
+    """A Llama with random weights in bfloat16 and the shipped tokenizer; None if they do not fit into the
+    memory of `device`.
+    """
+    import torch
+    from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+    from decoders.models.catalog import TARGET, locate
+    from decoders.models.loaded_model import LoadedModel
+    from decoders.models.memory_estimate import free_bytes
+
+    config = LlamaConfig(**SHARED, **shape)
+    with torch.device("meta"):
+        count = LlamaForCausalLM(config).num_parameters()
+    if 2.5 * count > (free_bytes(device) or 0):  # two bytes each, and what the forwards take
+        return None
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        with torch.device(device):
+            model = LlamaForCausalLM(config)
+    finally:
+        torch.set_default_dtype(before)
+    return LoadedModel(
+        name, model.eval().requires_grad_(False), AutoTokenizer.from_pretrained(locate(TARGET)[0])
+    )
