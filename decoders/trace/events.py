@@ -30,7 +30,7 @@ class Forward:
     """
 
     model: str  # "target", "draft", ...
-    kind: str  # "prefill", "decode", "draft", "verify", "plan" (chose what is skipped), "lens"
+    kind: str  # "prefill", "decode", "draft", "verify", "plan" (chose what is skipped), "lens", "learn"
     tokens: int  # tokens evaluated
     rows: int  # sequences or tree frontiers scored in this call
     start: float

@@ -1,6 +1,6 @@
 """The point of each example that drafts or guesses: `SHOWS` maps its title to a check of its traces."""
 
-from decoders.trace.events import Commit, Forward, Propose, Score, Verdict
+from decoders.trace.events import Commit, Forward, Note, Propose, Score, Verdict
 from decoders.trace.trace import Trace
 from tests.helpers.batch_results import drafted as guesses
 from tests.helpers.batch_results import rounds as batch_rounds
@@ -266,6 +266,21 @@ def fewer_words_same_text(trimmed: Trace, whole: Trace, greedy: Trace) -> None:
     assert 0 < accepted[0] <= accepted[1]
 
 
+def learning_pays(learning, frozen):
+    """The same text; of the requests before it the target accepts more from the draft that learns."""
+    assert learning.output() == frozen.output()
+    shares = [
+        [int(text.split(": ")[1].partition("%")[0]) for text in notes(trace) if text.startswith("Request ")]
+        for trace in (learning, frozen)
+    ]
+    assert len(shares[0]) == len(shares[1]) == 8 and sum(shares[0]) > sum(shares[1])
+    assert any("has learned from" in text for text in notes(learning))
+
+
+def notes(trace) -> list[str]:
+    return [note.text for step in trace.steps for note in step.of(Note)]
+
+
 def a_surer_tree_pays(fixed, grown, chain):
     assert fixed.output() == grown.output() == chain.output()
     assert forwards(grown) <= forwards(fixed) < forwards(chain) < len(chain.output())
@@ -285,6 +300,7 @@ def all_guess_from_states(hybrid, blocks, trigrams, layers):
 SHOWS = {
     "A small model guesses ahead": guesses_pass_and_fail,
     "A draft with fewer words": fewer_words_same_text,
+    "A draft that learns on the job": learning_pays,
     "Guesses and chance": chance_accepts,
     "A draft with other tokens": other_tokens_carry_over,
     "Neither model waits": ahead_and_in_vain,

@@ -1,0 +1,141 @@
+"""Online speculative decoding: the draft learns from the target's corrections while the lane runs.
+
+Liu et al. (2023), Online Speculative Decoding, algorithm 2. Their updates wait for idle compute and serve
+many requests; here a step comes after a number of corrections, and earlier requests are served before the
+prompt.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+
+from decoders.chooser import Random
+from decoders.datastore import names, texts
+from decoders.engine.capabilities import Capability
+from decoders.lane import Lane, Limits
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.divergences import DIVERGENCES
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.draft_model import draft_chain
+from decoders.speculative.drafters.online_distiller import (
+    LARGEST,
+    LearningDraft,
+    attach,
+    keep_correction,
+    learned,
+)
+from decoders.speculative.interfaces import TIMED_VIEWS, Draft, Drafter, Seen, Verification, Verifier
+from decoders.strategy import Parameter
+from decoders.trace.events import GAUGE
+
+PROMPT_TOKENS = 16  # of an earlier request: how a text of the store begins
+RECENT = 16  # tests over which the gauge counts
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A chain from the draft model; the simplest exact verifier."""
+    return simplest(draft_chain(parameters), parameters["temperature"])
+
+
+@draft_and_verify(
+    parts,
+    name="osd",
+    title="Online speculative decoding",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter(
+            "num_assistant_tokens", "int", 5, "Tokens that the draft guesses per round.", low=1, high=64
+        ),
+        Parameter(
+            "every",
+            "int",
+            8,
+            "Corrections after which the draft takes one step of training.",
+            low=1,
+            high=256,
+        ),
+        Parameter(
+            "learning_rate", "float", 5e-4, "Of AdamW; 0: the draft stays as it is.", low=0.0, high=0.1
+        ),
+        Parameter(
+            "divergence", "choice", "forward KL", "From the target, made small.", choices=tuple(DIVERGENCES)
+        ),
+        Parameter("requests", "int", 0, "Requests that are served before the prompt.", low=0, high=64),
+        Parameter("store", "choice", "stories", "The texts that they begin like.", choices=names()),
+        *GREEDY,
+    ),
+    papers=("online-speculative-decoding",),
+    views=("gauges", *TIMED_VIEWS),
+    reads=lambda parameters: {"draft": {Capability.WEIGHTS}},
+)
+def osd(lane: Lane) -> Iterator[None]:
+    """Serve and learn: every correction of the target teaches the draft, so it follows what is asked.
+
+    1. The draft writes num_assistant_tokens guesses; the target tests them, as in speculative decoding.
+    2. Where the target rejects one, the lane keeps the place that predicted it and the target's logits there.
+    3. After `every` corrections the draft takes one step of training towards these logits,
+       `loss = mean over places of KL(p || q)`, or another divergence; then they are forgotten.
+    4. From then on the new draft guesses. Whatever it has learned, the target tests with the q that the guess
+       was drawn from, so the text is exactly the target's at every moment.
+
+    The copy that learns belongs to this lane alone and is gone with it. With `requests` the lane first serves
+    that many other prompts, the beginnings of texts in a store, each with as many new tokens as the lane may
+    write; notes give the acceptance of each. The gauge *recent acceptance* counts the last 16 tests.
+
+    Measured with llama-tiny over 24 stories of 40 tokens: the mean acceptance of a request was 55 % instead
+    of 45 % with llama-tiny-draft, and 64 % instead of 58 % with llama-tiny-draft-distilled. Over 24 problems
+    with short answers it fell with the latter from 51 % to 37 %. The paper updates every 8 requests, in idle
+    time, at a rate of 1e-4; keeps drafts for several topics; and is measured on far longer streams.
+    """
+    parameters = lane.parameters
+    size = sum(p.numel() for p in lane.models["draft"].model.parameters())
+    if size > LARGEST:
+        lane.ended_by = (
+            f"The draft has {size:,} parameters; a copy of at most {LARGEST:,} learns while a lane runs."
+        )
+        return
+    learner = lane.models["draft"]
+    if not isinstance(learner, LearningDraft):  # else whoever serves several prompts has made it
+        learner = LearningDraft.of(learner, parameters["learning_rate"], parameters["divergence"])
+        serve_earlier(lane, learner)
+    attach(lane, learner)
+    drafter, verifier, _ = parts(parameters)
+    recent: deque[bool] = deque(maxlen=RECENT)
+
+    def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
+        drafter.observe(lane, draft, walk, seen)
+        recent.extend(test.accepted for test in walk.tests)
+        share = sum(recent) / len(recent) if recent else 0.0
+        for node in lane.tree.path(lane.tip)[len(lane.tree.path(draft.root)) :]:
+            lane.record_score(node, "recent acceptance", share, level=GAUGE, high=1.0)
+        corrected = keep_correction(lane, learner, draft, walk, seen)
+        if corrected and parameters["learning_rate"] and learner.waiting >= parameters["every"]:
+            learned(lane, learner)
+
+    yield from rounds(lane, replace(drafter, observe=observe), verifier)
+
+
+def serve_earlier(lane: Lane, learner: LearningDraft) -> None:
+    """Serves other prompts with the learner before the lane's own, and notes how each went."""
+    parameters = lane.parameters | {"requests": 0}
+    models = {"target": lane.models["target"], "draft": learner}
+    prompts = [text for text in texts(parameters["store"]) if text]
+    for number in range(lane.parameters["requests"]):
+        lane.breathe()
+        prompt = models["target"].encode(prompts[number % len(prompts)])[:PROMPT_TOKENS]
+        limits = Limits(max_new_tokens=max(1, lane.left), max_nodes=lane.limits.max_nodes)
+        chooser = Random(lane.trace.seed + number + 1)
+        served = Lane("osd", prompt, models, parameters, lane.trace.seed, limits, chooser)
+        try:
+            while served.advance():
+                lane.breathe()
+        finally:
+            served.close()
+        costs = served.trace.costs.totals()
+        share = costs["accepted"] / costs["proposed"] if costs["proposed"] else 0.0
+        lane.note(
+            f"Request {number + 1}: {share:.0%} of {costs['proposed']} drafted tokens accepted; "
+            f"{learner.updates} updates so far."
+        )
