@@ -4,6 +4,8 @@ and end after them: while Playwright runs, no other test can have an event loop 
 
 import socket
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -74,6 +76,22 @@ def visit(app, chromium):
 
     `first`: as someone who was never here, to whom the recorded run is replayed.
     """
+    with visits(app, chromium) as go:
+        yield go
+
+
+@pytest.fixture(scope="module")
+def stay(app, chromium):
+    """As `visit`, for pages that the tests of a file share: to load and mount one takes two seconds of
+    computing, and its first figure another two.
+    """
+    with visits(app, chromium) as go:
+        yield go
+
+
+@contextmanager
+def visits(app, chromium) -> Iterator[Callable]:
+    """What `visit` and `stay` are; closes all pages at the end."""
     contexts, errors = [], []
 
     def go(width: int = 1400, height: int = 900, first: bool = False, **options):

@@ -20,6 +20,7 @@ LANES = [
 ]
 PLOTS = "#explorer-compare .js-plotly-plot"
 TEXTS = "#explorer-compare .lane-text"
+ON_SCREEN = "JSON.stringify([decodingExplorer.run, decodingExplorer.app.setup(), decodingExplorer.state])"
 
 
 def section(page):
@@ -32,6 +33,24 @@ def said(page):
 
 def lane_region(page, number: int):
     return page.get_by_role("region", name=f"Lane {number}", exact=True)
+
+
+@pytest.fixture(scope="module")
+def shared(stay):
+    """A page on which LANES are decoded, which the tests share."""
+    return stay(permissions=["clipboard-read", "clipboard-write"]), {}
+
+
+@pytest.fixture
+def decoded(shared):
+    """(page, traces): LANES on the shared page, decoded anew where a test has changed what is on it."""
+    page, kept = shared
+    if page.evaluate(ON_SCREEN) != kept.get("screen"):
+        kept["traces"] = decode(page)
+        kept["screen"] = page.evaluate(ON_SCREEN)
+    page.get_by_role("group", name="Line up lanes by").get_by_role("button").first.click()
+    seek(page, max(len(trace.steps) for trace in kept["traces"]))
+    return page, kept["traces"]
 
 
 def decode(page, tokens: int = 10) -> list:
@@ -53,9 +72,8 @@ def proses(page) -> list[str]:
     return section(page).locator(".lane-text").all_text_contents()
 
 
-def test_words_marks_texts_and_charts_are_those_of_the_traces_also_after_a_lane_is_removed(visit):
-    page = visit()
-    traces = decode(page)
+def test_words_marks_texts_and_charts_are_those_of_the_traces_also_after_a_lane_is_removed(decoded):
+    page, traces = decoded
     found = compare(traces)
     expect(said(page)).to_contain_text(found["sentence"])
     for lane in filter(lambda lane: lane["relation"], found["lanes"]):
@@ -97,9 +115,9 @@ def test_words_marks_texts_and_charts_are_those_of_the_traces_also_after_a_lane_
     expect(said(page)).to_contain_text("Lanes 1 and 2")
 
 
-def test_arrow_keys_read_a_chart_and_leave_the_slider_where_it_is(visit):
-    page = visit()
-    found = compare(decode(page))
+def test_arrow_keys_read_a_chart_and_leave_the_slider_where_it_is(decoded):
+    page, traces = decoded
+    found = compare(traces)
     look_at(page)
     figure = section(page).locator(".figure", has_text="Entropy of the target")
     expect(figure).to_have_attribute("aria-label", re.compile("Entropy: arrow keys"))
@@ -113,9 +131,9 @@ def test_arrow_keys_read_a_chart_and_leave_the_slider_where_it_is(visit):
     assert page.evaluate("decodingExplorer.app.playback.position") == position
 
 
-def test_at_equal_cost_every_lane_shows_what_it_had_reached(visit):
-    page = visit()
-    races = [lane["race"] for lane in compare(decode(page))["lanes"]]
+def test_at_equal_cost_every_lane_shows_what_it_had_reached(decoded):
+    page, traces = decoded
+    races = [lane["race"] for lane in compare(traces)["lanes"]]
     units = page.get_by_role("group", name="Line up lanes by")
     for unit, key in (("target forwards", "forwards"), ("target tokens", "target_tokens"), ("seconds",) * 2):
         units.get_by_role("button", name=unit).click()
@@ -134,9 +152,9 @@ def test_at_equal_cost_every_lane_shows_what_it_had_reached(visit):
     assert told.count("(ended)") == 2, "all but the slowest have ended before the last second"
 
 
-def test_the_cost_can_be_counted_in_every_unit_and_the_likelihood_in_two_ways(visit):
-    page = visit()
-    found = compare(decode(page))
+def test_the_cost_can_be_counted_in_every_unit_and_the_likelihood_in_two_ways(decoded):
+    page, traces = decoded
+    found = compare(traces)
     look_at(page)
     for charge, words in list(found["charges"].items())[::-1]:
         section(page).get_by_role("radio", name=words, exact=True).check()
@@ -166,9 +184,9 @@ def assert_apart(page) -> None:
                 assert a[0] >= b[2] or b[0] >= a[2] or a[1] >= b[3] or b[1] >= a[3], (a, b)
 
 
-def test_the_table_has_all_costs_and_sorts_them(visit):
-    page = visit()
-    costs = compare(decode(page))["table"]
+def test_the_table_has_all_costs_and_sorts_them(decoded):
+    page, traces = decoded
+    costs = compare(traces)["table"]
     look_at(page)
     table = page.locator("#explorer-costs")
     table.scroll_into_view_if_needed()
@@ -187,9 +205,8 @@ def test_the_table_has_all_costs_and_sorts_them(visit):
     expect(section(page).get_by_role("button", name="What the costs count")).to_be_visible()
 
 
-def test_a_text_is_copied_as_prose(visit):
-    page = visit(permissions=["clipboard-read", "clipboard-write"])
-    traces = decode(page)
+def test_a_text_is_copied_as_prose(decoded):
+    page, traces = decoded
     look_at(page)
     section(page).get_by_role("button", name="Copy the text of lane 2").click()
     expect(section(page).get_by_role("button", name="Copy the text of lane 2")).to_have_text("Copied")
