@@ -132,10 +132,13 @@ class Talk(Wanted):
 
 
 class Branch(OfLane):
-    """`token` or the typed `text` is forced in the place of `node`; `replace`: the lane that makes room."""
+    """`token` or the typed `text` is forced in the place of `node`, or stands from the start at `position` of
+    a canvas (the prompt counts); `replace`: the lane that makes room.
+    """
 
     session: Session
-    node: Whole
+    node: Whole | None = None
+    position: Whole | None = None
     token: Whole | None = None
     text: str | None = None
     max_new_tokens: Typed
@@ -145,6 +148,8 @@ class Branch(OfLane):
     def _one(self) -> "Branch":
         if (self.token is None) == (self.text is None):
             raise PydanticCustomError("says", "A branch names either a token or a text.")
+        if (self.node is None) == (self.position is None):
+            raise PydanticCustomError("says", "A branch names either a node or a position.")
         return self
 
 

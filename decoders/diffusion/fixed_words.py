@@ -3,6 +3,8 @@
 A place counts new tokens from 1. Knows texts and tokens, no lane.
 """
 
+import json
+import re
 from typing import Any
 
 from decoders.strategy import Parameter
@@ -12,21 +14,41 @@ FIXED_WORDS = Parameter(
     "text",
     "",
     "Words that stand on the canvas from the start: place: word, several with semicolons between them, such "
-    "as 5: cat; 12: Once. Places count new tokens from 1.",
+    "as 5: cat; 12: Once. Places count new tokens from 1. What stands in double quotes is put there exactly "
+    "as it is; any other word has a space before it.",
 )
+QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+PIECE = re.compile(rf"(?:{QUOTED.pattern}|[^;])+")  # up to a semicolon that is not in quotes
 
 
 def parsed(text: str) -> list[tuple[int, str]]:
-    """[(place, word)] of a parameter's text. Raises ValueError with one sentence."""
+    """[(place, word)] of a parameter's text, a quoted word with its quotes. Raises ValueError with one
+    sentence.
+    """
     found = []
-    for piece in filter(str.strip, text.split(";")):
-        place, colon, word = piece.partition(":")
-        if not colon or not place.strip().isdigit() or int(place) < 1 or not word.strip():
+    for piece in filter(str.strip, PIECE.findall(text)):
+        place, colon, word = (part.strip() for part in piece.partition(":"))
+        if not colon or not place.isdecimal() or int(place) < 1 or not word or word == '""':
             raise ValueError(
                 f"fixed_words has {piece.strip()[:40]!r}; write place: word, such as 5: cat; 12: Once."
             )
-        found.append((int(place), word.strip()))
+        found.append((int(place), word))
     return found
+
+
+def with_word(text: str, place: int, word: str, exactly: bool) -> str:
+    """A parameter's text with one more word; it replaces one that stands at the same place. exactly: as it
+    is, without a space before it.
+    """
+    characters = word if exactly else spelled(place, word.strip())
+    written = word.strip() if plain(word) and not exactly else json.dumps(characters, ensure_ascii=False)
+    kept = [f"{at}: {old}" for at, old in parsed(text) if at != place]
+    return "; ".join([*kept, f"{place}: {written}"])
+
+
+def plain(word: str) -> bool:
+    """Whether a word can stand in a parameter's text without quotes."""
+    return bool(word.strip()) and not set(word) & set('";')
 
 
 def problem(parameters: dict[str, Any]) -> str | None:
@@ -38,14 +60,25 @@ def problem(parameters: dict[str, Any]) -> str | None:
     return None
 
 
+def spelled(place: int, word: str) -> str:
+    """The characters that a word of a parameter puts on the canvas. Raises ValueError with one sentence."""
+    if not QUOTED.fullmatch(word):
+        return word if place == 1 else " " + word
+    try:
+        return json.loads(word, strict=False)
+    except ValueError as error:
+        raise ValueError(
+            f"{word[:40]} is no quoted word; double a backslash that is meant as one."
+        ) from error
+
+
 def placed(text: str, start: int, stop: int, encode: Any) -> dict[int, int]:
-    """Position -> token of a parameter's words on a canvas of positions start..stop-1, each with a space
-    before it but at the start. `encode(word)` gives tokens. Raises ValueError with one sentence if one does
-    not fit.
+    """Position -> token of a parameter's words on a canvas of positions start..stop-1. `encode(characters)`
+    gives tokens. Raises ValueError with one sentence if one does not fit.
     """
     tokens: dict[int, int] = {}
     for place, word in parsed(text):
-        ids = encode(word if place == 1 else " " + word)
+        ids = encode(spelled(place, word))
         positions = range(start + place - 1, start + place - 1 + len(ids))
         if positions.stop > stop:
             raise ValueError(f"{word!r} does not fit at place {place}: the canvas has {stop - start} places.")

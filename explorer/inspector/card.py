@@ -22,8 +22,9 @@ ORIGIN = {
 
 
 def card(facts: dict, live: bool = True) -> dict:
-    """`{node, token, place, walk, html}` of a token's facts; `walk` says where the arrow keys lead. A saved
-    page is not `live`: there no lane can branch off.
+    """`{node, fixes, token, place, walk, html}` of a token's facts; `walk` says where the arrow keys lead,
+    `fixes` at which position of a canvas its buttons put a token. A saved page is not `live`: there no lane
+    can branch off.
     """
     given = (
         facts["source"] == "prompt" and not facts["born"]
@@ -35,7 +36,7 @@ def card(facts: dict, live: bool = True) -> dict:
         *verdicts(facts),
         copied(facts["copied"]),
         cell(facts.get("cell")),
-        actions(facts) if branches else None,
+        fix(facts["cell"]) if live and fixable(facts) else actions(facts) if branches else None,
         h("p", {"class": "message", "role": "status"}),
         h("section", {"class": "what-if", "aria-label": "What if"}),
         pictures(facts, branches),
@@ -45,6 +46,7 @@ def card(facts: dict, live: bool = True) -> dict:
     ]
     return {
         "node": facts["node"],
+        "fixes": facts["cell"]["place"] if fixable(facts) else None,
         "token": facts["token"],
         "place": ", prompt" if given else f", position {facts['position']}{born}",
         "walk": walk(facts),
@@ -124,12 +126,30 @@ def cell(stood: dict | None) -> Html | None:
 def actions(facts: dict) -> Html:
     """Another token, or a text, in this place: a lane of its own."""
     title = "A new lane: the same text before, this token forced, then the same strategy and seed"
-    here = h("button", {"type": "button", "title": title, "data-token": facts["id"]}, "Branch here")
+    return choices(facts, "Branch here", title, "A new lane with the typed text in place of this token")
+
+
+def fixable(facts: dict) -> bool:
+    """Whether these are the facts of a cell in whose place a person may fix a word."""
+    return (facts.get("cell") or {}).get("place") is not None
+
+
+def fix(stood: dict) -> Html:
+    """The token of a cell, or a text, from the start in its place of the canvas: a lane of its own."""
+    title = "A new lane: this token stands here from the start, and the model writes around it"
+    empty = stood["state"] in ("mask", "trimmed")  # there is no token to keep
+    title = None if empty else title
+    return choices(stood, "Fix here", title, "A new lane with the typed text here from the start")
+
+
+def choices(facts: dict, name: str, title: str | None, edit_title: str) -> Html:
+    """The button for a token, none without a title, and the field for a text in its place."""
+    here = h("button", {"type": "button", "title": title, "data-token": facts["id"]}, name)
     look = {"type": "text", "aria-label": "Text to put here", "placeholder": "other text for this place"}
     field = h("input", {**look, "autocomplete": "off", "spellcheck": "false"})
-    title = "A new lane with the typed text in place of this token"
-    form = h("form", "edit", field, h("button", {"type": "submit", "title": title}, "Edit"))
-    return h("div", "actions", here, h("span", "with", "with ", token(facts["token"])), form)
+    form = h("form", "edit", field, h("button", {"type": "submit", "title": edit_title}, "Edit"))
+    button = [here, h("span", "with", "with ", token(facts["token"]))] if title else []
+    return h("div", "actions", *button, form)
 
 
 def scores(all_scores: list[dict]) -> Html | None:

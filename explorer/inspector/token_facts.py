@@ -120,8 +120,8 @@ class Facts:
     def of_cell(self, position: int, iteration: int) -> dict:
         """The facts of the token that became final at a position, if one did, and `cell`: what stood there.
 
-        Positions count the prompt. `cell` holds `token, iteration, state, confidence, waits` and the
-        `history` of the position. Raises ValueError with one sentence if nothing stood there.
+        Positions count the prompt. `cell` holds `token, id, iteration, state, confidence, waits`, the
+        `history` of the position and `place`: the position where a person may fix a word, None if nowhere. Raises ValueError with one sentence if nothing stood there.
         """
         stood = [c for c in self.cells.get(position, []) if c.iteration == iteration]
         if not stood:
@@ -130,7 +130,13 @@ class Facts:
         final = next((n for n in self.committed if self.nodes.position.get(n) == place), None)
         known = [self._stood(c) for c in self.cells[position]]
         waits = sorted({source - self.nodes.root for source in self.waits.get(position, [])})
-        cell = {**self._stood(stood[-1]), "history": known, "waits": waits}
+        fixes = self.trace.parameters.get("fixed_words") is not None
+        cell = {
+            **self._stood(stood[-1]),
+            "history": known,
+            "waits": waits,
+            "place": position if fixes else None,
+        }
         if final is not None:
             return {**self.of(final), "cell": cell}
         empty = {
@@ -144,6 +150,7 @@ class Facts:
     def _stood(self, cell: Cell) -> dict:
         return {
             "token": visible(self.trace.vocabulary.get(cell.token, b"?")),
+            "id": cell.token,
             "iteration": cell.iteration,
             "state": cell.state,
             "confidence": cell.confidence,

@@ -1,4 +1,5 @@
-"""Branches: a new lane in a run that keeps the text before a token, forces another one, and goes on alike.
+"""Branches: a new lane in a run that keeps the text before a token, forces another one, and goes on alike; of
+a canvas, a new lane on which one more word stands from the start.
 
 Knows traces, runs and models, nothing of pages. The parent's strategy, parameters and seed stay; its prompt
 is taken from its trace and not cut into tokens again.
@@ -21,10 +22,11 @@ def functions(runs: Runs, loader: Loader) -> list:
     """What the page can ask for."""
 
     async def explorer_branch(request: Branch) -> str:
-        """`{run, lane, node, token | text, max_new_tokens, session, replace?}` gives `{run, lane, setup}`.
+        """`{run, lane, node | position, token | text, max_new_tokens, session, replace?}` gives `{run, lane,
+        setup}`.
 
-        The new lane forces `token`, or the typed `text`, in the place of `node`. `run` is another one if the
-        run was the stored example, which is everybody's.
+        The new lane forces `token`, or the typed `text`, in the place of `node`, or fixes it at `position` of
+        its canvas. `run` is another one if the run was the stored example, which is everybody's.
         """
         return await as_json(asyncio.to_thread(branch, runs, loader, request))
 
@@ -37,9 +39,14 @@ def branch(runs: Runs, loader: Loader, request: Branch) -> dict:
     trace, limit = run.lane(request.lane).trace, new_tokens(request.max_new_tokens)
     chosen = loader.find(run.models)
     models = models_of(trace, chosen.wait())
-    before = text_before(trace, request.node)
-    begin = put(trace, before, wanted(trace, before, models["target"], request))
-    if len(begin["tokens"]) >= limit:
+    begin, parameters = beginnings.of(trace), trace.parameters
+    if request.node is None:
+        word = fixed(trace, request, models["target"], limit)
+        parameters = parameters | {"fixed_words": word}
+    else:
+        before = text_before(trace, request.node)
+        begin = put(trace, before, wanted(trace, before, models["target"], request))
+    if begin and len(begin["tokens"]) >= limit:
         raise ValueError(
             f"Nothing would be left to decode: the lane may write {limit} tokens and would begin with "
             f"{len(begin['tokens'])}. Branch earlier, type less, or run with more tokens."
@@ -48,14 +55,14 @@ def branch(runs: Runs, loader: Loader, request: Branch) -> dict:
     def make():
         from decoders.lane import Lane, Limits  # torch is there by now
 
-        same = (trace.strategy, trace.prompt, models, trace.parameters, trace.seed)
+        same = (trace.strategy, trace.prompt, models, parameters, trace.seed)
         lane = Lane(*same, Limits(max_new_tokens=limit), begin=begin, callbacks=CALLBACKS)
         chosen.lanes.add(lane)
         return lane
 
     mine = own(runs, run, request.session)
     index = runs.add_lane(mine, make, request.replace)
-    return {"run": mine.id, "lane": index, "setup": setup(trace, begin)}
+    return {"run": mine.id, "lane": index, "setup": setup(trace, parameters, begin)}
 
 
 def own(runs: Runs, run: Run, session: str) -> Run:
@@ -65,10 +72,14 @@ def own(runs: Runs, run: Run, session: str) -> Run:
 
 def models_of(trace: Trace, models: dict) -> dict:
     """The models, if they are those of the trace. ValueError with a sentence if they are others."""
+    from decoders.registry import get
+
+    kind = get(trace.strategy).writes_with
     for role, name in trace.models.items():
         if role not in models:
             raise ValueError(f"This lane was decoded with the {role} model {name}, and the app has none.")
-        if models[role].name != name:
+        used = models[role].companion(kind) if role == "target" else models[role]
+        if used is None or used.name != name:
             raise ValueError(
                 f"This lane was decoded with the {role} model {name}; the app has {models[role].name}. "
                 "Press Run to decode with that, then branch."
@@ -96,15 +107,8 @@ def wanted(trace: Trace, before: list[int], target, request: Branch) -> list[int
     """The tokens that a person asks for: `token`, or those of the typed `text` as it stands in its place."""
     if request.token is not None:
         return [request.token]
-    text = request.text
-    if not text:
-        raise ValueError("Type the text to put here.")
-    if len(text) > MAX_TYPED:
-        raise ValueError(
-            f"The text has {len(text):,} characters; at most {MAX_TYPED:,} are allowed. Shorten it."
-        )
     nodes = trace.nodes()
-    return target.encode_after([*trace.prompt, *(nodes[n][1] for n in before)], text)
+    return target.encode_after([*trace.prompt, *(nodes[n][1] for n in before)], typed(request))
 
 
 def put(trace: Trace, before: list[int], tokens: list[int]) -> dict:
@@ -120,10 +124,46 @@ def put(trace: Trace, before: list[int], tokens: list[int]) -> dict:
     return begin
 
 
-def setup(trace: Trace, begin: dict) -> dict:
+def fixed(trace: Trace, request: Branch, target, limit: int) -> str:
+    """The parameter fixed_words of a lane whose canvas holds one more word. ValueError with one sentence."""
+    from decoders.diffusion.fixed_words import placed, with_word
+
+    if "fixed_words" not in trace.parameters:
+        raise ValueError(f"{trace.title} takes no fixed words; branch from a token that is output.")
+    parent = beginnings.of(trace)
+    start = len(trace.prompt) + (len(parent["tokens"]) if parent else 0)
+    stop = len(trace.prompt) + limit
+    if not start <= request.position < stop:
+        raise ValueError("This place is not on the canvas: click one of its cells.")
+    if request.token is not None:
+        try:
+            word = trace.vocabulary[request.token].decode()
+        except (KeyError, UnicodeDecodeError) as error:
+            raise ValueError("This token is no whole character; type a word to put here.") from error
+    else:
+        word = typed(request)
+    exactly = request.token is not None
+    words = with_word(trace.parameters["fixed_words"], request.position - start + 1, word, exactly)
+    placed(words, start, stop, lambda text: target.encode_after(trace.prompt, text))
+    return words
+
+
+def typed(request: Branch) -> str:
+    """The text that a person typed. ValueError with one sentence if there is none, or too much."""
+    if not request.text:
+        raise ValueError("Type the text to put here.")
+    if len(request.text) > MAX_TYPED:
+        raise ValueError(
+            f"The text has {len(request.text):,} characters; at most {MAX_TYPED:,} are allowed. Shorten it."
+        )
+    return request.text
+
+
+def setup(trace: Trace, parameters: dict, begin: dict | None) -> dict:
     """The lane in the form that runs and saved setups take; parameters where they are not the default."""
     from decoders.registry import get
 
     defaults = {p.name: p.default for p in get(trace.strategy).parameters}
-    chosen = {name: value for name, value in trace.parameters.items() if value != defaults.get(name)}
-    return {"strategy": trace.strategy, "parameters": chosen, "seed": trace.seed, "begin": begin}
+    chosen = {name: value for name, value in parameters.items() if value != defaults.get(name)}
+    made = {"strategy": trace.strategy, "parameters": chosen, "seed": trace.seed}
+    return made | ({"begin": begin} if begin else {})

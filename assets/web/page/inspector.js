@@ -122,10 +122,11 @@ window.ExplorerPage = window.ExplorerPage || {};
       }
       this.busy = true;
       this.say("Branching …");
-      const problem = await page.branch(this.app, this.lane, this.facts.node, what, instead);
+      const { fixes, node } = this.facts;
+      const problem = await page.branch(this.app, this.lane, fixes == null ? { node } : { position: fixes }, what, instead);
       this.busy = false;
       if (problem) return this.say(problem, true);
-      this.say("Lane " + this.app.lanes.length + " continues from here.");
+      this.say("Lane " + this.app.lanes.length + (fixes == null ? " continues from here." : " has this word from the start."));
       if (!document.documentElement.classList.contains("inspector-column")) this.hide(); // it would cover the new lane
     }
 
@@ -135,14 +136,14 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
   }
 
-  // A new lane in the run that forces a token or a text in the place of `node`; a sentence if that is not possible. `instead`
-  // is the lane that goes. Lanes that were removed from the page leave their place in the run.
-  page.branch = async function (app, lane, node, what, instead) {
+  // A new lane in the run that forces a token or a text at a place, `{node}` or `{position}` of a canvas; a sentence if that is
+  // not possible. `instead` is the lane that goes. Lanes that were removed from the page leave their place in the run.
+  page.branch = async function (app, lane, place, what, instead) {
     const run = app.run, most = app.data.limits.lanes;
     const used = new Set(app.lanes.filter((pane) => pane !== instead).map((pane) => pane.runIndex));
     const free = run.count >= most ? Array.from({ length: run.count }, (_, i) => i).find((i) => !used.has(i)) : undefined;
     const answer = await page.call("explorer_branch", {
-      run: run.id, lane: lane.runIndex, node, ...what, replace: free ?? null,
+      run: run.id, lane: lane.runIndex, ...place, ...what, replace: free ?? null,
       max_new_tokens: JSON.parse(app.runKey).max_new_tokens,
     });
     if (answer.error) return answer.error;

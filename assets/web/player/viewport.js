@@ -41,7 +41,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const column = (narrow && head.column_narrow) || head.column || 44, tight = (!narrow && head.tight) || (narrow || column > 44 ? column : Math.min(column, TIGHTEST));
     const last = head.columns === "panel" ? Math.max(...history.ofKind("panel", step).map((panel) => panel.columns ?? first)) : ended || head.columns === "seen" ? history.farthest() : head.columns ? first + head.columns - 1 : Infinity;
     return {
-      first, last, ended, front: history.front(step).x, held: scene.held(step), tight, tightest: head.tightest ?? tight,
+      first, last, ended, front: history.front(step).x, held: scene.held(step), tight, tightest: (narrow && head.tightest_narrow) || (head.tightest ?? tight),
       narrowest: (!narrow && width >= WIDE && head.wide) || column, widest: head.widest || WIDEST,
       span: head.span, farthest: history.farthest(), unit: head.span ? history.ofKind("panel", step).find((panel) => panel.x_unit)?.x_unit ?? 1 : 1,
       left: gutter("left"), right: gutter("right"), folded: head.fold ? gutter("left") : null,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from decoders.diffusion.fixed_words import parsed, placed
+from decoders.diffusion.fixed_words import parsed, placed, with_word
 from decoders.lane import Lane, Limits
 from decoders.models.tabular_denoiser import TabularDenoiser
 
@@ -11,7 +11,7 @@ def test_places_and_words_are_read():
     assert parsed(" 5: cat;12 :Once; ") == [(5, "cat"), (12, "Once")] and parsed("") == []
 
 
-@pytest.mark.parametrize("text", ["cat", "0: cat", "5:", "x: cat", "-1: a"])
+@pytest.mark.parametrize("text", ["cat", "0: cat", "5:", "x: cat", "-1: a", '3: ""'])
 def test_anything_else_is_a_sentence(text):
     with pytest.raises(ValueError, match="write place: word, such as"):
         parsed(text)
@@ -25,6 +25,24 @@ def test_words_are_put_on_their_places():
 def test_words_that_do_not_fit_are_refused(text, sentence):
     with pytest.raises(ValueError, match=sentence):
         placed(text, 0, 9, lambda word: list(word.encode()))
+
+
+def test_a_quoted_word_is_put_there_as_it_is():
+    text = '2: "a;\\"b"; 7: c'
+    assert parsed(text) == [(2, '"a;\\"b"'), (7, "c")]
+    where = placed(text, 10, 20, lambda word: list(word.encode()))
+    assert bytes(where[p] for p in range(11, 15)) == b'a;"b' and where[16] == 32
+    with pytest.raises(ValueError, match="no quoted word"):
+        placed('2: "\\x"', 10, 20, lambda word: list(word.encode()))
+
+
+@pytest.mark.parametrize("word, exactly", [("cat", False), (" cat", True), ('a "b"; c', False), ("\n", True)])
+def test_a_word_is_added_and_read_again(word, exactly):
+    text = with_word("2: old; 30: end", 2, word, exactly)
+    assert [at for at, _ in parsed(text)] == [30, 2]
+    where = placed(text, 0, 40, lambda characters: list(characters.encode()))
+    stands = bytes(where[p] for p in sorted(where) if p < 25).decode()
+    assert stands == (word if exactly else " " + word)
 
 
 def run(tiny_model, words, tokens=8):

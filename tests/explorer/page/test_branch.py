@@ -10,7 +10,7 @@ from explorer.inspector.token_facts import inspect
 from explorer.page.branch import functions
 from explorer.runs.scheduler import Runs
 from explorer.runs.validation import MAX_LANES, check
-from tests.helpers import server_calls
+from tests.helpers import server_calls, tiny_models
 
 LANES = [{"strategy": "greedy"}, {"strategy": "sample", "parameters": {"temperature": 0.9}, "seed": 5}]
 ME, YOU = "me" * 12, "you" * 8  # sessions are secrets, so they are long
@@ -174,3 +174,53 @@ def test_a_trace_of_other_models_cannot_be_branched_and_says_which(runs, loader,
 def test_a_setups_begin_is_checked(given):
     with pytest.raises(ValueError, match="Lane 1: "):
         check({**REQUEST, "lanes": [{"strategy": "greedy", "begin": given}]})
+
+
+@pytest.fixture
+def canvas_run(runs, loader):
+    """A canvas and a window of masks, of models that come beside the target."""
+    kinds = {"diffusion": tiny_models.make("masked"), "wedlm": tiny_models.make("wedlm")}
+    loader.wait()["target"]._companions.update(kinds)
+    lanes = [{"strategy": "masked_diffusion", "parameters": {"fixed_words": "7: c"}}, {"strategy": "wedlm"}]
+    made = runs.start({**REQUEST, "lanes": lanes}, ME)
+    finish(runs, made)
+    return made
+
+
+def test_a_word_is_fixed_where_a_person_clicks_a_canvas(runs, loader, canvas_run):
+    """Its place counts new tokens; the other words stay, and the text has it."""
+    parent = canvas_run.records[0].trace
+    answer = ask(runs, loader, canvas_run, position=len(parent.prompt) + 1, text="dog")
+    finish(runs, canvas_run)
+    made = canvas_run.records[answer["lane"]].trace
+    assert answer["setup"]["parameters"]["fixed_words"] == "7: c; 2: dog" and "begin" not in answer["setup"]
+    fixed = [
+        e for step in made.steps for e in step.events if type(e).__name__ == "Cell" and e.state == "fixed"
+    ]
+    assert fixed[0].position == len(parent.prompt) + 1
+    assert " dog" in b"".join(made.vocabulary[e.token] for e in fixed).decode()
+
+
+def test_a_clicked_token_is_fixed_exactly(runs, loader, canvas_run):
+    token = loader.wait()["target"].encode_after([], "b")[0]
+    parent = canvas_run.records[0].trace
+    parent.vocabulary[token] = b"b"
+    answer = ask(runs, loader, canvas_run, position=len(parent.prompt), token=token)
+    assert answer["setup"]["parameters"]["fixed_words"] == '7: c; 1: "b"'
+    parent.vocabulary[token] = b"\xc3"
+    error = ask(runs, loader, canvas_run, position=len(parent.prompt), token=token)["error"]
+    assert "no whole character" in error
+
+
+@pytest.mark.parametrize(
+    "request_, sentence",
+    [
+        (dict(position=0, text="dog"), "not on the canvas"),
+        (dict(position=999, text="dog"), "not on the canvas"),
+        (dict(lane=1, position=12, text="dog"), "takes no fixed words"),
+        (dict(position=12, text=""), "Type the text"),
+        (dict(position=12, text="word " * 300), "does not fit"),
+    ],
+)
+def test_a_word_that_cannot_be_fixed_is_a_sentence(runs, loader, canvas_run, request_, sentence):
+    assert sentence in ask(runs, loader, canvas_run, **request_)["error"]

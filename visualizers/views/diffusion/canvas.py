@@ -78,6 +78,7 @@ class Canvas:
             look = {"text": "", "state": "prompt", "fill": "dotted", "hover": ["mask", "not looked at yet"]}
         else:
             look = {"glyph": "", **fields(event, shown)}  # of a mark that had another state before
+        look["cell"] = [position, event.iteration]
         if event.state in FILLED:
             self.newest.append(position)
             self.filled.add(position)

@@ -27,6 +27,7 @@ class CanvasGrid:
             "column": 31,
             "wide": 46,
             "tightest": 14,
+            "tightest_narrow": 6,  # without text, but no row stands empty beside a window that has moved on
             "row": 24,
             "left": 52,
             "left_narrow": 30,
@@ -39,7 +40,7 @@ class CanvasGrid:
                 ["cell:accepted", "■", "accepted", "filled now"],
                 ["cell:bonus", "■", "bonus", "filled by a branch"],
                 ["cell:tolerated", "■", "tolerated", "filled near an anchor"],
-                ["cell:forced", "⚑", "forced", "filled because some position must be"],
+                ["cell:forced", "⚑", "forced", "filled because some position must be, or by hand"],
                 ["cell:live", "■", "live", "changed"],
                 ["cell:amount", "▪", "soft", "candidate; the stronger the grey, the likelier"],
                 ["cell:pruned", "✕", "pruned", "behind the end"],
@@ -78,7 +79,7 @@ class CanvasGrid:
         for event in cells:
             x = event.position - self.prompt + 1
             shown = visible(self.header.vocabulary.get(event.token, b"?"))
-            place = {"x": x, "y": y, "w": 1, "h": 1}
+            place = {"x": x, "y": y, "w": 1, "h": 1, "cell": [event.position, y]}
             if event.state in FILLED:
                 self.filled[x], now = y, now + 1
             elif event.state != "trimmed" and event.entropy is not None:
@@ -87,7 +88,7 @@ class CanvasGrid:
             ops.append({"id": key, "kind": "cell", **place, **fields(event, shown)})
         if y not in self.rows:
             self.rows.add(y)
-            left = f"H {bits(sum(entropies) / len(entropies)):.2f}" if entropies else "full"
+            left = f"H {bits(sum(entropies) / len(entropies)):.2f}" if entropies else "full" if y else "fixed"
             row = {"y0": y - 0.5, "y1": y + 0.5, "text": f"iter {y}", "short": str(y), "rule": False}
             counts = {"right": left, "right_short": "", "right_bold": f"+{now}" if now else ""}
             ops.append({"id": f"r{y}", "kind": "row", **row, **counts})
