@@ -1,15 +1,20 @@
 """The diffusion family: what each rule saves that fills several masks per forward, against one mask per
-forward.
+forward, and how many tokens per forward are as often right.
 
 Knows the rules of the experiment parallel-bench, which measures what they break.
 """
 
 import argparse
+import math
 from collections.abc import Iterator
 from functools import partial
+from statistics import fmean
 
 KINDS = ("records", "copying", "stories")
 EACH = 1  # prompts of each kind
+TASKS = {"json": "records", "upper": "capitals"}  # tasks with checkers, and what they are called
+PROBLEMS = 16  # of each task
+REACH = 3.0  # tokens per forward that the best rule should reach where it is as often right
 GOAL = 0.8  # of the forwards that a rule saves, the share that must be saved in seconds, too
 
 
@@ -35,6 +40,38 @@ def diffusion(options: argparse.Namespace) -> Iterator[dict]:
     kept = (base[2] / seconds) / (base[0] / forwards)
     label = f"{fastest}: speed gained for each factor of forwards saved"
     yield figure(label, kept, "x", GOAL, at_least=True)
+    for task, name in TASKS.items():
+        yield from at_equal_accuracy(models, task, name)
+
+
+def at_equal_accuracy(models: dict, task: str, name: str) -> Iterator[dict]:
+    """A row per rule: the share of problems that it solves and the tokens of its texts per forward; then the
+    most tokens per forward of a rule that is right as often as one mask per forward of the same model, within
+    one standard error of that share.
+    """
+    from explorer.experiments.asked import tokens_a_round
+    from explorer.experiments.parallel_bench import RULES, Rule, measured
+    from explorer.tasks import HELD_OUT_SEED, problems
+    from explorer.timing import figure
+
+    asked = problems(task, PROBLEMS, HELD_OUT_SEED)
+    causal = [Rule("wedlm", f"WeDLM, tau {tau:g}", "wedlm", {"tau": tau}) for tau in (0.0, 0.2, 0.4, 0.8)]
+    best = (0.0, "no rule")
+    for rules in (RULES, causal):  # the first of each fills one mask per forward
+        least = 0.0
+        for rule in rules:
+            outcomes = measured(models, rule, asked)
+            right = fmean(solved for _, solved in outcomes)
+            per_forward = tokens_a_round([trace for trace, _ in outcomes])
+            if rule is rules[0]:
+                least = right - math.sqrt(right * (1 - right) / len(asked))
+            equal = right >= least
+            words = "" if equal else ", less often than with one mask per forward"
+            note = f"{right:.0%} right{words}; {per_forward:.2f} tokens per forward"
+            yield {"name": f"{name}: {rule.label}", "note": note}
+            best = max(best, (per_forward, rule.label)) if equal and right else best
+    label = f"{name}: tokens per forward at equal accuracy ({best[1]})"
+    yield figure(label, best[0], "tokens", REACH, at_least=True)
 
 
 def compared(models: dict, rules: tuple, prompts: list[list[int]]) -> list[tuple[int, float, float]]:

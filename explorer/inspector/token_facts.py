@@ -121,7 +121,8 @@ class Facts:
         """The facts of the token that became final at a position, if one did, and `cell`: what stood there.
 
         Positions count the prompt. `cell` holds `token, id, iteration, state, confidence, waits`, the
-        `history` of the position and `place`: the position where a person may fix a word, None if nowhere. Raises ValueError with one sentence if nothing stood there.
+        `history` of the position and `place`: the position where a person may fix a word, None if nowhere.
+        Raises ValueError with one sentence if nothing stood there.
         """
         stood = [c for c in self.cells.get(position, []) if c.iteration == iteration]
         if not stood:
