@@ -17,6 +17,7 @@ from decoders.callbacks import Callbacks
 from decoders.chooser import Chooser, Random
 from decoders.constraints.constraint import FORBIDDEN, DeadEnd, States
 from decoders.constraints.kinds import constraint_of
+from decoders.constraints.places.place import record_of
 from decoders.engine.capabilities import RECORDED
 from decoders.engine.engine import Work
 from decoders.engine.kv_cache import OutOfSlots
@@ -102,6 +103,7 @@ class Lane(Processing):
         text = b"".join(map(target.bytes_of, prompt))
         constraint = constraint_of(self.parameters, target, self.eos, text)
         self.constraint = States(constraint, self.tree, len(prompt), self.eos) if constraint else None
+        self.places = record_of(self.parameters, self.tree, len(prompt), target, self.eos)
         self.written = 0
         self.tip = self.tree.trunk - 1  # the newest committed node
         if self.constraint is not None and self.constraint.at(self.tip) is FORBIDDEN:
@@ -383,6 +385,7 @@ class Lane(Processing):
         self._events.append(Commit(list(nodes), list(logprobs)))
         self._events += looked_at(self.tree, self.scorers["target"], nodes)
         self._events += self._detector.marks(self.tree, nodes, whole)
+        self._events += self.places.events(nodes) if self.places else []
         parents = self.tree.parents
         above = parents[parents[self.tip]] if parents[self.tip] >= 0 else -1  # rows down to here went before
         settled = self.tree.path(parents[nodes[-1]], above=above)[:-1]

@@ -123,6 +123,19 @@ PARSERS = {
 }
 
 
+# What shows a lane's constraint: what it removed, where in its text the output stands, and its automaton.
+CONSTRAINT_VIEWS = {
+    "none": (),
+    "json_schema": ("constraint", "rules"),
+    **dict.fromkeys(("regex", "lark", "gbnf", "choices"), ("constraint", "rules", "states")),
+}
+
+
+def constraint_views(kind: str) -> tuple[str, ...]:
+    """The views that a kind of constraint adds to those of a strategy."""
+    return CONSTRAINT_VIEWS.get(kind, ("constraint",))
+
+
 def constrained(parameters: dict[str, Any]) -> bool:
     """Whether a lane with these parameters has a constraint."""
     return parameters.get("constraint", "none") != "none"
@@ -181,8 +194,8 @@ class Strategy:
         return values
 
     def views_with(self, parameters: dict[str, Any]) -> tuple[str, ...]:
-        """Its views, and with a constraint the one that shows what that removed."""
-        return (*self.views, "constraint") if constrained(parameters) else self.views
+        """Its views, and those of its constraint."""
+        return (*self.views, *constraint_views(parameters.get("constraint", "none")))
 
     def declaration(self) -> dict:
         """The promised public form, as listed by `strategies --json`."""

@@ -4,7 +4,7 @@ A strategy that this program does not know is described by its trace. Knows trac
 """
 
 from decoders.registry import strategies
-from decoders.strategy import constrained
+from decoders.strategy import constraint_views
 from decoders.trace.events import Distribution
 from decoders.trace.trace import Trace
 from explorer.runs.view_cache import Fold
@@ -27,8 +27,10 @@ WANTS = {
     "gauges": {"Score"},
     "graph": {"Verdict"},
     "parallel_grid": {"Cell"},
+    "rules": {"constraint_text", "forbidden"},
     "sampler": {"Distribution"},
     "shortlist": {"Distribution"},
+    "states": {"constraint_text", "forbidden"},
     "threshold": {"Score"},
     "timeline": {"Forward"},
 }
@@ -84,8 +86,8 @@ def viewed(setup: dict, declared: dict[str, dict], traces: list[Trace]) -> dict:
     lanes = []
     for lane, trace in zip(setup["lanes"], traces, strict=True):
         declaration = declared[lane["strategy"]]
-        more = ["constraint"] * constrained(lane.get("parameters") or {})
-        views = [*declaration["views"], *more]
+        kind = (lane.get("parameters") or {}).get("constraint", "none")
+        views = [*declaration["views"], *constraint_views(kind)]
         title = {} if trace.title == declaration["title"] else {"title": trace.title}
         lanes.append({**lane, **title, "view": lane["view"] if lane.get("view") in views else views[0]})
     return {**setup, "lanes": lanes}

@@ -3,7 +3,9 @@
 The app's page and a saved page begin alike. Knows runs and their settings, nothing of HTML.
 """
 
+from decoders.constraints.kinds import KINDS
 from decoders.registry import BADGES, FAMILIES
+from decoders.strategy import constraint_views
 from explorer.catalog import origins, recorded_runs
 from explorer.export import page_files
 from explorer.export.bars import bars_html
@@ -26,6 +28,7 @@ def page_data(run: Run, setup: dict, declarations: list[dict], models: dict[str,
         "families": FAMILIES,
         "start": origins.START,
         "views": titles(),
+        "constraint_views": {kind: constraint_views(kind) for kind in KINDS},
         "prompts": prompts,
         "bars": bars_html(prompts, setup["max_new_tokens"], MAX_NEW_TOKENS),
         "palette": page_files.palette(),

@@ -8,6 +8,7 @@ import json
 import math
 from itertools import islice
 
+from decoders.constraints.places.place import NAMES as PLACES
 from decoders.trace.events import Cell, Commit, Depend, Distribution, Propose, Score, Verdict, event_to_json
 from decoders.trace.node_index import NodeIndex
 from decoders.trace.trace import Trace
@@ -59,7 +60,7 @@ class Facts:
                 self.births[event.node] = (step, event)
             case Verdict():
                 self.verdicts.setdefault(event.node, []).append((step, event))
-            case Score():
+            case Score() if event.name not in PLACES:
                 self.scores.setdefault(event.node, []).append((step, event))
             case Distribution():
                 self.offers.setdefault(event.node, {})[event.view, event.level] = event

@@ -72,9 +72,10 @@ def own(runs: Runs, run: Run, session: str) -> Run:
 
 def models_of(trace: Trace, models: dict) -> dict:
     """The models, if they are those of the trace. ValueError with a sentence if they are others."""
-    from decoders.registry import get
+    from decoders.registry import strategies
 
-    kind = get(trace.strategy).writes_with
+    known = strategies().get(trace.strategy)
+    kind = known.writes_with if known else "causal"
     for role, name in trace.models.items():
         if role not in models:
             raise ValueError(f"This lane was decoded with the {role} model {name}, and the app has none.")

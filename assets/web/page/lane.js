@@ -20,10 +20,10 @@ window.ExplorerPage = window.ExplorerPage || {};
       return this.app.strategies.get(this.setup.strategy);
     }
 
-    // Its strategy's views; with a constraint also the one that shows it.
+    // Its strategy's views; with a constraint also those that show it.
     views() {
       const { constraint = "none" } = this.setup.parameters, { views } = this.declaration();
-      return constraint === "none" ? views : [...views, "constraint"];
+      return [...views, ...(this.app.data.constraint_views[constraint] || [])];
     }
 
     // A trace may have a name of its own: that of a call which was watched.

@@ -1,0 +1,194 @@
+"""Where in the typed text of a lane's constraint its output stands, token by token, recorded for pictures.
+
+Which tokens are allowed is the constraint's to say; this reads what was written, character by character.
+Where it can read a kind or a text only in part, it records nothing.
+"""
+
+import codecs
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from decoders.constraints.grammars import choices_of
+from decoders.constraints.places import grammar_text, regex_text
+from decoders.constraints.places.automaton_graph import AutomatonGraph
+from decoders.constraints.places.grammar_text import Grammar, Rule
+from decoders.constraints.places.network import Chart, Network
+from decoders.constraints.places.schema_text import Schema
+from decoders.constraints.places.syntax import Choice, Span, Unread, literal
+from decoders.engine.tree import Tree
+from decoders.trace.events import Event, Score
+
+# Names of scores:
+PLACE = "constraint_place"  # 1 if the text may end; parts: places "from-to", 1 of what may come, 0 around it
+EDGE = "automaton_edge"  # its number; parts: from which state to which; its level: what it reads
+STATE = "automaton_state"  # the state, or the edge that is half taken; parts: "took N" the edges of the token
+NAMES = (PLACE, EDGE, STATE)
+KINDS = ("json_schema", "regex", "lark", "gbnf", "choices")
+MOST_PLACES = 32  # that one record names
+LONGEST = 4000  # characters of an output that are followed
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Of an output: its text, what is left of a character that is cut by tokens, where it stands, and which
+    edges of the automaton its newest token took.
+    """
+
+    text: str
+    rest: bytes
+    chart: Chart | None
+    state: int | None
+    took: tuple[int, ...] = ()
+
+
+class Places:
+    """The places of one typed constraint."""
+
+    def __init__(self, kind: str, typed: str):
+        """Raises Unread if nothing of it can be followed."""
+        self.schema = Schema(typed) if kind == "json_schema" else None
+        self.graph: AutomatonGraph | None = None
+        if self.schema is None:
+            grammar = grammar_of(kind, typed)
+            self.network = Network(grammar)
+            with suppress(Unread):  # the text can be followed, but its automaton is none or too large
+                self.graph = AutomatonGraph(grammar)
+
+    def start(self) -> Standing:
+        """Where the empty output stands."""
+        return Standing("", b"", None if self.schema else self.network.begun(), 0 if self.graph else None)
+
+    def after(self, standing: Standing, spelling: bytes) -> Standing | None:
+        """Where the output stands after one more token; None if it cannot be followed any further."""
+        given = standing.rest + spelling
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        added = decoder.decode(given)
+        rest = decoder.getstate()[0]
+        text, chart, state = standing.text + added, standing.chart, standing.state
+        if len(text) > LONGEST:
+            return None
+        took: list[int] = []
+        for character in added:
+            if chart is not None and (chart := self.network.after(chart, character)) is None:
+                return None
+            if state is not None and (below := self.graph.after(state, character)) is not None:
+                took.append(self.graph.edge_of[state, below])
+                state = below
+        return Standing(text, rest, chart, state, tuple(dict.fromkeys(took)))
+
+    def record(self, standing: Standing, node: int) -> list[Event]:
+        """What a trace says of where an output stands behind a node."""
+        if self.schema:
+            awaited, around = self.schema.places(standing.text)
+            over = bool(standing.text.strip()) and not awaited and not around
+        else:
+            edges = self.network.awaited(standing.chart)
+            awaited = [span for _, _, span in edges]
+            rules = dict.fromkeys(self.network.rule_of(state) for state, _, _ in edges)
+            around = [self.network.spans[rule] for rule in rules]
+            over = self.network.may_end(standing.chart)
+        parts = {written(span): 0.0 for span in around} | {written(span): 1.0 for span in awaited}
+        events: list[Event] = [Score(node, PLACE, float(over), dict(list(parts.items())[:MOST_PLACES]))]
+        if standing.state is not None:
+            where = self.graph.where[standing.state]
+            parts = {f"took {edge}": 1.0 for edge in standing.took}
+            if where.edge is None:
+                events.append(Score(node, STATE, float(where.state), parts, level="state"))
+            else:
+                parts["along"] = float(where.along)
+                events.append(Score(node, STATE, float(where.edge), parts, level="edge"))
+        return events
+
+    def edges(self, node: int) -> list[Event]:
+        """The automaton, an event for each of its edges."""
+        if self.graph is None:
+            return []
+        made = []
+        for number, edge in enumerate(self.graph.edges):
+            parts = {"from": float(edge.source), "to": float(edge.target)}
+            ends = {"from end": edge.source in self.graph.ends, "to end": edge.target in self.graph.ends}
+            parts |= {name: float(value) for name, value in ends.items()}
+            made.append(Score(node, EDGE, float(number), parts, level=edge.label))
+        return made
+
+
+def written(span: Span) -> str:
+    """A place as the name of a score's part."""
+    return f"{span[0]}-{span[1]}"
+
+
+def grammar_of(kind: str, typed: str) -> Grammar:
+    """The grammar of a typed text of any kind but schemas. Raises Unread."""
+    if kind in ("lark", "gbnf"):
+        return grammar_text.read(kind, typed)
+    if kind == "regex":
+        part = regex_text.read(typed)
+    elif kind == "choices":
+        part = choices(typed)
+    else:
+        raise Unread("Nothing of this kind can be followed.")
+    return Grammar({"": Rule(part, (0, len(typed)))}, "")
+
+
+def choices(typed: str) -> Choice:
+    """Each of a list of choices where it stands; see `grammars.choices_of`."""
+    listed = choices_of(typed)
+    parts = []
+    for piece in re.finditer(r"[^\n]+" if "\n" in typed.strip() else r"[^|]+", typed):
+        text = piece[0].strip()
+        text = text[1:-1] if len(text) > 2 and text[0] == text[-1] == '"' else text
+        if text in listed:
+            start = piece.start() + piece[0].index(text)
+            characters = [(sign, start + n, start + n + 1) for n, sign in enumerate(text)]
+            parts.append(literal(characters, start + len(text)))
+    return Choice(tuple(parts))
+
+
+class PlaceRecord:
+    """The places of a lane's output along its tree; the output begins behind `prompt` tokens."""
+
+    def __init__(self, places: Places, tree: Tree, prompt: int, bytes_of: Any, eos: frozenset[int]):
+        self.places, self.tree, self.bytes_of, self.eos = places, tree, bytes_of, eos
+        self.root = prompt - 1
+        self.known: dict[int, Standing | None] = {self.root: places.start()}
+        self.told = False
+
+    def at(self, node: int) -> Standing | None:
+        """Where the output stands behind a node; None if that is not known."""
+        above = []
+        while node not in self.known:
+            if node <= self.root:
+                return None
+            above.append(node)
+            node = self.tree.parents[node]
+        standing = self.known[node]
+        for below in reversed(above):
+            token = self.tree.tokens[below]
+            gone = standing is None or token in self.eos
+            standing = None if gone else self.places.after(standing, self.bytes_of(token))
+            self.known[below] = standing
+        return standing
+
+    def events(self, nodes: list[int]) -> list[Event]:
+        """What a trace says of nodes that become output; before the first of them, the automaton."""
+        made = [] if self.told else self.places.edges(nodes[0])
+        self.told = True
+        standings = ((node, self.at(node)) for node in nodes)
+        return made + [
+            event for node, standing in standings if standing for event in self.places.record(standing, node)
+        ]
+
+
+def record_of(
+    parameters: dict, tree: Tree, prompt: int, model: Any, eos: frozenset[int]
+) -> PlaceRecord | None:
+    """The record of a lane with these parameters; None where nothing can be followed."""
+    if parameters.get("constraint") not in KINDS:
+        return None
+    try:
+        places = Places(parameters["constraint"], parameters["constraint_text"])
+    except Unread:
+        return None
+    return PlaceRecord(places, tree, prompt, model.bytes_of, eos)

@@ -1,0 +1,198 @@
+"""Rules: the typed text of a lane's constraint, with a mark where the output stands.
+
+A fold over Commit and Score ("constraint_place", whose parts are places of the text: 1 what may come next, 0
+the rule around it). Knows no strategy; of kinds of constraint only that JSON is broken into lines by its
+brackets.
+"""
+
+from visualizers.scene.marks import Header, Op, view
+from visualizers.views.any_lane.entropy import mark
+
+PLACE = "constraint_place"
+WIDE = 44  # characters of a line: as many as a phone has room for
+SHORT = 36  # characters of a bracket that stays in one line
+INDENT = 2
+SIZE = 13
+CHARACTER = 0.602 * SIZE  # pixels
+QUOTED = 5  # places that the heading quotes
+BREAKS = " ,|;"  # a line may end behind these
+ENDED = ": the text has ended"
+UNKNOWN = "where the output stands is not known for this text"
+
+
+@view("rules", "Rules")
+class Rules:
+    """x counts characters of a line from 1, y lines of the typed text."""
+
+    def __init__(self, header: Header):
+        self.text = str(header.parameters.get("constraint_text", ""))
+        brackets = header.parameters.get("constraint") == "json_schema" and "\n" not in self.text.strip()
+        self.known = False  # whether a place was ever recorded
+        self.lines = wrapped(bracketed(self.text) if brackets else plain(self.text), self.text)
+        self.at = {
+            offset: (column, row)
+            for row, (indent, line) in enumerate(self.lines)
+            for column, offset in enumerate(line, indent + 1)
+        }
+        self.shown: dict[
+            tuple[str, int, int], list[str]
+        ] = {}  # role and place -> ids of the marks that stand
+
+    def head(self) -> dict:
+        """Title, question, layout and the text."""
+        words = [
+            mark(f"w{row}", "label", x=indent + 0.5, y=row + 0.5, text=self._shown(line), **LOOK)
+            for row, (indent, line) in enumerate(self.lines)
+        ]
+        return {
+            "title": self.title,
+            "question": "Which rule does the output follow now? What may come next?",
+            "first": 1,
+            "column": CHARACTER,
+            "widest": CHARACTER,
+            "columns": max((indent + len(line) for indent, line in self.lines), default=1),
+            "row": 20,
+            "row_min": 16,
+            "row_tall": 22,
+            "left": 12,
+            "right": 8,
+            "axis": None,
+            "ops": [
+                mark("heading", "panel", y0=0, y1=1, px=22, px_narrow=38),
+                mark("text", "panel", y0=-0.2, y1=len(self.lines), share=1, grow=True),
+                mark("whole", "row", panel="text", y0=0, y1=len(self.lines), text="", rule=False),
+                *words,
+            ],
+            "legend": [
+                ["band:amber", "■", "live", "may come next"],
+                ["band:panel", "▭", "soft", "the rule around it"],
+            ],
+        }
+
+    def _shown(self, line: list[int]) -> str:
+        """A line, whose white space stays as wide as it is."""
+        return "".join("\N{NO-BREAK SPACE}" if self.text[at].isspace() else self.text[at] for at in line)
+
+    def feed(self, step) -> list[Op]:
+        """The ops of one step: where the newest token that was committed left the output."""
+        committed = [
+            node for event in step.events if type(event).__name__ == "Commit" for node in event.nodes
+        ]
+        if not committed:
+            return []
+        places = {e.node: e for e in step.events if type(e).__name__ == "Score" and e.name == PLACE}
+        newest = places.get(committed[-1])
+        if newest is None:  # an end of text, or a text that is not followed
+            over = {"lead": "over", "heading": ENDED, "short": ENDED}
+            words = over if self.known else {"lead": "", "heading": UNKNOWN, "short": UNKNOWN}
+            return [*self._marks(set(), step.index), {"id": "heading", "set": words}]
+        self.known = True
+        awaited = [span(part) for part, value in newest.parts.items() if value]
+        around = [span(part) for part, value in newest.parts.items() if not value]
+        wanted = {("panel", *place) for place in around} | {("amber", *place) for place in awaited}
+        ops = self._marks(wanted, step.index)
+        quoted = " · ".join(shortened(self.text[start:stop]) for start, stop in awaited[:QUOTED])
+        more = f" · and {len(awaited) - QUOTED} more" if len(awaited) > QUOTED else ""
+        ends = "may end here" if newest.total else ""
+        lead = "next" if awaited else "over"
+        heading = ": " + ("; ".join(filter(None, (quoted + more, ends))) or "nothing more may come")
+        ops.append({"id": "heading", "set": {"lead": lead, "heading": heading, "short": heading}})
+        if awaited and (place := self.at.get(awaited[0][0])):
+            ops.append({"front": [place[0], place[1] + 1]})
+        return [*ops, {"say": f"Step {step.index + 1}: {lead}{heading}."}]
+
+    def _marks(self, wanted: set[tuple[str, int, int]], step: int) -> list[Op]:
+        """Bands behind these parts of the text, one for each of their lines, and none behind others."""
+        ops: list[Op] = []
+        for gone in self.shown.keys() - wanted:
+            ops += [{"id": name, "set": {"gone": True}} for name in self.shown.pop(gone)]
+        for key in sorted(wanted - self.shown.keys(), reverse=True):  # rules before what stands in them
+            role, start, stop = key
+            rows: dict[int, list[int]] = {}
+            for offset in range(start, stop):
+                if offset in self.at and not self.text[offset].isspace():
+                    column, row = self.at[offset]
+                    rows.setdefault(row, []).append(column)
+            self.shown[key] = []
+            for row, columns in rows.items():
+                name = f"{role}-{start}-{stop}-{row}-{step}"
+                box = {"x0": min(columns) - 0.6, "x1": max(columns) + 0.6, "y0": row + 0.04, "y1": row + 0.96}
+                ops.append(mark(name, "band", panel="text", role=role, **box))
+                self.shown[key].append(name)
+        return ops
+
+
+LOOK = {"panel": "text", "face": "mono", "size": SIZE, "align": "left", "role": "ink", "priority": 0}
+Line = tuple[int, list[int]]  # how far it is indented, and the places of its characters in the text
+
+
+def span(part: str) -> tuple[int, int]:
+    """The place that a score's part names."""
+    start, _, stop = part.partition("-")
+    return int(start), int(stop)
+
+
+def shortened(text: str) -> str:
+    """At most 24 characters of a piece of the text."""
+    text = " ".join(text.split())
+    return text if len(text) <= 24 else text[:23] + "…"
+
+
+def plain(text: str) -> list[Line]:
+    """The lines as they were typed."""
+    lines, start = [], 0
+    for line in text.split("\n"):
+        lines.append((0, list(range(start, start + len(line)))))
+        start += len(line) + 1
+    return lines
+
+
+def bracketed(text: str) -> list[Line]:
+    """A line for each member of a long bracket, further in than the bracket."""
+    closing, open_, quoted = {}, [], False
+    for at, sign in enumerate(text):
+        if sign == '"' and text[at - 1 : at] != "\\":
+            quoted = not quoted
+        elif not quoted and sign in "{[":
+            open_.append(at)
+        elif not quoted and sign in "}]" and open_:
+            closing[open_.pop()] = at
+    long = {at for at, end in closing.items() if end - at > SHORT}
+    ends = {closing[at] for at in long}
+    lines: list[Line] = [(0, [])]
+    stack: list[int] = []  # of the brackets that are open, whether each is long
+    quoted = False
+    for at, sign in enumerate(text):
+        if sign == '"' and text[at - 1 : at] != "\\":
+            quoted = not quoted
+        if at in ends:
+            stack.pop()
+            lines.append((INDENT * sum(stack), []))
+        elif not quoted and sign in "}]" and stack:
+            stack.pop()
+        if sign != " " or lines[-1][1]:
+            lines[-1][1].append(at)
+        if quoted:
+            continue
+        if sign in "{[":
+            stack.append(at in long)
+        breaks = at in long or (sign == "," and stack and stack[-1])
+        if breaks:
+            lines.append((INDENT * sum(stack), []))
+    return [line for line in lines if line[1]]
+
+
+def wrapped(lines: list[Line], text: str) -> list[Line]:
+    """No line longer than WIDE: broken behind a space or a separator, else anywhere; what goes on is further
+    in.
+    """
+    found: list[Line] = []
+    for indent, line in lines:
+        while indent + len(line) > WIDE:
+            room = WIDE - indent
+            breaks = [n for n in range(room // 2, room) if text[line[n]] in BREAKS]
+            cut = breaks[-1] + 1 if breaks else room
+            found.append((indent, line[:cut]))
+            indent, line = min(indent + INDENT, WIDE // 2), line[cut:]
+        found.append((indent, line))
+    return found
