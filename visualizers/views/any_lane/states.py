@@ -12,8 +12,8 @@ from statistics import fmean
 import networkx as nx
 
 from visualizers.scene.marks import Header, Op, view
+from visualizers.scene.spread import spread
 from visualizers.views.any_lane.entropy import mark
-from visualizers.views.search.automaton import spread
 
 EDGE, STATE = "automaton_edge", "automaton_state"
 SIZE = 12

@@ -7,6 +7,7 @@ no strategy.
 """
 
 from visualizers.scene.marks import Header, Nodes, Op, many, view
+from visualizers.scene.spread import spread
 
 LISTED = 6  # paths that are listed at the right
 STATE = "state "  # begins the level of a score
@@ -227,23 +228,6 @@ class Automaton:
             text = "".join(self.nodes.text(n) for n in self.nodes.path(best[0])[:-1])
             caption += f"; the cheapest is {text} with {signed(best[1][1])}"
         return caption + "."
-
-
-def spread(wanted: list[float], taken: list[float], apart: float = 1.0) -> list[float]:
-    """Places near those `wanted`, in this order, at least `apart` from each other and from those `taken`."""
-    places: list[float] = []
-    for y in wanted:
-        y = max(y, places[-1] + apart) if places else y
-        places.append(y)
-    shift = sum(p - w for p, w in zip(places, wanted, strict=True)) / max(1, len(places))
-    shift = min(shift, places[0]) if places else 0.0
-    places = [round(p - shift, 4) for p in places]
-    if taken:
-        below = max(taken) + apart
-        for i, place in enumerate(places):
-            if any(abs(place - other) < apart for other in (*taken, *places[:i])):
-                places[i] = below = max(below, *(p + apart for p in places[:i]), below)
-    return places
 
 
 def signed(value: float) -> str:
