@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from decoders.engine.attention_weights import Tap
+from decoders.engine.born_states import Births, born_in, entering
 from decoders.engine.capabilities import Capability
 from decoders.engine.fast_llama import lean_forward
 from decoders.engine.forward_outputs import Batch, Early, Trunk
@@ -132,10 +133,10 @@ class Engine:
         """The model's numbers from `LeanLlama`."""
         tokens = torch.tensor(request.tokens, device=self.device)
         positions = torch.tensor(request.positions, device=self.device)
-        entering = request.embeddings if request.states is None else request.states
+        states = request.embeddings if request.states is None else request.states
         taps = [] if request.streams else None
         states, queries, stream = self.lean.forward(
-            tokens, positions, request.columns.mask, self.cache, request.part, entering, taps
+            tokens, positions, request.columns.mask, self.cache, request.part, states, taps, request.born
         )
         states = states if request.wants_all_rows else states[request.rows]
         streams = torch.stack([*taps, stream]) if request.streams else None
@@ -159,11 +160,12 @@ class Engine:
         only_last = request.rows == [count - 1]
         if only_last and count > 1 and self.tap.takes_logits_to_keep:
             inputs["logits_to_keep"] = 1
-        entering = None if request.states is None else request.states[None]
+        states = None if request.states is None else request.states[None]
+        born = nullcontext() if request.born is None else entering(self.blocks, request.born)
         self.tap.open()
         trimmed = nullcontext() if request.head is None else request.head.in_place()
-        running = nullcontext() if part is None else self.blocks.running(part, entering)
-        with trimmed, running as stream:
+        running = nullcontext() if part is None else self.blocks.running(part, states)
+        with born, trimmed, running as stream:
             output = self.model(**inputs, output_hidden_states=request.hidden)
         logits = output.logits[0] if request.head is None else request.head.spread(output.logits[0])
         if only_last:
@@ -194,6 +196,7 @@ class Scorer:
         self.taps = False  # whether the streams after each layer are kept
         self.head: TrimmedHead | None = None  # makes this lane's logits, if not the whole output matrix
         self.mixed: Mixed = {}
+        self.births: Births = {}
         self.work = Work()
         self.peak, self.started = len(key), False  # peak: most slots this lane held at one time
         self.pause: Pause | None = None  # lets other lanes bring what is to run in the same forward
@@ -213,7 +216,7 @@ class Scorer:
         self.work = Work(rows=len(nodes))
         if self.trunk.under_way and self.pause:  # another lane is about to read the prompt
             self.pause()
-        if not self.started and self.trunk.last is not None and not (hidden or self.taps):
+        if not self.started and self.trunk.last is not None and not (hidden or self.taps or self.births):
             self.kept[self.tree.trunk - 1] = self.trunk.last
             self.work.shared, self.started = self.tree.trunk, True
         missing = [n for n in nodes if n not in self.kept or (hidden and self.kept[n][0].hidden is None)]
@@ -396,6 +399,7 @@ class Scorer:
             states=states,
             embeddings=read_at(self.engine.model, self.mixed, order, tree.tokens),
             head=self.head,
+            born=born_in(self.births, [order]),
         )
         return self.engine.forward(request, self.pause)
 

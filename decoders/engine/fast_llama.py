@@ -9,6 +9,7 @@ trees.
 import torch
 from torch.nn import functional as F
 
+from decoders.engine.born_states import Born
 from decoders.engine.kv_cache import SlotCache
 from decoders.engine.partial_forward import Layers
 
@@ -97,13 +98,14 @@ class LeanLlama:
         part: Layers | None = None,
         states: torch.Tensor | None = None,
         taps: list[torch.Tensor] | None = None,
+        born: Born | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor]:
         """Of tokens [N]: last-layer states [N, d], final norm included; queries [L, H, N, D]; the stream
         [N, d] before that norm.
 
         positions [N]: their depths. mask: additive [1, 1, N, K], or None if every row sees all K columns.
         part: the blocks that run, all if None. states [N, d]: what enters them instead of the embeddings.
-        taps: gets the streams that enter the layers.
+        taps: gets the streams that enter the layers. born: states that begin in front of later layers.
         """
         heads, kv_heads = self.heads, self.kv_heads
         x = self.embed[tokens] if states is None else states  # [N, d]
@@ -111,6 +113,8 @@ class LeanLlama:
         cos, sin = self.cos[positions], self.sin[positions]
         queries, entered, early = [], x, frozenset() if part is None else part.early
         for index, (qkv, out, gate_up, down) in enumerate(self.layers):
+            if born is not None:
+                x = born.enter(index, x)
             if taps is not None:
                 taps.append(x)
             if part is None or index in part.attention:
@@ -130,6 +134,7 @@ class LeanLlama:
             if part is None or index in part.mlp:
                 gate, up = gate_up.times(self.scaled(x)).chunk(2, dim=-1)
                 x = x + down.times(F.silu(gate) * up)
+        x = x if born is None else born.enter(len(self.layers), x)
         return self.scaled(x) * self.last_norm, torch.cat(queries) if queries else None, x
 
     def scaled(self, x: torch.Tensor) -> torch.Tensor:

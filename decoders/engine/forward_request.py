@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
+from decoders.engine.born_states import Born
 from decoders.engine.kv_cache import Columns
 from decoders.engine.partial_forward import Layers
 from decoders.engine.trimmed_head import TrimmedHead
@@ -23,11 +24,12 @@ class ForwardRequest:
     states: torch.Tensor | None = None  # [N, d] the stream that enters these layers
     embeddings: torch.Tensor | None = None  # [N, d] what is read in place of the tokens' own embeddings
     head: TrimmedHead | None = None  # makes the logits in place of the model's whole output matrix
+    born: Born | None = None  # states that begin in the middle of the model
 
     @property
     def is_plain(self) -> bool:
         """Whether tokens run through the whole model and see whole slots: such forwards can be joined."""
-        special = (self.part, self.states, self.embeddings, self.head)
+        special = (self.part, self.states, self.embeddings, self.head, self.born)
         whole = isinstance(self.columns.read, slice) or self.columns.read.ndim == 1
         return whole and all(one is None for one in special)
 

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import torch
 
+from decoders.engine.born_states import Births, Born, born_in, entering
 from decoders.engine.capabilities import Capability
 from decoders.engine.engine import Engine, Work
 from decoders.engine.input_embeddings import Mixed, reads
@@ -66,18 +67,21 @@ class SequenceEngine:
         starts: Sequence[int] = (),
         states: torch.Tensor | None = None,
         mixed: Sequence[Mixed] = (),
+        born: Born | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
         """Of each text: logits [N, V] after it, last-layer states [N, d] if asked for, and, with a part, the
         streams [L + 1, N, d] after 0 to L layers. Shorter texts are padded on the right.
 
         part: the layers that run from the place `starts` of each text on; before it all do. states [N, d]:
-        what enters them at that place. mixed: of each text, place -> embedding [d] that is read there.
+        what enters them at that place. mixed: of each text, place -> embedding [d] that is read there. born:
+        states that begin in the middle of the model.
         """
         longest = max(len(t) for t in texts)
         padded = torch.tensor([t + [0] * (longest - len(t)) for t in texts], device=self.device)
-        entering = None if states is None else states[:, None]
-        running = nullcontext() if part is None else self.blocks.running(part, entering, list(starts))
-        with running as streams:
+        states = None if states is None else states[:, None]
+        running = nullcontext() if part is None else self.blocks.running(part, states, list(starts))
+        births = nullcontext() if born is None else entering(self.blocks, born)
+        with births, running as streams:
             output = self.model(
                 **reads(self.model, padded, mixed), use_cache=False, output_hidden_states=hidden
             )
@@ -96,6 +100,7 @@ class SequenceScorer:
         self.whole: set[int] = set()  # nodes that the whole model has read
         self.first: dict[int, torch.Tensor] = {}  # streams [d] after the first layers
         self.mixed: Mixed = {}  # as in `engine.Scorer`
+        self.births: Births = {}
         self.work = Work()
         self.used = self.peak = 0
 
@@ -109,7 +114,8 @@ class SequenceScorer:
             part = Layers.first(layers, layers) if self.taps else None
             mixed = [self._mixed(n) for n in missing]
             starts = [len(t) for t in texts]
-            logits, states, streams = self.engine.rows(texts, hidden, part, starts, mixed=mixed)
+            born = born_in(self.births, [self.tree.path(n) for n in missing])
+            logits, states, streams = self.engine.rows(texts, hidden, part, starts, mixed=mixed, born=born)
             self.whole.update(node for n in missing for node in self.tree.path(n))
             for i, node in enumerate(missing):
                 tapped = streams[:, i] if self.taps else None

@@ -9,20 +9,25 @@ from decoders.heads.adaeagle import AdaEagle
 from decoders.heads.aligned import Aligned
 from decoders.heads.autodeco import AutoDeco
 from decoders.heads.chimera import Chimera
+from decoders.heads.dream import Dream
 from decoders.heads.eagle import Eagle
 from decoders.heads.eagle3 import Eagle3
 from decoders.heads.falcon import Falcon
 from decoders.heads.filter import Filter
 from decoders.heads.fragments import Fragments
+from decoders.heads.glide import Glide
 from decoders.heads.gumiho import Gumiho
+from decoders.heads.hidden_transfer import HiddenTransfer
 from decoders.heads.judge import Judge
 from decoders.heads.kangaroo import Kangaroo
 from decoders.heads.layers import Entries
 from decoders.heads.m2r2 import M2R2
 from decoders.heads.medusa import Medusa
+from decoders.heads.mixture_of_attentions import MixtureOfAttentions
 from decoders.heads.module import DraftModule
 from decoders.heads.outlook import Outlook
 from decoders.heads.planner import Planner
+from decoders.heads.prompt_tokens import PPD, PaSS
 from decoders.heads.ranker import Ranker
 from decoders.heads.reward import Reward, read_answers
 from decoders.heads.taps import Taps, Target, take_taps
@@ -30,6 +35,7 @@ from decoders.heads.taps import Taps, Target, take_taps
 __all__ = [
     "KINDS",
     "M2R2",
+    "PPD",
     "SCORERS",
     "Acceptance",
     "AdaEagle",
@@ -37,6 +43,7 @@ __all__ = [
     "AutoDeco",
     "Chimera",
     "DraftModule",
+    "Dream",
     "Eagle",
     "Eagle3",
     "Entries",
@@ -44,10 +51,14 @@ __all__ = [
     "Fragments",
     "Gumiho",
     "Filter",
+    "Glide",
+    "HiddenTransfer",
     "Judge",
     "Kangaroo",
     "Medusa",
+    "MixtureOfAttentions",
     "Outlook",
+    "PaSS",
     "Planner",
     "Ranker",
     "Reward",
@@ -59,7 +70,10 @@ __all__ = [
 
 KINDS: dict[str, type[DraftModule]] = {
     module.kind: module
-    for module in (Medusa, Eagle, Eagle3, Chimera, Falcon, Gumiho, Kangaroo, M2R2, Fragments)
+    for module in (
+        *(Medusa, Eagle, Eagle3, Chimera, Falcon, Gumiho, Kangaroo, M2R2, Fragments),
+        *(PaSS, PPD, HiddenTransfer, Glide, MixtureOfAttentions, Dream),
+    )
 }
 SCORERS: dict[str, type[nn.Module]] = {
     module.kind: module

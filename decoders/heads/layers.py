@@ -64,19 +64,11 @@ class Attention(nn.Module):
 
         mask [N, P + N]: True where a row may look; None: at itself and the rows before it (then no past).
         """
-        turns = self.turns
-        if turns is None:
-            turns = self.theta ** -(
-                torch.arange(0, self.size, 2, device=x.device) / self.size
-            )  # float32 always
-        angles = positions[:, None] * turns.to(x.device)  # [N, D / 2]
-        cos, sin = (
-            (self.turn_scale * torch.cat([part, part], -1)).to(x.dtype)
-            for part in (angles.cos(), angles.sin())
-        )
         q, k, v = (m(x).unflatten(-1, (-1, self.size)).transpose(1, 2) for m in (self.q, self.k, self.v))
-        q, k = (part * cos + turned(part) * sin for part in (self.q_norm(q), self.k_norm(k)))
-        q, k = q.to(v.dtype), k.to(v.dtype)
+        q, k = (
+            rotated(part, positions, self.theta, self.turns, self.turn_scale).to(v.dtype)
+            for part in (self.q_norm(q), self.k_norm(k))
+        )
         if past is not None:
             k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
         shared = self.kv_heads != self.heads
@@ -84,6 +76,22 @@ class Attention(nn.Module):
             q, k, v, attn_mask=mask, is_causal=mask is None, enable_gqa=shared
         )
         return self.out(mixed.transpose(1, 2).flatten(2)), (k, v)
+
+
+def rotated(
+    x: torch.Tensor,
+    positions: torch.Tensor,
+    theta: float,
+    turns: torch.Tensor | None = None,
+    scale: float = 1.0,
+) -> torch.Tensor:
+    """Queries or keys [B, H, N, D], turned to their rotary positions [N]; turns and scale: see `LayerForm`."""
+    size = x.shape[-1]
+    if turns is None:
+        turns = theta ** -(torch.arange(0, size, 2, device=x.device) / size)  # float32 always
+    angles = positions[:, None] * turns.to(x.device)  # [N, D / 2]
+    cos, sin = ((scale * torch.cat([part, part], -1)).to(x.dtype) for part in (angles.cos(), angles.sin()))
+    return x * cos + turned(x) * sin
 
 
 def turned(x: torch.Tensor) -> torch.Tensor:

@@ -43,7 +43,7 @@ class DraftModule(nn.Module):
     reads: tuple[int, ...] = ()
     rank_accuracy: list[list[float]] | None = None
     rates = (6e-3, 3e-3)  # learning rates of Muon (inner matrices) and AdamW (the rest)
-    progress = 0.0  # how far its training is, up to 1; the trainer says so
+    progress = 0.0  # share of the training that is over; the trainer sets it, for losses that change with it
 
     def __init__(self, target: Target, **settings):
         super().__init__()

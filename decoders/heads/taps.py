@@ -10,6 +10,7 @@ from functools import cached_property
 
 import torch
 from torch.nn import functional as F
+from transformers.cache_utils import DynamicCache
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +82,9 @@ class Taps:
     hidden: torch.Tensor  # [B, T, d] after the last norm
     states: dict[int, torch.Tensor]  # l -> [B, T, d], the residual stream after l layers, without a norm
     logits: torch.Tensor  # [B, T, V]
+    past: tuple[
+        tuple[torch.Tensor, torch.Tensor], ...
+    ] = ()  # layer by layer its keys and values [B, H, T, D]
 
     @cached_property
     def p(self) -> torch.Tensor:
@@ -93,6 +97,7 @@ def take_taps(model: torch.nn.Module, tokens: torch.Tensor, layers: tuple[int, .
     """One forward over tokens [B, T] from their start. layers: after how many layers states are wanted (0:
     embeddings; fewer than all layers, since the state after all of them is only kept with its norm).
     """
-    out = model(input_ids=tokens, output_hidden_states=True, use_cache=False)
+    out = model(input_ids=tokens, output_hidden_states=True, use_cache=True, past_key_values=DynamicCache())
     states = {layer: out.hidden_states[:-1][layer].float() for layer in layers}
-    return Taps(tokens, out.hidden_states[-1].float(), states, out.logits)
+    past = tuple((layer.keys, layer.values) for layer in out.past_key_values.layers)
+    return Taps(tokens, out.hidden_states[-1].float(), states, out.logits, past)

@@ -28,12 +28,16 @@ VALIDATION_ROWS = 96
 FIRST = 40  # batches that `ready` is shown
 
 
-def rows_after(seen: int, texts: Texts, own: np.ndarray) -> torch.Tensor:
-    """The batch after `seen` tokens: in turn of the corpus, and of the target's own text [R, ROW]."""
-    if seen // (BATCH * ROW) % 2 == 0:
-        return mixed_rows(texts.stories, texts.tokenizer, seen // 2, BATCH, TASKS)[0]
-    pick = np.random.default_rng(seen).integers(len(own), size=BATCH)
-    return torch.from_numpy(own[pick].astype(np.int64))
+def rows_after(
+    seen: int, texts: Texts, own: np.ndarray, batch: int = BATCH, length: int = ROW
+) -> torch.Tensor:
+    """The batch [batch, length] after `seen` tokens: in turn of the corpus, and of the target's own text
+    [R, ROW].
+    """
+    if seen // (batch * length) % 2 == 0:
+        return mixed_rows(texts.stories, texts.tokenizer, seen // 2, batch, TASKS)[0][:, :length]
+    pick = np.random.default_rng(seen).integers(len(own), size=batch)
+    return torch.from_numpy(own[pick].astype(np.int64))[:, :length]
 
 
 def check_tokenizer(texts: Texts, source: Path) -> None:
@@ -77,10 +81,14 @@ def train(
     million_tokens: float,
     made: Callable[[Target], Sequence[DraftModule]],
     ready: Callable[[dict[str, DraftModule], torch.Tensor], None] = lambda modules, rows: None,
+    batch: int = BATCH,
+    length: int = ROW,
+    validation_rows: int = VALIDATION_ROWS,
     eight_bits: bool = False,
 ) -> None:
-    """Trains the modules that `made` gives for the shared parts of the target, and ships them. `ready` hears
-    of them before, by kind, with the first tokens [N] that they will read. eight_bits: as `head_files.save`.
+    """Trains the modules that `made` gives for the shared parts of the target, on batches of `batch` rows of
+    `length` tokens, and ships them. `ready` hears of them before, by kind, with the first tokens [N] that
+    they will read. eight_bits: as `head_files.save`.
     """
     texts = prepare(args.corpus, args.work)
     model = loop.trained(TARGET).eval().requires_grad_(False)
@@ -91,12 +99,16 @@ def train(
     own = own_text(model, texts, args.work, OWN_SHARE * budget * 1e6, OWN_BATCH)
     torch.manual_seed(0)
     modules = {module.kind: module.to(model.device) for module in made(Target.of(model))}
-    held = texts.held[:VALIDATION_ROWS]
-    ready(modules, torch.cat([rows_after(at * BATCH * ROW, texts, own).flatten() for at in range(FIRST)]))
-    curve = train_modules(modules, model, lambda seen: rows_after(seen, texts, own), held, budget, work)
+    held = texts.held[:validation_rows, :length]
+
+    def feed(seen: int) -> torch.Tensor:
+        return rows_after(seen, texts, own, batch, length)
+
+    ready(modules, torch.cat([feed(at * batch * length).flatten() for at in range(FIRST)]))
+    curve = train_modules(modules, model, feed, held, budget, work)
     folder = loop.MODELS / name
     head_files.save(folder, modules, TARGET, source, texts.tokenizer, eight_bits=eight_bits)
-    write_training(folder, modules, model, texts.held, curve)
+    write_training(folder, modules, model, texts.held[: 8 * validation_rows, :length], curve)
     check.write(folder)
 
 

@@ -1,0 +1,75 @@
+"""What PPD and hidden transfer share: their parameters, and how their trees are planned before decoding."""
+
+from decoders.heads.lookahead_tokens import LookaheadTokens
+from decoders.lane import Lane
+from decoders.speculative.draft_heads.trees import ASSUMED, NO_RANKS
+from decoders.speculative.drafters.own_slots import Plan
+from decoders.speculative.drafters.per_state_trees import StateTree, best_rows, expected_tokens, planned
+from decoders.speculative.forward_times import MEASURED, costs_parameter, forward_seconds
+from decoders.strategy import Parameter
+
+SIZES = (8, 12, 16, 24, 32, 48, 64)  # rows of a forward, of which the best is taken
+PROMISE = "Forwards of {} rows: {:.2f} tokens per forward are expected."
+
+
+def slot_parameters(rows: int) -> tuple[Parameter, ...]:
+    """The size of the forwards, as it stands or chosen by what rows cost."""
+    return (
+        Parameter(
+            "rows",
+            "int",
+            rows,
+            "Rows of a forward at most: the newest token, drafted nodes and slots.",
+            low=2,
+            high=128,
+        ),
+        Parameter(
+            "row_cost",
+            "float",
+            0.0,
+            "What a further row costs, in forwards of one. At 0 a forward has as many rows as it may.",
+            low=0.0,
+            high=10.0,
+        ),
+        costs_parameter("row_cost as it stands, or forwards timed when the lane starts."),
+    )
+
+
+def plan_of(parameters: dict, depth: int) -> Plan:
+    """Plans the trees of a module by its measured ranks, for at most `depth` slots behind a node."""
+
+    def plan(lane: Lane, module: LookaheadTokens):
+        n = min(depth, module.depth)
+        if not n:
+            return {0: StateTree({})}
+        measured = module.rank_accuracy
+        if measured is None:
+            lane.note(NO_RANKS)
+        accuracy = tuple(tuple(ranks) for ranks in (measured or ASSUMED)[:n])
+        n, most = min(n, len(accuracy)), parameters["rows"]
+        rows = chosen_rows(lane, accuracy, n, most)
+        trees = planned(accuracy, n, rows)
+        tokens, stationary = expected_tokens(accuracy, trees)
+        lane.note(PROMISE.format(rows, tokens))
+        for state, tree in trees.items():
+            lane.record_score(
+                lane.tip,
+                "state",
+                float(state),
+                level="plan",
+                share=float(stationary[state]),
+                nodes=float(len(tree.slots)),
+                slots=float(sum(tree.slots.values())),
+            )
+        return trees
+
+    def chosen_rows(lane: Lane, accuracy: tuple, n: int, most: int) -> int:
+        sizes = [size for size in SIZES if size < most] + [most]
+        if parameters["costs"] == MEASURED:
+            return best_rows(accuracy, n, forward_seconds(lane, "target", [1, *sizes]))[0]
+        if parameters["row_cost"]:
+            cost = parameters["row_cost"]
+            return best_rows(accuracy, n, {size: 1 + cost * (size - 1) for size in [1, *sizes]})[0]
+        return most
+
+    return plan

@@ -1,0 +1,132 @@
+"""PaSS: look-ahead embeddings make the target draft for itself, in one extra pass whose first token is valid.
+
+Monea et al. (2023), PaSS: Parallel Speculative Sampling. The embeddings are heads/prompt_tokens.py.
+"""
+
+from collections.abc import Iterator
+
+import torch
+
+from decoders.engine.capabilities import Capability
+from decoders.heads.prompt_tokens import PaSS
+from decoders.lane import Lane
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_verify_loop import distributions, rounds
+from decoders.speculative.drafters.own_slots import forget, hang
+from decoders.speculative.drafters.trained_head import named, needs_head
+from decoders.speculative.interfaces import FIXED, SAMPLED, TIMED_VIEWS, Draft, Drafter, Verifier
+from decoders.strategy import Parameter
+
+KIND = PaSS.kind
+
+
+def expected_tokens(alpha: float, count: int) -> float:
+    """Tokens per round, two passes, if each look-ahead token is accepted with probability alpha: the valid one,
+    those accepted in a row of `count`, and the correction or bonus.
+    """
+    return 2.0 + sum(alpha**i for i in range(1, count + 1))
+
+
+def truncated(scores: torch.Tensor, top_k: int) -> torch.Tensor:
+    """Scores [N, V] with all but the `top_k` largest of each row at -inf; 0 keeps all."""
+    if not top_k or top_k >= scores.shape[-1]:
+        return scores
+    best = scores.topk(top_k)
+    return torch.full_like(scores, -torch.inf).scatter(-1, best.indices, best.values)
+
+
+def looking_ahead(count: int, top_k: int, temperature: float) -> Drafter:
+    """A chain of the target's own next token and of what `count` look-ahead slots behind the newest token
+    guess, each drawn without regard to the others.
+    """
+    fill = FIXED if temperature == 0.0 else SAMPLED
+
+    def propose(lane: Lane) -> Draft:
+        draft, module = Draft(lane.tip), named(KIND)(lane.models["target"])
+        ahead = 0 if module is None else min(count, module.depth, lane.left - 2)
+        if ahead < 1:
+            return draft
+        slots = hang(lane, module, lane.tip, ahead)
+        logits = lane.score([lane.tip, *slots])  # [1 + L, V]: pass A
+        forget(lane, slots)
+        lane.drop(slots)
+        node, root = draft.root, lane.tree.depths[draft.root]
+        for place in range(1 + ahead):
+            scores = lane.process(logits[place : place + 1], [node])
+            scores = truncated(scores, top_k) if place and temperature else scores
+            draft.scores[node] = scores[0]
+            if temperature:
+                q = draft.q[node] = distributions(lane, scores)[0]
+                token, logprob = lane.chooser.categorical(q, ("draft", root, place)).value, None
+                logprob = float(q[token].log())
+            else:
+                token = int(scores[0].argmax())
+                logprob = float(scores[0].log_softmax(-1)[token])
+            source = "draft" if place else "target"  # the first is drawn from p itself
+            node = draft.propose(lane, node, token, logprob, source=source, fill=fill)
+            if token in lane.eos:
+                break
+        return draft
+
+    return Drafter(
+        propose,
+        fill,
+        "draft",
+        name="look-ahead slots of the target",
+        says="One pass gives the next token and, from trained embeddings behind it, guesses of those after it.",
+    )
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """Look-ahead slots; greedy match at temperature 0, else token rejection."""
+    temperature = parameters["temperature"]
+    count, top_k = parameters["num_lookahead_tokens"], parameters["draft_top_k"]
+    return simplest(looking_ahead(count, top_k, temperature), temperature)
+
+
+@draft_and_verify(
+    parts,
+    name=KIND,
+    title="PaSS",
+    parameters=(
+        Parameter(
+            "num_lookahead_tokens", "int", 4, "Look-ahead embeddings (L); 0 decodes plainly.", low=0, high=16
+        ),
+        Parameter(
+            "draft_top_k",
+            "int",
+            10,
+            "Above temperature 0 a guess is drawn from so many of its likeliest tokens; 0 draws from all.",
+            low=0,
+            high=1000,
+        ),
+        *GREEDY,
+    ),
+    papers=("pass",),
+    views=TIMED_VIEWS,
+    reads=lambda parameters: {"target": {Capability.EMBEDDINGS}},
+    suits=needs_head(KIND, "look-ahead embeddings of PaSS"),
+)
+def pass_(lane: Lane) -> Iterator[None]:
+    """Trained embeddings behind the newest token make the target guess several tokens in one pass.
+
+    1. Pass A reads the newest token and behind it L look-ahead embeddings. The row of the token is an ordinary
+       next-token distribution p: what is drawn from it is valid, whatever follows. The row of look-ahead i
+       gives q_i of the token i places behind that one; the guesses are drawn without regard to each other.
+    2. The keys and values of the look-ahead slots are dropped.
+    3. Pass B reads the valid token and the L guesses. From left to right guess x passes if `u q(x) < p(x)`; at
+       the first that fails, the token comes from `norm(max(p - q, 0))`; if none fails, one more from p.
+
+    A round of two passes commits two tokens at least, so it is never behind plain decoding by passes. If each
+    guess passes with probability .5 and L is 4, it commits 2.94 tokens, 1.47 per pass. The valid token appears
+    as the first of the draft, with q = p: it always passes, and counts as proposed and accepted.
+
+    The embeddings are all that is learned: L vectors, by the cross-entropy of texts behind random beginnings
+    (how these are drawn is our reading). A model of six million parameters reacts to them far less than the
+    paper's of seven billion, as the card of its heads says. For several texts to be decoded alike, pass A runs
+    on its own here; nothing of it is shared with pass B.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)
