@@ -1,8 +1,9 @@
 """States that are born in the middle of a model: after some layers a slot gets the state of another node,
 through a linear map, and goes through the layers above like any other (hidden transfer, Wu et al. 2024).
 
-Below its birth a slot computes something that is thrown away. Only slots that are born there or above may look
-at it, so that nothing ever sees that. Knows nodes, layers and tensors, nothing of what such states are for.
+Below its birth a slot computes something that is thrown away. Only slots that are born there or above may
+look at it, so that nothing ever sees that. Knows nodes, layers and tensors, nothing of what such states are
+for.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,8 +45,8 @@ class Born:
 
 
 def born_in(births: Births, paths: Sequence[Sequence[int]]) -> Born | None:
-    """What is born in a forward over rows of nodes, padded to the longest of `paths`; None for nothing. Raises
-    ValueError if a host does not stand in the row of what is born of it.
+    """What is born in a forward over rows of nodes, padded to the longest of `paths`; None for nothing.
+    Raises ValueError if a host does not stand in the row of what is born of it.
     """
     longest, groups = max(map(len, paths)), {}
     for text, path in enumerate(paths if births else ()):
@@ -63,7 +64,9 @@ def born_in(births: Births, paths: Sequence[Sequence[int]]) -> Born | None:
 
 @contextmanager
 def entering(blocks: Blocks, born: Born) -> Iterator[None]:
-    """While this is open, forwards of a transformers model over rows [B, T] have these states born in them."""
+    """While this is open, forwards of a transformers model over rows [B, T] have these states born in
+    them.
+    """
 
     def hook_of(index: int):
         def hook(module, inputs, named):

@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from decoders.heads.layers import Entries, FeedForward, Past, rotated
-from decoders.heads.module import DraftModule
+from decoders.heads.module import ALL, DraftModule, Sees
 from decoders.heads.taps import Taps
 
 Remembered = tuple[torch.Tensor, ...]  # each [B, M, ...]: what is read of M verified tokens
@@ -59,6 +59,8 @@ class CrossAttention(nn.Module):
 
 class CrossAttentionDrafter(DraftModule):
     """Base: a module says what it remembers of verified tokens, and how entries run over that."""
+
+    sees = Sees(ALL, root=True, path=True, layers=True)
 
     def remember(self, hidden: torch.Tensor, states: dict[int, torch.Tensor], first: int) -> Remembered:
         """What cross-attention reads of the M tokens at places first, first + 1, ...: hidden [B, M, d] their

@@ -27,6 +27,7 @@ class Dream(CrossAttentionDrafter):
     """Self-attention layer, gated cross-attention, self-attention layer. The gate tanh(g) starts closed."""
 
     kind = "dream"
+    is_open = True  # False closes the gate, to see what it is good for
     rates = (6e-3, 1e-3)
 
     def __init__(self, target: Target, intermediate: int = 256):
@@ -66,7 +67,7 @@ class Dream(CrossAttentionDrafter):
         x, past = self.before(x, positions, mask, past)
         keys, values = (part.transpose(1, 2) for part in remembered)
         crossed = self.cross(self.cross_norm(x), positions + 1, keys, values, sees, self.q_norm)
-        return x + self.gate.tanh() * crossed, past
+        return x + self.gate.tanh() * crossed * self.is_open, past
 
     def run(
         self,

@@ -15,8 +15,8 @@ from decoders.heads.taps import Taps, Target
 
 class HiddenTransfer(LookaheadTokens):
     """`layers[i - 1]` = t_i: after t_i layers the state s of a token gives that of pseudo token i, `W_i s`,
-    which goes through the layers above. W_i starts as the identity. A pseudo token sees those before it in all
-    its layers, so it is not born before them.
+    which goes through the layers above. W_i starts as the identity. A pseudo token sees those before it in
+    all its layers, so it is not born before them.
     """
 
     kind = "hidden_transfer"
@@ -27,7 +27,7 @@ class HiddenTransfer(LookaheadTokens):
         super().__init__(target, len(layers), layers=list(layers))
         if min(layers) < 0 or list(layers) != sorted(layers):
             raise ValueError(
-                "Pseudo tokens are born after 0 or more layers, each at the layer of the one before it or later."
+                "Pseudo tokens are born after 0 or more layers, none before the one in front of it."
             )
         self.settings.pop("depth")  # it follows from `layers`
         self.enters, self.reads = layers, tuple(sorted(set(layers)))

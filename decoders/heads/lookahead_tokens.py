@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from transformers.cache_utils import Cache
 
-from decoders.heads.module import DraftModule
+from decoders.heads.module import ALL, DraftModule, Sees
 from decoders.heads.taps import Taps, Target
 
 ANCHORS = 8  # tokens of each text that are hosts in a training step
@@ -38,6 +38,7 @@ class LookaheadTokens(DraftModule):
     """
 
     enters: tuple[int, ...]
+    sees = Sees(ALL, layers=True)
 
     def __init__(self, target: Target, depth: int, **settings):
         super().__init__(target, depth=depth, **settings)
@@ -48,7 +49,9 @@ class LookaheadTokens(DraftModule):
         raise NotImplementedError
 
     def place(self, scorer: Any, node: int, host: int, i: int) -> None:
-        """Tells the target's scorer what node `node`, slot i behind node `host`, reads in the coming forward."""
+        """Tells the target's scorer what node `node`, slot i behind node `host`, reads in the coming
+        forward.
+        """
         raise NotImplementedError
 
     def slot_logits(self, taps: Taps, hosts: torch.Tensor, depth: int | None = None) -> torch.Tensor:
@@ -105,8 +108,9 @@ class LookaheadTokens(DraftModule):
 
 
 def slots_see(hosts: torch.Tensor, count: int, length: int) -> torch.Tensor:
-    """What the slots behind hosts [A], `count` behind each, see of a text of `length` tokens and of each other:
-    [A * count, length + A * count], the text up to their host, and the slots of that host up to themselves.
+    """What the slots behind hosts [A], `count` behind each, see of a text of `length` tokens and of each
+    other: [A * count, length + A * count], the text up to their host, and the slots of that host up to
+    themselves.
     """
     rows = hosts.repeat_interleave(count)[:, None]
     text = torch.arange(length, device=hosts.device)[None] <= rows

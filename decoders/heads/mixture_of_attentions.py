@@ -1,4 +1,5 @@
-"""The drafter of Mixture of Attentions (Zimmer et al., 2024): three attentions for what a small drafter lacks.
+"""The drafter of Mixture of Attentions (Zimmer et al., 2024): three attentions for what a small drafter
+lacks.
 
 Layer self-attention sums up all of the target's layers at a token; cross-attention reads these memories, of
 verified tokens only, so that they stay as they are while it drafts; self-attention covers what was drafted.
@@ -94,8 +95,9 @@ class MixtureOfAttentions(CrossAttentionDrafter):
         return self.last_norm(self.crossed(x, positions + 1, remembered[0], sees)), past
 
     def loss(self, taps: Taps) -> torch.Tensor:
-        """Smooth L1 to the target's last state plus 0.1 times the divergence from its distribution, where each
-        text has its own period, and in the first half of training self-attention now and then a staircase.
+        """Smooth L1 to the target's last state plus 0.1 times the divergence from its distribution, where
+        each text has its own period, and in the first half of training self-attention now and then a
+        staircase.
         """
         texts, length = taps.tokens.shape
         random = torch.Generator().manual_seed(int(taps.tokens.sum()) % 2**31)

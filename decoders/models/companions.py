@@ -8,9 +8,9 @@ import json
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForCausalLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from decoders.models import rounded_change
+from decoders.models import lora, rounded_change
 from decoders.models.catalog import SHIPPED, kind
 from decoders.models.flow import FlowModel
 
@@ -22,6 +22,7 @@ KINDS = {  # kinds of models that a strategy may write with, and how a sentence 
     "flow": "a discrete flow model",
     "deer": "a masked-diffusion model that learned to draft",
     "wedlm": "a causal model that fills masks",
+    "lud": "a model that says lexical units behind placeholders",
 }
 
 
@@ -38,17 +39,22 @@ def shipped_companion(
         config, folder = json.loads(path.read_text()), path.parent
         if kind(config) != wanted:
             continue
-        own = PreTrainedTokenizerFast.from_pretrained(folder)
+        change = lora.is_adapter(folder)
+        own = lora.tokenizer_of(folder) if change else PreTrainedTokenizerFast.from_pretrained(folder)
         if {token: at for token, at in own.get_vocab().items() if at < len(vocabulary)} == vocabulary:
             return folder.name, loaded(folder, dtype).to(device).eval().requires_grad_(False), own
     return None
 
 
 def loaded(folder: Path, dtype: torch.dtype) -> torch.nn.Module:
-    """The weights in a folder."""
+    """The weights in a folder, or those that a change of another model gives."""
     if rounded_change.is_change(folder):
         return rounded_change.merged(folder, dtype)
     config = json.loads((folder / "config.json").read_text())
+    if lora.is_adapter(folder):
+        model = lora.merged(folder, dtype)
+        model.config = AutoConfig.from_pretrained(folder)
+        return model
     return class_of(config).from_pretrained(folder, dtype=dtype, use_safetensors=True)
 
 

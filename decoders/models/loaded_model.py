@@ -39,6 +39,7 @@ ENGINES = {  # by kind of model; all others have a causal one
     "set_block": CausalMaskedEngine,
     "flow": FlowEngine,
     "wedlm": CausalMaskedEngine,
+    "lud": CausalMaskedEngine,
 }
 
 

@@ -15,6 +15,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from decoders.heads import KINDS as HEAD_KINDS
 from decoders.heads import DraftModule, Target
+from decoders.heads.cross_attention import CrossAttentionDrafter
+from decoders.heads.lookahead_tokens import LookaheadTokens
 from decoders.models.flow import FlowModel
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.lora import with_tokens
@@ -62,7 +64,12 @@ KINDS = {
     "phi3": lambda **c: T.Phi3ForCausalLM(T.Phi3Config(**ROPE, **c)),
     "forms": lambda **c: T.LlamaForCausalLM(T.LlamaConfig(**ROPE, **c)),  # with tokens of its own
 }
-MASKED = {"masked": None, "set_block": "set_block", "wedlm": "wedlm"}  # kind -> denoiser; with a mask
+MASKED = {
+    "masked": None,
+    "set_block": "set_block",
+    "wedlm": "wedlm",
+    "lud": "lud",
+}  # kind -> denoiser; with a mask
 KINDS |= dict.fromkeys(MASKED, KINDS["llama"])
 
 
@@ -146,7 +153,10 @@ def random_modules(target: Target) -> dict[str, DraftModule]:
     """
     torch.manual_seed(1)
     modules = {}
+    inside = (LookaheadTokens, CrossAttentionDrafter)  # they run through the model's own layers
     for kind in sorted(HEAD_KINDS.keys() - {"kangaroo", "m2r2", "fragments"}):
+        if target.model is None and issubclass(HEAD_KINDS[kind], inside):
+            continue
         module = modules[kind] = HEAD_KINDS[kind](target).to(target.embed.dtype)
         with torch.no_grad():
             for parameter in module.parameters():

@@ -1,7 +1,8 @@
-"""Hidden transfer: in the middle of the target, linear maps make states of future tokens out of the newest one's.
+"""Hidden transfer: in the middle of the target, linear maps make states of future tokens out of the newest
+one's.
 
-Wu et al. (2024), Parallel Decoding via Hidden Transfer for Lossless Large Language Model Acceleration. The maps
-are heads/hidden_transfer.py, the forward is engine/born_states.py.
+Wu et al. (2024), Parallel Decoding via Hidden Transfer for Lossless Large Language Model Acceleration. The
+maps are heads/hidden_transfer.py, the forward is engine/born_states.py.
 """
 
 from collections.abc import Iterator
@@ -61,8 +62,8 @@ def hidden_transfer(lane: Lane) -> Iterator[None]:
 
     Only the maps W_i were learned, towards the target's own distributions. All are born after the same layer
     here, the fourth of twelve; the paper chooses a layer for each by a sweep. Layers below it compute the
-    slots too and throw that away: it costs time, not truth. Trees by state are PPD's; the paper's own is fixed.
-    Reconstructed: no code was published.
+    slots too and throw that away: it costs time, not truth. Trees by state are PPD's; the paper's own is
+    fixed. Reconstructed: no code was published.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -23,8 +23,8 @@ KIND = PaSS.kind
 
 
 def expected_tokens(alpha: float, count: int) -> float:
-    """Tokens per round, two passes, if each look-ahead token is accepted with probability alpha: the valid one,
-    those accepted in a row of `count`, and the correction or bonus.
+    """Tokens per round, two passes, if each look-ahead token is accepted with probability alpha: the valid
+    one, those accepted in a row of `count`, and the correction or bonus.
     """
     return 2.0 + sum(alpha**i for i in range(1, count + 1))
 
@@ -75,7 +75,7 @@ def looking_ahead(count: int, top_k: int, temperature: float) -> Drafter:
         fill,
         "draft",
         name="look-ahead slots of the target",
-        says="One pass gives the next token and, from trained embeddings behind it, guesses of those after it.",
+        says="One pass gives the next token and, from trained embeddings, guesses of those after it.",
     )
 
 
@@ -112,21 +112,22 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def pass_(lane: Lane) -> Iterator[None]:
     """Trained embeddings behind the newest token make the target guess several tokens in one pass.
 
-    1. Pass A reads the newest token and behind it L look-ahead embeddings. The row of the token is an ordinary
-       next-token distribution p: what is drawn from it is valid, whatever follows. The row of look-ahead i
-       gives q_i of the token i places behind that one; the guesses are drawn without regard to each other.
+    1. Pass A reads the newest token and behind it L look-ahead embeddings. The row of the token is an
+       ordinary next-token distribution p: what is drawn from it is valid, whatever follows. The row of
+       look-ahead i gives q_i of the token i places behind that one; the guesses are drawn without regard to
+       each other.
     2. The keys and values of the look-ahead slots are dropped.
-    3. Pass B reads the valid token and the L guesses. From left to right guess x passes if `u q(x) < p(x)`; at
-       the first that fails, the token comes from `norm(max(p - q, 0))`; if none fails, one more from p.
+    3. Pass B reads the valid token and the L guesses. From left to right guess x passes if `u q(x) < p(x)`;
+       at the first that fails, the token comes from `norm(max(p - q, 0))`; if none fails, one more from p.
 
     A round of two passes commits two tokens at least, so it is never behind plain decoding by passes. If each
-    guess passes with probability .5 and L is 4, it commits 2.94 tokens, 1.47 per pass. The valid token appears
-    as the first of the draft, with q = p: it always passes, and counts as proposed and accepted.
+    guess passes with probability .5 and L is 4, it commits 2.94 tokens, 1.47 per pass. The valid token
+    appears as the first of the draft, with q = p: it always passes, and counts as proposed and accepted.
 
     The embeddings are all that is learned: L vectors, by the cross-entropy of texts behind random beginnings
     (how these are drawn is our reading). A model of six million parameters reacts to them far less than the
-    paper's of seven billion, as the card of its heads says. For several texts to be decoded alike, pass A runs
-    on its own here; nothing of it is shared with pass B.
+    paper's of seven billion, as the card of its heads says. For several texts to be decoded alike, pass A
+    runs on its own here; nothing of it is shared with pass B.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

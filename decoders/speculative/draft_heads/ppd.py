@@ -1,7 +1,8 @@
-"""PPD: trained prompt tokens on the nodes of a drafted tree let the forward that verifies it draft the next one.
+"""PPD: trained prompt tokens on the nodes of a drafted tree let the forward that verifies it draft the next
+one.
 
-Chen et al. (2024), Hardware-Aware Parallel Prompt Decoding for Memory-Efficient Acceleration of LLM Inference.
-The embeddings are heads/prompt_tokens.py.
+Chen et al. (2024), Hardware-Aware Parallel Prompt Decoding for Memory-Efficient Acceleration of LLM
+Inference. The embeddings are heads/prompt_tokens.py.
 """
 
 from collections.abc import Iterator
@@ -60,8 +61,8 @@ def ppd(lane: Lane) -> Iterator[None]:
        choices decide which path is accepted; the prompt tokens on its last node hold the next guesses.
     3. Prompt tokens cost rows. How many hung on that node is the state d: so deep can the next tree be. There
        is one tree per state: its paths of ranks are those that are right most often, and of its prompt tokens
-       those are left out first that are least likely to be needed, `P(last = v) (f_c - f_(c - 1))`. The newest
-       token always carries all n.
+       those are left out first that are least likely to be needed, `P(last = v) (f_c - f_(c - 1))`. The
+       newest token always carries all n.
     4. The states form a Markov chain; tokens per forward are `1 + sum pi_d f_d`, with pi its long-run shares
        and f_d what state d drafts. The number of rows is the one with the most tokens per time, if rows cost
        something: row_cost, or the times measured on this machine.

@@ -1,8 +1,9 @@
 """Source of guesses: slots behind tokens in the target's own forward, trained to guess further tokens.
 
 The forward that verifies a tree also drafts: slots hang on its nodes, and those of the node that is accepted
-last hold the guesses of the next round. They are blind to the token that the target chooses there, so there is
-one distribution per depth, the same on every path. Knows modules by their interface alone, no method by name.
+last hold the guesses of the next round. They are blind to the token that the target chooses there, so there
+is one distribution per depth, the same on every path. Knows modules by their interface alone, no method by
+name.
 """
 
 from collections.abc import Callable
@@ -41,7 +42,9 @@ def forget(lane: Lane, slots: list[int]) -> None:
 
 @dataclass
 class OwnSlots:
-    """One lane's drafting. `guesses` [c, V]: the logits of the slots behind the node that was accepted last."""
+    """One lane's drafting. `guesses` [c, V]: the logits of the slots behind the node that was accepted
+    last.
+    """
 
     find: Find
     plan: Plan

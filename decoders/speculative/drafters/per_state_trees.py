@@ -42,8 +42,8 @@ def last_accepted(values: Mapping[Path, float]) -> dict[Path, float]:
 
 
 def transitions(accuracy: Accuracy, trees: Mapping[int, StateTree], idle: bool = False) -> np.ndarray:
-    """T[d, c] = P(state c follows state d), [n + 1, n + 1]: who accepts nothing is in the full state n next. With
-    `idle` it is in state 0, which drafts nothing and from which n follows, as in the published builder.
+    """T[d, c] = P(state c follows state d), [n + 1, n + 1]: who accepts nothing is in the full state n next.
+    With `idle` it is in state 0, which drafts nothing and from which n follows, as in the published builder.
     """
     n = max(trees)
     matrix = np.zeros((n + 1, n + 1))
@@ -57,8 +57,8 @@ def transitions(accuracy: Accuracy, trees: Mapping[int, StateTree], idle: bool =
 def expected_tokens(
     accuracy: Accuracy, trees: Mapping[int, StateTree], idle: bool = False
 ) -> tuple[float, np.ndarray]:
-    """(tokens per forward in the long run, stationary distribution of the states 0 to n): 1 plus the mean over
-    the states of the sum of their paths' values.
+    """(tokens per forward in the long run, stationary distribution of the states 0 to n): 1 plus the mean
+    over the states of the sum of their paths' values.
     """
     matrix = transitions(accuracy, trees, idle)
     size = len(matrix)
@@ -89,7 +89,8 @@ def with_slots(
 
 @cache
 def planned(accuracy: tuple[tuple[float, ...], ...], n: int, rows: int) -> dict[int, StateTree]:
-    """The tree of each state 1 to n in forwards of at most `rows` rows: the root, its n slots, nodes and theirs.
+    """The tree of each state 1 to n in forwards of at most `rows` rows: the root, its n slots, nodes and
+    theirs.
 
     How many nodes a state's tree has is searched one state at a time for the most tokens per forward.
     """

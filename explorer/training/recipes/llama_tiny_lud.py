@@ -1,5 +1,5 @@
-"""llama-tiny-lud: llama-tiny with a low-rank adapter and a placeholder token, taught to say the rest of a lexical
-unit behind placeholders, all of it in one forward (LUD, 2024).
+"""llama-tiny-lud: llama-tiny with a low-rank adapter and a placeholder token, taught to say the rest of a
+lexical unit behind placeholders, all of it in one forward (LUD, 2024).
 """
 
 import random
@@ -21,8 +21,8 @@ BATCH, LENGTH, TASKS, UNITS = 8, 128, 0.5, 10  # UNITS: at most so many of a row
 ALPHA, PLACEHOLDERS = 0.9, 3  # a unit has one token more than placeholders, at most
 MILLION_TOKENS, HELD_OUT = 0.25, 4
 NOTE = (
-    "The loss is the mean of two, in nats per token: of the next token of whole rows, and of the later tokens of "
-    "lexical units behind placeholders. On plain held-out stories `llama-tiny` has {before:.4f}."
+    "The loss is the mean of two, in nats per token: of the next token of whole rows, and of the later "
+    "tokens of lexical units behind placeholders. On plain held-out stories `llama-tiny` has {before:.4f}."
 )
 Example = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # rows [B, T], hosts [B, A], labels [B, A, K]
 

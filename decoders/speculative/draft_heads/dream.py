@@ -1,0 +1,88 @@
+"""DREAM, its text part: a drafter with a gated look at the target's last states, taught by its early layers.
+
+Hu et al. (2025), DREAM: Drafting with Refined Target Features and Entropy-Adaptive Cross-Attention Fusion for
+Multimodal Speculative Decoding. The drafter is heads/dream.py.
+"""
+
+from collections.abc import Iterator
+from copy import copy
+from typing import Any
+
+from decoders.heads.dream import Dream
+from decoders.lane import Lane
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_heads.trees import DYNAMIC, tree_of, tree_parameters
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.trained_head import Find, from_head, named, needs_head, reads_states
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier
+from decoders.strategy import Parameter
+
+KIND = Dream.kind
+GATE = "The gate lets {:.0%} of what the target's last states say into the draft."
+
+
+def found(is_open: bool) -> Find:
+    """Finds a target's drafter, with its gate as it was learned or closed."""
+
+    def find(target: Any) -> Dream | None:
+        module = named(KIND)(target)
+        if module is None or is_open:
+            return module
+        closed = copy(module)  # it shares all weights
+        closed.is_open = False
+        return closed
+
+    return find
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """The chosen tree of the drafter's guesses, and its simplest exact verifier."""
+    find = found(parameters["gate"])
+    says = "Two layers with a gated cross-attention to the target's last states between them guess."
+    return simplest(
+        from_head(find, tree_of(parameters, find), "DREAM's drafter", says), parameters["temperature"]
+    )
+
+
+@draft_and_verify(
+    parts,
+    name=KIND,
+    title="DREAM (text)",
+    parameters=(
+        *tree_parameters(DYNAMIC, nodes=24, depth=5, width=4),
+        Parameter(
+            "gate", "bool", True, "The learned gate to the target's states; without it they are unseen."
+        ),
+        *GREEDY,
+    ),
+    papers=("dream",),
+    views=TIMED_TREE_VIEWS,
+    reads=reads_states,
+    suits=needs_head(KIND, "drafter of DREAM"),
+)
+def dream(lane: Lane) -> Iterator[None]:
+    """A drafter with a gated look at the target's states, taught by the target layer that is most certain.
+
+    1. The drafter reads token embeddings: a layer of self-attention, a cross-attention to the target's last
+       states of verified tokens, with normed queries and keys, times `tanh(g)`, and another layer of
+       self-attention. The target's head reads its guess. g starts at 0: the states come in as far as they
+       help.
+    2. In training, what comes out of the cross-attention is pulled to the target's own feature of an early
+       layer: for each token of that layer among the first 40 % whose attention there has the least entropy,
+       the mean over its heads.
+    3. The other losses are the divergence of the guess from the target's distribution, and a fifth of the
+       distance of the drafter's last state from the target's.
+    4. A tree grows as in EAGLE-2, one target forward verifies it, and the text stays exactly the target's.
+
+    This is the part of the paper that needs no image: the compression of visual tokens, and its targets that
+    see, are not here. Features are pulled to at unit size. How old the target's states are while it drafts is
+    imitated in training by hiding the newest one to six (our reading). The paper's tree has width 8, depth 5
+    and 63 nodes. With gate off one sees what the drafter is worth without the target's states.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    module = found(True)(lane.models["target"])
+    if module is not None and lane.parameters["gate"]:
+        lane.note(GATE.format(float(module.gate.tanh().abs())))
+    yield from rounds(lane, drafter, verifier)

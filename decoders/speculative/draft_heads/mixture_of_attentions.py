@@ -1,0 +1,61 @@
+"""Mixture of Attentions: a drafter that reads a summary of all of the target's layers, of verified tokens
+alone.
+
+Zimmer et al. (2024), Mixture of Attentions For Speculative Decoding. The drafter is
+heads/mixture_of_attentions.py.
+"""
+
+from collections.abc import Iterator
+
+from decoders.heads.mixture_of_attentions import MixtureOfAttentions
+from decoders.lane import Lane
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_heads.trees import DYNAMIC, tree_of, tree_parameters
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.trained_head import from_head, named, needs_head, reads_states
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier
+
+KIND = MixtureOfAttentions.kind
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """The chosen tree of the drafter's guesses, and its simplest exact verifier."""
+    find = named(KIND)
+    says = "It reads a memory of all of the target's layers for each verified token, and guesses."
+    drafter = from_head(find, tree_of(parameters, find), "a mixture of attentions", says)
+    return simplest(drafter, parameters["temperature"])
+
+
+@draft_and_verify(
+    parts,
+    name=KIND,
+    title="Mixture of Attentions",
+    parameters=(*tree_parameters(DYNAMIC, nodes=24, depth=5, width=4), *GREEDY),
+    papers=("mixture-of-attentions-for-speculative-decoding",),
+    views=TIMED_TREE_VIEWS,
+    reads=reads_states,
+    suits=needs_head(KIND, "mixture of attentions"),
+)
+def mixture_of_attentions(lane: Lane) -> Iterator[None]:
+    """Three attentions draft: over the target's layers, over verified tokens, and over what was drafted.
+
+    1. Layer self-attention: for each verified token the keys and values of all of the target's layers form a
+       sequence as long as the target is deep. One small layer reads it in both directions; its mean is the
+       token's memory.
+    2. Self-attention runs over the embeddings of the text and of the drafted tokens, cross-attention over the
+       memories of verified tokens. These are computed once after each verification and stay as they are while
+       it drafts, so that training and drafting meet the same.
+    3. The output stands for the target's last state, which the target's head turns into a distribution. A
+       tree grows as in EAGLE-2: of each level the best are expanded, and of all the best are verified.
+    4. At temperature 0 the path of the target's likeliest tokens is kept; above it the target draws and
+       follows the tree where its token is there. Nothing is drafted at random, so that is exact.
+
+    The paper also lets the target's last layers, frozen, finish the drafter's state (N of 1 or 3); here it is
+    N = 0. Layer self-attention is narrower here than keys and values are, and knows a layer by a learned
+    vector. The paper's tree for a target of eight billion parameters has 7 levels, width 8 and 62 tokens; its
+    variant with a client that drafts and a server that verifies is not here.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

@@ -1,0 +1,36 @@
+"""CaPE, the proposal expansion of GliDe (Du et al. 2024): a chain of the likeliest tokens, and at each place
+the more siblings, the less sure the source was there. Siblings are leaves. Knows no model.
+"""
+
+from decoders.lane import Lane
+from decoders.speculative.drafters.fixed_trees import Guess, likeliest, open_ends
+from decoders.speculative.interfaces import FIXED, Draft, Shape
+
+COUNTS = (8, 8, 8, 6, 6, 6, 4, 4, 2, 2, 2)  # by tenths of the top probability; the top token included
+
+
+def tokens_of(confidence: float) -> int:
+    """How many tokens a place gets whose likeliest one has this probability."""
+    return COUNTS[int(10 * min(max(confidence, 0.0), 1.0) + 1e-9)]
+
+
+def confidence_siblings(count: int) -> Shape:
+    """A chain of at most `count` tokens with siblings by `tokens_of`. Nothing is drawn."""
+
+    def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:
+        node = lane.tip
+        for _ in range(min(count, max_levels)):
+            scores = guess([node])  # [1, V]
+            confidence = float(scores.softmax(-1).max())
+            born = likeliest(lane, draft, [node], scores, [tokens_of(confidence)])
+            lane.record_score(born[0], "confidence", confidence, siblings=float(len(born) - 1))
+            node = born[0]
+            if not open_ends(lane, [node]):
+                break
+
+    return Shape(
+        grow,
+        FIXED,
+        "chain with siblings",
+        "It writes down a chain of the likeliest tokens, with more siblings where it was less sure.",
+    )
