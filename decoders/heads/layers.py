@@ -85,7 +85,7 @@ def rotated(
     turns: torch.Tensor | None = None,
     scale: float = 1.0,
 ) -> torch.Tensor:
-    """Queries or keys [B, H, N, D], turned to their rotary positions [N]; turns and scale: see `LayerForm`."""
+    """Queries or keys [B, H, N, D], turned to rotary positions [N]; turns and scale: see `LayerForm`."""
     size = x.shape[-1]
     if turns is None:
         turns = theta ** -(torch.arange(0, size, 2, device=x.device) / size)  # float32 always

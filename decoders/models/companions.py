@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from decoders.models import lora, rounded_change
 from decoders.models.catalog import SHIPPED, kind
@@ -52,9 +52,7 @@ def loaded(folder: Path, dtype: torch.dtype) -> torch.nn.Module:
         return rounded_change.merged(folder, dtype)
     config = json.loads((folder / "config.json").read_text())
     if lora.is_adapter(folder):
-        model = lora.merged(folder, dtype)
-        model.config = AutoConfig.from_pretrained(folder)
-        return model
+        return lora.merged(folder, dtype)
     return class_of(config).from_pretrained(folder, dtype=dtype, use_safetensors=True)
 
 

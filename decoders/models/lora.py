@@ -17,6 +17,7 @@ from transformers.modeling_utils import PreTrainedModel
 CONFIG, WEIGHTS, TOKENS = "adapter_config.json", "adapter_model.safetensors", "added_tokens.json"
 PREFIX = "base_model.model."  # of every name in the weights' file
 ROWS = "model.embed_tokens"  # whose last rows belong to the added tokens
+OWN = frozenset({"mask_token_id", "denoiser"})  # what config.json of a change may say that its base is not
 DELTA = "token_adapter.trainable_tokens_delta"
 
 
@@ -51,6 +52,7 @@ def merged(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
     """The base with `W + alpha / r · B A` for each changed matrix W, and the rows of the added tokens."""
     config = json.loads((folder / CONFIG).read_text("utf-8"))
     weights = {k.removeprefix(PREFIX): v.float() for k, v in load_file(folder / WEIGHTS).items()}
+    own = json.loads((folder / "config.json").read_text("utf-8"))
     base = base_of(folder)
     model = AutoModelForCausalLM.from_pretrained(
         base, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
@@ -63,4 +65,6 @@ def merged(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
             matrix = name.removesuffix(".lora_A.weight")
             change = weights[f"{matrix}.lora_B.weight"] @ weights[name]
             model.get_submodule(matrix).weight += config["lora_alpha"] / config["r"] * change
+    for name in OWN.intersection(own):
+        setattr(model.config, name, own[name])
     return model.to(dtype)

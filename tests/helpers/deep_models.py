@@ -51,4 +51,4 @@ def take_double(model, tokens: torch.Tensor, layers: tuple[int, ...] = ()) -> Ta
     """Taps with states in the models' own float64."""
     taps = take_taps(model, tokens, layers)
     states = {layer: state.double() for layer, state in taps.states.items()}
-    return Taps(taps.tokens, taps.hidden, states, taps.logits)
+    return Taps(taps.tokens, taps.hidden.double(), states, taps.logits, taps.past)

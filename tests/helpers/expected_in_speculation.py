@@ -17,6 +17,25 @@ def the_path_helps(blind, sees_the_path, greedy):
     assert sees_the_path.output() == greedy.output() and forwards(sees_the_path) < forwards(blind)
 
 
+def slots_guess(own_pass, prompts, states, greedy):
+    """Two tokens a round at least, of two passes; the others draft and verify in one forward."""
+    assert own_pass.output() == prompts.output() == states.output() == greedy.output()
+    assert len(own_pass.steps) <= len(greedy.output()) / 2 + 2
+    assert forwards(states) < forwards(prompts) < 0.9 * forwards(greedy)
+
+
+def a_look_helps(keys, memories, gate_open, gate_closed):
+    assert keys.output() == memories.output() == gate_open.output() == gate_closed.output()
+    assert max(map(forwards, (keys, memories, gate_open))) < 0.7 * len(keys.output())
+    assert forwards(gate_open) < forwards(gate_closed)
+
+
+def units_at_once(low, usual, single):
+    """The lower the bound, the more is written per forward; at 1 each forward writes one token."""
+    assert len(single.output()) == len(single.steps) and len(low.steps) < len(usual.steps)
+    assert len(usual.steps) / len(usual.output()) < 1 and low.badge == "relaxed"
+
+
 def guesses_pass_and_fail(speculative, greedy):
     same_text_cheaper(speculative, greedy)
     assert {"accepted", "rejected", "resampled"} <= statuses(speculative)
@@ -335,6 +354,9 @@ SHOWS = {
     "Heads beside the target": the_path_helps,
     "One layer, three trees": a_surer_tree_pays,
     "A serial start, a parallel end": all_guess_from_states,
+    "Guesses in the target's own forward": slots_guess,
+    "A look into the target": a_look_helps,
+    "A name at once": units_at_once,
     "A block at once": a_block_is_cheaper,
     "A second stream runs ahead": a_faster_stream_guesses_better,
     "Layers at the same time": calibration_pays,

@@ -64,6 +64,7 @@ MEASURES = {
     "llama-tiny-feature-drafters": measure_drafts.measure_heads,
     "llama-tiny-adaeagle": measure_adaeagle.measure,
     "llama-tiny-lookahead-heads": measure_drafts.measure_heads,
+    "llama-tiny-lud": lambda folder, corpus: measure_causal_past.measure(folder, "lud"),
     "llama-tiny-m2r2": measure_drafts.measure_heads,
     "llama-tiny-flaws": lambda folder, corpus: measure_flaws.measure(folder),
     "llama-tiny-flow": measure_flow.measure,

@@ -19,6 +19,7 @@ SETTINGS = {  # strategy -> name of a column -> parameters
         "gamma 0.1": {"gamma": 0.1},
         "whole blocks": {"gamma": 1000.0},
     },
+    "lud": {"beta 1": {"beta": 1.0}, "beta 0.9": {"beta": 0.9}, "beta 0.5": {"beta": 0.5}},
     "wedlm": {"one": {"tau": 0.0}, "tau 0.1": {"tau": 0.1}, "tau 0.4": {"tau": 0.4}},
 }
 

@@ -19,10 +19,8 @@ from tests.helpers import tiny_models
 
 DEPTH = 3
 MARK = 251  # a token that `some_tokens` does not give
-# how far beyond row n guesses of depth k look, where it is not k
+# how far beyond row n guesses of depth k look that see the path, where it is not k
 REACH = {
-    "medusa": lambda k: 0,
-    "fragments": lambda k: 0,
     "falcon": lambda k: 2 * ((k - 1) // 2) + 1,  # a block at a time
     "gumiho": lambda k: min(k, 3),  # pairs and no more
 }
@@ -74,7 +72,9 @@ def test_a_guess_reads_nothing_it_may_not(small, kind):
         other[0, changed] += 1
         after = module.along(take_taps(small, other, module.reads), DEPTH)
         for k, (one, two) in enumerate(zip(before, after, strict=True), start=1):
-            reach = REACH.get(kind, lambda k: k)(k)  # how far beyond row n it may look
+            reach = (
+                REACH.get(kind, lambda k: k)(k) if module.sees.path else 0
+            )  # how far beyond row n it may look
             moved = (one - two)[0].abs().amax(-1) > 1e-6
             first = max(0, changed - reach)
             assert not moved[:first].any(), (k, changed)
@@ -232,7 +232,7 @@ def saved(tmp_path):
 def test_heads_come_back_as_they_were_saved(saved):
     target, heads, folder = saved
     again = load_heads(str(folder), target)
-    taps = take_taps(target.model, some_tokens(2), (1,))
+    taps = take_taps(target.model, some_tokens(2), (0, 1))
     assert again.keys() == heads.keys()
     for name, module in again.items():
         assert module.settings == heads[name].settings and not module.training
@@ -258,9 +258,11 @@ def test_heads_take_the_dtype_of_their_target(saved):
     rough = load_heads(str(folder), load(target.name, dtype="bfloat16"))
     tokens = some_tokens(1)
     for name, module in rough.items():
-        taps = take_taps(target.model, tokens, (1,))
+        taps = take_taps(target.model, tokens, (0, 1))
         exact = heads[name].along(taps, 1)[0].softmax(-1)
-        half = Taps(tokens, taps.hidden.bfloat16(), {1: taps.states[1].bfloat16()}, taps.logits.bfloat16())
+        states = {layer: state.bfloat16() for layer, state in taps.states.items()}
+        past = tuple((keys.bfloat16(), values.bfloat16()) for keys, values in taps.past)
+        half = Taps(tokens, taps.hidden.bfloat16(), states, taps.logits.bfloat16(), past)
         said = module.along(half, 1)[0]
         assert said.dtype == torch.bfloat16
         assert (said.float().softmax(-1) - exact).abs().sum(-1).mean() < 0.2
