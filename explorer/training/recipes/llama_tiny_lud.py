@@ -22,15 +22,16 @@ ALPHA, PLACEHOLDERS = 0.9, 3  # a unit has one token more than placeholders, at 
 MILLION_TOKENS, HELD_OUT = 0.25, 4
 NOTE = (
     "The loss is the mean of two, in nats per token: of the next token of whole rows, and of later tokens "
-    "behind placeholders, half of these in front of lexical units. On plain held-out stories `llama-tiny` has {before:.4f}."
+    "behind placeholders, half of these in front of lexical units. On plain held-out stories `llama-tiny` has "
+    "{before:.4f}."
 )
 Example = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # rows [B, T], hosts [B, A], labels [B, A, K]
 
 
 @torch.no_grad()
 def examples(base: torch.nn.Module, rows: torch.Tensor, seed: int) -> Example:
-    """Places of each row and the tokens behind the next one there: half of them stand in front of units, as the
-    base model marks them, half anywhere, so that a guess is sure only where it may be.
+    """Places of each row and the tokens behind the next one there: half of them stand in front of units, as
+    the base model marks them, half anywhere, so that a guess is sure only where it may be.
     """
     logprobs = base(input_ids=rows).logits[:, :-1].float().log_softmax(-1)
     probs = logprobs.gather(-1, rows[:, 1:, None])[..., 0].exp()  # row[t] is of token t + 1, [B, T - 1]
