@@ -12,12 +12,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from decoders.heads.layers import Entries, FeedForward, Past, rotated
+from decoders.heads.layers import Entries, FeedForward, Past, rotated, turned
 from decoders.heads.module import ALL, DraftModule, Sees
 from decoders.heads.taps import Taps
 
 Remembered = tuple[torch.Tensor, ...]  # each [B, M, ...]: what is read of M verified tokens
-LOSS_SHARE = 0.25  # of the places, at which a loss over the vocabulary is taken in training
 
 
 class CrossEntries(Entries):
@@ -126,15 +125,6 @@ class CrossAttentionDrafter(DraftModule):
             guesses.append(self.target.logits(states))
         return guesses
 
-    def some_rows(self, taps: Taps, count: int) -> torch.Tensor:
-        """Which of `count` entries a loss over the vocabulary is taken at: a random part in training, all
-        otherwise.
-        """
-        if not self.training:
-            return torch.arange(count)
-        random = torch.Generator().manual_seed(int(taps.tokens.sum()) % 2**31)
-        return torch.randperm(count, generator=random)[: max(1, int(LOSS_SHARE * count))]
-
 
 class CrossLayer(nn.Module):
     """A decoder layer whose attention looks at vectors [B, M, d] of verified tokens instead of at its own
@@ -145,7 +135,7 @@ class CrossLayer(nn.Module):
         super().__init__()
         self.cross, self.feed = CrossAttention(width, heads, theta), FeedForward(width, intermediate)
         self.k, self.v = (nn.Linear(width, width, bias=False) for _ in range(2))
-        self.first_norm, self.second_norm = nn.RMSNorm(width, eps), nn.RMSNorm(width, eps)
+        self.first_norm, self.norm = nn.RMSNorm(width, eps), nn.RMSNorm(width, eps)
 
     def forward(
         self, x: torch.Tensor, positions: torch.Tensor, read: torch.Tensor, sees: torch.Tensor
@@ -157,7 +147,7 @@ class CrossLayer(nn.Module):
         places = torch.arange(read.shape[1], device=read.device)
         keys = rotated(keys, places, self.cross.theta).to(values.dtype)
         x = x + self.cross(self.first_norm(x), positions, keys, values, sees)
-        return x + self.feed(self.second_norm(x))
+        return x + self.feed(self.norm(x))
 
 
 def keys_and_values(
@@ -174,6 +164,4 @@ def keys_and_values(
     )
     places = torch.arange(first, first + stream.shape[1], device=stream.device)
     cos, sin = base.rotary_emb(values, places[None])  # [1, M, D]
-    half = keys.shape[-1] // 2
-    swapped = torch.cat([-keys[..., half:], keys[..., :half]], -1)
-    return keys * cos[:, :, None] + swapped * sin[:, :, None], values
+    return keys * cos[:, :, None] + turned(keys) * sin[:, :, None], values

@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from decoders.heads.cross_attention import CrossAttention, CrossAttentionDrafter, Remembered, keys_and_values
-from decoders.heads.layers import DecoderLayer, Past, rotated
+from decoders.heads.layers import DecoderLayer, Past, rotated, turned
 from decoders.heads.mixture_of_attentions import memory_mask
 from decoders.heads.module import cross_entropy
 from decoders.heads.taps import Taps, Target
@@ -108,9 +108,7 @@ class Dream(CrossAttentionDrafter):
         queries = block.self_attn.q_proj(normed).unflatten(-1, (-1, block.self_attn.head_dim))
         places = torch.arange(stream.shape[1], device=stream.device)
         cos, sin = base.rotary_emb(queries, places[None])
-        half = queries.shape[-1] // 2
-        swapped = torch.cat([-queries[..., half:], queries[..., :half]], -1)
-        return queries * cos[:, :, None] + swapped * sin[:, :, None]
+        return queries * cos[:, :, None] + turned(queries) * sin[:, :, None]
 
     def loss(self, taps: Taps) -> torch.Tensor:
         """KL(target || draft) + 0.2 smooth L1 to the last state + smooth L1 of the middle to the feature, at
@@ -132,7 +130,7 @@ class Dream(CrossAttentionDrafter):
         chosen = (self.teachers(taps) - 1)[None, :, :, None].expand(-1, -1, -1, features.shape[-1])
         taught = features.gather(0, chosen)[0][:, 1:]
         taught = taught / taught.square().mean().sqrt()
-        rows = self.some_rows(taps, length - 1).to(sees.device)
+        rows = self.loss_rows(taps.tokens, length - 1)
         p, logits = taps.p[:, rows + 1], self.target.logits(states[:, rows])
         divergence = cross_entropy(p, logits) + (p * p.clamp(min=1e-30).log()).sum(-1).mean()
         last = F.smooth_l1_loss(states.float(), taps.hidden[:, 1:])

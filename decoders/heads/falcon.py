@@ -55,7 +55,7 @@ class Falcon(DraftModule):
         if self.training:
             tokens, states = self.glanced(taps, tokens, states)
         said = self.blockwise(tokens, states)
-        at = some_rows(taps.tokens, rows) if self.training else torch.arange(rows, device=said.device)
+        at = self.loss_rows(taps.tokens, rows)
         p, logits = taps.logits[:, at + k].float().softmax(-1), self.target.logits(said[:, at])
         hard = F.cross_entropy(logits.flatten(0, 1).float(), p.argmax(-1).flatten())
         feature = F.smooth_l1_loss(said.float(), taps.hidden[:, k : k + rows])

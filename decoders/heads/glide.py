@@ -71,6 +71,6 @@ class Glide(CrossAttentionDrafter):
         sees = block_mask(length)[1:].to(taps.tokens.device)
         positions = torch.arange(length - 1, device=taps.tokens.device)
         states, _ = self.run(self.target.read(taps.tokens[:, 1:]), positions, None, None, remembered, sees)
-        rows = self.some_rows(taps, length - 2).to(taps.tokens.device)
+        rows = self.loss_rows(taps.tokens, length - 2)
         logits = self.target.logits(states[:, rows]).float()
         return F.cross_entropy(logits.flatten(0, 1), taps.tokens[:, rows + 2].flatten())

@@ -102,7 +102,7 @@ class MixtureOfAttentions(CrossAttentionDrafter):
         texts, length = taps.tokens.shape
         random = torch.Generator().manual_seed(int(taps.tokens.sum()) % 2**31)
         periods = torch.randint(PERIODS[0], PERIODS[1] + 1, (texts,), generator=random).tolist()
-        stairs = torch.rand(texts, generator=random) < 1 - 2 * self.progress
+        stairs = torch.rand(texts, generator=random) < (1 - 2 * self.progress) * self.training
         plain = torch.ones(length, length, dtype=torch.bool).tril()
         sees = torch.stack([memory_mask(length, period)[1:] for period in periods])[:, None]
         own = [staircase(length, p) if s else plain for p, s in zip(periods, stairs, strict=True)]
@@ -111,7 +111,7 @@ class MixtureOfAttentions(CrossAttentionDrafter):
         positions = torch.arange(length - 1, device=mask.device)
         x = self.target.read(taps.tokens[:, 1:])
         states, _ = self.run(x, positions, mask, None, remembered, sees.to(mask.device))
-        rows = self.some_rows(taps, length - 1).to(mask.device)
+        rows = self.loss_rows(taps.tokens, length - 1)
         p, logits = taps.p[:, rows + 1], self.target.logits(states[:, rows])
         divergence = cross_entropy(p, logits) + (p * p.clamp(min=1e-30).log()).sum(-1).mean()
         return F.smooth_l1_loss(states.float(), taps.hidden[:, 1:]) + TOKEN_WEIGHT * divergence

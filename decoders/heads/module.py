@@ -84,6 +84,10 @@ class DraftModule(nn.Module):
         """The training loss on one batch, a scalar."""
         raise NotImplementedError
 
+    def loss_rows(self, tokens: torch.Tensor, rows: int) -> torch.Tensor:
+        """Where a loss over the vocabulary is taken: at `some_rows` in training, at all of them otherwise."""
+        return some_rows(tokens, rows) if self.training else torch.arange(rows, device=tokens.device)
+
     def along(self, taps: Taps, depth: int) -> list[torch.Tensor]:
         """Guesses of depths 1 to `depth` at each place of known texts [B, T], the path above being right.
 

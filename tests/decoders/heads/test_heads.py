@@ -72,9 +72,7 @@ def test_a_guess_reads_nothing_it_may_not(small, kind):
         other[0, changed] += 1
         after = module.along(take_taps(small, other, module.reads), DEPTH)
         for k, (one, two) in enumerate(zip(before, after, strict=True), start=1):
-            reach = (
-                REACH.get(kind, lambda k: k)(k) if module.sees.path else 0
-            )  # how far beyond row n it may look
+            reach = REACH.get(kind, lambda k: k)(k) if module.sees.path else 0
             moved = (one - two)[0].abs().amax(-1) > 1e-6
             first = max(0, changed - reach)
             assert not moved[:first].any(), (k, changed)
