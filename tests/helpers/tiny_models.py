@@ -64,12 +64,8 @@ KINDS = {
     "phi3": lambda **c: T.Phi3ForCausalLM(T.Phi3Config(**ROPE, **c)),
     "forms": lambda **c: T.LlamaForCausalLM(T.LlamaConfig(**ROPE, **c)),  # with tokens of its own
 }
-MASKED = {
-    "masked": None,
-    "set_block": "set_block",
-    "wedlm": "wedlm",
-    "lud": "lud",
-}  # kind -> denoiser; with a mask
+# kind -> denoiser; with a mask
+MASKED = {"masked": None, "set_block": "set_block", "wedlm": "wedlm", "lud": "lud"}
 KINDS |= dict.fromkeys(MASKED, KINDS["llama"])
 
 
