@@ -185,7 +185,8 @@ def task_rows(
             ids += prompt + answer
             labels += [IGNORED] * len(prompt) + answer
     size = batch * row
-    return torch.tensor(ids[:size]).view(batch, row), torch.tensor(labels[:size]).view(batch, row)
+    rows, wanted = (torch.tensor(part[:size], dtype=torch.long).view(batch, row) for part in (ids, labels))
+    return rows, wanted
 
 
 def mixed_rows(

@@ -17,12 +17,5 @@ VALIDATION_ROWS = 32
 def main(args: Namespace) -> None:
     """Trains and ships all six."""
     kinds = (PaSS, PPD, HiddenTransfer, Glide, MixtureOfAttentions, Dream)
-    train(
-        args,
-        NAME,
-        MILLION_TOKENS,
-        lambda shared: [kind(shared) for kind in kinds],
-        BATCH,
-        LENGTH,
-        VALIDATION_ROWS,
-    )
+    sizes = {"batch": BATCH, "length": LENGTH, "validation_rows": VALIDATION_ROWS}
+    train(args, NAME, MILLION_TOKENS, lambda shared: [kind(shared) for kind in kinds], **sizes)

@@ -80,7 +80,7 @@ TOYS = {
     "llama-tiny-feature-drafters": (("llama-tiny-heads",), {}),
     "llama-tiny-adaeagle": (("llama-tiny-heads",), dict(TEXT=600, OWN_BATCH=4, BATCH=2, HELD_OUT=2)),
     "llama-tiny-lookahead-heads": (("llama-tiny-heads",), dict(BATCH=4, LENGTH=64, VALIDATION_ROWS=4)),
-    "llama-tiny-lud": (("llama-tiny",), dict(BATCH=2, LENGTH=64, HELD_OUT=1)),
+    "llama-tiny-lud": (("llama-tiny",), dict(BATCH=4, LENGTH=64, HELD_OUT=1)),
     "llama-tiny-reward": (("llama-tiny",), dict(CHUNK=6, SAMPLED=1, BATCH=8)),
     "llama-tiny-acceptance": (("llama-tiny-draft-distilled",), dict(BATCH=2, OWN_BATCH=4)),
     "llama-tiny-aligned": (("llama-tiny",), dict(TEXTS=8, WRITERS=4, WRITTEN=8, BATCH=2, HELD_OUT=2)),
