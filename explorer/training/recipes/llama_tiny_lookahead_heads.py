@@ -17,5 +17,5 @@ VALIDATION_ROWS = 32
 def main(args: Namespace) -> None:
     """Trains and ships all six."""
     kinds = (PaSS, PPD, HiddenTransfer, Glide, MixtureOfAttentions, Dream)
-    sizes = {"batch": BATCH, "length": LENGTH, "validation_rows": VALIDATION_ROWS}
+    sizes = {"batch": BATCH, "length": LENGTH, "validation_rows": VALIDATION_ROWS, "eight_bits": True}
     train(args, NAME, MILLION_TOKENS, lambda shared: [kind(shared) for kind in kinds], **sizes)
