@@ -112,3 +112,34 @@ def test_the_button_of_a_lane_names_the_strategy_that_was_chosen(visit):
     page.wait_for_function("decodingExplorer.state === 'done'")
     expect(buttons).to_have_text(["1 Sampling", re.compile("^2 ")])
     assert page.evaluate("decodingExplorer.lanes[0].strategy") == "sample"
+
+
+def test_the_parameters_of_a_lane_make_way(visit):
+    """Escape closes them, and so does a run, which draws where they stand; a refused one leaves them open."""
+    page = visit()
+    ready(page)
+    lane = page.get_by_role("region", name="Lane 1")
+    gear, panel = lane.get_by_role("button", name="Parameters", exact=True), lane.get_by_role("group").first
+    gear.click()
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    expect(gear).to_be_focused()
+    gear.click()
+    panel.get_by_label("num_beams").fill("0")
+    press(page, "Run")
+    expect(page.locator("#explorer").get_by_role("alert")).to_contain_text("num_beams must be")
+    expect(panel).to_be_visible()
+    panel.get_by_label("num_beams").fill("2")
+    run(page, "Once", 4)
+    expect(panel).to_be_hidden()
+    assert gear.get_attribute("aria-expanded") == "false"
+
+
+def test_a_placeholder_does_not_look_like_what_was_typed(visit):
+    page = visit()
+    ready(page)
+    colours = page.evaluate("""() => {
+      const field = decodingExplorer.app.bar.prompt;
+      return [getComputedStyle(field).color, getComputedStyle(field, "::placeholder").color];
+    }""")
+    assert colours[0] != colours[1]

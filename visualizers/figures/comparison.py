@@ -71,7 +71,7 @@ def mean_log_probability(comparison: dict, charge: str = "forwards", look: str =
     colours, places = theme(look), [lane["lane"] for lane in comparison["lanes"]]
     labels = {lane["lane"]: lane["label"] for lane in comparison["lanes"]}
     lines = [
-        f"lane {one['lane']}: {number(one['logprob'], 3)} for {significant(one[charge])} {words} per token"
+        f"lane {one['lane']}: {number(one['logprob'], 3)} for {paid(one[charge], words)} per token"
         for one in known
     ]
     made = chart(
@@ -108,6 +108,12 @@ def mean_log_probability(comparison: dict, charge: str = "forwards", look: str =
     return made.update_yaxes(range=[min(level) - room, max(level) + room]).update_xaxes(
         range=[0, 1.2 * max(one[charge] for one in known)]
     )
+
+
+def paid(value: float, words: str) -> str:
+    """`1 target forward`, `0.4 target forwards`."""
+    written = significant(value)
+    return f"{written} {words.removesuffix('s') if written == '1' else words}"
 
 
 def charged(comparison: dict, charge: str) -> str:

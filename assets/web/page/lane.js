@@ -39,7 +39,11 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.line = h("span", { class: "parameter-line" });
       this.gear = h("button", { type: "button", class: "gear", "aria-expanded": "false", "aria-label": "Parameters", title: "Parameters",
         onclick: () => this.openParameters(this.panel.hidden) }, "⚙");
-      this.panel = h("div", { class: "parameters", role: "group", "aria-label": "Parameters of this lane", hidden: true });
+      this.panel = h("div", { class: "parameters", role: "group", "aria-label": "Parameters of this lane", hidden: true, onkeydown: (event) => {
+        if (event.key !== "Escape") return;
+        event.stopPropagation();
+        this.openParameters(false);
+      } });
       this.badge = h("span", { class: "badge", hidden: true });
       this.remove = h("button", { type: "button", class: "remove", "aria-label": "Remove lane", title: "Remove this lane",
         onclick: () => this.app.removeLane(this) }, "×");
@@ -165,9 +169,13 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.panel.replaceChildren(...panel); // keeps the field that is being typed in
     }
 
-    openParameters(open) {
+    showPanel(open) {
       this.panel.hidden = !open;
       this.gear.setAttribute("aria-expanded", String(open));
+    }
+
+    openParameters(open) {
+      this.showPanel(open);
       if (open) {
         this.describeParameters();
         const first = this.panel.querySelector("input, select, textarea");

@@ -58,7 +58,7 @@ def test_likelihood_against_cost_is_a_point_a_lane():
         assert list(drawn[point["lane"]].y) == [point["logprob"]]
     by_hand = comparison.mean_log_probability(compare([lane([THE, DOG])]))
     (card,) = lanes(by_hand)[1].hovertext
-    assert unbroken(card) == "Lane 1: −0.693 for 1 target forwards per token."
+    assert unbroken(card) == "Lane 1: −0.693 for 1 target forward per token."
 
 
 def test_an_unknown_charge_is_refused():
