@@ -74,8 +74,9 @@ def analyses() -> dict:
     }
 
 
+@functools.cache
 def charts(look: str) -> dict[str, go.Figure]:
-    """Every chart in one look, by its name."""
+    """Every chart in one look, by its name; for tests that look only."""
     known = analyses()
     found, seen = known["comparison"], known["microscope"]
     made = {
