@@ -7,6 +7,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "when-to-stop",
         "other-machines",
         "draft-length",
+        "stages-of-a-draft",
         "continuous",
         "map-of-methods",
     ),

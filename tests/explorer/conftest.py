@@ -41,6 +41,9 @@ def short(monkeypatch, models):
         "python_constrained": dict(PROBLEMS=2, TOKENS=4),
         "api_calls": dict(REQUESTS=2, TOKENS=4),
         "draft_length": dict(TOKENS=6, LENGTHS=(1, 2)),
+        "stages_of_a_draft": dict(
+            PROMPTS=1, SEEDS=1, TOKENS=6, load=lambda name: tiny_models.make(seed=len(name))
+        ),
         "several_guesses": dict(TOKENS=4, GUESSES=(1, 2), DRAWS=1),
         "information_surplus": dict(TEXTS=2, TOKENS=12, HORIZONS=(2, 3), SCALES=(0.1,)),
         "when_to_stop": dict(TOKENS=6, LENGTHS=(1, 2), LIMITS=(0.3, 0.6), SEEDS=1),

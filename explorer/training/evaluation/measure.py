@@ -30,7 +30,7 @@ from explorer.training.evaluation import (
     measure_summaries,
     measure_verilog,
 )
-from explorer.training.recipes import llama_tiny_seq2seq
+from explorer.training.recipes import llama_tiny_fastdraft, llama_tiny_seq2seq
 
 
 def target(folder: Path, corpus: Path) -> None:
@@ -46,11 +46,17 @@ def mixture(folder: Path, corpus: Path) -> None:
     measure_tasks.write_sample(folder)
 
 
+def few_tasks(folder: Path, corpus: Path) -> None:
+    """The acceptance of a draft on stories and a few tasks."""
+    measure_acceptance.measure(folder, corpus, ("word_problem", "json", "python"))
+
+
 # model -> what measures it; each leaves JSON and text files in the folder
 MEASURES = {
     "llama-tiny": target,
     "llama-tiny-draft": measure_acceptance.measure,
     "llama-tiny-draft-distilled": measure_acceptance.measure,
+    **dict.fromkeys(llama_tiny_fastdraft.STAGES, few_tasks),
     "llama-tiny-moe": mixture,
     "llama-tiny-heads": measure_drafts.measure_heads,
     "llama-tiny-diffusion": lambda folder, corpus: measure_diffusion.measure(folder),

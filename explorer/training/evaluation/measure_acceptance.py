@@ -4,6 +4,7 @@ Knows the speculative strategy and its traces; writes no cards.
 """
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from decoders.lane import Lane, Limits
@@ -21,12 +22,12 @@ FILE = "acceptance.json"
 Groups = dict[str, list[list[int]]]
 
 
-def prompts(corpus: Path, target: LoadedModel) -> Groups:
-    """What is continued: the first tokens of held-out stories, and held-out problems of every task."""
+def prompts(corpus: Path, target: LoadedModel, tasks: Iterable[str] | None = None) -> Groups:
+    """What is continued: the first tokens of held-out stories, and held-out problems of these tasks (all)."""
     _, held = read_stories(corpus)
     chosen = held[:: max(1, len(held) // STORIES)][:STORIES]
     result = {"stories": [target.encode(story)[:PROMPT_TOKENS] for story in chosen]}
-    for name in TASKS:
+    for name in TASKS if tasks is None else tasks:
         result[name] = [target.encode(p.prompt) for p in problems(name, PROBLEMS, HELD_OUT_SEED)]
     return result
 
@@ -45,14 +46,14 @@ def acceptance(
     return asked_of.acceptance(traces) or 0.0, asked_of.tokens_a_round(traces)
 
 
-def measure(folder: Path, corpus: Path) -> None:
+def measure(folder: Path, corpus: Path, tasks: Iterable[str] | None = None) -> None:
     """Leaves acceptance.json beside the weights of a draft, whose target is the folder's neighbour: group ->
     `greedy` and `temperature 1`, shares of the tested tokens, and for both, with ` tokens` after the name,
     new tokens per target forward. The greedy share of stories goes into its facts as `greedy_acceptance`.
     """
     pair = {"target": load(str(folder.parent / TARGET)), "draft": load(str(folder))}
     result = {}
-    for group, asked in prompts(corpus, pair["target"]).items():
+    for group, asked in prompts(corpus, pair["target"], tasks).items():
         row = result[group] = {}
         for name, temperature in TEMPERATURES.items():
             row[name], row[f"{name} tokens"] = acceptance(pair, asked, temperature)

@@ -63,6 +63,9 @@ TOYS = {
     "llama-tiny": ((), dict(SHAPE=TOY, LAYERS=(2, 3), EXITS=(1, 2))),
     "llama-tiny-draft": ((), dict(SHAPE=TOY | dict(layers=1))),
     "llama-tiny-draft-distilled": (("llama-tiny", "llama-tiny-draft"), dict(BATCH=4)),
+    "llama-tiny-fastdraft-pretrained": ((), dict(SHAPE=TOY | dict(layers=1))),
+    "llama-tiny-fastdraft-continued": (("llama-tiny-fastdraft-pretrained",), {}),
+    "llama-tiny-fastdraft": (("llama-tiny-fastdraft-continued", "llama-tiny"), dict(BATCH=4, OWN_SHARE=0.1)),
     "llama-tiny-moe": (
         ("llama-tiny",),
         dict(SHAPE=dict(intermediate_size=8, num_local_experts=4, num_experts_per_tok=2), LAYERS=2),

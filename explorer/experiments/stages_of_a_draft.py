@@ -1,0 +1,114 @@
+"""What does each stage of training a draft add?
+
+FastDraft trains a draft a fiftieth as large as its target in three stages: it reads plain text, goes on with
+a mix that has code in it, and learns at last from what the target itself writes at several temperatures,
+without the target's probabilities. Here a draft of a seventeenth of the target's size has read 1.6 million
+tokens of stories, then 0.8 million of stories and problems, then 0.8 million of the target's own text; the
+paper's read ten billion. Overlap: the mean of sum min(p, q), how often a token that the draft draws is
+accepted, along texts that the target drew at temperature 1. Accepted: the share of the tested tokens in
+greedy chains of four. MBSU: how much faster that would be if time were memory, c t / (c + 4), with c the
+target's size in drafts and t the tokens per target forward.
+"""
+
+import torch
+
+from decoders.models.loaded_model import LoadedModel
+from decoders.models.loading import check_pair, load
+from explorer.experiments import Chart, Line, Models, Result, progress
+from explorer.experiments.asked import acceptance, decoded, prompts, tokens_a_round
+from explorer.experiments.reading import moved, rows_with, two
+
+PAPERS = ("fastdraft",)
+STAGES = {  # a stage -> what stands behind it; each goes on where the one before it ended
+    "pre-trained": "llama-tiny-fastdraft-pretrained",
+    "continued": "llama-tiny-fastdraft-continued",
+    "aligned": "llama-tiny-fastdraft",
+}
+KINDS = ("stories", "word problems", "records")
+PROMPTS, SEEDS, TOKENS, DRAFTED = 6, 4, 48, 4
+COLUMNS = ["stage", "kind", "overlap", "accepted", "tokens per forward", "MBSU"]
+
+
+def size(model: LoadedModel) -> int:
+    """Its parameters."""
+    return sum(p.numel() for p in model.model.parameters())
+
+
+def mbsu(ratio: float, tokens: float, drafted: int) -> float:
+    """Memory-bound speed-up: c t / (c + gamma), of a target that is `ratio` times as large as its draft, at
+    `tokens` tokens per target forward and `drafted` tokens per round.
+    """
+    return ratio * tokens / (ratio + drafted)
+
+
+@torch.inference_mode()
+def overlap(target: LoadedModel, draft: LoadedModel, texts: list[tuple[int, list[int]]]) -> float:
+    """The mean of sum min(p, q) at temperature 1 over all places of `texts`: where each was begun, and it."""
+    total = places = 0.0
+    for begun, text in texts:
+        ids = torch.tensor([text], device=target.model.device)
+        p, q = (one.model(ids).logits[0, begun - 1 : -1].float().softmax(-1) for one in (target, draft))
+        total, places = total + torch.minimum(p, q).sum().item(), places + len(p)
+    return total / places
+
+
+def drawn(models: Models, kind: str) -> list[tuple[int, list[int]]]:
+    """Texts that the target draws behind the prompts of a kind, with the place where each begins."""
+    target, texts = models["target"], []
+    for prompt in progress.each(prompts(kind, PROMPTS)):
+        ids = target.encode(prompt)
+        for seed in range(SEEDS):
+            trace = decoded(models, "sample", prompt, TOKENS, seed, temperature=1.0)
+            texts.append((len(ids), ids + trace.output()))
+    return texts
+
+
+def run(models: Models) -> Result:
+    """A row for each stage and kind of text."""
+    target = models["target"]
+    drafts = {stage: load(name) for stage, name in STAGES.items()}
+    for draft in drafts.values():
+        check_pair(target, draft)
+    rows, texts = [], {kind: drawn(models, kind) for kind in progress.each(KINDS, until=0.5)}
+    for stage, draft in progress.each(drafts.items()):
+        pair, ratio = {"target": target, "draft": draft}, size(target) / size(draft)
+        for kind in progress.each(KINDS):
+            settings = {"num_assistant_tokens": DRAFTED, "temperature": 0.0}
+            asked = prompts(kind, PROMPTS)
+            traces = [decoded(pair, "speculative", text, TOKENS, **settings) for text in asked]
+            tokens = tokens_a_round(traces)
+            shares = overlap(target, draft, texts[kind]), acceptance(traces) or 0.0
+            rows.append([stage, kind, *shares, tokens, mbsu(ratio, tokens, DRAFTED)])
+    lines = [
+        Line(kind, [[at, row[2]] for at, row in enumerate((r for r in rows if r[1] == kind), start=1)])
+        for kind in KINDS
+    ]
+    chart = Chart("Overlap after each stage", "stage", "mean of sum min(p, q)", lines)
+    places = sum(len(text) - begun for kind in KINDS for begun, text in texts[kind])
+    says = [
+        f"The draft has {size(draft):,} parameters, {ratio:.0f} times fewer than its target; its stages were "
+        f"compared at the same {places:,} places.",
+        *(gained(rows, kind) for kind in KINDS),
+    ]
+    return Result(COLUMNS, rows, says, chart)
+
+
+def gained(rows: list[list], kind: str) -> str:
+    """What the second and the third stage did for one kind of text."""
+    before, between, after = (row for row in rows if row[1] == kind)
+    return (
+        f"On {kind} the overlap {moved(before[2], between[2])} in the second stage and "
+        f"{moved(between[2], after[2])} in the third; at the end a target forward brings {two(after[4])} "
+        f"tokens, an MBSU of {two(after[5])}."
+    )
+
+
+def finding(answer: dict) -> str:
+    """The overlap on stories before and after alignment."""
+    stages = rows_with(answer, "kind", KINDS[0])
+    first, last = stages[0]["overlap"], stages[-1]["overlap"]
+    return (
+        "From its first stage of training to its last, which is on the target's own text, the overlap of a "
+        f"small draft with its target {moved(first, last)} on stories, and a target forward then brings "
+        f"{two(stages[-1]['tokens per forward'])} tokens."
+    )
