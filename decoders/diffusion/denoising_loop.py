@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from decoders.diffusion.canvas import Canvas, Guess, blank, blocks, denoise, fill, guess, put, settle
+from decoders.diffusion.canvas_conflicts import record_conflicts
 from decoders.diffusion.canvas_waits import record_waits
 from decoders.diffusion.fixed_words import placed
 from decoders.engine.capabilities import Capability
@@ -82,6 +83,8 @@ def filling(lane: Lane, choose: Callable[[int], Choice]) -> Iterator[None]:
             if lane.parameters.get("dependencies"):
                 record_waits(lane, canvas, guessed, list(chosen), before, least(lane.parameters))
                 before = [guessed.positions[i] for i in chosen]
+            if lane.parameters.get("conflicts"):
+                record_conflicts(lane, canvas, guessed, list(chosen))
             fill(lane, canvas, guessed, chosen)
             forwards += 1
             yield

@@ -163,13 +163,20 @@ def by_rule(rows: list[list[Cell]]) -> Heat:
     return Heat("Right, by rule and task", "a cell is the share of problems", list(CANVAS), strips, 0.0, 1.0)
 
 
-def broken(models: Models, one: list[Outcome], four: list[Outcome]) -> tuple[list[str], list[str]]:
+def broken(
+    models: Models, asked: list[Problem], kept: dict[str, list[Outcome]]
+) -> tuple[list[str], list[str]]:
     """A sentence on the first text that is right with one token per forward and wrong with four, and its
-    trace; nothing if there is none, or no pair of tokens in it that do not go together.
+    trace with the conflicts measured; nothing if there is none, or no pair of tokens in it that do not go
+    together.
     """
-    target = models["target"]
-    for (_, right), (trace, still) in zip(one, four, strict=True):
-        pair = conflict(target.companion("diffusion"), trace) if right and not still else None
+    one, four = (kept[f"quota {k}"] for k in (1, 4))
+    for problem, (_, right), (_, still) in zip(asked, one, four, strict=True):
+        if not right or still:
+            continue
+        given = FOUR | {"conflicts": True}
+        trace = decoded(models, "masked_diffusion", problem.prompt, CANVAS[BROKEN], **given)
+        pair = conflict(trace)
         if pair is None:
             continue
         words = [text_of(models, [token]) for token in pair.tokens]
@@ -177,7 +184,8 @@ def broken(models: Models, one: list[Outcome], four: list[Outcome]) -> tuple[lis
             f"The call below writes {text_of(models, trace.output())!r}, where one token per forward is "
             f"right: forward {pair.iteration} filled {words[0]!r} at position {pair.positions[0]} and "
             f"{words[1]!r} at {pair.positions[1]}, whose pointwise mutual information was {pair.pmi:.1f} "
-            "nats: once one of them stood there, the model would hardly have written the other."
+            "nats: once one of them stood there, the model would hardly have written the other. The call's "
+            "canvas grid joins such pairs and says what each forward cost."
         )
         text = encoded(trace.to_json(), finite=True).encode()
         return [says], [base64.b64encode(gzip.compress(text, mtime=0)).decode()]
@@ -199,7 +207,7 @@ def run(models: Models) -> Result:
             if task == BROKEN:
                 kept[rule.label] = outcomes
     theory = drawn()
-    says, calls = broken(models, kept["quota 1"], kept["quota 4"])
+    says, calls = broken(models, problems(BROKEN, COUNT, HELD_OUT_SEED), kept)
     says = [
         f"A forward that draws all {n} items of a shuffled list costs "
         f"{parallel_theory.shuffle_correlation(n):.2f} nats (the total correlation), and the list is right "

@@ -6,6 +6,7 @@
 from collections.abc import Iterator
 
 from decoders.diffusion.canvas import Guess
+from decoders.diffusion.canvas_conflicts import CONFLICTS
 from decoders.diffusion.canvas_waits import WAITS
 from decoders.diffusion.denoising_loop import BLOCK, filling, schedule
 from decoders.diffusion.unmask_policies import near_anchors
@@ -29,6 +30,7 @@ from decoders.strategy import Parameter, Part
         Parameter("radius", "int", 4, "How many positions from an anchor count as near.", 0, 512),
         BLOCK,
         WAITS,
+        CONFLICTS,
     ),
     views=("canvas_grid", "canvas", "entropy", "timeline", "text"),
     parts=lambda parameters: [

@@ -11,6 +11,7 @@ import torch
 
 from decoders.diffusion import unmask_policies as policies
 from decoders.diffusion.canvas import Guess
+from decoders.diffusion.canvas_conflicts import CONFLICTS
 from decoders.diffusion.canvas_waits import WAITS
 from decoders.diffusion.denoising_loop import BLOCK, CACHE, DRIFT, SUFFIX, Choice, cached, filling, schedule
 from decoders.diffusion.fixed_words import FIXED_WORDS, problem
@@ -60,6 +61,7 @@ POLICIES = {
         CACHE,
         DRIFT,
         WAITS,
+        CONFLICTS,
     ),
     views=("canvas", "canvas_grid", "entropy", "timeline", "text"),
     parts=lambda parameters: [
@@ -84,11 +86,12 @@ def masked_diffusion(lane: Lane) -> Iterator[None]:
     One token per forward samples the model's joint distribution in any order that does not look at the draws:
     at a temperature of 1 with order random, left to right, margin or entropy. By probability, as in LLaDA's
     code, the drawn tokens compete for their positions, and likely ones win too often. More tokens per forward
-    take the product of their marginals, and lose what the tokens say about each other (see the experiment
-    parallel-bench). Scores are probabilities before the temperature, as in LLaDA's code; tokens are drawn
-    once, at the temperature itself. LLaDA's code fills the block behind an end of text as well; here the lane
-    ends as soon as the text does. With a cache, keys and values are those of the block's first forward: fast
-    on long canvases and no longer exact; measure_drift says how far off it is.
+    take the product of their marginals, and lose what the tokens say about each other: see the experiment
+    parallel-bench, and `conflicts`, which measures what each forward lost. Scores are probabilities before
+    the temperature, as in LLaDA's code; tokens are drawn once, at the temperature itself. LLaDA's code fills
+    the block behind an end of text as well; here the lane ends as soon as the text does. With a cache, keys
+    and values are those of the block's first forward: fast on long canvases and no longer exact;
+    measure_drift says how far off it is.
     """
     yield from filling(lane, lambda masks: choice_of(lane, masks))
 

@@ -1,7 +1,6 @@
 """ParallelBench: the closed forms against joints and against lanes on the oracle; a conflict by hand."""
 
 import math
-from types import SimpleNamespace
 
 import pytest
 
@@ -97,8 +96,8 @@ def test_a_verdict_names_the_rules_that_miss_it_late():
 
 def test_two_tokens_that_exclude_each_other_are_a_conflict():
     """Both places take item 0, with probability 5/9 each; given one of them, the other has it with 1/5."""
-    target = theory.oracle({(0, 1): 4.0, (1, 0): 4.0, (0, 0): 1.0})
-    found = conflict(SimpleNamespace(engine=target), written(target.joint, 2, tokens_per_forward=2))
+    joint = theory.oracle({(0, 1): 4.0, (1, 0): 4.0, (0, 0): 1.0}).joint
+    found = conflict(written(joint, 2, tokens_per_forward=2, conflicts=True))
     assert (found.iteration, found.positions, found.tokens) == (1, (1, 2), (0, 0))
     assert found.pmi == pytest.approx(math.log(9 / 25))
-    assert conflict(SimpleNamespace(engine=target), written(target.joint, 2)) is None
+    assert conflict(written(joint, 2, conflicts=True)) is None

@@ -1,11 +1,20 @@
 """Canvas grid: every position in every iteration, from mask to token, and when each was filled.
 
-A fold over Cell and Depend(kind "causal" or "anchor"): columns are positions, rows iterations, downwards.
-Knows no strategy.
+A fold over Cell, Depend(kind "causal" or "conflict") and Score ("joint_cost"): columns are positions, rows
+iterations, downwards. Where a lane measured conflicts, column 0 has what each forward lost, and the two
+tokens that go together least are joined. Knows no strategy.
 """
 
 from visualizers.scene.marks import Header, Op, many, view, visible
 from visualizers.views.diffusion.cell_states import FILLED, bits, fields
+
+COST = "joint_cost"
+ASKS = (
+    "In which order were the positions filled? How sure was the model of each?",
+    "What did each forward fill, and how many bits did filling it together cost (first column)?",
+)
+LEAST = -1.0  # bits: a pair is joined if one token makes the other at most half as likely
+DEAREST = 6.0  # bits from which on a forward's cost is as dark as it gets
 
 
 @view("canvas_grid", "Canvas grid")
@@ -16,14 +25,16 @@ class CanvasGrid:
         self.header, self.prompt = header, len(header.prompt)
         self.filled: dict[int, int] = {}  # column -> iteration in which it was filled
         self.rows: set[int] = set()
+        self.first = 0 if header.parameters.get("conflicts") else 1  # column 0 has the costs
+        self.total = 0.0  # bits that all forwards lost
         self.chain: dict[int, int] = {}  # column -> forwards of the longest chain of waits that ends there
 
     def head(self) -> dict:
         """Title, question and layout."""
         return {
             "title": self.title,
-            "question": "In which order were the positions filled? How sure was the model of each?",
-            "first": 1,
+            "question": ASKS[not self.first],
+            "first": self.first,
             "column": 31,
             "wide": 46,
             "tightest": 14,
@@ -45,21 +56,28 @@ class CanvasGrid:
                 ["cell:amount", "▪", "soft", "candidate; the stronger the grey, the likelier"],
                 ["cell:pruned", "✕", "pruned", "behind the end"],
                 ["hook", "└", "link", "waited for"],
+                ["path:rejected", "⎵", "rejected", "filled together, but hardly go together"],
             ],
         }
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a row for each of its iterations."""
         rows: dict[int, list] = {}
-        links = []
+        links, costs, pairs = [], [], []
         for event in step.events:
             match type(event).__name__:
                 case "Cell" if event.level is None and event.state != "mask":
                     rows.setdefault(event.iteration, []).append(event)
                 case "Depend" if event.kind == "causal":
                     links.append(event)
+                case "Depend" if event.kind == "conflict":
+                    pairs.append(event)
+                case "Score" if event.name == COST:
+                    costs.append(event)
         ops = [op for iteration in sorted(rows) for op in self._row(iteration, rows[iteration])]
         ops += [op for event in links for op in self._link(event)]
+        ops += [op for event in pairs for op in self._conflict(event)]
+        ops += [op for event in costs for op in self._cost(event)]
         if self.header.parameters.get("dependencies") and rows:
             self._lengthen(links, max(rows))
             used = many(max(rows), "forward")
@@ -108,3 +126,35 @@ class CanvasGrid:
             "masking that one again changes this one",
         ]
         return [{"id": f"h{source}-{target}", "kind": "hook", **ends, "strong": False, "hover": hover_}]
+
+    def _conflict(self, event) -> list[Op]:
+        """A bracket below two positions that were filled together, with what they say of each other."""
+        if bits(event.weight) > LEAST:
+            return []
+        first, second = (p - self.prompt + 1 for p in (event.source, event.target))
+        y, low, high = self.filled[first] + 0.42, min(first, second), max(first, second)
+        points = [[low, y], [low, y + 0.14], [high, y + 0.14], [high, y]]
+        less = 2 ** -bits(event.weight)
+        hover_ = [
+            f"positions {low} and {high}: filled in one forward",
+            f"once position {first} stands there, the other is {less:,.1f} times less likely",
+        ]
+        name = f"c{low}-{high}"
+        return [
+            {"id": name, "kind": "path", "points": points, "role": "rejected", "width": 2, "hover": hover_}
+        ]
+
+    def _cost(self, event) -> list[Op]:
+        """What a forward lost: how much likelier its tokens are each by itself than one after the other."""
+        y, cost = int(event.parts["iteration"]), bits(event.total)
+        self.total += cost
+        size = f"{abs(cost):.1f}".removeprefix("0")  # a narrow column
+        shown = ("−" if cost < 0 else "") + size if abs(cost) >= 0.05 else "0"
+        place = {"x": 0, "y": y, "w": 0.9, "h": 0.8, "text": shown}
+        weight = round(0.75 * min(1.0, max(0.0, cost) / DEAREST), 3)
+        hover_ = [
+            f"{many(int(event.parts['tokens']), 'token')} filled together cost {cost:.2f} bits",
+            f"{self.total:.2f} bits so far: the log of the marginals' product over the chain rule's",
+        ]
+        look = {"state": "prompt", "fill": "amount", "weight": weight, "hover": hover_}
+        return [{"id": f"k{y}", "kind": "cell", **place, **look}]
