@@ -43,7 +43,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("deer",),
-    views=TIMED_VIEWS,
+    views=(*TIMED_VIEWS[:2], "accepted_lengths", *TIMED_VIEWS[2:]),
 )
 def deer(lane: Lane) -> Iterator[None]:
     """A masked-diffusion model drafts a long block in one forward; the target verifies it token by token.

@@ -55,6 +55,7 @@ class States:
         self.start_of_words: dict[int, float] = {}  # edge -> x of the first character
         self.state, self.edge, self.along = 0, None, 0  # where the output stands
         self.taken: set[int] = set()
+        self.dots = 0  # marks of where the output stood
 
     def head(self) -> dict:
         """Title, question and layout."""
@@ -139,12 +140,20 @@ class States:
         heading = ": " + "; ".join(filter(None, (quoted, "may end here" * ends)))
         lead = "next" if onward else "over"
         words = {"lead": lead, "heading": heading, "short": heading}
+        where = (round(x, 3), round(y, 4))
         return [
-            {"id": "here", "set": {"x": round(x, 3), "y": y, "drawn": True}},
+            *self._dot(where),
             {"id": "heading", "set": words},
-            {"front": [round(x, 3), y + 1]},
+            {"front": [where[0], y + 1]},
             {"say": f"Step {step.index + 1}: {lead}{heading}."},
         ]
+
+    def _dot(self, where: tuple[float, float]) -> list[Op]:
+        """The mark of the place, a new one at each step: no mark moves."""
+        before = [{"id": f"here{self.dots}", "set": {"gone": True}}] if self.dots else []
+        self.dots += 1
+        spot = {"x": where[0], "y": where[1], "glyph": "dot", "role": "live", "size": 13}
+        return [*before, mark(f"here{self.dots}", "symbol", panel="graph", **spot)]
 
     # ---- places ------------------------------------------------------------------------------------------
 
@@ -197,8 +206,7 @@ class States:
         ops += [op for state in self.row for op in self._state(state)]
         whole = {"y0": -1.3, "y1": below + 0.5, "text": "", "rule": False}  # all of it is shown where it fits
         ops.append(mark("whole", "row", panel="graph", **whole))
-        spot = {"x": self.column[0], "y": self.row[0], "glyph": "dot", "role": "live", "size": 13}
-        return [*ops, mark("here", "symbol", panel="graph", **spot)]
+        return ops
 
     def _middle(self, state: int) -> float:
         """Between the edges that lead to a state."""

@@ -27,6 +27,7 @@ class FlowGrid:
         self.last: dict[tuple[int, int], str] = {}  # (candidate, column) -> id of its newest cell
         self.slots: dict[int, int] = {}  # proposed node -> candidate
         self.time: tuple[float, float] | None = None  # t and the jump probability of the step
+        self.ticks: list[float] = []  # where the clock stood after each step
 
     def head(self) -> dict:
         """Title, question and layout."""
@@ -44,6 +45,10 @@ class FlowGrid:
             "clip": True,
             "overview": "rows",
             "axis": "position",
+            "ops": [
+                {"id": "clock", "kind": "panel", "y0": 0, "y1": 1, "px": 24},
+                {"id": "flow", "kind": "panel", "y0": -0.5, "y1": 5, "share": 1, "grow": True},
+            ],
             "legend": [
                 ["cell:chosen", "■", "chosen", "the text"],
                 ["cell:amount", "▪", "soft", "the darker, the more often it has changed"],
@@ -72,6 +77,8 @@ class FlowGrid:
                     committed += event.nodes
         ops = [op for (number, y), cells in sorted(rows.items()) for op in self._row(number, y, cells)]
         jumped = sum(cell.state == "changed" for cells in rows.values() for cell in cells)
+        if self.time and rows:
+            ops += self._clock(jumped)
         if jumped or self.time and rows:
             ops.append({"say": f"{many(jumped, 'position')} jumped at t {probability(self.time[0])}."})
         for event in trimmed:
@@ -80,6 +87,27 @@ class FlowGrid:
                 hover = ["behind the end of the text", "it is no output"]
                 ops.append({"id": key, "set": {"state": "pruned", "fill": "none", "hover": hover}})
         return ops + self._text(committed)
+
+    def _clock(self, jumped: int) -> list[Op]:
+        """Where t stands between noise, 0, and text, 1, over the columns of the canvas."""
+        t, jump = self.time
+        wide = max(x for _, x in self.changes)
+        at = 0.5 + round(t * wide, 3)
+        words = f"noise at 0, text at 1; a position whose token differs jumps with p {probability(jump)}"
+        hover = [f"t {probability(t)}: {words}", f"{many(jumped, 'position')} jumped in this step"]
+        spot = {"panel": "clock", "x": at, "y": 0.5, "glyph": "dot", "role": "ink", "hover": hover}
+        past = {"panel": "clock", "points": [[self.ticks[-1], 0.5] if self.ticks else [0.5, 0.5], [at, 0.5]]}
+        number = len(self.ticks)
+        self.ticks.append(at)
+        ops: list[Op] = [
+            {"id": f"past{number}", "kind": "path", **past, "role": "ink", "width": 3},
+            {"id": f"now{number}", "kind": "symbol", **spot},
+        ]
+        if number:
+            return [{"id": f"now{number - 1}", "set": {"gone": True}}, *ops]
+        whole = {"panel": "clock", "points": [[0.5, 0.5], [wide + 0.5, 0.5]], "role": "line", "width": 3}
+        name = {"panel": "clock", "y0": 0, "y1": 1, "text": "t", "short": "t", "right": "1", "rule": False}
+        return [{"id": "all", "kind": "path", **whole}, *ops, {"id": "time", "kind": "row", **name}]
 
     def _column(self, position: int) -> int:
         return position - self.prompt + 1
@@ -92,7 +120,7 @@ class FlowGrid:
         name = f"t {probability(t)}" if step else f"noise {number + 1}" if cells[0].level else "noise"
         words = {"text": name, "short": str(step) if step else f"#{number + 1}" if cells[0].level else "0"}
         right = {"right": f"{jumped} jumped" if step else "", "right_short": "", "right_bold": ""}
-        place = {"y0": y - 0.5, "y1": y + 0.5, "rule": False}
+        place = {"panel": "flow", "y0": y - 0.5, "y1": y + 0.5, "rule": False}
         ops: list[Op] = [{"id": f"r{y}", "kind": "row", **place, **words, **right}]
         for cell in cells:
             ops += self._cell(number, y, cell)
@@ -103,7 +131,7 @@ class FlowGrid:
         key, name = (number, x), f"g{x}-{y}"
         times = self.changes[key] = self.changes.get(key, 0) + (cell.state == "changed")
         self.last[key] = name
-        place = {"x": x, "y": y, "w": 1, "h": 0.92}
+        place = {"panel": "flow", "x": x, "y": y, "w": 1, "h": 0.92}
         if cell.state == "guess":
             look = {"state": "prompt", "fill": "dotted", "hover": [f"{shown}: a random token", "at t 0"]}
             return [{"id": name, "kind": "cell", **place, **look, "text": shown}]
@@ -117,7 +145,7 @@ class FlowGrid:
         look = {"state": "prompt", "fill": "amount", "weight": weight, "hover": hover, "text": shown}
         ops: list[Op] = [{"id": name, "kind": "cell", **place, **look}]
         if cell.state == "changed":
-            spot = {"x": x + 0.4, "y": y - 0.34, "glyph": "dot", "role": "amber", "size": 4}
+            spot = {"panel": "flow", "x": x + 0.4, "y": y - 0.34, "glyph": "dot", "role": "amber", "size": 4}
             ops.append({"id": f"d{x}-{y}", "kind": "symbol", **spot})
         return ops
 

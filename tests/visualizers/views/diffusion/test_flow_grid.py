@@ -28,9 +28,10 @@ def test_a_cell_is_darker_the_more_often_it_changed():
     assert weights == [DARKEST / MANY, 0.0, 2 * DARKEST / MANY, DARKEST / MANY]
     assert "changed 2 times" in marks["g1-2"]["hover"][0]
     assert "jump probability .39" in marks["g1-1"]["hover"][1] and "t .00" in marks["g1-1"]["hover"][0]
-    dots = {mark["id"] for mark in of_kind(marks, "symbol")}
+    dots = {mark["id"] for mark in of_kind(marks, "symbol") if mark["panel"] == "flow"}
     assert dots == {"d1-1", "d1-2", "d2-2"}
-    assert [(row["text"], row["right"]) for row in of_kind(marks, "row")] == [
+    rows = [row for row in of_kind(marks, "row") if row["panel"] == "flow"]
+    assert [(row["text"], row["right"]) for row in rows] == [
         ("noise", ""),
         ("t .00", "1 jumped"),
         ("t .50", "2 jumped"),
@@ -51,3 +52,11 @@ def test_candidates_stand_below_each_other_and_one_of_them_is_the_text():
     marks, _ = drawn([cells, step(1, 0.0, 0.39, *later), text], num_candidates=2)
     assert {mark["y"] for mark in of_kind(marks, "cell")} == {0, 1, 4, 5}
     assert [mark["id"] for mark in of_kind(marks, "cell") if mark["state"] == "chosen"] == ["g1-5"]
+
+
+def test_the_clock_says_where_t_stands():
+    marks, ops = drawn([NOISE + FIRST, LAST])
+    assert marks["all"]["points"] == [[0.5, 0.5], [2.5, 0.5]]  # over the two columns
+    born = {op["id"]: op for step in ops for op in step if "kind" in op}
+    assert (born["now0"]["x"], born["now1"]["x"]) == (0.5, 1.5) and "now0" not in marks
+    assert marks["now1"]["hover"][0].startswith("t .50")

@@ -1,0 +1,80 @@
+"""Accepted lengths: how many drafted tokens each round accepted, a brick per round.
+
+A fold over Propose, Verdict and Commit. Knows no strategy; what decoded without a draft is no round.
+"""
+
+from visualizers.scene.marks import Header, Nodes, Op, many, view
+
+NEW = {"state": "accepted", "fill": "filled"}
+LEAST_HIGH = 6  # rounds that the scale has room for at first
+DRAFTED = ("num_assistant_tokens", "prompt_lookup_num_tokens")  # parameters that say how long a draft may be
+
+
+@view("accepted_lengths", "Accepted lengths")
+class AcceptedLengths:
+    """x counts the accepted tokens of a round from 0, y its rounds upwards."""
+
+    def __init__(self, header: Header):
+        self.nodes = Nodes(header)
+        self.longest = max((int(header.parameters.get(name) or 0) for name in DRAFTED), default=0)
+        self.heights: dict[int, int] = {}  # accepted tokens -> rounds
+        self.rounds = self.accepted = 0
+        self.high = LEAST_HIGH
+        self.newest: str | None = None
+
+    def head(self) -> dict:
+        """Title, question and layout."""
+        return {
+            "title": self.title,
+            "question": "How many drafted tokens did each round accept? Do long drafts pay?",
+            "first": 0,
+            "columns": self.longest + 1 if self.longest else "seen",
+            "column": 20,
+            "tightest": 9,
+            "widest": 46,
+            "left": 34,
+            "right": 8,
+            "axis": "accepted tokens per round",
+            "ops": [
+                {"id": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 22, "px_narrow": 38},
+                {"id": "rounds", "kind": "panel", **scale(self.high), "share": 1, "rule": True},
+            ],
+            "legend": [
+                ["cell:filled", "■", "accepted", "the newest round; the others in its tint"],
+            ],
+        }
+
+    def feed(self, step) -> list[Op]:
+        """The ops of one step: the brick of its round."""
+        born, verdicts, _ = self.nodes.read(step)
+        drafted = [event.node for event in born if event.source != "target" and not event.given]
+        if not drafted:
+            return []
+        taken = sum(verdict.status == "accepted" for verdict in verdicts.values())
+        self.rounds += 1
+        self.accepted += taken
+        place = self.heights.get(taken, 0)
+        self.heights[taken] = place + 1
+        ops: list[Op] = [{"id": self.newest, "set": {"fill": "tint"}}] if self.newest else []
+        self.newest = f"b{self.rounds}"
+        hover = [
+            f"round {self.rounds}: {taken} of {many(len(drafted), 'drafted token')} accepted",
+            f"{many(self.heights[taken], 'round')} so far accepted {taken}",
+        ]
+        where = {"panel": "rounds", "x": taken, "y": place + 0.5, "w": 0.86, "h": 0.9}
+        brick = {**where, **NEW, "text": str(self.rounds), "hover": hover}
+        ops.append({"id": self.newest, "kind": "cell", **brick})
+        if place + 1 > self.high:
+            self.high = 2 * self.high
+            ops.append({"id": "rounds", "set": scale(self.high)})
+        mean = self.accepted / self.rounds
+        long = f"; {mean:.2f} in the mean of {many(self.rounds, 'round')}"
+        lead = f"round {self.rounds} accepted {taken} of {len(drafted)}"
+        ops.append({"id": "heading", "set": {"lead": lead, "heading": long, "short": long}})
+        return [*ops, {"front": [taken, 0]}, {"say": f"{lead}{long}."}]
+
+
+def scale(high: int) -> dict:
+    """A panel's scale from 0 at its bottom up to so many rounds, with at most four ticks."""
+    every = max(1, -(-high // 4))
+    return {"y0": high + 0.3, "y1": 0, "ticks": [[n, str(n)] for n in range(0, high + 1, every)]}
