@@ -198,13 +198,8 @@ class Lane(Processing):
             next(self._turns)
         except StopIteration:
             ending = self.ended_by or stopping.reason(self)
-        except (
-            OutOfSlots,
-            AtLimit,
-            DeadEnd,
-            ServerProblem,
-        ) as error:  # what the step has recorded so far is kept
-            ending = str(error)
+        except (OutOfSlots, AtLimit, DeadEnd, ServerProblem) as error:
+            ending = str(error)  # what the step has recorded so far is kept
         self._seconds += time.perf_counter() - self._since
         step = None
         if self._events:

@@ -6,15 +6,13 @@ Single-threaded: one thread at a time may score on one engine.
 """
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import torch
 
 from decoders.engine.attention_weights import Tap
-from decoders.engine.born_states import Births, born_in, entering
+from decoders.engine.born_states import Births, born_in
 from decoders.engine.capabilities import Capability
 from decoders.engine.fast_llama import lean_forward
 from decoders.engine.forward_outputs import Batch, Early, Trunk
@@ -22,9 +20,9 @@ from decoders.engine.forward_request import ForwardRequest
 from decoders.engine.input_embeddings import Mixed, read_at
 from decoders.engine.joint_forwards import JointForwards, Pause
 from decoders.engine.kv_cache import OutOfSlots, ReadOnly, SlotCache, slot_bytes
-from decoders.engine.partial_forward import Blocks, Layers, trial
+from decoders.engine.model_forwards import ModelForwards
+from decoders.engine.partial_forward import Layers, trial
 from decoders.engine.sparse_kv import View
-from decoders.engine.static_shapes import Captured
 from decoders.engine.tree import Tree
 from decoders.engine.tree_attention import Sight, as_index
 from decoders.engine.trimmed_head import TrimmedHead
@@ -49,7 +47,7 @@ class Work:
 
 
 @dataclass(eq=False)  # two are never one: kept by identity
-class Engine:
+class Engine(ModelForwards):
     """A causal LM behind the tree interface. `limit` is the largest number of KV slots it may use."""
 
     model: torch.nn.Module
@@ -72,7 +70,7 @@ class Engine:
         self.kind, self.note = type(self.model).__name__, None
         if (lean := lean_forward(self.model)) is not None:
             self.tap.scaling = lean.scaling
-        self.captured: Captured | None = None
+        self.captured = None
         self.lean, kinds = lean, set(getattr(config, "layer_types", None) or ())
         self.window = getattr(config, "sliding_window", None) if kinds != {"full_attention"} else None
         self.mixed = "full_attention" in kinds and "sliding_attention" in kinds
@@ -80,11 +78,6 @@ class Engine:
     def attach(self, tree: Tree) -> "Scorer":
         """A scorer for `tree`. Raises OutOfSlots if the prompt does not fit."""
         return Scorer(self, tree)
-
-    @cached_property
-    def blocks(self) -> Blocks:
-        """The model's blocks, to be run in part."""
-        return Blocks(self.model)
 
     def gives(self, capability: Capability) -> bool:
         """Whether it can give this; parts of the layers are tried out once."""
@@ -102,80 +95,6 @@ class Engine:
         if pause is None or not request.is_plain:
             return self._forward(request)
         return self.joint.forward(request, pause)
-
-    def capture(self, **compiler: Any) -> None:
-        """From now on forwards have few shapes, each compiled once; see `static_shapes`. `compiler`: options
-        of `torch.compile`, such as mode="reduce-overhead", which captures CUDA graphs. The queries of a model
-        that has no lean forward are no longer read, so its attention cannot be shown.
-        """
-        if self.lean is None:
-            self.tap.leave(self.model)
-        self.captured = Captured(self._step, self.cache, self.dtype, **compiler)
-
-    def _step(self, tokens: torch.Tensor, positions: torch.Tensor, mask: Any, hidden: bool) -> tuple:
-        """See `Captured`."""
-        if self.lean is not None:
-            states, queries, _ = self.lean.forward(tokens, positions, mask, self.cache)
-            return self.lean.logits(states), states, queries
-        inputs = {"input_ids": tokens[None], "position_ids": positions[None], "attention_mask": mask}
-        cached = {"past_key_values": self.cache, "use_cache": True, "output_hidden_states": hidden}
-        output = self.model(**inputs, **cached)
-        return output.logits[0], output.hidden_states[-1][0] if hidden else None, None
-
-    def _forward(self, request: ForwardRequest) -> Batch:
-        if self.captured is not None and self.captured.takes(request):
-            return self.captured.forward(request)
-        self.cache.point(request.columns)
-        return self._transformers_forward(request) if self.lean is None else self._fast_forward(request)
-
-    @torch.inference_mode()
-    def _fast_forward(self, request: ForwardRequest) -> Batch:
-        """The model's numbers from `LeanLlama`."""
-        tokens = torch.tensor(request.tokens, device=self.device)
-        positions = torch.tensor(request.positions, device=self.device)
-        states = request.embeddings if request.states is None else request.states
-        taps = [] if request.streams else None
-        states, queries, stream = self.lean.forward(
-            tokens, positions, request.columns.mask, self.cache, request.part, states, taps, request.born
-        )
-        states = states if request.wants_all_rows else states[request.rows]
-        streams = torch.stack([*taps, stream]) if request.streams else None
-        logits = (request.head or self.lean).logits(states)
-        return Batch(logits, states, queries, stream, streams)
-
-    @torch.inference_mode()
-    def _transformers_forward(self, request: ForwardRequest) -> Batch:
-        """The model's own forward; hooks read what it does not return and leave layers out."""
-        count, mask, part = len(request.tokens), request.columns.mask, request.part
-        if mask is None:  # transformers would make one of its own
-            mask = torch.zeros((1, 1, count, self.cache.read_count), dtype=self.dtype, device=self.device)
-        if request.streams and part is None:
-            part = Layers.first(self.layer_count, self.layer_count)  # all of them, to be listened to
-        inputs = {"attention_mask": mask, "past_key_values": self.cache, "use_cache": True}
-        inputs["position_ids"] = torch.tensor([request.positions], device=self.device)
-        if request.embeddings is None:
-            inputs["input_ids"] = torch.tensor([request.tokens], device=self.device)
-        else:
-            inputs["inputs_embeds"] = request.embeddings[None]
-        only_last = request.rows == [count - 1]
-        if only_last and count > 1 and self.tap.takes_logits_to_keep:
-            inputs["logits_to_keep"] = 1
-        states = None if request.states is None else request.states[None]
-        born = nullcontext() if request.born is None else entering(self.blocks, request.born)
-        self.tap.open()
-        trimmed = nullcontext() if request.head is None else request.head.in_place()
-        running = nullcontext() if part is None else self.blocks.running(part, states)
-        with born, trimmed, running as stream:
-            output = self.model(**inputs, output_hidden_states=request.hidden)
-        logits = output.logits[0] if request.head is None else request.head.spread(output.logits[0])
-        if only_last:
-            logits = logits[-1:]
-        elif not request.wants_all_rows:
-            logits = logits[request.rows]
-        states = output.hidden_states[-1][0][request.rows] if request.hidden else None
-        queries = self.tap.collect(self.layer_count if part is None else len(part.attention))
-        streams = torch.cat(stream) if request.streams else None
-        return Batch(logits, states, queries, stream[-1][0] if stream else None, streams)
 
 
 class Scorer:

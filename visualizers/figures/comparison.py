@@ -1,8 +1,7 @@
 """Charts of a comparison of lanes: tokens and likelihood against cost, entropies, acceptance, agreement.
 
-Takes what `visualizers.analysis.comparison.compare` gives; knows nothing of traces. Lanes are told apart by
-dash and marker; in every chart a click on a name in the legend hides that lane, a double click shows it
-alone.
+Takes what `visualizers.analysis.comparison.compare` gives; knows nothing of traces. Lanes differ by dash and
+marker; a click on a name in the legend hides that lane, a double click shows it alone.
 """
 
 import bisect
@@ -112,8 +111,7 @@ def mean_log_probability(comparison: dict, charge: str = "forwards", look: str =
 
 def paid(value: float, words: str) -> str:
     """`1 target forward`, `0.4 target forwards`."""
-    written = significant(value)
-    return f"{written} {words.removesuffix('s') if written == '1' else words}"
+    return f"{significant(value)} {words.removesuffix('s') if significant(value) == '1' else words}"
 
 
 def charged(comparison: dict, charge: str) -> str:

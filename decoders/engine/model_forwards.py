@@ -1,0 +1,111 @@
+"""How one request runs through a model: its own forward, the lean one of small Llamas, or a captured one.
+
+Knows requests, slots and layers, no trees.
+"""
+
+from contextlib import nullcontext
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from decoders.engine.attention_weights import Tap
+from decoders.engine.born_states import entering
+from decoders.engine.fast_llama import LeanLlama
+from decoders.engine.forward_outputs import Batch
+from decoders.engine.forward_request import ForwardRequest
+from decoders.engine.kv_cache import SlotCache
+from decoders.engine.partial_forward import Blocks, Layers
+from decoders.engine.static_shapes import Captured
+
+
+class ModelForwards:
+    """What an engine runs requests with: its model, the slots, and who computes."""
+
+    model: torch.nn.Module
+    device: torch.device
+    dtype: torch.dtype
+    layer_count: int
+    cache: SlotCache
+    tap: Tap
+    lean: LeanLlama | None
+    captured: Captured | None
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The model's blocks, to be run in part."""
+        return Blocks(self.model)
+
+    def capture(self, **compiler: Any) -> None:
+        """From now on forwards have few shapes, each compiled once; see `static_shapes`. `compiler`: options
+        of `torch.compile`, such as mode="reduce-overhead", which captures CUDA graphs. The queries of a model
+        that has no lean forward are no longer read, so its attention cannot be shown.
+        """
+        if self.lean is None:
+            self.tap.leave(self.model)
+        self.captured = Captured(self._step, self.cache, self.dtype, **compiler)
+
+    def _step(self, tokens: torch.Tensor, positions: torch.Tensor, mask: Any, hidden: bool) -> tuple:
+        """See `Captured`."""
+        if self.lean is not None:
+            states, queries, _ = self.lean.forward(tokens, positions, mask, self.cache)
+            return self.lean.logits(states), states, queries
+        inputs = {"input_ids": tokens[None], "position_ids": positions[None], "attention_mask": mask}
+        cached = {"past_key_values": self.cache, "use_cache": True, "output_hidden_states": hidden}
+        output = self.model(**inputs, **cached)
+        return output.logits[0], output.hidden_states[-1][0] if hidden else None, None
+
+    def _forward(self, request: ForwardRequest) -> Batch:
+        if self.captured is not None and self.captured.takes(request):
+            return self.captured.forward(request)
+        self.cache.point(request.columns)
+        return self._transformers_forward(request) if self.lean is None else self._fast_forward(request)
+
+    @torch.inference_mode()
+    def _fast_forward(self, request: ForwardRequest) -> Batch:
+        """The model's numbers from `LeanLlama`."""
+        tokens = torch.tensor(request.tokens, device=self.device)
+        positions = torch.tensor(request.positions, device=self.device)
+        states = request.embeddings if request.states is None else request.states
+        taps = [] if request.streams else None
+        states, queries, stream = self.lean.forward(
+            tokens, positions, request.columns.mask, self.cache, request.part, states, taps, request.born
+        )
+        states = states if request.wants_all_rows else states[request.rows]
+        streams = torch.stack([*taps, stream]) if request.streams else None
+        logits = (request.head or self.lean).logits(states)
+        return Batch(logits, states, queries, stream, streams)
+
+    @torch.inference_mode()
+    def _transformers_forward(self, request: ForwardRequest) -> Batch:
+        """The model's own forward; hooks read what it does not return and leave layers out."""
+        count, mask, part = len(request.tokens), request.columns.mask, request.part
+        if mask is None:  # transformers would make one of its own
+            mask = torch.zeros((1, 1, count, self.cache.read_count), dtype=self.dtype, device=self.device)
+        if request.streams and part is None:
+            part = Layers.first(self.layer_count, self.layer_count)  # all of them, to be listened to
+        inputs = {"attention_mask": mask, "past_key_values": self.cache, "use_cache": True}
+        inputs["position_ids"] = torch.tensor([request.positions], device=self.device)
+        if request.embeddings is None:
+            inputs["input_ids"] = torch.tensor([request.tokens], device=self.device)
+        else:
+            inputs["inputs_embeds"] = request.embeddings[None]
+        only_last = request.rows == [count - 1]
+        if only_last and count > 1 and self.tap.takes_logits_to_keep:
+            inputs["logits_to_keep"] = 1
+        states = None if request.states is None else request.states[None]
+        born = nullcontext() if request.born is None else entering(self.blocks, request.born)
+        self.tap.open()
+        trimmed = nullcontext() if request.head is None else request.head.in_place()
+        running = nullcontext() if part is None else self.blocks.running(part, states)
+        with born, trimmed, running as stream:
+            output = self.model(**inputs, output_hidden_states=request.hidden)
+        logits = output.logits[0] if request.head is None else request.head.spread(output.logits[0])
+        if only_last:
+            logits = logits[-1:]
+        elif not request.wants_all_rows:
+            logits = logits[request.rows]
+        states = output.hidden_states[-1][0][request.rows] if request.hidden else None
+        queries = self.tap.collect(self.layer_count if part is None else len(part.attention))
+        streams = torch.cat(stream) if request.streams else None
+        return Batch(logits, states, queries, stream[-1][0] if stream else None, streams)
