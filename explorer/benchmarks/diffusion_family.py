@@ -22,6 +22,7 @@ def diffusion(options: argparse.Namespace) -> Iterator[dict]:
     """A row per rule: forwards, tokens of the text per forward, and speed against one mask per forward; then
     how much of the saved forwards the fastest rule has saved in seconds.
     """
+    from explorer.benchmarks.page_latency import canvas
     from explorer.experiments.asked import prompts as asked
     from explorer.experiments.parallel_bench import RULES
     from explorer.runs.load_pair import load_models
@@ -42,6 +43,7 @@ def diffusion(options: argparse.Namespace) -> Iterator[dict]:
     yield figure(label, kept, "x", GOAL, at_least=True)
     for task, name in TASKS.items():
         yield from at_equal_accuracy(models, task, name)
+    yield from canvas(options)
 
 
 def at_equal_accuracy(models: dict, task: str, name: str) -> Iterator[dict]:
