@@ -16,13 +16,51 @@ STORED = {found["name"]: found for found in experiments.stored()}
 PLOTS = "#explorer-tab-experiments .js-plotly-plot"
 
 
+@pytest.fixture(scope="module")
+def shared(stay):
+    """One wide page for the tests that only look or leave it as `wide` finds it."""
+    page = stay()
+    ready(page)
+    return page
+
+
+@pytest.fixture
+def wide(shared):
+    """The shared page, at its lanes, with all experiments in the catalogue."""
+    shared.get_by_role("tab", name="Experiments", exact=True).click()
+    search = shared.get_by_role("textbox", name="Search experiments")
+    back = shared.get_by_role("link", name="All experiments")
+    expect(back.or_(search).first).to_be_visible()
+    if back.is_visible():
+        back.click()
+    search.fill("")
+    expect(shared.locator("#experiment-catalogue").get_by_role("link")).to_have_count(len(STORED))
+    shared.get_by_role("tab", name="Decode", exact=True).click()
+    return shared
+
+
+@pytest.fixture
+def at(wide, visit):
+    """at(width): that page, or one of another width."""
+
+    def page(width: int):
+        if width == 1400:
+            return wide
+        narrow = visit(width, 900)
+        ready(narrow)
+        return narrow
+
+    return page
+
+
 def catalogue(page):
     """Opens the tab with its cards; returns their place."""
     page.get_by_role("tab", name="Experiments", exact=True).click()
     back = page.get_by_role("link", name="All experiments")
+    cards = page.locator("#experiment-catalogue")
+    expect(back.or_(cards.get_by_role("link").first).first).to_be_visible()
     if back.is_visible():
         back.click()
-    cards = page.locator("#experiment-catalogue")
     expect(cards.get_by_role("link").first).to_be_visible()
     return cards
 
@@ -61,10 +99,9 @@ EACH = (
 
 
 @pytest.mark.parametrize("width", [1400, 390])
-def test_an_answer_has_question_figures_captions_and_table(visit, width):
+def test_an_answer_has_question_figures_captions_and_table(at, width):
     """Each kind of figure; nothing sticks out of the page, and what is wider scrolls by itself."""
-    page = visit(width, 900)
-    ready(page)
+    page = at(width)
     for name in EACH:
         found = choose(page, name)
         panel = page.get_by_role("tabpanel", name="Experiments")
@@ -83,9 +120,8 @@ def test_an_answer_has_question_figures_captions_and_table(visit, width):
             assert last.evaluate("e => e.scrollWidth > e.clientWidth + 100"), name
 
 
-def test_passages_show_what_is_said_again_and_what_is_cited(visit):
-    page = visit()
-    ready(page)
+def test_passages_show_what_is_said_again_and_what_is_cited(wide):
+    page = wide
     found = choose(page, "hyperfitting")
     picture = next(one for one in found["pictures"] if one["kind"] == "passages")
     pieces = [piece for row in picture["texts"] for text in row for piece in text]
@@ -107,9 +143,8 @@ def test_figures_follow_the_theme_of_the_page(visit):
     assert page.evaluate(background) == "rgb(255, 255, 255)"
 
 
-def test_the_tab_is_worked_by_keys_alone(visit):
-    page = visit()
-    ready(page)
+def test_the_tab_is_worked_by_keys_alone(wide):
+    page = wide
     page.get_by_role("tab", name="Decode", exact=True).focus()
     for _ in range(4):
         page.keyboard.press("ArrowRight")
@@ -131,9 +166,8 @@ def test_the_tab_is_worked_by_keys_alone(visit):
 
 
 @pytest.mark.parametrize("width", [1400, 390])
-def test_the_catalogue_shows_groups_with_a_picture_and_a_finding_each(visit, width):
-    page = visit(width, 900)
-    ready(page)
+def test_the_catalogue_shows_groups_with_a_picture_and_a_finding_each(at, width):
+    page = at(width)
     cards = catalogue(page)
     expect(cards.get_by_role("heading")).to_have_text(list(GROUPS))
     expect(cards.get_by_role("link")).to_have_count(len(STORED))
@@ -151,19 +185,17 @@ def test_the_catalogue_shows_groups_with_a_picture_and_a_finding_each(visit, wid
     assert fits(page)
 
 
-def test_words_that_fit_nothing_say_so_and_are_no_markup(visit):
-    page = visit()
-    ready(page)
+def test_words_that_fit_nothing_say_so_and_are_no_markup(wide):
+    page = wide
     cards = catalogue(page)
     page.get_by_role("textbox", name="Search experiments").fill("<img src=x onerror=alert(1)>")
     expect(cards).to_contain_text("No experiment fits “<img src=x onerror=alert(1)>”. Try fewer words.")
     assert cards.locator("img").count() == 0
 
 
-def test_an_experiment_has_an_address_of_its_own(visit):
+def test_an_experiment_has_an_address_of_its_own(wide):
     """The address opens it, the browser's back button closes it, and a wrong one says so."""
-    page = visit()
-    ready(page)
+    page = wide
     page.evaluate("location.hash = '#experiment=draft-length'")
     drawn_whole(page, STORED["draft-length"])
     expect(page.get_by_role("tab", name="Experiments")).to_have_attribute("aria-selected", "true")
@@ -179,9 +211,8 @@ def test_an_experiment_has_an_address_of_its_own(visit):
     expect(page.locator("#experiment-catalogue").get_by_role("link").first).to_be_visible()
 
 
-def test_a_link_to_an_experiment_opens_it_when_the_page_is_loaded(visit):
-    page = visit()
-    ready(page)
+def test_a_link_to_an_experiment_opens_it_when_the_page_is_loaded(wide):
+    page = wide
     page.evaluate("location.hash = '#experiment=many-texts'")
     page.reload()
     drawn_whole(page, STORED["many-texts"])
@@ -220,9 +251,8 @@ def test_a_button_opens_the_decoding_of_a_call(visit):
     assert answer.partition("text ")[2].replace(" ", "␣") in "".join(chips)
 
 
-def test_the_stored_answer_is_downloaded_whole(visit):
-    page = visit()
-    ready(page)
+def test_the_stored_answer_is_downloaded_whole(wide):
+    page = wide
     found = choose(page, "draft-length")
     with page.expect_download() as download:
         page.get_by_role("button", name="Download as JSON").click()
