@@ -8,6 +8,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "other-machines",
         "draft-length",
         "stages-of-a-draft",
+        "distilled-drafts",
         "continuous",
         "map-of-methods",
     ),

@@ -44,6 +44,9 @@ def short(monkeypatch, models):
         "stages_of_a_draft": dict(
             PROMPTS=1, SEEDS=1, TOKENS=6, load=lambda name: tiny_models.make(seed=len(name))
         ),
+        "distilled_drafts": dict(
+            ROWS=4, HELD_OUT=2, LENGTH=8, STEPS=2, BATCH=2, load=lambda name: tiny_models.make(seed=9)
+        ),
         "several_guesses": dict(TOKENS=4, GUESSES=(1, 2), DRAWS=1),
         "information_surplus": dict(TEXTS=2, TOKENS=12, HORIZONS=(2, 3), SCALES=(0.1,)),
         "when_to_stop": dict(TOKENS=6, LENGTHS=(1, 2), LIMITS=(0.3, 0.6), SEEDS=1),
