@@ -34,6 +34,10 @@ class Falcon(DraftModule):
         self.join = nn.Linear(memory or 2 * width, width)
         self.layer = DecoderLayer(width, target.heads, intermediate, target.theta, target.eps, first=True)
 
+    def reach(self, depth: int) -> int:
+        """The path up to the block in front; within a block guesses do not see each other."""
+        return self.block * ((depth - 1) // self.block) + 1
+
     def read(
         self, tokens: torch.Tensor, states: torch.Tensor, before: State | None = None
     ) -> tuple[torch.Tensor, State | None]:

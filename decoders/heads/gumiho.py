@@ -53,6 +53,10 @@ class Gumiho(FeatureDrafter):
         )
         self.networks = nn.ModuleList(Parallel(width, blocks) for _ in range(parallel))
 
+    def reach(self, depth: int) -> int:
+        """Root and path for the first depths; later ones look at the pair alone."""
+        return min(depth, SERIAL + 1)
+
     def joined(self, tokens: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
         return self.join(torch.cat([self.target.read(tokens), features], -1)).to(features.dtype)
 

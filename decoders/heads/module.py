@@ -70,6 +70,12 @@ class DraftModule(nn.Module):
         """
         raise NotImplementedError
 
+    def reach(self, depth: int) -> int:
+        """How many of the tokens that the target has not read a guess of that depth looks at: the root, then
+        the drafted path above it.
+        """
+        return depth if self.sees.path else int(self.sees.root)
+
     def said_at(self, memory: Any, number: int) -> torch.Tensor | None:
         """The feature [d] that it said to stand behind a drafted node (0: the root); None if it says none."""
         return None

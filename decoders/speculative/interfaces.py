@@ -111,6 +111,9 @@ TIMED_VIEWS = ("draft_tree", "draft_round", "timeline", "entropy", "dependencies
 RELAXED_VIEWS = ("draft_tree", "draft_round", "shortlist", *TIMED_VIEWS[2:])  # more than the best passes
 TREE_VIEWS = (*VIEWS[:2], "graph", *VIEWS[2:])  # where a draft is a tree: its rounds as one graph
 TIMED_TREE_VIEWS = (*TIMED_VIEWS[:2], "graph", *TIMED_VIEWS[2:])
+# Of trained heads; without the timeline where they guess in the target's own forward.
+HEAD_VIEWS = (*TIMED_TREE_VIEWS[:3], "ranks", "sees", *TIMED_TREE_VIEWS[3:])
+OWN_HEAD_VIEWS = (*TREE_VIEWS[:3], "ranks", "sees", *TREE_VIEWS[3:])
 LAYER_VIEWS = ("layers", *VIEWS)  # where a part of the target's own layers drafts
 WANTED_MORE = "Drawn from what the target wanted more than the draft; it has {} of that."
 

@@ -12,7 +12,7 @@ from decoders.speculative.draft_heads.medusa import TYPICAL_PARAMETERS, typical_
 from decoders.speculative.draft_heads.trees import MEASURED, tree_of, tree_parameters
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.trained_head import from_head, named, needs_head, reads_states
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier
+from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 
 SAYS = "Trigrams of the newest tokens and one layer over the target's states guess, one pass for each level."
 
@@ -30,7 +30,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     title="Chimera",
     parameters=(*tree_parameters(MEASURED, nodes=24, depth=4, width=3), *TYPICAL_PARAMETERS, *GREEDY),
     papers=("chimera",),
-    views=TIMED_TREE_VIEWS,
+    views=HEAD_VIEWS,
     together=typical_fits(parts),
     reads=reads_states,
     suits=needs_head("chimera", "Chimera heads"),

@@ -16,7 +16,7 @@ from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.trees import DYNAMIC, tree_of, tree_parameters
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.trained_head import Find, from_head, named, needs_head, reads_states
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier
+from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 from decoders.strategy import Parameter
 
 KIND = Dream.kind
@@ -58,7 +58,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("dream",),
-    views=TIMED_TREE_VIEWS,
+    views=HEAD_VIEWS,
     reads=reads_states,
     suits=needs_head(KIND, "drafter of DREAM"),
 )

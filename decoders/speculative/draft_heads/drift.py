@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from decoders.lane import Lane
 from decoders.speculative.drafters.trained_head import Find, TrainedHead, from_head
 from decoders.speculative.interfaces import (
-    TIMED_TREE_VIEWS,
+    HEAD_VIEWS,
     Draft,
     Drafter,
     Seen,
@@ -21,7 +21,7 @@ from decoders.speculative.interfaces import (
 )
 
 NAME = "drift"
-DRIFT_VIEWS = (*TIMED_TREE_VIEWS[:3], "drift", *TIMED_TREE_VIEWS[3:])
+DRIFT_VIEWS = (*HEAD_VIEWS[:5], "drift", *HEAD_VIEWS[5:])
 
 
 def with_drift(find: Find, shape: Shape, name: str, says: str) -> Drafter:

@@ -16,7 +16,7 @@ from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.confidence_siblings import confidence_siblings
 from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.drafters.trained_head import from_head, named, needs_head, reads_states
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier
+from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 from decoders.strategy import Parameter
 
 KIND = Glide.kind
@@ -42,7 +42,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("glide-with-a-cape",),
-    views=TIMED_TREE_VIEWS,
+    views=HEAD_VIEWS,
     reads=reads_states,
     suits=needs_head(KIND, "draft model of GliDe"),
 )

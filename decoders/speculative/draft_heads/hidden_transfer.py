@@ -17,7 +17,7 @@ from decoders.speculative.draft_heads.own_forward import plan_of, slot_parameter
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.own_slots import own_slots
 from decoders.speculative.drafters.trained_head import named, needs_head
-from decoders.speculative.interfaces import TREE_VIEWS, Drafter, Verifier
+from decoders.speculative.interfaces import OWN_HEAD_VIEWS, Drafter, Verifier
 from decoders.strategy import Parameter
 
 KIND = HiddenTransfer.kind
@@ -44,7 +44,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("parallel-decoding-via-hidden-transfer-for-lossless",),
-    views=TREE_VIEWS,
+    views=OWN_HEAD_VIEWS,
     reads=lambda parameters: {"target": {Capability.LAYERS}},
     suits=needs_head(KIND, "maps of hidden transfer"),
 )

@@ -13,7 +13,7 @@ from decoders.speculative.default_verifier import simplest_verifier
 from decoders.speculative.draft_heads.trees import MEASURED, tree_of, tree_parameters
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.trained_head import from_head, named, needs_head, reads_states
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier
+from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 from decoders.speculative.methods.typical_acceptance import typical
 from decoders.strategy import Parameter
 
@@ -77,7 +77,7 @@ def typical_fits(parts: Callable[[dict], tuple[Drafter, Verifier, float]]) -> Ca
     name="medusa",
     title="Medusa",
     parameters=(*tree_parameters(MEASURED, nodes=32, depth=4, width=2), *TYPICAL_PARAMETERS, *GREEDY),
-    views=TIMED_TREE_VIEWS,
+    views=HEAD_VIEWS,
     together=typical_fits(parts),
     reads=reads_states,
     suits=needs_head("medusa", "Medusa heads"),

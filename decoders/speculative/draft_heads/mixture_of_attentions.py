@@ -15,7 +15,7 @@ from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.trees import DYNAMIC, tree_of, tree_parameters
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.trained_head import from_head, named, needs_head, reads_states
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier
+from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 
 KIND = MixtureOfAttentions.kind
 
@@ -34,7 +34,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     title="Mixture of Attentions",
     parameters=(*tree_parameters(DYNAMIC, nodes=24, depth=5, width=4), *GREEDY),
     papers=("mixture-of-attentions-for-speculative-decoding",),
-    views=TIMED_TREE_VIEWS,
+    views=HEAD_VIEWS,
     reads=reads_states,
     suits=needs_head(KIND, "mixture of attentions"),
 )

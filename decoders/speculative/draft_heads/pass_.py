@@ -15,8 +15,9 @@ from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import distributions, rounds
 from decoders.speculative.drafters.own_slots import forget, hang
+from decoders.speculative.drafters.sees import record_sees
 from decoders.speculative.drafters.trained_head import named, needs_head
-from decoders.speculative.interfaces import FIXED, SAMPLED, TIMED_VIEWS, Draft, Drafter, Verifier
+from decoders.speculative.interfaces import FIXED, HEAD_VIEWS, SAMPLED, Draft, Drafter, Verifier
 from decoders.strategy import Parameter
 
 KIND = PaSS.kind
@@ -41,9 +42,10 @@ def looking_ahead(count: int, top_k: int, temperature: float) -> Drafter:
     """A chain of the target's own next token and of what `count` look-ahead slots behind the newest token
     guess, each drawn without regard to the others.
     """
-    fill = FIXED if temperature == 0.0 else SAMPLED
+    fill, shown = FIXED if temperature == 0.0 else SAMPLED, 0
 
     def propose(lane: Lane) -> Draft:
+        nonlocal shown
         draft, module = Draft(lane.tip), named(KIND)(lane.models["target"])
         ahead = 0 if module is None else min(count, module.depth, lane.left - 2)
         if ahead < 1:
@@ -68,6 +70,7 @@ def looking_ahead(count: int, top_k: int, temperature: float) -> Drafter:
             node = draft.propose(lane, node, token, logprob, source=source, fill=fill)
             if token in lane.eos:
                 break
+        shown = record_sees(lane, module, draft, draft.nodes[0], shown)  # the first is the target's own
         return draft
 
     return Drafter(
@@ -105,7 +108,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("pass",),
-    views=TIMED_VIEWS,
+    views=tuple(view for view in HEAD_VIEWS if view != "graph"),  # its drafts are chains
     reads=lambda parameters: {"target": {Capability.EMBEDDINGS}},
     suits=needs_head(KIND, "look-ahead embeddings of PaSS"),
 )

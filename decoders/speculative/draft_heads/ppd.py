@@ -17,7 +17,7 @@ from decoders.speculative.draft_heads.own_forward import plan_of, slot_parameter
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.own_slots import own_slots
 from decoders.speculative.drafters.trained_head import named, needs_head
-from decoders.speculative.interfaces import TREE_VIEWS, Drafter, Verifier
+from decoders.speculative.interfaces import OWN_HEAD_VIEWS, Drafter, Verifier
 from decoders.strategy import Parameter
 
 KIND = PPD.kind
@@ -47,7 +47,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("hardware-aware-parallel-prompt-decoding-for-memory",),
-    views=TREE_VIEWS,
+    views=OWN_HEAD_VIEWS,
     reads=lambda parameters: {"target": {Capability.EMBEDDINGS}},
     suits=needs_head(KIND, "prompt tokens of PPD"),
 )

@@ -17,6 +17,7 @@ from decoders.lane import Lane
 from decoders.speculative.drafters.fixed_trees import largest, open_ends
 from decoders.speculative.drafters.per_state_trees import StateTree
 from decoders.speculative.drafters.rank_trees import Path
+from decoders.speculative.drafters.sees import record_sees
 from decoders.speculative.interfaces import FIXED, Draft, Drafter, Seen, Verification
 
 Find = Callable[[Any], LookaheadTokens | None]  # a target -> its module
@@ -51,6 +52,7 @@ class OwnSlots:
     trees: dict[int, StateTree] | None = None
     guesses: torch.Tensor | None = None
     slots_of: dict[int, list[int]] = field(default_factory=dict)  # node -> its slots of this round
+    shown: int = 0  # depths of which it is on record what their guesses look at
 
     def propose(self, lane: Lane) -> Draft:
         """The tree of the state, and slots on the root and on its nodes."""
@@ -61,6 +63,7 @@ class OwnSlots:
             self.trees = self.plan(lane, module)
         n = max(self.trees)
         wanted = {draft.root: n} | self.grow(lane, draft)
+        self.shown = record_sees(lane, module, draft, draft.root, self.shown)
         self.slots_of = {}
         for node, count in wanted.items():
             # the token after the node is the target's own, and one more ends the text without a guess

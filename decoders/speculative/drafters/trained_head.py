@@ -16,6 +16,7 @@ from decoders.engine.engine import Work
 from decoders.heads import DraftModule, take_taps
 from decoders.heads.module import ALL
 from decoders.lane import Lane
+from decoders.speculative.drafters.sees import record_sees
 from decoders.speculative.interfaces import Draft, Drafter, Seen, Shape, Source, Verification, drafted
 from decoders.trace.events import Forward
 
@@ -40,6 +41,7 @@ class TrainedHead:
     number: dict[int, int] = field(default_factory=dict)  # drafted node -> its number in the memory; 0: root
     guesses: torch.Tensor | None = None  # [K, V] of who sees no path
     work: Work = field(default_factory=Work)  # of the last call, as scorers count it
+    shown: int = 0  # depths of which it is on record what their guesses look at
 
     def is_ready(self, lane: Lane) -> bool:
         """Whether there are states to guess from. In the first round the target's scorer is asked for what
@@ -148,7 +150,11 @@ def from_head(find: Find, shape: Shape, name: str, says: str, head: TrainedHead 
     inner = drafted(Source(head.scores, name, says), replace(shape, grow=no_deeper(shape, head)))
 
     def propose(lane: Lane) -> Draft:
-        return inner.propose(lane) if head.is_ready(lane) else Draft(lane.tip)
+        if not head.is_ready(lane):
+            return Draft(lane.tip)
+        draft = inner.propose(lane)
+        head.shown = record_sees(lane, head.module, draft, draft.root, head.shown)
+        return draft
 
     def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
         head.observe(lane, draft, walk, seen)

@@ -16,9 +16,10 @@ from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest_verifier
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.fixed_trees import widths
+from decoders.speculative.drafters.sees import record_sees
 from decoders.speculative.interfaces import (
     FIXED,
-    TREE_VIEWS,
+    OWN_HEAD_VIEWS,
     Draft,
     Drafter,
     Seen,
@@ -43,7 +44,7 @@ class Heads:
     """
 
     def __init__(self, children: list[int]):
-        self.shape, self.state = widths(children, 0.0), None
+        self.shape, self.state, self.shown = widths(children, 0.0), None, 0
 
     def propose(self, lane: Lane) -> Draft:
         """A tree of the heads' likeliest tokens. Nothing in the first round, in which the prompt is read."""
@@ -61,6 +62,7 @@ class Heads:
             return scores
 
         self.shape.grow(lane, draft, guess, min(lane.left - 1, len(guesses)))
+        self.shown = record_sees(lane, heads, draft, draft.root, self.shown)
         return draft
 
     def observe(self, lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
@@ -132,7 +134,7 @@ def parts(parameters: dict, mark: int | None = -1) -> tuple[Drafter, Verifier, f
         *GREEDY,
     ),
     papers=("speculative-decoding-for-verilog",),
-    views=("fragments", *TREE_VIEWS),
+    views=("fragments", *OWN_HEAD_VIEWS),
     reads=lambda parameters: {"target": {Capability.HIDDEN_STATES}},
 )
 def fragments(lane: Lane) -> Iterator[None]:

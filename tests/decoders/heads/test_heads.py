@@ -19,11 +19,6 @@ from tests.helpers import tiny_models
 
 DEPTH = 3
 MARK = 251  # a token that `some_tokens` does not give
-# how far beyond row n guesses of depth k look that see the path, where it is not k
-REACH = {
-    "falcon": lambda k: 2 * ((k - 1) // 2) + 1,  # a block at a time
-    "gumiho": lambda k: min(k, 3),  # pairs and no more
-}
 SETTINGS = {"kangaroo": {"exit": 1}, "m2r2": {"exit": 1}, "fragments": {"mark": MARK}}
 
 
@@ -72,7 +67,7 @@ def test_a_guess_reads_nothing_it_may_not(small, kind):
         other[0, changed] += 1
         after = module.along(take_taps(small, other, module.reads), DEPTH)
         for k, (one, two) in enumerate(zip(before, after, strict=True), start=1):
-            reach = REACH.get(kind, lambda k: k)(k) if module.sees.path else 0
+            reach = module.reach(k)  # how far beyond row n it may look, and does
             moved = (one - two)[0].abs().amax(-1) > 1e-6
             first = max(0, changed - reach)
             assert not moved[:first].any(), (k, changed)

@@ -1,0 +1,24 @@
+"""Records what a trained head's guesses look at, once for each depth that is drafted.
+
+Knows modules by `sees` and `reach` alone.
+"""
+
+from decoders.heads import DraftModule
+from decoders.lane import Lane
+from decoders.speculative.interfaces import Draft
+
+NAME = "sees"
+SEVERAL = "several layers"
+
+
+def record_sees(lane: Lane, module: DraftModule, draft: Draft, root: int, known: int = 0) -> int:
+    """Records, for each depth of the draft beyond `known`, how many tokens from the root on its guesses look
+    at, and which states of the target; the deepest depth that is on record now. root: the token that the
+    target has chosen and not read.
+    """
+    depths = lane.tree.depths
+    deepest = max((depths[node] - depths[root] for node in draft.nodes), default=0)
+    parts = {module.sees.states: 1.0} | ({SEVERAL: 1.0} if module.sees.layers else {})
+    for depth in range(known + 1, deepest + 1):
+        lane.record_score(root, NAME, float(module.reach(depth)), level=f"depth {depth}", **parts)
+    return max(known, deepest)

@@ -1,0 +1,44 @@
+"""What guesses look at is on record, depth by depth; whether it is true is tested in heads/test_heads.py."""
+
+import pytest
+
+from decoders.lane import Lane, Limits
+from decoders.registry import strategies
+from decoders.speculative.drafters.sees import SEVERAL
+from decoders.trace.events import Propose, Score, Verdict
+from tests.helpers import tiny_models
+
+NAMES = sorted(name for name, one in strategies().items() if "sees" in one.views)
+MODULES = {"eagle2": "eagle", "adaeagle": "eagle", "fragments": "medusa"}  # where a name is not its module's
+
+
+@pytest.fixture(scope="module")
+def target():
+    """A tiny model with all heads of random weights."""
+    return tiny_models.make("llama", seed=2)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_depth_that_is_drafted_is_on_record_once(target, name):
+    trace = Lane(name, target.encode("the cat sat"), {"target": target}, {}, limits=Limits(30)).run()
+    module = target.heads[MODULES.get(name, name)]
+    told = [event for step in trace.steps for event in step.of(Score) if event.name == "sees"]
+    deepest = 0
+    for step in trace.steps:
+        pruned = {event.node for event in step.of(Verdict) if event.status == "pruned"}
+        depth = {}  # of what was drafted in this round, and tested
+        for event in step.of(Propose):
+            if event.source != "target" and event.node not in pruned:
+                depth[event.node] = depth.get(event.parent, 0) + 1
+        deepest = max([deepest, *depth.values()])
+    assert deepest and [event.level for event in told] == [f"depth {k}" for k in range(1, deepest + 1)]
+    assert [event.total for event in told] == [module.reach(k) for k in range(1, deepest + 1)]
+    states = {module.sees.states} | ({SEVERAL} if module.sees.layers else set())
+    assert all(set(event.parts) == states for event in told)
+
+
+def test_the_root_of_pass_is_the_first_token_of_its_draft(target):
+    trace = Lane("pass", target.encode("the cat sat"), {"target": target}, {}, limits=Limits(12)).run()
+    step = next(step for step in trace.steps if any(e.name == "sees" for e in step.of(Score)))
+    first = next(event for event in step.of(Propose) if event.source == "target")
+    assert {event.node for event in step.of(Score) if event.name == "sees"} == {first.node}
