@@ -7,6 +7,7 @@ import torch
 
 from decoders.chooser import Exhaustive
 from decoders.engine.capabilities import Capability
+from decoders.heads import Medusa
 from decoders.lane import Lane, Limits
 from decoders.models.loading import load
 from decoders.models.table_model import exact_distribution
@@ -22,6 +23,8 @@ PROMPT = "// module gate: data is a and b; done is not a\n"
 
 class Guesses:
     """Heads that say anything of a text, at each of three places."""
+
+    sees, reach = Medusa.sees, Medusa.reach
 
     def block(self, text: tuple[int, ...]) -> torch.Tensor:
         draw = torch.Generator().manual_seed(hash(text) % 2**31)
