@@ -76,9 +76,9 @@ def lud(lane: Lane) -> Iterator[None]:
 
     1. A lexical unit is a run of tokens of which all but the first have a probability of alpha or more (.9),
        given the true text before them. A copy of the model, here a low-rank adapter, learned to say the later
-       tokens of such runs behind placeholders, and ordinary text as before. It met placeholders in front of
-       units alone, and so is too sure of itself where no unit is: token by token it writes 100 % of JSON
-       records as asked, at beta 0.9 20 %.
+       tokens of such runs behind placeholders, and ordinary text as before. Half of its placeholders stood
+       at other places: with those in front of units alone it was sure of itself where no unit was, and of
+       JSON records one in five was right. Now 98 % are token by token, and 92 % at beta 0.9.
     2. Behind the text stand k placeholders. One forward gives the next token, in the newest token's row, and
        a guess in the row of each placeholder, which sees the text and the placeholders before it.
     3. The next token is written. The guess behind it is, too, if its probability is above beta, and so on;

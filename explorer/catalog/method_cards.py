@@ -248,7 +248,7 @@ SETUPS = {  # where the usual picture would not show what the method is about
     "fragments": {"max_new_tokens": 24, "parameters": {"mark": ","}},
     **{name: {"max_new_tokens": 24} for name in ("pass", "ppd", "hidden_transfer", "glide", "dream")},
     "mixture_of_attentions": {"max_new_tokens": 24},
-    "lud": {"prompt": RECORD.replace("json", "yaml"), "max_new_tokens": 40, "parameters": {"beta": 0.5}},
+    "lud": {"prompt": RECORD.replace("json", "yaml"), "max_new_tokens": 40},
     "deer": {"prompt": RECORD, "max_new_tokens": 40, "parameters": {"num_assistant_tokens": 16}},
     "learn2pd": {"prompt": RECORD, "max_new_tokens": 40},
     "apd": {"prompt": RECORD, "max_new_tokens": 40, "parameters": {"look_ahead": 12}},
