@@ -22,8 +22,8 @@ ALPHA, PLACEHOLDERS = 0.9, 3  # a unit has one token more than placeholders, at 
 MILLION_TOKENS, HELD_OUT = 0.25, 4
 NOTE = (
     "The loss is the mean of two, in nats per token: of the next token of whole rows, and of later tokens "
-    "behind placeholders, half of these in front of lexical units. On plain held-out stories `llama-tiny` has "
-    "{before:.4f}."
+    "behind placeholders, half of these in front of lexical units. On plain held-out stories `llama-tiny` "
+    "has {before:.4f}."
 )
 Example = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # rows [B, T], hosts [B, A], labels [B, A, K]
 
