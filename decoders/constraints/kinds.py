@@ -14,7 +14,7 @@ from decoders.constraints.intersection import Intersection
 from decoders.constraints.labels import Labels, labels_of
 from decoders.constraints.monitors import ArgumentMonitor, MemberMonitor, monitored
 from decoders.constraints.problem import ConstraintProblem
-from decoders.constraints.words import ForbiddenWords, words_of
+from decoders.constraints.words import ForbiddenWords, RequiredWords, groups_of, words_of
 from decoders.constraints.xgrammars import XGrammar
 from decoders.strategy import Parameter
 
@@ -29,6 +29,11 @@ def without_words(typed: str, vocabulary: Vocabulary, prompt: bytes) -> Constrai
     return ForbiddenWords(words_of(typed), vocabulary)
 
 
+def with_words(typed: str, vocabulary: Vocabulary, prompt: bytes) -> Constraint:
+    """Any text that ends only with some words in it."""
+    return RequiredWords(groups_of(typed), vocabulary)
+
+
 def with_members(typed: str, vocabulary: Vocabulary, prompt: bytes) -> Constraint:
     """Members and calls as the typed declarations and those of the prompt have them."""
     members, call = monitored(typed)
@@ -36,10 +41,16 @@ def with_members(typed: str, vocabulary: Vocabulary, prompt: bytes) -> Constrain
     return Intersection([dots, ArgumentMonitor(vocabulary, call, prompt)])
 
 
-OWN = {"labels": labelled, "words": without_words, "members": with_members}  # that no engine checks
+OWN = {  # that no engine checks
+    "labels": labelled,
+    "words": without_words,
+    "required_words": with_words,
+    "members": with_members,
+}
 NAMES = grammars.NAMES | {
     "labels": "list of labels",
     "words": "list of forbidden words",
+    "required_words": "list of required words",
     "members": "list of declarations",
 }
 NONE = "none"
@@ -52,7 +63,8 @@ CONSTRAINT = (
         "choice",
         NONE,
         "What the text must be: JSON of a schema, a match of a regular expression, a sentence of a grammar, "
-        "one of some choices, labels of a list, without some words, or Python with members that exist.",
+        "one of some choices, labels of a list, without some words, with some words before it may end, or "
+        "Python with members that exist.",
         choices=KINDS,
         group=GROUP,
     ),

@@ -1,7 +1,9 @@
-"""Words that the text must not have, as whole words and whatever their case. Knows bytes and tokens.
+"""Words that the text must not have, and words that it must, as whole words and whatever their case. Knows
+bytes and tokens.
 
 No token may end where a forbidden word is complete: else the mask would only make the model glue letters to
-it. So a longer word that begins with a forbidden one is allowed where one token holds both.
+it. So a longer word that begins with a forbidden one is allowed where one token holds both. Required words
+forbid nothing but the end of a text that lacks one: what makes a model write them is another matter.
 """
 
 import re
@@ -22,21 +24,37 @@ def inflected(stem: str) -> list[str]:
     return [stem, *(stem + ending for ending in ("s", "es", "ed", "ing"))]
 
 
+def alternatives(pieces: list[str], what: str) -> list[str]:
+    """Typed words, with those that a star stands for. Raises ConstraintProblem with one sentence."""
+    words: list[str] = []
+    for piece in filter(None, map(str.strip, pieces)):
+        stem = piece.removesuffix("*")
+        if not stem or not (stem[0].isalnum() and stem[-1].isalnum()):
+            raise ConstraintProblem(
+                f"The {what} word {piece!r} must begin and end with a letter or a number; change it."
+            )
+        words += inflected(stem) if piece.endswith("*") else [stem]
+    return list(dict.fromkeys(words))
+
+
 def words_of(typed: str) -> list[str]:
     """The forbidden words: separated by commas, lines or |; `look*` stands for look, looks, lookes, looked
     and looking, `like*` for like, likes, liked and liking. Raises ConstraintProblem with one sentence.
     """
-    words: list[str] = []
-    for piece in filter(None, (piece.strip() for piece in re.split(r"[,|\n]", typed))):
-        stem = piece.removesuffix("*")
-        if not stem or not (stem[0].isalnum() and stem[-1].isalnum()):
-            raise ConstraintProblem(
-                f"The forbidden word {piece!r} must begin and end with a letter or a number; change it."
-            )
-        words += inflected(stem) if piece.endswith("*") else [stem]
+    words = alternatives(re.split(r"[,|\n]", typed), "forbidden")
     if not words:
         raise ConstraintProblem("The list of forbidden words is empty; type some, such as dog|cat, look*.")
-    return list(dict.fromkeys(words))
+    return words
+
+
+def groups_of(typed: str) -> list[list[str]]:
+    """The words that must occur: of each comma or line one of those between |, with the endings that a star
+    stands for. Raises ConstraintProblem with one sentence.
+    """
+    groups = [alternatives(piece.split("|"), "required") for piece in re.split(r"[,\n]", typed)]
+    if not any(groups):
+        raise ConstraintProblem("The list of required words is empty; type some, such as dog|cat, look*.")
+    return [group for group in groups if group]
 
 
 class WithoutWords:
@@ -100,3 +118,45 @@ class ForbiddenWords(OfBytes):
                 else:
                     nodes.append(child)
         return tokens
+
+
+class WithWords:
+    """An automaton of all texts that have a word of each group; see `automaton.Automaton`. A state is the
+    numbers of the groups that are met, and one of WithoutWords.
+    """
+
+    def __init__(self, groups: list[list[str]]):
+        self.reader = WithoutWords([word for group in groups for word in group])
+        self.group_of = [number for number, group in enumerate(groups) for _ in group]
+        self.groups = frozenset(self.group_of)
+
+    def start(self) -> tuple[frozenset, tuple]:
+        return frozenset(), self.reader.start()
+
+    def step(self, state: tuple[frozenset, tuple], byte: int) -> tuple[frozenset, tuple]:
+        met, (begun, fresh) = state
+        if byte not in IN_WORD:
+            whole = self._whole(begun)
+            met |= {self.group_of[number] for number, _ in whole}
+            begun -= whole
+        return met, self.reader.step((begun, fresh), byte)
+
+    def _whole(self, begun: frozenset) -> frozenset:
+        """What of the words that may stand here is complete."""
+        return frozenset((number, at) for number, at in begun if at == len(self.reader.words[number]))
+
+    def may_end(self, state: tuple[frozenset, tuple]) -> bool:
+        met, (begun, _) = state
+        return self.groups <= met | {self.group_of[number] for number, _ in self._whole(begun)}
+
+
+class RequiredWords(OfBytes):
+    """The constraint. Any text goes on; only its end waits for the words."""
+
+    def __init__(self, groups: list[list[str]], vocabulary: Vocabulary):
+        super().__init__(WithWords(groups), vocabulary)
+        spelt = self.words.tokens[: self.vocabulary]
+        self.text = torch.tensor([bool(text) and t not in self.special for t, text in enumerate(spelt)])
+
+    def allowed(self, state: tuple[frozenset, tuple]) -> torch.Tensor:
+        return self.text.clone()

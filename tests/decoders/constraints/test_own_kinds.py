@@ -11,6 +11,7 @@ DECLARED = "class P:\n    name: str\n    age: int\np = P('a', 1)\n"
 TYPED = {
     "labels": "sad|happy|so sad",
     "words": "th|sad, a*",
+    "required_words": "th|sad, a*",
     "members": DECLARED,
     "regex": "[a-m ]+(th)?",
     "choices": "sad|so sad|the",

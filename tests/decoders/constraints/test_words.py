@@ -7,7 +7,7 @@ import pytest
 from decoders.constraints.automaton import OfBytes
 from decoders.constraints.grammars import Vocabulary
 from decoders.constraints.kinds import vocabulary_of
-from decoders.constraints.words import ForbiddenWords, words_of
+from decoders.constraints.words import ForbiddenWords, WithWords, groups_of, inflected, words_of
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from tests.helpers import tiny_models
@@ -79,3 +79,46 @@ def test_the_tokens_that_are_tried_are_all_that_matter():
             if constraint.may_end(state):
                 walked = OfBytes._walked(constraint, state)
                 assert constraint.allowed(state).tolist() == walked.tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("a dog and an old man", True),
+        ("An OLD MAN, dogs.", True),
+        ("old man dog", True),
+        ("the dogma of an old man", False),
+        ("dog, old. man", False),
+        ("hotdog old man", False),
+        ("dog", False),
+        ("", False),
+    ],
+)
+def test_a_text_ends_only_with_a_word_of_each_group(text, ends):
+    automaton = WithWords(groups_of("dog*|cat\nold man"))
+    state = automaton.start()
+    for byte in text.encode():
+        state = automaton.step(state, byte)
+    assert automaton.may_end(state) == ends
+
+
+def test_groups_of_required_words():
+    assert groups_of("cat|dog,, look*") == [["cat", "dog"], inflected("look")]
+    for typed, said in ((" , |", "list of required words is empty"), ("a, -|b", "required word '-' must")):
+        with pytest.raises(ValueError, match=said):
+            groups_of(typed)
+
+
+@pytest.mark.parametrize("strategy", ["sample", "beam", "speculative"])
+def test_what_a_strategy_ends_has_the_words(strategy):
+    words, ended, plain = [" cat", " dog", "s", ".", "<eos>"], 0, []
+    for seed in range(8):
+        models = {"target": TableModel(random_table(seed, 5), 5, eos=frozenset({4}), words=words)}
+        models["draft"] = TableModel(random_table(seed + 50, 5), 5, eos=frozenset({4}), words=words)
+        plain.append(Lane(strategy, [3], models, {}, seed, Limits(12)).run())
+        given = {"constraint": "required_words", "constraint_text": "cat|cats, dog"}
+        trace = Lane(strategy, [3], models, given, seed, Limits(12)).run()
+        if trace.output()[-1] == 4:
+            ended += 1
+            assert re.search(r"\bcats?\b", trace.text()) and re.search(r"\bdog\b", trace.text())
+    assert ended and any(one.output()[-1] == 4 and "dog" not in one.text() for one in plain)
