@@ -57,9 +57,10 @@ def at_equal_accuracy(models: dict, task: str, name: str) -> Iterator[dict]:
     from explorer.timing import figure
 
     asked = problems(task, PROBLEMS, HELD_OUT_SEED)
+    masked = [*RULES, *(Rule(name, f"{name}, lossless", name, {}) for name in ("freedave", "ssd"))]
     causal = [Rule("wedlm", f"WeDLM, tau {tau:g}", "wedlm", {"tau": tau}) for tau in (0.0, 0.2, 0.4, 0.8)]
     best = (0.0, "no rule")
-    for rules in (RULES, causal):  # the first of each fills one mask per forward
+    for rules in (masked, causal):  # the first of each fills one mask per forward
         least = 0.0
         for rule in rules:
             outcomes = measured(models, rule, asked)
