@@ -114,14 +114,23 @@ class FeedForward(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """A layer of Llama; `first`: without the norm in front of its attention, as EAGLE's."""
+    """A layer of Llama; `first`: without the norm in front of its attention, as EAGLE's. form: of its
+    attention, in the place of heads and theta.
+    """
 
     def __init__(
-        self, width: int, heads: int, intermediate: int, theta: float, eps: float, first: bool = False
+        self,
+        width: int,
+        heads: int,
+        intermediate: int,
+        theta: float,
+        eps: float,
+        first: bool = False,
+        form: LayerForm | None = None,
     ):
         super().__init__()
         self.first_norm = nn.Identity() if first else nn.RMSNorm(width, eps)
-        self.attention = Attention(width, heads, theta)
+        self.attention = Attention(width, heads, theta, form=form)
         self.norm = nn.RMSNorm(width, eps)
         self.feed = FeedForward(width, intermediate)
 

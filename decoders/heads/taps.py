@@ -95,9 +95,15 @@ class Taps:
 @torch.no_grad()
 def take_taps(model: torch.nn.Module, tokens: torch.Tensor, layers: tuple[int, ...] = ()) -> Taps:
     """One forward over tokens [B, T] from their start. layers: after how many layers states are wanted (0:
-    embeddings; fewer than all layers, since the state after all of them is only kept with its norm).
+    embeddings; all layers: the stream that the last norm reads).
     """
+    last, listening = [], None
+    if model.config.get_text_config().num_hidden_layers in layers:
+        listening = model.base_model.norm.register_forward_pre_hook(lambda _, read: last.append(read[0]))
     out = model(input_ids=tokens, output_hidden_states=True, use_cache=True, past_key_values=DynamicCache())
-    states = {layer: out.hidden_states[:-1][layer].float() for layer in layers}
+    if listening is not None:
+        listening.remove()
+    streams = (*out.hidden_states[:-1], *last)
+    states = {layer: streams[layer].float() for layer in layers}
     past = tuple((layer.keys, layer.values) for layer in out.past_key_values.layers)
     return Taps(tokens, out.hidden_states[-1].float(), states, out.logits, past)

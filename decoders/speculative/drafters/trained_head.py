@@ -129,9 +129,9 @@ def prompt_states(lane: Lane, module: DraftModule) -> tuple[torch.Tensor, States
     """
     scorer, target = lane.scorers["target"], module.target
     streams = scorer.prompt_streams()  # [L + 1, T, d], or [1, T, d] after the last layer
-    if streams is not None and (len(streams) > 1 or not module.reads):
+    if streams is not None and (len(streams) > 1 or set(module.reads) <= {target.layers}):
         hidden = F.rms_norm(streams[-1], (target.width,), target.last_norm, target.eps)
-        return hidden, {layer: streams[layer] for layer in module.reads}
+        return hidden, {layer: streams[min(layer, len(streams) - 1)] for layer in module.reads}
     tokens, start = lane.tree.tokens[: lane.tree.trunk], lane._clock()
     with torch.inference_mode():
         taps = take_taps(target.model, torch.tensor([tokens], device=target.embed.device), module.reads)

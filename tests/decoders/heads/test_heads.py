@@ -225,7 +225,7 @@ def saved(tmp_path):
 def test_heads_come_back_as_they_were_saved(saved):
     target, heads, folder = saved
     again = load_heads(str(folder), target)
-    taps = take_taps(target.model, some_tokens(2), (0, 1))
+    taps = take_taps(target.model, some_tokens(2), (0, 1, 2))
     assert again.keys() == heads.keys()
     for name, module in again.items():
         assert module.settings == heads[name].settings and not module.training
@@ -251,7 +251,7 @@ def test_heads_take_the_dtype_of_their_target(saved):
     rough = load_heads(str(folder), load(target.name, dtype="bfloat16"))
     tokens = some_tokens(1)
     for name, module in rough.items():
-        taps = take_taps(target.model, tokens, (0, 1))
+        taps = take_taps(target.model, tokens, (0, 1, 2))
         exact = heads[name].along(taps, 1)[0].softmax(-1)
         states = {layer: state.bfloat16() for layer, state in taps.states.items()}
         past = tuple((keys.bfloat16(), values.bfloat16()) for keys, values in taps.past)
