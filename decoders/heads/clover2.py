@@ -52,6 +52,10 @@ class Clover2(RecurrentHeads):
         """The target's states before its last norm, in units of `unit`."""
         return (states[self.target.layers] / self.unit).to(self.norm.weight.dtype)
 
+    def imitated(self, hidden: torch.Tensor, states: dict[int, torch.Tensor] | None) -> torch.Tensor:
+        """The target's states behind its last norm."""
+        return hidden
+
     def entries(self, features: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
         return features + self.cell_a(features, vectors(self.target, tokens).to(features.dtype))
 

@@ -86,6 +86,10 @@ class DraftModule(nn.Module):
         """
         return hidden
 
+    def imitated(self, hidden: torch.Tensor, states: dict[int, torch.Tensor] | None) -> torch.Tensor:
+        """What of the target its own features stand for [..., d]: as a rule what it reads."""
+        return self.features(hidden, states)
+
     def loss(self, taps: Taps) -> torch.Tensor:
         """The training loss on one batch, a scalar."""
         raise NotImplementedError

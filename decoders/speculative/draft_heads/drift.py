@@ -51,7 +51,7 @@ def record_drift(lane: Lane, head: TrainedHead, draft: Draft, seen: Seen) -> Non
         return
     rows = [row[node] for node in said]
     streams = {layer: seen.streams[layer, rows] for layer in head.module.reads}
-    true = head.module.features(seen.hidden[rows], streams).float()
+    true = head.module.imitated(seen.hidden[rows], streams).float()
     apart = (1.0 - F.cosine_similarity(torch.stack(list(said.values())).float(), true)).tolist()
     root = lane.tree.depths[draft.root]
     for node, value in zip(said, apart, strict=True):

@@ -6,6 +6,8 @@ Every tree goes with every head; each strategy has its paper's as the default.
 from collections.abc import Callable
 
 from decoders.lane import Lane
+from decoders.speculative.drafters.beams import beams, best_chains
+from decoders.speculative.drafters.cut_trees import cut_tree
 from decoders.speculative.drafters.dynamic_trees import best_paths, expand_and_rerank
 from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.drafters.rank_trees import (
@@ -18,19 +20,23 @@ from decoders.speculative.drafters.trained_head import Find
 from decoders.speculative.interfaces import Shape
 from decoders.strategy import Parameter
 
-MEASURED, PUBLISHED, DYNAMIC, BEST, CHAIN, WIDTHS = (
+MEASURED, PUBLISHED, DYNAMIC, BEST, CHAIN, WIDTHS, BEAMS, CHAINS, CUTS = (
     "measured ranks",
     "EAGLE's ranks",
     "expand and rerank",
     "best paths",
     "chain",
     "widths",
+    "beams",
+    "best chains",
+    "cuts",
 )
-TREES = (MEASURED, PUBLISHED, DYNAMIC, BEST, CHAIN, WIDTHS)
+TREES = (MEASURED, PUBLISHED, DYNAMIC, BEST, CHAIN, WIDTHS, BEAMS, CHAINS, CUTS)
 # EAGLE's tree of 25 nodes on five levels (Li et al. 2024, section 3.1.2; the ranks are those of the code)
 EAGLE_RANKS = "0 1 2 3 00 01 02 10 11 20 21 30 000 001 002 010 011 020 021 100 0000 0001 0002 00000 00001"
 ASSUMED = [[0.55 * 0.45**rank for rank in range(8)]] * 4  # where no accuracy was measured
 DELTA = 0.05  # of best_paths
+TOP_P, SHARE = 0.9, 0.25  # of Clover's cuts; the share is the paper's
 PROMISE = "A tree of {} nodes on {} levels: {:.2f} tokens per target forward are expected of it."
 NO_RANKS = "How often these heads are right was not measured: the tree is that for a guess that is."
 
@@ -43,12 +49,15 @@ def tree_parameters(tree: str, nodes: int, depth: int, width: int) -> tuple[Para
             "choice",
             tree,
             "Which guesses are written down: fixed ranks that paid where it was measured, EAGLE's, EAGLE-2's "
-            "tree, OPT-Tree's, a chain, or the same number below each node.",
+            "tree, OPT-Tree's, a chain, the same number below each node, beams, the best of many chains, or "
+            "Clover's tree.",
             choices=TREES,
         ),
         Parameter("nodes", "int", nodes, "Drafted nodes at most, but for a chain.", low=1, high=128),
         Parameter("depth", "int", depth, "Levels of the draft at most.", low=1, high=16),
-        Parameter("width", "int", width, "Children of a node, where ranks are not fixed.", low=1, high=16),
+        Parameter(
+            "width", "int", width, "Children of a node, where ranks are not fixed; beams; chains.", 1, 16
+        ),
     )
 
 
@@ -65,6 +74,12 @@ def tree_of(parameters: dict, find: Find) -> Shape:
         return expand_and_rerank(width, depth, nodes)
     if tree == BEST:
         return best_paths(nodes, depth, DELTA)
+    if tree == BEAMS:
+        return beams(width, depth, nodes)
+    if tree == CHAINS:
+        return best_chains(width, depth, nodes)
+    if tree == CUTS:
+        return cut_tree(nodes, depth, TOP_P, SHARE)
     return widths([1] * depth if tree == CHAIN else as_wide_as(width, depth, nodes), temperature)
 
 

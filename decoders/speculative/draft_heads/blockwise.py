@@ -1,0 +1,112 @@
+"""Blockwise parallel decoding: the first draft heads. A forward checks one block and proposes the next.
+
+Stern et al. (2018). The heads are heads/blockwise.py, the relaxed tests verifiers/block_tests.py.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from decoders.lane import Lane
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_heads.medusa import EXACT
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.fixed_trees import widths
+from decoders.speculative.drafters.trained_head import from_head, named, needs_head, reads_states
+from decoders.speculative.interfaces import RELAXED_VIEWS, Draft, Drafter, Shape, Verifier
+from decoders.speculative.verifiers.block_tests import Value, block_tests, in_best, within
+from decoders.strategy import Parameter
+from decoders.trace.number_format import number
+
+SAYS = "Each head guesses the token that many places ahead, all from the target's newest state."
+LONGEST = 16  # block
+TOP, DISTANCE = "top k", "distance"
+
+
+def block_of(tokens: int) -> Shape:
+    """A chain of the best guesses, which with the root is a block of so many tokens. Nothing is drawn,
+    whatever the temperature.
+    """
+    chain = widths([1] * LONGEST, 0.0)
+
+    def grow(lane: Lane, draft: Draft, guess: Callable, max_levels: int) -> None:
+        chain.grow(lane, draft, guess, min(max_levels, tokens - 1))
+
+    return replace(chain, grow=grow)
+
+
+def parts(parameters: dict, value: Value = lambda token: None) -> tuple[Drafter, Verifier, float]:
+    """The heads' best guesses as a chain, and the chosen test. value: what number a token is."""
+    temperature, minimum = parameters["temperature"], parameters["minimum_block"]
+    drafter = from_head(named("blockwise"), block_of(parameters["block"]), "blockwise heads", SAYS)
+    acceptance, best, epsilon = (parameters[name] for name in ("acceptance", "best", "epsilon"))
+    if acceptance == EXACT and minimum <= 1:
+        return simplest(drafter, temperature)
+    if acceptance == DISTANCE:
+        says = f"A number passes if it is at most {number(epsilon)} away from the target's likeliest one."
+        return drafter, block_tests(within(epsilon, value), minimum, temperature, False, says), temperature
+    best = best if acceptance == TOP else 1
+    says = f"A drafted token passes if it is among the target's {best} likeliest tokens."
+    if minimum > 1:
+        says += f" The first {minimum} tokens of a block pass untested."
+    return drafter, block_tests(in_best(best), minimum, temperature, best == 1, says), temperature
+
+
+def value_in(lane: Lane) -> Value:
+    """The number that a token of the lane's target is, if it is written as one."""
+    show = lane.models["target"].bytes_of
+
+    def value(token: int) -> float | None:
+        try:
+            return float(show(token).decode())
+        except ValueError:
+            return None
+
+    return value
+
+
+@draft_and_verify(
+    parts,
+    name="blockwise",
+    title="Blockwise parallel decoding",
+    parameters=(
+        Parameter(
+            "block", "int", 4, "Tokens of a block, the target's own next token among them.", 1, LONGEST
+        ),
+        Parameter(
+            "acceptance",
+            "choice",
+            EXACT,
+            "Which guesses pass: the target's likeliest, its k likeliest, or numbers near its likeliest one.",
+            choices=(EXACT, TOP, DISTANCE),
+        ),
+        Parameter("best", "int", 2, "Of the test `top k`: the k.", low=1, high=64),
+        Parameter("epsilon", "float", 2.0, "Of the test `distance`: how far away a number may be.", 0.0, 1e6),
+        Parameter("minimum_block", "int", 1, "So many tokens of a block always pass; 1: no more.", 1, 16),
+        *GREEDY,
+    ),
+    papers=("blockwise-parallel-decoding-for-deep-autoregressive-models",),
+    views=RELAXED_VIEWS,
+    reads=reads_states,
+    suits=needs_head("blockwise", "blockwise heads"),
+)
+def blockwise(lane: Lane) -> Iterator[None]:
+    """Several output heads guess the next tokens at once; the same forward checks them and proposes more.
+
+    1. Predict: head 1 is the model itself and gives the next token; head i, on one more layer behind the
+       model's last, guesses the token i places ahead. Together they are a block.
+    2. Verify: one forward reads the block. The longest beginning is kept whose tokens the model itself would
+       have taken there; its first token always is.
+    3. Accept: that forward has computed all heads at the last kept token, too: they are the next block. So m
+       tokens cost m / (mean block) + 1 forwards.
+
+    The exact test writes greedy decoding's text. The relaxed ones take a token among the k likeliest, or
+    numbers near the likeliest one (for models of pixels and the like; words have no distance, and pass by the
+    exact test), or the first minimum_block tokens unseen. In the paper's code head 1 goes through the new
+    layer, too, and so changes the model; here it does not. The heads of llama-tiny learned on the frozen
+    model, one head drawn for each batch, as in the paper, with the model's distributions as labels; their
+    layer is narrower than the paper's.
+    """
+    drafter, verifier, _ = parts(lane.parameters, value_in(lane))
+    yield from rounds(lane, drafter, verifier)

@@ -1,0 +1,62 @@
+"""Clover: Medusa's heads made sequential by an attention cell, and a tree of few nodes.
+
+Xiao et al. (2024), Clover. The heads are heads/clover.py, the tree drafters/cut_trees.py.
+"""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_heads.gates import with_gates
+from decoders.speculative.draft_heads.trees import CUTS, tree_of, tree_parameters
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.trained_head import (
+    TrainedHead,
+    from_head,
+    named,
+    needs_head,
+    reads_states,
+)
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier
+
+SAYS = "A state of the text takes in each drafted token through a cell, and each depth has its own head."
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """The chosen tree of the heads' guesses, and its simplest exact verifier."""
+    find = named("clover")
+    head = TrainedHead(find)
+    inner = from_head(find, tree_of(parameters, find), "Clover's heads", SAYS, head)
+    return simplest(with_gates(inner, head, lambda module: module.cell), parameters["temperature"])
+
+
+@draft_and_verify(
+    parts,
+    name="clover",
+    title="Clover",
+    parameters=(*tree_parameters(CUTS, nodes=4, depth=3, width=3), *GREEDY),
+    papers=("clover",),
+    views=TIMED_TREE_VIEWS,
+    reads=reads_states,
+    suits=needs_head("clover", "Clover heads"),
+)
+def clover(lane: Lane) -> Iterator[None]:
+    """Heads that see the drafted path through a small attention cell, and a tree of very few nodes.
+
+    1. One more decoder layer reads the target's states of the whole text and sums them up.
+    2. A cell lets the newest token into that sum, first the root: each attention head adds the token's value,
+       times the cosine of the state's query and the token's key. The score *gate* shows the cosines.
+    3. Head j guesses from the state at depth j with one residual block and the target's vocabulary matrix.
+    4. The tree suits large batches, where few tokens per request are affordable: a node's children are the
+       fewest with more than 0.9 together, none below a quarter of the best; the likeliest paths get the
+       nodes, and what one level takes is gone for the deeper ones.
+    5. One target forward reads the tree; exact tests follow.
+
+    The paper's layer begins as a copy of the target's last one and its cell's formula is not published; the
+    cosine is that of Clover-2's code. How the levels share the nodes is our reading: each leaves one to every
+    deeper level. The layer of llama-tiny is narrow and the blocks have a low rank.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

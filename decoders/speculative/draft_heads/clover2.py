@@ -1,0 +1,69 @@
+"""Clover-2: the root comes in before the layers that sum up the text, and features are predicted, as EAGLE's.
+
+Xiao et al. (2024), Clover-2. The module is heads/clover2.py.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from decoders.lane import Lane
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_heads.drift import DRIFT_VIEWS, record_drift
+from decoders.speculative.draft_heads.gates import with_gates
+from decoders.speculative.draft_heads.trees import PUBLISHED, tree_of, tree_parameters
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.trained_head import (
+    TrainedHead,
+    from_head,
+    named,
+    needs_head,
+    reads_states,
+)
+from decoders.speculative.interfaces import Draft, Drafter, Seen, Verification, Verifier
+
+SAYS = "Two layers read the text and the root; a cell takes in each drafted token below it."
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """The chosen tree of the module's guesses, and its simplest exact verifier."""
+    find = named("clover2")
+    head = TrainedHead(find)
+    inner = from_head(find, tree_of(parameters, find), "a Clover-2 drafter", SAYS, head)
+    gated = with_gates(inner, head, lambda module: module.cell_b)
+
+    def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
+        record_drift(lane, head, draft, seen)
+        gated.observe(lane, draft, walk, seen)
+
+    return simplest(replace(gated, observe=observe), parameters["temperature"])
+
+
+@draft_and_verify(
+    parts,
+    name="clover2",
+    title="Clover-2",
+    parameters=(*tree_parameters(PUBLISHED, nodes=25, depth=5, width=4), *GREEDY),
+    papers=("clover-2",),
+    views=DRIFT_VIEWS,
+    reads=reads_states,
+    suits=needs_head("clover2", "Clover-2 layers"),
+)
+def clover2(lane: Lane) -> Iterator[None]:
+    """A recurrent drafter that knows the root early, sums up the text in two layers and predicts features.
+
+    1. At each place of the text a cell (Clover's) lets the token that was chosen there into the target's
+       state, taken before the target's last norm. Two decoder layers read the results; what they say at the
+       newest place has the root inside.
+    2. Depth 1 is guessed from that directly. Below, a second cell lets each drafted token in, and the token
+       is read once more beside the state by the map that says the next feature.
+    3. The target's vocabulary matrix turns features into guesses. They are trained to be the target's own
+       states and to give its distributions: *Drift* shows how far they are from it.
+    4. The tree is EAGLE's, 25 nodes on five levels, and exact tests follow.
+
+    The layers of llama-tiny are narrow, where the paper's begin as copies of the target's last one, and its
+    states before the norm are so large that they are scaled by a constant.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

@@ -1,0 +1,69 @@
+"""Hydra: Medusa's heads, but each one reads the tokens that were drafted above it.
+
+Ankner et al. (2024), Hydra. The heads are heads/hydra.py.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from decoders.lane import Lane
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.draft_heads.medusa import TYPICAL_PARAMETERS, typical_fits, verified
+from decoders.speculative.draft_heads.trees import MEASURED, tree_of, tree_parameters
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.trained_head import from_head, named, needs_head, reads_states
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier
+from decoders.strategy import Parameter
+
+HYDRA, PLUS = "Hydra", "Hydra++"
+KINDS = {HYDRA: "hydra", PLUS: "hydra_plus"}
+SAYS = "Each head guesses the token that many places ahead, from the target's state and the path above."
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """The chosen tree of the heads' guesses, and the chosen verifier."""
+    find = named(KINDS[parameters["heads"]])
+    drafter = from_head(find, tree_of(parameters, find), f"{parameters['heads']}'s heads", SAYS)
+    return verified(drafter, parameters)
+
+
+def suits(parameters: dict, target: Any) -> str | None:
+    """One sentence if the target has no such heads."""
+    return needs_head(KINDS[parameters["heads"]], f"{parameters['heads']} heads")(parameters, target)
+
+
+@draft_and_verify(
+    parts,
+    name="hydra",
+    title="Hydra",
+    parameters=(
+        Parameter(
+            "heads", "choice", HYDRA, "Hydra's heads, or the deeper ones of Hydra++.", choices=(HYDRA, PLUS)
+        ),
+        *tree_parameters(MEASURED, nodes=32, depth=4, width=3),
+        *TYPICAL_PARAMETERS,
+        *GREEDY,
+    ),
+    papers=("hydra",),
+    views=TIMED_TREE_VIEWS,
+    together=typical_fits(parts),
+    reads=reads_states,
+    suits=suits,
+)
+def hydra(lane: Lane) -> Iterator[None]:
+    """Heads on the target's newest state that also read every token drafted above their guess.
+
+    1. The target has chosen the next token, the root. Head 1 reads the state that predicted it, and the root;
+       head k reads these and the embeddings of the k - 1 tokens that were drafted below the root.
+    2. So the branches of a tree differ: the second token behind "New" is another one than behind "big". A
+       fixed list of paths of ranks says which guesses are written down, a rank being that behind this path.
+       All nodes of a level share one call of their head.
+    3. One target forward reads the tree; exact tests follow, or typical acceptance, as in Medusa.
+
+    Hydra++ has four blocks per head, and a decoder layer over all states of the text whose output takes the
+    place of the newest one. The heads of llama-tiny use its own vocabulary matrix, and their maps have a low
+    rank. At a temperature above 0 the authors' code takes the likeliest root; here the root is drawn.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

@@ -1,0 +1,54 @@
+"""The MLP speculator: a small state takes in one token after the other, and guesses the next one each time.
+
+Wertheimer et al. (2024), Combined Token/Embedding Speculators. The network is heads/mlp_speculator.py.
+"""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_heads.trees import CHAINS, tree_of, tree_parameters
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.trained_head import from_head, named, needs_head, reads_states
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier
+
+SAYS = "A state that begins as the target's takes in each drafted token, and guesses the next one."
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """The chosen tree of the speculator's guesses, and its simplest exact verifier."""
+    find = named("mlp_speculator")
+    drafter = from_head(find, tree_of(parameters, find), "an MLP speculator", SAYS)
+    return simplest(drafter, parameters["temperature"])
+
+
+@draft_and_verify(
+    parts,
+    name="mlp_speculator",
+    title="MLP speculator",
+    parameters=(*tree_parameters(CHAINS, nodes=16, depth=3, width=5), *GREEDY),
+    papers=("accelerating-production-llms-with-combined-token-embedding",),
+    views=TIMED_TREE_VIEWS,
+    reads=reads_states,
+    suits=needs_head("mlp_speculator", "MLP speculator"),
+)
+def mlp_speculator(lane: Lane) -> Iterator[None]:
+    """A small network mixes the target's state with one drafted token after the other.
+
+    1. The state begins as the target's newest one, which predicted the root.
+    2. At each depth it is multiplied by a matrix, the embedding of the newest token is added (first the
+       root's), and a norm and GELU follow. A vocabulary matrix guesses the next token from it. What is added
+       is weighed so that half of the last state still comes from the target.
+    3. The best five, four and three guesses per depth make 60 chains; the five likeliest of them are
+       kept, and common beginnings are shared.
+    4. One target forward reads the tree. The authors' code knows greedy tests alone; here any temperature is
+       exact.
+
+    The one of llama-tiny has one map, norm and matrix for all depths (the authors' option), and uses the
+    target's tables behind learned maps where the paper has tables of its own. It learned from the target's
+    distributions, along stories and the target's own text at once, not in two stages.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

@@ -1,0 +1,67 @@
+"""ReDrafter: a recurrent network and beam search draft several chains; common beginnings are read once.
+
+Zhang et al. (2024), Recurrent Drafter. The network is heads/redrafter.py, the beams drafters/beams.py.
+"""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_heads.medusa import EXACT, typical_fits
+from decoders.speculative.draft_heads.trees import BEAMS, tree_of, tree_parameters
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.trained_head import from_head, named, needs_head, reads_states
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier
+from decoders.speculative.verifiers.beam_coins import BEAM_COINS
+from decoders.strategy import Parameter
+
+SAYS = "A recurrent network takes in each drafted token, and guesses beside the target's newest state."
+PUBLISHED = "as published"
+ACCEPTANCE = Parameter(
+    "acceptance",
+    "choice",
+    EXACT,
+    "Above temperature 0: tests that keep the target's distribution, or the published ones, which do not.",
+    choices=(EXACT, PUBLISHED),
+)
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """The chosen tree of the network's guesses, and the chosen verifier."""
+    find, temperature = named("redrafter"), parameters["temperature"]
+    drafter = from_head(find, tree_of(parameters, find), "a recurrent drafter", SAYS)
+    if parameters["acceptance"] == PUBLISHED and temperature > 0.0:
+        return drafter, BEAM_COINS, temperature
+    return simplest(drafter, temperature)
+
+
+@draft_and_verify(
+    parts,
+    name="redrafter",
+    title="ReDrafter",
+    parameters=(*tree_parameters(BEAMS, nodes=32, depth=5, width=5), ACCEPTANCE, *GREEDY),
+    papers=("recurrent-drafter-for-fast-speculative-decoding-in",),
+    views=TIMED_TREE_VIEWS,
+    together=typical_fits(parts),
+    reads=reads_states,
+    suits=needs_head("redrafter", "recurrent drafter"),
+)
+def redrafter(lane: Lane) -> Iterator[None]:
+    """A small recurrent network and beam search draft several chains, which the target reads as one tree.
+
+    1. The network's state takes in the root, then each drafted token; beside the target's newest state it
+       predicts the next one. The same weights serve all depths.
+    2. Beam search keeps the width best chains on each of depth levels. Chains that begin alike share
+       the nodes of that beginning: the score *packed* says how many entries of the beams are how many nodes.
+    3. One target forward reads the nodes. At temperature 0 the longest right beginning is kept; above it the
+       target draws its own token and follows the beams while it is on one: exact.
+
+    The published sampling tosses a coin p / q for every entry of every beam. Beams are no draws from q, and
+    shared tokens get several coins: where the only guess has p = 0.3 and q = 0.6, it is written with 0.5.
+    *acceptance* has that rule, too. The paper has ten beams and more; its code also keeps only the best 50
+    tokens of drafter and target, which here is the parameter top_k.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

@@ -1,0 +1,119 @@
+"""Shapes made of whole chains that share their beginnings: the beams of a recurrent drafter, and the best of
+all combinations of the likeliest tokens. Know no model.
+
+Chains are rows of a table; entries whose rows agree so far are one node, so the target reads each once
+(Zhang et al. 2024, Recurrent Drafter, section 3.2).
+"""
+
+import math
+from collections.abc import Sequence
+
+from decoders.lane import Lane
+from decoders.speculative.drafters.dynamic_trees import best_children
+from decoders.speculative.drafters.fixed_trees import Guess, likeliest, open_ends
+from decoders.speculative.interfaces import FIXED, Draft, Shape
+
+TINY = 1e-300  # in place of 0 under a logarithm
+PACKED = "packed"  # name of the score: distinct prefixes of the chains; its parts: their entries
+
+
+def packed(rows: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
+    """Which entries of a table of rows of tokens are read, counted row by row, and for each row the places of
+    its entries among these. Entries of one column share a place if their rows agree up to there.
+    """
+    places, kept, unpacked, flat = {}, [], [], 0
+    for row in rows:
+        unpacked.append([])
+        for column in range(len(row)):
+            prefix = tuple(row[: column + 1])
+            if prefix not in places:
+                places[prefix] = len(kept)
+                kept.append(flat)
+            unpacked[-1].append(places[prefix])
+            flat += 1
+    return kept, unpacked
+
+
+def path_of(lane: Lane, draft: Draft, leaf: int) -> list[int]:
+    """The drafted nodes from the root's child down to `leaf`."""
+    path = []
+    while leaf != draft.root:
+        path.append(leaf)
+        leaf = lane.tree.parents[leaf]
+    return path[::-1]
+
+
+def keep_chains(lane: Lane, draft: Draft, leaves: list[int], most: int, nodes: int) -> None:
+    """Prunes all but the first `most` of the chains that end in `leaves`, fewer if they have more than
+    `nodes` nodes together, and records how many entries their nodes stand for.
+    """
+    kept, rows = set(), []
+    for leaf in leaves[:most]:
+        path = path_of(lane, draft, leaf)
+        if len(kept.union(path)) > nodes:
+            break
+        kept.update(path)
+        rows.append([draft.root, *path])
+    lost = [node for node in draft.nodes if node not in kept]
+    if lost:
+        draft.prune(lane, lost, "It is on none of the chains that were kept.")
+    if rows:
+        read, _ = packed(rows)
+        entries = sum(map(len, rows))
+        lane.record_score(draft.root, PACKED, len(read), entries=entries, chains=len(rows))
+
+
+def beams(width: int, length: int, nodes: int) -> Shape:
+    """Beam search of the source: on each level the `width` best chains go on, ended ones among them. At most
+    `nodes` nodes. Nothing is drawn.
+    """
+
+    def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:
+        value, ends = {lane.tip: 0.0}, [lane.tip]  # values are logarithms
+        for _ in range(min(length, max_levels)):
+            level = [end for end in ends if end == lane.tip or lane.tree.tokens[end] not in lane.eos]
+            if not level:
+                break
+            ended = [(value[end], end, None) for end in ends if end not in level]
+            best = [*best_children(level, guess(level), width, value), *ended]
+            ends = []
+            for total, node, token in sorted(best, key=lambda one: -one[0])[:width]:
+                if token is not None:
+                    logprob = total - value[node]
+                    node = draft.propose(lane, node, token, logprob, source="draft", fill=FIXED)
+                value[node] = total
+                ends.append(node)
+        keep_chains(lane, draft, [end for end in ends if end != draft.root], width, nodes)
+
+    return Shape(
+        grow, FIXED, "beams", f"Beam search keeps its {width} best chains, and common beginnings are shared."
+    )
+
+
+def best_chains(width: int, length: int, nodes: int) -> Shape:
+    """All chains of the `width` likeliest tokens, then one fewer on each level; the `width` best of them are
+    the draft, at most `nodes` nodes. Nothing is drawn.
+    """
+
+    def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:
+        level, value, leaves = [lane.tip], {lane.tip: 0.0}, []
+        for depth in range(min(length, max_levels)):
+            if not level:
+                break
+            children = max(1, width - depth)
+            born = likeliest(lane, draft, level, guess(level), [children] * len(level))
+            for node in born:
+                parent = lane.tree.parents[node]
+                value[node] = value[parent] + math.log(max(draft.probability[node], TINY))
+            level = open_ends(lane, born)
+            leaves += [node for node in born if node not in level]
+        leaves += [node for node in level if node != draft.root]
+        leaves.sort(key=lambda node: (-value[node], node))
+        keep_chains(lane, draft, leaves, width, nodes)
+
+    return Shape(
+        grow,
+        FIXED,
+        "best chains",
+        f"Of all combinations of the likeliest tokens the best {width} chains are kept.",
+    )

@@ -1,0 +1,63 @@
+"""Clover's tree: few nodes, and none where the source has no second opinion (Xiao et al. 2024, section 3.4).
+Knows no model.
+"""
+
+import torch
+
+from decoders.lane import Lane
+from decoders.speculative.drafters.fixed_trees import Guess, largest, open_ends
+from decoders.speculative.interfaces import FIXED, Draft, Shape
+
+WIDEST = 8  # children of a node that are looked at
+
+
+def cut_children(probs: torch.Tensor, top_p: float, share: float) -> int:
+    """How many of a node's likeliest children stay; probs [C], descending: the fewest whose mass exceeds
+    top_p, without those below `share` of the best one.
+    """
+    before = probs.cumsum(0) - probs
+    return max(1, int(((before < top_p) & (probs >= share * probs[0])).sum()))
+
+
+def cut_tree(nodes: int, depth: int, top_p: float, share: float) -> Shape:
+    """Level by level the children that `cut_children` leaves, the likeliest paths first, until `nodes` nodes
+    are drafted: what one level takes is gone for the deeper ones. A level leaves one node for each deeper
+    one. Nothing is drawn.
+    """
+
+    def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:
+        value, level, levels = {lane.tip: 0.0}, [lane.tip], min(depth, max_levels)
+        for at in range(levels):
+            room = nodes - len(draft.nodes)
+            if not level or not room:
+                break
+            born = offers(guess(level), level, value, top_p, share)
+            level = []
+            for total, parent, token, logprob in born[: max(1, room - (levels - 1 - at))]:
+                node = draft.propose(lane, parent, token, logprob, source="draft", fill=FIXED)
+                value[node] = total
+                level.append(node)
+            level = open_ends(lane, level)
+
+    return Shape(
+        grow,
+        FIXED,
+        "tree with cuts",
+        f"A node's children are the fewest with more than {top_p:g} together, none below {share:g} of the "
+        f"best; the likeliest paths get the {nodes} nodes.",
+    )
+
+
+def offers(
+    scores: torch.Tensor, level: list[int], value: dict[int, float], top_p: float, share: float
+) -> list[tuple[float, int, int, float]]:
+    """(value of the path, parent, token, log-probability) of the children of a level that stay, the
+    likeliest path first; scores [level, V].
+    """
+    logprobs, tokens = largest(scores.float().log_softmax(-1), WIDEST)
+    found = []
+    for parent, row, row_tokens in zip(level, logprobs, tokens.tolist(), strict=True):
+        for at in range(cut_children(row.exp(), top_p, share)):
+            logprob = float(row[at])
+            found.append((value[parent] + logprob, parent, row_tokens[at], logprob))
+    return sorted(found, key=lambda one: -one[0])
