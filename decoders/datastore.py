@@ -20,6 +20,7 @@ BETWEEN = "<|endoftext|>\n"  # between two texts of a file
 END = -1  # between two texts of a store; no token of any model
 MAX_SUFFIX, MAX_PLACES = 16, 5000  # tokens that are looked for, and places that are looked at, at most
 Prefix = tuple[int, ...]
+Followers = dict[Prefix, Counter]  # run of tokens -> what followed it, and how often
 _ENCODED: WeakKeyDictionary[Any, dict[str, Prefix]] = WeakKeyDictionary()  # tokenizer -> store -> tokens
 
 
@@ -119,3 +120,16 @@ def frequent(continuations: list[Prefix], budget: int) -> dict[Prefix, int]:
     counts = Counter(run[:end] for run in continuations for end in range(1, len(run) + 1))
     best = sorted(counts, key=lambda prefix: (-counts[prefix], len(prefix), prefix))[:budget]
     return {prefix: counts[prefix] for prefix in best}
+
+
+@lru_cache(maxsize=8)
+def followers(tokens: Prefix, longest: int) -> Followers:
+    """What follows each run of 1 to `longest` tokens in a store."""
+    followed: Followers = {}
+    for i, token in enumerate(tokens):
+        for n in range(1, longest + 1):
+            run = tokens[max(0, i - n) : i]
+            if len(run) < n or END in run or token == END:
+                break
+            followed.setdefault(run, Counter())[token] += 1
+    return followed

@@ -7,11 +7,10 @@ model of other texts. Which drafts live is beam search's bookkeeping (`beam_stat
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 
 import torch
 
-from decoders.datastore import END, Prefix, encoded, names
+from decoders.datastore import Followers, encoded, followers, names
 from decoders.engine.capabilities import Capability
 from decoders.engine.input_embeddings import input_embeddings
 from decoders.engine.tree import Tree
@@ -31,20 +30,6 @@ from decoders.strategy import Parameter, Part
 MIXTURE = "mixture"  # the role of the scorer that reads mixtures
 UNSEEN = -200.0  # added to a draft's row where the n-grams know none of its tokens
 FIRST = ("as all others", "model alone")  # the released code, the paper
-Followers = dict[Prefix, Counter]  # run of tokens -> what followed it, and how often
-
-
-@lru_cache(maxsize=8)
-def followers(tokens: Prefix, longest: int) -> Followers:
-    """What follows each run of 1 to `longest` tokens in a store."""
-    followed: Followers = {}
-    for i, token in enumerate(tokens):
-        for n in range(1, longest + 1):
-            run = tokens[max(0, i - n) : i]
-            if len(run) < n or END in run or token == END:
-                break
-            followed.setdefault(run, Counter())[token] += 1
-    return followed
 
 
 def ngram_probs(known: Followers, text: Sequence[int], weights: Sequence[float]) -> dict[int, float]:

@@ -6,14 +6,14 @@ from collections import Counter
 import pytest
 import torch
 
-from decoders.datastore import joined, texts
+from decoders.datastore import followers, joined, texts
 from decoders.engine.engine import Engine
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.search.beam.hypotheses import returned
-from decoders.search.beam.superposed import followers, mixture_weights, ngram_probs, personal, sharpened
+from decoders.search.beam.superposed import mixture_weights, ngram_probs, personal, sharpened
 from decoders.trace.events import Score
 from tests.helpers.deep_models import PROMPT, Endless, deep
 

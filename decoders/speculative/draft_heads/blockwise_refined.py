@@ -1,0 +1,274 @@
+"""Blockwise drafts that are rescored before the target reads them: several heads' candidates form a lattice,
+and something that knows word order ranks its paths.
+
+Kim et al. (2024), Towards Fast Inference: Exploring and Improving Blockwise Parallel Drafts. The lattice is
+drafters/sausage.py.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+
+from decoders.datastore import Prefix, encoded, joined, names
+from decoders.lane import Lane
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.draft_model import scores as small_scores
+from decoders.speculative.drafters.fixed_trees import largest
+from decoders.speculative.drafters.sausage import NGrams, best_paths, common, oracle, repeats
+from decoders.speculative.drafters.trained_head import TrainedHead, named, needs_head, reads_states
+from decoders.speculative.interfaces import (
+    FIXED,
+    TIMED_TREE_VIEWS,
+    Draft,
+    Drafter,
+    Seen,
+    Verification,
+    Verifier,
+)
+from decoders.strategy import Parameter
+from decoders.trace.number_format import number
+
+TEXT = "the text so far"  # the store that is the lane's own text
+PATH = "path"  # name of the score of a path
+BLOCKWISE, MEDUSA = "blockwise", "medusa"
+TITLES = {BLOCKWISE: "blockwise heads", MEDUSA: "Medusa heads"}
+
+
+@dataclass
+class Lattice:
+    """What one lane drafts from: the heads, and of each round the place of the root, the candidates by depth,
+    the heads' entropies, and the chain that the heads alone would draft; and the paths that were drafted.
+    """
+
+    head: TrainedHead
+    told: list[tuple[int, list[list[int]], list[float], list[int]]] = field(default_factory=list)
+    drafted: list[list[Prefix]] = field(default_factory=list)
+
+    def columns(self, lane: Lane, width: int, depth: int) -> tuple[torch.Tensor, list[list]]:
+        """Processed scores [K, V] of the heads, and the `width` best tokens of each with their
+        log-probabilities.
+        """
+        self.head.scores(lane, [lane.tip])
+        guesses = self.head.guesses[: min(depth, lane.left - 1)].float()
+        scores = lane.process(guesses, [lane.tip] * len(guesses))
+        values, tokens = largest(scores.log_softmax(-1), width)
+        entropies = torch.special.entr(scores.softmax(-1)).sum(-1).tolist()
+        pairs = [list(zip(*both, strict=True)) for both in zip(tokens.tolist(), values.tolist(), strict=True)]
+        plain = scores.argmax(-1).tolist()  # ties as greedy decoding breaks them
+        root = lane.tree.depths[lane.tip]
+        self.told.append((root, [[token for token, _ in column] for column in pairs], entropies, plain))
+        return scores, pairs
+
+    def tell(self, lane: Lane) -> None:
+        """At the end of the text what the drafts were worth, beside those of the heads alone and the best
+        that the lattices held.
+        """
+        written = lane.tree.text(lane.tip)
+        ours, plain, best = [], [], []
+        for (root, columns, _, chain), paths in zip(self.told, self.drafted, strict=True):
+            rest = written[root + 1 :]
+            ours.append(max((common(path, rest) for path in paths), default=0))
+            plain.append(common(chain, rest))
+            best.append(oracle(columns, rest))
+        if not ours:
+            return
+        lane.note(
+            f"Tokens per round, the target's own among them: {number(1 + mean(ours))} with these drafts, "
+            f"{number(1 + mean(plain))} with the heads' own best tokens, {number(1 + mean(best))} had the "
+            "best path of each lattice been known."
+        )
+        share = mean([repeats(chain) for *_, chain in self.told])
+        depths = zip(*(entropies for _, _, entropies, _ in self.told), strict=False)
+        entropies = ", ".join(number(mean(list(at))) for at in depths)
+        lane.note(
+            f"Of neighbouring tokens of the heads' own drafts {number(100 * share)} % are equal; the heads' "
+            f"entropy is {entropies} nats, depth by depth."
+        )
+
+
+def mean(values: list[float]) -> float:
+    """Of at least one value."""
+    return sum(values) / len(values)
+
+
+def hang(lane: Lane, draft: Draft, path: Prefix, scores: torch.Tensor) -> int:
+    """Hangs a path into the draft; what is there already is shared. Its last node, before which an
+    end-of-text token may stop it. scores [K, V]: the heads'.
+    """
+    node, logprobs = draft.root, scores.log_softmax(-1)
+    for depth, token in enumerate(path):
+        draft.scores.setdefault(node, scores[depth])
+        below = draft.below(lane, node)
+        if token not in below:
+            logprob = float(logprobs[depth, token])
+            below[token] = draft.propose(lane, node, token, logprob, source="draft", fill=FIXED)
+        node = below[token]
+        if token in lane.eos:
+            break
+    return node
+
+
+Write = Callable[[Lane, Draft, torch.Tensor, list], list[Prefix]]
+
+
+def from_lattice(parameters: dict, write: Write, by: str) -> Drafter:
+    """A drafter that lets `write(lane, draft, scores, columns)` choose paths of each lattice, and draft
+    them.
+    """
+    kind = parameters["heads"]
+    lattice = Lattice(TrainedHead(named(kind)))
+
+    def propose(lane: Lane) -> Draft:
+        draft = Draft(lane.tip)
+        if lattice.head.is_ready(lane) and lane.left > 1:
+            found = lattice.columns(lane, parameters["candidates"], parameters["depth"])
+            lattice.drafted.append(write(lane, draft, *found))
+        return draft
+
+    def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
+        lattice.head.observe(lane, draft, walk, seen)
+        if not lane.more:
+            lattice.tell(lane)
+
+    return Drafter(
+        propose,
+        FIXED,
+        "draft",
+        observe=observe,
+        name=f"paths of a lattice from {TITLES[kind]}",
+        says=f"Heads guess all depths at once; the paths of their candidates are ranked by them and {by}.",
+        reads_states=True,
+    )
+
+
+def ngrams_of(lane: Lane, store: str, order: int) -> NGrams:
+    """Counts of a store, or of the lane's own text."""
+    target = lane.models["target"]
+    tokens = joined([lane.tree.text(lane.tip)]) if store == TEXT else encoded(store, target)
+    return NGrams.of(tokens, order)
+
+
+def by_ngrams(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """The best paths by heads and n-grams, and the simplest exact verifier."""
+    count, weight, order, store = (parameters[name] for name in ("paths", "weight", "ngram", "store"))
+    kept = None
+
+    def write(lane: Lane, draft: Draft, scores: torch.Tensor, columns: list) -> list[Prefix]:
+        nonlocal kept
+        if kept is None or store == TEXT:
+            kept = ngrams_of(lane, store, order)
+        text, words = tuple(lane.tree.text(lane.tip)), scores.shape[-1]
+        found = best_paths(columns, count, weight, text, partial(kept.logprob, words=words), order)
+        for rank, (total, path) in enumerate(found, start=1):
+            lane.record_score(hang(lane, draft, path, scores), PATH, total, rank)
+        return [path for _, path in found]
+
+    return simplest(from_lattice(parameters, write, "n-grams"), parameters["temperature"])
+
+
+def by_small_model(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """One chain, each token the best by head and small model, and the simplest exact verifier."""
+    weight = parameters["weight"]
+
+    def write(lane: Lane, draft: Draft, scores: torch.Tensor, columns: list) -> list[Prefix]:
+        path, node = (), draft.root
+        for depth, column in enumerate(columns):
+            logprobs = small_scores(lane, [node])[0].log_softmax(-1)
+            token, own = max(column, key=lambda one: one[1] + weight * float(logprobs[one[0]]))
+            draft.scores[node] = scores[depth]
+            node = draft.propose(lane, node, token, own, source="draft", fill=FIXED)
+            lane.record_score(node, PATH, own + weight * float(logprobs[token]))
+            path = (*path, token)
+            if token in lane.eos:
+                break
+        return [path]
+
+    return simplest(from_lattice(parameters, write, "a small model"), parameters["temperature"])
+
+
+def suits(parameters: dict, target: Any) -> str | None:
+    """One sentence if the target has no such heads."""
+    return needs_head(parameters["heads"], TITLES[parameters["heads"]])(parameters, target)
+
+
+HEADS = Parameter(
+    "heads", "choice", BLOCKWISE, "Whose guesses form the lattice.", choices=(BLOCKWISE, MEDUSA)
+)
+CANDIDATES = Parameter("candidates", "int", 8, "Tokens of each depth in the lattice.", low=1, high=32)
+DEPTH = Parameter("depth", "int", 4, "Depths of the lattice at most.", low=1, high=16)
+DECLARED = {
+    "papers": ("towards-fast-inference",),
+    "views": TIMED_TREE_VIEWS,
+    "reads": reads_states,
+    "suits": suits,
+}
+
+
+@draft_and_verify(
+    by_ngrams,
+    name="blockwise_refined",
+    title="Refined block drafts",
+    parameters=(
+        HEADS,
+        CANDIDATES,
+        DEPTH,
+        Parameter("paths", "int", 8, "Paths of the lattice that are drafted.", low=1, high=32),
+        Parameter("weight", "float", 1.0, "Of the n-grams beside the heads; 0: none.", low=0.0, high=10.0),
+        Parameter("ngram", "int", 3, "Tokens of the longest n-grams.", low=1, high=5),
+        Parameter("store", "choice", "stories", "Texts whose n-grams are counted.", choices=(*names(), TEXT)),
+        *GREEDY,
+    ),
+    **DECLARED,
+)
+def blockwise_refined(lane: Lane) -> Iterator[None]:
+    """Heads that do not see each other's guesses draft a lattice; n-grams choose its best paths.
+
+    1. Each head guesses its depth alone, so that the best guesses together often say a word twice, and the
+       right token is often not the best one but near. The best candidates of all depths form a lattice: any
+       token may follow any of the depth above.
+    2. A path is worth the heads' log-probabilities of its tokens, plus weight times those of an n-gram model,
+       which knows what follows what. The best paths of the whole lattice are found exactly, by
+       dynamic programming over the last tokens.
+    3. They are merged by common beginnings to a tree, which one target forward reads; exact tests follow.
+
+    At the end the lane says what the drafts were worth beside those of the heads alone, and how much the best
+    path of every lattice would have given. The paper has 16 candidates, 16 paths and nine heads; its n-grams
+    were counted in the training text, here they are those of a small store of stories.
+    """
+    drafter, verifier, _ = by_ngrams(lane.parameters)
+    yield from rounds(lane, drafter, verifier)
+
+
+@draft_and_verify(
+    by_small_model,
+    name="blockwise_rescored",
+    title="Block drafts rescored by a small model",
+    needs=("target", "draft"),
+    parameters=(
+        HEADS,
+        CANDIDATES,
+        DEPTH,
+        Parameter("weight", "float", 1.0, "Of the small model beside the heads; 0: none.", 0.0, 10.0),
+        *GREEDY,
+    ),
+    **DECLARED,
+)
+def blockwise_rescored(lane: Lane) -> Iterator[None]:
+    """Heads guess several candidates per depth at once; a small model, depth by depth, picks one of each.
+
+    1. The heads of the target guess all depths without seeing each other: a few candidates per depth.
+    2. The draft model reads the text and the draft so far. Of the candidates of the next depth the one with
+       the largest sum of the head's log-probability and weight times the small model's is taken.
+    3. One target forward reads the chain; exact tests follow.
+
+    It is the local rescoring of the paper (the other one, over whole paths, is *Refined block drafts*), whose
+    small model has 61 M parameters. It takes a forward of the small model for each depth.
+    """
+    drafter, verifier, _ = by_small_model(lane.parameters)
+    yield from rounds(lane, drafter, verifier)
