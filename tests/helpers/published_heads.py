@@ -154,3 +154,51 @@ def medusa_forward(t: Tensors, head: int, blocks: int, hidden: torch.Tensor) -> 
     for at in range(blocks):
         x = x + F.silu(x @ t[f"{head}.{at}.linear.weight"].T + t[f"{head}.{at}.linear.bias"])
     return x @ t[f"{head}.{blocks}.weight"].T
+
+
+def hydra_forward(
+    t: Tensors, blocks: list[int], embed: torch.Tensor, states: torch.Tensor, tokens: torch.Tensor, head: int
+) -> torch.Tensor:
+    """Logits [T, V] of one head of Hydra (mlp_head.py): states [T, d] or what the prefix layer made of them,
+    tokens [T + head + 1] the one after the first state first. blocks: their numbers in the file.
+    """
+    count = len(states)
+    read = [states, *(embed[tokens[at : at + count]] for at in range(head + 1))]
+    x = torch.cat(read, -1)
+    for at, block in enumerate(blocks):
+        own = f"hydra_mlp.{head}.{block}."
+        y = F.silu(x @ t[f"{own}linear.weight"].T + t[f"{own}linear.bias"])
+        x = (x @ t[f"{own}res_connection.weight"].T + t[f"{own}res_connection.bias"] if at == 0 else x) + y
+    matrix = f"hydra_lm_head.{head}." + ("1." if f"hydra_lm_head.{head}.1.weight" in t else "")
+    return x @ t[f"{matrix}weight"].T + t[f"{matrix}bias"]
+
+
+def hydra_prefix(t: Tensors, states: torch.Tensor, eps: float, **form) -> torch.Tensor:
+    """What the prefix layer of Hydra++ makes of states [T, d] (prefix_mlp_head.py): a Llama of one layer."""
+    own = "prefix_embeding_layer."
+    layer = f"{own}layers.0."
+    x = states + attend(t, layer, rms(states, t[f"{layer}input_layernorm.weight"], eps), **form)
+    x = x + feed(t, layer, rms(x, t[f"{layer}post_attention_layernorm.weight"], eps))
+    return rms(x, t[f"{own}norm.weight"], eps)
+
+
+def speculator_forward(
+    t: Tensors, count: int, states: torch.Tensor, tokens: torch.Tensor, scale_input: bool
+) -> list[torch.Tensor]:
+    """Logits [T, V] of each stage of IBM's speculator (speculator.py): tokens [T + count] as in Hydra's."""
+    inner, x, said = t["speculator.proj.0.weight"].shape[0], states, []
+    kept = 0.5 ** (0.5 / count)
+    added = (1 - kept**2) ** 0.5 * (inner / 2) ** 0.5
+
+    def normed(y: torch.Tensor) -> torch.Tensor:
+        return y / (y.square().mean(-1, keepdim=True) + 1e-6).sqrt()
+
+    if scale_input:
+        x = normed(x) / 2**0.5
+    for at in range(count):
+        z = t[f"speculator.emb.{at}.weight"][tokens[at : at + len(states)]]
+        y = kept * (x @ t[f"speculator.proj.{at}.weight"].T) + added * z
+        y = normed(y) * t[f"speculator.ln.{at}.weight"] + t[f"speculator.ln.{at}.bias"]
+        x = F.gelu(y)
+        said.append(x @ t[f"speculator.head.{at}.weight"].T)
+    return said

@@ -8,22 +8,30 @@ from pathlib import Path
 
 from decoders.heads import DraftModule, Target
 from decoders.models.published.eagle import read_eagle, read_eagle3
+from decoders.models.published.hydra import BLOCK, read_hydra
 from decoders.models.published.medusa import AUTHORS, VLLM, read_medusa
+from decoders.models.published.mlp_speculator import read_mlp_speculator
 from decoders.models.published.tensors import pickles, read_json, read_tensors, tensor_names
 
-READERS = {"eagle": read_eagle, "eagle3": read_eagle3, "medusa": read_medusa}
+READERS = {
+    "eagle": read_eagle,
+    "eagle3": read_eagle3,
+    "medusa": read_medusa,
+    "hydra": read_hydra,
+    "mlp_speculator": read_mlp_speculator,
+}
 CONVERT = (
     "The heads {0!r} are PyTorch pickles, which are not opened; run this once: "
     "python -m explorer convert-heads {0}"
 )
 UNKNOWN = (
-    "The heads {!r} speak the format {!r}, which is not known here; known are EAGLE 1 to 3, Medusa and the "
-    "layers inside target checkpoints."
+    "The heads {!r} speak the format {!r}, which is not known here; known are EAGLE 1 to 3, Medusa, "
+    "Hydra, the MLP speculator and the layers inside target checkpoints."
 )
 
 
 def find_format(folder: Path) -> str | None:
-    """`eagle`, `eagle3` or `medusa`; None if there are no published heads in the folder. Raises ValueError
+    """A key of READERS; None if there are no published heads in the folder. Raises ValueError
     with one sentence if there are some, and they cannot be read.
     """
     config = read_json(folder / "config.json")
@@ -48,6 +56,10 @@ def by_names(names: Iterable[str]) -> str | None:
         return "eagle3" if "layers.0.hidden_norm.weight" in plain else "eagle"
     if any(AUTHORS.fullmatch(name) or VLLM.fullmatch(name) for name in plain):
         return "medusa"
+    if any(BLOCK.fullmatch(name.removeprefix("hydra_head.")) for name in plain):
+        return "hydra"
+    if {"emb.0.weight", "proj.0.weight", "ln.0.weight"} <= {n.removeprefix("speculator.") for n in plain}:
+        return "mlp_speculator"
     return None
 
 

@@ -290,7 +290,7 @@ def test_a_whole_model_is_no_head(tmp_path):
     tiny_models.save(tmp_path / "model")
     assert find_format(tmp_path / "model") is None
     (tmp_path / "spec").mkdir()
-    (tmp_path / "spec" / "config.json").write_text(json.dumps({"model_type": "mlp_speculator"}))
+    (tmp_path / "spec" / "config.json").write_text(json.dumps({"speculators_model_type": "peagle"}))
     save_file({"speculator.emb.0.weight": torch.ones(2, 2)}, tmp_path / "spec" / "model.safetensors")
-    with pytest.raises(ValueError, match="speak the format 'mlp_speculator', which is not known here"):
+    with pytest.raises(ValueError, match="speak the format 'peagle', which is not known here"):
         find_format(tmp_path / "spec")

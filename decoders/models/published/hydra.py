@@ -1,0 +1,74 @@
+"""Hydra heads as their authors publish them (`hydra_lm_head`).
+
+`hydra_mlp.K.N` is block N of head K, the first with `linear` and `res_connection`, the others with `linear`;
+`hydra_lm_head.K` its vocabulary matrix with bias. Hydra++ counts the dropout layers between, and has
+`prefix_embeding_layer`, a model of one layer and the last norm. The deeper blocks of a head are one shared
+instance in the authors' code, written once for each of its places.
+"""
+
+import re
+
+from decoders.heads import Target
+from decoders.heads.hydra_blocks import HydraBlocks
+from decoders.heads.layers import LayerForm
+from decoders.models.published.eagle import LAYER
+from decoders.models.published.tensors import Tensors, fill, same
+
+BLOCK = re.compile(r"hydra_mlp\.(\d+)\.(\d+)\.(linear|res_connection)\.(weight|bias)")
+MATRIX = re.compile(r"hydra_lm_head\.(\d+)\.(?:1\.)?(weight|bias)")
+PREFIX = "prefix_embeding_layer."  # the authors' spelling
+UNGROUNDED = "The heads {!r} read no drafted tokens (grounded_heads is off), and are not known here."
+
+
+def read_hydra(name: str, config: dict, tensors: Tensors, target: Target) -> HydraBlocks:
+    """The heads. Raises ValueError with one sentence if they do not fit the target."""
+    plain = {key.removeprefix("hydra_head."): value for key, value in tensors.items()}
+    plain = {key: value for key, value in plain.items() if not key.endswith("rotary_emb.inv_freq")}
+    plain.pop(f"{PREFIX}embed_tokens.weight", None)  # the layer is given states, and reads no token
+    found = [match for key in plain if (match := BLOCK.fullmatch(key))]
+    if not any(match[3] == "res_connection" for match in found):
+        raise ValueError(UNGROUNDED.format(name))
+    depth = 1 + max(int(match[1]) for match in found)
+    order = sorted({int(match[2]) for match in found})  # places of the blocks, dropout layers left out
+    places = {}
+    for match in found:
+        head, block = int(match[1]), order.index(int(match[2]))
+        part = {"res_connection": "a", "linear": "b" if block == 0 else "deeper"}[match[3]]
+        at = f"{part}.{head}.{block - 1}" if part == "deeper" else f"{part}.{head}"
+        places[match.string] = f"{at}.{match[4]}"
+    matrices = [match for key in plain if (match := MATRIX.fullmatch(key))]
+    places |= {match.string: f"matrices.{match[1]}.{match[2]}" for match in matrices}
+    first = next(key for key, place in places.items() if place == "a.0.weight")
+    same(name, "hidden size", plain[first].shape[0], target.width, "the target")
+    rows = plain[next(key for key, place in places.items() if place == "matrices.0.weight")].shape[0]
+    same(name, "vocabulary", rows, len(target.head), "the target")
+    prefix = None
+    if f"{PREFIX}norm.weight" in plain:
+        prefix = layer_of(name, plain, target)
+        places |= prefix_places()
+    module = HydraBlocks(target, depth, len(order), prefix)
+    fill(name, module, plain, places)
+    return module
+
+
+def layer_of(name: str, tensors: Tensors, target: Target) -> tuple[LayerForm, int]:
+    """Form and inner width of the prefix layer, which has the target's heads and rotary positions."""
+    if f"{PREFIX}layers.1.mlp.up_proj.weight" in tensors:
+        raise ValueError(f"The heads {name!r} have several prefix layers; only one is known here.")
+    own = f"{PREFIX}layers.0."
+    size = tensors[f"{own}self_attn.q_proj.weight"].shape[0] // target.heads
+    kv_heads = tensors[f"{own}self_attn.k_proj.weight"].shape[0] // size
+    return LayerForm(target.heads, kv_heads, size, target.theta), tensors[f"{own}mlp.up_proj.weight"].shape[0]
+
+
+def prefix_places() -> dict[str, str]:
+    """Name in the file -> name in the module, of the prefix layer."""
+    known = {
+        f"layers.0.{theirs}": f"prefix.{ours}" for theirs, ours in LAYER.items() if "_norm" not in theirs
+    }
+    known |= {
+        "layers.0.post_attention_layernorm": "prefix.norm",
+        "layers.0.input_layernorm": "prefix.first_norm",
+        "norm": "last_norm",
+    }
+    return {f"{PREFIX}{theirs}.weight": f"{ours}.weight" for theirs, ours in known.items()}
