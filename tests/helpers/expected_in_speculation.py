@@ -308,6 +308,39 @@ def a_surer_tree_pays(fixed, grown, chain):
     assert len(lengths) > 1 and rejected[0] > 0
 
 
+def the_path_is_read(path, deeper, sideways, greedy):
+    for trace in (path, deeper, sideways):
+        assert trace.output() == greedy.output() and forwards(trace) < 0.8 * forwards(greedy)
+
+
+def beginnings_are_shared(beams, chains, one):
+    """Entries of several chains are fewer nodes; several chains are right more often than one."""
+    assert beams.output() == chains.output() == one.output()
+    assert forwards(beams) < forwards(one)
+    for trace in (beams, chains):
+        packed = [e for step in trace.steps for e in step.of(Score) if e.name == "packed"]
+        assert packed and sum(e.parts["entries"] for e in packed) > 1.3 * sum(e.total for e in packed)
+
+
+def few_nodes_or_many(few, many):
+    """No round of the first has more than four nodes; gates are recorded in both."""
+    assert few.output() == many.output() and forwards(many) <= forwards(few) < len(few.output())
+    assert max(len(guesses_of(step)) for step in few.steps) == 4
+    assert max(len(guesses_of(step)) for step in many.steps) == 25
+    assert all(any(e.name == "gate" for step in t.steps for e in step.of(Score)) for t in (few, many))
+
+
+def guesses_of(step):
+    return [e for e in step.of(Propose) if e.source == "draft"]
+
+
+def a_block_is_refined(block, refined, rescored, relaxed):
+    """The same text in fewer forwards with other paths; a relaxed test takes fewer, too, and says so."""
+    assert block.output() == refined.output() == rescored.output()
+    assert forwards(refined) < forwards(block) < len(block.output())
+    assert relaxed.badge == "relaxed" and forwards(relaxed) < forwards(block)
+
+
 def all_guess_from_states(hybrid, blocks, trigrams, layers):
     traces = (hybrid, blocks, trigrams, layers)
     assert len({tuple(trace.output()) for trace in traces}) == 1
@@ -352,6 +385,10 @@ SHOWS = {
     "A model that guesses for itself": same_text_in_parts,
     "Out of the layers, out of the draft": doubt_saves_guesses,
     "Heads beside the target": the_path_helps,
+    "Heads that read the path": the_path_is_read,
+    "Chains that share beginnings": beginnings_are_shared,
+    "Four nodes or twenty-five": few_nodes_or_many,
+    "The first draft heads": a_block_is_refined,
     "One layer, three trees": a_surer_tree_pays,
     "A serial start, a parallel end": all_guess_from_states,
     "Guesses in the target's own forward": slots_guess,
