@@ -47,4 +47,5 @@ def main(args: Namespace) -> None:
         batch=BATCH,
         length=LENGTH,
         validation_rows=VALIDATION_ROWS,
+        eight_bits=True,
     )
