@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from decoders.heads.layers import Entries, FeedForward, Past
-from decoders.heads.module import ALL, DraftModule, Sees, cross_entropy, some_rows
+from decoders.heads.module import ALL, DraftModule, Sees, cross_entropy
 from decoders.heads.small_blocks import HEAD_SIZE, ResidualBlock, narrow_layer, normed
 from decoders.heads.taps import Taps, Target
 
@@ -112,9 +112,7 @@ class Amphista(DraftModule):
         a random part of the rows.
         """
         count = taps.tokens.shape[1] - 1 - self.depth
-        rows = torch.arange(count, device=taps.tokens.device)
-        if self.training:
-            rows = some_rows(taps.tokens, count)
+        rows = self.loss_rows(taps.tokens, count)
         said, total = self.said(self.staged(taps)[:, rows]), torch.zeros((), device=taps.tokens.device)
         for k in range(1, self.depth + 1):
             p = taps.p[:, rows + k]

@@ -8,7 +8,7 @@ Knows no form of state, summary or loss weights.
 import torch
 
 from decoders.heads.layers import Entries, Past
-from decoders.heads.module import ALL, NEWEST, DraftModule, Sees, cross_entropy, some_rows
+from decoders.heads.module import ALL, NEWEST, DraftModule, Sees, cross_entropy
 from decoders.heads.taps import Taps
 
 
@@ -72,9 +72,7 @@ class RecurrentHeads(DraftModule):
         """The sum over depths of decay^(k - 1) times what `loss_at` says, on a random part of the rows."""
         steps = min(self.steps, self.depth or self.steps)
         count = taps.tokens.shape[1] - 1 - steps
-        rows = torch.arange(count, device=taps.tokens.device)
-        if self.training:
-            rows = some_rows(taps.tokens, count)
+        rows = self.loss_rows(taps.tokens, count)
         state, total = self.start(self.summaries(taps)[:, rows]), torch.zeros((), device=taps.tokens.device)
         for k in range(1, steps + 1):
             state = self.after(state, taps.tokens[:, rows + k], k)

@@ -93,10 +93,10 @@ def test_search_and_family_narrow_cards_and_papers_and_say_how_many(visit):
         page.get_by_role("option", name=name, exact=True).click()
 
     choose("Papers: Draft heads")
-    expect(status).to_contain_text("13 methods · 15 papers here · 13 not here yet")
+    expect(status).to_contain_text("22 methods · 23 papers here · 5 not here yet")
     methods.get_by_role("button", name="Papers not here yet").click()
-    expect(backlog).to_contain_text("Hydra")
-    expect(methods.get_by_role("article")).to_have_count(13)
+    expect(backlog).to_contain_text("Parallel Decoder Transformer")
+    expect(methods.get_by_role("article")).to_have_count(22)
     choose("Methods: Draft and verify")
     expect(table).to_contain_text("✓ works: ")
     expect(methods.get_by_role("article").nth(2)).to_be_visible()

@@ -12,7 +12,7 @@ from decoders.speculative.draft_heads.medusa import TYPICAL_PARAMETERS, typical_
 from decoders.speculative.draft_heads.trees import MEASURED, tree_of, tree_parameters
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.trained_head import from_head, named, needs_head, reads_states
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier
+from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 
 SAYS = "Heads that attend to each other guess one depth each, all in one pass."
 
@@ -30,7 +30,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     title="Amphista",
     parameters=(*tree_parameters(MEASURED, nodes=32, depth=4, width=2), *TYPICAL_PARAMETERS, *GREEDY),
     papers=("amphista",),
-    views=TIMED_TREE_VIEWS,
+    views=HEAD_VIEWS,
     together=typical_fits(parts),
     reads=reads_states,
     suits=needs_head("amphista", "Amphista heads"),

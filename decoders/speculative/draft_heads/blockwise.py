@@ -87,7 +87,7 @@ def value_in(lane: Lane) -> Value:
         *GREEDY,
     ),
     papers=("blockwise-parallel-decoding-for-deep-autoregressive-models",),
-    views=RELAXED_VIEWS,
+    views=(*RELAXED_VIEWS[:3], "ranks", "sees", *RELAXED_VIEWS[3:]),
     reads=reads_states,
     suits=needs_head("blockwise", "blockwise heads"),
 )

@@ -21,10 +21,11 @@ from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import scores as small_scores
 from decoders.speculative.drafters.fixed_trees import largest
 from decoders.speculative.drafters.sausage import NGrams, best_paths, common, oracle, repeats
+from decoders.speculative.drafters.sees import record_sees
 from decoders.speculative.drafters.trained_head import TrainedHead, named, needs_head, reads_states
 from decoders.speculative.interfaces import (
     FIXED,
-    TIMED_TREE_VIEWS,
+    HEAD_VIEWS,
     Draft,
     Drafter,
     Seen,
@@ -129,6 +130,8 @@ def from_lattice(parameters: dict, write: Write, by: str) -> Drafter:
         if lattice.head.is_ready(lane) and lane.left > 1:
             found = lattice.columns(lane, parameters["candidates"], parameters["depth"])
             lattice.drafted.append(write(lane, draft, *found))
+            head = lattice.head
+            head.shown = record_sees(lane, head.module, draft, draft.root, head.shown)
         return draft
 
     def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
@@ -204,7 +207,6 @@ CANDIDATES = Parameter("candidates", "int", 8, "Tokens of each depth in the latt
 DEPTH = Parameter("depth", "int", 4, "Depths of the lattice at most.", low=1, high=16)
 DECLARED = {
     "papers": ("towards-fast-inference",),
-    "views": TIMED_TREE_VIEWS,
     "reads": reads_states,
     "suits": suits,
 }
@@ -224,6 +226,7 @@ DECLARED = {
         Parameter("store", "choice", "stories", "Texts whose n-grams are counted.", choices=(*names(), TEXT)),
         *GREEDY,
     ),
+    views=HEAD_VIEWS,
     **DECLARED,
 )
 def blockwise_refined(lane: Lane) -> Iterator[None]:
@@ -257,6 +260,7 @@ def blockwise_refined(lane: Lane) -> Iterator[None]:
         Parameter("weight", "float", 1.0, "Of the small model beside the heads; 0: none.", 0.0, 10.0),
         *GREEDY,
     ),
+    views=HEAD_VIEWS,
     **DECLARED,
 )
 def blockwise_rescored(lane: Lane) -> Iterator[None]:

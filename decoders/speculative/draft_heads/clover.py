@@ -19,7 +19,7 @@ from decoders.speculative.drafters.trained_head import (
     needs_head,
     reads_states,
 )
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier
+from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 
 SAYS = "A state of the text takes in each drafted token through a cell, and each depth has its own head."
 
@@ -38,7 +38,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     title="Clover",
     parameters=(*tree_parameters(CUTS, nodes=4, depth=3, width=3), *GREEDY),
     papers=("clover",),
-    views=TIMED_TREE_VIEWS,
+    views=HEAD_VIEWS,
     reads=reads_states,
     suits=needs_head("clover", "Clover heads"),
 )

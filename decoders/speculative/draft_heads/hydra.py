@@ -13,7 +13,7 @@ from decoders.speculative.draft_heads.medusa import TYPICAL_PARAMETERS, typical_
 from decoders.speculative.draft_heads.trees import MEASURED, tree_of, tree_parameters
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.trained_head import from_head, named, needs_head, reads_states
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier
+from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 from decoders.strategy import Parameter
 
 HYDRA, PLUS = "Hydra", "Hydra++"
@@ -46,7 +46,7 @@ def suits(parameters: dict, target: Any) -> str | None:
         *GREEDY,
     ),
     papers=("hydra",),
-    views=TIMED_TREE_VIEWS,
+    views=HEAD_VIEWS,
     together=typical_fits(parts),
     reads=reads_states,
     suits=suits,

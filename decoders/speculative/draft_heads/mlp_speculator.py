@@ -12,7 +12,7 @@ from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.trees import CHAINS, tree_of, tree_parameters
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.trained_head import from_head, named, needs_head, reads_states
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier
+from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 
 SAYS = "A state that begins as the target's takes in each drafted token, and guesses the next one."
 
@@ -30,7 +30,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     title="MLP speculator",
     parameters=(*tree_parameters(CHAINS, nodes=16, depth=3, width=5), *GREEDY),
     papers=("accelerating-production-llms-with-combined-token-embedding",),
-    views=TIMED_TREE_VIEWS,
+    views=HEAD_VIEWS,
     reads=reads_states,
     suits=needs_head("mlp_speculator", "MLP speculator"),
 )

@@ -13,7 +13,7 @@ from decoders.speculative.draft_heads.medusa import EXACT, typical_fits
 from decoders.speculative.draft_heads.trees import BEAMS, tree_of, tree_parameters
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.trained_head import from_head, named, needs_head, reads_states
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier
+from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 from decoders.speculative.verifiers.beam_coins import BEAM_COINS
 from decoders.strategy import Parameter
 
@@ -43,7 +43,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     title="ReDrafter",
     parameters=(*tree_parameters(BEAMS, nodes=32, depth=5, width=5), ACCEPTANCE, *GREEDY),
     papers=("recurrent-drafter-for-fast-speculative-decoding-in",),
-    views=TIMED_TREE_VIEWS,
+    views=HEAD_VIEWS,
     together=typical_fits(parts),
     reads=reads_states,
     suits=needs_head("redrafter", "recurrent drafter"),

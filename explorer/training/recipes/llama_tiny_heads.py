@@ -114,4 +114,8 @@ def train(
 
 def main(args: Namespace) -> None:
     """Trains and ships all three."""
-    train(args, NAME, MILLION_TOKENS, lambda shared: (Medusa(shared), Eagle(shared), Kangaroo(shared, EXIT)))
+
+    def made(shared: Target) -> list[DraftModule]:
+        return [Medusa(shared), Eagle(shared), Kangaroo(shared, EXIT)]
+
+    train(args, NAME, MILLION_TOKENS, made, eight_bits=True)

@@ -9,7 +9,10 @@ from decoders.trace.events import Propose, Score, Verdict
 from tests.helpers import tiny_models
 
 NAMES = sorted(name for name, one in strategies().items() if "sees" in one.views)
-MODULES = {"eagle2": "eagle", "adaeagle": "eagle", "fragments": "medusa"}  # where a name is not its module's
+MODULES = {  # where a name is not its module's
+    **{"eagle2": "eagle", "adaeagle": "eagle", "fragments": "medusa"},
+    **{"blockwise_refined": "blockwise", "blockwise_rescored": "blockwise"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +23,9 @@ def target():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_depth_that_is_drafted_is_on_record_once(target, name):
-    trace = Lane(name, target.encode("the cat sat"), {"target": target}, {}, limits=Limits(30)).run()
+    models = {"target": target, "draft": tiny_models.make("llama", seed=5)}
+    models = {role: models[role] for role in strategies()[name].needs}
+    trace = Lane(name, target.encode("the cat sat"), models, {}, limits=Limits(30)).run()
     module = target.heads[MODULES.get(name, name)]
     told = [event for step in trace.steps for event in step.of(Score) if event.name == "sees"]
     deepest = 0

@@ -123,8 +123,10 @@ DRAFTERS = {
     "llama-tiny-lookahead-heads": {
         *("pass", "ppd", "hidden_transfer"),
         *("glide", "mixture_of_attentions", "dream"),
+    },
     "llama-tiny-recurrent-heads": {
-        "hydra", "hydra_plus", "mlp_speculator", "redrafter", "clover", "clover2", "amphista", "blockwise",
+        *("hydra", "hydra_plus", "mlp_speculator", "redrafter"),
+        *("clover", "clover2", "amphista", "blockwise"),
     },
     "llama-tiny-m2r2": {"m2r2"},
     "llama-tiny-verilog-heads": {"fragments"},
