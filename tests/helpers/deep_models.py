@@ -4,7 +4,7 @@ import torch
 import transformers as T
 
 from decoders.engine.engine import Engine
-from decoders.heads import Taps, take_taps
+from decoders.heads import Taps, Target, take_taps
 from decoders.lane import Lane, Limits
 from decoders.models.loaded_model import LoadedModel
 from decoders.trace.events import Propose
@@ -12,6 +12,7 @@ from decoders.trace.trace import Trace
 from tests.helpers import tiny_models
 
 PROMPT = [40, 41, 42, 40, 41]
+TEXT = torch.randint(0, 250, (2, 14), generator=torch.Generator().manual_seed(5))  # two texts of 14 tokens
 KINDS = {
     "llama": (T.LlamaForCausalLM, T.LlamaConfig),
     "qwen2": (T.Qwen2ForCausalLM, T.Qwen2Config),
@@ -35,6 +36,13 @@ def deep(kind: str = "llama", layers: int = 6, vocabulary: int = 260, seed: int 
     found = Endless(f"deep-{kind}", model, tiny_models.tokenizer())
     found.__dict__["engine"] = Engine(model)  # as it is, whatever the vocabulary
     return found
+
+
+def with_heads(**how) -> LoadedModel:
+    """A deep model with all heads, their weights random."""
+    model = deep(**how)
+    model.__dict__["heads"] = tiny_models.random_modules(Target.of(model.model))
+    return model
 
 
 def run(strategy: str, model: LoadedModel, parameters: dict | None = None, tokens: int = 20, **how) -> Trace:

@@ -13,29 +13,10 @@ from decoders.speculative.draft_heads.dream import found
 from decoders.speculative.draft_heads.trees import TREES
 from decoders.speculative.drafters.confidence_siblings import tokens_of
 from decoders.trace.events import Score
-from tests.helpers import tiny_models
-from tests.helpers.deep_models import deep, drafts, run, take_double
+from tests.helpers.deep_models import TEXT, deep, drafts, run, take_double
 from tests.helpers.losslessness import distance, law_of_rounds
 
 NAMES = ("glide", "mixture_of_attentions", "dream")
-TEXT = torch.randint(0, 250, (2, 14), generator=torch.Generator().manual_seed(5))
-
-
-def with_heads(**how):
-    """A model in float64 with all heads of random weights."""
-    model = deep(**how)
-    model.__dict__["heads"] = tiny_models.random_modules(Target.of(model.model))
-    return model
-
-
-@pytest.fixture(scope="module")
-def model():
-    return with_heads(layers=4)
-
-
-@pytest.fixture(scope="module")
-def three():
-    return with_heads(layers=2, vocabulary=3)
 
 
 def seen(mask: torch.Tensor, row: int) -> list[int]:

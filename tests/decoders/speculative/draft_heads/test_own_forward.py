@@ -15,29 +15,10 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, TableScorer
 from decoders.speculative.draft_heads.pass_ import expected_tokens, truncated
 from decoders.trace.events import Commit, Distribution, Forward, Note, Propose
-from tests.helpers import tiny_models
-from tests.helpers.deep_models import PROMPT, deep, run, take_double
+from tests.helpers.deep_models import PROMPT, TEXT, deep, run, take_double, with_heads
 from tests.helpers.losslessness import distance, law_of_rounds
 
 NAMES = ("pass", "ppd", "hidden_transfer")
-TEXT = torch.randint(0, 250, (2, 14), generator=torch.Generator().manual_seed(5))
-
-
-def with_heads(**how):
-    """A model in float64 with all heads of random weights."""
-    model = deep(**how)
-    model.__dict__["heads"] = tiny_models.random_modules(Target.of(model.model))
-    return model
-
-
-@pytest.fixture(scope="module")
-def model():
-    return with_heads(layers=4)
-
-
-@pytest.fixture(scope="module")
-def three():
-    return with_heads(layers=2, vocabulary=3)
 
 
 def test_slots_see_their_hosts_text_and_the_slots_before_them():
