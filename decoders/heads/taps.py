@@ -84,7 +84,7 @@ class Taps:
     logits: torch.Tensor  # [B, T, V]
     past: tuple[
         tuple[torch.Tensor, torch.Tensor], ...
-    ] = ()  # layer by layer its keys and values [B, H, T, D]
+    ] = ()  # layer by layer its keys and values [B, H, T, D]; none of models with linear attention
 
     @cached_property
     def p(self) -> torch.Tensor:
@@ -98,12 +98,20 @@ def take_taps(model: torch.nn.Module, tokens: torch.Tensor, layers: tuple[int, .
     embeddings; all layers: the stream that the last norm reads).
     """
     last, listening = [], None
-    if model.config.get_text_config().num_hidden_layers in layers:
+    config = model.config.get_text_config()
+    if config.num_hidden_layers in layers:
         listening = model.base_model.norm.register_forward_pre_hook(lambda _, read: last.append(read[0]))
-    out = model(input_ids=tokens, output_hidden_states=True, use_cache=True, past_key_values=DynamicCache())
+    # layers of linear attention have states in place of keys and values: no head reads those
+    cache = None if "linear_attention" in (getattr(config, "layer_types", None) or ()) else DynamicCache()
+    out = model(
+        input_ids=tokens,
+        output_hidden_states=True,
+        use_cache=cache is not None,
+        past_key_values=cache,
+    )
     if listening is not None:
         listening.remove()
     streams = (*out.hidden_states[:-1], *last)
     states = {layer: streams[layer].float() for layer in layers}
-    past = tuple((layer.keys, layer.values) for layer in out.past_key_values.layers)
+    past = tuple((layer.keys, layer.values) for layer in cache.layers) if cache is not None else ()
     return Taps(tokens, out.hidden_states[-1].float(), states, out.logits, past)
