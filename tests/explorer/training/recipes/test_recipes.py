@@ -277,7 +277,9 @@ def test_a_head_that_scores_tokens_loads_on_the_model_that_it_reads(name, toys):
     (head,) = load_heads(str(folder), target).values()
     assert sum(p.numel() for p in head.parameters()) == facts["parameters"]
     scores = head.along(take_taps(target.model, torch.tensor([[5, 6, 7]]), head.reads))
-    assert scores.shape in ((1, 3), (1, 2)) and ((scores >= 0) & (scores <= 1)).all()
+    assert scores.shape in ((1, 3), (1, 2)) and scores.isfinite().all()
+    if head.kind != "adaeagle":  # what it says is a length in tokens, which is rounded and cut off at 0
+        assert ((scores >= 0) & (scores <= 1)).all()
 
 
 def test_acceptance_is_learned_from_tokens_that_the_draft_drew(toys):
