@@ -18,7 +18,7 @@ from decoders.chooser import Chooser, Random
 from decoders.constraints.constraint import FORBIDDEN, DeadEnd, States
 from decoders.constraints.kinds import constraint_of
 from decoders.constraints.places.place import record_of
-from decoders.engine.capabilities import RECORDED
+from decoders.engine.capabilities import RECORDED, Capability
 from decoders.engine.engine import Work
 from decoders.engine.kv_cache import OutOfSlots
 from decoders.engine.partial_forward import Layers
@@ -150,10 +150,11 @@ class Lane(Processing):
 
     def _look_at(self, given: list[int], places: list[int]) -> dict[int, beginnings.Rating]:
         """What the target thought of the given tokens in these places; records what was on offer there. One
-        lens forward, by a scorer of its own: the lane's work counts as if it were not.
+        lens forward, by a scorer of its own: the lane's work, its states of the prompt too, counts the same.
         """
         nodes = [len(self.trace.prompt) + place - 1 for place in places]
         scorer, start = self.models["target"].engine.attach(self.tree), self._clock()
+        scorer.taps = Capability.HIDDEN_STATES in self.strategy.reads(self.parameters).get("target", ())
         try:  # with the tip, whose row the strategy asks for first
             logits = scorer.score([*nodes, self.tip])[:-1]  # [N, V]
         finally:

@@ -9,6 +9,7 @@ from collections import Counter
 from itertools import islice, product
 
 from decoders.registry import strategies
+from decoders.suitability import runs
 from decoders.trace.events import Cell, Propose
 from explorer.experiments import Models, Result
 from explorer.experiments.asked import decoded, prompts, tokens_a_round
@@ -55,7 +56,7 @@ def run(models: Models) -> Result:
     names = [
         name
         for name, strategy in strategies().items()
-        if strategy.family in ("speculative", "parallel") and set(strategy.needs) <= set(models)
+        if strategy.family in ("speculative", "parallel") and runs(strategy, models)
     ]
     asked = prompts("stories", 4)
     made_by_all = iter(over(models, decoded, product(names, asked, [TOKENS])))

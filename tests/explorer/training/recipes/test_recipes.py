@@ -334,6 +334,8 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
         "measure_acceptance_head": dict(NEW_TOKENS=4, DRAFTED=3),
         "measure_outlook": dict(NEW_TOKENS=4, KINDS=("stories",)),
         "measure_ranker": dict(CUTS=20),
+        "measure_causal_past": dict(TASKS=("copy", "json"), PROBLEMS=2, NEW_TOKENS=8),
+        "measure_adaeagle": dict(ASKED=1, NEW_TOKENS=8),
         "measure_deer": dict(STORIES=1, PROBLEMS=0, NEW_TOKENS=4),
         "measure_filter": dict(TASKS=("copy",), PROBLEMS=1, STORIES=0, NEW_TOKENS=4),
         "measure_aligned": dict(PROMPTS=2, NEW_TOKENS=2),
