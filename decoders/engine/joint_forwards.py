@@ -147,7 +147,6 @@ def side_by_side(
         for part in parts:
             begin = places[-1].stop if places else 0
             places.append(slice(begin, begin + part.count))
-    kinds = next((part.mask.keys() for part in parts if isinstance(part.mask, dict)), None)
 
     def mask(kind: str | None) -> torch.Tensor:
         whole = torch.full((firsts[-1], total), torch.finfo(dtype).min, dtype=dtype, device=device)
@@ -156,8 +155,15 @@ def side_by_side(
             whole[first:end, place] = 0.0 if block is None else block[0, 0]
         return whole[None, None]
 
-    masks = mask(None) if kinds is None else {kind: mask(kind) for kind in kinds}
-    return Columns(joined_writes([part.write for part in parts], device), read, total, masks)
+    return Columns(joined_writes([part.write for part in parts], device), read, total, by_kind(parts, mask))
+
+
+def by_kind(
+    parts: list[Columns], mask: Callable[[str | None], torch.Tensor]
+) -> torch.Tensor | dict[str, torch.Tensor]:
+    """`mask(kind)` for each kind of layer where one of the parts tells them apart, else `mask(None)`."""
+    kinds = next((part.mask.keys() for part in parts if isinstance(part.mask, dict)), None)
+    return mask(None) if kinds is None else {kind: mask(kind) for kind in kinds}
 
 
 def mask_of(part: Columns, kind: str | None) -> torch.Tensor | None:

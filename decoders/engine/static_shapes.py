@@ -12,7 +12,7 @@ import torch
 
 from decoders.engine.forward_outputs import Batch
 from decoders.engine.forward_request import ForwardRequest
-from decoders.engine.joint_forwards import as_tensor, mask_of
+from decoders.engine.joint_forwards import as_tensor, by_kind, mask_of
 from decoders.engine.kv_cache import Columns, SlotCache
 
 ROWS = 256  # of a forward that is captured; longer ones, such as long prompts, run as they are
@@ -87,9 +87,7 @@ def rounded(
         whole[count:, spare] = 0.0
         return whole[None, None]
 
-    kinds = columns.mask.keys() if isinstance(columns.mask, dict) else None
-    masks = mask(None) if kinds is None else {kind: mask(kind) for kind in kinds}
-    return Columns(write, slice(0, total), total, masks)
+    return Columns(write, slice(0, total), total, by_kind([columns], mask))
 
 
 def bucket(count: int, least: int = 1) -> int:

@@ -125,11 +125,8 @@ class Amphista(DraftModule):
         return self.layer(x, torch.arange(x.shape[1], device=x.device))[0]
 
     def along(self, taps: Taps, depth: int) -> list[torch.Tensor]:
-        said, length = self.said(self.staged(taps)), taps.tokens.shape[1]
-        return [
-            self.target.logits(said[:, : max(0, length - 1 - k), k - 1])
-            for k in range(1, min(depth, self.depth) + 1)
-        ]
+        said, deepest = self.said(self.staged(taps)), min(depth, self.depth)
+        return [self.target.logits(said[:, : taps.rows(k), k - 1]) for k in range(1, deepest + 1)]
 
     def begin(
         self,

@@ -44,11 +44,8 @@ class Blockwise(DraftModule):
         return sum(losses) / len(losses)
 
     def along(self, taps: Taps, depth: int) -> list[torch.Tensor]:
-        states, length = self.states(taps.hidden), taps.tokens.shape[1]
-        return [
-            self.target.logits(states[:, : max(0, length - 1 - k), k - 1])
-            for k in range(1, min(depth, self.depth) + 1)
-        ]
+        states, deepest = self.states(taps.hidden), min(depth, self.depth)
+        return [self.target.logits(states[:, : taps.rows(k), k - 1]) for k in range(1, deepest + 1)]
 
     def begin(
         self,

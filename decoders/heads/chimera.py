@@ -79,9 +79,8 @@ class Chimera(DraftModule):
         return total
 
     def along(self, taps: Taps, depth: int) -> list[torch.Tensor]:
-        length = taps.tokens.shape[1]
         return [
-            self.head(t, taps.hidden[:, : max(0, length - 1 - t)], g[:, : max(0, length - 1 - t)])
+            self.head(t, taps.hidden[:, : taps.rows(t)], g[:, : taps.rows(t)])
             for t, g in enumerate(self.summaries(taps, min(depth, self.settings["depth"])), start=1)
         ]
 

@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from decoders.heads.clover import Cell, near_identity, vectors
-from decoders.heads.layers import Past
+from decoders.heads.layers import Past, one_after_another
 from decoders.heads.module import ALL, Sees
 from decoders.heads.recurrent_heads import RecurrentHeads
 from decoders.heads.small_blocks import narrow_layer
@@ -66,10 +66,7 @@ class Clover2(RecurrentHeads):
         mask: torch.Tensor | None = None,
         past: Past | None = None,
     ) -> tuple[torch.Tensor, Past]:
-        held = ()
-        for at, layer in enumerate(self.layers):
-            x, own = layer(x, positions, mask, None if past is None else past[2 * at : 2 * at + 2])
-            held += own
+        x, held = one_after_another(self.layers, x, positions, mask, past)
         return self.norm(x), held
 
     def after(self, state: torch.Tensor, tokens: torch.Tensor, k: int) -> torch.Tensor:

@@ -112,16 +112,11 @@ class CrossAttentionDrafter(DraftModule):
         target's tokens up to n.
         """
         remembered, length = self.remember(taps.hidden, taps.states, 0), taps.tokens.shape[1]
-        past, masks, guesses = None, [], []
-        for k in range(1, depth + 1):
-            rows = max(0, length - 1 - k)
-            masks = [mask[:rows] for mask in masks]
-            own = torch.ones(rows, rows, dtype=torch.bool, device=taps.tokens.device)
-            masks.append(own.tril() if k == 1 else torch.eye(rows, dtype=torch.bool, device=own.device))
-            positions = torch.arange(rows, device=own.device) + k - 1
-            sees = torch.ones(rows, length, dtype=torch.bool, device=own.device).tril()
-            x = self.target.read(taps.tokens[:, k : k + rows])
-            states, past = self.run(x, positions, torch.cat(masks, 1), past, remembered, sees)
+        past, guesses = None, []
+        for tokens, positions, mask in taps.levels(depth):
+            sees = torch.ones(len(positions), length, dtype=torch.bool, device=tokens.device).tril()
+            x = self.target.read(tokens)
+            states, past = self.run(x, positions, mask, past, remembered, sees)
             guesses.append(self.target.logits(states))
         return guesses
 

@@ -50,16 +50,10 @@ class FeatureDrafter(DraftModule):
         Depth k reads what depth k - 1 said: its entry at row n sees the true entries up to n and the drafted
         ones of the same row.
         """
-        states, past, said, masks = self.features(taps.hidden, taps.states), None, [], []
-        length, device = taps.tokens.shape[1], taps.tokens.device
-        for k in range(1, depth + 1):
-            rows = max(0, length - 1 - k)
-            masks = [mask[:rows] for mask in masks]
-            own = torch.ones(rows, rows, dtype=torch.bool, device=device)
-            masks.append(own.tril() if k == 1 else torch.eye(rows, dtype=torch.bool, device=device))
-            positions = torch.arange(rows, device=device) + k - 1
-            x = self.joined(taps.tokens[:, k : k + rows], states[:, :rows])
-            states, past = self.layer(x, positions, torch.cat(masks, 1), past)
+        states, past, said = self.features(taps.hidden, taps.states), None, []
+        for tokens, positions, mask in taps.levels(depth):
+            x = self.joined(tokens, states[:, : len(positions)])
+            states, past = self.layer(x, positions, mask, past)
             said.append(states)
         return said
 

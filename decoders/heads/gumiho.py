@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from decoders.heads.feature_drafter import FeatureDrafter
-from decoders.heads.layers import DecoderLayer, Entries, Past
+from decoders.heads.layers import DecoderLayer, Entries, Past, one_after_another
 from decoders.heads.module import cross_entropy, noisy, some_rows
 from decoders.heads.taps import Taps, Target
 
@@ -67,11 +67,7 @@ class Gumiho(FeatureDrafter):
         mask: torch.Tensor | None = None,
         past: Past | None = None,
     ) -> tuple[torch.Tensor, Past]:
-        held = ()
-        for at, layer in enumerate(self.layers):
-            x, own = layer(x, positions, mask, None if past is None else past[2 * at : 2 * at + 2])
-            held += own
-        return x, held
+        return one_after_another(self.layers, x, positions, mask, past)
 
     def said_in_parallel(self, pairs: torch.Tensor) -> list[torch.Tensor]:
         """The features [..., d] of depths 3, 4, ... below pairs [..., 2d]."""
@@ -110,13 +106,13 @@ class Gumiho(FeatureDrafter):
 
     def along(self, taps: Taps, depth: int) -> list[torch.Tensor]:
         serial = self.unrolled(taps, min(depth, SERIAL))
-        guesses, length = [self.words(said) for said in serial], taps.tokens.shape[1]
+        guesses = [self.words(said) for said in serial]
         if depth > SERIAL:
-            rows = max(0, length - 1 - SERIAL)
+            rows = taps.rows(SERIAL)
             tokens = taps.tokens[:, 2:].unfold(1, SERIAL, 1)[:, :rows]
             features = torch.stack([said[:, :rows] for said in serial], 2)
             for j, said in enumerate(self.said_in_parallel(self.pair(tokens, features)), start=1):
-                guesses.append(self.words(said[:, : max(0, length - 1 - SERIAL - j)]))
+                guesses.append(self.words(said[:, : taps.rows(SERIAL + j)]))
         return guesses[:depth]
 
     def memory(self) -> "Pairs":

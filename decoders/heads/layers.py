@@ -3,7 +3,7 @@
 Plain PyTorch; knows nothing of targets, tokens or losses.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -145,6 +145,23 @@ class DecoderLayer(nn.Module):
         mixed, past = self.attention(self.first_norm(x), positions, mask, past)
         x = x + mixed
         return x + self.feed(self.norm(x)), past
+
+
+def one_after_another(
+    layers: Iterable[DecoderLayer],
+    x: torch.Tensor,
+    positions: torch.Tensor,
+    mask: torch.Tensor | None,
+    past: Past | None,
+) -> tuple[torch.Tensor, Past]:
+    """x [B, N, d] through several layers, as `DecoderLayer.forward`; past: keys and values of one layer after
+    those of the other.
+    """
+    held = ()
+    for at, layer in enumerate(layers):
+        x, own = layer(x, positions, mask, None if past is None else past[2 * at : 2 * at + 2])
+        held += own
+    return x, held
 
 
 class Entries:

@@ -101,10 +101,10 @@ class LookaheadTokens(DraftModule):
         return torch.stack(terms).sum()
 
     def along(self, taps: Taps, depth: int) -> list[torch.Tensor]:
-        deepest, length = min(depth, self.depth), taps.tokens.shape[1]
-        hosts = torch.arange(length, device=taps.tokens.device)
+        deepest = min(depth, self.depth)
+        hosts = torch.arange(taps.tokens.shape[1], device=taps.tokens.device)
         logits = self.slot_logits(taps, hosts, deepest)
-        return [logits[:, : max(0, length - 1 - k), k - 1] for k in range(1, deepest + 1)]
+        return [logits[:, : taps.rows(k), k - 1] for k in range(1, deepest + 1)]
 
 
 def slots_see(hosts: torch.Tensor, count: int, length: int) -> torch.Tensor:

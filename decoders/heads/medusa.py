@@ -56,6 +56,5 @@ class Medusa(DraftModule):
         )
 
     def along(self, taps: Taps, depth: int) -> list[torch.Tensor]:
-        length = taps.tokens.shape[1]
         deepest = min(depth, len(self.blocks))
-        return [self.head(k, taps.hidden[:, : max(0, length - 1 - k)]) for k in range(1, deepest + 1)]
+        return [self.head(k, taps.hidden[:, : taps.rows(k)]) for k in range(1, deepest + 1)]

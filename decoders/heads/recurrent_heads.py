@@ -60,10 +60,9 @@ class RecurrentHeads(DraftModule):
         return self.layer(self.entries(features, taps.tokens[:, 1:]), positions)[0]
 
     def along(self, taps: Taps, depth: int) -> list[torch.Tensor]:
-        length = taps.tokens.shape[1]
         state, guesses = self.start(self.summaries(taps)), []
         for k in range(1, min(depth, self.depth or depth) + 1):
-            rows = max(0, length - 1 - k)
+            rows = taps.rows(k)
             state = self.after(state[:, :rows], taps.tokens[:, k : k + rows], k)
             guesses.append(self.words(state, k))
         return guesses

@@ -5,6 +5,7 @@ included, so that the target's head gives the distribution of token n + 1. The r
 depth k is for token n + 1 + k, for which the target's own distribution is that of row n + k.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -90,6 +91,25 @@ class Taps:
     def p(self) -> torch.Tensor:
         """The target's distributions [B, T, V]: row n is that of token n + 1."""
         return self.logits.float().softmax(-1)
+
+    def rows(self, depth: int) -> int:
+        """How many rows have a token in the text that a guess of this depth is for; they are the first."""
+        return max(0, self.tokens.shape[1] - 1 - depth)
+
+    def levels(self, depth: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+        """For the drafted entries of depths k = 1 to `depth`: the tokens [B, R] that they read, their
+        positions [R], and which of the entries so far they see [R, N]. Those of depth 1 stand for the known
+        text and see each other up to themselves; a deeper one sees those up to its row, and of its row the
+        drafted ones.
+        """
+        masks: list[torch.Tensor] = []
+        for k in range(1, depth + 1):
+            rows = self.rows(k)
+            own = torch.ones(rows, rows, dtype=torch.bool, device=self.tokens.device)
+            masks = [mask[:rows] for mask in masks]
+            masks.append(own.tril() if k == 1 else torch.eye(rows, dtype=torch.bool, device=own.device))
+            positions = torch.arange(rows, device=own.device) + k - 1
+            yield self.tokens[:, k : k + rows], positions, torch.cat(masks, 1)
 
 
 @torch.no_grad()

@@ -358,22 +358,6 @@ def test_the_extremes_of_every_parameter_work(name, models):
 
 
 @every_strategy
-def test_a_declaration_explains_itself(name):
-    strategy = registry.get(name)
-    assert strategy.name == name
-    assert strategy.title
-    assert strategy.summary.endswith(".")
-    assert strategy.family in registry.FAMILIES
-    assert strategy.views
-    for parameter in strategy.parameters:
-        assert parameter.help.endswith(".")
-        assert parameter.parse(parameter.default) == parameter.default
-    assert strategy.check({}) == {p.name: p.default for p in strategy.parameters}
-    with pytest.raises(ValueError, match=f"{name} has no parameter 'wings'"):
-        strategy.check({"wings": 2})
-
-
-@every_strategy
 def test_bad_prompts_and_limits_are_refused_with_a_sentence(name, models):
     with pytest.raises(ValueError, match="The prompt has no tokens; type at least one character"):
         start(name, models, [])

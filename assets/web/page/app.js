@@ -298,9 +298,8 @@ window.ExplorerPage = window.ExplorerPage || {};
         const before = this.run && !this.run.over ? this.run : null, count = this.lanes.length;
         const run = await page.start(this, state);
         if (!run) return;
-        for (const lane of this.lanes) lane.showPanel(false); // it would cover what is now drawn
         if (before) page.call("explorer_control", { run: before.id, action: "stop" });
-        for (const lane of this.lanes.filter((one) => one.setup.title)) (delete lane.setup.title, lane.describe()); // the run is ours
+        for (const lane of this.lanes) lane.begins();
         this.show(run, count);
         this.runKey = key;
         run.follow();

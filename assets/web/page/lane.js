@@ -174,6 +174,14 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.gear.setAttribute("aria-expanded", String(open));
     }
 
+    // A run of these settings has begun: it is ours, whoever the lane was opened from, and draws where the parameters stand.
+    begins() {
+      this.showPanel(false);
+      if (!this.setup.title) return;
+      delete this.setup.title;
+      this.describe();
+    }
+
     openParameters(open) {
       this.showPanel(open);
       if (open) {

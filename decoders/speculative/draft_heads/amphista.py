@@ -9,9 +9,9 @@ from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.draft_heads.medusa import TYPICAL_PARAMETERS, typical_fits, verified
-from decoders.speculative.draft_heads.trees import MEASURED, tree_of, tree_parameters
+from decoders.speculative.draft_heads.trees import MEASURED, drafted_by, tree_parameters
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.trained_head import from_head, named, needs_head, reads_states
+from decoders.speculative.drafters.trained_head import needs_head, reads_states
 from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 
 SAYS = "Heads that attend to each other guess one depth each, all in one pass."
@@ -19,9 +19,7 @@ SAYS = "Heads that attend to each other guess one depth each, all in one pass."
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The chosen tree of the heads' guesses, and the chosen verifier."""
-    find = named("amphista")
-    drafter = from_head(find, tree_of(parameters, find), "Amphista's heads", SAYS)
-    return verified(drafter, parameters)
+    return verified(drafted_by("amphista", parameters, "Amphista's heads", SAYS), parameters)
 
 
 @draft_and_verify(

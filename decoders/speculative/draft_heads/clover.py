@@ -10,11 +10,10 @@ from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.gates import with_gates
-from decoders.speculative.draft_heads.trees import CUTS, tree_of, tree_parameters
+from decoders.speculative.draft_heads.trees import CUTS, drafted_by, tree_parameters
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.trained_head import (
     TrainedHead,
-    from_head,
     named,
     needs_head,
     reads_states,
@@ -26,9 +25,8 @@ SAYS = "A state of the text takes in each drafted token through a cell, and each
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The chosen tree of the heads' guesses, and its simplest exact verifier."""
-    find = named("clover")
-    head = TrainedHead(find)
-    inner = from_head(find, tree_of(parameters, find), "Clover's heads", SAYS, head)
+    head = TrainedHead(named("clover"))
+    inner = drafted_by("clover", parameters, "Clover's heads", SAYS, head)
     return simplest(with_gates(inner, head, lambda module: module.cell), parameters["temperature"])
 
 

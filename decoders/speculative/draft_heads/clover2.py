@@ -12,11 +12,10 @@ from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.drift import DRIFT_VIEWS, record_drift
 from decoders.speculative.draft_heads.gates import with_gates
-from decoders.speculative.draft_heads.trees import PUBLISHED, tree_of, tree_parameters
+from decoders.speculative.draft_heads.trees import PUBLISHED, drafted_by, tree_parameters
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.trained_head import (
     TrainedHead,
-    from_head,
     named,
     needs_head,
     reads_states,
@@ -28,9 +27,8 @@ SAYS = "Two layers read the text and the root; a cell takes in each drafted toke
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The chosen tree of the module's guesses, and its simplest exact verifier."""
-    find = named("clover2")
-    head = TrainedHead(find)
-    inner = from_head(find, tree_of(parameters, find), "a Clover-2 drafter", SAYS, head)
+    head = TrainedHead(named("clover2"))
+    inner = drafted_by("clover2", parameters, "a Clover-2 drafter", SAYS, head)
     gated = with_gates(inner, head, lambda module: module.cell_b)
 
     def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:

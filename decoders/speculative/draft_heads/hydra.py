@@ -10,9 +10,9 @@ from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.draft_heads.medusa import TYPICAL_PARAMETERS, typical_fits, verified
-from decoders.speculative.draft_heads.trees import MEASURED, tree_of, tree_parameters
+from decoders.speculative.draft_heads.trees import MEASURED, drafted_by, tree_parameters
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.trained_head import from_head, named, needs_head, reads_states
+from decoders.speculative.drafters.trained_head import needs_head, reads_states
 from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 from decoders.strategy import Parameter
 
@@ -23,9 +23,8 @@ SAYS = "Each head guesses the token that many places ahead, from the target's st
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The chosen tree of the heads' guesses, and the chosen verifier."""
-    find = named(KINDS[parameters["heads"]])
-    drafter = from_head(find, tree_of(parameters, find), f"{parameters['heads']}'s heads", SAYS)
-    return verified(drafter, parameters)
+    heads = parameters["heads"]
+    return verified(drafted_by(KINDS[heads], parameters, f"{heads}'s heads", SAYS), parameters)
 
 
 def suits(parameters: dict, target: Any) -> str | None:

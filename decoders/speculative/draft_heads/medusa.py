@@ -10,9 +10,9 @@ from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest_verifier
-from decoders.speculative.draft_heads.trees import MEASURED, tree_of, tree_parameters
+from decoders.speculative.draft_heads.trees import MEASURED, drafted_by, tree_parameters
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.trained_head import from_head, named, needs_head, reads_states
+from decoders.speculative.drafters.trained_head import needs_head, reads_states
 from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 from decoders.speculative.methods.typical_acceptance import typical
 from decoders.strategy import Parameter
@@ -36,6 +36,7 @@ TYPICAL_PARAMETERS = (
 TYPICAL_ONLY = (
     "Typical acceptance has no rule for guesses that are {}: choose another tree, or temperature 0."
 )
+SAYS = "Each head guesses the token that many places ahead, all from the target's newest state."
 
 
 def verified(drafter: Drafter, parameters: dict) -> tuple[Drafter, Verifier, float]:
@@ -48,14 +49,7 @@ def verified(drafter: Drafter, parameters: dict) -> tuple[Drafter, Verifier, flo
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The chosen tree of the heads' guesses, and the chosen verifier."""
-    find = named("medusa")
-    drafter = from_head(
-        find,
-        tree_of(parameters, find),
-        "Medusa's heads",
-        "Each head guesses the token that many places ahead, all from the target's newest state.",
-    )
-    return verified(drafter, parameters)
+    return verified(drafted_by("medusa", parameters, "Medusa's heads", SAYS), parameters)
 
 
 def typical_fits(parts: Callable[[dict], tuple[Drafter, Verifier, float]]) -> Callable[[dict], str | None]:

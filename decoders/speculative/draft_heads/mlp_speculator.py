@@ -9,9 +9,9 @@ from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_heads.trees import CHAINS, tree_of, tree_parameters
+from decoders.speculative.draft_heads.trees import CHAINS, drafted_by, tree_parameters
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.trained_head import from_head, named, needs_head, reads_states
+from decoders.speculative.drafters.trained_head import needs_head, reads_states
 from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 
 SAYS = "A state that begins as the target's takes in each drafted token, and guesses the next one."
@@ -19,8 +19,7 @@ SAYS = "A state that begins as the target's takes in each drafted token, and gue
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The chosen tree of the speculator's guesses, and its simplest exact verifier."""
-    find = named("mlp_speculator")
-    drafter = from_head(find, tree_of(parameters, find), "an MLP speculator", SAYS)
+    drafter = drafted_by("mlp_speculator", parameters, "an MLP speculator", SAYS)
     return simplest(drafter, parameters["temperature"])
 
 

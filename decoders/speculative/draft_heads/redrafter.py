@@ -10,9 +10,9 @@ from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.medusa import EXACT, typical_fits
-from decoders.speculative.draft_heads.trees import BEAMS, tree_of, tree_parameters
+from decoders.speculative.draft_heads.trees import BEAMS, drafted_by, tree_parameters
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.trained_head import from_head, named, needs_head, reads_states
+from decoders.speculative.drafters.trained_head import needs_head, reads_states
 from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 from decoders.speculative.verifiers.beam_coins import BEAM_COINS
 from decoders.strategy import Parameter
@@ -30,8 +30,8 @@ ACCEPTANCE = Parameter(
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The chosen tree of the network's guesses, and the chosen verifier."""
-    find, temperature = named("redrafter"), parameters["temperature"]
-    drafter = from_head(find, tree_of(parameters, find), "a recurrent drafter", SAYS)
+    temperature = parameters["temperature"]
+    drafter = drafted_by("redrafter", parameters, "a recurrent drafter", SAYS)
     if parameters["acceptance"] == PUBLISHED and temperature > 0.0:
         return drafter, BEAM_COINS, temperature
     return simplest(drafter, temperature)

@@ -16,8 +16,8 @@ from decoders.speculative.drafters.rank_trees import (
     ranked,
     topology_from_rank_accuracy,
 )
-from decoders.speculative.drafters.trained_head import Find
-from decoders.speculative.interfaces import Shape
+from decoders.speculative.drafters.trained_head import Find, TrainedHead, from_head, named
+from decoders.speculative.interfaces import Drafter, Shape
 from decoders.strategy import Parameter
 
 MEASURED, PUBLISHED, DYNAMIC, BEST, CHAIN, WIDTHS, BEAMS, CHAINS, CUTS = (
@@ -59,6 +59,12 @@ def tree_parameters(tree: str, nodes: int, depth: int, width: int) -> tuple[Para
             "width", "int", width, "Children of a node, where ranks are not fixed; beams; chains.", 1, 16
         ),
     )
+
+
+def drafted_by(kind: str, parameters: dict, name: str, says: str, head: TrainedHead | None = None) -> Drafter:
+    """The target's module `kind` drafts the tree of `tree_parameters`; the rest as `from_head`."""
+    find = named(kind)
+    return from_head(find, tree_of(parameters, find), name, says, head)
 
 
 def tree_of(parameters: dict, find: Find) -> Shape:

@@ -16,27 +16,9 @@ from decoders.models.loading import check_pair, load
 from decoders.trace import trace
 from decoders.trace.events import Distribution
 from decoders.trace.number_format import number
-from tests.helpers import tiny_models
 from tests.helpers.fake_server import fake_server
 
 PROMPT = [40, 41, 42, 40, 41]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """The tiny target in a folder, whose tokenizer the served model takes."""
-    return tiny_models.save(tmp_path_factory.mktemp("served") / "tiny", seed=0)
-
-
-@pytest.fixture(scope="module")
-def here(folder):
-    return load(folder, "cpu")
-
-
-@pytest.fixture
-def server(here):
-    with fake_server(here) as made:
-        yield made
 
 
 def address(server, folder) -> str:

@@ -9,26 +9,9 @@ from decoders.lane import Lane, Limits
 from decoders.models.loading import load
 from decoders.trace import trace
 from decoders.trace.events import Distribution, Forward
-from tests.helpers import tiny_models
 from tests.helpers.fake_server import fake_server
 
 PROMPT = [40, 41, 42, 40, 41]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tiny_models.save(tmp_path_factory.mktemp("streamed") / "tiny", seed=0)
-
-
-@pytest.fixture(scope="module")
-def here(folder):
-    return load(folder, "cpu")
-
-
-@pytest.fixture
-def server(here):
-    with fake_server(here) as made:
-        yield made
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from explorer.runs.validation import check
 from tests.helpers import (
     expected_in_constraints,
     expected_in_diffusion,
+    expected_in_draft_heads,
     expected_in_lists,
     expected_in_search,
     expected_in_speculation,
@@ -38,7 +39,7 @@ def decoded(example: dict) -> list[Trace]:
     return [lane.run() for lane in lane_maker(loader())(request)]
 
 
-SHOWS = expected_in_search.SHOWS | expected_in_speculation.SHOWS
+SHOWS = expected_in_search.SHOWS | expected_in_speculation.SHOWS | expected_in_draft_heads.SHOWS
 SHOWS |= expected_in_constraints.SHOWS | expected_in_diffusion.SHOWS | expected_in_lists.SHOWS
 
 
