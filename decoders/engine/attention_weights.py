@@ -14,14 +14,18 @@ from transformers.masking_utils import sdpa_mask
 
 NAME = "sdpa_with_queries"
 # `here.seen`: (queries [1, H, N, D], scaling) of a layer each, while an engine's forward runs. One list a
-# thread: a model may be tried out while another one decodes.
+# thread: a model may be tried out while another one decodes. `here.listener`: called with all that a layer's
+# attention reads, while a lens looks (decoders/lenses/tape.py).
 here = threading.local()
 
 
 def _attend(module, query, key, value, attention_mask, scaling=None, **kwargs):
-    seen = getattr(here, "seen", None)
+    seen, listener = getattr(here, "seen", None), getattr(here, "listener", None)
+    scale = scaling if scaling is not None else query.shape[-1] ** -0.5
     if seen is not None:
-        seen.append((query, scaling if scaling is not None else query.shape[-1] ** -0.5))
+        seen.append((query, scale))
+    if listener is not None:
+        listener(module, query, key, value, attention_mask, scale)
     return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **kwargs)
 
 

@@ -1,11 +1,12 @@
 """The map of methods as a NetworkX graph: which paper is where, and which strategies share a part.
 
-Nodes are papers, strategies, the parts that they are composed of, experiments and families; everything comes
-from declarations. Knows no trace.
+Nodes are papers, strategies, the parts that they are composed of, lenses, experiments and families;
+everything comes from declarations. Knows no trace.
 """
 
 import networkx as nx
 
+from decoders.lenses.registry import lenses
 from decoders.registry import FAMILIES, strategies
 from explorer.catalog import origins, papers
 from explorer.experiments import experiments
@@ -14,9 +15,10 @@ EXACT = ("equal to generate", "lossless", "exact")  # how badges begin that prom
 
 
 def method_map() -> nx.DiGraph:
-    """A node has `kind` ("strategy", "paper", "part", "experiment", "family") and `text`, a paper its
+    """A node has `kind` ("strategy", "paper", "part", "lens", "experiment", "family") and `text`, a paper its
     `status`, a part what it `says`. An edge has `kind`: a strategy "realises" papers, "has" parts and
-    "belongs to" a family; an experiment "repeats" papers. Parts are those of a strategy's default parameters.
+    "belongs to" a family; a lens "realises" and an experiment "repeats" papers. Parts are those of a
+    strategy's default parameters.
     """
     graph = nx.DiGraph(kind="methods")
     for name, title in FAMILIES.items():
@@ -32,6 +34,9 @@ def method_map() -> nx.DiGraph:
             piece = f"part {part.kind}: {part.name}"
             graph.add_node(piece, kind="part", text=f"{part.kind}: {part.name}", says=part.says)
             graph.add_edge(node, piece, kind="has")
+    for name, lens in lenses().items():
+        graph.add_node(f"lens {name}", kind="lens", text=lens.title)
+        graph.add_edges_from((f"lens {name}", f"paper {slug}", {"kind": "realises"}) for slug in lens.papers)
     for name, experiment in experiments().items():
         node = f"experiment {name}"
         graph.add_node(node, kind="experiment", text=name)

@@ -1,4 +1,4 @@
-"""The 193 papers of assets/papers.csv and how far each is covered: computed from what strategies and
+"""The 193 papers of assets/papers.csv and how far each is covered: computed from what strategies, lenses and
 experiments claim, never typed by hand. assets/far_papers.csv has cards for papers that do not run here.
 """
 
@@ -7,6 +7,7 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+from decoders.lenses.registry import lenses
 from decoders.registry import strategies
 from explorer.experiments import experiments
 
@@ -28,14 +29,17 @@ def papers() -> list[dict]:
     """[{slug, title, family, authors, year, link, alias, status, how, card}]; authors and link are "" where
     nobody confirmed them.
 
-    Status "works": the strategies and experiments in `how` realise it. "miniature" and "card": it does not
-    run here; `card` says what it does, what that means for decoding and what comes nearest, and names a
-    strategy or a miniature of its idea, "" for none. "missing": nothing is here yet.
+    Status "works": the strategies, lenses and experiments in `how` realise it. "miniature" and "card": it
+    does not run here; `card` says what it does, what that means for decoding and what comes nearest, and
+    names a strategy or a miniature of its idea, "" for none. "missing": nothing is here yet.
     """
     realised: dict[str, list[str]] = {}
     for name, strategy in strategies().items():
         for slug in strategy.papers:
             realised.setdefault(slug, []).append(f"strategy {name}")
+    for name, lens in lenses().items():
+        for slug in lens.papers:
+            realised.setdefault(slug, []).append(f"lens {name}")
     for name, experiment in experiments().items():
         for slug in experiment.papers:
             realised.setdefault(slug, []).append(f"experiment {name}")

@@ -23,6 +23,7 @@ def test_the_map_says_what_the_declarations_say():
         "strategy",
         "paper",
         "part",
+        "lens",
         "experiment",
         "family",
     }

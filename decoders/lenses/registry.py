@@ -1,0 +1,110 @@
+"""The lenses that there are, by name: a lens is a function of a model and a text, declared in a file of this
+folder. The page, the command line and the list of papers are made from the declarations alone.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from decoders import lenses as folder
+from decoders.engine.capabilities import Capability
+from decoders.lenses.frame import LensFrame
+from decoders.strategy import Parameter, shortened
+
+MAX_TOKENS = 512  # of a text that a lens reads
+
+
+@dataclass(frozen=True)
+class Lens:
+    """`look(model, tokens, options)` reads a text and gives a LensFrame."""
+
+    name: str
+    title: str
+    summary: str
+    explains: str  # how it works, as Markdown
+    look: Callable[[Any, list[int], dict[str, Any]], LensFrame]
+    papers: tuple[str, ...] = ()
+    needs: tuple[Capability, ...] = (Capability.HIDDEN_STATES,)  # of the model's engine
+    reads: str = "causal"  # the kind of model: "causal", or "seq2seq", whose text is the encoder's source
+    parameters: tuple[Parameter, ...] = ()
+    figures: tuple[str, ...] = ("grid",)  # functions of visualizers/figures/lenses.py that draw it
+    suits: Callable[[Any], str | None] = lambda model: None  # a sentence if the model lacks more
+
+    def check(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Defaults filled in, values parsed. ValueError with one sentence."""
+        known = {p.name: p for p in self.parameters}
+        for name in given:
+            if name not in known:
+                offer = ", ".join(known) or "none"
+                raise ValueError(f"{self.title} has no option {shortened(name)}; it has: {offer}.")
+        return {name: p.parse(given[name]) if name in given else p.default for name, p in known.items()}
+
+    def problem(self, model: Any) -> str | None:
+        """Why it cannot look into a model, as a sentence; None if it can."""
+        if self.reads != "causal":
+            return None
+        engine = model.engine
+        for capability in self.needs:
+            if not engine.gives(capability):
+                return (
+                    f"{self.title} reads {capability} of the target, which {engine.kind} does not give; "
+                    f"choose {engine.remedy}."
+                )
+        return self.suits(model)
+
+
+_LENSES: dict[str, Lens] = {}
+
+
+def lens(**declaration: Any) -> Callable[[Callable], Callable]:
+    """Decorator: registers the function below it. Its docstring is what people read of it: the first line is
+    the summary, the rest says how it works.
+    """
+
+    def register(look: Callable) -> Callable:
+        summary, _, explains = (look.__doc__ or "").strip().partition("\n")
+        made = Lens(look=look, summary=summary, explains=explains.strip(), **declaration)
+        _LENSES[made.name] = made
+        return look
+
+    return register
+
+
+@cache
+def _import_all() -> None:
+    for module in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}."):
+        importlib.import_module(module.name)
+
+
+def lenses() -> dict[str, Lens]:
+    """All lenses by name, the simplest first."""
+    _import_all()
+    first = ["logit", "tuned", "decoder", "flow"]
+    order = [name for name in first if name in _LENSES] + sorted(_LENSES.keys() - set(first))
+    return {name: _LENSES[name] for name in order}
+
+
+def find(name: str) -> Lens:
+    """The lens called `name`. ValueError with one sentence if there is none."""
+    if name not in lenses():
+        raise ValueError(f"There is no lens {shortened(name)}; choose one of: {', '.join(lenses())}.")
+    return _LENSES[name]
+
+
+def look(name: str, model: Any, tokens: list[int], given: dict[str, Any] | None = None) -> LensFrame:
+    """What a lens sees in a text of T >= 1 tokens. ValueError with one sentence for an unknown lens or
+    option, a model that it cannot read, or a text that is too long.
+    """
+    chosen = find(name)
+    options = chosen.check(given or {})
+    if problem := chosen.problem(model):
+        raise ValueError(problem)
+    limit = min(MAX_TOKENS, model.context)
+    if not 1 <= len(tokens) <= limit:
+        raise ValueError(f"A lens reads 1 to {limit:,} tokens of this model, not {len(tokens):,}.")
+    frame = chosen.look(model, list(tokens), options)
+    frame.words = {t: model.bytes_of(t).decode("utf-8", "replace") for t in sorted(frame.named_tokens)}
+    return frame
