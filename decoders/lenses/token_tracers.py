@@ -1,9 +1,9 @@
-"""KL-tracing's arithmetic: change one token of a text, predict again, and see how far each predicted distribution
-moves. Knows engines, token trees and canvases, nothing of pictures.
+"""KL-tracing's arithmetic: change one token of a text, predict again, and see how far each predicted
+distribution moves. Knows engines, token trees and canvases, nothing of pictures.
 
-Taming generative video models for zero-shot optical flow extraction (2025), which perturbs one patch of a video.
-The port to text is ours: the direction KL(clean || perturbed), the tokens that are put in, and the unigram
-distribution that they are drawn from.
+Taming generative video models for zero-shot optical flow extraction (2025), which perturbs one patch of a
+video. The port to text is ours: the direction KL(clean || perturbed), the tokens that are put in,
+and the unigram distribution that they are drawn from.
 """
 
 import math
@@ -15,9 +15,7 @@ import torch
 from decoders.engine.tree import Tree
 
 NODES = 256  # tokens of changed copies that are read in one forward
-Tracers = Sequence[
-    Sequence[int | torch.Tensor]
-]  # for each place: tokens, or embeddings [d], put in its stead
+Tracers = Sequence[Sequence[int | torch.Tensor]]  # place -> tokens, or embeddings [d], put in there
 
 
 def kl(clean: torch.Tensor, perturbed: torch.Tensor) -> torch.Tensor:
@@ -42,14 +40,14 @@ def swaps(weights: torch.Tensor, tokens: Sequence[int], copies: int, seed: int) 
 
 
 def unigrams(logits: torch.Tensor) -> torch.Tensor:
-    """A unigram distribution [V] of a model that comes without counts: the mean of what it predicts in a text,
-    from logits [T, V].
+    """A unigram distribution [V] of a model that comes without counts: the mean of what it predicts in a
+    text, from logits [T, V].
     """
     return logits.double().softmax(-1).mean(0)
 
 
 def noisy(embedding: torch.Tensor, copies: int, sigma: float, seed: int) -> list[torch.Tensor]:
-    """`copies` of an input embedding [d], each moved by a unit Gaussian vector of `sigma` times its own norm."""
+    """`copies` of an input embedding [d], each moved by `sigma` times its norm in a random direction."""
     generator = torch.Generator().manual_seed(seed)
     drawn = torch.randn(copies, len(embedding), generator=generator).to(embedding)
     return list(embedding + sigma * embedding.norm() * drawn / drawn.norm(dim=-1, keepdim=True))
@@ -66,11 +64,11 @@ def text_trace(
     tracers: Callable[[torch.Tensor], Tracers],
     breathe: Callable[[], None] = lambda: None,
 ) -> tuple[torch.Tensor, int, int]:
-    """(D [T, T], forwards, tokens read): D[i, j] = mean over copies of KL(p_j || p_j^(i,m)), where p_j predicts
-    the token after place j and the copy (i, m) of the text has a tracer in place i. 0 for j < i.
+    """(D [T, T], forwards, tokens read): D[i, j] = mean over copies of KL(p_j || p_j^(i,m)), where p_j
+    predicts the token after place j and the copy (i, m) of the text has a tracer in place i. 0 for j < i.
 
-    `tracers` gets the clean logits [T, V]. The engine's tree holds the text as its trunk; each copy is a branch
-    that leaves it before place i, so nothing before i is read again. Several places share a forward.
+    `tracers` gets the clean logits [T, V]. The engine's tree holds the text as its trunk; each copy is a
+    branch that leaves it before place i, so nothing before i is read again. Several places share a forward.
     """
     tree = Tree(tokens)
     scorer = engine.attach(tree)
@@ -111,8 +109,8 @@ def branch(tree: Tree, scorer: Any, place: int, change: int | torch.Tensor) -> l
 
 
 def peaks(differences: torch.Tensor, guard: int = 0) -> list[int | None]:
-    """For each place i of D [T, T] the j > i + guard at which the prediction moves most; None if there is none
-    or nothing moves.
+    """For each place i of D [T, T] the j > i + guard at which the prediction moves most; None if there is
+    none or nothing moves.
     """
     result: list[int | None] = []
     for place, row in enumerate(differences):
@@ -137,8 +135,8 @@ def canvas_trace(
     put_in: Sequence[Sequence[int]],
     breathe: Callable[[], None] = lambda: None,
 ) -> tuple[torch.Tensor, int, int]:
-    """(D [T, T], forwards, tokens read) of a masked-diffusion model: all but a set of places are revealed, one
-    revealed token i is changed, and KL is read at every masked place j, before and behind it.
+    """(D [T, T], forwards, tokens read) of a masked-diffusion model: all but a set of places are revealed,
+    one revealed token i is changed, and KL is read at every masked place j, before and behind it.
 
     D[i, j] is the mean over copies and over those of `sets` that reveal i and mask j; NaN where none does.
     """

@@ -1,4 +1,7 @@
-"""A tiny Llama that has learned to say a few letters again, in seconds: for tests that need a known dependence."""
+"""A tiny Llama that has learned to say a few letters again: for tests that need a known dependence.
+
+Trained in three seconds of computing, once a session.
+"""
 
 from functools import cache
 

@@ -15,6 +15,10 @@ def of_swaps(put_in):
     return lambda clean: put_in
 
 
+def drawn(text, seed=0):
+    return lambda clean: tracing.swaps(tracing.unigrams(clean), text, 4, seed)
+
+
 def test_kl_of_the_dossiers_pair():
     p, q = torch.tensor([0.5, 0.5]).log(), torch.tensor([0.9, 0.1]).log()
     assert float(tracing.kl(p, q)) == pytest.approx(0.51083, abs=1e-5)
@@ -24,7 +28,7 @@ def test_kl_of_the_dossiers_pair():
 
 
 def test_the_tree_gives_what_separate_passes_give(tiny_model):
-    """Also before the changed place, where a causal model must not move: read off whole texts, not assumed."""
+    """Also before the changed place, where a causal model must not move: that is read off whole texts."""
     model = tiny_model("llama")
     put_in = [[token + 1, token + 2] for token in TEXT]
     found, forwards, read = tracing.text_trace(model.engine, TEXT, of_swaps(put_in))
@@ -63,9 +67,7 @@ def test_a_bigram_model_listens_to_the_last_token_alone():
     rows = rows / rows.sum(-1, keepdim=True)
     bigram = TableModel(lambda text: rows[text[-1]].tolist(), 6)
     text = [0, 3, 5, 1, 1, 2]
-    found, _, _ = tracing.text_trace(
-        bigram, text, lambda clean: tracing.swaps(tracing.unigrams(clean), text, 4, 0)
-    )
+    found, _, _ = tracing.text_trace(bigram, text, drawn(text))
     assert (found.triu(1) == 0).all() and (found.tril(-1) == 0).all() and (found.diagonal() > 0).all()
     assert tracing.peaks(found) == [None] * len(text)
 
@@ -74,9 +76,7 @@ def test_the_peak_of_a_copied_letter_is_where_its_copy_is_predicted():
     """Texts `b d a = b d a`: place i is said again after place i + LENGTH."""
     model, hits, seen = copier(), 0, 0
     for text in strings(12, seed=9).tolist():
-        found, _, _ = tracing.text_trace(
-            model.engine, text, lambda clean: tracing.swaps(tracing.unigrams(clean), text, 4, 1)
-        )
+        found, _, _ = tracing.text_trace(model.engine, text, drawn(text))
         found_peaks = tracing.peaks(found)
         hits += sum(found_peaks[place] == place + LENGTH for place in range(LENGTH))
         seen += LENGTH
