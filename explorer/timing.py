@@ -35,9 +35,12 @@ def plain_models(options: argparse.Namespace, models: dict) -> dict:
     from transformers import AutoModelForCausalLM
 
     from decoders.models.catalog import locate
+    from decoders.models.edited_names import edits_of
 
     device, dtype, plain = models["target"].model.device, models["target"].model.dtype, {}
     for role, name in (("target", options.model), ("draft", options.draft)):
+        if edits_of(name):
+            raise ValueError(f"{name!r} is edited, which plain transformers cannot load; name its base.")
         where, revision = locate(name)
         options_ = {"revision": revision} if revision else {}
         plain[role] = AutoModelForCausalLM.from_pretrained(where, dtype=dtype, **options_).to(device).eval()

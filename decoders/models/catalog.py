@@ -5,7 +5,7 @@ weights.
 import json
 from pathlib import Path
 
-from decoders.models import address
+from decoders.models import address, edited_names
 from decoders.trace.events import DRAFT_ROLES
 
 SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "models"
@@ -96,12 +96,16 @@ def folder_of(name: str | Path) -> Path | None:
 
 
 def locate(name: str) -> tuple[str, str | None]:
-    """(folder, Hub id or address, revision) for a model's name. Raises ValueError with one sentence if there
-    is no such thing.
+    """(folder, Hub id or address, revision) for a model's name; of an edited one that of its base. Raises
+    ValueError with one sentence if there is no such thing.
     """
     if address.is_address(name):
         address.check(name)
         return name, None
+    if edited := edited_names.edits_of(name):
+        for _, module in edited.terms:
+            locate(module)
+        return locate(edited.base)
     if name in {path.parent.name for path in SHIPPED.glob("*/config.json")}:
         return str(SHIPPED / name), None
     folder = folder_of(name)

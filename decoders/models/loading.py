@@ -16,6 +16,8 @@ from decoders.models import hub, lora, rounded_change
 from decoders.models.address import is_address
 from decoders.models.catalog import is_hub_id, locate
 from decoders.models.companions import class_of
+from decoders.models.edited_model import changed
+from decoders.models.edited_names import edits_of
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.memory_estimate import config_of, could_not, pick_device, pick_dtype, quantised
 from decoders.models.published_denoisers import weight_names
@@ -25,14 +27,17 @@ from decoders.models.served_model import connect
 def load(
     name: str, device: str = "auto", dtype: str = "auto", progress: hub.Progress | None = None
 ) -> LoadedModel:
-    """Loads a shipped model, a folder, or a Hub id (optionally `id@revision`), in evaluation mode. A model
-    behind an address is connected to: its dtype and device are the server's.
+    """Loads a shipped model, a folder, or a Hub id (optionally `id@revision`), in evaluation mode; with edits
+    if its name asks for some (`edited_names.py`). A model behind an address is connected to: its dtype and
+    device are the server's.
 
     dtype: auto (float32 on the CPU, the model's own on CUDA), float32, bfloat16 or float16. `progress` hears
     how far it is, and may raise InterruptedError. Raises ValueError with one sentence.
     """
     if is_address(name):
         return connect(name)
+    if changes := edits_of(name):
+        return changed(name, changes, load(changes.base, device, dtype, progress))
     device = pick_device(device)
     tell = progress or (lambda words, done, total: None)
     where, revision = locate(name)

@@ -7,6 +7,7 @@ its own folder. LoRA: Low-Rank Adaptation of Large Language Models (2021). Knows
 """
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -48,23 +49,47 @@ def with_tokens(tokenizer: PreTrainedTokenizerBase, tokens: list[str]) -> PreTra
     return tokenizer
 
 
-def merged(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
-    """The base with `W + alpha / r · B A` for each changed matrix W, and the rows of the added tokens."""
+@dataclass(frozen=True)
+class Adapter:
+    """What a folder holds: `W + scale · B A` of each changed matrix, and rows [tokens, d] of added tokens."""
+
+    base: Path
+    scale: float  # alpha / r
+    matrices: dict[str, tuple[torch.Tensor, torch.Tensor]]  # name -> A [r, in], B [out, r]
+    tokens: list[str]
+    rows: torch.Tensor
+    own: dict[str, object]  # what its config.json says that the base's does not
+
+
+def read(folder: Path) -> Adapter:
+    """The change in a folder, in float32."""
     config = json.loads((folder / CONFIG).read_text("utf-8"))
     weights = {k.removeprefix(PREFIX): v.float() for k, v in load_file(folder / WEIGHTS).items()}
-    own = json.loads((folder / "config.json").read_text("utf-8"))
-    base = base_of(folder)
-    model = AutoModelForCausalLM.from_pretrained(
-        base, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
-    )
+    given = json.loads((folder / "config.json").read_text("utf-8"))
     rows = weights.pop(f"{ROWS}.{DELTA}")
-    model.resize_token_embeddings(model.config.vocab_size + len(rows), mean_resizing=False)
-    with torch.no_grad():
-        model.get_input_embeddings().weight[-len(rows) :] = rows
-        for name in (n for n in weights if n.endswith(".lora_A.weight")):
-            matrix = name.removesuffix(".lora_A.weight")
-            change = weights[f"{matrix}.lora_B.weight"] @ weights[name]
-            model.get_submodule(matrix).weight += config["lora_alpha"] / config["r"] * change
-    for name in OWN.intersection(own):
-        setattr(model.config, name, own[name])
-    return model.to(dtype)
+    names = [name.removesuffix(".lora_A.weight") for name in weights if name.endswith(".lora_A.weight")]
+    pairs = {n: (weights[f"{n}.lora_A.weight"], weights[f"{n}.lora_B.weight"]) for n in names}
+    own = {name: given[name] for name in OWN.intersection(given)}
+    return Adapter(base_of(folder), config["lora_alpha"] / config["r"], pairs, added(folder), rows, own)
+
+
+def merged(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
+    """The base with `W + alpha / r · B A` for each changed matrix W, and the rows of the added tokens."""
+    adapter = read(folder)
+    model = AutoModelForCausalLM.from_pretrained(
+        adapter.base, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
+    )
+    return applied(model, adapter).to(dtype)
+
+
+@torch.no_grad()
+def applied(model: PreTrainedModel, adapter: Adapter) -> PreTrainedModel:
+    """`model`, changed."""
+    if adapter.tokens:
+        model.resize_token_embeddings(model.config.vocab_size + len(adapter.tokens), mean_resizing=False)
+        model.get_input_embeddings().weight[-len(adapter.tokens) :] = adapter.rows
+    for name, (a, b) in adapter.matrices.items():
+        model.get_submodule(name).weight += adapter.scale * (b @ a)
+    for name, value in adapter.own.items():
+        setattr(model.config, name, value)
+    return model

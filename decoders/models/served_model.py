@@ -15,6 +15,7 @@ from decoders.models import vllm_client
 from decoders.models.address import VLLM, parsed, vllm_parsed
 from decoders.models.catalog import locate
 from decoders.models.completions_client import CompletionsClient
+from decoders.models.edited_names import edits_of
 from decoders.models.loaded_model import LoadedModel
 
 
@@ -94,14 +95,21 @@ def connect(address: str) -> ServedModel:
 
 def tokenizer_of(name: str):
     """The tokenizer of a model on this machine or the Hub. Raises what transformers raises."""
-    where, revision = locate(name)
+    where, revision = whole(name)
     return AutoTokenizer.from_pretrained(where, **({"revision": revision} if revision else {}))
+
+
+def whole(name: str) -> tuple[str, str | None]:
+    """Where a model lies that a server can hold. Raises ValueError with one sentence for an edited one."""
+    if edits_of(name):
+        raise ValueError(f"A server holds whole models, and {name!r} is edited; name its base.")
+    return locate(name)
 
 
 def in_this_process(address: str) -> ServedModel:
     """The model of a `vllm:` address. Raises ValueError with one sentence if it cannot be used."""
     name, options = vllm_parsed(address)
-    where, revision = locate(name)
+    where, revision = whole(name)
     tokenizer = tokenizer_of(name)
     client = vllm_client.start(where, ({"revision": revision} if revision else {}) | options)
     return ServedModel(address, client, client.context, tokenizer)

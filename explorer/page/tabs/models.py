@@ -35,7 +35,8 @@ NONE = "none"
 WAIT_SECONDS = 1.0  # how long a question for the progress waits for news
 MAX_SHOWN = 400  # tokens of a rendered prompt that are shown
 KINDS = (
-    "A model of the app, a Hub id (owner/model@revision), a folder, or a server (http://host:port/v1#name)"
+    "A model of the app, a Hub id (owner/model@revision), a folder, or a server (http://host:port/v1#name); "
+    "edits may follow, such as :bits=4"
 )
 ASKED = "What you opened uses these models. Nothing is loaded until you press Load."
 IN_USE, STAY = "These are in use.", "The current models stay in use."

@@ -1,0 +1,78 @@
+"""Makes the model that an edited name asks for. Knows models and names, and no texts but those that the model
+writes.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedTokenizerBase
+from transformers.modeling_utils import PreTrainedModel
+
+from decoders.models import edited_names as names
+from decoders.models import lora
+from decoders.models.catalog import locate
+from decoders.models.editing import depth, matrices
+from decoders.models.editing.lora_algebra import combined
+from decoders.models.loaded_model import LoadedModel
+
+
+def changed(name: str, changes: names.Edited, base: LoadedModel) -> LoadedModel:
+    """`base`, freshly loaded, with what its `name` asks for. Raises ValueError with one sentence."""
+    if getattr(base.model.config, "quantization_config", None):
+        raise ValueError(f"The model {changes.base!r} is quantised already; edit one that is not.")
+    model = base.model
+    if changes.terms:
+        model = with_modules(changes.base, model, base.tokenizer, changes.terms)
+    model = edited(model, changes.edits, min(base.eos, default=0))
+    return LoadedModel(name, model.eval().requires_grad_(False), base.tokenizer)
+
+
+def edited(model: PreTrainedModel, edits: tuple[tuple[str, str], ...], begin: int) -> PreTrainedModel:
+    """A copy with these edits, one after the other. Wanda reads what the model draws behind the token
+    `begin`. Raises ValueError with one sentence.
+    """
+    for key, value in edits:
+        model = edit(model, key, value, begin)
+    return model
+
+
+def edit(model: PreTrainedModel, key: str, value: str, begin: int) -> PreTrainedModel:
+    """A copy with one edit of `names.FORM`."""
+    if key == "drop":
+        return depth.without(model, names.blocks(value))
+    change: Callable[[str, torch.Tensor], torch.Tensor]
+    if key == "bits":
+        change = lambda name, weight: matrices.rounded(weight, names.bits(value))  # noqa: E731
+    elif key == "rank":
+        change = lambda name, weight: matrices.low_rank(weight, names.share(value))  # noqa: E731
+    elif key == "magnitude":
+        pattern = names.share_or_pattern(value)
+        change = lambda name, weight: matrices.pruned(weight, pattern)  # noqa: E731
+    else:
+        pattern = names.share_or_pattern(value)
+        norms = matrices.input_norms(model, matrices.own_rows(model, begin))
+        change = lambda name, weight: matrices.pruned(weight, pattern, norms[name])  # noqa: E731
+    return matrices.edited(model, change)
+
+
+def with_modules(
+    base: str,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    terms: tuple[tuple[float, str], ...],
+) -> PreTrainedModel:
+    """`model` with a sum of low-rank modules, and their tokens in `tokenizer`. Raises ValueError with one
+    sentence if a module is none, or none of this base.
+    """
+    adapters = []
+    for weight, name in terms:
+        folder = Path(locate(name)[0])
+        if not lora.is_adapter(folder):
+            raise ValueError(f"{name!r} is no low-rank module; add one such as llama-tiny-verilog.")
+        adapters.append((weight, lora.read(folder)))
+    both = combined(adapters)
+    if both.base.resolve() != Path(locate(base)[0]).resolve():
+        raise ValueError(f"The modules change {both.base.name!r}, not {base!r}; name that model first.")
+    lora.with_tokens(tokenizer, both.tokens)
+    return lora.applied(model.float(), both).to(model.dtype)

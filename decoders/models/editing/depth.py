@@ -1,0 +1,100 @@
+"""Models without some of their blocks: for a moment, to try them out, or for good as a normal model.
+
+A block is the attention or the MLP of a layer. Knows modules, no texts.
+"""
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from decoders.engine.partial_forward import Blocks as Modules
+from decoders.models.edited_names import Blocks
+
+LAST = (
+    "o_proj",
+    "down_proj",
+    "dense",
+    "dense_4h_to_h",
+    "c_proj",
+    "fc2",
+    "out_proj",
+)  # what a block ends with
+
+
+def check(blocks: Blocks, total: int) -> None:
+    """Raises ValueError with one sentence if there are no such layers."""
+    if (beyond := max(blocks.attention | blocks.mlp, default=-1)) >= total:
+        raise ValueError(f"There is no layer {beyond + 1} to drop; the model has {total}.")
+
+
+def modules_of(model: nn.Module) -> Modules:
+    """Its attentions and MLPs. Raises ValueError with one sentence if they have other names than most."""
+    try:
+        return Modules(model)
+    except AttributeError:
+        raise ValueError(
+            f"{type(model).__name__} has blocks of another form, which cannot be dropped; take another."
+        ) from None
+
+
+@contextmanager
+def left_out(model: nn.Module, blocks: Blocks) -> Iterator[nn.Module]:
+    """While this is open these blocks are not computed: what enters them passes by."""
+    parts = modules_of(model)
+    check(blocks, len(parts.layers))
+
+    def attention(hidden_states: torch.Tensor, *args: object, **options: object) -> tuple:
+        return torch.zeros_like(hidden_states), None
+
+    def mlp(hidden_states: torch.Tensor) -> torch.Tensor:
+        return torch.zeros_like(hidden_states)
+
+    skipped = [(parts.attention[at], attention) for at in blocks.attention]
+    skipped += [(parts.mlp[at], mlp) for at in blocks.mlp]
+    for module, nothing in skipped:
+        module.forward = nothing
+    try:
+        yield model
+    finally:
+        for module, _ in skipped:
+            del module.forward  # the class's own shows again
+
+
+@torch.no_grad()
+def without(model: nn.Module, blocks: Blocks) -> nn.Module:
+    """A copy without these blocks. A layer that loses both is gone; of one that loses a single block the last
+    matrix is zero, so that the files and the engine stay normal, and the block is computed in vain.
+    """
+    result = copy.deepcopy(model)
+    parts = modules_of(result)
+    check(blocks, len(parts.layers))
+    whole = blocks.attention & blocks.mlp
+    for at in blocks.attention - whole:
+        silence(parts.attention[at])
+    for at in blocks.mlp - whole:
+        silence(parts.mlp[at])
+    kept = [at for at in range(len(parts.layers)) if at not in whole]
+    base, config = result.base_model, result.config.get_text_config()
+    layers = nn.ModuleList(parts.layers[at] for at in kept)
+    setattr(base, "layers" if hasattr(base, "layers") else "h", layers)
+    for at, layer in enumerate(layers):
+        for module in layer.modules():
+            if hasattr(module, "layer_idx"):
+                module.layer_idx = at
+    config.num_hidden_layers = len(kept)
+    if getattr(config, "layer_types", None):
+        config.layer_types = [config.layer_types[at] for at in kept]
+    return result
+
+
+def silence(block: nn.Module) -> None:
+    """Makes a block add nothing. ValueError with one sentence if its last matrix has an unknown name."""
+    last = next((getattr(block, name) for name in LAST if hasattr(block, name)), None)
+    if last is None:
+        raise ValueError(f"{type(block).__name__} ends in no matrix of a known name; drop whole layers.")
+    last.weight.zero_()
+    if getattr(last, "bias", None) is not None:
+        last.bias.zero_()

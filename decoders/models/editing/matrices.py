@@ -1,0 +1,124 @@
+"""Edits of single matrices W [out, in]: zeros by magnitude or by Wanda's scores, n of m kept, rounding to a
+few bits, low rank; and the same for all linear layers of a model. Each gives a new one, the old stays.
+
+Sun et al. (2023), Wanda: a weight counts |W_ij| times the norm of the j-th input, against others of its row.
+Jaiswal et al. (2023), "Compressing LLMs", compares these. Knows weights, no texts.
+"""
+
+import copy
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+Norms = dict[str, torch.Tensor]  # name of a linear layer -> norms [in] of its inputs over a text
+Pattern = float | tuple[int, int]  # share of zeros, or (n, m): n of every m are kept
+
+
+def lowest(scores: torch.Tensor, share: float) -> torch.Tensor:
+    """True for the `share` of places with the lowest scores, along the last axis; of equal ones the first."""
+    count = round(share * scores.shape[-1])
+    order = scores.argsort(dim=-1, stable=True)[..., :count]
+    return torch.zeros_like(scores, dtype=torch.bool).scatter(-1, order, True)
+
+
+def outside(scores: torch.Tensor, n: int, m: int) -> torch.Tensor:
+    """True for all but the n highest scores of every m along the last axis, whose length m divides. Raises
+    ValueError with one sentence if it does not.
+    """
+    if scores.shape[-1] % m:
+        raise ValueError(f"Rows of {scores.shape[-1]} weights have no groups of {m}; take another pattern.")
+    groups = scores.unflatten(-1, (-1, m))
+    order = groups.argsort(dim=-1, stable=True)[..., : m - n]
+    return torch.zeros_like(groups, dtype=torch.bool).scatter(-1, order, True).flatten(-2)
+
+
+def pruned(weight: torch.Tensor, pattern: Pattern, norms: torch.Tensor | None = None) -> torch.Tensor:
+    """Zeros where the scores are lowest. Without `norms` [in] a weight's score is its size, and shares are
+    taken of the whole matrix; with them it is Wanda's, and shares are taken of each row.
+    """
+    scores = weight.abs().float() * (1.0 if norms is None else norms)
+    if isinstance(pattern, tuple):
+        return weight.masked_fill(outside(scores, *pattern), 0.0)
+    zero = lowest(scores.flatten(), pattern).view_as(weight) if norms is None else lowest(scores, pattern)
+    return weight.masked_fill(zero, 0.0)
+
+
+def rounded(weight: torch.Tensor, bits: int) -> torch.Tensor:
+    """Nearest multiples of a step per row, the largest weight being 2^(bits - 1) - 1 steps."""
+    largest = 2 ** (bits - 1) - 1
+    step = weight.abs().amax(-1, keepdim=True).clamp(min=1e-12) / largest
+    return (weight / step).round() * step
+
+
+def low_rank(weight: torch.Tensor, share: float) -> torch.Tensor:
+    """The nearest matrix with this share of the rank, at least one."""
+    u, s, v = torch.linalg.svd(weight.float(), full_matrices=False)
+    rank = max(1, round(share * len(s)))
+    return ((u[:, :rank] * s[:rank]) @ v[:rank]).to(weight.dtype)
+
+
+def linear_layers(model: nn.Module) -> dict[str, nn.Linear]:
+    """The linear layers inside a model's blocks by name: neither embeddings nor head. Raises ValueError with
+    one sentence if there are none.
+    """
+    head = model.get_output_embeddings()
+    found = {n: m for n, m in model.named_modules() if isinstance(m, nn.Linear) and m is not head}
+    if not found:
+        raise ValueError(f"{type(model).__name__} has no linear layers that can be edited; take another.")
+    return found
+
+
+@torch.no_grad()
+def edited(model: nn.Module, change: Callable[[str, torch.Tensor], torch.Tensor]) -> nn.Module:
+    """A copy whose linear layers have the weights `change(name, weight)`."""
+    result = copy.deepcopy(model)
+    for name, layer in linear_layers(result).items():
+        layer.weight.copy_(change(name, layer.weight))
+    return result
+
+
+@torch.no_grad()
+def input_norms(model: nn.Module, rows: torch.Tensor) -> Norms:
+    """The norms of what enters each linear layer while the model reads rows [N, T]."""
+    squares: dict[str, torch.Tensor] = {}
+
+    def hears(name: str) -> Callable:
+        def hear(layer: nn.Module, inputs: tuple) -> None:
+            seen = inputs[0].float().flatten(0, -2).square().sum(0)
+            squares[name] = squares.get(name, 0.0) + seen
+
+        return hear
+
+    layers = linear_layers(model)
+    hooks = [layer.register_forward_pre_hook(hears(name)) for name, layer in layers.items()]
+    try:
+        model(input_ids=rows.to(model.device), use_cache=False)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return {name: squares[name].sqrt() for name in layers}
+
+
+@torch.no_grad()
+def own_rows(model: nn.Module, begin: int, rows: int = 16, length: int = 64) -> torch.Tensor:
+    """Texts [rows, length] that the model draws behind the token `begin`, always the same ones: what it reads
+    where nobody gave a text to prune by. The chance of others is not touched.
+    """
+    state = torch.get_rng_state()
+    torch.manual_seed(0)
+    ids = torch.full((rows, 1), begin, device=model.device)
+    try:
+        wrote = model.generate(
+            input_ids=ids,
+            attention_mask=torch.ones_like(ids),
+            do_sample=True,
+            top_k=0,
+            max_new_tokens=length,
+            min_new_tokens=length,
+            eos_token_id=None,
+            pad_token_id=begin,
+        )
+    finally:
+        torch.set_rng_state(state)
+    return wrote[:, 1:]
