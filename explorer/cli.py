@@ -11,7 +11,7 @@ from pathlib import Path
 from decoders import registry
 from decoders.models import address
 from decoders.trace.trace import Trace
-from explorer import experiments, shipped
+from explorer import experiments, lens_command, shipped
 from explorer.acceptance import command as acceptance
 from explorer.catalog import origins, papers
 from explorer.cli_options import parser
@@ -242,6 +242,7 @@ COMMANDS = {
     "run": run,
     "compare": compare,
     "experiment": experiments.command,
+    "lens": lens_command.command,
     "acceptance": acceptance.command,
     "bench": bench,
 }

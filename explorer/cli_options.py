@@ -105,6 +105,19 @@ def parser() -> Parser:
     experiment.add_argument("--draft", default=DRAFT, metavar="M")
     code_option(experiment)
 
+    lens = commands.add_parser("lens", help="look inside a model while it reads a text; counted in no lane")
+    lens.add_argument("name", nargs="?", metavar="NAME", help="without one they are listed")
+    lens.add_argument("--prompt", metavar="TEXT", help="what is read")
+    lens.add_argument("--prompt-file", type=Path, metavar="FILE")
+    lens.add_argument("--model", default=TARGET, metavar="M")
+    lens.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
+    lens.add_argument("--set", action="append", default=[], dest="settings", metavar="KEY=VALUE")
+    lens.add_argument("--figure", metavar="NAME", help="which figure --out gets (default: the first)")
+    lens.add_argument("--out", type=Path, metavar="FILE", help="the figure: .html, .png, .svg or .pdf")
+    lens.add_argument("--json", action="store_true", help="all that it saw, as one JSON object")
+    routes = "the route of the last prediction, of the lens flow: .graphml, .gexf, .dot or .json"
+    lens.add_argument("--graph", type=Path, metavar="FILE", help=routes)
+
     acceptance.options_of(commands)
 
     bench = commands.add_parser("bench", help="measure the speed figures, each as a ratio in one run")

@@ -38,6 +38,7 @@ from decoders.heads.ranker import Ranker
 from decoders.heads.redrafter import ReDrafter
 from decoders.heads.reward import Reward, read_answers
 from decoders.heads.taps import Taps, Target, take_taps
+from decoders.heads.tuned_lens import TunedLens
 
 __all__ = [
     "KINDS",
@@ -79,6 +80,7 @@ __all__ = [
     "Reward",
     "Taps",
     "Target",
+    "TunedLens",
     "read_answers",
     "take_taps",
 ]
@@ -93,5 +95,8 @@ KINDS: dict[str, type[DraftModule]] = {
 }
 SCORERS: dict[str, type[nn.Module]] = {
     module.kind: module
-    for module in (Reward, Acceptance, AdaEagle, Aligned, AutoDeco, Filter, Judge, Outlook, Planner, Ranker)
+    for module in (
+        *(Reward, Acceptance, AdaEagle, Aligned, AutoDeco, Filter, Judge, Outlook, Planner, Ranker),
+        TunedLens,
+    )
 }

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from decoders.trace.events import Distribution, Event, Forward, event_to_json
+from decoders.trace.events import Cell, Distribution, Event, Forward, event_to_json
 
 
 @dataclass
@@ -20,9 +20,10 @@ class LensFrame:
     forwards: list[Forward]  # what it cost: kind "lens", counted apart from any lane's
     says: str  # the main thing in one sentence
     words: dict[int, str] = field(default_factory=dict)  # token -> its text, of the text and of all events
+    source: list[int] = field(default_factory=list)  # what an encoder has read
     data: dict[str, Any] = field(default_factory=dict)  # what no event holds: numbers and tensors of one lens
 
-    def of(self, kind: type, **wanted: Any) -> list:
+    def of(self, kind: type, /, **wanted: Any) -> list:
         """The events of one type whose fields have these values, in order."""
         return [
             e
@@ -32,8 +33,9 @@ class LensFrame:
 
     @property
     def named_tokens(self) -> set[int]:
-        """The tokens of the text, and those that distributions name."""
-        return {*self.tokens, *(int(token) for one in self.of(Distribution) for token, _ in one.top)}
+        """The tokens of the text, and those that events name."""
+        offered = {int(token) for one in self.of(Distribution) for token, _ in one.top}
+        return {*self.tokens, *self.source, *offered, *(cell.token for cell in self.of(Cell))}
 
     @property
     def cost(self) -> str:
@@ -49,6 +51,7 @@ class LensFrame:
             "title": self.title,
             "says": self.says,
             "cost": self.cost,
+            "source": self.source,
             "tokens": self.tokens,
             "words": {str(token): text for token, text in sorted(self.words.items())},
             "levels": self.levels,

@@ -2,6 +2,8 @@
 every lens by depth tells of the distributions that it read. Knows tapes, no lane.
 """
 
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import torch
@@ -12,15 +14,17 @@ from decoders.lenses.tape import Tape, record
 from decoders.logits.distributions import log_softmax, summarise
 from decoders.speculative.divergences import forward_kl, jsd, reverse_kl, tvd
 from decoders.strategy import Parameter
-from decoders.trace.events import Distribution, Score
+from decoders.trace.events import Distribution, Event, Score
 
 POSITIONS = Parameter(
-    "positions", "int", 64, "How many positions are shown: the last ones of the text.", low=1, high=512
+    "positions", "int", 24, "How many positions are shown: the last ones of the text.", low=1, high=512
 )
+COLOURS = ("probability", "KL to final", "Jensen-Shannon", "total variation", "entropy", "chosen token")
+COLOUR = Parameter("colour", "choice", "probability", "What colours the cells.", choices=COLOURS)
 DEPTH, CHOSEN, FAR = "decision depth", "chosen", "KL to final"
 
 
-@lens(name="logit", title="Logit lens", parameters=(POSITIONS,))
+@lens(name="logit", title="Logit lens", parameters=(POSITIONS,), shows=(COLOUR,))
 def logit(model: Any, tokens: list[int], options: dict[str, Any]) -> LensFrame:
     """What each layer would say if it were the last: its state through the model's own last norm and head.
 
@@ -30,39 +34,54 @@ def logit(model: Any, tokens: list[int], options: dict[str, Any]) -> LensFrame:
     """
     tape = record(model.model, tokens)
     first = max(0, len(tokens) - options["positions"])
-    rows = tape.read(tape.streams[:-1, first:])  # [L, N, V]
+    rows = (tape.read(states) for states in tape.streams[:-1, first:])
     return depth_frame("logit", "Logit lens", tape, rows, first)
 
 
-def depth_frame(name: str, title: str, tape: Tape, rows: torch.Tensor, first: int) -> LensFrame:
-    """The frame of a lens that reads logits [L, N, V] off the states below the last row, of the positions
-    from `first` on; the last row is the model's own.
+def depth_frame(name: str, title: str, tape: Tape, rows: Iterable[torch.Tensor], first: int) -> LensFrame:
+    """The frame of a lens that reads logits [N, V] off each level below the last, of the positions from
+    `first` on; the last row is the model's own.
     """
-    final = tape.logits[first:]  # [N, V]
-    levels, events = level_names(tape.depth), []
-    every = torch.cat([rows, final[None]])  # [L + 1, N, V]
-    following = tape.tokens[first + 1 :]  # what was chosen behind each position but the last
-    depths = decision_depths(every)
-    for level, logits in zip(levels, every, strict=True):
+    levels, final = level_names(tape.depth), tape.logits[first:]  # [N, V]
+    events, depths = depth_events(name, levels, chain(rows, [final]), final, tape.tokens[first + 1 :], first)
+    said = sentence(depths, tape.depth)
+    return LensFrame(name, title, tape.tokens, levels, events, [tape.forward], said)
+
+
+def depth_events(
+    view: str,
+    levels: list[str],
+    rows: Iterable[torch.Tensor],
+    final: torch.Tensor,
+    following: list[int],
+    first: int = 0,
+) -> tuple[list[Event], list[int]]:
+    """What the rows [N, V] of each level tell of positions `first` to `first` + N - 1, and the decision depth
+    of each [N]. following: the token that was chosen behind each position, as far as there is one.
+    """
+    events, winners = [], []
+    for level, logits in zip(levels, rows, strict=True):
+        winners.append(logits.argmax(-1))
         logprobs = log_softmax(logits)
         far = zip(*(f(final, logits).tolist() for f in (forward_kl, reverse_kl, jsd, tvd)), strict=True)
-        rows_of = zip(summarise(logprobs), far, strict=True)
-        for at, ((top, rest, entropy), (kl, reverse, js, tv)) in enumerate(rows_of):
-            events.append(Distribution(first + at, name, top, rest, entropy, level))
+        for at, ((top, rest, entropy), own) in enumerate(zip(summarise(logprobs), far, strict=True), first):
+            events.append(Distribution(at, view, top, rest, entropy, level))
+            kl, reverse, js, tv = own
             parts = {"reverse KL": reverse, "Jensen-Shannon": js, "total variation": tv}
-            events.append(Score(first + at, FAR, kl, parts, level=level))
+            events.append(Score(at, FAR, kl, parts, level=level))
         ranks = chosen_ranks(logprobs[: len(following)], following)
-        events += [Score(first + at, CHOSEN, p, rank=rank, level=level) for at, (p, rank) in enumerate(ranks)]
-    events += [Score(first + at, DEPTH, float(d), level=levels[d]) for at, d in enumerate(depths)]
-    return LensFrame(name, title, tape.tokens, levels, events, [tape.forward], sentence(depths, tape.depth))
+        events += [Score(at, CHOSEN, p, rank=rank, level=level) for at, (p, rank) in enumerate(ranks, first)]
+    depths = decision_depths(torch.stack(winners))
+    events += [Score(at, DEPTH, float(d), level=levels[d]) for at, d in enumerate(depths, first)]
+    return events, depths
 
 
-def decision_depths(logits: torch.Tensor) -> list[int]:
-    """Of logits [L + 1, N, V] from the bottom up: for each position the smallest number of layers from which
-    on the argmax is that of the last row, [N].
+def decision_depths(winners: torch.Tensor) -> list[int]:
+    """Of the likeliest tokens [L + 1, N] from the bottom up: for each position the smallest number of layers
+    from which on it is that of the last row, [N].
     """
-    agrees = logits.argmax(-1) == logits[-1].argmax(-1)  # [L + 1, N]
-    return (len(logits) - agrees.flip(0).long().cumprod(0).sum(0)).tolist()
+    agrees = winners == winners[-1]
+    return (len(winners) - agrees.flip(0).long().cumprod(0).sum(0)).tolist()
 
 
 def chosen_ranks(logprobs: torch.Tensor, tokens: list[int]) -> list[tuple[float, int]]:

@@ -19,7 +19,9 @@ MAX_TOKENS = 512  # of a text that a lens reads
 
 @dataclass(frozen=True)
 class Lens:
-    """`look(model, tokens, options)` reads a text and gives a LensFrame."""
+    """`look(model, tokens, options)` reads a text and gives a LensFrame. `parameters` are its options,
+    `shows` those of its pictures, which need no further forward.
+    """
 
     name: str
     title: str
@@ -30,17 +32,39 @@ class Lens:
     needs: tuple[Capability, ...] = (Capability.HIDDEN_STATES,)  # of the model's engine
     reads: str = "causal"  # the kind of model: "causal", or "seq2seq", whose text is the encoder's source
     parameters: tuple[Parameter, ...] = ()
+    shows: tuple[Parameter, ...] = ()
+    limit: int = MAX_TOKENS
     figures: tuple[str, ...] = ("grid",)  # functions of visualizers/figures/lenses.py that draw it
     suits: Callable[[Any], str | None] = lambda model: None  # a sentence if the model lacks more
 
-    def check(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Defaults filled in, values parsed. ValueError with one sentence."""
-        known = {p.name: p for p in self.parameters}
+    def check(self, given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Its options and those of its pictures: defaults filled in, values parsed. ValueError with one
+        sentence.
+        """
+        known = {p.name: p for p in (*self.parameters, *self.shows)}
         for name in given:
             if name not in known:
                 offer = ", ".join(known) or "none"
                 raise ValueError(f"{self.title} has no option {shortened(name)}; it has: {offer}.")
-        return {name: p.parse(given[name]) if name in given else p.default for name, p in known.items()}
+        values = {name: p.parse(given[name]) if name in given else p.default for name, p in known.items()}
+        own = {p.name for p in self.parameters}
+        read = {name: value for name, value in values.items() if name in own}
+        return read, {name: value for name, value in values.items() if name not in own}
+
+    def reader(self, model: Any) -> Any:
+        """The model that it looks into: this one, or the encoder-decoder that has its tokens. ValueError with
+        one sentence if there is none, or if it gives too little.
+        """
+        if self.reads == "seq2seq" and getattr(model, "model_kind", self.reads) != self.reads:
+            model, name = model.companion(self.reads), model.name
+            if model is None:
+                raise ValueError(
+                    f"{self.title} reads an encoder-decoder, and none is shipped with the tokens of "
+                    f"{name!r}; choose llama-tiny."
+                )
+        if problem := self.problem(model):
+            raise ValueError(problem)
+        return model
 
     def problem(self, model: Any) -> str | None:
         """Why it cannot look into a model, as a sentence; None if it can."""
@@ -99,10 +123,9 @@ def look(name: str, model: Any, tokens: list[int], given: dict[str, Any] | None 
     option, a model that it cannot read, or a text that is too long.
     """
     chosen = find(name)
-    options = chosen.check(given or {})
-    if problem := chosen.problem(model):
-        raise ValueError(problem)
-    limit = min(MAX_TOKENS, model.context)
+    options, _ = chosen.check(given or {})
+    model = chosen.reader(model)
+    limit = min(chosen.limit, model.context) if chosen.reads == "causal" else chosen.limit
     if not 1 <= len(tokens) <= limit:
         raise ValueError(f"A lens reads 1 to {limit:,} tokens of this model, not {len(tokens):,}.")
     frame = chosen.look(model, list(tokens), options)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 
@@ -45,10 +46,14 @@ class LayerTape:
         """[T, d] x_mid, the stream after the attention; no state of its own in a parallel block."""
         return self.pre + self.attended
 
+    @cached_property
+    def written(self) -> torch.Tensor:
+        """[H, T, d] what a head would add of each position if it looked there alone: v W_O."""
+        return torch.einsum("hjk,hkd->hjd", self.values, self.out)
+
     def head_parts(self, at: int) -> torch.Tensor:
         """z[h, j] = a[h, at, j] v[h, j] W_O[h], the summands of `attended` at `at`: [H, at + 1, d]."""
-        mixed = self.pattern[:, at, : at + 1, None] * self.values[:, : at + 1]  # [H, at + 1, D]
-        parts = torch.einsum("hjk,hkd->hjd", mixed, self.out)
+        parts = self.pattern[:, at, : at + 1, None] * self.written[:, : at + 1]
         return parts if self.scale is None else parts * self.scale[at]
 
     def bias_part(self, at: int) -> torch.Tensor | None:

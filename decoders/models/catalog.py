@@ -19,6 +19,7 @@ ALONE = {
     "autodeco",
     "filter",
     "judge",
+    "lens",
     "m2r2",
     "outlook",
     "planner",

@@ -8,7 +8,12 @@ import json
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForCausalLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+)
 
 from decoders.models import lora, rounded_change
 from decoders.models.catalog import SHIPPED, kind
@@ -23,6 +28,7 @@ KINDS = {  # kinds of models that a strategy may write with, and how a sentence 
     "deer": "a masked-diffusion model that learned to draft",
     "wedlm": "a causal model that fills masks",
     "lud": "a model that says lexical units behind placeholders",
+    "seq2seq": "an encoder-decoder",
 }
 
 
@@ -58,4 +64,5 @@ def loaded(folder: Path, dtype: torch.dtype) -> torch.nn.Module:
 
 def class_of(config: dict) -> type:
     """What loads the weights of a model with this config.json."""
-    return FlowModel if kind(config) == "flow" else AutoModelForCausalLM
+    classes = {"flow": FlowModel, "seq2seq": AutoModelForSeq2SeqLM}
+    return classes.get(kind(config), AutoModelForCausalLM)

@@ -25,6 +25,7 @@ from decoders.heads import (
     Planner,
     Ranker,
     Reward,
+    TunedLens,
 )
 from decoders.model_defaults import listed, settings_of
 from decoders.models import head_files
@@ -162,6 +163,11 @@ class LoadedModel:
     def judge(self) -> Judge | None:
         """The head that says which tokens are right, as `reward`."""
         return next(iter(self._shipped("judge").values()), None)
+
+    @cached_property
+    def lens(self) -> TunedLens | None:
+        """The maps of a tuned lens for its middle states, as `reward`."""
+        return next(iter(self._shipped("lens").values()), None)
 
     @cached_property
     def outlook(self) -> Outlook | None:

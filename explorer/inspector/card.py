@@ -1,7 +1,7 @@
 """What the inspector shows of one token, as HTML made from the facts of token_facts.py.
 
 assets/web/page/inspector.js puts it in place and binds its buttons: `data-node` leads to another token,
-`data-token` is forced in a new lane.
+`data-token` is forced in a new lane, `data-lens` opens the tab Lenses.
 """
 
 from explorer.inspector.parts import jump, probability, token
@@ -37,6 +37,7 @@ def card(facts: dict, live: bool = True) -> dict:
         copied(facts["copied"]),
         cell(facts.get("cell")),
         fix(facts["cell"]) if live and fixable(facts) else actions(facts) if branches else None,
+        lens(facts) if live and facts["node"] is not None and facts["parent"] is not None else None,
         h("p", {"class": "message", "role": "status"}),
         h("section", {"class": "what-if", "aria-label": "What if"}),
         pictures(facts, branches),
@@ -127,6 +128,12 @@ def actions(facts: dict) -> Html:
     """Another token, or a text, in this place: a lane of its own."""
     title = "A new lane: the same text before, this token forced, then the same strategy and seed"
     return choices(facts, "Branch here", title, "A new lane with the typed text in place of this token")
+
+
+def lens(facts: dict) -> Html:
+    """The way into the tab Lenses: what the layers say in this place."""
+    title = "What each layer of the target would say here, in the tab Lenses"
+    return h("button", {"type": "button", "title": title, "data-lens": facts["node"]}, "Look with a lens")
 
 
 def fixable(facts: dict) -> bool:

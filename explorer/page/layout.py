@@ -40,6 +40,7 @@ from explorer.page.sessions import bound
 from explorer.page.sessions import routes as session_routes
 from explorer.page.tabs import decode, drawn, microscope, on_screen, tab
 from explorer.page.tabs import experiments as experiments_tab
+from explorer.page.tabs import lenses as lenses_tab
 from explorer.page.tabs import lessons as lessons_tab
 from explorer.page.tabs import methods as methods_tab
 from explorer.page.tabs import models as models_tab
@@ -85,12 +86,15 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
     with gr.Blocks(title=serve.TITLE, analytics_enabled=False, fill_width=True, delete_cache=TIDY) as demo:
         look = drawn("top", THEME, value="light")
         screen, dropped = on_screen.component(), traces_tab.dropped()
-        experiment = experiments_tab.named()
+        experiment, token = experiments_tab.named(), lenses_tab.token()
         with gr.Tabs(selected="decode", elem_id="explorer-tabs", overflow_behavior="wrap") as tabs:
             with tab("Decode"):
                 home = decode.build(screen, look, runs, loader, functions)
             with tab("Microscope") as opened:
                 microscope.build(screen, look, runs, loader)
+                opened.select(None, js=RUN_PLOTLY, api_visibility="private")
+            with tab("Lenses") as opened:
+                lenses_tab.build(screen, look, token, runs, loader)
                 opened.select(None, js=RUN_PLOTLY, api_visibility="private")
             with tab("Lessons"):
                 lessons_tab.build()

@@ -135,6 +135,7 @@ RANKED = (
     "next has the higher score, by the ranker and by the mean log-probability that `{target}` gives it. "
     "50 is chance. Drawn texts have top-p 0.9, and are as long as their rivals.\n"
 )
+DEPTHS = "KL(p || q) in nats on held-out stories, through this lens and without one (the logit lens).\n"
 LENGTHS = (
     "Drafted tokens that the target accepts, as means per round of up to 32, for held-out stories and "
     "problems: `aligned` is this model, `plain` the one that it was made from.\n"
@@ -215,6 +216,8 @@ def sections(folder: Path, facts: dict) -> list[str]:
         result.append(
             f"## How much of its drafts is accepted\n{LENGTHS}\n{table(lengths, '{:.2f}'.format)}\n"
         )
+    if levels := left(folder, "levels.json"):
+        result.append(f"## How far each depth is from the last\n{DEPTHS}\n{table(levels, '{:.2f}'.format)}\n")
     if chains := left(folder, "chains.json"):
         result.append(f"## What a predicted length saves\n{CHAINS}\n{table(chains, '{:.2f}'.format)}\n")
     if filtered := left(folder, "filtered.json"):

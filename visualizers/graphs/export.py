@@ -52,7 +52,7 @@ def save(graph: nx.DiGraph, path: str | Path) -> None:
 
 def plain(graph: nx.DiGraph) -> nx.DiGraph:
     """A copy whose attributes are numbers, truth values and texts that XML can hold."""
-    made = nx.DiGraph(**_plain(graph.graph))
+    made = type(graph)(**_plain(graph.graph))  # two nodes may have several edges
     made.add_nodes_from((node, _plain(known)) for node, known in graph.nodes(data=True))
     made.add_edges_from((a, b, _plain(known)) for a, b, known in graph.edges(data=True))
     return made

@@ -90,9 +90,13 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     // A press on one of the card's buttons.
-    press({ node, token }) {
+    press({ node, token, lens }) {
       if (node) this.show(this.lane, { node: Number(node) });
       else if (token) this.branch({ token: Number(token) });
+      else if (lens) {
+        page.lens(JSON.stringify({ run: this.app.run.id, lane: this.lane.runIndex, node: Number(lens) }));
+        this.app.showSection("lenses");
+      }
     }
 
     // The card is HTML made and escaped by explorer/inspector/card.py.

@@ -57,12 +57,8 @@ def test_middle_rows_are_norm_and_head_of_the_states(tiny_model, prompt):
 
 
 def test_decision_depth_is_where_agreement_begins_for_good():
-    def rows(*winners):
-        return torch.nn.functional.one_hot(torch.tensor(winners), 3).float()[:, None]
-
-    assert decision_depths(rows(1, 2, 1, 1)) == [2]
-    assert decision_depths(rows(1, 1, 1, 1)) == [0]
-    assert decision_depths(rows(1, 1, 1, 0)) == [3]
+    positions = [(1, 2, 1, 1), (1, 1, 1, 1), (1, 1, 1, 0)]  # from the bottom up
+    assert decision_depths(torch.tensor(positions).T) == [2, 0, 3]
 
 
 def test_bad_requests_are_answered_with_a_sentence(tiny_model, prompt):

@@ -96,6 +96,7 @@ TOYS = {
     "llama-tiny-outlook": (("llama-tiny-draft-distilled",), dict(TEXTS=16, WRITERS=8, WRITTEN=8, BATCH=64)),
     "llama-tiny-ranker": (("llama-tiny",), dict(DOCUMENTS=8, MIN_PIECE=2, WRITTEN=8, BATCH=2, HELD_OUT=2)),
     "llama-tiny-judge": (("llama-tiny-draft-distilled",), dict(PROBLEMS=8, CHUNK=4, BATCH=64)),
+    "llama-tiny-lens": (("llama-tiny",), dict(BATCH=2)),
     "llama-tiny-verilog": (("llama-tiny",), dict(BATCH=2, HELD_OUT=1)),
     "llama-tiny-verilog-heads": (("llama-tiny-verilog",), dict(BATCH=4, ROW=64, HELD_OUT=4, DEPTH=2, RANK=4)),
     "llama-tiny-flow": (("llama-tiny-diffusion",), dict(BATCH=24, LAYERS=1)),
@@ -113,6 +114,7 @@ SCORERS = {  # heads that score tokens, and what they read
     "llama-tiny-autodeco": "llama-tiny",
     "llama-tiny-filter": "llama-tiny-diffusion",
     "llama-tiny-judge": "llama-tiny",
+    "llama-tiny-lens": "llama-tiny",
     "llama-tiny-outlook": "llama-tiny",
     "llama-tiny-planner": "llama-tiny-summaries",
     "llama-tiny-ranker": "llama-tiny",
@@ -353,6 +355,7 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
         "measure_forms": dict(FILLED={"list_program": 2, "story": 1}, STORIES=2, TOKENS=4),
         "measure_summaries": dict(SHEETS=3, STEERED=2),
         "measure_flow": dict(PROBLEMS=2, WAYS={"1 step": {"num_steps": 1}}),
+        "measure_lens": dict(HELD_ROWS=2),
         "measure_judge": dict(ASKED=("sum",), PROBLEMS=2, NEW_TOKENS=4),
     }
     places = {"measure_tasks": ""}  # recipes use it, too

@@ -1,0 +1,32 @@
+"""The tuned lens: the logit lens through a learned affine map for each depth. The maps are a trained head of
+the target, see decoders/heads/tuned_lens.py. Knows tapes.
+"""
+
+from typing import Any
+
+from decoders.heads import TunedLens
+from decoders.lenses.frame import LensFrame
+from decoders.lenses.logit import COLOUR, POSITIONS, depth_frame
+from decoders.lenses.registry import lens
+from decoders.lenses.tape import record
+
+
+def lacking(model: Any) -> str | None:
+    """A sentence if no lens is trained for a model."""
+    if getattr(model, "lens", None) is not None:
+        return None
+    return f"No tuned lens is trained for {model.name!r}; choose llama-tiny, or the logit lens."
+
+
+@lens(name="tuned", title="Tuned lens", parameters=(POSITIONS,), shows=(COLOUR,), suits=lacking)
+def tuned(model: Any, tokens: list[int], options: dict[str, Any]) -> LensFrame:
+    """What each layer says once an affine map has moved its state to where the last norm expects it.
+
+    `q = softmax(W_U norm(h + A h + b))`, with a matrix A and a vector b for each depth, learned so that
+    KL(p || q) is small, p being the model's own distribution; with A and b zero it is the logit lens. The
+    last row has no map.
+    """
+    tape, first = record(model.model, tokens), max(0, len(tokens) - options["positions"])
+    maps: TunedLens = model.lens
+    rows = (tape.read(maps.translated(level, tape.streams[level, first:])) for level in maps.reads)
+    return depth_frame("tuned", "Tuned lens", tape, rows, first)

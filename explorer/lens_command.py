@@ -1,0 +1,66 @@
+"""`python -m explorer lens NAME`: what a lens sees in a text, as sentences, a figure, a graph or JSON. Knows
+lenses by their declarations alone.
+"""
+
+import argparse
+import json
+
+
+def command(options: argparse.Namespace) -> None:
+    """Looks, or lists the lenses. ValueError with one sentence."""
+    from decoders.lenses.registry import find, lenses, look
+    from decoders.models.loading import load
+
+    if options.name is None:
+        listed(lenses())
+        return
+    lens, given = find(options.name), settings(options.settings)
+    read, shown = lens.check(given)
+    text = options.prompt
+    if text is None and options.prompt_file is not None:
+        text = options.prompt_file.read_text("utf-8")
+    if not text:
+        raise ValueError("name a text with --prompt or --prompt-file.")
+    if options.graph and lens.name != "flow":
+        raise ValueError("--graph writes the route of the lens flow; use it with that.")
+    model = load(options.model, options.device)
+    frame = look(lens.name, model, model.encode(text), read)
+    if options.out:
+        save_figure(lens, frame, options, shown)
+    if options.graph:
+        from visualizers.graphs import save
+        from visualizers.graphs.flow_routes import routes
+
+        save(routes(frame, tau=shown["tau"], renormalise=shown["renormalise"]), options.graph)
+    if options.json:
+        print(json.dumps(frame.to_json()))
+    else:
+        print(f"{frame.says}\n{frame.cost}")
+
+
+def save_figure(lens, frame, options: argparse.Namespace, shown: dict) -> None:
+    """Writes one figure of what a lens saw. ValueError with one sentence for an unknown name."""
+    from visualizers.figures import save
+    from visualizers.figures.lenses import figures
+
+    name = options.figure or lens.figures[0]
+    if name not in lens.figures:
+        raise ValueError(f"{lens.title} has no figure {name!r}; choose one of: {', '.join(lens.figures)}.")
+    save(figures((name,), frame, "light", shown)[0], options.out)
+
+
+def settings(given: list[str]) -> dict[str, str]:
+    """The options of --set. ValueError with one sentence."""
+    pairs = [one.partition("=") for one in given]
+    for name, equals, _ in pairs:
+        if not equals or not name:
+            raise ValueError(f"--set takes KEY=VALUE, not {name!r}; for example --set tau=0.02.")
+    return {name.strip(): value for name, _, value in pairs}
+
+
+def listed(lenses: dict) -> None:
+    """Prints every lens with its options."""
+    for name, lens in lenses.items():
+        print(f"{name:10} {lens.summary}")
+        for p in (*lens.parameters, *lens.shows):
+            print(f"{'':10}   {p.name} = {p.default}: {p.help}")

@@ -1,0 +1,235 @@
+"""The tab Lenses: what the layers of a lane's target make of its text, as far as the step on screen, or
+before the token that the inspector shows.
+
+Its controls are made from what lenses declare (decoders/lenses/registry.py). Knows lanes and lenses, none of
+them by name. A lens looks on the worker that decodes for all; what it saw is kept for a while.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from decoders.lenses.frame import LensFrame
+from decoders.lenses.registry import Lens, lenses, look
+from decoders.strategy import Parameter
+from decoders.trace.events import Commit
+from decoders.trace.trace import Trace
+from explorer.page.branch import models_of, text_before
+from explorer.page.tabs import carried
+from explorer.page.tabs.captioned import captioned, escaped, look_of
+from explorer.page.tabs.on_screen import FOLLOWS, Lane, Screen, screen
+from explorer.runs.model_pool import Loader
+from explorer.runs.scheduler import Runs
+from explorer.runs.validation import MAX_LANES
+from explorer.schema import Asked, Name, Whole, parsed, read
+
+ABOUT = (
+    "What happens inside the target while it reads the text of a lane, up to the step at which its slider "
+    "stands. A lens chooses no token; its forwards are its own and count in no lane."
+)
+NONE = "Press Run in Decode: there is no lane yet."
+NOTHING_BEFORE = "Nothing stands before this token; choose a later one."
+SOURCE = "correct: the littel dog runned to the park. =>"
+PLACES = 3  # figures that a lens may have
+KEPT = 6  # frames
+KEEP = "ExplorerPage.lens = (asked) => { props.value = asked; };"
+
+
+class OfToken(Asked):
+    """Which token the inspector asked about: the value of `token()`, as JSON text."""
+
+    run: Name
+    lane: Whole
+    node: Whole
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A text that is looked into, and what to call it."""
+
+    lane: Lane
+    tokens: list[int]
+    says: str
+
+
+def token() -> gr.HTML:
+    """The component whose value is the token that the inspector asked about, "" for none. It stands outside
+    of the tab, whose components are not there before it is chosen.
+    """
+    return carried(KEEP)
+
+
+def build(on_screen: gr.HTML, look: gr.HTML, token: gr.HTML, runs: Runs, loader: Loader) -> None:
+    """Declares what is in the tab. `on_screen`: see on_screen.py; `look`: its value is the page's theme."""
+    first, frames = next(iter(lenses())), Frames()
+    with gr.Column(elem_classes=FOLLOWS):
+        gr.Markdown(ABOUT)
+        with gr.Row():
+            chosen = gr.Radio(
+                [(one.title, name) for name, one in lenses().items()], value=first, label="Lens"
+            )
+            lane = gr.Radio([(f"Lane {n + 1}", n) for n in range(MAX_LANES)], label="Lane", visible=False)
+        groups, fields = {}, {}
+        for name, one in lenses().items():
+            with gr.Column(visible=name == first) as groups[name]:
+                gr.Markdown(one.summary)
+                with gr.Row():
+                    fields[name] = {p.name: field(p) for p in (*one.parameters, *one.shows)}
+                with gr.Accordion("How it works", open=False):
+                    gr.Markdown(one.explains)
+        source = gr.Textbox(
+            SOURCE,
+            label="Source",
+            info="What the encoder reads; if empty, the text of the lane.",
+            visible=False,
+            max_lines=3,
+        )
+        with gr.Row():
+            says = gr.Markdown(NONE, elem_id="lens-says")
+            follow = gr.Button("Follow the lane", size="md", scale=0, min_width=150, visible=False)
+        rows, places = [], []
+        for _ in range(PLACES):
+            with gr.Column(visible=False) as row:
+                places.append(captioned(wide=True))
+            rows.append(row)
+    inputs = [component for one in fields.values() for component in one.values()]
+    drawn = [*rows, *(part for place in places for part in place.parts)]
+
+    def show(
+        value: str, theme: str, asked: str, name: str, wanted: int | None, text: str | None, *given: Any
+    ) -> dict:
+        """What the chosen lens sees, in figures; of no interest are the fields of other lenses."""
+        one, nothing = lenses()[name], {row: gr.Column(visible=False) for row in rows}
+        updates = {groups[other]: gr.Column(visible=other == name) for other in groups}
+        updates[source] = gr.Textbox(visible=one.reads == "seq2seq")
+        updates[follow] = gr.Button(visible=bool(asked))
+        values = dict(zip([(of, n) for of, own in fields.items() for n in own], given, strict=True))
+        try:
+            seen = screen(runs, value)
+            if seen is None or not seen.lanes:
+                return updates | nothing | {says: NONE}
+            updates[lane] = choices(seen, wanted)
+            options = one.check({n: v for (of, n), v in values.items() if of == name and v is not None})
+            subject = subject_of(runs, seen, asked, wanted)
+            frame = frames.seen(runs, loader, seen, subject, one, options[0], text or "")
+        except ValueError as error:
+            return updates | nothing | {says: escaped(str(error))}
+        updates[says] = f"**{escaped(frame.says)}** {escaped(subject.says)} {escaped(frame.cost)}"
+        figures = figures_of(one, frame, look_of(theme), options[1])
+        shown = [place.shows(figure) for place, figure in zip(places, figures, strict=False)]
+        updates |= {row: gr.Column(visible=n < len(figures)) for n, row in enumerate(rows)}
+        return {part: update for each in (updates, *shown) for part, update in each.items()}
+
+    gr.on(
+        [on_screen.change, look.change, token.change, chosen.input, lane.input, source.submit]
+        + [component.change for component in inputs],
+        show,
+        [on_screen, look, token, chosen, lane, source, *inputs],
+        [*groups.values(), source, follow, lane, says, *drawn],
+        show_progress="hidden",
+        trigger_mode="always_last",
+        concurrency_limit=2,
+        api_visibility="private",
+    )
+    follow.click(lambda: "", None, token, show_progress="hidden", api_visibility="private")
+
+
+def field(parameter: Parameter) -> gr.components.Component:
+    """The component in which a person sets an option of a lens."""
+    words = {"label": parameter.name.replace("_", " "), "info": parameter.help}
+    match parameter.kind:
+        case "bool":
+            return gr.Checkbox(parameter.default, min_width=200, **words)
+        case "choice":
+            return gr.Dropdown(list(parameter.choices), value=parameter.default, min_width=200, **words)
+        case "float":
+            return gr.Slider(
+                parameter.low, parameter.high, parameter.default, step=0.005, min_width=240, **words
+            )
+        case "text":
+            return gr.Textbox(parameter.default, max_lines=2, min_width=240, **words)
+    return gr.Number(parameter.default, precision=0, min_width=160, **words)
+
+
+def choices(seen: Screen, wanted: int | None) -> gr.Radio:
+    """The lanes that have steps, the wanted one chosen; hidden where there is no choice."""
+    names = [(one.title, one.index) for one in seen.lanes]
+    return gr.Radio(names, value=lane_of(seen, wanted).index, visible=len(names) > 1)
+
+
+def lane_of(seen: Screen, wanted: int | None) -> Lane:
+    """The lane that a person wants to look into, else the first one."""
+    return next((one for one in seen.lanes if one.index == wanted), seen.lanes[0])
+
+
+def subject_of(runs: Runs, seen: Screen, asked: str, wanted: int | None) -> Subject:
+    """The text before the token that the inspector asked about, else that of a lane as far as it is on
+    screen. ValueError with one sentence if there is none.
+    """
+    if asked:
+        of = read(OfToken, parsed(asked.encode(errors="replace")))
+        one = next((one for one in seen.lanes if one.index == of.lane), None)
+        if of.run == seen.run.id and one is not None:
+            before, text = before_token(one.record.trace, of.node)
+            return Subject(one, before, f"Before “{text}” in lane {one.number}, at position {len(before)}.")
+    one = lane_of(seen, wanted)
+    trace = one.record.trace
+    tokens = [*trace.prompt, *committed(trace, one.count)]
+    return Subject(one, tokens, f"The text of lane {one.number} after {one.count} of its steps.")
+
+
+def committed(trace: Trace, count: int) -> list[int]:
+    """The output's tokens after the first `count` steps."""
+    token = trace.index().token
+    return [token[n] for step in trace.steps[:count] for commit in step.of(Commit) for n in commit.nodes]
+
+
+def before_token(trace: Trace, node: int) -> tuple[list[int], str]:
+    """The tokens above a node of a trace, and its own text. ValueError with one sentence if it has none."""
+    nodes, trunk = trace.nodes(), len(trace.prompt)
+    if node < trunk:
+        before = trace.prompt[:node]
+    else:
+        before = [*trace.prompt, *(nodes[n][1] for n in text_before(trace, node))]
+    if not before:
+        raise ValueError(NOTHING_BEFORE)
+    return before, trace.text([nodes[node][1]])
+
+
+class Frames:
+    """What lenses have seen lately, so that a picture's options cost no forward."""
+
+    def __init__(self) -> None:
+        self.kept: OrderedDict[tuple, LensFrame] = OrderedDict()
+
+    def seen(
+        self,
+        runs: Runs,
+        loader: Loader,
+        seen: Screen,
+        subject: Subject,
+        lens: Lens,
+        options: dict[str, Any],
+        source: str,
+    ) -> LensFrame:
+        """What a lens sees in a text. ValueError with one sentence."""
+        trace = subject.lane.record.trace
+        target = models_of(trace, loader.find(seen.run.models).wait())["target"]
+        tokens = subject.tokens
+        if lens.reads == "seq2seq":
+            tokens = target.encode(source) if source else tokens
+        key = (lens.name, id(target), tuple(tokens), *options.items())
+        if key not in self.kept:
+            self.kept[key] = runs.on_worker(lambda: look(lens.name, target, tokens, options)).result()
+            while len(self.kept) > KEPT:
+                self.kept.popitem(last=False)
+        return self.kept[key]
+
+
+def figures_of(lens: Lens, frame: LensFrame, look: str, options: dict[str, Any]) -> list:
+    """The figures of what a lens saw."""
+    from visualizers.figures.lenses import figures  # only when one is looked at: plotly takes its time
+
+    return figures(lens.figures, frame, look, options)

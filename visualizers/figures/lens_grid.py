@@ -1,0 +1,146 @@
+"""The grid of a lens by depth: rows are levels, from the bottom up, columns positions; a cell has the level's
+likeliest token. Knows grids, no lens.
+"""
+
+import math
+
+import plotly.graph_objects as go
+
+from decoders.lenses.frame import LensFrame
+from visualizers.analysis.lens_grid import Grid, Square, grid_of
+from visualizers.figures.charts import framed, greys
+from visualizers.figures.theme import MONO, Theme, theme
+from visualizers.figures.traces import plain
+
+FIGURES = ("grid",)
+CELL, ROW, LEFT = 58, 24, 96  # pixels of a column, of a row, of the names of levels
+LETTERS = 7  # characters of a token in its cell
+COLOURS = {  # what may colour a cell, in words
+    "probability": "the probability of the cell's token",
+    "KL to final": "how far the level is from the last one, KL(p || q) in nats",
+    "Jensen-Shannon": "how far the level is from the last one, Jensen-Shannon in nats",
+    "total variation": "how far the level is from the last one, total variation",
+    "entropy": "the entropy of the level's distribution in nats",
+    "chosen token": "the probability of the token that was chosen",
+}
+
+
+def grid(frame: LensFrame, look: str = "light", colour: str = "probability") -> go.Figure:
+    """What each level says at each position; a heavy border where the likeliest token is settled."""
+    colours, made = theme(look), grid_of(frame)
+    columns, rows = made.positions, range(len(made.levels))
+    values = [[value(made.squares[row, at], colour) for at in columns] for row in rows]
+    largest = 1.0 if colour in ("probability", "total variation", "chosen token") else ceiling(values)
+    title = f"{frame.title}: the likeliest token after each layer"
+    figure = framed(
+        colours,
+        title,
+        caption(colour),
+        112 + ROW * len(made.levels),
+        width=LEFT + CELL * len(columns) + 40,
+        dragmode=False,
+        xaxis=names([label(frame, at) for at in columns]) | {"side": "bottom", "tickangle": 0},
+        xaxis2=names([label(frame, at + 1) for at in columns])
+        | {"side": "top", "overlaying": "x", "matches": "x", "tickfont": {"color": colours.surface["text"]}},
+        yaxis=names(made.levels),
+        coloraxis={
+            "cmin": 0,
+            "cmax": largest,
+            "colorscale": greys([colours.surface["bg"], *colours.amounts[1:4]]),
+            "showscale": False,
+        },
+    )
+    figure.update_layout(margin={"t": 66, "b": 34, "l": LEFT, "r": 20})
+    figure.add_heatmap(
+        z=values,
+        text=[[word(frame, made.squares[row, at].top[0][0]) for at in columns] for row in rows],
+        texttemplate="%{text}",
+        textfont={"size": 11, "family": MONO, "color": colours.surface["text"]},
+        hovertext=[[hover(frame, made, row, at) for at in columns] for row in rows],
+        hoverinfo="text",
+        coloraxis="coloraxis",
+        xgap=1,
+        ygap=1,
+    )
+    # an axis is drawn only where it has a trace
+    figure.add_scatter(x=[0], y=[0], xaxis="x2", mode="markers", marker={"opacity": 0}, hoverinfo="skip")
+    figure.update_layout(shapes=borders(made, colours), showlegend=False)
+    return figure
+
+
+def value(square: Square, colour: str) -> float | None:
+    """The number that colours a cell."""
+    if colour == "probability":
+        return math.exp(square.top[0][1])
+    if colour == "chosen token":
+        return None if square.chosen is None else math.exp(square.chosen)
+    return {"KL to final": square.far, "entropy": square.entropy, **square.parts}.get(colour)
+
+
+def ceiling(values: list[list[float | None]]) -> float:
+    """The largest value, for the darkest cell."""
+    return max((v for row in values for v in row if v is not None), default=1.0) or 1.0
+
+
+def names(words: list[str]) -> dict:
+    """An axis of names."""
+    return {
+        "tickmode": "array",
+        "tickvals": list(range(len(words))),
+        "ticktext": words,
+        "range": [-0.5, len(words) - 0.5],
+        "showgrid": False,
+        "fixedrange": True,
+        "zeroline": False,
+    }
+
+
+def word(frame: LensFrame, token: float) -> str:
+    """A token as its cell has room for it: white space shown, cut."""
+    text = shown(frame.words.get(int(token), ""))
+    return plain(text if len(text) <= LETTERS else text[: LETTERS - 1] + "…")
+
+
+def shown(text: str) -> str:
+    """A token's text with its white space."""
+    return text.replace("\n", "↵").replace("\t", "⇥").replace(" ", "␣")
+
+
+def label(frame: LensFrame, position: int) -> str:
+    """The token at a position, as a column's name; "" behind the text."""
+    return word(frame, frame.tokens[position]) if position < len(frame.tokens) else ""
+
+
+def borders(made: Grid, colours: Theme) -> list[dict]:
+    """A heavy border around the cell of each position's decision depth."""
+    line = {"color": colours.surface["text"], "width": 2}
+    return [
+        {"type": "rect", "x0": at - 0.5, "x1": at + 0.5, "y0": row - 0.5, "y1": row + 0.5, "line": line}
+        for at, row in ((made.positions.index(place), row) for place, row in made.depth.items())
+    ]
+
+
+def hover(frame: LensFrame, made: Grid, row: int, at: int) -> str:
+    """What a cell says, in lines."""
+    square = made.squares[row, at]
+    following = label(frame, at + 1)
+    lines = [f"<b>{plain(made.levels[row])}</b>, after {label(frame, at)} (position {at})"]
+    lines += [f"{word(frame, token)} {math.exp(p):.3f}" for token, p in square.top[:5]]
+    if square.chosen is not None and following:
+        lines.append(f"chosen: {following} {math.exp(square.chosen):.3f}, rank {square.rank}")
+    if square.far is not None:
+        parts = "".join(f", {name} {x:.3f}" for name, x in square.parts.items())
+        lines.append(f"from the last level: KL {square.far:.3f}{parts}")
+    lines.append(f"entropy {square.entropy:.2f} nats")
+    if made.depth.get(at) == row:
+        lines.append("from here on the likeliest token stays")
+    return "<br>".join(lines)
+
+
+def caption(colour: str) -> str:
+    """What the grid shows, in words."""
+    return (
+        "Rows are layers, from the bottom up; below each column stands the token that was read, above it the "
+        f"one that follows. The stronger a shade, the more of {COLOURS[colour]}. A heavy border: from there on "
+        "the likeliest token stays that of the last layer."
+    )
