@@ -141,6 +141,6 @@ def caption(colour: str) -> str:
     """What the grid shows, in words."""
     return (
         "Rows are layers, from the bottom up; below each column stands the token that was read, above it the "
-        f"one that follows. The stronger a shade, the more of {COLOURS[colour]}. A heavy border: from there on "
-        "the likeliest token stays that of the last layer."
+        f"one that follows. The stronger a shade, the more of {COLOURS[colour]}. A heavy border: from there "
+        "on the likeliest token stays that of the last layer."
     )

@@ -25,7 +25,7 @@ def test_divergences_are_what_their_names_say():
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma3"])
 def test_the_last_row_is_the_models_own(kind, tiny_model, prompt):
     model = tiny_model(kind)
-    frame = look("logit", model, prompt)
+    frame = look("logit", model, prompt, {"positions": 64})
     own = model.model(torch.tensor([prompt])).logits[0].log_softmax(-1)
     last = frame.of(Distribution, level="layer 2")
     assert [one.node for one in last] == list(range(len(prompt)))
