@@ -4,16 +4,18 @@ Agrawal et al. (2023), Guiding Language Models of Code with Global Context using
 tokens; what an object has is said by an analysis, such as object_language.py.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import NamedTuple
 
 import torch
 
 from decoders.constraints.automaton import TOKENS, trie_of_bytes
 from decoders.constraints.grammars import Vocabulary
-from decoders.constraints.object_language import Analysis, Signature, chain_before
+from decoders.constraints.object_language import NAME, Analysis, Signature, chain_before
 
 BREAKS = frozenset(code for code in range(128) if not ("abc" + chr(code)).isidentifier())
 TRIGGER = ord(".")
@@ -22,7 +24,8 @@ MODES = {
     "last character": "As published: only the last character of a token wakes the monitor, and what stands "
     "behind the end of a name in the same token is not checked.",
 }
-Members = Callable[[str], frozenset[str]]  # the text up to a dot -> what may follow it
+# the text up to a dot -> what may follow it; none if it is not known, None if nothing may
+Members = Callable[[str], frozenset[str] | None]
 
 
 class Watch(NamedTuple):
@@ -55,19 +58,22 @@ class MemberMonitor:
     def start(self) -> Watch:
         """Woken by a dot at the end of the prompt, or in a name that the prompt has begun behind one."""
         if not self.every:
-            return self._woken(self.prompt)
+            return self._woken(self.prompt) or Watch(self.prompt, None)
         name = 0
         while name < len(self.prompt) and self.prompt[-1 - name] not in BREAKS:
             name += 1
-        state = self._woken(self.prompt[: len(self.prompt) - name])
+        before = self.prompt[: len(self.prompt) - name]
+        state = self._woken(before) or Watch(before, None)
         for byte in self.prompt[len(self.prompt) - name :]:
             state = self._read(state, byte) or Watch(self.prompt, None)
         return Watch(self.prompt, state.rest)
 
-    def _woken(self, text: bytes) -> Watch:
+    def _woken(self, text: bytes) -> Watch | None:
         if text[-1:] != b".":
             return Watch(text, None)
         names = self.members(decoded(text))
+        if names is None:
+            return None if self.every else Watch(text, None)  # as published, it sleeps on
         return Watch(text, frozenset(name.encode() for name in names) or None)
 
     def _read(self, state: Watch, byte: int) -> Watch | None:
@@ -244,6 +250,26 @@ class ArgumentMonitor:
         return []
 
 
+USED = re.compile(rf"\.({NAME})\b")
+
+
+def names_used(project: str, text: str, begin: int) -> list[tuple[int, int]]:
+    """(where the name is declared, where it is used) of the names behind dots that end in `text` from the
+    place `begin` on, as places of characters in the text. Names declared in `project` have no place in it.
+    """
+    pairs, above = [], len(project) + 1
+    lines = (project + "\n" + text).split("\n")
+    starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    for found in USED.finditer(text, begin):
+        if found.end() == len(text):
+            break  # it may go on
+        before = text[: found.start()]
+        place = Analysis(project + "\n" + before.rpartition("\n")[0]).declared(chain_before(before), found[1])
+        if place is not None and (at := starts[place[0]] + place[1] - above) >= 0:
+            pairs.append((at, found.start(1)))
+    return pairs
+
+
 def monitored(project: str) -> tuple[Members, Callable[[str], Signature | None]]:
     """The two questions of the monitors, answered by an analysis of the project and of the text so far."""
 
@@ -251,9 +277,10 @@ def monitored(project: str) -> tuple[Members, Callable[[str], Signature | None]]
     def read(lines: str) -> Analysis:
         return Analysis(project + "\n" + lines)
 
-    def members(text: str) -> frozenset[str]:
-        chain = chain_before(text.removesuffix("."))
-        return read(text.rpartition("\n")[0]).members(chain) if chain else frozenset()
+    def members(text: str) -> frozenset[str] | None:
+        lines, _, line = text.removesuffix(".").rpartition("\n")
+        chain = chain_before(line)
+        return read(lines).members(chain, line.removesuffix(chain)) if chain else frozenset()
 
     def call(text: str) -> Signature | None:
         line, chain = text.rpartition("\n")[2].split(), chain_before(text)

@@ -2,7 +2,10 @@
 
 It reads declarations line by line, so that a text which is still being written can be read too: classes with
 fields and methods, enums, functions, and variables whose type is written or follows from what they are given.
-It knows nothing of imports, of inheritance but from Enum, or of code that changes types. Knows texts only.
+A comment in a class may declare in which order its methods are called (its typestate), such as
+`# protocol: start -> open; open -> read, close; read -> read, close`. It knows nothing of imports, of
+inheritance but from Enum, of code that changes types, or of branches: calls count in the order of the lines.
+Knows texts only.
 """
 
 import keyword
@@ -14,9 +17,14 @@ NAME = r"[A-Za-z_]\w*"
 CLASS = re.compile(rf"^class ({NAME})\s*(?:\(([^)]*)\))?\s*:")
 FUNCTION = re.compile(rf"^(\s*)def ({NAME})\(([^)]*)\)\s*(?:->\s*({NAME}))?")
 FIELD = re.compile(rf"^\s+({NAME})\s*(?::\s*({NAME}))?\s*(?:=.*)?$")
+PROTOCOL = re.compile(r"^\s+# protocol:(.*)$")
 VARIABLE = re.compile(rf"^\s*({NAME})\s*(?::\s*({NAME})\s*)?(?:=\s*(\S.*?)\s*)?$")
 CALL = r"(?:\((?:[^()]|\([^()]*\))*\))?"  # brackets in brackets, and no deeper
+METHOD_CALL = re.compile(rf"(?<![\w.])({NAME})\.({NAME})\(")
 CHAIN = re.compile(rf"({NAME}{CALL}(?:\.{NAME}{CALL})*)$")
+
+
+START = "start"  # the state of a new object
 
 
 @dataclass
@@ -37,6 +45,14 @@ class Record:
     methods: dict[str, Signature] = field(default_factory=dict)
     fields: int = 0
     given: int = 0  # of the fields those that have a value already
+    protocol: dict[str, frozenset[str]] = field(default_factory=dict)  # last call, or START -> next calls
+    places: dict[str, tuple[int, int]] = field(default_factory=dict)  # member -> line and column of its name
+
+
+def protocol_of(text: str) -> dict[str, frozenset[str]]:
+    """`start -> open; open -> read, close` as last call -> what may be called next."""
+    rules = [rule.partition("->") for rule in text.split(";") if "->" in rule]
+    return {last.strip(): frozenset(re.findall(NAME, following)) for last, _, following in rules}
 
 
 def signature(arguments: str, gives: str | None) -> tuple[Signature, dict[str, str]]:
@@ -54,6 +70,11 @@ def signature(arguments: str, gives: str | None) -> tuple[Signature, dict[str, s
     return Signature(sum("=" not in piece for piece in plain), most, gives), types
 
 
+def ordered(record: Record) -> frozenset[str]:
+    """The methods of a class whose calls have an order."""
+    return frozenset().union(record.protocol.keys() - {START}, *record.protocol.values())
+
+
 class Analysis:
     """What a text declares. `lines` are read in their order; the last one may be unfinished."""
 
@@ -61,13 +82,18 @@ class Analysis:
         self.records: dict[str, Record] = {}
         self.functions: dict[str, Signature] = {}
         self.variables: dict[str, str] = {}
+        self.called: dict[str, str] = {}  # variable -> the last of its calls that a protocol names
         inside: str | None = None
-        for line in text.split("\n"):
+        for number, line in enumerate(text.split("\n")):
             if line.strip():
-                inside = self._read(line, inside)
+                inside = self._read(line, inside, number)
+                self.called = self.after_calls(line)
 
-    def _read(self, line: str, inside: str | None) -> str | None:
+    def _read(self, line: str, inside: str | None, number: int) -> str | None:
         """Reads a line inside a class, or outside of all; gives the class that later lines are inside of."""
+        if inside and (found := PROTOCOL.match(line)):
+            self.records[inside].protocol = protocol_of(found[1])
+            return inside
         if found := CLASS.match(line):
             self.records[found[1]] = Record(is_enum=bool(found[2]) and "Enum" in found[2])
             return found[1]
@@ -75,7 +101,10 @@ class Analysis:
             indent, name, arguments, gives = found.groups()
             made, types = signature(arguments, gives)
             self.variables |= types
+            for parameter in ("self", *types):
+                self.called.pop(parameter, None)
             if indent and inside:
+                self.records[inside].places[name] = number, found.start(2)
                 self.records[inside].members[name] = gives
                 self.records[inside].methods[name] = made
                 self.variables["self"] = inside
@@ -85,6 +114,7 @@ class Analysis:
         if inside and line[0].isspace() and not line.startswith(" " * 8) and (found := FIELD.match(line)):
             record = self.records[inside]
             record.members[found[1]] = inside if record.is_enum else found[2]
+            record.places[found[1]] = number, found.start(1)
             record.fields, record.given = record.fields + 1, record.given + ("=" in line)
             return inside
         if found := VARIABLE.match(line):
@@ -92,6 +122,7 @@ class Analysis:
         return inside if line[0].isspace() else None
 
     def _assign(self, name: str, annotation: str | None, value: str | None) -> None:
+        self.called.pop(name, None)
         kind = annotation or (self.class_of(value) if value and CHAIN.fullmatch(value) else None)
         if kind and not keyword.iskeyword(name):
             self.variables[name] = kind
@@ -115,10 +146,32 @@ class Analysis:
                 kind = self.variables.get(name) or (name if name in self.records else None)
         return kind
 
-    def members(self, chain: str) -> frozenset[str]:
-        """The members that may follow a dot after an expression; none if its class is not known."""
+    def after_calls(self, line: str) -> dict[str, str]:
+        """`called` after the calls of a line."""
+        called = dict(self.called)
+        for name, method in METHOD_CALL.findall(line.partition("#")[0]):
+            record = self.records.get(self.variables.get(name, ""))
+            if record and method in ordered(record):
+                called[name] = method
+        return called
+
+    def members(self, chain: str, line: str = "") -> frozenset[str] | None:
+        """The members that may follow a dot after an expression; none if its class is not known, and None if
+        its protocol lets nothing follow. line: what stands in front of the expression in its own line.
+        """
         record = self.records.get(self.class_of(chain) or "")
-        return frozenset(record.members) if record else frozenset()
+        if record is None:
+            return frozenset()
+        if not record.protocol or not (chain in self.variables or chain.partition("(")[0] in self.records):
+            return frozenset(record.members)  # which calls came before is not known
+        last = self.after_calls(line).get(chain, START)
+        later = ordered(record) - record.protocol.get(last, frozenset())
+        return frozenset(record.members) - later or None
+
+    def declared(self, chain: str, name: str) -> tuple[int, int] | None:
+        """Line and column where the class of an expression declares a member."""
+        record = self.records.get(self.class_of(chain) or "")
+        return record.places.get(name) if record else None
 
     def call(self, chain: str) -> Signature | None:
         """How many arguments may stand in the bracket after an expression, None if it is not known."""

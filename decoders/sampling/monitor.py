@@ -4,12 +4,21 @@ Agrawal et al. (2023), Guiding Language Models of Code with Global Context using
 monitors are in constraints/monitors.py.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import accumulate
 
 from decoders.constraints.constraint import States
 from decoders.constraints.intersection import Intersection
 from decoders.constraints.kinds import vocabulary_of
-from decoders.constraints.monitors import MODES, ArgumentMonitor, MemberMonitor, monitored
+from decoders.constraints.monitors import (
+    MODES,
+    ArgumentMonitor,
+    MemberMonitor,
+    decoded,
+    monitored,
+    names_used,
+)
 from decoders.lane import Lane
 from decoders.registry import strategy
 from decoders.sampling.next_token import next_token
@@ -49,7 +58,10 @@ def monitor(lane: Lane) -> Iterator[None]:
 
     The analysis reads declarations in the prompt, in the text so far and in `project`: classes with fields
     and methods, enums, functions, and the classes of variables. A second monitor counts the arguments of
-    calls. Where several are awake, a token must be allowed by all.
+    calls. Where several are awake, a token must be allowed by all. A class may also say in which order its
+    methods are called, in a comment such as `# protocol: start -> open; open -> read, close` (typestate):
+    then only those may follow the dot whose turn it is. Branches of the code are not followed; calls count in
+    the order of the lines. Of every name it is recorded which token declares it.
 
     "Last character" is the published form: a dot inside a token wakes nobody, and what stands in a token
     behind the end of a name is not checked.
@@ -63,9 +75,30 @@ def monitor(lane: Lane) -> Iterator[None]:
         monitors.append(ArgumentMonitor(vocabulary, call, prompt))
     constraint = Intersection(monitors)
     lane.constraint = States(constraint, lane.tree, len(lane.trace.prompt), lane.eos)
+    linked = open_name(decoded(prompt))  # where names begin that have not been looked up
     while lane.more:
         logits = lane.score([lane.tip])  # [1, V]
         target_logprobs = lane.distribution([lane.tip], logits)[0]
         if next_token(lane, logits, target_logprobs, target_logprobs) is None:
             return
+        linked = link_names(lane, given["project"], linked)
         yield
+
+
+def link_names(lane: Lane, project: str, begin: int) -> int:
+    """Records of each name that has ended behind the character `begin` which token declares it; gives the
+    place up to which all names are recorded.
+    """
+    nodes = lane.tree.path(lane.tip)
+    pieces = [decoded(lane.models["target"].bytes_of(lane.tree.tokens[node])) for node in nodes]
+    ends, text = list(accumulate(map(len, pieces))), "".join(pieces)
+    for declared, used in names_used(project, text, begin):
+        source, target = (nodes[bisect_right(ends, place)] for place in (declared, used))
+        lane.depend(source, target, 1.0, "declaration")
+    return open_name(text)
+
+
+def open_name(text: str) -> int:
+    """Where a name behind a dot begins that may go on, the end of the text if there is none."""
+    before, dot, name = text.rpartition(".")
+    return len(before) if dot and (not name or name.isidentifier()) else len(text)

@@ -133,7 +133,8 @@ class Depend:
     weight: float
     # "attention" (nodes; mean over layers and heads), "causal" (positions; found by putting a token back),
     # "conflict" (positions filled together; weight is their pointwise mutual information, below 0),
-    # "copy" and "match" (nodes; of a draft that was copied from the text, see docs/trace.md)
+    # "copy" and "match" (nodes; of a draft that was copied from the text, see docs/trace.md),
+    # "declaration" (nodes; the target is a name that the source declares)
     kind: str
 
 

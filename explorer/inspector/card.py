@@ -35,6 +35,7 @@ def card(facts: dict, live: bool = True) -> dict:
         path(facts),
         *verdicts(facts),
         copied(facts["copied"]),
+        declared(facts["declared"]),
         cell(facts.get("cell")),
         fix(facts["cell"]) if live and fixable(facts) else actions(facts) if branches else None,
         lens(facts) if live and facts["node"] is not None and facts["parent"] is not None else None,
@@ -104,6 +105,13 @@ def copied(source: dict | None) -> Html | None:
     after = token("".join(source["after"]))
     origin = jump(source["node"], source["text"])
     return h("p", "copied", "Drafted as a copy of ", origin, words, after, ", with which the text ended.")
+
+
+def declared(source: dict | None) -> Html | None:
+    """Of a name that a monitor let through: where it is declared."""
+    if not source:
+        return None
+    return h("p", "declared", "Declared by ", jump(source["node"], source["text"]), f" at {source['place']}.")
 
 
 def cell(stood: dict | None) -> Html | None:

@@ -47,6 +47,7 @@ class Facts:
         self.cells: dict[int, list[Cell]] = {}  # position -> what stood there
         self.waits: dict[int, list[int]] = {}  # position -> positions it waited for
         self.copies: dict[int, int] = {}  # drafted node -> the node that it is a copy of
+        self.declarations: dict[int, int] = {}  # name -> the token that declares it
         self.matches: dict[int, list[int]] = {}  # step -> where the end of the text had stood before
         for step in list(trace.steps):
             for event in step.events:
@@ -72,6 +73,8 @@ class Facts:
                 self.waits.setdefault(event.target, []).append(event.source)
             case Depend() if event.kind == "copy":
                 self.copies[event.target] = event.source
+            case Depend() if event.kind == "declaration":
+                self.declarations[event.target] = event.source
             case Depend() if event.kind == "match":
                 self.matches.setdefault(step, []).append(event.source)
         for node in mentioned(event):
@@ -81,10 +84,10 @@ class Facts:
         """Everything of one node, as plain data.
 
         `token, id, node, position` (1: the first new token), `state, born, source, drafting` (whether the
-        lane drafts), `logprob, verdicts, scores, path, parent, child, siblings, copied, stages, attempts,
-        draw, events`. `stages` hold one distribution per view, `attempts` one test per drafted sibling,
-        `copied` what a drafted token is a copy of. Raises ValueError with one sentence if there is no such
-        node.
+        lane drafts), `logprob, verdicts, scores, path, parent, child, siblings, copied, declared, stages,
+        attempts, draw, events`. `stages` hold one distribution per view, `attempts` one test per drafted
+        sibling, `copied` what a drafted token is a copy of, `declared` where a name is declared. Raises
+        ValueError with one sentence if there is no such node.
         """
         if node not in self.nodes.token:
             raise ValueError("This mark is not a token of the trace; click on a token.")
@@ -108,6 +111,7 @@ class Facts:
             "child": self.child(node),
             "siblings": self.siblings(node),
             "copied": self.copied(node),
+            "declared": self.declared(node),
             "stages": self.stages(node),
             "attempts": attempts(self, node),
             "draw": self.draw(node),
@@ -144,7 +148,7 @@ class Facts:
         empty = {
             name: [] for name in ("verdicts", "scores", "path", "siblings", "stages", "attempts", "events")
         }
-        nothing = dict.fromkeys(("node", "born", "logprob", "parent", "child", "draw", "copied"))
+        nothing = dict.fromkeys(("node", "born", "logprob", "parent", "child", "draw", "copied", "declared"))
         born = {"position": place, "state": "live", "source": "guess", "drafting": False}
         token = {"token": cell["token"], "id": stood[-1].token, "more_events": 0}
         return {**nothing, **empty, **born, **token, "cell": cell}
@@ -203,10 +207,19 @@ class Facts:
         source = self.copies.get(node)
         if source is None:
             return None
-        at = self.nodes.position[source]
-        place = f"token {at + self.nodes.root + 1} of the prompt" if at < 1 else f"position {at}"
         after = [self.word(n) for n in self.matches.get(self.births[node][0], [])]
-        return {"node": source, "text": self.word(source), "place": place, "after": after}
+        return {**self.place(source), "after": after}
+
+    def declared(self, node: int) -> dict | None:
+        """The token that declares the name that begins here: `{node, text, place}`, None if none does."""
+        source = self.declarations.get(node)
+        return None if source is None else self.place(source)
+
+    def place(self, node: int) -> dict:
+        """A token of the text, and where it stands, in words."""
+        at = self.nodes.position[node]
+        place = f"token {at + self.nodes.root + 1} of the prompt" if at < 1 else f"position {at}"
+        return {"node": node, "text": self.word(node), "place": place}
 
     def draw(self, node: int) -> dict | None:
         """The uniform number that chose this token out of a distribution, and between which running sums."""
@@ -290,7 +303,7 @@ def mentioned(event) -> list[int]:
         case Commit():
             return list(event.nodes)
         case Depend():
-            return [event.target] if event.kind in ("attention", "copy") else []
+            return [event.target] if event.kind in ("attention", "copy", "declaration") else []
         case Propose() | Verdict() | Score() | Distribution():
             return [event.node]
     return []

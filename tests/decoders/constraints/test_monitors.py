@@ -8,6 +8,7 @@ from decoders.constraints.monitors import BREAKS, ArgumentMonitor, MemberMonitor
 from decoders.constraints.object_language import Analysis, chain_before
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
+from decoders.trace.events import Depend
 from tests.helpers import tiny_models
 from tests.helpers.losslessness import random_table
 
@@ -125,6 +126,71 @@ def test_members_and_classes_follow_from_what_is_written():
     assert found.members("p.twin") == found.members("nobody") == found.members("p.name") == frozenset()
     assert Analysis(CODE + "p = 3\n").members("p") == frozenset()
     assert Analysis("class A:\n    def f(self):\n        x = self").members("self") == {"f"}
+
+
+FILE = """
+class File:
+    # protocol: start -> open; open -> read, close; read -> read, close
+    name: str
+    def open(self): ...
+    def read(self): ...
+    def close(self): ...
+
+f = File("a")
+"""
+
+
+@pytest.mark.parametrize(
+    "written,line,allowed",
+    [
+        ("", "", {"name", "open"}),
+        ("f.open()\n", "", {"name", "read", "close"}),
+        ("f.open()\n", "f.read(); ", {"name", "read", "close"}),
+        ("f.open()\nx = f.read()  # f.close()\n", "", {"name", "read", "close"}),
+        ("f.open()\ng.f.close()\nf.close()\n", "", {"name"}),
+        ("f.open()\nf.close()\nf = File(2)\n", "", {"name", "open"}),
+        ("f.open()\ndef use(f: File):\n", "", {"name", "open"}),
+    ],
+)
+def test_a_protocol_says_which_call_comes_next(written, line, allowed):
+    assert Analysis(FILE + written).members("f", line) == allowed
+
+
+def test_where_nothing_may_follow_there_is_no_dot():
+    """Only a variable has a state that is known; as published, the monitor sleeps where it has no names."""
+    closed = Analysis(FILE.replace("    name: str\n", "") + "f.open()\nf.close()\n")
+    assert closed.members("f") is None and closed.members("nobody") == frozenset()
+    assert closed.members("File('b')") == {"open"}
+    members = monitored(FILE.replace("    name: str\n", ""))[0]
+    text = b"f.open()\nf.close()\nf"
+    assert not spelt(MemberMonitor(VOCABULARY, members, text).allowed(Watch(text, None))) & {".", "n."[1:]}
+    published = MemberMonitor(VOCABULARY, members, text, LAST)
+    assert "." in spelt(published.allowed(published.start()))
+    assert published.advance(published.start(), WORDS.index(".")) == Watch(text + b".", None)
+
+
+def test_a_name_is_recorded_with_the_token_that_declares_it():
+    """The prompt declares two names; of those of another file no token is on screen."""
+    words = ["class A:", "\n    ", "pea", ": int", "\n    ", "pod", ": int\n", "a = A(1, 2)\n", "a."]
+    words += [".", "p", "ea", "od", " "]
+    script = [*range(9), 10, 11, 13, 8, 10, 12, 13, 13]
+
+    def table(text: tuple[int, ...]) -> list[float]:
+        return [float(token == script[len(text)]) for token in range(len(words))]
+
+    target = TableModel(table, len(words), words=words)
+    lane = Lane("monitor", script[:9], {"target": target}, {}, 0, Limits(len(script) - 9))
+    trace = lane.run()
+    links = [(e.source, e.target) for s in trace.steps for e in s.events if isinstance(e, Depend)]
+    assert trace.text() == "pea a.pod  " and links == [(2, 9), (5, 13)]
+    elsewhere = "".join(words[:7])
+    lane = Lane("monitor", [8], {"target": shifted(target, 8)}, {"project": elsewhere}, 0, Limits(3))
+    assert not [e for s in lane.run().steps for e in s.events if isinstance(e, Depend)]
+
+
+def shifted(model: TableModel, by: int) -> TableModel:
+    """The same model behind a text of so many tokens."""
+    return TableModel(lambda text: model.table((0,) * by + text), model.vocabulary, words=model.words)
 
 
 def test_signatures():
