@@ -49,6 +49,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Text in any order: diffusion": ("parallel-bench",),
     "Inside the model: layers, experts, memory": (
+        "compression",
+        "lora-arithmetic",
+        "bottleneck",
         "moving-states",
         "routes-per-token",
         "experts-of-neighbours",

@@ -91,6 +91,11 @@ def short(monkeypatch, models):
         "routes_per_token": dict(TEXTS=6, HELD_OUT=2, LENGTH=12, STEPS=2, ROUTER_STEPS=2),
         "catalogue_beam": dict(CUSTOMERS=20, STEPS=2, QUESTIONS=4, RANDOM_QUESTIONS=2, WIDTH=16, LAYERS=1),
         "one_shot_ranking": dict(CUSTOMERS=20, STEPS=2, QUESTIONS=2, WIDTH=16, LAYERS=1),
+        "bottleneck": dict(ROWS=4, OTHERS=2, LENGTH=12, STEPS=2),
+        "compression": dict(ROWS=2, LENGTH=6, COUNT=2),
+        "lora_arithmetic": dict(
+            TEXTS=2, STORIES=2, LENGTH=6, load=tiny_models.adapter, texts=tiny_models.labelled_texts
+        ),
         "losses_per_exit": dict(TEXTS=6, HELD_OUT=2, LENGTH=12, STEPS=2, HEAD_STEPS=2, WIDTH=16),
     }.items():
         module = importlib.import_module(f"explorer.experiments.{name}")

@@ -19,7 +19,7 @@ from decoders.heads.cross_attention import CrossAttentionDrafter
 from decoders.heads.lookahead_tokens import LookaheadTokens
 from decoders.models.flow import FlowModel
 from decoders.models.loaded_model import LoadedModel
-from decoders.models.lora import with_tokens
+from decoders.models.lora import Adapter, with_tokens
 
 END = "<|end|>"
 SIZES = dict(
@@ -191,6 +191,22 @@ def save_refused(folder: Path) -> str:
     unknown = {"quantization_config": {"quant_method": "magic"}}
     (folder / "config.json").write_text(json.dumps(config | unknown))
     return name
+
+
+def adapter(name: str) -> Adapter:
+    """A low-rank module of the tiny Llama with random factors and a token of its own."""
+    draw, matrices = torch.Generator().manual_seed(len(name)), {}
+    for layer in range(SIZES["num_hidden_layers"]):
+        a, b = torch.randn(2, 32, generator=draw), torch.randn(48, 2, generator=draw)
+        matrices[f"model.layers.{layer}.mlp.up_proj"] = (0.1 * a, 0.1 * b)
+    return Adapter(Path("tiny"), 2.0, matrices, [f"<{name}>"], torch.zeros(1, 32), {})
+
+
+def labelled_texts(models: dict[str, LoadedModel], pair: list[Adapter]) -> dict[str, tuple]:
+    """Rows and labels [2, 6] of three kinds, the last token of one of them added by the first module."""
+    rows = torch.randint(256, (3, 2, 6), generator=torch.Generator().manual_seed(0))
+    rows[0, :, -1] = len(models["target"].tokenizer)
+    return dict(zip(("Verilog", "summaries", "stories"), zip(rows, rows, strict=True), strict=True))
 
 
 def generate(model: LoadedModel, prompt: list[int], **options) -> list[int]:
