@@ -3,6 +3,7 @@ weights.
 """
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 
 from decoders.models import address, edited_names
@@ -47,6 +48,14 @@ def kind(config: dict) -> str:
         return "seq2seq"
     masks = "diffusion" if config.get("mask_token_id") is not None else "causal"
     return config.get("denoiser") or masks
+
+
+def of_small_architectures(types: Collection[str]) -> dict[str, str]:
+    """Of the shipped models whose config.json names one of these architectures: name -> model_type."""
+    configs = {path.parent.name: json.loads(path.read_text()) for path in SHIPPED.glob("*/config.json")}
+    return {
+        name: config["model_type"] for name, config in configs.items() if config.get("model_type") in types
+    }
 
 
 def shipped_facts() -> list[dict]:

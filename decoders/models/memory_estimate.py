@@ -15,7 +15,7 @@ from transformers import AutoConfig, PreTrainedConfig
 
 from decoders.engine import fast_llama
 from decoders.engine.kv_cache import slot_bytes
-from decoders.models import hub, lora, published_denoisers, rounded_change
+from decoders.models import architectures, hub, lora, published_denoisers, rounded_change
 from decoders.models.address import is_address
 from decoders.models.catalog import locate
 from decoders.models.model_heads import names_heads
@@ -132,6 +132,7 @@ def stored_bytes(folder: Path) -> int:
 def config_of(name: str, where: str, revision: str | None = None):
     """The config of a folder or Hub id. Raises ValueError with one sentence about `name`."""
     published_denoisers.register()
+    architectures.register()
     try:
         return AutoConfig.from_pretrained(where, **({"revision": revision} if revision else {}))
     except (OSError, ValueError, KeyError) as error:

@@ -1,5 +1,6 @@
-"""The 193 papers of assets/papers.csv and how far each is covered: computed from what strategies, lenses and
-experiments claim, never typed by hand. assets/far_papers.csv has cards for papers that do not run here.
+"""The 193 papers of assets/papers.csv and how far each is covered: computed from what strategies, lenses,
+experiments and small architectures claim, never typed by hand. assets/far_papers.csv has cards for papers
+that do not run here.
 """
 
 import csv
@@ -8,6 +9,8 @@ from functools import cache
 from pathlib import Path
 
 from decoders.lenses.registry import lenses
+from decoders.models.architectures import architectures
+from decoders.models.catalog import of_small_architectures
 from decoders.registry import strategies
 from explorer.experiments import experiments
 
@@ -29,9 +32,9 @@ def papers() -> list[dict]:
     """[{slug, title, family, authors, year, link, alias, status, how, card}]; authors and link are "" where
     nobody confirmed them.
 
-    Status "works": the strategies, lenses and experiments in `how` realise it. "miniature" and "card": it
-    does not run here; `card` says what it does, what that means for decoding and what comes nearest, and
-    names a strategy or a miniature of its idea, "" for none. "missing": nothing is here yet.
+    Status "works": the strategies, lenses, experiments and models in `how` realise it. "miniature" and
+    "card": it does not run here; `card` says what it does, what that means for decoding and what comes
+    nearest, and names a strategy or a miniature of its idea, "" for none. "missing": nothing is here yet.
     """
     realised: dict[str, list[str]] = {}
     for name, strategy in strategies().items():
@@ -43,6 +46,10 @@ def papers() -> list[dict]:
     for name, experiment in experiments().items():
         for slug in experiment.papers:
             realised.setdefault(slug, []).append(f"experiment {name}")
+    small = architectures()
+    for name, kind in of_small_architectures(small).items():
+        for slug in small[kind][1]:
+            realised.setdefault(slug, []).append(f"model {name}")
     cards = {row["slug"]: {key: row[key] for key in CARD} for row in table("far_papers")}
     return [
         row | {"how": realised.get(row["slug"], []), "card": cards.get(row["slug"])} | {"status": status}

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from decoders.models.architectures import architectures
+from decoders.models.catalog import of_small_architectures
 from explorer.training.check import TEXTS, check_losses
 
 ASSETS = Path(__file__).resolve().parents[4] / "assets"
@@ -20,6 +22,10 @@ def test_the_losses_are_those_of_the_day_it_was_shipped(folder):
 
 
 def test_all_models_together_stay_small_to_clone():
-    files = [path for path in (ASSETS / "models").rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files) < 90e6
-    assert all(path.suffix != ".bin" for path in files)  # weights are safetensors only
+    """The family of llama-tiny, and beside it the small architectures of papers."""
+    small = of_small_architectures(architectures())
+    sizes = {True: 0, False: 0}
+    for path in filter(Path.is_file, (ASSETS / "models").rglob("*")):
+        assert path.suffix != ".bin"  # weights are safetensors only
+        sizes[path.parent.name in small] += path.stat().st_size
+    assert sizes[False] < 90e6 and sizes[True] < 60e6

@@ -1,0 +1,32 @@
+"""Small architectures of papers, behind the interface of transformers' models, so that `load` and every
+strategy take them like any causal language model.
+
+A file of this folder is an architecture if it names its model: `MODEL`, a PreTrainedModel whose config class
+has a `model_type` of its own, and `PAPERS`, the slugs of what it realises. What several share lies beside
+them, in files without a `MODEL`. Knows none of them by name.
+"""
+
+import importlib
+import pkgutil
+from functools import cache
+
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+
+
+@cache
+def architectures() -> dict[str, tuple[type[PreTrainedModel], tuple[str, ...]]]:
+    """model_type -> (its class, the slugs of its papers)."""
+    found = {}
+    for info in pkgutil.iter_modules(__path__):
+        module = importlib.import_module(f"{__name__}.{info.name}")
+        if hasattr(module, "MODEL"):
+            found[module.MODEL.config_class.model_type] = module.MODEL, module.PAPERS
+    return found
+
+
+@cache
+def register() -> None:
+    """Makes transformers know them: a folder whose config.json names one loads as any other."""
+    for name, (model, _) in architectures().items():
+        AutoConfig.register(name, model.config_class)
+        AutoModelForCausalLM.register(model.config_class, model)
