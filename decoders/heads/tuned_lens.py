@@ -16,7 +16,7 @@ class TunedLens(nn.Module):
     """
 
     kind = "lens"
-    rates = (1e-3, 1e-3)  # learning rates of Muon (the matrices) and AdamW (the biases)
+    rates = (3e-3, 3e-3)  # learning rates of Muon (the matrices) and AdamW (the biases)
     progress = 0.0  # the trainer sets it
 
     def __init__(self, target: Target):

@@ -29,6 +29,7 @@ def grid(frame: LensFrame, look: str = "light", colour: str = "probability") -> 
     """What each level says at each position; a heavy border where the likeliest token is settled."""
     colours, made = theme(look), grid_of(frame)
     columns, rows = made.positions, range(len(made.levels))
+    words = {token: word(frame, token) for token in frame.words}
     values = [[value(made.squares[row, at], colour) for at in columns] for row in rows]
     largest = 1.0 if colour in ("probability", "total variation", "chosen token") else ceiling(values)
     title = f"{frame.title}: the likeliest token after each layer"
@@ -53,10 +54,10 @@ def grid(frame: LensFrame, look: str = "light", colour: str = "probability") -> 
     figure.update_layout(margin={"t": 66, "b": 34, "l": LEFT, "r": 20})
     figure.add_heatmap(
         z=values,
-        text=[[word(frame, made.squares[row, at].top[0][0]) for at in columns] for row in rows],
+        text=[[words[int(made.squares[row, at].top[0][0])] for at in columns] for row in rows],
         texttemplate="%{text}",
         textfont={"size": 11, "family": MONO, "color": colours.surface["text"]},
-        hovertext=[[hover(frame, made, row, at) for at in columns] for row in rows],
+        hovertext=[[hover(frame, made, words, row, at) for at in columns] for row in rows],
         hoverinfo="text",
         coloraxis="coloraxis",
         xgap=1,
@@ -64,8 +65,8 @@ def grid(frame: LensFrame, look: str = "light", colour: str = "probability") -> 
     )
     # an axis is drawn only where it has a trace
     figure.add_scatter(x=[0], y=[0], xaxis="x2", mode="markers", marker={"opacity": 0}, hoverinfo="skip")
-    figure.update_layout(shapes=borders(made, colours), showlegend=False)
-    return figure
+    figure.add_trace(borders(made, colours))
+    return figure.update_layout(showlegend=False)
 
 
 def value(square: Square, colour: str) -> float | None:
@@ -111,23 +112,29 @@ def label(frame: LensFrame, position: int) -> str:
     return word(frame, frame.tokens[position]) if position < len(frame.tokens) else ""
 
 
-def borders(made: Grid, colours: Theme) -> list[dict]:
-    """A heavy border around the cell of each position's decision depth."""
+def borders(made: Grid, colours: Theme) -> go.Scatter:
+    """A heavy border around the cell of each position's decision depth: one line, which is drawn sooner than
+    as many shapes.
+    """
+    x, y = [], []
+    for place, row in made.depth.items():
+        at = made.positions.index(place)
+        x += [at - 0.5, at + 0.5, at + 0.5, at - 0.5, at - 0.5, None]
+        y += [row - 0.5, row - 0.5, row + 0.5, row + 0.5, row - 0.5, None]
     line = {"color": colours.surface["text"], "width": 2}
-    return [
-        {"type": "rect", "x0": at - 0.5, "x1": at + 0.5, "y0": row - 0.5, "y1": row + 0.5, "line": line}
-        for at, row in ((made.positions.index(place), row) for place, row in made.depth.items())
-    ]
+    return go.Scatter(x=x, y=y, mode="lines", line=line, hoverinfo="skip")
 
 
-def hover(frame: LensFrame, made: Grid, row: int, at: int) -> str:
-    """What a cell says, in lines."""
+def hover(frame: LensFrame, made: Grid, words: dict[int, str], row: int, at: int) -> str:
+    """What a cell says, in lines. words: token -> as it is shown."""
     square = made.squares[row, at]
-    following = label(frame, at + 1)
-    lines = [f"<b>{plain(made.levels[row])}</b>, after {label(frame, at)} (position {at})"]
-    lines += [f"{word(frame, token)} {math.exp(p):.3f}" for token, p in square.top[:5]]
-    if square.chosen is not None and following:
-        lines.append(f"chosen: {following} {math.exp(square.chosen):.3f}, rank {square.rank}")
+    read = words[frame.tokens[at]]
+    lines = [f"<b>{made.levels[row]}</b>, after {read} (position {at})"]
+    lines += [f"{words[int(token)]} {math.exp(p):.3f}" for token, p in square.top[:5]]
+    if square.chosen is not None:
+        lines.append(
+            f"chosen: {words[frame.tokens[at + 1]]} {math.exp(square.chosen):.3f}, rank {square.rank}"
+        )
     if square.far is not None:
         parts = "".join(f", {name} {x:.3f}" for name, x in square.parts.items())
         lines.append(f"from the last level: KL {square.far:.3f}{parts}")

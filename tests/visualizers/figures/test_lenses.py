@@ -44,7 +44,8 @@ def test_the_grid_shows_the_likeliest_tokens(frames, colour):
     if colour == "total variation":
         assert list(cells.z[2]) == pytest.approx([0] * 12, abs=1e-6)
     depth = {e.node: e.total for e in frame.of(Score, name="decision depth")}
-    settled = {(round(s.x0 + 0.5), round(s.y0 + 0.5)) for s in figure.layout.shapes}
+    border = figure.data[-1]  # six points a cell
+    settled = {(round(x + 0.5), round(y + 0.5)) for x, y in zip(border.x[::6], border.y[::6], strict=True)}
     first = min(depth)
     assert settled == {(node - first, int(total)) for node, total in depth.items()}
     assert drawn.COLOURS[colour] in caption(figure)
