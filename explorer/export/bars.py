@@ -26,7 +26,12 @@ UNITS = [
     ("target_tokens", "target tokens", "Lanes are lined up by how many tokens the target model evaluated"),
     ("seconds", "seconds", "Lanes are lined up by their computing time"),
 ]
-COLOURS = {"source": "where it came from", "entropy": "entropy", "logprob": "log-probability"}
+COLOURS = {
+    "source": "where it came from",
+    "entropy": "entropy",
+    "logprob": "log-probability",
+    "depth": "decision depth",
+}
 
 
 def bars_html(prompts: list[dict], max_new_tokens: int, limit: int) -> Html:

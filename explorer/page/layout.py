@@ -234,6 +234,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         constraint,
         experiments_tab,
         find_strategy,
+        lenses_tab,
         lesson,
         links,
         models_tab,

@@ -93,10 +93,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     press({ node, token, lens }) {
       if (node) this.show(this.lane, { node: Number(node) });
       else if (token) this.branch({ token: Number(token) });
-      else if (lens) {
-        page.lens(JSON.stringify({ run: this.app.run.id, lane: this.lane.runIndex, node: Number(lens) }));
-        this.app.showSection("lenses");
-      }
+      else if (lens) page.lens({ run: this.app.run.id, lane: this.lane.runIndex, node: Number(lens) });
     }
 
     // The card is HTML made and escaped by explorer/inspector/card.py.

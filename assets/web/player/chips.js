@@ -197,7 +197,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         this.made.set(mark.id, entry);
       }
       const parted = this.parting && this.parting.node === mark.node ? this.parting.words : "";
-      const look = [mark.state, mark.text, mark.logprob, mark.entropy, mark.span, this.by, parted].join(" ");
+      const look = [mark.state, mark.text, mark.logprob, mark.entropy, mark.span, this.by, this.settled?.[mark.node], parted].join(" ");
       entry.mark = mark;
       if (look !== entry.look) this.dress(entry, mark, look);
       return entry.element;
@@ -229,9 +229,16 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.amount(element, mark);
     }
 
-    // By entropy and by log-probability: a bar under the token, longer = less sure, in bits (8 bits fill the chip).
+    // By entropy and by log-probability: a bar under the token, longer = less sure, in bits (8 bits fill the chip). By decision
+    // depth: as long as the share of the layers after which the token was settled, `settled`: node -> [layers, of so many].
     amount(element, mark) {
       if (this.by === "source" || mark.state === "prompt") return;
+      const [deep, layers] = (this.by === "depth" && this.settled?.[mark.node]) || [];
+      if (layers) {
+        player.element("span", "dp-chip-bar", element).style.width = (100 * deep) / layers + "%";
+        element.title = "settled after " + deep + " of " + layers + " layers";
+      }
+      if (this.by === "depth") return;
       const nats = this.by === "entropy" ? mark.entropy : typeof mark.logprob === "number" ? -mark.logprob : null;
       if (typeof nats !== "number") return;
       const bits = nats / Math.LN2, bar = player.element("span", "dp-chip-bar", element);

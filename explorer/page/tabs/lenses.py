@@ -5,6 +5,7 @@ Its controls are made from what lenses declare (decoders/lenses/registry.py). Kn
 them by name. A lens looks on the worker that decodes for all; what it saw is kept for a while.
 """
 
+import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
@@ -14,15 +15,17 @@ import gradio as gr
 from decoders.lenses.frame import LensFrame
 from decoders.lenses.registry import Lens, lenses, look
 from decoders.strategy import Parameter
-from decoders.trace.events import Commit
+from decoders.trace.events import Commit, Score
 from decoders.trace.trace import Trace
 from explorer.page.branch import models_of, text_before
 from explorer.page.tabs import carried
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.page.tabs.on_screen import FOLLOWS, Lane, Screen, screen
+from explorer.page_requests import OfLane
 from explorer.runs.model_pool import Loader
+from explorer.runs.run_state import Run
 from explorer.runs.scheduler import Runs
-from explorer.runs.validation import MAX_LANES
+from explorer.runs.validation import MAX_LANES, as_json
 from explorer.schema import Asked, Name, Whole, parsed, read
 
 ABOUT = (
@@ -34,7 +37,10 @@ NOTHING_BEFORE = "Nothing stands before this token; choose a later one."
 SOURCE = "correct: the littel dog runned to the park. =>"
 PLACES = 3  # figures that a lens may have
 KEPT = 6  # frames
-KEEP = "ExplorerPage.lens = (asked) => { props.value = asked; };"
+KEEP = """ExplorerPage.lens = (asked) => {
+    props.value = JSON.stringify(asked);
+    ExplorerPage.app.showSection("lenses");
+};"""
 
 
 class OfToken(Asked):
@@ -52,6 +58,37 @@ class Subject:
     lane: Lane
     tokens: list[int]
     says: str
+
+
+def functions(runs: Runs, loader: Loader) -> list:
+    """What the page can ask for."""
+
+    async def explorer_depths(request: OfLane) -> str:
+        """`{run, lane}` gives `{depths}`: node -> [layers after which its token is settled, of so many]."""
+
+        def found() -> dict:
+            run = runs.find(request.run)
+            return {"depths": depths(runs, loader, run, run.lane(request.lane).trace)}
+
+        return await as_json(asyncio.to_thread(found))
+
+    return [explorer_depths]
+
+
+def depths(runs: Runs, loader: Loader, run: Run, trace: Trace) -> dict[int, list[int]]:
+    """Of each token of the output that the target would have chosen itself, from which layer on the logit
+    lens shows it for good; one lens forward over the whole text. ValueError with one sentence.
+    """
+    target = models_of(trace, loader.find(run.models).wait())["target"]
+    nodes = [n for step in list(trace.steps) for commit in step.of(Commit) for n in commit.nodes]
+    tokens = [*trace.prompt, *(trace.index().token[n] for n in nodes)]
+    frame = runs.on_worker(
+        lambda: look("logit", target, tokens, {"positions": min(512, len(tokens))})
+    ).result()
+    settled = {e.node: int(e.total) for e in frame.of(Score, name="decision depth")}
+    says = {e.node: e.rank for e in frame.of(Score, name="chosen", level=frame.levels[-1])}
+    first, layers = len(trace.prompt) - 1, len(frame.levels) - 1
+    return {node: [settled[at], layers] for at, node in enumerate(nodes, first) if says.get(at) == 1}
 
 
 def token() -> gr.HTML:
@@ -116,7 +153,8 @@ def build(on_screen: gr.HTML, look: gr.HTML, token: gr.HTML, runs: Runs, loader:
             frame = frames.seen(runs, loader, seen, subject, one, options[0], text or "")
         except ValueError as error:
             return updates | nothing | {says: escaped(str(error))}
-        updates[says] = f"**{escaped(frame.says)}** {escaped(subject.says)} {escaped(frame.cost)}"
+        where = "" if one.reads == "seq2seq" and text else f" {escaped(subject.says)}"
+        updates[says] = f"**{escaped(frame.says)}**{where} {escaped(frame.cost)}"
         figures = figures_of(one, frame, look_of(theme), options[1])
         shown = [place.shows(figure) for place, figure in zip(places, figures, strict=False)]
         updates |= {row: gr.Column(visible=n < len(figures)) for n, row in enumerate(rows)}

@@ -5,7 +5,8 @@ import json
 import gradio as gr
 import pytest
 
-from decoders.lenses.registry import lenses
+from decoders.lenses.registry import lenses, look
+from decoders.trace.events import Commit, Distribution
 from explorer.page.tabs import lenses as tab
 from explorer.runs.scheduler import GONE
 from visualizers.figures import caption
@@ -67,3 +68,16 @@ def test_what_cannot_be_looked_at_is_said(show, told):
     assert show(told(ALL), "logit", {"positions": 0})["says"].startswith("positions must be a whole number")
     assert "No tuned lens is trained for" in show(told(ALL), "tuned", {})["says"]
     assert "DecoderLens reads an encoder-decoder, and none" in show(told(ALL), "decoder", {})["says"]
+
+
+def test_chips_hear_after_how_many_layers_their_token_is_settled(runs, loader, run):
+    """Each token of the greedy lane is the target's own: from its depth on the lens shows it for good."""
+    trace, model = run.records[0].trace, loader.models["target"]
+    depths = tab.depths(runs, loader, run, trace)
+    tokens = [*trace.prompt, *trace.output()]
+    frame = look("logit", model, tokens, {"positions": 512})
+    nodes = [node for step in trace.steps for commit in step.of(Commit) for node in commit.nodes]
+    assert list(depths) == nodes and {layers for _, layers in depths.values()} == {2}
+    for at, (deep, _) in enumerate(depths.values(), len(trace.prompt) - 1):
+        tops = [one.top[0][0] for one in frame.of(Distribution) if one.node == at]
+        assert set(tops[deep:]) == {tokens[at + 1]} and (not deep or tops[deep - 1] != tokens[at + 1])
