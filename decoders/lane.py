@@ -1,8 +1,7 @@
 """A lane: one strategy decoding one prompt, step by step, leaving a trace.
 
 It gives a strategy its tree, its scorers, its chooser and the verbs that record what happens (`propose`,
-`verdict`, `commit` ...), and ends it cleanly at a limit. It knows no strategy by name and nothing of
-pictures.
+`verdict`, `commit` ...), and ends it cleanly at a limit. It knows no strategy and no picture.
 """
 
 import time
@@ -28,6 +27,7 @@ from decoders.engine.tree import Tree
 from decoders.limits import AtLimit, Limits
 from decoders.logits.watermark import Detector
 from decoders.looked_at import looked_at
+from decoders.memory.lane_memory import memory_of
 from decoders.model_interface import Model
 from decoders.processing import Processing
 from decoders.trace import given_tokens as beginnings
@@ -71,6 +71,7 @@ class Lane(Processing):
         roles = (*self.strategy.needs, *self.strategy.may_use)
         target = models["target"].companion(self.strategy.writes_with)
         self.models = {role: models[role] for role in roles if role in models} | {"target": target}
+        self.memory, target = memory_of(self.parameters, self.models), self.models["target"]
         if self.limits.max_new_tokens < 1:
             raise ValueError(f"max_new_tokens must be at least 1, not {self.limits.max_new_tokens}.")
         prompt, allowed = token_healing.cut(self.parameters, target, prompt)
@@ -100,20 +101,18 @@ class Lane(Processing):
             lacks=[c.value for c in RECORDED if not target.engine.gives(c)],
         )
         self._meet(self.tree.tokens)
-        text = b"".join(map(target.bytes_of, prompt))
-        constraint = constraint_of(self.parameters, target, self.eos, text)
+        bytes_ = b"".join(map(target.bytes_of, prompt))
+        constraint = constraint_of(self.parameters, target, self.eos, bytes_)
         self.constraint = States(constraint, self.tree, len(prompt), self.eos) if constraint else None
         self.places = record_of(self.parameters, self.tree, len(prompt), target, self.eos)
-        self.written = 0
-        self.tip = self.tree.trunk - 1  # the newest committed node
+        self.written, self.tip = 0, self.tree.trunk - 1  # tip: the newest committed node
         if self.constraint is not None and self.constraint.at(self.tip) is FORBIDDEN:
             raise ValueError("The constraint forbids what this lane begins with; change one of them.")
         self.ended_by: str | None = None
         self._events: list[Event] = []
         self._seconds, self._since, self._undivided = 0.0, time.perf_counter(), 0
         self._processors: dict[int, Any] = {}
-        prefix = {"prefix_allowed_tokens_fn": prefix_allowed_tokens_fn}
-        own = {"logits_processor": tuple(logits_processor), **prefix}
+        own = {"logits_processor": (*logits_processor,), "prefix_allowed_tokens_fn": prefix_allowed_tokens_fn}
         self.shaping = model_defaults.shaping(self.parameters, self.trace.model_defaults) | own
         if any(own.values()) and "model_defaults" not in self.parameters:
             raise ValueError(f"{self.strategy.title} takes no processors; use one that does, such as greedy.")
@@ -229,7 +228,7 @@ class Lane(Processing):
         self._release()
 
     def _release(self) -> None:
-        for scorer in self.scorers.values():
+        for scorer in filter(None, (*self.scorers.values(), self.memory)):
             scorer.close()
 
     def breathe(self) -> None:
@@ -382,8 +381,9 @@ class Lane(Processing):
         self._events += looked_at(self.tree, self.scorers["target"], nodes)
         self._events += self._detector.marks(self.tree, nodes, whole)
         self._events += self.places.events(nodes) if self.places else []
-        parents = self.tree.parents
-        above = parents[parents[self.tip]] if parents[self.tip] >= 0 else -1  # rows down to here went before
+        self._events += self.memory.commit(self, nodes) if self.memory else []
+        parents, tip = self.tree.parents, self.tip
+        above = parents[parents[tip]] if parents[tip] >= 0 else -1  # rows down to here went before
         settled = self.tree.path(parents[nodes[-1]], above=above)[:-1]
         for scorer in self.scorers.values():
             scorer.forget(settled)

@@ -7,6 +7,7 @@ from typing import Any
 
 from decoders import registry
 from decoders.engine.capabilities import Capability
+from decoders.memory.lane_memory import misfit
 from decoders.models.companions import KINDS
 from decoders.strategy import Strategy
 
@@ -23,6 +24,8 @@ def problem(strategy: Strategy, parameters: dict, models: Mapping[str, Any]) -> 
         return other_kind(strategy, models)
     models = {**models, "target": target}
     if sentence := unlike(strategy, models):
+        return sentence
+    if sentence := misfit(parameters, models):
         return sentence
     missing = lacking(strategy, parameters, models)
     if missing is None:

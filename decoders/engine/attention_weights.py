@@ -6,13 +6,18 @@ Knows layers and heads, neither tokens nor trees.
 
 import inspect
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
+from decoders.engine.kv_cache import Attend
+
 NAME = "sdpa_with_queries"
+# `here.attend`: reads in place of the usual SDPA while it is set, see decoders/memory/engine.py.
 # `here.seen`: (queries [1, H, N, D], scaling) of a layer each, while an engine's forward runs. One list a
 # thread: a model may be tried out while another one decodes. `here.listener`: called with all that a layer's
 # attention reads, while a lens looks (decoders/lenses/tape.py).
@@ -26,11 +31,23 @@ def _attend(module, query, key, value, attention_mask, scaling=None, **kwargs):
         seen.append((query, scale))
     if listener is not None:
         listener(module, query, key, value, attention_mask, scale)
+    if (attend := getattr(here, "attend", None)) is not None:
+        return attend(module.layer_idx, query, key, value, attention_mask).transpose(1, 2).contiguous(), None
     return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **kwargs)
 
 
 AttentionInterface.register(NAME, _attend)
 AttentionMaskInterface.register(NAME, sdpa_mask)
+
+
+@contextmanager
+def reading_with(attend: Attend) -> Iterator[None]:
+    """While this is open, models of this thread read their keys and values by `attend`."""
+    here.attend = attend
+    try:
+        yield
+    finally:
+        here.attend = None
 
 
 class Tap:

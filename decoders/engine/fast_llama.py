@@ -83,8 +83,12 @@ class LeanLlama:
             for layer in model.model.layers
             for attend in (layer.self_attn,)
         ]
-        positions = torch.arange(config.max_position_embeddings, device=model.device)[None]
-        cos, sin = model.model.rotary_emb(self.embed[:1, None], positions)  # [1, context, D]
+        self.rotary = model.model.rotary_emb
+        self.reach(config.max_position_embeddings)
+
+    def reach(self, context: int) -> None:
+        """Makes the rotary tables for this many positions."""
+        cos, sin = self.rotary(self.embed[:1, None], torch.arange(context, device=self.embed.device)[None])
         half = cos.shape[-1] // 2
         self.cos = cos[0][:, None]  # [context, 1, D]
         self.sin = torch.cat([-sin[0, :, :half], sin[0, :, half:]], dim=-1)[:, None]  # signed, to be rolled
@@ -127,9 +131,12 @@ class LeanLlama:
                 queries.append(q)
                 both = mixed[:, heads:].view(n, 2, kv_heads, width)
                 keys, values = cache.put(both.permute(1, 2, 0, 3), index)
-                seen = F.scaled_dot_product_attention(
-                    q, keys, values, attn_mask=mask, scale=self.scaling, enable_gqa=heads != kv_heads
-                )
+                if cache.attend is not None:
+                    seen = cache.attend(index, q, keys, values, mask)
+                else:
+                    seen = F.scaled_dot_product_attention(
+                        q, keys, values, attn_mask=mask, scale=self.scaling, enable_gqa=heads != kv_heads
+                    )
                 x = x + out.times(seen[0].transpose(0, 1).reshape(n, -1))
             if part is None or index in part.mlp:
                 gate, up = gate_up.times(self.scaled(x)).chunk(2, dim=-1)

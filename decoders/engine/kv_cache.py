@@ -12,6 +12,12 @@ from dataclasses import dataclass
 import torch
 from transformers.cache_utils import Cache
 
+# layer, queries [1, H, N, D], keys and values [1, Hkv, K, D], mask [1, 1, N, K] or None: outputs [1, H, N, D]
+Attend = Callable[
+    [int, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None],
+    torch.Tensor,
+]
+
 
 class OutOfSlots(RuntimeError):
     """No KV slot is free; the message is the sentence for the person."""
@@ -47,6 +53,7 @@ class SlotCache(Cache):
         self.write: slice | torch.Tensor = slice(0, 0)  # as in `Columns`, for the coming forward
         self.read: slice | torch.Tensor = slice(0, 0)
         self.read_count = 0
+        self.attend: Attend | None = None  # reads what is seen in a way of its own, see decoders/memory
 
     @property
     def used(self) -> int:

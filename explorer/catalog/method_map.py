@@ -7,6 +7,7 @@ everything comes from declarations. Knows no trace.
 import networkx as nx
 
 from decoders.lenses.registry import lenses
+from decoders.memory_options import memories
 from decoders.registry import FAMILIES, strategies
 from explorer.catalog import origins, papers
 from explorer.experiments import experiments
@@ -15,10 +16,10 @@ EXACT = ("equal to generate", "lossless", "exact")  # how badges begin that prom
 
 
 def method_map() -> nx.DiGraph:
-    """A node has `kind` ("strategy", "paper", "part", "lens", "experiment", "family") and `text`, a paper its
-    `status`, a part what it `says`. An edge has `kind`: a strategy "realises" papers, "has" parts and
-    "belongs to" a family; a lens "realises" and an experiment "repeats" papers. Parts are those of a
-    strategy's default parameters.
+    """A node has `kind` ("strategy", "paper", "part", "lens", "memory", "experiment", "family") and `text`, a
+    paper its `status`, a part what it `says`. An edge has `kind`: a strategy "realises" papers, "has" parts
+    and "belongs to" a family; a lens or a memory "realises" and an experiment "repeats" papers. Parts are
+    those of a strategy's default parameters.
     """
     graph = nx.DiGraph(kind="methods")
     for name, title in FAMILIES.items():
@@ -37,6 +38,10 @@ def method_map() -> nx.DiGraph:
     for name, lens in lenses().items():
         graph.add_node(f"lens {name}", kind="lens", text=lens.title)
         graph.add_edges_from((f"lens {name}", f"paper {slug}", {"kind": "realises"}) for slug in lens.papers)
+    for name, memory in memories().items():
+        node = f"memory {name}"
+        graph.add_node(node, kind="memory", text=memory.title)
+        graph.add_edges_from((node, f"paper {slug}", {"kind": "realises"}) for slug in memory.papers)
     for name, experiment in experiments().items():
         node = f"experiment {name}"
         graph.add_node(node, kind="experiment", text=name)

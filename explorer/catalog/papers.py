@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from decoders.lenses.registry import lenses
+from decoders.memory_options import memories
 from decoders.models.architectures import architectures
 from decoders.models.catalog import of_small_architectures
 from decoders.registry import strategies
@@ -32,7 +33,7 @@ def papers() -> list[dict]:
     """[{slug, title, family, authors, year, link, alias, status, how, card}]; authors and link are "" where
     nobody confirmed them.
 
-    Status "works": the strategies, lenses, experiments and models in `how` realise it. "miniature" and
+    Status "works": the strategies, lenses, memories, experiments and models in `how` realise it. "miniature" and
     "card": it does not run here; `card` says what it does, what that means for decoding and what comes
     nearest, and names a strategy or a miniature of its idea, "" for none. "missing": nothing is here yet.
     """
@@ -43,6 +44,9 @@ def papers() -> list[dict]:
     for name, lens in lenses().items():
         for slug in lens.papers:
             realised.setdefault(slug, []).append(f"lens {name}")
+    for name, memory in memories().items():
+        for slug in memory.papers:
+            realised.setdefault(slug, []).append(f"memory {name}")
     for name, experiment in experiments().items():
         for slug in experiment.papers:
             realised.setdefault(slug, []).append(f"experiment {name}")

@@ -1,0 +1,232 @@
+"""The engine of a lane with a memory: the model's own, whose forwards read through a policy.
+
+Its slots are its own, one pool a scorer: what is compressed for one lane is never read by another, nor does
+it share a prompt or a forward with others. Knows trees, slots and policies, no strategy.
+"""
+
+import importlib
+from collections.abc import Collection
+from typing import Any
+
+import torch
+
+from decoders import memory_options as options
+from decoders.engine.attention_weights import reading_with
+from decoders.engine.capabilities import Capability
+from decoders.engine.engine import MAX_SLOTS, Engine, Scorer
+from decoders.engine.forward_outputs import Batch
+from decoders.engine.forward_request import ForwardRequest
+from decoders.engine.kv_cache import SlotCache
+from decoders.engine.tree import Tree
+from decoders.memory.policy import Policy, Reading, Shape, Slots
+from decoders.memory.rotary import Rotary, rotary_of
+
+REPEATED = 8  # times that a token is read to find out how positions are built into keys
+
+
+class MemoryEngine(Engine):
+    """`base` with a memory. Attaching makes a pool and a policy of their own. Raises ValueError with one
+    sentence if the policy cannot be used on this model.
+    """
+
+    def __init__(self, base: Engine, parameters: dict[str, Any], alphas=None, special: Collection[int] = ()):
+        self.__dict__.update(base.__dict__)
+        self.base, self.parameters, self.special = base, parameters, frozenset(special)
+        self.captured = None
+        self.shape = shape_of(base, alphas)
+        self.declared = options.memories()[parameters["memory"]]
+        self.make = importlib.import_module(self.declared.module).make
+        if self.make.needs_rotary and self.shape.rotary is None:
+            raise ValueError(
+                f"{self.declared.title} turns keys to other distances, which takes rotary positions, and "
+                f"{self.kind} has none of that kind; choose another memory."
+            )
+        self.note = (
+            f"Keys and values of the {parameters.get('memory_of', 'target')} pass through "
+            f"{self.declared.title}; slots and forwards are this lane's own."
+        )
+        self.make(self.shape, parameters)  # what is wrong is said before anything is decoded
+        if self.make.unbounded:
+            self.context = max(self.context, MAX_SLOTS)
+
+    def attach(self, tree: Tree) -> "MemoryScorer":
+        """A scorer for `tree` with slots of its own."""
+        own = MemoryEngine.__new__(MemoryEngine)
+        own.__dict__.update(self.__dict__)
+        own.trunks, own.cache = {}, SlotCache(self.layer_count, self.limit)
+        own.lean = longer(self.lean, self.context) if self.make.unbounded else self.lean
+        return MemoryScorer(own, tree, self.make(self.shape, self.parameters))
+
+    def gives(self, capability: Capability) -> bool:
+        """As the model's engine, but for attention weights, which are read of whole slots."""
+        return capability is not Capability.ATTENTION and super().gives(capability)
+
+    def forward(self, request: ForwardRequest, pause=None) -> Batch:
+        """One forward that reads through the scorer's policy; never joined with those of other lanes."""
+        cache, (scorer, policy) = self.cache, self.reader
+        reading = None
+
+        def attend(layer: int, q, k, v, mask):
+            nonlocal reading
+            if reading is None:  # the pool is there from the first layer on
+                reading = scorer.reading(request)
+            if policy.edit(layer, reading, cache.storage[layer]):
+                k, v = cache.seen(layer)
+            return policy.attend(layer, reading, q, k, v, mask)
+
+        cache.attend = attend
+        try:
+            with reading_with(attend):
+                return self._forward(request)
+        finally:
+            cache.attend = None
+
+
+class MemoryScorer(Scorer):
+    """`engine.Scorer` whose committed places are compressed. `commit(node)`: the text down to it is
+    committed.
+    """
+
+    def __init__(self, engine: MemoryEngine, tree: Tree, policy: Policy):
+        super().__init__(engine, tree)
+        self.policy, self.tip = policy, tree.trunk - 1
+        self.committed = list(range(tree.trunk))  # the path of committed nodes
+        self.settled = 0  # how many of them the policy has seen
+        self.slots_kept: Slots | None = None
+        engine.reader = (self, policy)
+
+    def commit(self, node: int) -> None:
+        """Lets the policy compress what is committed and read."""
+        path = self.tree.path(node)
+        if path[: len(self.committed)] == self.committed:  # else a text that is written in another order
+            self.committed = path
+            self._settle()
+
+    def reading(self, request: ForwardRequest) -> Reading:
+        """What one forward reads."""
+        columns, device = request.columns, self.engine.device
+        slots = self._slots()
+        rows = torch.tensor(request.positions, device=device)
+        slots.depths[columns.write] = rows
+        prompt = protected = None
+        if not self.trunk.evaluated:
+            prompt = torch.tensor(self.trunk.slots, device=device)
+            special = [token in self.engine.special for token in self.tree.tokens[: self.tree.trunk]]
+            protected = torch.tensor(special, device=device)
+        biased = bool(slots.bias.any())
+        return Reading(slots, rows, columns.write, columns.read, prompt, protected, biased)
+
+    def _slots(self) -> Slots:
+        """The pool with what is known of its slots, as long as the pool is now."""
+        pool, kept = self.cache.pool, self.slots_kept
+        if pool is None:
+            raise ValueError(
+                "A memory needs layers of one shape, which this model lacks; choose memory none."
+            )
+        size = pool.shape[3]
+        if kept is None:
+            bias = torch.zeros(len(pool), pool.shape[2], size, dtype=pool.dtype, device=pool.device)
+            kept = Slots(pool, bias, torch.zeros(size, dtype=torch.long, device=pool.device))
+        elif kept.bias.shape[2] < size:
+            more = (0, size - kept.bias.shape[2])
+            pad = torch.nn.functional.pad
+            kept = Slots(pool, pad(kept.bias, more), pad(kept.depths, more))
+        kept.pool = pool
+        self.slots_kept = kept
+        return kept
+
+    def _forward(self, order, nodes, hidden, part=None, states=None) -> Batch:
+        """As the plain one; a settled place that is read again keeps its compressed form."""
+        again = [n for n in order if self.settled and self._is_settled(n)]
+        if again:
+            at = torch.tensor([self._slot(n) for n in again], device=self.engine.device)
+            compressed = self.cache.pool[:, :, :, at].clone()
+        batch = super()._forward(order, nodes, hidden, part, states)
+        if again:
+            self.cache.pool[:, :, :, at] = compressed
+        return batch
+
+    def _is_settled(self, node: int) -> bool:
+        depth = self.tree.depths[node]
+        return depth < self.settled and self.committed[depth] == node
+
+    def _evaluate(self, nodes: list[int], hidden: bool) -> None:
+        super()._evaluate(nodes, hidden)
+        if not self.settled:  # the prompt is committed from the start
+            self._settle()
+
+    def _settle(self) -> None:
+        """Hands the policy the committed places that the whole model has read."""
+        count = self.settled
+        while count < len(self.committed) and self._is_there(self.committed[count]):
+            count += 1
+        if count == self.settled:
+            return
+        at = torch.tensor([self._slot(n) for n in self.committed[:count]], device=self.engine.device)
+        with torch.inference_mode():
+            self.policy.settle(self._slots(), at)
+        self.settled = count
+
+    def _is_there(self, node: int) -> bool:
+        return self.trunk.evaluated if node < self.tree.trunk else self._is_whole(node)
+
+    def attention(self, nodes: list[int]) -> None:
+        """Not read: weights of whole slots would not be what the policy saw."""
+        return None
+
+    def release(self, nodes: list[int]) -> None:
+        """Gives slots back as they came: neither hidden nor weighted."""
+        freed = [self.slots[n] for n in nodes if n in self.slots]
+        if freed and self.slots_kept is not None:
+            with torch.inference_mode():
+                self.slots_kept.bias[:, :, freed] = 0.0
+        super().release(nodes)
+
+    def states(self) -> list[list[str]]:
+        """The state of each committed place that was read, see `Policy.states`."""
+        return self.policy.states(self.settled)
+
+    def kept_bytes(self) -> tuple[float, float]:
+        """Of the committed places that were read: in the compressed form, and in the full cache."""
+        return self.policy.kept_bytes(self.settled), self.settled * self.engine.shape.slot_bytes
+
+
+def shape_of(base: Engine, alphas: torch.Tensor | None) -> Shape:
+    """Reads a few tokens to see how the model's cache is built."""
+    tree, cache = Tree([1] * REPEATED), SlotCache(base.layer_count, base.limit)
+    plain = Engine.__new__(Engine)
+    plain.__dict__.update(base.__dict__)
+    plain.trunks, plain.cache, plain.captured = {}, cache, None
+    scorer = plain.attach(tree)
+    scorer.score([REPEATED - 1])
+    batch = scorer.kept[REPEATED - 1][0]
+    if cache.pool is None or batch.queries is None:
+        raise ValueError(
+            f"A memory reads queries and keys of every layer in one shape, which {base.kind} does not give; "
+            "choose memory none."
+        )
+    layers, _, kv_heads, _, width = cache.pool.shape
+    keys = cache.pool[0, 0][:, scorer.trunk.slots]  # [Hkv, T, D] of one token at many positions
+    heads, scaling = batch.queries.shape[1], base.tap.scaling
+    rotary = checked(rotary_of(base.model), keys)
+    return Shape(layers, heads, kv_heads, width, scaling, rotary, base.device, base.model, alphas)
+
+
+def checked(rotary: Rotary | None, keys: torch.Tensor) -> Rotary | None:
+    """The rotary positions if they give the keys [Hkv, T, D] that the model has for one token."""
+    if rotary is None or 2 * len(rotary.frequencies) != keys.shape[-1]:
+        return None
+    positions = torch.arange(keys.shape[1], device=keys.device)
+    turned = rotary.turn(keys[:, :1].expand_as(keys), positions)
+    tolerance = 1e-3 if keys.dtype in (torch.float32, torch.float64) else 5e-2
+    return rotary if (turned - keys).abs().max() <= tolerance * (1 + keys.abs().max()) else None
+
+
+def longer(lean: Any, context: int) -> Any:
+    """The lean forward with rotary tables for so many positions."""
+    if lean is None or len(lean.cos) >= context:
+        return lean
+    own = type(lean).__new__(type(lean))
+    own.__dict__.update(lean.__dict__)
+    own.reach(context)
+    return own

@@ -1,0 +1,126 @@
+"""What a lane with a memory records: the state of every slot, bytes against the full cache, and drift.
+
+Drift is how far the model with its full cache is: a second, plain forward over the committed text, counted
+apart. Knows scorers and events, no strategy and no picture.
+"""
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from decoders import memory_options as options
+from decoders.engine.engine import Engine
+from decoders.engine.tree import Tree
+from decoders.logits.distributions import log_softmax
+from decoders.memory.engine import MemoryEngine
+from decoders.trace.events import Cell, Event, Forward, Score
+
+# Of a Score: nats at a token; its part `changed` says whether the likeliest token is another.
+DRIFT = "KL from the full cache"
+BYTES = "memory bytes"  # of a Score; its part `full`: of the full cache
+SCOPE = "full cache"  # of the lens forward that measures drift
+ALL = "all layers"  # level of a Cell
+
+
+def misfit(parameters: dict[str, Any], models: Mapping[str, Any]) -> str | None:
+    """Why a lane with these models cannot have its memory, as a sentence; None if it can, or has none."""
+    if not options.has(parameters):
+        return None
+    role = parameters["memory_of"]
+    if models.get(role) is None:
+        return f"The memory is for a {role} model; name one, or choose memory_of target."
+    model = models[role]
+    if getattr(model, "model_kind", "causal") != "causal" or type(model.engine) is not Engine:
+        return (
+            f"A memory changes what is kept of keys and values, and the {role} {model.name!r} keeps none in "
+            "slots; choose memory none, or a causal model built like Llama."
+        )
+    return None
+
+
+def memory_of(parameters: dict[str, Any], models: dict[str, Any]) -> "LaneMemory | None":
+    """The memory that a lane's parameters ask for, None for none; see `LaneMemory`."""
+    return LaneMemory(parameters, models) if options.has(parameters) else None
+
+
+class LaneMemory:
+    """The memory of one lane. `models` is the lane's own dictionary: its model of the role gets a view with
+    an engine of its own. Raises ValueError with one sentence.
+    """
+
+    def __init__(self, parameters: dict[str, Any], models: dict[str, Any]):
+        self.role, self.measures = parameters["memory_of"], parameters["memory_drift"]
+        self.full = models[self.role]
+        alphas = getattr(self.full, "channel_mask", None)
+        special = getattr(self.full.bytes_of, "special", ())
+        engine = MemoryEngine(self.full.engine, parameters, alphas and alphas.alphas, special)
+        view = copy.copy(self.full)
+        view.__dict__["engine"] = engine
+        self.layers, self.seen, self.plain = engine.layer_count, [], None
+        models[self.role] = view
+
+    def commit(self, lane: Any, nodes: list[int]) -> list[Event]:
+        """Lets the policy see what is committed; the events that say what came of it. Call it while the
+        scorer's rows of the nodes' parents are there.
+        """
+        tree, scorer = lane.tree, lane.scorers[self.role]
+        drift = self._drift(tree, scorer, nodes, lane._clock) if self.measures else []
+        scorer.commit(nodes[-1])
+        kept, full = scorer.kept_bytes()
+        cells = self._cells(tree, scorer, len(lane.trace.steps))
+        return [*drift, *cells, Score(nodes[-1], BYTES, kept, {"full": float(full)})]
+
+    def _cells(self, tree: Tree, scorer: Any, step: int) -> list[Cell]:
+        """The slots whose state is new; one cell where a place is in one state in all layers."""
+        rows, count = scorer.states(), scorer.settled
+        columns = [tuple(rows[layer][at] for layer in range(len(rows))) for at in range(count)]
+        cells = []
+        for at, column in enumerate(columns):
+            if at < len(self.seen) and self.seen[at] == column:
+                continue
+            token = tree.tokens[scorer.committed[at]]
+            if len(set(column)) == 1:
+                cells.append(Cell(at, step, token, column[0], level=ALL))
+                continue
+            cells += [Cell(at, step, token, state, level=f"layer {i}") for i, state in enumerate(column)]
+        self.seen = columns
+        return cells
+
+    def _drift(self, tree: Tree, scorer: Any, nodes: list[int], clock: Callable) -> list[Event]:
+        """KL(full || compressed) at the parents of committed nodes whose rows are kept, and the forward."""
+        context = self.full.engine.context
+        pairs = [(tree.parents[node], node) for node in nodes]
+        pairs = [(p, n) for p, n in pairs if p in scorer.kept and tree.depths[p] < context]
+        if not pairs:
+            return []
+        start = clock()
+        if self.plain is None:
+            self.plain = self.full.engine.attach(tree)
+        above = [parent for parent, _ in pairs]
+        full = log_softmax(self.plain.score(above))
+        work = self.plain.work
+        self.plain.forget(above[:-1])
+        own = log_softmax(torch.stack([scorer.kept[p][0].logits[scorer.kept[p][1]] for p in above]).to(full))
+        kl = (full.exp() * (full - own)).nan_to_num(0.0).sum(-1).clamp(min=0.0).tolist()
+        changed = (full.argmax(-1) != own.argmax(-1)).tolist()
+        events: list[Event] = [
+            Score(node, DRIFT, nats, {"changed": float(differs)})
+            for (_, node), nats, differs in zip(pairs, kl, changed, strict=True)
+        ]
+        counts = {
+            "tokens": work.tokens + work.shared,
+            "rows": work.rows,
+            "shared": work.shared,
+            "scope": SCOPE,
+        }
+        if counts["tokens"]:
+            events.insert(0, Forward(self.role, "lens", start=start, seconds=clock() - start, **counts))
+        return events
+
+    def close(self) -> None:
+        """Gives the slots of the plain forwards back."""
+        if self.plain is not None:
+            self.plain.close()
+            self.plain = None

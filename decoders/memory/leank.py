@@ -1,0 +1,85 @@
+"""LeanK (2025): a fixed 0/1 mask per layer, KV head and channel; the keys of middle tokens lose the others.
+
+First and newest tokens stay whole; tokens join the middle in blocks. A head that keeps no channel drops the
+middle's keys and values. The mask is trained offline (explorer/training/recipes/llama_tiny_leank.py). Knows
+tensors, no strategy.
+"""
+
+import math
+
+import torch
+
+from decoders.memory import calibration
+from decoders.memory.policy import NUMBER, Policy, Slots
+
+
+def kept_channels(alphas: torch.Tensor, prune: float, align: int) -> torch.Tensor:
+    """Which channels stay of alphas [L, Hkv, D]: per head, so many of the largest as stand above the quantile
+    `prune` of all, rounded to a multiple of `align`, halves up.
+    """
+    threshold = alphas.float().flatten().quantile(prune)
+    above = (alphas > threshold).sum(-1)  # [L, Hkv]
+    counts = torch.floor(above / align + 0.5).long().mul(align).clamp(max=alphas.shape[-1])
+    ranks = alphas.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
+    return ranks < counts[..., None]
+
+
+def alphas_of(shape, source: str) -> torch.Tensor:
+    """How much each channel matters, [L, Hkv, D]: as trained for this model, by the mean size of its keys, or
+    at random. Raises ValueError with one sentence where nothing was trained.
+    """
+    size = (shape.layers, shape.kv_heads, shape.width)
+    if source == "random":
+        return torch.rand(size, generator=torch.Generator().manual_seed(0)).to(shape.device)
+    if source == "magnitude":
+        return calibration.measured(shape.model)[0].float().abs().mean((2, 3))
+    if shape.alphas is None:
+        raise ValueError(
+            "LeanK's mask is trained per model, and none comes with this one; choose memory_mask magnitude."
+        )
+    return shape.alphas.float().to(shape.device)
+
+
+class LeanK(Policy):
+    """`memory_prune` is the share of all channels below the threshold; what is kept after rounding is
+    counted.
+    """
+
+    def __init__(self, shape, parameters):
+        super().__init__(shape, parameters)
+        prune = parameters["memory_prune"]
+        everything = torch.ones(
+            shape.layers, shape.kv_heads, shape.width, dtype=torch.bool, device=shape.device
+        )
+        mask = kept_channels(alphas_of(shape, parameters["memory_mask"]), prune, parameters["memory_align"])
+        self.mask = mask if prune > 0 else everything
+        self.sink, self.recent = parameters["memory_sink"], parameters["memory_recent"]
+        self.middle = 0  # places after the first ones that have lost channels
+
+    def settle(self, slots: Slots, places: torch.Tensor) -> None:
+        block = self.parameters["memory_block"]
+        middle = max(0, len(places) - self.sink - self.recent) // block * block
+        if middle <= self.middle:
+            return
+        at = places[self.sink + self.middle : self.sink + middle]
+        slots.pool[:, 0, :, at] = slots.pool[:, 0, :, at] * self.mask[:, :, None]
+        empty = ~self.mask.any(-1)  # [L, Hkv]
+        slots.bias[:, :, at] += torch.where(empty, -torch.inf, 0.0).to(slots.bias)[..., None]
+        self.middle = middle
+
+    def kept_bytes(self, count: int) -> float:
+        """Per head: both of whole tokens; of the middle's, kept channels and values, nothing where none is
+        kept.
+        """
+        whole, kept = count - self.middle, self.mask.sum(-1)  # [L, Hkv]
+        middle = float(((kept + self.shape.width) * (kept > 0)).sum()) * self.middle
+        return (whole * 2 * self.shape.width * math.prod(kept.shape) + middle) * NUMBER
+
+    def states(self, count: int) -> list[list[str]]:
+        first = min(self.sink, count)
+        state = "full" if bool(self.mask.all()) else "pruned_channels"
+        rest = count - first - self.middle
+        return [["sink"] * first + [state] * self.middle + ["full"] * rest]
+
+
+make = LeanK

@@ -1,0 +1,119 @@
+"""A declared parameter: its kind, its range, and how a value is read. Knows no strategy and no lane."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+MAX_CHARACTERS = 4000  # of a parameter that is a text
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One declared parameter. `kind`: int, float, bool, choice (one of `choices`), text, ints or floats
+    (comma-separated lists). `group`: the fold in which the page shows it, "" for none.
+    """
+
+    name: str
+    kind: str
+    default: Any
+    help: str
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    group: str = ""
+
+    def parse(self, value: Any) -> Any:
+        """`value` (a string from a command line, or a JSON value) as this parameter's type, in range.
+
+        Raises ValueError with one sentence that says what is allowed.
+        """
+        try:
+            parsed = PARSERS[self.kind](value)
+        except (TypeError, ValueError):
+            raise ValueError(f"{self.name} must be {self.allowed()}, not {shortened(value)}.") from None
+        lists = self.kind in ("ints", "floats")
+        numbers = parsed if lists else [parsed] if self.kind in ("int", "float") else []
+        outside = any(
+            n != n or (self.low is not None and n < self.low) or (self.high is not None and n > self.high)
+            for n in numbers
+        )
+        if outside or (self.kind == "choice" and parsed not in self.choices) or (lists and not parsed):
+            raise ValueError(f"{self.name} must be {self.allowed()}, not {shortened(value)}.")
+        return parsed
+
+    def allowed(self) -> str:
+        """What values are allowed, in words."""
+        if self.kind == "bool":
+            return "true or false"
+        if self.kind == "choice":
+            return "one of " + ", ".join(self.choices)
+        if self.kind == "text":
+            return f"a text of at most {MAX_CHARACTERS:,} characters"
+        noun = {
+            "int": "a whole number",
+            "float": "a number",
+            "ints": "whole numbers separated by commas, each",
+            "floats": "numbers separated by commas, each",
+        }[self.kind]
+        if self.low is not None and self.high is not None:
+            return f"{noun} from {self.low:g} to {self.high:g}"
+        return noun + (f" of at least {self.low:g}" if self.low is not None else "")
+
+
+def shortened(value: Any) -> str:
+    """A value as it is quoted in a sentence."""
+    shown = repr(value)
+    return shown if len(shown) <= 80 else shown[:60] + " …"
+
+
+def _bool(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[str(value).lower()]
+
+
+def _int(value: Any) -> int:
+    if isinstance(value, bool) or float(value) != int(float(value)):
+        raise ValueError(value)
+    return int(float(value))
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, bool):
+        raise ValueError(value)
+    return float(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > MAX_CHARACTERS:
+        raise ValueError(value)
+    return value
+
+
+def _ints(value: Any) -> list[int]:
+    return [_int(v) for v in (value.split(",") if isinstance(value, str) else value)]
+
+
+def _floats(value: Any) -> list[float]:
+    return [_float(v) for v in (value.split(",") if isinstance(value, str) else value)]
+
+
+def _guard(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def guarded(value: Any) -> Any:
+        try:
+            return parse(value)
+        except (KeyError, OverflowError) as error:
+            raise ValueError(value) from error
+
+    return guarded
+
+
+PARSERS = {
+    "int": _guard(_int),
+    "float": _guard(_float),
+    "bool": _guard(_bool),
+    "ints": _guard(_ints),
+    "floats": _guard(_floats),
+    "choice": str,
+    "text": _text,
+}
