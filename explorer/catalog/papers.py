@@ -33,8 +33,8 @@ def papers() -> list[dict]:
     """[{slug, title, family, authors, year, link, alias, status, how, card}]; authors and link are "" where
     nobody confirmed them.
 
-    Status "works": the strategies, lenses, memories, experiments and models in `how` realise it. "miniature" and
-    "card": it does not run here; `card` says what it does, what that means for decoding and what comes
+    Status "works": the strategies, lenses, memories, experiments and models in `how` realise it. "miniature"
+    and "card": it does not run here; `card` says what it does, what that means for decoding and what comes
     nearest, and names a strategy or a miniature of its idea, "" for none. "missing": nothing is here yet.
     """
     realised: dict[str, list[str]] = {}
