@@ -9,6 +9,7 @@ these two were trained apart.
 """
 
 import copy
+import random
 from dataclasses import replace
 
 import torch
@@ -18,13 +19,12 @@ from decoders.models import lora
 from decoders.models.catalog import SHIPPED
 from decoders.models.editing.lora_algebra import averaged, change, combined, scaled
 from decoders.models.lora import Adapter
-from decoders.search.planned.topic_tokens import Topics
+from explorer.corpus import IGNORED
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.models.small import own_text
 from explorer.experiments.reading import moved, rows_of
-from explorer.training.data import Rows
-from explorer.training.data.fragments import Modules
-from explorer.training.data.sheets import Sheets
+from explorer.tasks.summaries import make_sheet
+from explorer.tasks.verilog import make_module, marked
 
 PAPERS = ("composing-parameter-efficient-modules-with-arithmetic-operations",)
 PAIR = ("llama-tiny-verilog", "llama-tiny-summaries")
@@ -32,6 +32,7 @@ WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the first
 SCALES = (-1.0, -0.5, -0.25, 0.0, 0.5, 1.0)
 TEXTS, STORIES, LENGTH = 16, 16, 64
 KINDS = ("Verilog", "summaries", "stories")
+Rows = tuple[torch.Tensor, torch.Tensor]  # token ids and labels [N, T]
 
 
 def load(name: str) -> Adapter:
@@ -43,11 +44,27 @@ def texts(models: Models, pair: list[Adapter]) -> dict[str, Rows]:
     """Rows and labels of each kind, cut by a tokenizer that knows the tokens of both modules."""
     tokens = list(dict.fromkeys(token for adapter in pair for token in adapter.tokens))
     tokenizer = lora.with_tokens(copy.deepcopy(models["target"].tokenizer), tokens)
-    rows, labels = Sheets(tokenizer, Topics([])).batch("arithmetic", TEXTS)
+    end = min(models["target"].eos)
+
+    def rows(pairs: list[tuple[str, str]]) -> Rows:
+        """Answers behind their prompts, of which nothing counts."""
+        cut = [[tokenizer(text)["input_ids"] for text in pair] for pair in pairs]
+        longest = max(len(asked) + len(answer) for asked, answer in cut) + 1
+        ids = torch.full((len(cut), longest), end)
+        labels = torch.full((len(cut), longest), IGNORED)
+        for at, (asked, answer) in enumerate(cut):
+            whole = torch.tensor([*asked, *answer, end])
+            ids[at, : len(whole)] = whole
+            labels[at, len(asked) : len(whole)] = whole[len(asked) :]
+        return ids, labels
+
+    draw = random.Random("arithmetic")
+    modules = [make_module(draw) for _ in range(TEXTS)]
+    sheets = [make_sheet(draw) for _ in range(TEXTS)]
     stories = own_text(models, STORIES, LENGTH)
     return {
-        "Verilog": Modules(tokenizer).batch("arithmetic", TEXTS),
-        "summaries": (rows[0], labels[0]),  # of the four documents of each sheet the bare one
+        "Verilog": rows([(asked, marked(module)) for asked, module in modules]),
+        "summaries": rows([(sheet.prompt, sheet.answer) for sheet in sheets]),
         "stories": (stories, stories),
     }
 
