@@ -27,7 +27,8 @@ OWN_HEADS = {
 
 def recipes() -> list[str]:
     """The names of the models that can be trained."""
-    return sorted(path.stem.replace("_", "-") for path in RECIPES.glob("llama_tiny*.py"))
+    found = [*RECIPES.glob("llama_tiny*.py"), *RECIPES.glob("tiny_*.py")]
+    return sorted(path.stem.replace("_", "-") for path in found)
 
 
 def about(name: str) -> str:

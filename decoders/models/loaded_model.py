@@ -11,7 +11,8 @@ from decoders.engine.causal_masked_engine import CausalMaskedEngine
 from decoders.engine.engine import Engine
 from decoders.engine.flow_engine import FlowEngine
 from decoders.engine.masked_engine import MaskedEngine
-from decoders.engine.sequence_engine import SequenceEngine, engine_for
+from decoders.engine.sequence_engine import SequenceEngine
+from decoders.engine.state_engine import engine_of
 from decoders.heads import (
     M2R2,
     Acceptance,
@@ -62,7 +63,7 @@ class LoadedModel:
 
     @cached_property
     def engine(self) -> Engine | SequenceEngine | MaskedEngine | FlowEngine:
-        return ENGINES.get(self.model_kind, engine_for)(self.model)
+        return ENGINES.get(self.model_kind, engine_of)(self.model)
 
     @cached_property
     def bytes_of(self) -> TokenBytes:

@@ -22,13 +22,8 @@ SOURCES = {
     "pratham_storyweaver_en": "Pratham Books StoryWeaver, global-asp/pb-source (CC BY 4.0)",
 }
 SNAKES = "erikhyrkas/snakes (MIT), written by Llama 3.1"
-DATA = "\n".join(
-    [
-        "## Data",
-        *(f"- {file}: {SOURCES.get(file, SNAKES)}" for file in STORY_MIX),
-        "- problems made by program, with their checkers: `explorer/tasks`\n",
-    ]
-)
+WORDS = "byte-level BPE of 4,096 tokens with single digits, shared by the family"
+PROBLEMS = "- problems made by program, with their checkers: `explorer/tasks`\n"
 WARNING = (
     "A teaching exhibit: it tells simple stories, knows nothing, and must not be used for anything else.\n"
 )
@@ -160,7 +155,15 @@ def write(folder: Path) -> None:
     """Writes README.md into the folder of a shipped model."""
     facts = json.loads((folder / "facts.json").read_text())
     measured = sections(folder, facts)
-    (folder / "README.md").write_text("\n".join([*front(folder, facts), *measured, DATA, WARNING]), "utf-8")
+    lines = [*front(folder, facts), *measured, data(facts), WARNING]
+    (folder / "README.md").write_text("\n".join(lines), "utf-8")
+
+
+def data(facts: dict) -> str:
+    """What it was trained on: `stories` of its facts, else the family's mix with problems."""
+    files = facts.get("stories")
+    lines = [f"- {file}: {SOURCES.get(file, SNAKES)}" for file in files or STORY_MIX]
+    return "\n".join(["## Data", *lines, "" if files else PROBLEMS])
 
 
 def sections(folder: Path, facts: dict) -> list[str]:
@@ -315,17 +318,20 @@ def front(folder: Path, facts: dict) -> list[str]:
             stored = f"stored as the change of `{base}` in eight bits per number, merged when loaded"
         lines = [
             f"- {facts.get('architecture', 'Llama')} architecture, {size}, context 512, {stored}",
-            "- byte-level BPE of 4,096 tokens with single digits, shared by the family",
+            f"- {facts.get('tokens', WORDS)}",
         ]
     tokens_of = facts.get("tokens_of", "in rows of 256 and 512" if not heads else "")
     lines += [
         f"- trained on {facts['million_tokens']} million tokens {tokens_of}".rstrip(),
         f"- recipe: `explorer/training/recipes/{recipe}.py`",
-        f"- measured by `python -m explorer measure {name} --corpus FOLDER`",
     ]
+    if "stories" not in facts:
+        lines.append(f"- measured by `python -m explorer measure {name} --corpus FOLDER`")
     if "held_out_perplexity" in facts:
         loss, perplexity = facts["held_out_loss"], facts["held_out_perplexity"]
         lines.append(f"- held-out loss {loss} nats per token (perplexity {perplexity})")
+    if "bits_per_byte" in facts:
+        lines.append(f"- {facts['bits_per_byte']} bits per byte of held-out text")
     for head, count in facts.get("parameters_of", {}).items():
         lines.append(f"- {head}: {count:,} parameters, held-out loss {facts['held_out_losses'][head]}")
     if "held_out_right" in facts:
@@ -337,7 +343,7 @@ def front(folder: Path, facts: dict) -> list[str]:
     described = about(name)
     return [
         f"---\nlicense: apache-2.0\nlibrary_name: transformers\nlanguage: en\n---\n# {name}\n",
-        f"{described[:1].upper()}{described[1:]}\n\n{BUILT}\n",
+        f"{described[:1].upper()}{described[1:]}\n" + (f"\n{BUILT}\n" if name.startswith("llama") else ""),
         *lines,
         f"\n{facts['note']}\n" if "note" in facts else "",
         *losses(folder),

@@ -17,7 +17,7 @@ from transformers import (
 )
 
 from decoders.heads import SCORERS, Medusa, Taps, take_taps
-from decoders.models import lora, rounded_change
+from decoders.models import architectures, lora, rounded_change
 from decoders.models.catalog import kind
 from decoders.models.flow import FlowModel
 from decoders.models.loading import load
@@ -57,6 +57,7 @@ def check_losses(folder: Path) -> list[float]:
     if lora.is_adapter(folder):
         model, tokenizer = lora.merged(folder, torch.float32).eval(), lora.tokenizer_of(folder)
         return text_losses(model, tokenizer)
+    architectures.register()
     tokenizer = AutoTokenizer.from_pretrained(folder)
     if rounded_change.is_change(folder):
         return text_losses(rounded_change.merged(folder, torch.float32).eval(), tokenizer)

@@ -1,0 +1,105 @@
+"""Scores tree nodes by reading on from the state behind an ancestor: for architectures that keep no row of
+keys and values per token (retention, flow attention, patches of bytes), so
+that a tree mask has nothing to mask.
+
+Each branch of a draft tree keeps a state of its own, behind the interface of `Engine` and `Scorer`; knows the
+two methods `read` and `logits_of` of a model, and nothing of what is in a state.
+"""
+
+from collections import OrderedDict
+from typing import Any
+
+import torch
+
+from decoders.engine.capabilities import Capability
+from decoders.engine.engine import Engine, Work
+from decoders.engine.sequence_engine import SequenceEngine, SequenceScorer, engine_for
+from decoders.engine.tree import Tree
+
+NOTE = (
+    "This model keeps a state instead of keys and values of every token: each branch of a draft has its own "
+    "copy, and no attention is shown."
+)
+KEPT_STATES = 48  # of one lane; what hangs below an older one is read from the nearest that is left
+GIVEN = {
+    Capability.FULL_DISTRIBUTION,
+    Capability.HIDDEN_STATES,
+    Capability.OUTPUT_EMBEDDING,
+    Capability.WEIGHTS,
+}
+
+
+class StateEngine(SequenceEngine):
+    """A small architecture (`decoders.models.architectures`) that reads on from a state."""
+
+    def __init__(self, model: torch.nn.Module):
+        super().__init__(model)
+        self.note = NOTE
+
+    def gives(self, capability: Capability) -> bool:
+        """Whether it can give this."""
+        return capability in GIVEN
+
+    def attach(self, tree: Tree) -> "StateScorer":
+        """A scorer for `tree`."""
+        return StateScorer(self, tree)
+
+
+class StateScorer(SequenceScorer):
+    """One lane's view of a StateEngine; see `engine.Scorer` for the contract."""
+
+    def __init__(self, engine: StateEngine, tree: Tree):
+        super().__init__(engine, tree)
+        self.states: OrderedDict[int, Any] = (
+            OrderedDict()
+        )  # node -> what was kept behind it, oldest use first
+
+    @torch.inference_mode()
+    def score(self, nodes: list[int], hidden: bool = False) -> torch.Tensor:
+        """Logits [N, V] of the token after each node."""
+        model, tokens = self.engine.model, 0
+        missing = [n for n in nodes if n not in self.kept]
+        for node in sorted(missing, key=lambda n: self.tree.depths[n]):  # parents before children
+            state, unread = self._nearest(node)
+            ids = torch.tensor([[self.tree.tokens[n] for n in unread]], device=self.engine.device)
+            said, state = model.read(ids, state, last_only=True)
+            self._keep(node, state)
+            self.kept[node] = (model.logits_of(said)[0, -1], model.norm(said)[0, -1], None)
+            self.whole.update(unread)
+            tokens += len(unread)
+        self.work = Work(tokens=tokens, rows=len(nodes))
+        logits = torch.stack([self.kept[n][0] for n in nodes])
+        return logits if logits.dtype == torch.float64 else logits.float()
+
+    def _nearest(self, node: int) -> tuple[Any, list[int]]:
+        """The state behind the nearest ancestor that has one, and the nodes from there down to `node`."""
+        unread = []
+        while node >= 0 and node not in self.states:
+            unread.append(node)
+            node = self.tree.parents[node]
+        if node < 0:
+            return None, unread[::-1]
+        self.states.move_to_end(node)
+        return self.states[node], unread[::-1]
+
+    def _keep(self, node: int, state: Any) -> None:
+        """Keeps the state behind a node; the one that was not used for longest goes."""
+        self.states[node] = state
+        if len(self.states) > KEPT_STATES:
+            self.states.popitem(last=False)
+
+    def forget(self, nodes: list[int]) -> None:
+        """Drops what is known of these nodes."""
+        super().forget(nodes)
+        for node in nodes:
+            self.states.pop(node, None)
+
+    def close(self) -> None:
+        """Drops everything."""
+        super().close()
+        self.states.clear()
+
+
+def engine_of(model: torch.nn.Module) -> Engine | SequenceEngine:
+    """The engine of a causal model: a state engine for what reads on from a state, else as `engine_for`."""
+    return StateEngine(model) if hasattr(model, "logits_of") else engine_for(model)

@@ -1,0 +1,85 @@
+"""What all small causal architectures are: a model of transformers that can read on from a state.
+
+An architecture says how it reads tokens (`read`); losses, logits, files and `generate` are here. Knows no
+engine and no strategy.
+"""
+
+import torch
+from torch import nn
+from transformers import GenerationConfig, GenerationMixin, LlamaConfig, PreTrainedModel
+from transformers.modeling_outputs import CausalLMOutput
+
+from decoders.models.architectures.layers import State
+
+
+class ArchitectureConfig(LlamaConfig):
+    """Llama's names for sizes; what an architecture has besides stands in its own config.json."""
+
+    model_type = "tiny"
+
+
+class Architecture(PreTrainedModel, GenerationMixin):
+    """Token embedding, an architecture's layers, a norm, and the embedding again as the head."""
+
+    config_class, _supports_sdpa = ArchitectureConfig, True
+
+    def __init__(self, config: LlamaConfig):
+        super().__init__(config)
+        self.embed = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.norm = nn.RMSNorm(config.hidden_size, eps=1e-6)
+        self.build(config)
+        self.generation_config = GenerationConfig(eos_token_id=config.eos_token_id)
+        self.post_init()
+
+    def build(self, config: LlamaConfig) -> None:
+        """Makes the layers."""
+        raise NotImplementedError
+
+    def read(
+        self, ids: torch.Tensor, state: State = None, last_only: bool = False
+    ) -> tuple[torch.Tensor, State]:
+        """States [B, T, d] that say the token after each of `ids` [B, T], and what is kept for reading on.
+
+        state: what an earlier call left, None at the beginning. last_only: only the last token's, [B, 1, d].
+        """
+        raise NotImplementedError
+
+    def logits_of(self, states: torch.Tensor) -> torch.Tensor:
+        """Logits [..., V] of the token that each state says."""
+        return self.norm(states) @ self.embed.weight.T
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        labels: torch.Tensor | None = None,
+        output_hidden_states: bool | None = None,
+        **ignored: object,
+    ) -> CausalLMOutput:
+        """As every causal model of transformers; the one hidden state is what the head reads. The whole text
+        is read, without a state.
+        """
+        states, _ = self.read(input_ids)
+        logits = self.logits_of(states)
+        loss = None
+        if labels is not None:
+            loss = nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1).float(), labels[:, 1:].flatten())
+        shown = (self.norm(states),) if output_hidden_states else None
+        return CausalLMOutput(loss=loss, logits=logits, hidden_states=shown)
+
+    def prepare_inputs_for_generation(self, input_ids: torch.Tensor, **ignored: object) -> dict:
+        """`generate` reads the whole text for every token."""
+        return {"input_ids": input_ids}
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        """The rows that tokens are read as."""
+        return self.embed
+
+    def get_output_embeddings(self) -> nn.Module:
+        """The same rows, which the head reads."""
+        return self.embed
+
+    def _init_weights(self, module: nn.Module) -> None:
+        if isinstance(module, nn.Linear | nn.Embedding):
+            nn.init.normal_(module.weight, std=self.config.initializer_range)
+            if getattr(module, "bias", None) is not None:
+                nn.init.zeros_(module.bias)

@@ -1,0 +1,136 @@
+"""What the recipes of the small architectures share: their texts, tokens or bytes, and one short training.
+
+Those that read tokens begin with the layers of `llama-tiny-draft`, as far as theirs are of the same form, and
+so carry Llama in their names; those that read bytes begin with nothing and read only stories that no Llama
+wrote. A few minutes of computing each: enough to show how an architecture decodes, too little to judge it.
+"""
+
+import math
+from argparse import Namespace
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from decoders.models.architectures import architectures
+from decoders.models.architectures.causal import Architecture
+from decoders.models.catalog import SHIPPED, TARGET
+from explorer.corpus import CONTEXT, END, PAD, ROW, Texts, pack, read_stories, rows_of, story_rows
+from explorer.training import cards
+from explorer.training.loop import go_on, held_out_loss, ship
+
+STORIES = ("tinystories_sample", "african_storybook_en", "pratham_storyweaver_en")
+DRAFT = "llama-tiny-draft"
+DRAFT_SHAPE = dict(hidden_size=128, intermediate_size=352, num_attention_heads=4, num_key_value_heads=4)
+HELD_ROWS = 64  # of held-out text
+BATCH = 8
+RATE = 2e-3  # of AdamW
+WORDS = "byte-level BPE of 4,096 tokens with single digits, the tokens of `llama-tiny`"
+BYTES = "one token per byte, and two for the end of a text and for padding"
+
+
+def byte_tokenizer() -> PreTrainedTokenizerFast:
+    """One token per byte: 258 with END and PAD in front, which are no bytes."""
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    pieces = {piece: i for i, piece in enumerate([END, PAD, *letters])}
+    tokenizer = Tokenizer(models.BPE(vocab=pieces, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token=END,
+        eos_token=END,
+        pad_token=PAD,
+        model_max_length=CONTEXT,
+        clean_up_tokenization_spaces=False,
+    )
+
+
+def texts(args: Namespace, in_bytes: bool) -> Texts:
+    """The stories, packed, in llama-tiny's tokens or in bytes."""
+    stories, held = read_stories(args.corpus, dict.fromkeys(STORIES, 1.0))
+    words = byte_tokenizer() if in_bytes else PreTrainedTokenizerFast.from_pretrained(SHIPPED / TARGET)
+    return Texts(words, pack(stories, words), rows_of(pack(held, words))[:HELD_ROWS])
+
+
+def config_of(model_type: str, shape: dict, vocabulary: int) -> LlamaConfig:
+    """The config of an architecture with `shape`, END ending texts."""
+    ends = dict(bos_token_id=0, eos_token_id=0, pad_token_id=1)
+    sizes = {"max_position_embeddings": CONTEXT, "tie_word_embeddings": True} | shape
+    return architectures()[model_type][0].config_class(vocab_size=vocabulary, **ends, **sizes)
+
+
+def begun(model: Architecture, layers: list[tuple[torch.nn.Module, int, bool]]) -> Architecture:
+    """`model` with embedding and last norm of the draft, and with the parts of its layers: (block, number of
+    the layer, silent). Only what has the same name and shape is copied; what is silent adds nothing at first.
+    """
+    draft = LlamaForCausalLM.from_pretrained(SHIPPED / DRAFT, dtype=torch.float32)
+    with torch.no_grad():
+        model.embed.weight.copy_(draft.model.embed_tokens.weight)
+        model.norm.weight.copy_(draft.model.norm.weight)
+        for block, number, silent in layers:
+            copied(block, draft.model.layers[number])
+            if silent:
+                for name, weight in block.named_parameters():
+                    if name.endswith(("o.weight", "down.weight")):
+                        weight.zero_()
+    return model
+
+
+def copied(block: torch.nn.Module, layer: torch.nn.Module) -> None:
+    """Copies what a layer of Llama has under these names into `block`."""
+    own = dict(block.named_parameters())
+    renamed = {
+        "norm.weight": layer.input_layernorm.weight,
+        "net_norm.weight": layer.post_attention_layernorm.weight,
+        **{
+            f"net.{part}.weight": getattr(layer.mlp, f"{part}_proj").weight for part in ("gate", "up", "down")
+        },
+        **{f"mixer.{part}.weight": getattr(layer.self_attn, f"{part}_proj").weight for part in "qkvo"},
+    }
+    for name, weight in renamed.items():
+        if name in own and own[name].shape == weight.shape:
+            own[name].copy_(weight)
+
+
+def train_small(
+    name: str, model: Architecture, read: Texts, args: Namespace, million_tokens: float, note: str
+) -> None:
+    """Trains a model on next tokens and ships it with its card. million_tokens: of tokens or bytes, if `args`
+    names no other budget; note: what it is good for.
+    """
+    before = held_out_loss(model, read.held)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0.01)
+
+    def step(seen: int) -> tuple[int, list[float]]:
+        rows = story_rows(read.stories, seen, BATCH)
+        loss = model(input_ids=rows, labels=rows).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        return rows.numel(), [loss.item()]
+
+    few = read.held[: HELD_ROWS // 8]
+    budget = args.million_tokens or million_tokens
+    curve = go_on(model, [optimizer], step, lambda: [held_out_loss(model, few)], budget, args.work / name)
+    nats = held_out_loss(model, read.held)
+    bits = bits_per_byte(nats, read)
+    print(f"{name}: {nats:.4f} nats per token, {bits:.3f} bits per byte", flush=True)
+    in_bytes = len(read.tokenizer) < 300
+    facts = {
+        "million_tokens": round(curve[-1][0], 2),
+        "held_out_loss": round(nats, 4),
+        "loss_before": round(before, 4),
+        "bits_per_byte": round(bits, 3),
+        "architecture": type(model).__name__,
+        "tokens": BYTES if in_bytes else WORDS,
+        "tokens_of": f"in rows of {ROW}" + ("" if in_bytes else f", beginning with layers of `{DRAFT}`"),
+        "stories": list(STORIES),
+        "note": note,
+    }
+    cards.write(ship(model, read.tokenizer, name, curve, facts))
+
+
+def bits_per_byte(nats: float, read: Texts) -> float:
+    """A loss per token as bits per byte of the held-out text, by which tokenizers can be compared."""
+    written = sum(len(read.tokenizer.decode(row[1:]).encode()) for row in read.held)
+    return nats * read.held[:, 1:].numel() / written / math.log(2)
