@@ -5,6 +5,7 @@ that do not run here.
 
 import csv
 from collections import Counter
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -29,6 +30,28 @@ STATUSES = ("works", "miniature", "card", "missing")
 CARD = ("does", "decoding", "nearest", "strategy", "miniature")
 
 
+@dataclass(frozen=True)
+class Claim:
+    """What is here by some name, and the slugs of the papers that it realises."""
+
+    kind: str  # strategy, lens, memory, model or experiment
+    name: str
+    text: str
+    papers: tuple[str, ...]
+
+
+def claims() -> list[Claim]:
+    """All that may realise a paper, kind by kind."""
+    small = architectures()
+    return [
+        *(Claim("strategy", name, one.title, one.papers) for name, one in strategies().items()),
+        *(Claim("lens", name, one.title, one.papers) for name, one in lenses().items()),
+        *(Claim("memory", name, one.title, one.papers) for name, one in memories().items()),
+        *(Claim("experiment", name, name, one.papers) for name, one in experiments().items()),
+        *(Claim("model", name, name, small[kind][1]) for name, kind in of_small_architectures(small).items()),
+    ]
+
+
 def papers() -> list[dict]:
     """[{slug, title, family, authors, year, link, alias, status, how, card}]; authors and link are "" where
     nobody confirmed them.
@@ -38,22 +61,9 @@ def papers() -> list[dict]:
     nearest, and names a strategy or a miniature of its idea, "" for none. "missing": nothing is here yet.
     """
     realised: dict[str, list[str]] = {}
-    for name, strategy in strategies().items():
-        for slug in strategy.papers:
-            realised.setdefault(slug, []).append(f"strategy {name}")
-    for name, lens in lenses().items():
-        for slug in lens.papers:
-            realised.setdefault(slug, []).append(f"lens {name}")
-    for name, memory in memories().items():
-        for slug in memory.papers:
-            realised.setdefault(slug, []).append(f"memory {name}")
-    for name, experiment in experiments().items():
-        for slug in experiment.papers:
-            realised.setdefault(slug, []).append(f"experiment {name}")
-    small = architectures()
-    for name, kind in of_small_architectures(small).items():
-        for slug in small[kind][1]:
-            realised.setdefault(slug, []).append(f"model {name}")
+    for claim in claims():
+        for slug in claim.papers:
+            realised.setdefault(slug, []).append(f"{claim.kind} {claim.name}")
     cards = {row["slug"]: {key: row[key] for key in CARD} for row in table("far_papers")}
     return [
         row | {"how": realised.get(row["slug"], []), "card": cards.get(row["slug"])} | {"status": status}
