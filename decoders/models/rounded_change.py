@@ -3,7 +3,8 @@ two models of one family take little more room than one and a half. After loadin
 
 A folder holds the files of a plain model, except that `change.safetensors` and `change.json` stand in for
 `model.safetensors`: of each matrix `W` of the merged model the int8 numbers q and a scale s per row, with
-`W = base + s q` (rows that the base lacks begin at zero), and whole vectors. Knows files and weights.
+`W = base + s q` (rows that the base lacks begin at zero, and so do matrices that it lacks or has in another
+shape), and whole vectors. A matrix that is the base's own is left out. Knows files and weights.
 """
 
 import json
@@ -41,10 +42,10 @@ def write(folder: Path, base: str) -> None:
     weights, old = load_file(folder / "model.safetensors"), base_weights(folder.parent / base)
     tensors = {}
     for name, value in weights.items():
-        if value.ndim == 2:
-            tensors[name], tensors[name + SCALE] = rounded(value.float() - grown(old[name], len(value)))
-        else:
+        if value.ndim != 2:
             tensors[name] = value
+        elif name not in old or not torch.equal(value, old[name]):
+            tensors[name], tensors[name + SCALE] = rounded(value.float() - begun(old.get(name), value))
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
     (folder / CONFIG).write_text(json.dumps({"base": base}) + "\n")
     (folder / "model.safetensors").unlink()
@@ -53,26 +54,36 @@ def write(folder: Path, base: str) -> None:
 def merged(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
     """The base with its change."""
     tensors, old = load_file(folder / WEIGHTS), base_weights(base_of(folder))
-    weights = {}
+    model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder), dtype=torch.float32)
+    weights = {name: old[name] for name in model.state_dict().keys() & old.keys() - tensors.keys()}
     for name, value in tensors.items():
         if not name.endswith(SCALE):
             scale = tensors.get(name + SCALE)
-            weights[name] = value if scale is None else grown(old[name], len(value)) + scale * value.float()
-    model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder), dtype=torch.float32)
+            weights[name] = value if scale is None else begun(old.get(name), value) + scale * value.float()
     model.load_state_dict(weights, strict=False)  # a tied head is not stored
     return model.to(dtype)
 
 
 def parameters(folder: Path) -> int:
-    """Numbers in the merged model, read from the file's header."""
-    with safe_open(folder / WEIGHTS, "pt") as file:
-        names = [name for name in file.keys() if not name.endswith(SCALE)]  # noqa: SIM118 - no mapping
-        return sum(math.prod(file.get_slice(name).get_shape()) for name in names)
+    """Numbers in the merged model, read from the headers of both files."""
+    shapes: dict[str, list[int]] = {}
+    for path in (base_of(folder) / "model.safetensors", folder / WEIGHTS):
+        with safe_open(path, "pt") as file:
+            names = [name for name in file.keys() if not name.endswith(SCALE)]  # noqa: SIM118 - no mapping
+            shapes |= {name: file.get_slice(name).get_shape() for name in names}
+    return sum(map(math.prod, shapes.values()))
 
 
 def base_weights(folder: Path) -> dict[str, torch.Tensor]:
     """The tensors of a model's folder."""
     return load_file(folder / "model.safetensors")
+
+
+def begun(matrix: torch.Tensor | None, like: torch.Tensor) -> torch.Tensor:
+    """What the change [R, C] of a matrix is added to: the base's, if it has one of as many columns."""
+    if matrix is None or matrix.shape[1] != like.shape[1] or len(matrix) > len(like):
+        return torch.zeros(like.shape)
+    return grown(matrix, len(like))
 
 
 def grown(matrix: torch.Tensor, rows: int) -> torch.Tensor:
