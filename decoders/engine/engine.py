@@ -14,6 +14,7 @@ import torch
 from decoders.engine.attention_weights import Tap
 from decoders.engine.born_states import Births, born_in
 from decoders.engine.capabilities import Capability
+from decoders.engine.deeper_layers import deepen
 from decoders.engine.fast_llama import lean_forward
 from decoders.engine.forward_outputs import Batch, Early, Trunk
 from decoders.engine.forward_request import ForwardRequest
@@ -169,6 +170,17 @@ class Scorer:
             self.early[node] = Early(part.exit, batch.stream[row], queries) if exact else None
         self.work = Work(len(order), rows=len(nodes), share=part.share, scope=str(part))
         return batch.logits if batch.logits.dtype == torch.float64 else batch.logits.float()
+
+    def layers_read(self, node: int) -> int | None:
+        """How many of the first layers have read a node, all if it is whole; None if other parts have."""
+        if self._is_whole(node):
+            return self.engine.layer_count
+        early = self.early.get(node)
+        return early.exit if early is not None else None if node in self.slots else 0
+
+    def deepen(self, node: int, count: int) -> torch.Tensor:
+        """See `deeper_layers.deepen`."""
+        return deepen(self, node, count)
 
     def score_seeing(self, nodes: list[int], view: View) -> torch.Tensor:
         """Logits [N, V] after each node, all below the text of `view`, if no more than it is seen; `score`

@@ -99,6 +99,7 @@ class SequenceScorer:
         self.taps = False  # whether the streams after each layer are kept
         self.whole: set[int] = set()  # nodes that the whole model has read
         self.first: dict[int, torch.Tensor] = {}  # streams [d] after the first layers
+        self.depth: dict[int, int] = {}  # and how many those were
         self.mixed: Mixed = {}  # as in `engine.Scorer`
         self.births: Births = {}
         self.work = Work()
@@ -137,10 +138,24 @@ class SequenceScorer:
         logits, _, streams = self.engine.rows(texts, False, part, starts)
         if part.exit is not None:
             self.first.update(zip(nodes, streams[part.exit], strict=True))
+            self.depth.update(dict.fromkeys(nodes, part.exit))
         tokens = sum(map(len, texts))
         share = (sum(starts) + (tokens - sum(starts)) * part.share) / tokens
         self.work = Work(tokens, rows=len(nodes), share=share, scope=str(part))
         return logits if logits.dtype == torch.float64 else logits.float()
+
+    def layers_read(self, node: int) -> int:
+        """As `engine.Scorer.layers_read`."""
+        return self.engine.layer_count if node in self.whole else self.depth.get(node, 0)
+
+    def deepen(self, node: int, count: int) -> torch.Tensor:
+        """As `engine.Scorer.deepen`, in one go: the text is read again, by so many layers where not all have
+        read it.
+        """
+        logits = self.score_part([node], Layers.first(count, self.engine.layer_count))
+        if count == self.engine.layer_count:
+            self.whole.update(self.tree.path(node))
+        return logits
 
     def early_state(self, node: int) -> torch.Tensor:
         """As `engine.Scorer.early_state`."""
@@ -188,6 +203,7 @@ class SequenceScorer:
         self.whole.difference_update(nodes)
         for node in nodes:
             self.first.pop(node, None)
+            self.depth.pop(node, None)
 
     def close(self) -> None:
         self.kept.clear()

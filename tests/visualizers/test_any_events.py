@@ -59,6 +59,7 @@ VIEWS = (
     "pieces",
     "shortlist",
     "layers",
+    "draft_layers",
     "plan",
     "heap",
     "graph",

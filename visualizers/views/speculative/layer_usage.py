@@ -33,6 +33,9 @@ class Column:
 class LayersView:
     """x counts columns from 1; y, upwards, the target's layers, an attention below its MLP."""
 
+    reads, question = "target", "Which layers ran for which token? Which were skipped?"
+    outlined = "a second stream beside it"  # what the outline of a cell says
+
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
         self.total: int | None = None  # layers, once a forward has told
@@ -48,7 +51,7 @@ class LayersView:
         """Title, question, layout and legend."""
         return {
             "title": self.title,
-            "question": "Which layers ran for which token? Which were skipped?",
+            "question": self.question,
             "ops": [
                 mark("heading", "panel", y0=0, y1=1, px=20, px_narrow=36),
                 mark("layers", "panel", y0=1, y1=0, share=1),
@@ -70,7 +73,7 @@ class LayersView:
                 ["cell:unreached", "◌", "unreached", "drafts, wasted"],
                 ["cell:amount", "▪", "soft", "verifies, or writes"],
                 ["cell:live", "▣", "live", "chooses what to skip"],
-                ["cell:outline", "▯", "soft", "a second stream beside it"],
+                ["cell:outline", "▯", "soft", self.outlined],
             ],
         }
 
@@ -81,7 +84,7 @@ class LayersView:
             return []
         self.written += len(commits)
         ops: list[Op] = []
-        columns = gathered(step.events)
+        columns = gathered(step.events, self.reads)
         for at, column in enumerate(columns):
             self.column += 1
             ops += self._column(column, verdicts, first=at == 0)
@@ -217,7 +220,8 @@ class LayersView:
 
     def _heading(self) -> list[Op]:
         """What a token cost so far, and how large a part of the model drafted it."""
-        each = f"{self.passes / max(1, self.written):.2f} forwards of the whole model per token"
+        whose = "model" if self.reads == "target" else self.reads
+        each = f"{self.passes / max(1, self.written):.2f} forwards of the whole {whose} per token"
         share = (
             f"; a drafted token ran {100 * self.drafted / self.drafts:.0f} % of its blocks."
             if self.drafts
@@ -234,14 +238,24 @@ class LayersView:
         return ", ".join(parts) + "."
 
 
-def gathered(events) -> list[Column]:
-    """The target's forwards of a step as columns: a new one begins where something was proposed since the
+@view("draft_layers", "Draft's layers")
+class DraftLayersView(LayersView):
+    """The same of a draft model that may be left early: how deep it went for each token, and which forwards
+    took earlier tokens along through layers that these had not run.
+    """
+
+    reads, question = "draft", "How deep did the draft go for each token?"
+    outlined = "earlier tokens catch up, too"
+
+
+def gathered(events, model: str) -> list[Column]:
+    """The forwards of `model` in a step as columns: a new one begins where something was proposed since the
     last forward, or another kind of forward runs.
     """
     columns: list[Column] = []
     for event in events:
         match type(event).__name__:
-            case "Forward" if event.kind != "lens" and event.model == "target":
+            case "Forward" if event.kind != "lens" and event.model == model:
                 last = columns[-1] if columns else None
                 if last is None or last.kind != event.kind or last.born:
                     columns.append(Column(event.kind))

@@ -5,7 +5,7 @@ import pytest
 from decoders.engine.partial_forward import Layers
 from decoders.trace.events import Commit, Forward, Propose, Score, Verdict
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.views.speculative.layer_usage import LayersView
+from visualizers.views.speculative.layer_usage import DraftLayersView, LayersView
 
 WORDS = ["Once", " upon", " a", " the", "<b>"]
 
@@ -95,3 +95,15 @@ def test_a_scope_is_read_as_it_was_written(layers):
 @pytest.mark.parametrize("scope", ["40 of 52 places", "7 tokens in place of the prompt's 12", "every expert"])
 def test_other_scopes_tell_of_no_layers(scope):
     assert Layers.read(scope) is None
+
+
+def test_a_draft_s_layers_are_drawn_alone_and_catching_up_is_outlined():
+    """The second token runs its first layer, then the second one together with the token in front."""
+    waits = Forward("draft", "draft", 2, 1, 0.0, 0.1, "with 1 earlier, layers 2 of 3", share=1 / 3)
+    first = Forward("draft", "draft", 1, 1, 0.0, 0.1, "layers 1 of 3", share=1 / 3)
+    guesses = [Propose(1, 0, 2, -0.1, "draft"), Propose(2, 1, 3, -0.1, "draft")]
+    events = [first, guesses[0], first, waits, guesses[1], ran("verify", None, 1.0)]
+    marks, _ = fold(DraftLayersView, [events], [0, 1, 2], WORDS)
+    assert marks["layers"]["y0"] == 3 and {m["x"] for m in of_kind(marks, "cell") if "node" in m} == {1, 2}
+    fills = {key: mark["fill"] for key, mark in marks.items() if key.startswith("b")}
+    assert fills["b2.1.0"] == "outline" and "b3.0.0" not in fills

@@ -1,0 +1,68 @@
+"""S2D: one draft model holds several, and each token is drafted by the smallest that is sure enough.
+
+Kavehzadeh et al. (2024), S2D: Sorted Speculative Decoding For More Efficient Deployment of Nested Large
+Language Models.
+"""
+
+from collections.abc import Iterator
+
+from decoders.engine.capabilities import Capability
+from decoders.lane import Lane
+from decoders.models import catalog
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.sorted_exits import exits_of, sorted_chain
+from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Verifier
+from decoders.strategy import Parameter
+
+UNTRAINED = (
+    "{!r} was not trained to be left early: its exits, after {} layers, guess badly. "
+    "Choose the draft llama-tiny-sorted."
+)
+WHERE = "The {} exit guesses where its likeliest token has more than this; 0: always, 1: never."
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A chain from nested drafts; greedy match at temperature 0, else node sampling."""
+    return simplest(sorted_chain(parameters), parameters["temperature"])
+
+
+@draft_and_verify(
+    parts,
+    name="s2d",
+    title="S2D (sorted drafts)",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter("num_assistant_tokens", "int", 4, "Tokens that are drafted in a round.", low=1, high=32),
+        Parameter("threshold_1", "float", 0.5, WHERE.format("first"), low=0.0, high=1.0),
+        Parameter("threshold_2", "float", 0.5, WHERE.format("second"), low=0.0, high=1.0),
+        *GREEDY,
+    ),
+    papers=("s2d",),
+    views=(*TIMED_VIEWS[:2], "draft_layers", *TIMED_VIEWS[2:]),
+    reads=lambda parameters: {"draft": {Capability.LAYERS}},
+)
+def s2d(lane: Lane) -> Iterator[None]:
+    """One draft holds several: its first layers, and more of them, are drafts of their own.
+
+    1. The draft has three exits, behind a third, two thirds and all of its layers, with one norm and one
+       head. All were trained together, the loss being the mean of the three.
+    2. A token is drafted by the first exit. If its likeliest token has no more than threshold_1, the state
+       goes on to the second exit, and with no more than threshold_2 there to the last, which always decides.
+    3. Deeper layers lack keys and values of tokens that left before them. Their states are kept; when a later
+       token goes deeper, they first run through the missing layers, at their own positions. So nothing is
+       approximated: every exit says what a run of all its layers over the whole text would say.
+    4. The prompt runs through all layers. The target checks the chain of likeliest tokens in one forward.
+
+    Drafts are deterministic, so that any test by p alone is exact. The published code tests drafted tokens
+    with p / q above temperature 0, which bends the distribution: with p = (.6, .4) and q = (.7, .3) it writes
+    the first token with probability .857. Here one draft serves one target; the paper's serves several, which
+    changes nothing in a round. Its tree of drafts is left out.
+    """
+    draft, (drafter, verifier, _) = lane.models["draft"], parts(lane.parameters)
+    exits = exits_of(draft)
+    if not catalog.exits(draft.name):
+        lane.note(UNTRAINED.format(draft.name, ", ".join(map(str, exits))))
+    yield from rounds(lane, drafter, verifier)
