@@ -2,7 +2,7 @@
 each of its places. Knows models and lanes, no strategy by name.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,30 +40,57 @@ def report(
 
     Raises ValueError with one sentence if a prompt or a drafter cannot be used.
     """
-    texts, written, numbered = [], [], list(enumerate(prompts, 1))
-    for number, prompt in progress.each(numbered, until=1 / (1 + len(drafters))):
-        trace = decoded(
-            "sample" if settings.temperature else "greedy", {"target": target}, prompt, settings, number
-        )
+    pieces, done = in_pieces(target, drafters, prompts, settings), 0
+    for number in progress.each(range(1, parts_of(drafters, prompts) + 1)):
+        while done < number:
+            done = next(pieces)
+    return next(pieces)
+
+
+def parts_of(drafters: Sequence[Drafter], prompts: Sequence[Prompt]) -> int:
+    """How many texts are decoded: one by the target alone and one by every drafter, of every prompt."""
+    return len(prompts) * (1 + len(drafters))
+
+
+def in_pieces(
+    target: Any,
+    drafters: Sequence[Drafter],
+    prompts: Sequence[Prompt],
+    settings: Settings,
+) -> Iterator[int | dict]:
+    """`report`, a step of a lane at a time: each time how many texts are decoded, at last what was found."""
+    texts, written, done = [], [], 0
+    plain = "sample" if settings.temperature else "greedy"
+    for number, prompt in enumerate(prompts, 1):
+        trace = yield from decoded(plain, {"target": target}, prompt, settings, number, done)
         ids = [*trace.prompt, *trace.output()]
         wrote = target_along(target, ids, len(trace.prompt), settings.temperature)
         tokens = [visible(target.bytes_of(token)) for token in trace.output()]
         texts.append(Text(prompt.text, prompt.category, tokens, wrote.entropy, wrote.best))
         written.append((ids, len(trace.prompt)))
+        done += 1
+        yield done
     made = []
-    for one in progress.each(drafters):
+    for one in drafters:
         traces, guesses = [], []
-        for (number, prompt), (ids, start) in progress.each(zip(numbered, written, strict=True)):
-            traces.append(decoded(one.strategy, one.models, prompt, settings, number))
+        for (number, prompt), (ids, start) in zip(enumerate(prompts, 1), written, strict=True):
+            trace = yield from decoded(one.strategy, one.models, prompt, settings, number, done)
+            traces.append(trace)
             if one.guesser is not None:  # the target is read again: distributions of all texts take room
                 wrote = target_along(target, ids, start, settings.temperature)
                 guesses.append(guesses_along(one.guesser, target, ids, start, wrote, settings.temperature))
+            done += 1
+            yield done
         made.append(Measured(one.name, traces, guesses if one.guesser is not None else None))
-    return acceptance_report(target.name, settings.temperature, texts, made)
+    yield acceptance_report(target.name, settings.temperature, texts, made)
 
 
-def decoded(strategy: str, models: dict, prompt: Prompt, settings: Settings, number: int) -> Trace:
-    """The trace of one prompt. Raises ValueError with one sentence that names the prompt by its number."""
+def decoded(
+    strategy: str, models: dict, prompt: Prompt, settings: Settings, number: int, done: int
+) -> Generator[int, None, Trace]:
+    """Decodes one prompt, and yields `done` after every step; returns the trace. Raises ValueError with one
+    sentence that names the prompt by its number.
+    """
     declared = {p.name for p in registry.get(strategy).parameters}
     wanted = {
         "temperature": settings.temperature,
@@ -73,6 +100,13 @@ def decoded(strategy: str, models: dict, prompt: Prompt, settings: Settings, num
     limits = Limits(max_new_tokens=settings.max_new_tokens)
     try:
         ids = models["target"].encode(prompt.text)
-        return Lane(strategy, ids, models, parameters, settings.seed, limits, callbacks=CALLBACKS).run()
+        lane = Lane(strategy, ids, models, parameters, settings.seed, limits, callbacks=CALLBACKS)
+        try:
+            while lane.trace.ended is None:
+                lane.advance()
+                yield done
+        finally:
+            lane.close()
     except ValueError as error:
         raise ValueError(f"Prompt {number}: {error}") from error
+    return lane.trace

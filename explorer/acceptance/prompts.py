@@ -23,20 +23,24 @@ def read_prompts(path: Path) -> list[Prompt]:
     Raises ValueError with one sentence that names the line that cannot be read.
     """
     try:
-        lines = path.read_text("utf-8").splitlines()
+        text = path.read_text("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 text; save it as UTF-8.") from error
-    as_json = path.suffix in (".jsonl", ".json")
-    prompts = [
-        read_line(line, f"{path.name}, line {number}") if as_json else Prompt(line)
-        for number, line in enumerate(lines, 1)
-        if line.strip()
-    ]
-    if not prompts:
-        raise ValueError(f"{path} holds no prompt; write one per line.")
-    if len(prompts) > MANY:
-        raise ValueError(f"{path} holds {len(prompts):,} prompts; a report takes at most {MANY:,}.")
-    return prompts
+    return prompts_of(text, path.name, path.suffix in (".jsonl", ".json"))
+
+
+def prompts_of(text: str, name: str, as_json: bool | None = None, most: int = MANY) -> list[Prompt]:
+    """The same of a text that people know as `name`; as_json None: it is JSON lines if each line that is not
+    empty begins with a brace.
+    """
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    if as_json is None:
+        as_json = all(line.lstrip().startswith("{") for _, line in lines)
+    if not lines:
+        raise ValueError(f"{name} holds no prompt; write one per line.")
+    if len(lines) > most:
+        raise ValueError(f"{name} holds {len(lines):,} prompts; a report takes at most {most:,}.")
+    return [read_line(line, f"{name}, line {at}") if as_json else Prompt(line) for at, line in lines]
 
 
 def read_line(line: str, where: str) -> Prompt:

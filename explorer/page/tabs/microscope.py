@@ -1,7 +1,7 @@
 """The tab Microscope: one speculative lane of the run on screen, and where its drafts were accepted.
 
-Its sections have files of their own: what_if.py, losslessness.py, other_machine.py. Knows lanes and
-visualizers.analysis.speculation_report, no strategy.
+Its sections have files of their own: what_if.py, losslessness.py, other_machine.py, and acceptance.py, which
+follows no lane. Knows lanes and visualizers.analysis.speculation_report, no strategy.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from typing import Any
 
 import gradio as gr
 
-from explorer.page.tabs import losslessness, other_machine, rejections, what_if
+from explorer.page.tabs import acceptance, losslessness, other_machine, rejections, what_if
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.page.tabs.metrics import metrics_table, rows
 from explorer.page.tabs.on_screen import FOLLOWS, Lane, Screen, screen
@@ -64,6 +64,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None
             what_if.build(on_screen, look, lane, moment, runs)
             losslessness.build(on_screen, look, lane, subject, runs, loader)
         machine = other_machine.build(on_screen, look, runs)
+    acceptance.build(on_screen, look, runs, loader)
 
     def show_lane(value: str, theme: str, wanted: int | None, before: tuple | None) -> dict:
         nothing = {lane: gr.Radio(visible=False), body: gr.Column(visible=False)}

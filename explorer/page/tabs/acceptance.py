@@ -1,0 +1,334 @@
+"""Microscope: why drafted tokens are rejected over many prompts, the report of `explorer acceptance`.
+
+A report is measured a little at a time, on the worker that decodes for all, and ends with the page that asked
+for it. Knows prompts, drafters by name and the report; no strategy by name.
+"""
+
+import asyncio
+import shlex
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import gradio as gr
+
+from decoders.models.catalog import DRAFT, shipped_facts
+from decoders.registry import strategies
+from explorer.acceptance.prompts import prompts_of
+from explorer.page.tabs import FETCH
+from explorer.page.tabs.captioned import Captioned, captioned, escaped, look_of
+from explorer.page.tabs.on_screen import screen
+from explorer.page.tabs.traces import Visit, laid
+from explorer.runs.model_pool import Loader
+from explorer.runs.scheduler import Runs
+from explorer.schema import parsed, read
+
+MANY, DRAFT_SIZE = 40, 2_000_000  # prompts of a report in the page; parameters of the drafts that are offered
+SLICE_SECONDS, AT_ONCE = 0.2, 2  # between two looks at how far it is; reports of all visitors together
+NONE = "none"
+ABOUT = (
+    "The report of `python -m explorer acceptance` in the page: the run's target (before a run, the app's) "
+    "writes each prompt on, then each drafter decodes it, and every place at which a round ended early is "
+    "counted by its cause."
+)
+ROWS = (("why_rounds_ended", "by_position"), ("by_prompt", "by_entropy"), ("by_depth", "both_sides"))
+EXAMPLES = """Once upon a time, there was a little girl named Lily. She loved to play in the garden.
+In a quiet forest, a young fox named Finn was looking for food.
+Tom is 7 years old, lives in Rome and has a cat. As json:"""
+PROMPTS = ["Prompt", "Text", "Drafter", "Tokens per round", "Accepted", "Drafted", "Lost places", "Mostly"]
+GROUPS = ["Drafter", "Kind", "Token or context", "Lost places", "Why", "Example"]
+QUIET = {"api_visibility": "private"}
+
+
+def drafters() -> list[str]:
+    """What can be chosen: shipped models that are small enough to draft, then strategies that draft by
+    themselves.
+    """
+    models = [one["name"] for one in shipped_facts() if one["parameters"] <= DRAFT_SIZE]
+    own = [name for name, s in strategies().items() if s.family == "speculative" and s.needs == ("target",)]
+    return [*models, *own]
+
+
+def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None:
+    """Declares the section."""
+    gr.Markdown(f"## Acceptance over many prompts\n{ABOUT}")
+    names = drafters()
+    first = DRAFT if DRAFT in names else names[0]
+    with gr.Row():
+        with gr.Column(min_width=420, scale=2):
+            texts = gr.Textbox(
+                EXAMPLES, lines=5, max_lines=12, label=f"Prompts: one per line, or JSON lines; up to {MANY}"
+            )
+            upload = gr.UploadButton(
+                "Read them from a file (.txt, .jsonl)", file_types=[".txt", ".jsonl"], size="md"
+            )
+        with gr.Column(min_width=300):
+            one = gr.Dropdown(names, value=first, label="Drafter")
+            other = gr.Dropdown([NONE, *names], value=NONE, label="Second drafter")
+            with gr.Row():
+                tokens = gr.Slider(8, 96, 32, step=8, label="New tokens per prompt", min_width=140)
+                drafted = gr.Slider(1, 16, 4, step=1, label="Drafted per round", min_width=140)
+                temperature = gr.Slider(0, 2, 0, step=0.1, label="Temperature of the report", min_width=140)
+            with gr.Row():
+                start = gr.Button("Measure acceptance", variant="primary", size="md", min_width=160)
+                stop = gr.Button("Stop measuring", size="md", min_width=140, visible=False)
+    says = gr.Markdown(elem_id="acceptance-says")
+    found, command = gr.State(None), gr.State("")
+    with gr.Column(visible=False) as body:
+        with gr.Row():
+            save = gr.DownloadButton("Save report (HTML)", size="md", scale=0, min_width=180)
+        places: dict[str, Captioned] = {}
+        for row in ROWS:
+            with gr.Row():
+                places |= {name: captioned() for name in row}
+        metrics = gr.Dataframe(label="vLLM's metrics, by drafter", interactive=False, wrap=True)
+        groups = gr.Dataframe(
+            headers=GROUPS,
+            label="Tokens that were rejected, and what stood before",
+            interactive=False,
+            wrap=True,
+        )
+        worst = gr.Dataframe(headers=PROMPTS, label="Prompts, worst first", interactive=False, wrap=True)
+    figures = [part for place in places.values() for part in place.parts]
+
+    def buttons(measuring: bool = False) -> dict:
+        return {start: gr.Button(visible=not measuring), stop: gr.Button(visible=measuring)}
+
+    def drawn(report: dict | None, theme: str) -> dict:
+        if report is None:
+            return {part: gr.skip() for part in figures}
+        return {
+            part: update
+            for name, place in places.items()
+            for part, update in place.shows(figure(report, name, look_of(theme))).items()
+        }
+
+    async def measure(
+        value: str,
+        theme: str,
+        text: str,
+        one: str,
+        other: str,
+        tokens: float,
+        drafted: float,
+        temperature: float,
+        progress: gr.Progress = gr.Progress(),  # noqa: B008 - how Gradio hands one in
+    ) -> AsyncIterator[dict]:
+        pieces = None
+        try:
+            yield {says: "Loading the drafters …"} | buttons(measuring=True)
+            how = settings_of(tokens, drafted, temperature)
+            chosen = [name for name in dict.fromkeys((one, other)) if name not in (NONE, None)]
+            pieces, parts, target = await asyncio.to_thread(begin, runs, loader, value, text, chosen, how)
+            done, report = 0, None
+            while report is None:
+                yield {says: f"{done} of {parts} texts are decoded."}
+                progress((done, parts), desc="Decoding", unit="texts")
+                last = await asyncio.wrap_future(runs.on_worker(lambda: advanced(pieces)))
+                done, report = (done, last) if isinstance(last, dict) else (last, None)
+            shown = await asyncio.to_thread(drawn, report, theme)
+            tables = {metrics: metric_table(report), groups: group_rows(report), worst: prompt_rows(report)}
+            said = {says: sentences(report), found: report, command: again(target, chosen, how)}
+            yield said | tables | shown | {body: gr.Column(visible=True)} | buttons()
+        except ValueError as error:
+            yield {says: escaped(str(error))} | buttons()
+        finally:
+            if pieces is not None:  # the lane that stands in it gives its slots back where lanes live
+                runs.on_worker(pieces.close)
+
+    measuring = start.click(
+        measure,
+        [on_screen, look, texts, one, other, tokens, drafted, temperature],
+        [says, body, found, command, metrics, groups, worst, start, stop, *figures],
+        show_progress_on=says,
+        concurrency_limit=AT_ONCE,
+        **QUIET,
+    )
+    stop.click(
+        lambda: buttons() | {says: "Stopped."}, None, [start, stop, says], cancels=[measuring], **QUIET
+    )
+    look.change(drawn, [found, look], figures, show_progress="hidden", **QUIET)
+
+    async def uploaded(_: None, visit: str) -> tuple[Any, str]:
+        def text() -> str:
+            file = read(Visit, parsed(visit.encode(errors="replace"))).file
+            return file_text(file.name, file.take())
+
+        try:
+            return await asyncio.to_thread(text), ""
+        except ValueError as error:
+            return gr.skip(), escaped(str(error))
+
+    upload.upload(
+        uploaded,
+        [upload, on_screen],
+        [texts, says],
+        js="(file) => [null, ExplorerPage.app.traces.visit(file)]",
+        show_progress_on=says,
+        **QUIET,
+    )
+
+    async def saved(report: dict | None, command: str) -> str | None:
+        from explorer.acceptance.report_page import report_page
+
+        if report is None:
+            return None
+        page = await asyncio.to_thread(report_page, report, command)
+        return laid(save, "acceptance.html", page.encode())
+
+    save.click(saved, [found, command], save, show_progress_on=says, **QUIET).success(
+        None, save, save, js=FETCH
+    )
+
+
+# ---- measuring ---------------------------------------------------------------------------------------------
+
+
+def settings_of(tokens: float | None, drafted: float | None, temperature: float | None) -> Any:
+    """How every prompt is decoded, within the limits of the page. Raises ValueError with one sentence."""
+    from explorer.acceptance.measuring import Settings
+
+    if tokens is None or drafted is None or temperature is None:
+        raise ValueError("Say how many tokens are written and drafted, and at which temperature.")
+    if not (1 <= tokens <= 96 and 1 <= drafted <= 16 and 0 <= temperature <= 2):
+        raise ValueError("At most 96 tokens per prompt, 16 drafted per round, and a temperature of 2.")
+    return Settings(int(tokens), int(drafted), float(temperature))
+
+
+def begin(
+    runs: Runs, loader: Loader, value: str, text: str | None, names: list[str], how: Any
+) -> tuple[Iterator, int, str]:
+    """The report that is asked for, with nothing measured, how many texts it decodes, and its target's name.
+    Raises ValueError with one sentence if there can be none.
+    """
+    from explorer.acceptance.drafters import drafter
+    from explorer.acceptance.measuring import in_pieces, parts_of
+
+    prompts = prompts_of(text or "", "The field", most=MANY)
+    if not names:
+        raise ValueError("Choose a drafter.")
+    try:
+        seen = screen(runs, value)
+    except ValueError:  # the run has gone: the app's own models are there
+        seen = None
+    models = (loader.find(seen.run.models) if seen and seen.run.models else loader).wait()
+    target = models["target"]
+
+    def known(name: str) -> Any:
+        return drafter(name, target, target.model.device.type)
+
+    chosen = [runs.on_worker(lambda name=name: known(name)).result() for name in names]
+    return in_pieces(target, chosen, prompts, how), parts_of(chosen, prompts), target.name
+
+
+def advanced(pieces: Iterator) -> int | dict:
+    """The newest of the pieces that fit into a slice: how many texts are decoded, or the report."""
+    until, last = time.perf_counter() + SLICE_SECONDS, 0
+    while time.perf_counter() < until:
+        last = next(pieces)
+        if isinstance(last, dict):
+            break
+    return last
+
+
+def file_text(name: str, data: bytes) -> str:
+    """A file of prompts as text for the field. Raises ValueError with one sentence."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name} is not UTF-8 text; save it as UTF-8.") from error
+    if len(text) > 20_000:
+        raise ValueError(f"{name} has {len(text):,} characters; the page takes 20,000, the command more.")
+    prompts_of(text, name, most=MANY)
+    return text
+
+
+def again(target: str, names: list[str], how: Any) -> str:
+    """The command that makes the same report."""
+    drafts = " ".join(f"--draft {shlex.quote(name)}" for name in names)
+    drawn = f" --temperature {how.temperature:g}" if how.temperature else ""
+    return (
+        f"python -m explorer acceptance --target {shlex.quote(target)} {drafts} --prompts FILE "
+        f"--max-new-tokens {how.max_new_tokens} --num-assistant-tokens {how.num_assistant_tokens}{drawn}"
+    )
+
+
+# ---- what was found ----------------------------------------------------------------------------------------
+
+
+def figure(report: dict, name: str, look: str) -> Any:
+    """A Plotly figure of a report; of two drafters that cannot be compared, an empty one that says so."""
+    from visualizers.figures import acceptance as charts  # only when one is looked at
+    from visualizers.figures.charts import nothing
+
+    if name == "both_sides" and report["sides"] is None:
+        return nothing("The same places, both drafters", "Choose two drafters that guess along a text.", look)
+    return vars(charts)[name](report, look)
+
+
+def sentences(report: dict) -> str:
+    """The main numbers of each drafter, and both at the same places, as Markdown."""
+    from explorer.acceptance.words import compared
+
+    lines = []
+    for draft in report["drafts"]:
+        named = {one["name"]: one["value"] for one in draft["metrics"]}
+        lost = sum(draft["splits"].values())
+        lines.append(
+            f"**{escaped(draft['name'])}**: {named['mean_acceptance_length']:.2f} tokens per round, "
+            f"{named['draft_acceptance_rate']:.0%} of its drafted tokens accepted, {lost} places lost."
+            if named
+            else f"**{escaped(draft['name'])}** drafted nothing."
+        )
+    if report["sides"]:
+        lines.append(escaped(compared(report["sides"])))
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def metric_table(report: dict) -> dict:
+    """vLLM's metrics, a row each, a column per drafter."""
+    from explorer.acceptance.report_page import number
+
+    drafts = [draft for draft in report["drafts"] if draft["metrics"]]
+    rows = [
+        [
+            one["name"],
+            *(number(draft["metrics"][at]["value"]) for draft in drafts),
+            one["words"],
+            one["formula"],
+        ]
+        for at, one in enumerate(drafts[0]["metrics"] if drafts else [])
+    ]
+    headers = ["Metric", *(draft["name"] for draft in drafts), "What it counts", "Formula"]
+    return {"headers": headers, "data": rows}
+
+
+def group_rows(report: dict) -> list[list]:
+    """The rejected tokens and the words before them that lost most places, by drafter."""
+    return [
+        [draft["name"], kind, one["name"], one["lost"], split_words(one["splits"]), one["example"]]
+        for draft in report["drafts"]
+        for kind, groups in (("rejected token", draft["tokens"]), ("after", draft["contexts"]))
+        for one in groups
+    ]
+
+
+def split_words(splits: dict[str, int]) -> str:
+    """How often each cause was one, as words."""
+    return ", ".join(f"{name} {count}" for name, count in splits.items())
+
+
+def prompt_rows(report: dict) -> list[list]:
+    """Every prompt, those at which the first drafter gained least first, a row per drafter."""
+    from explorer.acceptance.report_page import shortened
+    from visualizers.analysis.acceptance_report import worst_first
+
+    rows = []
+    for at in worst_first(report):
+        for draft in report["drafts"]:
+            one = draft["prompts"][at]
+            gained = one["mean_acceptance_length"]
+            counts = [one["num_accepted_tokens"], one["num_draft_tokens"], one["lost"], one["split"] or "—"]
+            text = shortened(report["prompts"][at]["prompt"])
+            rows.append([at + 1, text, draft["name"], None if gained is None else round(gained, 3), *counts])
+    return rows

@@ -1,0 +1,132 @@
+"""Acceptance over many prompts in the page: the numbers of the command, progress, limits, and the file."""
+
+import asyncio
+from pathlib import Path
+
+import gradio as gr
+import pytest
+
+from explorer.acceptance.drafters import drafter
+from explorer.acceptance.measuring import Settings, report
+from explorer.acceptance.prompts import Prompt
+from explorer.page.tabs import acceptance
+from explorer.page.tabs.acceptance import MANY, NONE, file_text, metric_table, prompt_rows
+
+TEXTS = "Once the cat sat\n\nthe cat and the cat"
+SETTINGS = (8, 3, 0.0)
+
+
+def pages(measure, *inputs, most: int = 10**6) -> list[dict]:
+    """What the generator answers, one update after the other; it is left after `most` of them."""
+
+    async def all_of() -> list[dict]:
+        found, answers = [], measure(*inputs)
+        async for update in answers:
+            found.append(update)
+            if len(found) >= most:
+                await answers.aclose()
+                break
+        return found
+
+    return asyncio.run(all_of())
+
+
+def words(update: dict) -> str | None:
+    return next((v for one, v in update.items() if getattr(one, "elem_id", "") == "acceptance-says"), None)
+
+
+def tables(update: dict) -> dict:
+    return {one.label: value for one, value in update.items() if isinstance(one, gr.Dataframe)}
+
+
+def asked(
+    text: str = TEXTS, one: str | None = "prompt_lookup", other: str = NONE, how: tuple = SETTINGS
+) -> tuple:
+    return "", "light", text, one, other, *how
+
+
+@pytest.fixture
+def measured(events):
+    return pages(events["measure"], *asked(other="layerskip"))
+
+
+def test_it_shows_the_report_of_the_command(measured, loader):
+    target = loader.models["target"]
+    wanted = report(
+        target,
+        [drafter(name, target) for name in ("prompt_lookup", "layerskip")],
+        [Prompt("Once the cat sat"), Prompt("the cat and the cat")],
+        Settings(8, 3, 0.0, 0),
+    )
+    last = measured[-1]
+    assert next(value for one, value in last.items() if isinstance(one, gr.State) and value) == wanted
+    shown = tables(last)
+    assert shown["vLLM's metrics, by drafter"] == metric_table(wanted)
+    assert shown["Prompts, worst first"] == prompt_rows(wanted) and len(prompt_rows(wanted)) == 4
+    titles = [v.layout.title.text for one, v in last.items() if isinstance(one, gr.Plot)]
+    assert len(titles) == 6 and "<b>Why rounds ended</b>" in titles[0]
+    assert "**prompt\\_lookup**" in words(last) and "**layerskip**" in words(last)
+
+
+def test_it_says_how_far_it_is(measured):
+    told = [words(one) for one in measured]
+    assert told[0] == "Loading the drafters …" and told[1] == "0 of 6 texts are decoded."
+    assert all(one.endswith(" of 6 texts are decoded.") for one in told[1:-1])
+    stop = [[b.visible for one, b in page.items() if isinstance(one, gr.Button)] for page in measured]
+    assert stop[0] == [False, True] and stop[-1][-2:] == [True, False]
+
+
+def test_a_report_that_is_left_gives_its_slots_back(events, runs, loader, monkeypatch):
+    monkeypatch.setattr(acceptance, "SLICE_SECONDS", 0.001)
+    cache = loader.models["target"].engine.cache
+    runs.on_worker(lambda: None).result()
+    free = len(cache.free)
+    pages(events["measure"], *asked(), most=3)
+    runs.on_worker(lambda: None).result()
+    assert len(cache.free) == free
+
+
+@pytest.mark.parametrize(
+    ("inputs", "sentence"),
+    [
+        (asked(text=" \n"), "The field holds no prompt; write one per line."),
+        (
+            asked(text="a\n" * (MANY + 1)),
+            f"The field holds {MANY + 1} prompts; a report takes at most {MANY}.",
+        ),
+        (asked(text='{"text": 3}'), "The field, line 1 has no prompt"),
+        (asked(one=None), "Choose a drafter."),
+        (asked(one="llama-tiny-fastdraft"), "has another tokenizer than the target"),
+        (asked(how=(None, 3, 0.0)), "Say how many tokens are written and drafted"),
+        (asked(how=(500, 3, 0.0)), "At most 96 tokens per prompt"),
+    ],
+)
+def test_what_cannot_be_measured_is_said(events, inputs, sentence):
+    made = pages(events["measure"], *inputs)
+    assert sentence in words(made[-1]).replace("\\", "") and len(made) == 2
+
+
+def test_files_of_prompts_are_checked():
+    lines = '{"prompt": "Once", "category": "story"}\n'
+    assert file_text("a.jsonl", lines.encode()) == lines
+    for data, sentence in (
+        (b"\xff\xfe", "a is not UTF-8 text"),
+        (b"x" * 20_001, "20,001 characters"),
+        (b"", "a holds no prompt"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            file_text("a", data)
+
+
+def test_the_report_is_saved_as_the_command_s_page(events, measured):
+    found = next(value for one, value in measured[-1].items() if isinstance(one, gr.State) and value)
+    file = asyncio.run(events["saved"](found, "python -m explorer acceptance"))
+    page = Path(file).read_text("utf-8")
+    assert page.startswith("<!doctype html>") and "python -m explorer acceptance" in page
+    assert asyncio.run(events["saved"](None, "")) is None
+
+
+def test_drafters_are_small_models_and_strategies_that_draft_by_themselves():
+    names = acceptance.drafters()
+    assert {"llama-tiny-draft-distilled", "medusa", "kangaroo"} <= set(names)
+    assert not {"llama-tiny", "speculative", "greedy"} & set(names)
