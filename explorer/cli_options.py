@@ -124,7 +124,9 @@ def parser() -> Parser:
     bench.add_argument("--json", action="store_true", help="as one JSON object")
     parts = "one part of it: decoding, lanes, page, start, visitors, soak or big"
     bench.add_argument("--only", action="append", metavar="NAME", help=parts)
-    bench.add_argument("--family", metavar="NAME", help="of one family: speculative, search, diffusion")
+    bench.add_argument(
+        "--family", metavar="NAME", help="of one family: speculative, search, diffusion, heads"
+    )
     alone = "one device instead: greedy, beams, drafts, trees and bandwidth, as loaded and captured"
     bench.add_argument("--device", choices=("cpu", "cuda"), help=alone)
     bench.add_argument("--model", default=TARGET, metavar="M")

@@ -1,0 +1,91 @@
+"""The trained drafters: every strategy that drafts with something trained beside the frozen target, on the
+same prompts: tokens/s against greedy, tokens per target forward, and where the time of drafting goes.
+
+Knows which strategies these are, and EAGLE's kind, which is compared with the shipped draft.
+"""
+
+import argparse
+from collections.abc import Iterator
+from itertools import pairwise
+
+from decoders.strategy import Strategy
+from decoders.trace.events import Forward
+from decoders.trace.trace import Trace
+
+FOLDER = "decoders.speculative.draft_heads"
+OTHERS = ("kangaroo", "m2r2", "fragments")  # trained drafters among the early exits
+EAGLES = ("eagle", "eagle2", "eagle3", "adaeagle")
+DRAFT_MODELS = {  # what the trained drafters are measured beside
+    "a chain of 4 from the shipped draft": ("speculative", {"num_assistant_tokens": 4}),
+    "a tree from the shipped draft": ("dyspec", {}),
+}
+PROMPTS = {"stories": 3, "word problems": 1, "records": 1}
+FASTER, PER_FORWARD = 2.2, 3.5  # goals: times greedy; tokens per target forward on stories
+
+
+def trained() -> list[Strategy]:
+    """The strategies with a trained drafter."""
+    from decoders.registry import strategies
+
+    return [s for s in strategies().values() if s.run.__module__.startswith(FOLDER) or s.name in OTHERS]
+
+
+def heads(options: argparse.Namespace) -> Iterator[dict]:
+    """A row per drafter as soon as it is measured, then the goals."""
+    from explorer.benchmarks.speculative_family import relative_speed, traced
+    from explorer.experiments.asked import prompts as asked
+    from explorer.experiments.asked import tokens_a_round, without_sampling
+    from explorer.runs.load_pair import load_models
+    from explorer.timing import figure, ours
+
+    models = load_models(options.model, options.draft, ("target", "draft"), "auto")
+    prompts = [models["target"].encode(text) for kind, many in PROMPTS.items() for text in asked(kind, many)]
+    stories, greedy = PROMPTS["stories"], ours(models, "greedy")
+    ways = {s.name: (s.name, {}) for s in trained()} | DRAFT_MODELS
+    speeds, brought = {}, {}
+    for label, (name, given) in ways.items():
+        settings = without_sampling(name) | given
+        try:
+            traces = traced(models, name, settings, prompts)
+        except ValueError as error:  # a target that has no such heads
+            yield {"name": label, "note": str(error)}
+            continue
+        speeds[label] = relative_speed(ours(models, name, **settings), greedy, prompts)
+        brought[label] = tokens_a_round(traces[:stories])
+        forwards, beside = drafting(traces)
+        note = (
+            f"{speeds[label]:.2f} x greedy; {brought[label]:.2f} tokens per target forward on stories, "
+            f"{tokens_a_round(traces):.2f} in all; drafting: {forwards:.0%} of the time in forwards, "
+            f"{beside:.0%} beside them"
+        )
+        yield {"name": label, "note": note}
+    heads_alone = {label: speed for label, speed in speeds.items() if label not in DRAFT_MODELS}
+    if not heads_alone:
+        return
+    best = max(heads_alone, key=heads_alone.get)
+    yield figure(f"the fastest trained drafter, {best}, against greedy", speeds[best], "x", FASTER, True)
+    most = max(heads_alone, key=brought.get)
+    yield figure(f"tokens per target forward on stories: {most}", brought[most], "tokens", PER_FORWARD, True)
+    chain = next(iter(DRAFT_MODELS))
+    eagles = [label for label in EAGLES if label in speeds]
+    if eagles:
+        eagle = max(eagles, key=speeds.get)
+        yield figure(f"{eagle}, against {chain}", speeds[eagle] / speeds[chain], "x", 1.0, True)
+
+
+def drafting(traces: list[Trace]) -> tuple[float, float]:
+    """The shares of all decoding time that go into a draft's forwards, and into what stands beside them until
+    the check begins: growing the draft, and what the drafter does with the states it was given.
+    """
+    forwards = beside = whole = 0.0
+    for trace in traces:
+        for before, step in pairwise(trace.steps):
+            whole += step.seconds - before.seconds
+            check = next((f for f in step.of(Forward) if f.kind == "verify"), None)
+            if check is not None:
+                spent = sum(
+                    f.seconds for f in step.of(Forward) if f.kind == "draft" and f.start < check.start
+                )
+                forwards += spent
+                beside += check.start - before.seconds - spent
+    return (forwards / whole, beside / whole) if whole else (0.0, 0.0)

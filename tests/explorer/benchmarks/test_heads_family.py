@@ -1,0 +1,37 @@
+"""The bench of trained drafters: whom it measures, and where it finds the time of drafting."""
+
+from decoders.registry import strategies
+from decoders.trace.events import Commit, Forward
+from decoders.trace.trace import Step, Trace
+from explorer.benchmarks.heads_family import DRAFT_MODELS, EAGLES, drafting, trained
+from tests.helpers import tiny_models
+
+
+def test_every_strategy_that_needs_heads_is_measured():
+    """All that a target without heads refuses or does worse; nobody else."""
+    names, bare = {s.name for s in trained()}, tiny_models.make("qwen2")
+    refused = {
+        s.name
+        for s in strategies().values()
+        if s.family == "speculative"
+        and s.suits(s.check({}), bare)
+        and "layers" not in str(s.suits(s.check({}), bare))
+    }
+    assert refused <= names and {"kangaroo", "m2r2", "eagle3", "hydra", "ppd", *EAGLES} <= names
+    assert not {name for name, _ in DRAFT_MODELS.values()} & names
+
+
+def test_drafting_is_split_by_hand():
+    """A round of 2 s behind a prompt of 1 s: .3 in forwards and .1 beside them, then the check."""
+    trace = Trace("eagle", "EAGLE", {}, 0, {"target": "t"}, [1, 2])
+    trace.append(Step(0, [Forward("target", "prefill", 2, 1, 0.0, 0.9), Commit([2], [0.0])], 1.0))
+    events = [
+        Forward("draft", "draft", 1, 1, 1.05, 0.2),
+        Forward("draft", "draft", 1, 1, 1.28, 0.1),
+        Forward("target", "verify", 3, 3, 1.4, 1.2),
+        Commit([3], [0.0]),
+    ]
+    trace.append(Step(1, events, 3.0))
+    forwards, beside = drafting([trace])
+    assert abs(forwards - 0.3 / 2) < 1e-9 and abs(beside - 0.1 / 2) < 1e-9
+    assert drafting([]) == (0.0, 0.0)
