@@ -10,7 +10,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "stages-of-a-draft",
         "distilled-drafts",
         "blind-drafts",
-        "wide-or-deep",
         "draft-scaling",
         "continuous",
         "map-of-methods",

@@ -35,8 +35,10 @@ ROWS = (("why_rounds_ended", "by_position"), ("by_prompt", "by_entropy"), ("by_d
 EXAMPLES = """Once upon a time, there was a little girl named Lily. She loved to play in the garden.
 In a quiet forest, a young fox named Finn was looking for food.
 Tom is 7 years old, lives in Rome and has a cat. As json:"""
-PROMPTS = ["Prompt", "Text", "Drafter", "Tokens per round", "Accepted", "Drafted", "Lost places", "Mostly"]
-GROUPS = ["Drafter", "Kind", "Token or context", "Lost places", "Why", "Example"]
+PROMPTS = ["Prompt", "Text", "Drafter", "Tokens per round", "Accepted", "Drafted", "Lost", "Mostly"]
+WIDTHS = ["180px", "120px", "150px", "80px", "260px", "340px"]  # of the columns of GROUPS
+PROMPT_WIDTHS = ["80px", "320px", "180px", "110px", "100px", "90px", "80px", "170px"]
+GROUPS = ["Drafter", "Kind", "Token or context", "Lost", "Why", "Example"]
 QUIET = {"api_visibility": "private"}
 
 
@@ -66,8 +68,8 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None
             one = gr.Dropdown(names, value=first, label="Drafter")
             other = gr.Dropdown([NONE, *names], value=NONE, label="Second drafter")
             with gr.Row():
-                tokens = gr.Slider(8, 96, 32, step=8, label="New tokens per prompt", min_width=140)
-                drafted = gr.Slider(1, 16, 4, step=1, label="Drafted per round", min_width=140)
+                tokens = gr.Slider(8, 96, 32, step=8, label="New tokens", min_width=140)
+                drafted = gr.Slider(1, 16, 4, step=1, label="Drafted", min_width=140)
                 temperature = gr.Slider(0, 2, 0, step=0.1, label="Temperature of the report", min_width=140)
             with gr.Row():
                 start = gr.Button("Measure acceptance", variant="primary", size="md", min_width=160)
@@ -87,8 +89,15 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None
             label="Tokens that were rejected, and what stood before",
             interactive=False,
             wrap=True,
+            column_widths=WIDTHS,
         )
-        worst = gr.Dataframe(headers=PROMPTS, label="Prompts, worst first", interactive=False, wrap=True)
+        worst = gr.Dataframe(
+            headers=PROMPTS,
+            label="Prompts, worst first",
+            interactive=False,
+            wrap=True,
+            column_widths=PROMPT_WIDTHS,
+        )
     figures = [part for place in places.values() for part in place.parts]
 
     def buttons(measuring: bool = False) -> dict:

@@ -66,6 +66,10 @@ TOYS = {
     "llama-tiny-fastdraft-pretrained": ((), dict(SHAPE=TOY | dict(layers=1))),
     "llama-tiny-fastdraft-continued": (("llama-tiny-fastdraft-pretrained",), {}),
     "llama-tiny-fastdraft": (("llama-tiny-fastdraft-continued", "llama-tiny"), dict(BATCH=4, OWN_SHARE=0.1)),
+    "llama-tiny-sorted": (
+        ("llama-tiny-draft-distilled",),
+        dict(BATCH=4, EXITS=(1, 2), INTERMEDIATE=8, OWN=0.001),
+    ),
     "llama-tiny-moe": (
         ("llama-tiny",),
         dict(SHAPE=dict(intermediate_size=8, num_local_experts=4, num_experts_per_tok=2), LAYERS=2),
