@@ -4,20 +4,17 @@ Knows one lane's view of an engine, whose parts it stands beside; no strategy.
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 
 from decoders.engine.forward_outputs import Early
 from decoders.engine.partial_forward import Layers
 
-if TYPE_CHECKING:
-    from decoders.engine.engine import Scorer
 
-
-def deepen(scorer: "Scorer", node: int, count: int) -> torch.Tensor:
-    """Logits [N, V] after one more stretch of layers, on the way to `count` of them at a node that fewer of
-    the first layers have read; the last row is the node's, if it is there.
+def deepen(scorer: Any, node: int, count: int) -> torch.Tensor:
+    """Logits [N, V] of an `engine.Scorer`, after one more stretch of layers, on the way to `count` of them at
+    a node that fewer of the first layers have read; the last row is the node's, if it is there.
 
     Of the nodes on its path those that stopped earliest run up to where the next ones stopped, in one forward
     (S2D, 2024). Positions, keys and values are those of a full run; what reaches the last layer is whole.

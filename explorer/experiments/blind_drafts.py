@@ -32,7 +32,6 @@ from explorer.experiments.reading_once import reader
 from explorer.experiments.stages_of_a_draft import mbsu
 from explorer.tasks import HELD_OUT_SEED, problems
 from explorer.tasks.records import make_record
-from explorer.training.recipes.llama_tiny_seq2seq import PAD
 
 PAPERS = ("on-speculative-decoding-for-multimodal-large-language",)
 SCENES, HELD_OUT, LONGEST = 320, 12, 40  # sentences that are learned from and decoded; tokens of a record
@@ -47,13 +46,13 @@ Scene = tuple[list[int], list[int]]  # tokens of a sentence, and of the record b
 def described(scenes: list[list[int]]) -> list[Scene]:
     """What the encoder-decoder writes greedily of each sentence, with its start and its end."""
     model, _ = reader()
-    made = []
+    made, pad = [], model.config.pad_token_id
     for some in (scenes[at : at + 32] for at in range(0, len(scenes), 32)):
-        rows = torch.full((len(some), max(map(len, some))), PAD)
+        rows = torch.full((len(some), max(map(len, some))), pad)
         for row, tokens in zip(rows, some, strict=True):
             row[: len(tokens)] = torch.tensor(tokens)
         wrote = model.generate(
-            input_ids=rows, attention_mask=(rows != PAD).long(), max_new_tokens=LONGEST, do_sample=False
+            input_ids=rows, attention_mask=(rows != pad).long(), max_new_tokens=LONGEST, do_sample=False
         )
         for tokens, text in zip(some, wrote.tolist(), strict=True):
             ends = [at for at, token in enumerate(text) if token == model.config.eos_token_id]

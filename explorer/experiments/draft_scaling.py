@@ -22,10 +22,10 @@ from decoders.heads import Target, take_taps
 from decoders.speculative.drafters.rank_trees import expected_tokens, topology_from_rank_accuracy
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import prompts
+from explorer.experiments.models.guesses import along_texts, written
 from explorer.experiments.models.small import own_text
 from explorer.experiments.models.stacked_drafter import StackedDrafter
 from explorer.experiments.reading import rows_of, two
-from explorer.training.evaluation.measure_drafts import along_texts, written
 
 PAPERS = ("scaling-laws-for-speculative-decoding",)
 LAYERS, INTERMEDIATE, DEPTH = (1, 2, 3, 4), 256, 5
