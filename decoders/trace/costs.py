@@ -37,8 +37,8 @@ METRICS = {
 @dataclass
 class Costs:
     """Running totals of a lane. Counts are what the strategy asked for as if it were alone; `shared_tokens`
-    were not computed again. A forward through a part of the target's layers counts as that share of a
-    forward, and its tokens as that share of tokens; so these two are whole numbers unless layers are skipped.
+    were not computed again. A forward through a part of a model's layers counts as that share of a forward,
+    and its tokens as that share of tokens; so these four are whole numbers unless layers are skipped.
     `log_kept` is the sum of the natural logarithms of what a constraint kept at each new token; None without
     one. `best_tokens` is the length of the newest candidate of rank 1, for lanes that write nothing until
     their end. Both are no part of the totals.
@@ -46,10 +46,10 @@ class Costs:
 
     steps: int = 0
     target_forwards: float = 0
-    draft_forwards: int = 0
+    draft_forwards: float = 0
     lens_forwards: int = 0
     target_tokens: float = 0
-    draft_tokens: int = 0
+    draft_tokens: float = 0
     shared_tokens: int = 0
     proposed: int = 0
     accepted: int = 0
@@ -117,15 +117,11 @@ class Costs:
         if event.kind == "lens":
             self.lens_forwards += 1
             return
-        if event.model in DRAFT_ROLES:
-            self.draft_forwards += 1
-            self.draft_tokens += event.tokens
-        elif event.share == 1.0:
-            self.target_forwards += 1
-            self.target_tokens += event.tokens
-        else:
-            self.target_forwards = snapped(self.target_forwards + event.share)
-            self.target_tokens = snapped(self.target_tokens + event.share * event.tokens)
+        of = "draft" if event.model in DRAFT_ROLES else "target"
+        for name, count in ((f"{of}_forwards", 1), (f"{of}_tokens", event.tokens)):
+            total = getattr(self, name)
+            whole = event.share == 1.0
+            setattr(self, name, total + count if whole else snapped(total + event.share * count))
         self.shared_tokens += event.shared
 
     def totals(self) -> dict:

@@ -108,7 +108,7 @@ def strip(costs: Costs, kv_slots: int | None = None) -> list[dict]:
         ("tokens / target forward" + so_far, gain, two),
         ("rounds" if costs.proposed else "steps", costs.steps, whole),
         ("target forwards", costs.target_forwards or None, parted),  # an imported lane has none
-        ("draft forwards", costs.draft_forwards or None, whole),
+        ("draft forwards", costs.draft_forwards or None, parted),
         ("drafted tokens used", costs.accepted / costs.proposed if costs.proposed else None, share),
         ("tokens/s" + so_far, tokens / costs.seconds if tokens and costs.seconds > 0 else None, speed),
         ("Σ log p", costs.logprob if costs.new_tokens else None, signed),

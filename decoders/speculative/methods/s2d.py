@@ -18,8 +18,8 @@ from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Verifier
 from decoders.strategy import Parameter
 
 UNTRAINED = (
-    "{!r} was not trained to be left early: its exits, after {} layers, guess badly. "
-    "Choose the draft llama-tiny-sorted."
+    "{!r} was not trained to be left early: its exits, after {} layers, guess badly. `python -m explorer "
+    "train llama-tiny-sorted` makes a draft with trained ones."
 )
 WHERE = "The {} exit guesses where its likeliest token has more than this; 0: always, 1: never."
 
@@ -40,7 +40,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         Parameter("threshold_2", "float", 0.5, WHERE.format("second"), low=0.0, high=1.0),
         *GREEDY,
     ),
-    papers=("s2d",),
     views=(*TIMED_VIEWS[:2], "draft_layers", *TIMED_VIEWS[2:]),
     reads=lambda parameters: {"draft": {Capability.LAYERS}},
 )
@@ -59,7 +58,8 @@ def s2d(lane: Lane) -> Iterator[None]:
     Drafts are deterministic, so that any test by p alone is exact. The published code tests drafted tokens
     with p / q above temperature 0, which bends the distribution: with p = (.6, .4) and q = (.7, .3) it writes
     the first token with probability .857. Here one draft serves one target; the paper's serves several, which
-    changes nothing in a round. Its tree of drafts is left out.
+    changes nothing in a round. Its tree of drafts is left out. No draft with trained exits is shipped
+    yet: the recipe llama-tiny-sorted trains one, and any other draft is left after thirds of its layers.
     """
     draft, (drafter, verifier, _) = lane.models["draft"], parts(lane.parameters)
     exits = exits_of(draft)
