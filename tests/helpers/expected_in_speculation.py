@@ -272,6 +272,22 @@ def learning_pays(learning, frozen):
     assert any("has learned from" in text for text in notes(learning))
 
 
+def shallow_where_sure(nested, whole, greedy):
+    """The same text; in each lane some guesses pass, and some of the first left after the first layer."""
+    assert nested.output() == whole.output() == greedy.output()
+    depths = [
+        {
+            score.level
+            for step in trace.steps
+            for score in step.of(Score)
+            if score.total > score.parts["limit"]
+        }
+        for trace in (nested, whole)
+    ]
+    assert depths == [{"exit 1", "exit 2"}, {"exit 2"}]
+    assert all(trace.costs.totals()["accepted"] for trace in (nested, whole))
+
+
 def notes(trace) -> list[str]:
     return [note.text for step in trace.steps for note in step.of(Note)]
 
@@ -280,6 +296,7 @@ SHOWS = {
     "A small model guesses ahead": guesses_pass_and_fail,
     "A draft with fewer words": fewer_words_same_text,
     "A draft that learns on the job": learning_pays,
+    "As much of a draft as it takes": shallow_where_sure,
     "Guesses and chance": chance_accepts,
     "A draft with other tokens": other_tokens_carry_over,
     "Neither model waits": ahead_and_in_vain,
