@@ -11,6 +11,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "distilled-drafts",
         "blind-drafts",
         "draft-scaling",
+        "evolved-drafts",
         "continuous",
         "map-of-methods",
     ),

@@ -104,6 +104,9 @@ def short(monkeypatch, models):
         "routes_per_token": dict(TEXTS=6, HELD_OUT=2, LENGTH=12, STEPS=2, ROUTER_STEPS=2),
         "catalogue_beam": dict(CUSTOMERS=20, STEPS=2, QUESTIONS=4, RANDOM_QUESTIONS=2, WIDTH=16, LAYERS=1),
         "one_shot_ranking": dict(CUSTOMERS=20, STEPS=2, QUESTIONS=2, WIDTH=16, LAYERS=1),
+        "evolved_drafts": dict(
+            LENGTH=6, FEW=1, MANY=2, HELD_OUT=2, INITIAL=2, CHILDREN=2, PROMPTS=1, TOKENS=6
+        ),
         "bottleneck": dict(ROWS=4, OTHERS=2, LENGTH=12, STEPS=2),
         "compression": dict(ROWS=2, LENGTH=6, COUNT=2),
         "lora_arithmetic": dict(
