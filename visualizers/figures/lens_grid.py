@@ -37,12 +37,10 @@ def grid(frame: LensFrame, look: str = "light", colour: str = "probability") -> 
         colours,
         title,
         caption(colour),
-        112 + ROW * len(made.levels),
+        104 + ROW * len(made.levels),
         width=LEFT + CELL * len(columns) + 40,
         dragmode=False,
-        xaxis=names([label(frame, at) for at in columns]) | {"side": "bottom", "tickangle": 0},
-        xaxis2=names([label(frame, at + 1) for at in columns])
-        | {"side": "top", "overlaying": "x", "matches": "x", "tickfont": {"color": colours.surface["text"]}},
+        xaxis=names([f"{label(frame, at)}<br>{label(frame, at + 1)}" for at in columns]) | {"tickangle": 0},
         yaxis=names(made.levels),
         coloraxis={
             "cmin": 0,
@@ -51,7 +49,7 @@ def grid(frame: LensFrame, look: str = "light", colour: str = "probability") -> 
             "showscale": False,
         },
     )
-    figure.update_layout(margin={"t": 66, "b": 34, "l": LEFT, "r": 20})
+    figure.update_layout(margin={"t": 44, "b": 48, "l": LEFT, "r": 20})
     figure.add_heatmap(
         z=values,
         text=[[words[int(made.squares[row, at].top[0][0])] for at in columns] for row in rows],
@@ -63,8 +61,6 @@ def grid(frame: LensFrame, look: str = "light", colour: str = "probability") -> 
         xgap=1,
         ygap=1,
     )
-    # an axis is drawn only where it has a trace
-    figure.add_scatter(x=[0], y=[0], xaxis="x2", mode="markers", marker={"opacity": 0}, hoverinfo="skip")
     figure.add_trace(borders(made, colours))
     return figure.update_layout(showlegend=False)
 
@@ -147,7 +143,7 @@ def hover(frame: LensFrame, made: Grid, words: dict[int, str], row: int, at: int
 def caption(colour: str) -> str:
     """What the grid shows, in words."""
     return (
-        "Rows are layers, from the bottom up; below each column stands the token that was read, above it the "
-        f"one that follows. The stronger a shade, the more of {COLOURS[colour]}. A heavy border: from there "
+        "Rows are layers, from the bottom up; below each column stands the token that was read, and the one "
+        f"that follows it. The stronger a shade, the more of {COLOURS[colour]}. A heavy border: from there "
         "on the likeliest token stays that of the last layer."
     )

@@ -6,28 +6,38 @@ from argparse import Namespace
 
 import torch
 
-from decoders.heads import Target, TunedLens
+from decoders.heads import Target, TunedLens, take_taps
 from decoders.models import head_files
 from explorer.corpus import mixed_rows, prepare
 from explorer.training import check, loop
-from explorer.training.modules import train_modules, work_of, write_training
+from explorer.training.modules import held_out_losses, work_of, write_training
 
 TARGET, NAME = "llama-tiny", "llama-tiny-lens"
-MILLION_TOKENS = 0.6  # five minutes on one core
+MILLION_TOKENS = 0.25  # four minutes on one core
 BATCH, TASKS = 8, 0.25
 VALIDATION_ROWS = 8
 
 
 def main(args: Namespace) -> None:
-    """Trains and ships it."""
+    """Trains and ships it. In float32: where a CPU has no units for bfloat16 that is seven times as fast."""
     texts, model = prepare(args.corpus, args.work), loop.trained(TARGET).eval().requires_grad_(False)
     lens = TunedLens(Target.of(model)).to(model.device)
+    held = texts.held[:VALIDATION_ROWS].to(model.device)
 
-    def feed(seen: int) -> torch.Tensor:
-        return mixed_rows(texts.stories, texts.tokenizer, seen, BATCH, TASKS)[0]
+    def step(seen: int) -> tuple[int, list[float]]:
+        rows = mixed_rows(texts.stories, texts.tokenizer, seen, BATCH, TASKS)[0].to(model.device)
+        loss = lens.loss(take_taps(model, rows, lens.reads))
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(lens.parameters(), 1.0)
+        return rows.numel(), [loss.item()]
+
+    def validate() -> list[float]:
+        losses = held_out_losses({NAME: lens}, [take_taps(model, held, lens.reads)])
+        lens.train()
+        return losses
 
     work, budget = work_of(args.work, NAME, TARGET), args.million_tokens or MILLION_TOKENS
-    curve = train_modules({lens.kind: lens}, model, feed, texts.held[:VALIDATION_ROWS], budget, work)
+    curve = loop.go_on(lens, loop.optimizers(lens, lens.rates), step, validate, budget, work)
     folder, parts = loop.MODELS / NAME, {lens.kind: lens}
     head_files.save(folder, parts, TARGET, loop.MODELS / TARGET, texts.tokenizer, eight_bits=True)
     note = "The loss is KL(p || q) in nats, p the target's own distribution, q that of a depth: their mean."
