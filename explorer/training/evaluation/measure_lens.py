@@ -12,7 +12,7 @@ from decoders.models.model_heads import load_heads
 from explorer.corpus import pack, read_stories, rows_of
 from explorer.training.recipes.llama_tiny_lens import BATCH, TARGET
 
-FILE, HELD_ROWS = "levels.json", 48
+FILE, HELD_ROWS = "levels.json", 16
 
 
 @torch.no_grad()

@@ -13,7 +13,7 @@ from explorer.training import check, loop
 from explorer.training.modules import held_out_losses, work_of, write_training
 
 TARGET, NAME = "llama-tiny", "llama-tiny-lens"
-MILLION_TOKENS = 0.25  # four minutes on one core
+MILLION_TOKENS = 0.155  # three minutes on one core
 BATCH, TASKS = 8, 0.25
 VALIDATION_ROWS = 8
 
@@ -40,6 +40,10 @@ def main(args: Namespace) -> None:
     curve = loop.go_on(lens, loop.optimizers(lens, lens.rates), step, validate, budget, work)
     folder, parts = loop.MODELS / NAME, {lens.kind: lens}
     head_files.save(folder, parts, TARGET, loop.MODELS / TARGET, texts.tokenizer, eight_bits=True)
-    note = "The loss is KL(p || q) in nats, p the target's own distribution, q that of a depth: their mean."
+    note = (
+        "The loss is KL(p || q) in nats, p the target's own distribution, q that of a depth: their mean. "
+        "Where the target was trained to be left early, after 3, 6 and 9 layers, it has learned nothing yet: "
+        "there the logit lens is as good."
+    )
     write_training(folder, lens, curve, "token", {"note": note})
     check.write(folder)
