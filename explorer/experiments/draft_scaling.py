@@ -101,8 +101,7 @@ def run(models: Models) -> Result:
         drafts[f"{layers}"] = StackedDrafter(shared, layers, INTERMEDIATE).to(shared.embed.device)
     with progress.part(0.25):
         rows = own_text(models, READ[-1] // LENGTH, LENGTH)
-    with progress.part(0.97):
-        found = train(models, drafts, rows)
+    found = train(models, drafts, rows)
     table = []
     for name, draft in drafts.items():
         counts = [after[name]["accepted"] for after in found]
