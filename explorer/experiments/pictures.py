@@ -1,5 +1,5 @@
-"""Pictures of answers: curves, heat maps, spreads, parallel coordinates, clouds of points, texts side by
-side.
+"""Pictures of answers: curves, bars, heat maps, spreads, parallel coordinates, clouds of points, syntax
+trees, texts side by side.
 
 Each is plain data that is drawn elsewhere (visualizers/figures/experiments.py) and knows no experiment.
 """
@@ -129,7 +129,39 @@ class Passages:
     kind: str = "passages"
 
 
-Picture = Chart | Heat | TokenMap | Spread | Board | Clouds | Passages
+@dataclass(frozen=True)
+class Bars:
+    """A bar for each of `names` at every place; `values`: a row for each name."""
+
+    title: str
+    x: str
+    y: str
+    places: list[str]
+    names: list[str]
+    values: list[list[float]]
+    kind: str = "bars"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A tree: its nodes from the top down, [label, first leaf, leaf behind the last, 1 if it is wrong]."""
+
+    label: str
+    nodes: list[list[str | int]]
+
+
+@dataclass(frozen=True)
+class Trees:
+    """Trees over the same leaves, one above the other. `says`: what the marks are."""
+
+    title: str
+    says: str
+    leaves: list[str]
+    trees: list[Drawn]
+    kind: str = "trees"
+
+
+Picture = Chart | Heat | TokenMap | Spread | Board | Clouds | Passages | Bars | Trees
 
 
 def fitted(points: list[list[float]]) -> list[float] | None:

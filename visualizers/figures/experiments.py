@@ -14,6 +14,7 @@ from plotly.subplots import make_subplots
 from visualizers.figures.charts import ROW, framed, hover, lane_line, value_text
 from visualizers.figures.experiment_maps import heat, tokens
 from visualizers.figures.experiment_messages import messages
+from visualizers.figures.syntax_trees import bars, trees
 from visualizers.figures.theme import Theme, theme
 from visualizers.figures.traces import plain
 
@@ -355,4 +356,6 @@ PICTURES = {
     "spread": spread,
     "board": board,
     "clouds": clouds,
+    "bars": bars,
+    "trees": trees,
 }
