@@ -330,6 +330,8 @@ def front(folder: Path, facts: dict) -> list[str]:
     if "held_out_perplexity" in facts:
         loss, perplexity = facts["held_out_loss"], facts["held_out_perplexity"]
         lines.append(f"- held-out loss {loss} nats per token (perplexity {perplexity})")
+    if "loss_before" in facts:
+        lines.append(f"- before this training, as it was put together: {facts['loss_before']}")
     if "bits_per_byte" in facts:
         lines.append(f"- {facts['bits_per_byte']} bits per byte of held-out text")
     for head, count in facts.get("parameters_of", {}).items():

@@ -17,12 +17,12 @@ from decoders.models.architectures.causal import Architecture
 from decoders.models.catalog import SHIPPED, TARGET
 from explorer.corpus import CONTEXT, END, PAD, ROW, Texts, pack, read_stories, rows_of, story_rows
 from explorer.training import cards
-from explorer.training.loop import go_on, held_out_loss, ship
+from explorer.training.loop import go_on, ship
 
 STORIES = ("tinystories_sample", "african_storybook_en", "pratham_storyweaver_en")
 DRAFT = "llama-tiny-draft"
 DRAFT_SHAPE = dict(hidden_size=128, intermediate_size=352, num_attention_heads=4, num_key_value_heads=4)
-HELD_ROWS = 64  # of held-out text
+HELD_ROWS = 48  # of held-out text
 BATCH = 8
 RATE = 2e-3  # of AdamW
 WORDS = "byte-level BPE of 4,096 tokens with single digits, the tokens of `llama-tiny`"
@@ -66,8 +66,8 @@ def begun(model: Architecture, layers: list[tuple[torch.nn.Module, int, bool]]) 
     """
     draft = LlamaForCausalLM.from_pretrained(SHIPPED / DRAFT, dtype=torch.float32)
     with torch.no_grad():
-        model.embed.weight.copy_(draft.model.embed_tokens.weight)
-        model.norm.weight.copy_(draft.model.norm.weight)
+        taken(model.embed.weight, draft.model.embed_tokens.weight)
+        taken(model.norm.weight, draft.model.norm.weight)
         for block, number, silent in layers:
             copied(block, draft.model.layers[number])
             if silent:
@@ -89,8 +89,31 @@ def copied(block: torch.nn.Module, layer: torch.nn.Module) -> None:
         **{f"mixer.{part}.weight": getattr(layer.self_attn, f"{part}_proj").weight for part in "qkvo"},
     }
     for name, weight in renamed.items():
-        if name in own and own[name].shape == weight.shape:
-            own[name].copy_(weight)
+        if name in own:
+            taken(own[name], weight)
+
+
+def taken(own: torch.Tensor, weight: torch.Tensor) -> None:
+    """Takes over a weight of the draft if it has the same shape."""
+    if own.shape == weight.shape:
+        own.copy_(weight)
+
+
+def attending(attention: torch.nn.Module, number: int) -> None:
+    """One attention as the draft's layer of this number has it."""
+    layer = LlamaForCausalLM.from_pretrained(SHIPPED / DRAFT, dtype=torch.float32).model.layers[number]
+    with torch.no_grad():
+        for part in "qkvo":
+            taken(getattr(attention, part).weight, getattr(layer.self_attn, f"{part}_proj").weight)
+
+
+def bridged(bridge: torch.nn.Module, number: int) -> None:
+    """Shared keys and values as the draft's layer of this number makes them."""
+    layer = LlamaForCausalLM.from_pretrained(SHIPPED / DRAFT, dtype=torch.float32).model.layers[number]
+    with torch.no_grad():
+        taken(bridge.norm.weight, layer.input_layernorm.weight)
+        taken(bridge.k.weight, layer.self_attn.k_proj.weight)
+        taken(bridge.v.weight, layer.self_attn.v_proj.weight)
 
 
 def train_small(
@@ -99,7 +122,7 @@ def train_small(
     """Trains a model on next tokens and ships it with its card. million_tokens: of tokens or bytes, if `args`
     names no other budget; note: what it is good for.
     """
-    before = held_out_loss(model, read.held)
+    before = loss_of(model, read.held)
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0.01)
 
     def step(seen: int) -> tuple[int, list[float]]:
@@ -111,8 +134,8 @@ def train_small(
 
     few = read.held[: HELD_ROWS // 8]
     budget = args.million_tokens or million_tokens
-    curve = go_on(model, [optimizer], step, lambda: [held_out_loss(model, few)], budget, args.work / name)
-    nats = held_out_loss(model, read.held)
+    curve = go_on(model, [optimizer], step, lambda: [loss_of(model, few)], budget, args.work / name)
+    nats = loss_of(model, read.held)
     bits = bits_per_byte(nats, read)
     print(f"{name}: {nats:.4f} nats per token, {bits:.3f} bits per byte", flush=True)
     in_bytes = len(read.tokenizer) < 300
@@ -128,6 +151,15 @@ def train_small(
         "note": note,
     }
     cards.write(ship(model, read.tokenizer, name, curve, facts))
+
+
+@torch.no_grad()
+def loss_of(model: Architecture, rows: torch.Tensor) -> float:
+    """Nats per token over rows [R, T], in float32: bfloat16 is slow on many CPUs at this size."""
+    model.eval()
+    losses = [model(input_ids=some, labels=some).loss.item() * len(some) for some in rows.split(8)]
+    model.train()
+    return sum(losses) / len(rows)
 
 
 def bits_per_byte(nats: float, read: Texts) -> float:

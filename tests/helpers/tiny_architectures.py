@@ -12,7 +12,14 @@ from tests.helpers.tiny_models import tokenizer
 SIZES = dict(
     hidden_size=16, intermediate_size=24, num_hidden_layers=4, num_attention_heads=2, num_key_value_heads=1
 )
-OWN = {"tiny_yoco": dict(window=3)}  # what an architecture is given besides
+OWN = {  # what an architecture is given besides
+    "tiny_yoco": dict(window=3),
+    "tiny_sambay": dict(window=3, num_hidden_layers=8),
+    "tiny_chunked_memory": dict(chunk=4, slots=3, num_hidden_layers=2),
+    "tiny_dna": dict(pool=3),
+    "tiny_megabyte": dict(global_width=32, global_layers=2, global_heads=2, num_hidden_layers=1),
+    "tiny_mblm": dict(patches=(3, 2), widths=(24, 20, 16), layers=(2, 1, 1), heads=(2, 2, 2)),
+}
 
 
 def fresh(kind: str, seed: int = 0, dtype: torch.dtype = torch.float64, **own) -> Architecture:

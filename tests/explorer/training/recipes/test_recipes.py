@@ -18,9 +18,9 @@ from decoders.models.catalog import kind
 from decoders.models.loading import load
 from decoders.models.model_heads import load_heads
 from explorer import shipped
-from explorer.corpus import IGNORED
+from explorer.corpus import IGNORED, STORY_MIX
 from explorer.tasks import Problem
-from explorer.training import check, loop
+from explorer.training import check, loop, small
 
 TOY = dict(hidden_size=16, heads=2, intermediate_size=32)
 BUDGET = 0.004  # million tokens: one batch
@@ -41,6 +41,7 @@ def toys(tmp_path_factory, toy_corpus):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "MODELS", folder)
         patch.setattr(loop, "compiled", lambda model: model)
+        patch.setattr(small, "STORIES", tuple(STORY_MIX))  # a few files of toy stories fill no row
 
         def toy(name: str):
             if not (folder / name).exists():
@@ -58,8 +59,18 @@ def toys(tmp_path_factory, toy_corpus):
         yield toy
 
 
+SMALL = dict(hidden_size=16, intermediate_size=32, num_attention_heads=2, num_key_value_heads=2)
+LAYERED = SMALL | dict(num_hidden_layers=4)
+STAGED = dict(widths=(16, 16, 16), heads=(2, 2, 2), layers=(1, 1, 1))
 # name -> recipes whose models it begins with, its constants at toy scale
 TOYS = {
+    "llama-tiny-yoco": ((), dict(SHAPE=LAYERED)),
+    "llama-tiny-sambay": ((), dict(SHAPE=LAYERED | dict(num_hidden_layers=8))),
+    "llama-tiny-flowformer": ((), dict(SHAPE=LAYERED)),
+    "llama-tiny-chunked-memory": ((), dict(SHAPE=LAYERED | dict(num_hidden_layers=2))),
+    "llama-tiny-dna": ((), dict(SHAPE=LAYERED | dict(pool=4))),
+    "tiny-megabyte": ((), dict(SHAPE=LAYERED | dict(global_width=16, global_layers=1, global_heads=2))),
+    "tiny-mblm": ((), dict(SHAPE=SMALL | STAGED)),
     "llama-tiny": ((), dict(SHAPE=TOY, LAYERS=(2, 3), EXITS=(1, 2))),
     "llama-tiny-draft": ((), dict(SHAPE=TOY | dict(layers=1))),
     "llama-tiny-draft-distilled": (("llama-tiny", "llama-tiny-draft"), dict(BATCH=4)),
