@@ -69,7 +69,7 @@ def shipped_facts() -> list[dict]:
                 "name": name,
                 "parameters": facts["parameters"],
                 "held_out_loss": facts["held_out_loss"],
-                "layers": config["num_hidden_layers"],
+                "layers": config.get("num_hidden_layers", config.get("num_layers")),
                 "context": config["max_position_embeddings"],
             }
         )

@@ -28,6 +28,11 @@ WARNING = (
     "A teaching exhibit: it tells simple stories, knows nothing, and must not be used for anything else.\n"
 )
 BUILT = "Built with Llama: part of the training text was written by Llama 3.1."
+ALONE = "A teaching exhibit: it knows this one thing, and must not be used for anything else.\n"
+NEIGHBOURS = (
+    "Nats per token behind the first chunk of held-out texts: with the neighbours that the store has (of "
+    "notes: a note with the same facts in other words), with those of another text, and with the gate at 0.\n"
+)
 SOLVED = "## Tasks solved, in percent of held-out problems"
 VOTES = (
     "Greedily; where several answers were drawn at temperature 1: one of them (`sampled`), any of sixteen "
@@ -155,12 +160,15 @@ def write(folder: Path) -> None:
     """Writes README.md into the folder of a shipped model."""
     facts = json.loads((folder / "facts.json").read_text())
     measured = sections(folder, facts)
-    lines = [*front(folder, facts), *measured, data(facts), WARNING]
+    warning = ALONE if "data" in facts else WARNING
+    lines = [*front(folder, facts), *measured, data(facts), warning]
     (folder / "README.md").write_text("\n".join(lines), "utf-8")
 
 
 def data(facts: dict) -> str:
-    """What it was trained on: `stories` of its facts, else the family's mix with problems."""
+    """What it was trained on: `data` or `stories` of its facts, else the family's mix with problems."""
+    if "data" in facts:
+        return f"## Data\n- {facts['data']}\n"
     files = facts.get("stories")
     lines = [f"- {file}: {SOURCES.get(file, SNAKES)}" for file in files or STORY_MIX]
     return "\n".join(["## Data", *lines, "" if files else PROBLEMS])
@@ -185,6 +193,9 @@ def sections(folder: Path, facts: dict) -> list[str]:
         result.append(f"{SOLVED}\n{explained}\n{table(solved)}\n")
     if rates := left(folder, "word_error_rates.json"):
         result.append(f"## Mean word error rates, in percent\n{table(rates)}\n")
+    if neighbours := left(folder, "neighbours.json"):
+        losses_of = table(neighbours, "{:.2f}".format)
+        result.append(f"## What neighbours are good for\n{NEIGHBOURS}\n{losses_of}\n")
     if rollbacks := left(folder, "rollbacks.json"):
         result.append(f"## What is thrown away\n{ROLLBACKS}\n{table(rollbacks)}\n")
     if tempered := left(folder, "temperatures.json"):
@@ -317,7 +328,8 @@ def front(folder: Path, facts: dict) -> list[str]:
             base = rounded_change.base_of(folder).name
             stored = f"stored as the change of `{base}` in eight bits per number, merged when loaded"
         lines = [
-            f"- {facts.get('architecture', 'Llama')} architecture, {size}, context 512, {stored}",
+            f"- {facts.get('architecture', 'Llama')} architecture, {size}, "
+            f"context {facts.get('context', 512)}, {stored}",
             f"- {facts.get('tokens', WORDS)}",
         ]
     tokens_of = facts.get("tokens_of", "in rows of 256 and 512" if not heads else "")
@@ -325,7 +337,7 @@ def front(folder: Path, facts: dict) -> list[str]:
         f"- trained on {facts['million_tokens']} million tokens {tokens_of}".rstrip(),
         f"- recipe: `explorer/training/recipes/{recipe}.py`",
     ]
-    if "stories" not in facts:
+    if name.startswith("llama"):
         lines.append(f"- measured by `python -m explorer measure {name} --corpus FOLDER`")
     if "held_out_perplexity" in facts:
         loss, perplexity = facts["held_out_loss"], facts["held_out_perplexity"]

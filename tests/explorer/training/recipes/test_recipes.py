@@ -119,6 +119,16 @@ TOYS = {
         ("llama-tiny",),
         dict(SHAPE=dict(num_layers=1, num_decoder_layers=1), BATCH=16, MEASURED=2, VALIDATION=2, LONGEST=8),
     ),
+    "tiny-bytenet": ((), dict(SHAPE=dict(width=8, dilations=(1, 2), sets=1), HELD_OUT=2)),
+    "tiny-pervasive": ((), dict(SHAPE=dict(width=8, layers=1), HELD_OUT=2)),
+    "tiny-recursive-bytes": ((), dict(SHAPE=dict(length=64, channels=8, vector=16), HELD_OUT=2)),
+    "tiny-codet5": (
+        (),
+        dict(
+            SHAPE=dict(d_model=8, d_kv=4, num_heads=2, d_ff=8, num_layers=1, num_decoder_layers=1), HELD_OUT=1
+        ),
+    ),
+    "tiny-retro": (("llama-tiny-draft",), dict(NOTES=4, STORE_STORIES=64, HELD_OUT=2, NOTE_ROWS=24)),
 }
 
 

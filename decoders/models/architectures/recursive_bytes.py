@@ -1,0 +1,133 @@
+"""A byte-level recursive convolutional auto-encoder (Zhang and LeCun 2018): one group of convolutions,
+applied again and again, halves a text until one vector holds it; another doubles that vector back into all
+bytes at once.
+
+Knows bytes as token ids and tensors. Nothing of an answer is read while it is written: the distribution of
+each byte is there after one pass, in whatever order it is decoded. It gives back its source; it continues
+nothing.
+"""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn.functional import max_pool1d, pad, relu
+from transformers import PreTrainedConfig
+
+from decoders.models.architectures.source_stream import SourceStream
+
+PAPERS = ("byte-level-recursive-convolutional-auto-encoder-for",)
+
+
+class RecursiveConfig(PreTrainedConfig):
+    """length: bytes of a text, a power of two; what is shorter ends with zeros. shortest: where the recursion
+    ends. prefix: convolutions outside it, group: inside. vector: numbers that a text becomes.
+    """
+
+    model_type = "recursive_bytes"
+
+    def __init__(
+        self,
+        vocab_size: int = 258,
+        length: int = 64,
+        shortest: int = 4,
+        channels: int = 128,
+        prefix: int = 2,
+        group: int = 2,
+        vector: int = 512,
+        separator: tuple[int, ...] = (),
+        eos_token_id: int = 0,
+        max_position_embeddings: int = 144,
+        **rest,
+    ):
+        self.vocab_size, self.length, self.shortest, self.channels = vocab_size, length, shortest, channels
+        self.prefix, self.group, self.vector, self.separator = prefix, group, vector, list(separator)
+        self.max_position_embeddings, self.eos_token_id = max_position_embeddings, eos_token_id
+        super().__init__(**rest)
+        self.num_hidden_layers, self.hidden_size = self.recursions, channels
+
+    @property
+    def recursions(self) -> int:
+        """How often each group is applied: log2 of length / shortest."""
+        return int(math.log2(self.length // self.shortest))
+
+
+class Convolutions(nn.Module):
+    """Convolutions of three places, each behind a norm and ReLU and added to what came in. The paper adds
+    every second one and has no norms; with them a small network learns in minutes.
+    """
+
+    def __init__(self, channels: int, count: int):
+        super().__init__()
+        self.norms = nn.ModuleList(nn.LayerNorm(channels) for _ in range(count))
+        self.convs = nn.ModuleList(nn.Conv1d(channels, channels, 3, padding=1) for _ in range(count))
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        """[N, C, T] -> [N, C, T]."""
+        for norm, conv in zip(self.norms, self.convs, strict=True):
+            states = states + conv(relu(norm(states.transpose(1, 2))).transpose(1, 2))
+        return states
+
+
+class RecursiveBytes(SourceStream):
+    """The encoder's group ends with pooling by two, the decoder's with sub-pixel upsampling by two."""
+
+    config_class = RecursiveConfig
+
+    def __init__(self, config: RecursiveConfig):
+        super().__init__(config)
+        c, flat = config.channels, config.channels * config.shortest
+        self.table = nn.Embedding(config.vocab_size, c)
+        self.read_prefix, self.read_group = Convolutions(c, config.prefix), Convolutions(c, config.group)
+        self.to_vector, self.from_vector = nn.Linear(flat, config.vector), nn.Linear(config.vector, flat)
+        self.widen, self.write_group = nn.Conv1d(c, 2 * c, 3, padding=1), Convolutions(c, config.group)
+        self.write_postfix = Convolutions(c, config.prefix)
+        self.head = nn.Linear(c, config.vocab_size)
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        """The rows that bytes are read as."""
+        return self.table
+
+    def encode(self, texts: torch.Tensor) -> list[torch.Tensor]:
+        """Texts [N, length] -> states after 0, 1 ... recursions [N, C, length / 2^r]."""
+        levels = [self.read_prefix(self.table(texts).transpose(1, 2))]
+        for _ in range(self.config.recursions):
+            levels.append(max_pool1d(self.read_group(levels[-1]), 2))
+        return levels
+
+    def vectors(self, texts: torch.Tensor) -> torch.Tensor:
+        """Texts [N, length] -> what is left of each [N, vector]."""
+        return self.to_vector(self.encode(texts)[-1].flatten(1))
+
+    def decode(self, vectors: torch.Tensor) -> list[torch.Tensor]:
+        """Vectors [N, vector] -> states after 0, 1 ... recursions, each doubled: [N, C, shortest 2^r]."""
+        levels = [self.from_vector(vectors).unflatten(1, (self.config.channels, self.config.shortest))]
+        for _ in range(self.config.recursions):
+            twice = self.widen(self.write_group(levels[-1]))  # [N, 2 C, T]: two places of C channels each
+            levels.append(twice.unflatten(1, (2, -1)).permute(0, 2, 3, 1).flatten(2))
+        return levels
+
+    def written(self, texts: torch.Tensor) -> torch.Tensor:
+        """Texts [N, length] -> states [N, length, C] of all bytes, in one pass."""
+        return self.write_postfix(self.decode(self.vectors(texts))[-1]).transpose(1, 2)
+
+    def fitted(self, sources: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
+        """Sources [N, S] without their separator, cut or filled up with zeros to [N, length]."""
+        length, end = self.config.length, len(self.config.separator)
+        bare = sources * (
+            torch.arange(sources.shape[1], device=seen.device) < seen.sum(-1, keepdim=True) - end
+        )
+        return pad(bare, (0, max(0, length - bare.shape[1])))[:, :length]
+
+    def answer_states(self, sources: torch.Tensor, seen: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
+        """As `SourceStream.answer_states`, of `answers` only the length counts; behind `length` bytes stands
+        what stands at the last one.
+        """
+        states = self.written(self.fitted(sources, seen))
+        places = torch.arange(answers.shape[1] + 1, device=states.device).clamp(max=self.config.length - 1)
+        rows = states if len(states) == len(answers) else states.expand(len(answers), -1, -1)
+        return rows[:, places]
+
+
+MODEL = RecursiveBytes

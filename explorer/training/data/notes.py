@@ -1,0 +1,62 @@
+"""Notes about animals whose facts no model can know, and notes that say the same facts in other words: what
+a store is good for.
+
+Knows plain text and a tokenizer; knows no models.
+"""
+
+import random
+from dataclasses import dataclass
+
+from transformers import PreTrainedTokenizerBase
+
+from explorer.tasks.correction import ANIMALS, KINDS, NAMES, PLACES, THINGS
+
+COLOURS = ("red", "blue", "green", "yellow", "black", "white", "pink", "brown")
+FOODS = ("bread", "apples", "nuts", "soup", "cake", "rice", "honey", "milk")
+INTRO = "A note about {name} the {kind} {animal}, who lives near the old {place}."
+TOLD = (
+    " {name} has a {colour} {thing} and likes {food}.",
+    " {name} likes {food} and has a {colour} {thing}.",
+    " There {name} eats {food} with a {colour} {thing}.",
+)
+
+
+@dataclass(frozen=True)
+class Note:
+    """Whom it is about, and what only it knows."""
+
+    name: str
+    kind: str
+    animal: str
+    place: str
+    colour: str
+    thing: str
+    food: str
+
+    def intro(self) -> str:
+        """The sentence by which it is found."""
+        return INTRO.format(**vars(self))
+
+    def text(self, way: int) -> str:
+        """The note in one of the ways of TOLD."""
+        return self.intro() + TOLD[way].format(**vars(self))
+
+
+def note(rng: random.Random) -> Note:
+    """A note by chance."""
+    choices = (NAMES, KINDS, ANIMALS, PLACES, COLOURS, THINGS, FOODS)
+    return Note(*(rng.choice(some) for some in choices))
+
+
+def fitted(tokenizer: PreTrainedTokenizerBase, text: str, size: int, filling: int) -> list[int]:
+    """Its first `size` tokens, filled up where they are fewer."""
+    ids = tokenizer(text)["input_ids"][:size]
+    return ids + [filling] * (size - len(ids))
+
+
+def store_of(tokenizer: PreTrainedTokenizerBase, notes: list[Note], chunk: int, filling: int) -> list[int]:
+    """Notes one after the other, each two chunks long, in ways by turns."""
+    ids: list[int] = []
+    for at, one in enumerate(notes):
+        ids += fitted(tokenizer, one.text(at % len(TOLD)), 2 * chunk, filling)
+    return ids

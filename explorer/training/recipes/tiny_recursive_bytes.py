@@ -1,0 +1,48 @@
+"""tiny-recursive-bytes: a recursive convolutional auto-encoder of bytes, 0.3 M parameters: makes one vector
+of a sentence of up to 63 bytes and gives all its bytes back at once. It read sentences that are made by
+rule, and no others.
+"""
+
+import random
+from argparse import Namespace
+
+from decoders.models.architectures.recursive_bytes import RecursiveBytes, RecursiveConfig
+from explorer.tasks.correction import sentence
+from explorer.training.data.byte_tokens import byte_tokenizer
+from explorer.training.data.conversions import ARROW
+from explorer.training.small_streams import BYTES, Problem, bytes_right, finished, fit, made, rows, solved
+
+NAME = "tiny-recursive-bytes"
+SHAPE = dict(length=64, channels=64, vector=256)
+ABOUT = {
+    "architecture": "Recursive convolutional auto-encoder",
+    "vocabulary": BYTES,
+    "data": "sentences made by rule: `explorer/tasks/correction.py`",
+}
+LONGEST, BATCH, HELD_OUT = 144, 32, 64
+
+
+def copies(rng: random.Random, count: int) -> list[Problem]:
+    """Sentences, each the source and the answer."""
+    made = [sentence(rng) for _ in range(count)]
+    return [(f"{text}{ARROW}", text) for text in made if len(text) < SHAPE["length"]]
+
+
+def main(args: Namespace) -> None:
+    """Trains and ships it."""
+    tokenizer = byte_tokenizer(LONGEST)
+    separator = tokenizer(ARROW)["input_ids"]
+    config = RecursiveConfig(**SHAPE, separator=separator, max_position_embeddings=LONGEST)
+    model = made(lambda: RecursiveBytes(config))
+
+    def feed(seen: int):
+        return rows(tokenizer, copies(random.Random(f"copies {seen}"), BATCH))
+
+    unseen = copies(random.Random("held out"), HELD_OUT)
+    held = rows(tokenizer, unseen)
+    curve = fit(model, feed, held, 1.05, args, NAME)
+    accuracies = {
+        "bytes": {"all at once": bytes_right(model, held)},
+        "sentences": {"all at once": solved(model, tokenizer, unseen, SHAPE["length"])},
+    }
+    finished(model, tokenizer, NAME, curve, held, ABOUT, accuracies)
