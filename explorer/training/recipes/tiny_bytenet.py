@@ -7,14 +7,15 @@ from argparse import Namespace
 
 from decoders.models.architectures.bytenet import ByteNet, ByteNetConfig
 from explorer.training.data.byte_tokens import byte_tokenizer
-from explorer.training.data.conversions import ARROW, KINDS, conversions
+from explorer.training.data.conversions import ARROW, conversions, date, digits
 from explorer.training.small_streams import BYTES, finished, fit, made, rows, solved
 
 NAME = "tiny-bytenet"
 SHAPE = dict(width=32, dilations=(1, 2, 4, 8, 16), sets=2, unfold=(1.0, 2))
+KINDS = (digits, date)
 ABOUT = {
     "architecture": "ByteNet",
-    "vocabulary": BYTES,
+    "tokens": BYTES,
     "data": "words, numbers and dates made by program: `explorer/training/data/conversions.py`",
 }
 LONGEST, BATCH, HELD_OUT = 128, 64, 64
@@ -29,10 +30,10 @@ def main(args: Namespace) -> None:
     )
 
     def feed(seen: int):
-        return rows(tokenizer, conversions(random.Random(f"bytenet {seen}"), BATCH))
+        return rows(tokenizer, conversions(random.Random(f"bytenet {seen}"), BATCH, KINDS))
 
-    held = rows(tokenizer, conversions(random.Random("held out"), HELD_OUT, unseen=True))
-    curve = fit(model, feed, held, 0.45, args, NAME)
+    held = rows(tokenizer, conversions(random.Random("held out"), HELD_OUT, KINDS, unseen=True))
+    curve = fit(model, feed, held, 0.6, args, NAME)
     asked = {
         kind.__name__: conversions(random.Random("asked"), HELD_OUT, (kind,), unseen=True) for kind in KINDS
     }

@@ -21,7 +21,7 @@ NAME = "tiny-codet5"
 SHAPE = dict(d_model=64, d_kv=16, num_heads=4, d_ff=128, num_layers=3, num_decoder_layers=2)
 ABOUT = {
     "architecture": "T5",
-    "vocabulary": "byte-level BPE made from modules, in which each name is one token; twelve sentinels",
+    "tokens": "byte-level BPE made from modules, in which each name is one token; twelve sentinels",
     "data": "Verilog modules of one statement, made by program: `explorer/tasks/verilog.py`",
 }
 LONGEST, BATCH, HELD_OUT = 256, 16, 48

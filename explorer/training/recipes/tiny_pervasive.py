@@ -14,7 +14,7 @@ NAME = "tiny-pervasive"
 SHAPE = dict(width=16, layers=4, kernel=(3, 3))
 ABOUT = {
     "architecture": "Pervasive attention",
-    "vocabulary": BYTES,
+    "tokens": BYTES,
     "data": "words of letters by chance: `explorer/training/data/conversions.py`",
 }
 LONGEST, BATCH, HELD_OUT = 64, 32, 64

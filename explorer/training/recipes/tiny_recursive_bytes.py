@@ -16,7 +16,7 @@ NAME = "tiny-recursive-bytes"
 SHAPE = dict(length=64, channels=64, vector=256)
 ABOUT = {
     "architecture": "Recursive convolutional auto-encoder",
-    "vocabulary": BYTES,
+    "tokens": BYTES,
     "data": "sentences made by rule: `explorer/tasks/correction.py`",
 }
 LONGEST, BATCH, HELD_OUT = 144, 32, 64
