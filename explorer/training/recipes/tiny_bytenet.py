@@ -1,5 +1,5 @@
 """tiny-bytenet: ByteNet, dilated convolutions that read a source and write its answer byte by byte, 0.2 M
-parameters: turns words round or into capitals, and numbers and dates into digits. It knows nothing else.
+parameters: writes number words in digits, a third of those that it never read, and dates, hardly any of them.
 """
 
 import random

@@ -33,7 +33,7 @@ def build(base: torch.nn.Module, store: list[int]) -> RetroForCausalLM:
     """
     torch.manual_seed(0)
     shape = base.config.to_dict() | {"model_type": "retro", "architectures": None}
-    config = RetroConfig(**shape, chunk=CHUNK, store_tokens=len(store))
+    config = RetroConfig(**shape, chunk=CHUNK, after=len(base.model.layers) // 2, store_tokens=len(store))
     model = RetroForCausalLM(config)
     model.model.load_state_dict(base.model.state_dict())
     model.store_ids.copy_(torch.tensor(store))
