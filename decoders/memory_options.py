@@ -101,15 +101,15 @@ MEMORIES = (
     Memory(
         "leank",
         "LeanK",
-        ("leank",),
-        "Key channels that a trained mask leaves out, except in first and newest tokens.",
+        (),  # not claimed: its mask is learned, and none is trained here yet
+        "Key channels that a fixed mask leaves out, except in first and newest tokens.",
         (
             SINK,
             number("recent", 32, "Newest tokens whose keys stay whole.", low=1, high=4096),
             number("block", 8, "Tokens that lose their channels together.", low=1, high=1024),
             number("prune", 0.5, "Share of channels below the threshold.", low=0.0, high=1.0),
             number("align", 4, "A head keeps a multiple of so many channels.", low=1, high=128),
-            choice("mask", ("learned", "magnitude", "random"), "Where the mask comes from."),
+            choice("mask", ("magnitude", "random"), "By the mean size of keys, or at random."),
         ),
     ),
     Memory(
@@ -207,3 +207,14 @@ def check(given: dict[str, Any]) -> dict[str, Any]:
     known = all_parameters()
     values = {name: known[name].parse(value) for name, value in given.items()}
     return {p.name: values.get(p.name, p.default) for p in parameters_of(values.get("memory", NONE))}
+
+
+def page_fields() -> dict:
+    """What the page makes its fold of: the parameters in their public form, and which of them each memory
+    has.
+    """
+    public = [
+        {k: v for k, v in vars(p).items() if v is not None and v != ()} for p in all_parameters().values()
+    ]
+    own = {one.name: [p.name for p in parameters_of(one.name)] for one in MEMORIES}
+    return {"parameters": public, "of": {NONE: [KIND.name], **own}, "view": VIEW}

@@ -97,6 +97,7 @@ class Strategy:
             "summary": self.summary,
             "papers": list(self.papers),
             "needs": list(self.needs),
+            **({} if self.writes_with == "causal" else {"writes_with": self.writes_with}),
             "parameters": [
                 {k: v for k, v in vars(p).items() if v is not None and v != () and (k, v) != ("group", "")}
                 for p in self.parameters

@@ -29,11 +29,11 @@ class MemoryEngine(Engine):
     sentence if the policy cannot be used on this model.
     """
 
-    def __init__(self, base: Engine, parameters: dict[str, Any], alphas=None, special: Collection[int] = ()):
+    def __init__(self, base: Engine, parameters: dict[str, Any], special: Collection[int] = ()):
         self.__dict__.update(base.__dict__)
         self.base, self.parameters, self.special = base, parameters, frozenset(special)
         self.captured = None
-        self.shape = shape_of(base, alphas)
+        self.shape = shape_of(base)
         self.declared = options.memories()[parameters["memory"]]
         self.make = importlib.import_module(self.declared.module).make
         if self.make.needs_rotary and self.shape.rotary is None:
@@ -191,7 +191,7 @@ class MemoryScorer(Scorer):
         return self.policy.kept_bytes(self.settled), self.settled * self.engine.shape.slot_bytes
 
 
-def shape_of(base: Engine, alphas: torch.Tensor | None) -> Shape:
+def shape_of(base: Engine) -> Shape:
     """Reads a few tokens to see how the model's cache is built."""
     tree, cache = Tree([1] * REPEATED), SlotCache(base.layer_count, base.limit)
     plain = Engine.__new__(Engine)
@@ -209,7 +209,7 @@ def shape_of(base: Engine, alphas: torch.Tensor | None) -> Shape:
     keys = cache.pool[0, 0][:, scorer.trunk.slots]  # [Hkv, T, D] of one token at many positions
     heads, scaling = batch.queries.shape[1], base.tap.scaling
     rotary = checked(rotary_of(base.model), keys)
-    return Shape(layers, heads, kv_heads, width, scaling, rotary, base.device, base.model, alphas)
+    return Shape(layers, heads, kv_heads, width, scaling, rotary, base.device, base.model)
 
 
 def checked(rotary: Rotary | None, keys: torch.Tensor) -> Rotary | None:

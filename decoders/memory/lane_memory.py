@@ -53,9 +53,8 @@ class LaneMemory:
     def __init__(self, parameters: dict[str, Any], models: dict[str, Any]):
         self.role, self.measures = parameters["memory_of"], parameters["memory_drift"]
         self.full = models[self.role]
-        alphas = getattr(self.full, "channel_mask", None)
         special = getattr(self.full.bytes_of, "special", ())
-        engine = MemoryEngine(self.full.engine, parameters, alphas and alphas.alphas, special)
+        engine = MemoryEngine(self.full.engine, parameters, special)
         view = copy.copy(self.full)
         view.__dict__["engine"] = engine
         self.layers, self.seen, self.plain = engine.layer_count, [], None

@@ -1,8 +1,9 @@
-"""LeanK (2025): a fixed 0/1 mask per layer, KV head and channel; the keys of middle tokens lose the others.
+"""The decoding side of LeanK (2025): a fixed 0/1 mask per layer, KV head and channel; the keys of middle
+tokens lose the others.
 
 First and newest tokens stay whole; tokens join the middle in blocks. A head that keeps no channel drops the
-middle's keys and values. The mask is trained offline (explorer/training/recipes/llama_tiny_leank.py). Knows
-tensors, no strategy.
+middle's keys and values. A simplification: the paper learns the mask; here it comes from the mean size of
+each channel's keys. Knows tensors, no strategy.
 """
 
 import math
@@ -10,7 +11,7 @@ import math
 import torch
 
 from decoders.memory import calibration
-from decoders.memory.policy import NUMBER, Policy, Slots
+from decoders.memory.policy import NUMBER, Policy, Shape, Slots
 
 
 def kept_channels(alphas: torch.Tensor, prune: float, align: int) -> torch.Tensor:
@@ -24,20 +25,12 @@ def kept_channels(alphas: torch.Tensor, prune: float, align: int) -> torch.Tenso
     return ranks < counts[..., None]
 
 
-def alphas_of(shape, source: str) -> torch.Tensor:
-    """How much each channel matters, [L, Hkv, D]: as trained for this model, by the mean size of its keys, or
-    at random. Raises ValueError with one sentence where nothing was trained.
-    """
+def alphas_of(shape: Shape, source: str) -> torch.Tensor:
+    """How much each channel matters, [L, Hkv, D]: by the mean size of its keys, or at random."""
     size = (shape.layers, shape.kv_heads, shape.width)
     if source == "random":
         return torch.rand(size, generator=torch.Generator().manual_seed(0)).to(shape.device)
-    if source == "magnitude":
-        return calibration.measured(shape.model)[0].float().abs().mean((2, 3))
-    if shape.alphas is None:
-        raise ValueError(
-            "LeanK's mask is trained per model, and none comes with this one; choose memory_mask magnitude."
-        )
-    return shape.alphas.float().to(shape.device)
+    return calibration.measured(shape.model)[0].float().abs().mean((2, 3))
 
 
 class LeanK(Policy):

@@ -39,7 +39,6 @@ class Shape:
     rotary: Rotary | None
     device: torch.device
     model: torch.nn.Module | None = None  # for policies that measure it first
-    alphas: torch.Tensor | None = None  # [L, Hkv, D] of LeanK, if it was trained for this model
 
     @property
     def slot_bytes(self) -> int:

@@ -3,6 +3,7 @@
 A strategy that this program does not know is described by its trace. Knows traces, views and the registry.
 """
 
+from decoders import memory_options
 from decoders.registry import strategies
 from decoders.strategy import constraint_views
 from decoders.trace.events import Distribution
@@ -26,6 +27,7 @@ WANTS = {
     "fragments": {"mark"},
     "gauges": {"Score"},
     "graph": {"Verdict"},
+    "memory": {"memory"},
     "parallel_grid": {"Cell"},
     "rules": {"constraint_text", "forbidden"},
     "sampler": {"Distribution"},
@@ -87,7 +89,8 @@ def viewed(setup: dict, declared: dict[str, dict], traces: list[Trace]) -> dict:
     for lane, trace in zip(setup["lanes"], traces, strict=True):
         declaration = declared[lane["strategy"]]
         kind = (lane.get("parameters") or {}).get("constraint", "none")
-        views = [*declaration["views"], *constraint_views(kind)]
+        own = memory_options.views(lane.get("parameters") or {})
+        views = [*declaration["views"], *constraint_views(kind), *own]
         title = {} if trace.title == declaration["title"] else {"title": trace.title}
         lanes.append({**lane, **title, "view": lane["view"] if lane.get("view") in views else views[0]})
     return {**setup, "lanes": lanes}

@@ -14,6 +14,7 @@ import html
 import re
 from pathlib import Path
 
+from decoders import memory_options
 from decoders.trace.trace import Trace
 from explorer.export import comparison, page_files
 from explorer.export.file_names import dashed
@@ -32,6 +33,11 @@ from visualizers.registry import titles
 
 SAVED = page_files.ASSETS / "web" / "replay"
 NOTHING = {"view": "text", "ops": 2**31, "rows": 2**31}  # a cursor behind the end
+
+
+def views_of(trace: Trace, declared: dict[str, dict]) -> list[str]:
+    """Its strategy's views, and that of its memory."""
+    return [*declared[trace.strategy]["views"], *memory_options.views(trace.parameters)]
 
 
 def replay_html(traces: list[Trace], setup: dict | None = None, lesson: dict | None = None) -> str:
@@ -59,7 +65,7 @@ def replay_html(traces: list[Trace], setup: dict | None = None, lesson: dict | N
     }
     blobs["rest"] = rounded(blobs["rest"])
     packed = {name: pack(blob) for name, blob in blobs.items()}
-    packed["pictures"] = pack([lane_pictures(trace, declared[trace.strategy]["views"]) for trace in traces])
+    packed["pictures"] = pack([lane_pictures(trace, views_of(trace, declared)) for trace in traces])
     packed |= {"comparison": pack(rounded(comparison.whole(compared))), "plotly": plotly()[0]}
     return document(named(setup["prompt"]), packed)
 
@@ -85,9 +91,7 @@ def rest(run: Run, declared: dict[str, dict], shown: list[dict]) -> dict:
     traces = [record.trace for record in run.records]
     facts = [Facts(trace) for trace in traces]
     return {
-        "lanes": [
-            other_views(run, i, declared[t.strategy]["views"], shown[i]["view"]) for i, t in enumerate(traces)
-        ],
+        "lanes": [other_views(run, i, views_of(t, declared), shown[i]["view"]) for i, t in enumerate(traces)],
         "nodes": [{str(node): card(one.of(node), live=False) for node in one.nodes.token} for one in facts],
         "cells": [cells(one) for one in facts],
         "knobs": [knobs(trace) for trace in traces],

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from decoders import memory_options
 from decoders.registry import strategies
 from decoders.strategy import Strategy
 from explorer.page_requests import Call
@@ -107,7 +108,7 @@ def checked_parameters(strategy: Strategy, given: Any) -> dict:
     """The parameters of a lane. Raises ValueError with one sentence."""
     if not isinstance(given or {}, dict):
         raise ValueError(DAMAGED)
-    known = {parameter.name for parameter in strategy.parameters}
+    known = {parameter.name for parameter in strategy.parameters} | memory_options.all_parameters().keys()
     for name, value in (given or {}).items():
         if name not in known or not plain(value):
             what = f"{short(name)} of {strategy.title}"

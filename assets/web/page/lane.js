@@ -20,10 +20,17 @@ window.ExplorerPage = window.ExplorerPage || {};
       return this.app.strategies.get(this.setup.strategy);
     }
 
-    // Its strategy's views; with a constraint also those that show it.
+    // Its strategy's views; with a constraint or a memory also those that show it.
     views() {
-      const { constraint = "none" } = this.setup.parameters, { views } = this.declaration();
-      return [...views, ...(this.app.data.constraint_views[constraint] || [])];
+      const { constraint = "none", memory = "none" } = this.setup.parameters, { views } = this.declaration();
+      return [...views, ...(this.app.data.constraint_views[constraint] || []), ...(memory !== "none" && this.app.data.memory ? [this.app.data.memory.view] : [])];
+    }
+
+    // What can be set of any lane's memory, and of the one that is chosen; not where its strategy keeps no keys and values.
+    memory() {
+      const { memory } = this.app.data, { writes_with: kind = "causal" } = this.declaration();
+      const own = memory && kind === "causal" ? memory.of[this.setup.parameters.memory || "none"] || [] : [];
+      return own.map((name) => memory.parameters.find((p) => p.name === name));
     }
 
     // A trace may have a name of its own: that of a call which was watched.
@@ -105,7 +112,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     describeParameters() {
-      const declared = this.declaration().parameters, given = this.setup.parameters;
+      const declared = [...this.declaration().parameters, ...this.memory()], given = this.setup.parameters;
       const notable = declared.filter((p) => p.name in given && String(given[p.name]) !== String(p.default));
       const shown = notable.length ? notable : declared.slice(0, 2);
       const lines = (value) => String(value).trim().split(/\n+/).length;
@@ -146,7 +153,10 @@ window.ExplorerPage = window.ExplorerPage || {};
         else if (String(raw) === String(p.default)) delete this.setup.parameters[p.name];
         else this.setup.parameters[p.name] = number ? Number(raw) : raw;
         const where = document.activeElement;
-        this.describeLineOnly();
+        if (p.name === "memory") {
+          this.describe(); // other fields, and a view more or less
+          where.isConnected || this.panel.querySelector("[aria-label=memory]").focus();
+        } else this.describeLineOnly();
         if (where) where.focus();
         this.app.edited();
       };

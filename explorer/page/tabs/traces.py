@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 import gradio as gr
 from pydantic import Field
 
+from decoders import memory_options
 from decoders.trace.trace import Trace
 from explorer.export import run_file
 from explorer.export.foreign_traces import declarations
@@ -306,7 +307,7 @@ def followed(runs: Runs, buttons: int) -> Callable:
 
 def views_of(trace: Trace) -> list[str]:
     """The names of the views that a lane has."""
-    return declarations([trace])[trace.strategy]["views"]
+    return [*declarations([trace])[trace.strategy]["views"], *memory_options.views(trace.parameters)]
 
 
 def sentence(seen: on_screen.Screen | None) -> str:

@@ -59,8 +59,3 @@ def test_sizes_are_those_of_the_formula(shape):
     each = [2 * 6 * width + 3 * (n + width if n else 0) for n in kept]
     assert kept[0] == 0 and policy.kept_bytes(9) == 2 * sum(each)
     assert (slots.bias[0, 0, 2:5] < HIDDEN).all() and not slots.bias[0, 1].any()
-
-
-def test_a_mask_that_is_trained_for_another_model_is_refused(tiny_model):
-    with pytest.raises(ValueError, match="choose memory_mask magnitude"):
-        MemoryEngine(tiny_model().engine, {"memory": "leank", **OWN, "memory_mask": "learned"})
