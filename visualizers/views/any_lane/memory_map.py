@@ -38,7 +38,7 @@ class MemoryMap:
         self.state: dict[tuple[int, int], str] = {}  # (layer, position) -> state; layer -1: all
         self.token: dict[int, int] = dict(enumerate(header.prompt))
         self.before: list[float] | None = None  # where the trace of KL has come to
-        self.kl: list[float] = []
+        self.begun, self.kl = False, []
         self.first: int | None = None  # the first column whose likeliest token is another
         self.bytes: tuple[float, float] | None = None
 
@@ -80,7 +80,8 @@ class MemoryMap:
     def feed(self, step) -> list[Op]:
         """The ops of one step: new tokens, changed slots, KL and bytes."""
         _, _, commits = self.nodes.read(step)
-        ops = [self._token(place, self.token[place]) for place in range(self.count)] if not self.state else []
+        ops = [] if self.begun else [self._token(place, self.token[place]) for place in range(self.count)]
+        self.begun = True
         scores = {e.node: e for e in step.of(Score) if e.name == DRIFT}
         for node in commits:
             self.token[self.count] = self.nodes.token.get(node, -1)
@@ -92,7 +93,7 @@ class MemoryMap:
         ops += self._slots(cells)
         found = [e for e in step.of(Score) if e.name == BYTES]
         if not found:
-            return ops if cells else []
+            return ops
         self.bytes = found[-1].total, found[-1].parts.get("full", 0.0)
         return [*ops, self._heading(), {"front": [self.count, 0]}, {"say": self._say(len(cells))}]
 
