@@ -89,13 +89,18 @@ class Work:
         self.waited += other.waited
 
 
+def parts(device: Device, moved: float, done: float) -> tuple[float, float]:
+    """Seconds for `moved` bytes and for `done` operations; the slower of them is the roofline's."""
+    return moved / (device.bandwidth * 1e9), done / (device.compute * 1e12)
+
+
 def forward_work(device: Device, size: Size, tokens: float, context: float, share: float = 1.0) -> Work:
     """One forward of `tokens` tokens over a cache of `context` tokens through `share` of the layers: the
     slower of reading weights and cache and of two operations a parameter and token.
     """
     moved = share * (size.parameters * 1e9 * size.weight_bytes + size.cache * 1e3 * context)
     done = share * 2 * size.parameters * 1e9 * tokens
-    memory, arithmetic = moved / (device.bandwidth * 1e9), done / (device.compute * 1e12)
+    memory, arithmetic = parts(device, moved, done)
     joules = (moved * device.byte_energy + done * device.flop_energy) * 1e-12
     return Work(
         device.launch * 1e-6 + max(memory, arithmetic), joules, memory if memory >= arithmetic else 0.0
