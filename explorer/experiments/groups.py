@@ -50,8 +50,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "many-texts",
         "trees-over-states",
     ),
-    "Text in any order: diffusion": ("parallel-bench",),
+    "Text in any order: diffusion": ("parallel-bench", "reading-ahead"),
     "Inside the model: layers, experts, memory": (
+        "memory-wall",
+        "attention-designs",
         "compression",
         "lora-arithmetic",
         "bottleneck",

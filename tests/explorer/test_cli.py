@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from decoders import registry
+from decoders.lenses.registry import lenses
+from decoders.memory_options import memories
 from decoders.models import catalog
 from decoders.trace import trace
 from explorer import cli, shipped
@@ -51,8 +53,9 @@ def test_papers_knows_all_and_says_what_is_missing(capsys):
     with (ROOT / "assets" / "papers.csv").open(newline="") as file:
         slugs = [row["slug"] for row in csv.DictReader(file)]
     assert len(rows) == len(slugs) == 193 and [r["slug"] for r in rows] == slugs
-    claimed = {slug for s in registry.strategies().values() for slug in s.papers}
-    claimed |= {slug for experiment in experiments().values() for slug in experiment.papers}
+    kinds = registry.strategies(), experiments(), lenses(), memories()
+    claimed = {slug for kind in kinds for one in kind.values() for slug in one.papers}
+    claimed |= {slug for one in papers.claims() if one.kind == "model" for slug in one.papers}
     assert claimed <= set(slugs)
     assert {r["slug"] for r in rows if r["status"] == "works"} == claimed
     cards = {row["slug"]: row for row in papers.table("far_papers")}
