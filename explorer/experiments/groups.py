@@ -63,6 +63,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "residual-speed",
         "losses-per-exit",
         "reading-once",
+        "shared-prefix",
         "information-surplus",
         "symbols-per-step",
     ),

@@ -114,6 +114,7 @@ def short(monkeypatch, models):
         "lora_arithmetic": dict(
             TEXTS=2, STORIES=2, LENGTH=6, load=tiny_models.adapter, texts=tiny_models.labelled_texts
         ),
+        "shared_prefix": dict(ROWS=(1, 2), PREFIXES=(4, 8), OWN=2, TIMES=1),
         "losses_per_exit": dict(TEXTS=6, HELD_OUT=2, LENGTH=12, STEPS=2, HEAD_STEPS=2, WIDTH=16),
     }.items():
         module = importlib.import_module(f"explorer.experiments.{name}")
