@@ -12,7 +12,7 @@ import pytest
 from decoders.registry import strategies
 from explorer.catalog.origins import START
 from explorer.catalog.papers import papers
-from explorer.experiments import stored
+from explorer.experiments import experiments, stored
 from explorer.experiments.groups import GROUPS
 from explorer.page.tabs import experiments as experiments_tab
 from explorer.page.tabs.events import inputs
@@ -164,9 +164,8 @@ def luminance(colour: list[float]) -> float:
 def test_the_catalogue_has_a_card_for_each_answer_the_most_surprising_first():
     made = catalogue(stored(), "")
     listed = [name for names in GROUPS.values() for name in names]
-    assert (
-        re.findall(r'href="#experiment=([\w-]+)"', made) == listed and made.count("<svg") == len(listed) == 45
-    )
+    assert re.findall(r'href="#experiment=([\w-]+)"', made) == listed
+    assert made.count("<svg") == len(listed) == len(experiments()) > 40
     assert re.findall("<h3>(.*?)</h3>", made) == list(GROUPS)
     for answer in stored():
         assert f"<b>{html.escape(answer['title'])}</b> {html.escape(answer['finding'])}" in made
