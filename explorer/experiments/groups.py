@@ -52,6 +52,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Text in any order: diffusion": ("parallel-bench", "reading-ahead"),
     "Inside the model: layers, experts, memory": (
+        "masks-as-modes",
         "memory-wall",
         "attention-designs",
         "compression",

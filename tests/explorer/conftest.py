@@ -91,6 +91,7 @@ def short(monkeypatch, models):
         "flows_with_feedback": dict(COUNT=2, ROUNDS=(1, 2), LENGTHS={"list_program": 3, "chain": 3}),
         "moving_states": dict(TASKS=("json",), TEXTS=1, TOKENS=30, WINDOW=10, STEPS={"sgd": (0.1,)}),
         "modes_by_length": dict(ASKED=("count",), COUNT=1, LENGTHS=range(2), FORWARDS=3),
+        "masks_as_modes": dict(WIDTH=16, LAYERS=1, STEPS=2, BATCH=2, TESTED=2, WRITTEN=1),
         "trees_over_states": dict(ROWS=8, LENGTH=16, STEPS=2, TEXTS=2, BEGUN=3, TOKENS=6, BACK=4),
         "memory_wall": dict(CONTEXTS=(8, 16), NEW=(1, 2), TIMES=1),
         "reading_ahead": dict(SUMS=64, TOGETHER=2, ALONE=2, SEEDS=1, HELD_OUT=2),
