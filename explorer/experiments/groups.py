@@ -65,6 +65,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "losses-per-exit",
         "reading-once",
         "shared-prefix",
+        "split-prefill",
         "information-surplus",
         "symbols-per-step",
     ),

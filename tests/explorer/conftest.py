@@ -116,6 +116,9 @@ def short(monkeypatch, models):
             TEXTS=2, STORIES=2, LENGTH=6, load=tiny_models.adapter, texts=tiny_models.labelled_texts
         ),
         "shared_prefix": dict(ROWS=(1, 2), PREFIXES=(4, 8), OWN=2, TIMES=1),
+        "split_prefill": dict(
+            ROWS=4, HELD_OUT=2, LENGTH=16, STEPS=2, SHAPE=dict(width=8, layers=1, heads=2, size=8), TIMES=1
+        ),
         "losses_per_exit": dict(TEXTS=6, HELD_OUT=2, LENGTH=12, STEPS=2, HEAD_STEPS=2, WIDTH=16),
     }.items():
         module = importlib.import_module(f"explorer.experiments.{name}")
