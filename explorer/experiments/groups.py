@@ -49,6 +49,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "several-guesses",
         "many-texts",
         "trees-over-states",
+        "serving-schedules",
     ),
     "Text in any order: diffusion": ("parallel-bench", "reading-ahead"),
     "Inside the model: layers, experts, memory": (

@@ -95,6 +95,7 @@ def short(monkeypatch, models):
         "trees_over_states": dict(ROWS=8, LENGTH=16, STEPS=2, TEXTS=2, BEGUN=3, TOKENS=6, BACK=4),
         "memory_wall": dict(CONTEXTS=(8, 16), NEW=(1, 2), TIMES=1),
         "reading_ahead": dict(SUMS=64, TOGETHER=2, ALONE=2, SEEDS=1, HELD_OUT=2),
+        "serving_schedules": dict(LENGTHS=(9, 3, 2, 5), TOKENS=3, BUDGETS=(4,), REPEATS=1),
         "reading_once": dict(COUNT=1, LONGEST=3, LEARNED=("opposite",)),
         "residual_speed": dict(COUNT=1, TOKENS=4),
         "other_machines": dict(TOKENS=4, PROMPTS=1),
