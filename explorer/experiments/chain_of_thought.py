@@ -1,0 +1,175 @@
+"""What can be said step by step and not at once?
+
+The word problem: multiply the letters of a word over a finite group, in Z2 (parity), S3 (solvable) or A5
+(not solvable: no circuit of constant depth is known to do it). A letter is one of a few elements
+that generate the group. Small models of two layers read the word and may write running products down before
+they say the answer: none, about log2 n equally spaced ones, or all n. Each is trained on fresh words of 1 to
+16 letters, the products given; then it writes alone, greedily. The second part asks the target itself: chains
+of sums and word problems, once with the steps it was trained to write, once with its answer forced to come
+first. It never learned to answer at once, so only the first part says what training could reach.
+"""
+
+import math
+from collections.abc import Callable
+from statistics import fmean
+
+import torch
+from torch.nn import functional as F
+from transformers import LlamaForCausalLM
+
+from decoders.logits.distributions import entropies
+from explorer.experiments import Cell, Chart, Line, Models, Result, progress
+from explorer.experiments.asked import decoded, text_of
+from explorer.experiments.models.group_words import BUDGETS, Batch, Group, batch, groups, points
+from explorer.experiments.models.small_llama import small_llama
+from explorer.experiments.pictures import Heat, Strip
+from explorer.experiments.reading import percent, rows_of
+from explorer.tasks import HELD_OUT_SEED, problems
+from explorer.tasks.problem import Problem, lines
+
+PAPERS = ("the-expressive-power-of-transformers-with-chain",)
+LONGEST, LENGTHS = 16, (2, 4, 8, 12, 16)
+WIDTH, LAYERS, HEADS = 64, 2, 4
+STEPS = {"Z2": 200, "S3": 250, "A5": 600}  # enough to learn the products; the same for all budgets
+BATCH, RATE, RISES = 64, 3e-3, 50
+WORDS = 256  # of each length, unseen
+ASKED, COUNT, TOKENS = ("chain", "word_problem", "column_sum"), 40, 60
+FIRST = "answer"  # what is forced where the target must answer at once
+Budget = Callable[[int], int]
+
+
+def loss(model: LlamaForCausalLM, words: Batch) -> torch.Tensor:
+    """Nats per written token, the products before it given."""
+    return F.cross_entropy(scores(model, words).flatten(0, 1), words.labels.flatten())
+
+
+def scores(model: LlamaForCausalLM, words: Batch) -> torch.Tensor:
+    """Logits [B, S, V] of what is written, the products before it given."""
+    states = model.model(words.ids).last_hidden_state
+    return model.lm_head(states[:, -words.labels.shape[1] :])
+
+
+def trained(group: Group, budget: Budget) -> LlamaForCausalLM:
+    """A small model that read STEPS of the group in batches of fresh words."""
+    model = small_llama(group.order + 2, WIDTH, LAYERS, HEADS)
+    adam = torch.optim.AdamW(model.parameters(), RATE, betas=(0.9, 0.98), weight_decay=0.0)
+    draw = torch.Generator().manual_seed(0)
+    steps = STEPS[group.name]
+    for step in progress.each(range(steps)):
+        lengths = torch.randint(1, LONGEST + 1, (BATCH,), generator=draw).tolist()
+        value = loss(model, batch(group, budget, lengths, LONGEST, draw))
+        adam.param_groups[0]["lr"] = (
+            RATE * min(1, (step + 1) / RISES) * 0.5 * (1 + math.cos(math.pi * step / steps))
+        )
+        adam.zero_grad()
+        value.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        adam.step()
+    return model.eval().requires_grad_(False)
+
+
+@torch.inference_mode()
+def right(model: LlamaForCausalLM, words: Batch) -> list[bool]:
+    """Whether the answer is right of each word, all tokens written greedily by the model itself."""
+    room = words.labels.shape[1]
+    ids = words.ids[:, : words.ids.shape[1] - room + 1]
+    for _ in range(room):
+        ids = torch.cat([ids, model(ids).logits[:, -1:].argmax(-1)], 1)
+    last = (words.written - 1)[:, None]
+    return (ids[:, -room:].gather(1, last) == words.labels.gather(1, last))[:, 0].tolist()
+
+
+@torch.inference_mode()
+def uncertain(model: LlamaForCausalLM, words: Batch) -> list[float]:
+    """Mean entropy in nats of each written token of words of one length, the products before it given."""
+    return entropies(scores(model, words).log_softmax(-1)).mean(0)[: int(words.written[0])].tolist()
+
+
+def unseen(group: Group, budget: Budget, length: int) -> Batch:
+    """Words that no training drew, but by chance."""
+    draw = torch.Generator().manual_seed(1000 + length)
+    return batch(group, budget, [length] * WORDS, LONGEST, draw)
+
+
+def answer_line(text: str) -> str:
+    """The first line that answers, "" if there is none."""
+    return next((line for line in lines(text) if line.startswith(FIRST)), "")
+
+
+def answered(models: Models, problem: Problem, at_once: bool) -> bool:
+    """Whether the target's greedy answer is right, its steps aside."""
+    forced = FIRST if at_once else ""
+    trace = decoded(models, "greedy", problem.prompt + forced, TOKENS)
+    text = forced + text_of(models, trace.output())
+    return answer_line(text) == lines(problem.answer)[-1]
+
+
+def of_target(models: Models) -> list[str]:
+    """A sentence for each kind of problem."""
+    says = []
+    for task in progress.each(ASKED):
+        asked = problems(task, COUNT, HELD_OUT_SEED)
+        steps, once = (fmean([answered(models, p, way) for p in asked]) for way in progress.each((0, 1)))
+        says.append(
+            f"The target on {task.replace('_', ' ')}s: {percent(steps)} of {COUNT} answers are right behind "
+            f"written steps, {percent(once)} where the answer must come first."
+        )
+    return says
+
+
+def run(models: Models) -> Result:
+    """A row for each group and budget."""
+    rows: list[list[Cell]] = []
+    strips, curves = [], []
+    for group in progress.each(groups(), 0.9, lambda one: STEPS[one.name]):
+        shares = []
+        for name, budget in progress.each(BUDGETS.items()):
+            model = trained(group, budget)
+            by_length = [fmean(right(model, unseen(group, budget, n))) for n in LENGTHS]
+            unsure = uncertain(model, unseen(group, budget, LONGEST))
+            shares.append(by_length)
+            rows.append([group.name, name, budget(LONGEST), *by_length, max(unsure), math.log(group.order)])
+            at = points(LONGEST, budget(LONGEST))
+            curves.append(Line(f"{group.name}, {name}", list(zip(map(float, at), unsure, strict=True))))
+        strips.append(Strip(group.name, list(BUDGETS), shares))
+    columns = ["group", "written", f"products at {LONGEST}", *(f"right at {n}" for n in LENGTHS)]
+    columns += ["highest entropy", "entropy of a guess"]
+    heat = Heat(
+        "Right answers by length of the word",
+        "share of right answers; rows: products that are written down first",
+        [str(n) for n in LENGTHS],
+        strips,
+        0.0,
+        1.0,
+    )
+    hard = [curve for curve in curves if curve.label.startswith("A5")]
+    chart = Chart("How unsure the model is of each product in A5", "letters multiplied", "nats", hard)
+    return Result(columns, rows, [*conclusions(rows), *of_target(models)], chart, pictures=[heat])
+
+
+def conclusions(rows: list[list[Cell]]) -> list[str]:
+    """What follows for the longest words."""
+    says = []
+    for name in dict.fromkeys(row[0] for row in rows):
+        shares = [row[2 + len(LENGTHS)] for row in rows if row[0] == name]
+        words = ", ".join(f"{percent(share)} with {b}" for share, b in zip(shares, BUDGETS, strict=True))
+        order = "more products never hurt" if shares == sorted(shares) else "more products do not always help"
+        says.append(f"{name}, words of {LENGTHS[-1]} letters: {words} written down; {order}.")
+    *_, unsure, guess = next(row for row in rows if row[:2] == ["A5", "none"])
+    *_, sure, _ = next(row for row in rows if row[:2] == ["A5", "n"])
+    says.append(
+        f"In A5 the entropy of an answer at once is {unsure:.2f} nats, where a mere guess has {guess:.2f}; "
+        f"with all products written down no token has more than {sure:.3f}."
+    )
+    return says
+
+
+def finding(answer: dict) -> str:
+    """A5 with all products and with none."""
+    last = f"right at {LENGTHS[-1]}"
+    shares = {row["written"]: row[last] for row in rows_of(answer) if row["group"] == "A5"}
+    return (
+        f"A small model multiplies {LENGTHS[-1]} permutations right in {percent(shares['n'])} of the cases "
+        f"if it writes down each product, in {percent(shares['log n'])} with a few of them, and in "
+        f"{percent(shares['none'])} if it must answer at once."
+    )
