@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from explorer import experiments
-from explorer.experiments import chain_of_thought
 from explorer.experiments.models.group_words import BUDGETS, IGNORED, batch, groups, points, running
 from explorer.experiments.reading import rows_of
 
