@@ -60,8 +60,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "lora-arithmetic",
         "chain-of-thought",
         "bottleneck",
-        "sparse-pretraining",
-        "fading-weights",
         "moving-states",
         "routes-per-token",
         "experts-of-neighbours",
