@@ -10,6 +10,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "stages-of-a-draft",
         "distilled-drafts",
         "blind-drafts",
+        "wide-or-deep",
         "draft-scaling",
         "evolved-drafts",
         "continuous",
