@@ -9,7 +9,7 @@ from decoders.models.architectures import architectures
 from decoders.models.catalog import of_small_architectures
 from explorer.training.check import TEXTS, check_losses
 
-ASSETS = Path(__file__).resolve().parents[4] / "assets"
+ASSETS = Path(__file__).resolve().parents[3] / "assets"
 
 SHIPPED = sorted(path.parent for path in (ASSETS / "models").glob("*/facts.json"))
 
