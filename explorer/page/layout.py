@@ -86,6 +86,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
     with gr.Blocks(title=serve.TITLE, analytics_enabled=False, fill_width=True, delete_cache=TIDY) as demo:
         look = drawn("top", THEME, value="light")
         screen, dropped = on_screen.component(), traces_tab.dropped()
+        looked_into = on_screen.component(lenses_tab.FOLLOWS)
         experiment, token = experiments_tab.named(), lenses_tab.token()
         with gr.Tabs(selected="decode", elem_id="explorer-tabs", overflow_behavior="wrap") as tabs:
             with tab("Decode"):
@@ -94,7 +95,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
                 microscope.build(screen, look, runs, loader)
                 opened.select(None, js=RUN_PLOTLY, api_visibility="private")
             with tab("Lenses") as opened:
-                lenses_tab.build(screen, look, token, runs, loader)
+                lenses_tab.build(looked_into, look, token, runs, loader)
                 opened.select(None, js=RUN_PLOTLY, api_visibility="private")
             with tab("Lessons"):
                 lessons_tab.build()

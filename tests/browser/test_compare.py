@@ -290,7 +290,7 @@ def quiet(page, asked: list[str]) -> None:
     """Waits until nothing has been asked for a while, however slow the machine, and forgets what was."""
     for _ in range(40):
         asked.clear()
-        page.wait_for_timeout(1500)
+        page.wait_for_timeout(2500)
         if not asked:
             return
     pytest.fail("The page never stops asking.")

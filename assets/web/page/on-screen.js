@@ -27,8 +27,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     return JSON.stringify({ session: app.session, run: app.run.id, state: app.run.state, current: !changed(app), lanes: lanesOf(app) });
   }
 
-  // The component is there: `tell` gives it a value.
-  page.followRun = function (tell) {
+  // The component is there: `tell` gives it a value while a column that matches `column` can be seen.
+  page.followRun = function (tell, column) {
     const app = page.app;
     let sent = "", at = 0, before = performance.now(), busy = 0;
     setInterval(() => {
@@ -37,7 +37,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       before = now;
       const rest = Math.min(Math.max(REST, SHARE * busy), LONGEST);
       if (document.hidden || !app.run || page.connection.state !== "there" || now - at < rest) return;
-      if (![...document.querySelectorAll(".follows-run")].some(inSight)) return;
+      if (![...document.querySelectorAll(column)].some(inSight)) return;
       const text = onScreen(app);
       if (text === sent) return;
       sent = text;

@@ -20,7 +20,7 @@ from decoders.trace.trace import Trace
 from explorer.page.branch import models_of, text_before
 from explorer.page.tabs import carried
 from explorer.page.tabs.captioned import captioned, escaped, look_of
-from explorer.page.tabs.on_screen import FOLLOWS, Lane, Screen, screen
+from explorer.page.tabs.on_screen import Lane, Screen, screen
 from explorer.page_requests import OfLane
 from explorer.runs.model_pool import Loader
 from explorer.runs.run_state import Run
@@ -35,6 +35,7 @@ ABOUT = (
 NONE = "Press Run in Decode: there is no lane yet."
 NOTHING_BEFORE = "Nothing stands before this token; choose a later one."
 SOURCE = "correct: the littel dog runned to the park. =>"
+FOLLOWS = "follows-lenses"  # the class of its column: nobody is looked into while nobody looks
 PLACES = 3  # figures that a lens may have
 KEPT = 6  # frames
 KEEP = """ExplorerPage.lens = (asked) => {

@@ -18,7 +18,7 @@ from explorer.runs.validation import MAX_LANES
 from explorer.schema import Asked, Name, parsed, read
 
 FOLLOWS = "follows-run"
-FILL = "if (window.ExplorerPage) ExplorerPage.followRun((text) => { props.value = text; });"
+FILL = "if (window.ExplorerPage) ExplorerPage.followRun((text) => {{ props.value = text; }}, '.{column}');"
 
 
 class OnScreen(Asked):
@@ -73,10 +73,16 @@ class Screen:
         return next((lane for lane in lanes if lane.index == wanted), next(iter(lanes), None))
 
 
-def component() -> gr.HTML:
-    """The hidden component; its value is text that `screen` reads, empty until something follows the run."""
+def component(column: str = FOLLOWS) -> gr.HTML:
+    """The hidden component; its value is text that `screen` reads, empty until a column of this class can be
+    seen. Gradio calls whatever listens, in sight or not: what costs a forward has a class of its own.
+    """
     return gr.HTML(
-        "", html_template="<i></i>", js_on_load=FILL, visible="hidden", elem_id="explorer-on-screen"
+        "",
+        html_template="<i></i>",
+        js_on_load=FILL.format(column=column),
+        visible="hidden",
+        elem_id="explorer-on-screen" if column == FOLLOWS else f"explorer-{column}",
     )
 
 
