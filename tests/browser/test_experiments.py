@@ -146,7 +146,7 @@ def test_figures_follow_the_theme_of_the_page(visit):
 def test_the_tab_is_worked_by_keys_alone(wide):
     page = wide
     page.get_by_role("tab", name="Decode", exact=True).focus()
-    for _ in range(4):
+    for _ in range(5):
         page.keyboard.press("ArrowRight")
     expect(page.get_by_role("tab", name="Experiments")).to_be_focused()
     search = page.get_by_role("textbox", name="Search experiments")
