@@ -7,7 +7,7 @@ own: three micro-batches in a pipeline, with stages that take equally long and w
 simulated turn by turn. Everything is computed from shapes; no such model and no such machine is here.
 """
 
-from explorer.experiments import Models, Result
+from explorer.experiments import Models, Result, progress
 from explorer.experiments.pictures import Heat, Strip
 from explorer.experiments.reading import rows_of
 from visualizers.analysis.cost_model import Shape, attention
@@ -51,7 +51,7 @@ def picture() -> Heat:
 def run(models: Models) -> Result:
     """A row per design; sentences on the two pipelines."""
     rows = []
-    for name, shape in DESIGNS.items():
+    for name, shape in progress.each(DESIGNS.items()):
         cost = attention(shape, CONTEXT, cache_bytes=ELEMENT)
         rows.append(
             [name, cost["bytes"] / 1e9, cost["flops"] / 1e9, round(cost["ai"], 1), nearest(cost["ai"])]

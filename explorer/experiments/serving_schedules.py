@@ -157,6 +157,6 @@ def finding(answer: dict) -> str:
     return (
         f"The longest gap between two tokens is {rows[FIRST][gap]:.0f} ms where prompts go first and "
         f"{best[gap]:.0f} ms with {best['schedule']}; the first token takes {rows[FIRST][first]:.0f} ms and "
-        f"{best[first]:.0f} ms. Packing computes {rows[PACKED]['cells computed']:,} cells, padding "
-        f"{rows[PADDED]['cells computed']:,}."
+        f"{best[first]:.0f} ms, and packing computes {rows[PACKED]['cells computed']:,} cells where padding "
+        f"computes {rows[PADDED]['cells computed']:,}."
     )
