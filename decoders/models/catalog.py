@@ -132,8 +132,8 @@ def locate(name: str) -> tuple[str, str | None]:
     identifier, _, revision = name.partition("@")
     if name.startswith((".", "/", "~")) or identifier.count("/") != 1:
         raise ValueError(
-            f"There is no model {name[:80]!r}; use one of {', '.join(shipped())}, a folder, or a Hub id "
-            "such as owner/model."
+            f"There is no model {name[:80]!r}; use a shipped one, such as {TARGET} or {DRAFT}, "
+            "a folder, or a Hub id such as owner/model."
         )
     return identifier, revision or None
 

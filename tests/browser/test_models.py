@@ -201,7 +201,7 @@ def test_what_cannot_be_loaded_is_a_sentence_and_the_old_models_stay(visit, tmp_
     found = panel(page)
     load = found.get_by_role("button", name="Load", exact=True)
     for name, says in (
-        ("./nowhere", "There is no model './nowhere'; use one of"),
+        ("./nowhere", "There is no model './nowhere'; use a shipped one"),
         ("~nosuch", "A folder may begin with ~/ (your own home)"),
     ):
         name_model(found, "Target model", name)

@@ -75,7 +75,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None
                 start = gr.Button("Measure acceptance", variant="primary", size="md", min_width=160)
                 stop = gr.Button("Stop measuring", size="md", min_width=140, visible=False)
     says = gr.Markdown(elem_id="acceptance-says")
-    found, command = gr.State(None), gr.State("")
+    found, command = gr.State(None), gr.State(None)
     with gr.Column(visible=False) as body:
         with gr.Row():
             save = gr.DownloadButton("Save report (HTML)", size="md", scale=0, min_width=180)

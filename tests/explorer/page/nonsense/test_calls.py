@@ -187,7 +187,7 @@ def test_an_event_of_a_tab_refuses_other_inputs_than_its_components_can_have(ser
         judge(findings, f"event {event._id} as it should be", status, answer)
         assert status == 200, answer
         for at, component in enumerate(event.inputs):
-            number = [] if isinstance(component, gr.Number) else [3.5]
+            number = [] if isinstance(component, gr.Number | gr.Slider) else [3.5]
             for odd in ([], {}, *number, "no such thing" * 9999, {"path": "/etc/passwd"}, [None]):
                 request = {**body, "data": [*inputs[:at], odd, *inputs[at + 1 :]]}
                 told = f"event {event._id}: {str(odd)[:40]}"
