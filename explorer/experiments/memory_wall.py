@@ -8,7 +8,8 @@ model of a few megabytes may lie in the processor's cache, so the fitted memory 
 Chart: the same model's forwards on a data-centre GPU and a phone, where nothing is measured.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from statistics import median
 
 import numpy as np
@@ -45,8 +46,11 @@ def shape_of(model) -> Shape:
     )
 
 
-def forward(model, context: int, new: int) -> Callable[[], None]:
-    """A call that scores `new` tokens in a row behind `context` others, which stay in the cache."""
+@contextmanager
+def forward(model, context: int, new: int) -> Iterator[Callable[[], None]]:
+    """While it is open: a call that scores `new` tokens in a row behind others, `context` with them, which
+    stay in the cache.
+    """
     tree = Tree([token % 200 + 10 for token in range(context - new)])
     scorer = model.engine.attach(tree)
     scorer.score([tree.trunk - 1])
@@ -59,7 +63,10 @@ def forward(model, context: int, new: int) -> Callable[[], None]:
         scorer.score(nodes[1:])
         scorer.release(nodes[1:])
 
-    return once
+    try:
+        yield once
+    finally:
+        scorer.close()
 
 
 def fitted(costs: list[dict], seconds: list[float]) -> Device:
@@ -84,10 +91,11 @@ def run(models: Models) -> Result:
     target = models["target"]
     shape, longest = shape_of(target.model), min(target.context, CONTEXTS[-1])
     pairs = [(context, new) for context in CONTEXTS if context <= longest for new in NEW]
-    calls = [forward(target, context, new) for context, new in pairs]
-    for call in calls:
-        call()
-    seconds = in_turn(calls, TIMES)
+    with ExitStack() as open_ones:
+        calls = [open_ones.enter_context(forward(target, context, new)) for context, new in pairs]
+        for call in calls:
+            call()
+        seconds = in_turn(calls, TIMES)
     here = Device(1, 1, 0, 0, 0)
     costs = [step(shape, here, context, 1, new, BYTES, BYTES) for context, new in pairs]
     device = fitted(costs[::2], seconds[::2])

@@ -22,7 +22,9 @@ def test_the_weights_of_a_layer_are_those_of_the_model(tiny_model):
 
 def test_a_forward_may_be_repeated_and_leaves_no_slot(tiny_model):
     model = tiny_model()
-    before, call = model.engine.cache.used, forward(model, 12, 4)
-    used = model.engine.cache.used
-    call(), call()
-    assert model.engine.cache.used == used > before
+    before = model.engine.cache.used
+    with forward(model, 12, 4) as call:
+        used = model.engine.cache.used
+        call(), call()
+        assert model.engine.cache.used == used > before
+    assert model.engine.cache.used == before
