@@ -131,7 +131,9 @@ def run(models: Models) -> Result:
             rows.append([group.name, name, budget(LONGEST), *by_length, max(unsure), math.log(group.order)])
             at = points(LONGEST, budget(LONGEST))
             curves.append(Line(f"{group.name}, {name}", list(zip(map(float, at), unsure, strict=True))))
-        strips.append(Strip(group.name, list(BUDGETS), shares))
+        strips.append(
+            Strip(group.name, list(BUDGETS), [list(column) for column in zip(*shares, strict=True)])
+        )
     columns = ["group", "written", f"products at {LONGEST}", *(f"right at {n}" for n in LENGTHS)]
     columns += ["highest entropy", "entropy of a guess"]
     heat = Heat(

@@ -23,6 +23,4 @@ def test_lossless_lanes_in_half_precision_part_at_ties_alone(dtype):
         )
         compared.append(pair(greedy, tree, (1, 2)))
     kinds = {found.get("kind") for found in compared}
-    assert kinds <= {None, "tie", "numerics"}
-    if dtype == "bfloat16":  # eight bits: there is something to tell apart
-        assert kinds & {"tie", "numerics"}
+    assert kinds <= {None, "tie", "numerics"}  # where they part, and whether, depends on the machine
