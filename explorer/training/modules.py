@@ -23,6 +23,11 @@ from explorer.training.loop import Curve, go_on, optimizers
 from explorer.training.loss_picture import loss_picture
 
 
+def halves(device: torch.device) -> bool:
+    """Whether bfloat16 is worth it: some processors lack it, and then an LSTM cannot run in it at all."""
+    return device.type != "cpu" or torch.ops.mkldnn._is_mkldnn_bf16_supported()
+
+
 def frozen(name: str) -> LoadedModel:
     """A shipped model in float32, whose weights stay as they are. ValueError if it is not trained yet."""
     model = loop.trained(name).eval().requires_grad_(False)
@@ -101,7 +106,7 @@ def train_modules(
         rows, losses = feed(seen), []
         for module in modules.values():
             module.progress = seen / (million_tokens * 1e6)
-        with torch.autocast(device.type, torch.bfloat16):
+        with torch.autocast(device.type, torch.bfloat16, enabled=halves(device)):
             read = taps(rows)
             for module in modules.values():
                 value = module.loss(read)
