@@ -121,7 +121,9 @@ def test_drift_is_measured_on_the_committed_text(models):
     text, engine = PROMPT + trace.output(), models["target"].engine
     tree = Tree(list(PROMPT))
     scorer = MemoryEngine(engine, options.check({"memory": "gear", **TIGHT["gear"]})).attach(tree)
-    full = engine.attach(Tree(text)).score(list(range(len(text)))).log_softmax(-1)
+    whole = engine.attach(Tree(text))
+    full = whole.score(list(range(len(text)))).log_softmax(-1)
+    whole.close()
     found = [e for e in events(trace, Score) if e.name == DRIFT]
     assert len(found) == len(trace.output())
     node = len(PROMPT) - 1
@@ -133,6 +135,7 @@ def test_drift_is_measured_on_the_committed_text(models):
         assert found[place].parts["changed"] == float(reference.argmax() != own.argmax())
         node = tree.add(node, token)
         scorer.commit(node)
+    scorer.close()
     lens = [f for f in events(trace, Forward) if f.kind == "lens"]
     assert len(lens) == len(found) and {f.scope for f in lens} == {SCOPE}
     assert trace.costs.target_forwards == len(trace.output()) == trace.costs.lens_forwards

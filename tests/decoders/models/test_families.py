@@ -88,7 +88,21 @@ def test_greedy_is_generate_in_every_family(family, tmp_path):
 def test_half_precision_is_kept_and_decodes(family, dtype, tmp_path):
     model = load(saved(tmp_path, family, getattr(torch, dtype)), "cpu", dtype)
     assert model.facts()["dtype"] == dtype
-    assert greedy(model) == tiny_models.generate(model, PROMPT, max_new_tokens=12)
+    ours, theirs = greedy(model), tiny_models.generate(model, PROMPT, max_new_tokens=12)
+    if dtype == "bfloat16" and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        assert is_tie(model, ours, theirs)  # this processor rounds sums of different shapes differently
+    else:
+        assert ours == theirs
+
+
+def is_tie(model, ours: list[int], theirs: list[int]) -> bool:
+    """Whether two texts are equal up to a place at which their two tokens have logits of one bfloat16."""
+    at = next((n for n, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1]), None)
+    if at is None:
+        return True
+    row = model.model(torch.tensor([PROMPT + ours[:at]])).logits[0, -1].float()
+    step = torch.finfo(torch.bfloat16).eps * float(row.max())
+    return abs(float(row[ours[at]] - row[theirs[at]])) <= step
 
 
 @pytest.mark.parametrize("method", ["bitsandbytes", "torchao", "gptq", "nobody's"])

@@ -53,6 +53,7 @@ def test_it_says_what_the_engine_says_of_these_layers(tiny_model):
     lane.score([tip])
     node = lane.tree.add(tip, 45)
     part = lane.score([node], "draft", layers=Layers.without(chosen.attention, chosen.mlp, 2))
+    lane.close()
     assert part.shape == (1, target.engine.vocabulary)
     prompt = lane.tree.text(tip)
     kept = target.model(torch.tensor([prompt]), use_cache=True).past_key_values
