@@ -107,6 +107,18 @@ def around(sentences: list[str], at: int) -> tuple[str, str, str]:
     return " ".join(sentences[:at]), sentences[at], " ".join(sentences[at + 1 : at + 3])
 
 
+def ended(tokenizer: Tokenizer, longest: int) -> PreTrainedTokenizerFast:
+    """A tokenizer as transformers has it: END begins and ends texts, PAD fills. longest: tokens of a text."""
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token=END,
+        eos_token=END,
+        pad_token=PAD,
+        model_max_length=longest,
+        clean_up_tokenization_spaces=False,
+    )
+
+
 def shared_tokenizer(stories: list[str], folder: Path) -> PreTrainedTokenizerFast:
     """Byte-level BPE of 4,096 tokens with single digits; trained once, then read from `folder`."""
     if (folder / "tokenizer.json").exists():
@@ -127,14 +139,7 @@ def shared_tokenizer(stories: list[str], folder: Path) -> PreTrainedTokenizerFas
         show_progress=False,
     )
     tokenizer.train_from_iterator(stories, trainer)
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token=END,
-        eos_token=END,
-        pad_token=PAD,
-        model_max_length=CONTEXT,
-        clean_up_tokenization_spaces=False,
-    )
+    fast = ended(tokenizer, CONTEXT)
     fast.save_pretrained(folder)
     return fast
 

@@ -34,13 +34,14 @@ def tiny_model():
 
 @pytest.fixture(scope="session")
 def target_for(tiny_model):
-    """target_for(strategy): a tiny model that it can decode with, a mixture of experts, one with further
-    tokens, one with masks or a served one if it needs one.
+    """target_for(strategy, dtype=torch.float32): a tiny model that it can decode with, a mixture of experts,
+    one with further tokens, one with masks or a served one if it needs one.
     """
 
-    def get(name: str):
+    def get(name: str, dtype: torch.dtype = torch.float32):
         found = strategies()[name]
-        models = map(tiny_model, ("llama", "mixtral", "forms", *tiny_models.MASKED, "flow"))
+        kinds = ("llama", "mixtral", "forms", *tiny_models.MASKED, "flow")
+        models = (tiny_model(kind, 0, dtype) for kind in kinds)
         drafts = {"draft": tiny_model("llama", 1)}
         models = chain(models, [ServedHere(tiny_model())])
         return next(m for m in models if not problem(found, found.check({}), {"target": m} | drafts))

@@ -7,16 +7,17 @@ wrote. A few minutes of computing each: enough to show how an architecture decod
 
 import math
 from argparse import Namespace
+from functools import cache
 
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import LlamaConfig, LlamaForCausalLM, LlamaModel, PreTrainedTokenizerFast
 
 from decoders.models.architectures import architectures
 from decoders.models.architectures.causal import Architecture
 from decoders.models.catalog import SHIPPED, TARGET
-from explorer.corpus import CONTEXT, END, PAD, ROW, Texts, pack, read_stories, rows_of, story_rows
+from explorer.corpus import CONTEXT, ROW, Texts, pack, read_stories, rows_of, story_rows
 from explorer.training import cards
+from explorer.training.data.byte_tokens import byte_tokenizer
 from explorer.training.loop import go_on, ship
 
 STORIES = ("tinystories_sample", "african_storybook_en", "pratham_storyweaver_en")
@@ -29,27 +30,10 @@ WORDS = "byte-level BPE of 4,096 tokens with single digits, the tokens of `llama
 BYTES = "one token per byte, and two for the end of a text and for padding"
 
 
-def byte_tokenizer() -> PreTrainedTokenizerFast:
-    """One token per byte: 258 with END and PAD in front, which are no bytes."""
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    pieces = {piece: i for i, piece in enumerate([END, PAD, *letters])}
-    tokenizer = Tokenizer(models.BPE(vocab=pieces, merges=[]))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token=END,
-        eos_token=END,
-        pad_token=PAD,
-        model_max_length=CONTEXT,
-        clean_up_tokenization_spaces=False,
-    )
-
-
 def texts(args: Namespace, in_bytes: bool) -> Texts:
     """The stories, packed, in llama-tiny's tokens or in bytes."""
     stories, held = read_stories(args.corpus, dict.fromkeys(STORIES, 1.0))
-    words = byte_tokenizer() if in_bytes else PreTrainedTokenizerFast.from_pretrained(SHIPPED / TARGET)
+    words = byte_tokenizer(CONTEXT) if in_bytes else PreTrainedTokenizerFast.from_pretrained(SHIPPED / TARGET)
     return Texts(words, pack(stories, words), rows_of(pack(held, words))[:HELD_ROWS])
 
 
@@ -60,16 +44,22 @@ def config_of(model_type: str, shape: dict, vocabulary: int) -> LlamaConfig:
     return architectures()[model_type][0].config_class(vocab_size=vocabulary, **ends, **sizes)
 
 
+@cache
+def draft_layers() -> LlamaModel:
+    """The draft that the models of tokens begin with."""
+    return LlamaForCausalLM.from_pretrained(SHIPPED / DRAFT, dtype=torch.float32).model
+
+
 def begun(model: Architecture, layers: list[tuple[torch.nn.Module, int, bool]]) -> Architecture:
     """`model` with embedding and last norm of the draft, and with the parts of its layers: (block, number of
     the layer, silent). Only what has the same name and shape is copied; what is silent adds nothing at first.
     """
-    draft = LlamaForCausalLM.from_pretrained(SHIPPED / DRAFT, dtype=torch.float32)
+    draft = draft_layers()
     with torch.no_grad():
-        taken(model.embed.weight, draft.model.embed_tokens.weight)
-        taken(model.norm.weight, draft.model.norm.weight)
+        taken(model.embed.weight, draft.embed_tokens.weight)
+        taken(model.norm.weight, draft.norm.weight)
         for block, number, silent in layers:
-            copied(block, draft.model.layers[number])
+            copied(block, draft.layers[number])
             if silent:
                 for name, weight in block.named_parameters():
                     if name.endswith(("o.weight", "down.weight")):
@@ -101,7 +91,7 @@ def taken(own: torch.Tensor, weight: torch.Tensor) -> None:
 
 def attending(attention: torch.nn.Module, number: int) -> None:
     """One attention as the draft's layer of this number has it."""
-    layer = LlamaForCausalLM.from_pretrained(SHIPPED / DRAFT, dtype=torch.float32).model.layers[number]
+    layer = draft_layers().layers[number]
     with torch.no_grad():
         for part in "qkvo":
             taken(getattr(attention, part).weight, getattr(layer.self_attn, f"{part}_proj").weight)
@@ -109,7 +99,7 @@ def attending(attention: torch.nn.Module, number: int) -> None:
 
 def bridged(bridge: torch.nn.Module, number: int) -> None:
     """Shared keys and values as the draft's layer of this number makes them."""
-    layer = LlamaForCausalLM.from_pretrained(SHIPPED / DRAFT, dtype=torch.float32).model.layers[number]
+    layer = draft_layers().layers[number]
     with torch.no_grad():
         taken(bridge.norm.weight, layer.input_layernorm.weight)
         taken(bridge.k.weight, layer.self_attn.k_proj.weight)

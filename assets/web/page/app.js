@@ -270,12 +270,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     async setColour(colour) {
       this.colour = colour;
-      for (const lane of this.lanes.filter((one) => colour === "depth" && one.runIndex !== null)) {
-        const answer = await page.call("explorer_depths", { run: this.run.id, lane: lane.runIndex });
-        if (answer.error) return this.fail(answer.error);
-        lane.chips.settled = lane.text.settled = answer.depths;
-      }
-      for (const lane of this.lanes) for (const chips of [lane.chips, lane.text]) chips.colour(colour);
+      for (const lane of this.lanes) await lane.colour(colour);
     }
 
     // ---- the run --------------------------------------------------------------------------------------------------

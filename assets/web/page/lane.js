@@ -88,6 +88,16 @@ window.ExplorerPage = window.ExplorerPage || {};
       for (const chips of [this.chips, this.text]) chips.colour(this.app.colour);
     }
 
+    // What its tokens are coloured by; decision depths are asked for when they are chosen.
+    async colour(by) {
+      if (by === "depth" && this.runIndex !== null) {
+        const answer = await page.call("explorer_depths", { run: this.app.run.id, lane: this.runIndex });
+        if (answer.error) return this.app.fail(answer.error);
+        this.chips.settled = this.text.settled = answer.depths;
+      }
+      for (const chips of [this.chips, this.text]) chips.colour(by);
+    }
+
     rename(index) {
       this.element.setAttribute("aria-label", "Lane " + (index + 1));
       this.number.textContent = String(index + 1);

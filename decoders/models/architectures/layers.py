@@ -5,6 +5,7 @@ Each takes inputs [B, T, d] and what it kept of the tokens before (None: there w
 [B, T, d] and what it keeps now. Nothing is changed in place, so a draft tree keeps one state per branch.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -186,6 +187,19 @@ class Stack(nn.Module):
 def attention_stack(width: int, inner: int, layers: int, heads: int) -> Stack:
     """A plain transformer's layers."""
     return Stack([Block(width, inner, Attention(width, heads)) for _ in range(layers)])
+
+
+def one_by_one(
+    advance: Callable[[torch.Tensor, State], tuple[torch.Tensor, State]], ids: torch.Tensor, state: State
+) -> tuple[torch.Tensor, State]:
+    """States [B, T, d] of tokens [B, T] that `advance` reads one after the other behind `state`, and what is
+    kept behind the last one.
+    """
+    said = []
+    for at in range(ids.shape[1]):
+        one, state = advance(ids[:, at : at + 1], state)
+        said.append(one)
+    return torch.cat(said, 1), state
 
 
 def numbers_in(state: State) -> int:

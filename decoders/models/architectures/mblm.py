@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from decoders.models.architectures.causal import Architecture, ArchitectureConfig
-from decoders.models.architectures.layers import Attention, Block, Retention, Stack, State
+from decoders.models.architectures.layers import Attention, Block, Retention, Stack, State, one_by_one
 
 PAPERS = ("multiscale-byte-language-models-a-hierarchical-architecture",)
 
@@ -91,11 +91,7 @@ class Mblm(Architecture):
             states = self.parallel(ids)
             state = self.left_after(ids) if not self.training else None
         else:
-            said = []
-            for at in range(ids.shape[1]):
-                one, state = self.advance(ids[:, at : at + 1], state)
-                said.append(one)
-            states = torch.cat(said, 1)
+            states, state = one_by_one(self.advance, ids, state)
         return states[:, -1:] if last_only else states, state
 
     def parallel(self, ids: torch.Tensor) -> torch.Tensor:

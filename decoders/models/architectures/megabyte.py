@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from decoders.models.architectures.causal import Architecture, ArchitectureConfig
-from decoders.models.architectures.layers import State, attention_stack
+from decoders.models.architectures.layers import State, attention_stack, one_by_one
 
 PAPERS = ("megabyte",)
 
@@ -51,11 +51,7 @@ class Megabyte(Architecture):
         if state is None:
             states, state = self.prompt(ids)
         else:
-            said = []
-            for at in range(ids.shape[1]):
-                one, state = self.advance(ids[:, at : at + 1], state)
-                said.append(one)
-            states = torch.cat(said, 1)
+            states, state = one_by_one(self.advance, ids, state)
         return states[:, -1:] if last_only else states, state
 
     def patches(self, ids: torch.Tensor) -> torch.Tensor:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from decoders.models.own_text import drawn
+
 Norms = dict[str, torch.Tensor]  # name of a linear layer -> norms [in] of its inputs over a text
 Pattern = float | tuple[int, int]  # share of zeros, or (n, m): n of every m are kept
 
@@ -100,25 +102,13 @@ def input_norms(model: nn.Module, rows: torch.Tensor) -> Norms:
     return {name: squares[name].sqrt() for name in layers}
 
 
-@torch.no_grad()
 def own_rows(model: nn.Module, begin: int, rows: int = 16, length: int = 64) -> torch.Tensor:
     """Texts [rows, length] that the model draws behind the token `begin`, always the same ones: what it reads
     where nobody gave a text to prune by. The chance of others is not touched.
     """
     state = torch.get_rng_state()
     torch.manual_seed(0)
-    ids = torch.full((rows, 1), begin, device=model.device)
     try:
-        wrote = model.generate(
-            input_ids=ids,
-            attention_mask=torch.ones_like(ids),
-            do_sample=True,
-            top_k=0,
-            max_new_tokens=length,
-            min_new_tokens=length,
-            eos_token_id=None,
-            pad_token_id=begin,
-        )
+        return drawn(model, begin, rows, length)
     finally:
         torch.set_rng_state(state)
-    return wrote[:, 1:]

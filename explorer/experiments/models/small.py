@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 import torch
 
+from decoders.models.own_text import drawn
 from explorer.experiments import Models, progress
 from visualizers.scene.marks import visible
 
@@ -14,7 +15,6 @@ WRITERS = 64  # texts that are written at a time
 WARM_UP = 0.05  # share of the steps in which the rate rises
 
 
-@torch.no_grad()
 def own_text(models: Models, rows: int, length: int = 128, seed: int = 0) -> torch.Tensor:
     """Texts [rows, length] that the target draws at temperature 1 behind an end of text, as if a new story
     began; ends are written through.
@@ -24,18 +24,7 @@ def own_text(models: Models, rows: int, length: int = 128, seed: int = 0) -> tor
     torch.manual_seed(seed)
     batches = []
     for first in progress.each(range(0, rows, WRITERS)):
-        ids = torch.full((min(WRITERS, rows - first), 1), begin, device=target.model.device)
-        wrote = target.model.generate(
-            input_ids=ids,
-            attention_mask=torch.ones_like(ids),
-            do_sample=True,
-            top_k=0,
-            max_new_tokens=length,
-            min_new_tokens=length,
-            eos_token_id=None,
-            pad_token_id=begin,
-        )
-        batches.append(wrote[:, 1:].cpu())
+        batches.append(drawn(target.model, begin, min(WRITERS, rows - first), length).cpu())
     return torch.cat(batches)
 
 

@@ -6,7 +6,7 @@ Knows tokenizers; knows no models and no texts.
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from explorer.corpus import END, PAD
+from explorer.corpus import END, PAD, ended
 
 
 def byte_tokenizer(longest: int) -> PreTrainedTokenizerFast:
@@ -16,11 +16,4 @@ def byte_tokenizer(longest: int) -> PreTrainedTokenizerFast:
     tokenizer.add_special_tokens([END, PAD])
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.decoder = decoders.ByteLevel()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token=END,
-        eos_token=END,
-        pad_token=PAD,
-        model_max_length=longest,
-        clean_up_tokenization_spaces=False,
-    )
+    return ended(tokenizer, longest)

@@ -11,7 +11,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, train
 from transformers import PreTrainedTokenizerFast
 
 from decoders.models.architectures.sentinels import random_spans, with_holes
-from explorer.corpus import END, PAD
+from explorer.corpus import END, PAD, ended
 from explorer.tasks.verilog import CLOCK, MODULES, SIGNALS, make_module
 
 ARROW, HOLES = "=>", 12
@@ -41,14 +41,7 @@ def module_tokenizer(longest: int) -> PreTrainedTokenizerFast:
     )
     rng = random.Random("tokenizer")
     tokenizer.train_from_iterator(("".join(make_module(rng)) for _ in range(READ)), trainer)
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token=END,
-        eos_token=END,
-        pad_token=PAD,
-        model_max_length=longest,
-        clean_up_tokenization_spaces=False,
-    )
+    return ended(tokenizer, longest)
 
 
 def held(module: str) -> bool:

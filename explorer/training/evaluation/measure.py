@@ -31,7 +31,7 @@ from explorer.training.evaluation import (
     measure_summaries,
     measure_verilog,
 )
-from explorer.training.recipes import llama_tiny_fastdraft, llama_tiny_seq2seq
+from explorer.training.recipes import llama_tiny_fastdraft, llama_tiny_seq2seq, llama_tiny_sorted
 
 
 def target(folder: Path, corpus: Path) -> None:
@@ -57,7 +57,7 @@ MEASURES = {
     "llama-tiny": target,
     "llama-tiny-draft": measure_acceptance.measure,
     "llama-tiny-draft-distilled": measure_acceptance.measure,
-    **dict.fromkeys(llama_tiny_fastdraft.STAGES, few_tasks),
+    **dict.fromkeys((*llama_tiny_fastdraft.STAGES, llama_tiny_sorted.NAME), few_tasks),
     "llama-tiny-moe": mixture,
     "llama-tiny-heads": measure_drafts.measure_heads,
     "llama-tiny-diffusion": lambda folder, corpus: measure_diffusion.measure(folder),
