@@ -85,17 +85,17 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
     gr.set_static_paths(experiments.FOLDER)  # served where they lie: copies would be tidied away
     with gr.Blocks(title=serve.TITLE, analytics_enabled=False, fill_width=True, delete_cache=TIDY) as demo:
         look = drawn("top", THEME, value="light")
-        screen, dropped = on_screen.component(), traces_tab.dropped()
-        looked_into = on_screen.component(lenses_tab.FOLLOWS)
+        screens = {name: on_screen.component(name) for name in ("compare", "microscope", "lenses", "traces")}
+        dropped = traces_tab.dropped()
         experiment, token = experiments_tab.named(), lenses_tab.token()
         with gr.Tabs(selected="decode", elem_id="explorer-tabs", overflow_behavior="wrap") as tabs:
             with tab("Decode"):
-                home = decode.build(screen, look, runs, loader, functions)
+                home = decode.build(screens["compare"], look, runs, loader, functions)
             with tab("Microscope") as opened:
-                microscope.build(screen, look, runs, loader)
+                microscope.build(screens["microscope"], look, runs, loader)
                 opened.select(None, js=RUN_PLOTLY, api_visibility="private")
             with tab("Lenses") as opened:
-                lenses_tab.build(looked_into, look, token, runs, loader)
+                lenses_tab.build(screens["lenses"], look, token, runs, loader)
                 opened.select(None, js=RUN_PLOTLY, api_visibility="private")
             with tab("Lessons"):
                 lessons_tab.build()
@@ -104,7 +104,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
             with tab("Experiments") as opened:
                 experiments_tab.build(opened, experiment, look)
             with tab("Traces"):
-                traces_tab.build(runs, screen, dropped)
+                traces_tab.build(runs, screens["traces"], dropped)
         tabs.select(None, js=ARRIVE)
         demo.load(None, js=FETCH_PLOTLY, api_visibility="private")
         endpoints.declare(runs, loader)

@@ -151,7 +151,7 @@ def test_the_tab_is_worked_by_keys_alone(wide):
     expect(page.get_by_role("tab", name="Experiments")).to_be_focused()
     search = page.get_by_role("textbox", name="Search experiments")
     search.focus()
-    page.keyboard.type("lattice budget")
+    page.keyboard.type("lattice forwards")
     links = page.locator("#experiment-catalogue").get_by_role("link")
     expect(links).to_have_count(1)
     page.keyboard.press("Tab")
@@ -162,7 +162,7 @@ def test_the_tab_is_worked_by_keys_alone(wide):
     expect(back).to_be_focused()
     page.keyboard.press("Enter")
     expect(links.first).to_be_visible()
-    expect(search).to_have_value("lattice budget")
+    expect(search).to_have_value("lattice forwards")
 
 
 @pytest.mark.parametrize("width", [1400, 390])

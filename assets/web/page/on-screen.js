@@ -1,5 +1,5 @@
-// Tells Gradio's components which run is on the page, which lanes of it and how many of their steps: as the value of a hidden
-// component (explorer/page/tabs/on_screen.py), and only while one that follows the run can be seen. Draws nothing.
+// Tells Gradio's components which run is on the page, which lanes of it and how many of their steps: as the values of hidden
+// components (explorer/page/tabs/on_screen.py), each only while what follows the run in its tab can be seen. Draws nothing.
 window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";

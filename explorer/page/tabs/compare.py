@@ -11,7 +11,7 @@ import gradio as gr
 from explorer.export import comparison
 from explorer.page.compare import compared
 from explorer.page.tabs.captioned import captioned, escaped, look_of
-from explorer.page.tabs.on_screen import FOLLOWS, screen
+from explorer.page.tabs.on_screen import follows, screen
 from explorer.runs.scheduler import Runs
 from visualizers.analysis.comparison import CHARGES
 from visualizers.analysis.cost_summary import COLUMNS
@@ -28,7 +28,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> None:
     """Declares the section. `on_screen`: see on_screen.py; `look`: its value is the page's theme."""
     with (
         gr.Accordion("Compare", open=False, elem_id="explorer-compare") as section,
-        gr.Column(elem_classes=FOLLOWS),
+        gr.Column(elem_classes=follows("compare")),
     ):
         texts = gr.HTML(apply_default_css=False, elem_id="explorer-compared")
         with gr.Column(visible=False) as body:

@@ -20,7 +20,7 @@ from decoders.trace.trace import Trace
 from explorer.page.branch import models_of, text_before
 from explorer.page.tabs import carried
 from explorer.page.tabs.captioned import captioned, escaped, look_of
-from explorer.page.tabs.on_screen import Lane, Screen, screen
+from explorer.page.tabs.on_screen import Lane, Screen, follows, screen
 from explorer.page_requests import OfLane
 from explorer.runs.model_pool import Loader
 from explorer.runs.run_state import Run
@@ -35,7 +35,6 @@ ABOUT = (
 NONE = "Press Run in Decode: there is no lane yet."
 NOTHING_BEFORE = "Nothing stands before this token; choose a later one."
 SOURCE = "correct: the littel dog runned to the park. =>"
-FOLLOWS = "follows-lenses"  # the class of its column: nobody is looked into while nobody looks
 PLACES = 3  # figures that a lens may have
 KEPT = 6  # frames
 KEEP = """ExplorerPage.lens = (asked) => {
@@ -102,7 +101,7 @@ def token() -> gr.HTML:
 def build(on_screen: gr.HTML, look: gr.HTML, token: gr.HTML, runs: Runs, loader: Loader) -> None:
     """Declares what is in the tab. `on_screen`: see on_screen.py; `look`: its value is the page's theme."""
     first, frames = next(iter(lenses())), Frames()
-    with gr.Column(elem_classes=FOLLOWS):
+    with gr.Column(elem_classes=follows("lenses")):
         gr.Markdown(ABOUT)
         with gr.Row():
             chosen = gr.Radio(

@@ -12,7 +12,7 @@ import gradio as gr
 from explorer.page.tabs import acceptance, losslessness, other_machine, rejections, what_if
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.page.tabs.metrics import metrics_table, rows
-from explorer.page.tabs.on_screen import FOLLOWS, Lane, Screen, screen
+from explorer.page.tabs.on_screen import Lane, Screen, follows, screen
 from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import Runs
 from explorer.runs.validation import MAX_LANES
@@ -47,7 +47,7 @@ QUIETLY = {
 
 def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None:
     """Declares what is in the tab. `on_screen`: see on_screen.py; `look`: its value is the page's theme."""
-    with gr.Column(elem_classes=FOLLOWS):
+    with gr.Column(elem_classes=follows("microscope")):
         gr.Markdown(ABOUT)
         lane = gr.Radio([(f"Lane {n + 1}", n) for n in range(MAX_LANES)], label="Lane", visible=False)
         sentence = gr.Markdown(NONE, elem_id="microscope-sentence")

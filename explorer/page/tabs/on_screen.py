@@ -1,8 +1,10 @@
-"""Which run is on screen, for Gradio's components: a hidden component that the page's script fills.
+"""Which run is on screen, for Gradio's components: hidden components, one per tab, that the page's script
+fills.
 
-A component that follows the run stands in a column of class FOLLOWS, takes `component()` as an input, listens
+What follows the run stands in a column of class `follows(tab)`, takes `component(tab)` as an input, listens
 to its `change` and asks `screen` what it means. The script (assets/web/page/on-screen.js) says something only
-where it has changed, at most twice a second, while such a column can be seen. Knows runs, no tab.
+where it has changed, at most twice a second, while such a column can be seen: Gradio calls whatever listens,
+in sight or not. Knows runs, no tab.
 """
 
 from dataclasses import dataclass
@@ -17,7 +19,6 @@ from explorer.runs.scheduler import GONE, Runs
 from explorer.runs.validation import MAX_LANES
 from explorer.schema import Asked, Name, parsed, read
 
-FOLLOWS = "follows-run"
 FILL = "if (window.ExplorerPage) ExplorerPage.followRun((text) => {{ props.value = text; }}, '.{column}');"
 
 
@@ -73,16 +74,18 @@ class Screen:
         return next((lane for lane in lanes if lane.index == wanted), next(iter(lanes), None))
 
 
-def component(column: str = FOLLOWS) -> gr.HTML:
-    """The hidden component; its value is text that `screen` reads, empty until a column of this class can be
-    seen. Gradio calls whatever listens, in sight or not: what costs a forward has a class of its own.
+def follows(tab: str) -> str:
+    """The class of the columns of a tab that follow the run."""
+    return f"follows-{tab}"
+
+
+def component(tab: str) -> gr.HTML:
+    """The hidden component of a tab; its value is text that `screen` reads, empty until one of the tab's
+    columns that follow the run can be seen.
     """
+    fill = FILL.format(column=follows(tab))
     return gr.HTML(
-        "",
-        html_template="<i></i>",
-        js_on_load=FILL.format(column=column),
-        visible="hidden",
-        elem_id="explorer-on-screen" if column == FOLLOWS else f"explorer-{column}",
+        "", html_template="<i></i>", js_on_load=fill, visible="hidden", elem_id=f"explorer-on-screen-{tab}"
     )
 
 

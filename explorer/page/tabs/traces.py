@@ -120,7 +120,7 @@ def dropped() -> Dropped:
 
 def build(runs: Runs, screen: gr.HTML, dropped: Dropped) -> None:
     """Declares what is in the tab. `screen`: the component that says which run is on screen."""
-    with gr.Column(elem_classes=[on_screen.FOLLOWS, "traces"]):
+    with gr.Column(elem_classes=[on_screen.follows("traces"), "traces"]):
         says = gr.Markdown(elem_id="traces-says")
         gr.Markdown("## Save")
         about = gr.Markdown(READING)

@@ -31,7 +31,7 @@ def tab(tmp_path, monkeypatch):
     runs = Runs(lambda request: [ScriptedLane([b" a", b" b"])])
     runs.show(recorded_runs.traces(), run_id="example", asked=recorded_runs.setup())
     with gr.Blocks() as demo:
-        screen, dropped = on_screen.component(), traces.dropped()
+        screen, dropped = on_screen.component("traces"), traces.dropped()
         traces.build(runs, screen, dropped)
     blocks = {
         getattr(block, "label", None) or getattr(block, "value", None): key
@@ -174,7 +174,7 @@ def test_what_can_be_saved_follows_the_run_on_screen(tab):
 
 def test_before_it_knows_the_run_it_says_neither_that_there_is_one_nor_that_there_is_none(runs):
     with gr.Blocks() as demo:
-        traces.build(runs, on_screen.component(), traces.dropped())
+        traces.build(runs, on_screen.component("traces"), traces.dropped())
     texts = [one.value for one in demo.blocks.values() if isinstance(one, gr.Markdown)]
     assert traces.READING in texts and traces.NOTHING not in texts
     assert all(
