@@ -19,7 +19,7 @@ class Kangaroo(DraftModule):
     """
 
     kind = "kangaroo"
-    sees = Sees(ALL, root=True, path=True, layers=True)
+    sees = Sees(ALL, root=True, path=True, first=True)
 
     def __init__(self, target: Target, exit: int = 3):
         super().__init__(target, exit=exit)

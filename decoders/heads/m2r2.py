@@ -25,7 +25,7 @@ class M2R2(DraftModule):
     """
 
     kind = "m2r2"
-    sees = Sees(NONE, root=True, path=True, layers=True)
+    sees = Sees(NONE, root=True, path=True, first=True)
 
     def __init__(self, target: Target, exit: int = 3, rank: int = 32, alignment: float = 0.0):
         super().__init__(target, exit=exit, rank=rank, alignment=alignment)

@@ -29,6 +29,7 @@ class Sees:
     root: bool = False  # the token that the target has chosen, before anything is drafted
     path: bool = False  # the drafted tokens above it
     layers: bool = False  # states of several layers, or the target's keys and values
+    first: bool = False  # what the target's first layers make of all tokens: they have read the draft too
 
 
 class DraftModule(nn.Module):

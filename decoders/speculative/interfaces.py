@@ -115,6 +115,7 @@ TIMED_TREE_VIEWS = (*TIMED_VIEWS[:2], "graph", *TIMED_VIEWS[2:])
 HEAD_VIEWS = (*TIMED_TREE_VIEWS[:3], "ranks", "sees", *TIMED_TREE_VIEWS[3:])
 OWN_HEAD_VIEWS = (*TREE_VIEWS[:3], "ranks", "sees", *TREE_VIEWS[3:])
 LAYER_VIEWS = ("layers", *VIEWS)  # where a part of the target's own layers drafts
+EXIT_VIEWS = (*LAYER_VIEWS[:3], "sees", *LAYER_VIEWS[3:])  # where something trained guesses out of them
 WANTED_MORE = "Drawn from what the target wanted more than the draft; it has {} of that."
 
 

@@ -8,7 +8,7 @@ from decoders.lane import Lane
 from decoders.speculative.interfaces import Draft
 
 NAME = "sees"
-SEVERAL = "several layers"
+SEVERAL, FIRST = "several layers", "the first layers"
 
 
 def record_sees(lane: Lane, module: DraftModule, draft: Draft, root: int, known: int = 0) -> int:
@@ -18,7 +18,13 @@ def record_sees(lane: Lane, module: DraftModule, draft: Draft, root: int, known:
     """
     depths = lane.tree.depths
     deepest = max((depths[node] - depths[root] for node in draft.nodes), default=0)
-    parts = {module.sees.states: 1.0} | ({SEVERAL: 1.0} if module.sees.layers else {})
+    parts = dict.fromkeys(parts_of(module), 1.0)
     for depth in range(known + 1, deepest + 1):
         lane.record_score(root, NAME, float(module.reach(depth)), level=f"depth {depth}", **parts)
     return max(known, deepest)
+
+
+def parts_of(module: DraftModule) -> list[str]:
+    """What of the target its guesses look at, in the words of the record."""
+    sees = module.sees
+    return [sees.states, *([SEVERAL] if sees.layers else []), *([FIRST] if sees.first else [])]

@@ -12,9 +12,11 @@ import torch
 
 from decoders.engine.capabilities import Capability
 from decoders.engine.partial_forward import Layers
+from decoders.heads import DraftModule
 from decoders.lane import Lane
 from decoders.speculative.draft_verify_loop import distributions
 from decoders.speculative.drafters.fixed_trees import likeliest, open_ends, sampled
+from decoders.speculative.drafters.sees import record_sees
 from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Drafter, Shape, Source, drafted
 
 
@@ -45,7 +47,12 @@ def self_drafted(
 
 
 class Exit(Protocol):
-    """What guesses out of the target's first layers for one lane (`kangaroo.Shallow`, `m2r2.Doubled`)."""
+    """What guesses out of the target's first layers for one lane (`kangaroo.Shallow`, `m2r2.Doubled`): with
+    `module`. `shown`: depths of which it is on record what their guesses look at.
+    """
+
+    module: DraftModule
+    shown: int
 
     def begin(self) -> torch.Tensor:
         """Logits [1, V] below the newest token, which the first layers have then read."""
@@ -88,6 +95,7 @@ def doubly_exited(start: Callable[[Lane], Exit], parameters: dict, name: str, sa
             if sure < parameters["eta"] or rank == min(max_tokens, lane.left - 1):
                 break
             logits = early.below(node, rank)
+        early.shown = record_sees(lane, early.module, draft, draft.root, early.shown)
         return draft
 
     return Drafter(propose, FIXED if temperature == 0.0 else SAMPLED, "draft", name=name, says=says)

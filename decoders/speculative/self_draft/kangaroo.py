@@ -15,7 +15,7 @@ from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import VERIFIER, chosen, chosen_fits
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.interfaces import LAYER_VIEWS, Drafter, Verifier
+from decoders.speculative.interfaces import EXIT_VIEWS, Drafter, Verifier
 from decoders.speculative.self_draft.early_layers import doubly_exited, reads_layers, suited
 from decoders.speculative.self_draft.layerskip import exit_of
 from decoders.strategy import Parameter
@@ -32,7 +32,7 @@ class Shallow:
     """One lane's drafting: what the adapter has read, and the states [d] after the first layers."""
 
     def __init__(self, lane: Lane, adapter: Kangaroo):
-        self.lane, self.adapter, self.entries = lane, adapter, Entries()
+        self.lane, self.module, self.entries, self.shown = lane, adapter, Entries(), 0
         total = lane.scorers["target"].engine.layer_count
         self.first = Layers.first(adapter.settings["exit"], total)
         self.states: dict[int, torch.Tensor] = {}
@@ -65,12 +65,12 @@ class Shallow:
         new = tree.path(lane.tip)[max(self.entries.known, tree.trunk) :]
         self.read(lane.tip)
         states = torch.cat([*prompt, torch.stack([self.states[n] for n in new])])
-        return self.adapter.begin(self.entries, states)[None]
+        return self.module.begin(self.entries, states)[None]
 
     @torch.inference_mode()
     def below(self, node: int, rank: int) -> torch.Tensor:
         """Logits [1, V] below the drafted node number `rank`, which the first layers have read."""
-        return self.adapter.expand(self.entries, [rank - 1], self.states[node][None])
+        return self.module.expand(self.entries, [rank - 1], self.states[node][None])
 
 
 def chain(parameters: dict) -> Drafter:
@@ -128,7 +128,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("kangaroo",),
-    views=LAYER_VIEWS,
+    views=EXIT_VIEWS,
     together=chosen_fits(parts),
     reads=reads_layers,
     suits=suited(adapter_of),

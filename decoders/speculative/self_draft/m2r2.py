@@ -15,7 +15,7 @@ from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import VERIFIER, chosen, chosen_fits
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.interfaces import LAYER_VIEWS, Drafter, Verifier
+from decoders.speculative.interfaces import EXIT_VIEWS, Drafter, Verifier
 from decoders.speculative.self_draft.early_layers import doubly_exited, reads_layers, suited
 from decoders.speculative.self_draft.kangaroo import EITHER, NONE, SHIPPED
 from decoders.speculative.self_draft.layerskip import exit_of
@@ -29,7 +29,7 @@ class Doubled:
     """One lane's drafting: each node runs through the first layers twice, as usual and on the fast stream."""
 
     def __init__(self, lane: Lane, adapters: M2R2):
-        self.lane, self.adapters, self.scorer = lane, adapters, lane.scorers["target"]
+        self.lane, self.module, self.scorer, self.shown = lane, adapters, lane.scorers["target"], 0
         self.first = Layers.first(adapters.settings["exit"], self.scorer.engine.layer_count)
 
     def read(self, node: int) -> None:
@@ -45,7 +45,7 @@ class Doubled:
     def below(self, node: int, rank: int = 0) -> torch.Tensor:
         """Logits [1, V] of the fast stream below a node that the usual one has read."""
         lane, tree, start = self.lane, self.lane.tree, self.lane._clock()
-        logits = self.adapters.below(tree.tokens[node], tree.depths[node], self.scorer.seen_from(node))
+        logits = self.module.below(tree.tokens[node], tree.depths[node], self.scorer.seen_from(node))
         took, scope = lane._clock() - start, f"fast stream through {self.first}"
         lane.tell_forward(Forward("target", "draft", 1, 1, start, took, scope, share=self.first.share))
         return logits[None]
@@ -102,7 +102,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("m2r2",),
-    views=LAYER_VIEWS,
+    views=EXIT_VIEWS,
     together=chosen_fits(parts),
     reads=reads_layers,
     suits=suited(adapters_of),

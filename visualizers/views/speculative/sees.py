@@ -13,7 +13,8 @@ from visualizers.scene.verdict_marks import GLYPHS, look
 from visualizers.views.any_lane.entropy import mark
 
 OWN = ("resampled", "bonus")
-NAME, SEVERAL, NEWEST, ALL = "sees", "several layers", "the newest state", "all states"
+NAME, NEWEST, ALL = "sees", "the newest state", "all states"
+SEVERAL, FIRST = "several layers", "the first layers"
 READ, ROWS = 2, 8  # columns of tokens that the target has read; depths that have room
 DEPENDENT = (
     "Path-dependent",
@@ -152,18 +153,24 @@ class Sees:
 
     def _state(self, depth: int, x: int) -> Op:
         """A state of the target, or that it is not read."""
-        seen = ALL in self.states or (NEWEST in self.states and x == READ)
-        several = SEVERAL in self.states
+        whole = ALL in self.states or FIRST in self.states
+        seen = whole or (NEWEST in self.states and x == READ)
         place = {"panel": "guesses", "x": x, "y": depth - 0.5, "w": 0.92, "h": 0.84}
         if not seen:
             words = "the target's state at this token is not read"
             return mark(f"s{self.rounds}.{depth}.{x}", "cell", **place, **look("unreached"), hover=[words])
-        shade = {"state": "prompt", "fill": "amount", "weight": 0.6 if several else 0.35}
-        what = "several of the target's layers" if several else "the target's state"
-        earlier = [" and at all earlier ones"] if ALL in self.states and x == 1 else []
-        hover = [f"{what} at this token" + "".join(earlier)]
-        text = "layers" if several else "state"
+        text, what, weight = self._read()
+        shade = {"state": "prompt", "fill": "amount", "weight": weight}
+        hover = [f"{what} at this token{' and at all earlier ones' if whole and x == 1 else ''}"]
         return mark(f"s{self.rounds}.{depth}.{x}", "cell", **place, **shade, text=text, hover=hover)
+
+    def _read(self) -> tuple[str, str, float]:
+        """What of the target is read at a token: in a word, in words, and how dark that is."""
+        if FIRST in self.states:
+            return "early", "what the target's first layers made of the text", 0.2
+        if SEVERAL in self.states:
+            return "layers", "several of the target's layers", 0.6
+        return "state", "the target's state", 0.35
 
     def _token(self, depth: int, back: int, node: int, seen: bool) -> Op:
         """The root or a drafted token above the guess."""
@@ -171,7 +178,9 @@ class Sees:
         shape = {"state": "prompt", "fill": "tint"} if seen else look("unreached")
         text = {"text": self.nodes.text(node)} if seen else {}
         what = "the root" if back == 0 else f"the drafted token of depth {back}"
-        hover = [f"{what}, {self.nodes.text(node)}, is {'seen' if seen else 'not seen'} at depth {depth}"]
+        how = ", through the target's first layers" if FIRST in self.states else ""
+        sight = f"seen at depth {depth}{how}" if seen else f"not seen at depth {depth}"
+        hover = [f"{what}, {self.nodes.text(node)}, is {sight}"]
         return mark(f"p{self.rounds}.{depth}.{back}", "cell", **place, **shape, **text, hover=hover)
 
     def _guess(self, depth: int, node: int, logprob: float | None, sights: int, branches: int) -> Op:

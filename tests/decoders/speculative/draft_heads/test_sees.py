@@ -1,10 +1,14 @@
 """What guesses look at is on record, depth by depth; whether it is true is tested in heads/test_heads.py."""
 
+from functools import partial
+
 import pytest
 
 from decoders.lane import Lane, Limits
 from decoders.registry import strategies
-from decoders.speculative.drafters.sees import SEVERAL
+from decoders.speculative.drafters.sees import FIRST, SEVERAL
+from decoders.speculative.self_draft.kangaroo import NONE, adapter_of
+from decoders.speculative.self_draft.m2r2 import adapters_of
 from decoders.trace.events import Propose, Score, Verdict
 from tests.helpers import tiny_models
 
@@ -12,6 +16,11 @@ NAMES = sorted(name for name, one in strategies().items() if "sees" in one.views
 MODULES = {  # where a name is not its module's
     **{"eagle2": "eagle", "adaeagle": "eagle", "fragments": "medusa"},
     **{"blockwise_refined": "blockwise", "blockwise_rescored": "blockwise"},
+}
+
+BUILT = {  # what guesses for a target without adapters of its own
+    "kangaroo": partial(adapter_of, {"adapter": NONE}),
+    "m2r2": partial(adapters_of, {"adapters": NONE}),
 }
 
 
@@ -26,7 +35,7 @@ def test_each_depth_that_is_drafted_is_on_record_once(target, name):
     models = {"target": target, "draft": tiny_models.make("llama", seed=5)}
     models = {role: models[role] for role in strategies()[name].needs}
     trace = Lane(name, target.encode("the cat sat"), models, {}, limits=Limits(30)).run()
-    module = target.heads[MODULES.get(name, name)]
+    module = BUILT[name](target) if name in BUILT else target.heads[MODULES.get(name, name)]
     told = [event for step in trace.steps for event in step.of(Score) if event.name == "sees"]
     deepest = 0
     for step in trace.steps:
@@ -39,6 +48,7 @@ def test_each_depth_that_is_drafted_is_on_record_once(target, name):
     assert deepest and [event.level for event in told] == [f"depth {k}" for k in range(1, deepest + 1)]
     assert [event.total for event in told] == [module.reach(k) for k in range(1, deepest + 1)]
     states = {module.sees.states} | ({SEVERAL} if module.sees.layers else set())
+    states |= {FIRST} if module.sees.first else set()
     assert all(set(event.parts) == states for event in told)
 
 

@@ -57,6 +57,16 @@ def test_who_sees_the_path_has_a_distribution_for_each_branch():
     assert [(g["x"], g["node"]) for g in guesses] == [(4, 3), (5, 5), (6, 8)]  # the path that was kept
 
 
+@pytest.mark.parametrize("own", ["all states", "no state"])  # Kangaroo's adapter, M2R2's fast stream
+def test_who_guesses_out_of_the_first_layers_sees_every_token_through_them(own):
+    parts = {own.replace(" ", "_"): 1.0, "the_first_layers": 1.0}
+    marks, _ = shown(round_of({1: 1, 2: 2, 3: 3}, **parts))
+    assert [blind(marks, depth) for depth in (1, 2, 3)] == [[], [], []]
+    assert states(marks, 1) == states(marks, 3) == ["early", "early"]
+    assert marks["s1.2.1"]["hover"][0].endswith("at this token and at all earlier ones")
+    assert marks["p1.2.0"]["hover"][0].endswith("is seen at depth 2, through the target's first layers")
+
+
 @pytest.mark.parametrize(
     ("reaches", "unseen", "second"),
     [
