@@ -8,16 +8,12 @@ import json
 from pathlib import Path
 
 import torch
-from transformers import (
-    AutoModelForCausalLM,
-    AutoModelForSeq2SeqLM,
-    PreTrainedTokenizerBase,
-    PreTrainedTokenizerFast,
-)
+from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, PreTrainedTokenizerBase
 
 from decoders.models import lora, rounded_change
 from decoders.models.catalog import SHIPPED, kind
 from decoders.models.flow import FlowModel
+from decoders.models.tokenizer_files import tokenizer_of
 
 Companion = tuple[str, torch.nn.Module, PreTrainedTokenizerBase]
 KINDS = {  # kinds of models that a strategy may write with, and how a sentence names one
@@ -45,8 +41,7 @@ def shipped_companion(
         config, folder = json.loads(path.read_text()), path.parent
         if kind(config) != wanted:
             continue
-        change = lora.is_adapter(folder)
-        own = lora.tokenizer_of(folder) if change else PreTrainedTokenizerFast.from_pretrained(folder)
+        own = tokenizer_of(folder)
         if {token: at for token, at in own.get_vocab().items() if at < len(vocabulary)} == vocabulary:
             return folder.name, loaded(folder, dtype).to(device).eval().requires_grad_(False), own
     return None

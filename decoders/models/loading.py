@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from transformers import AutoTokenizer, PreTrainedConfig
+from transformers import PreTrainedConfig
 from transformers.quantizers.auto import AUTO_QUANTIZER_MAPPING
 from transformers.utils import logging
 
@@ -22,6 +22,7 @@ from decoders.models.loaded_model import LoadedModel
 from decoders.models.memory_estimate import config_of, could_not, pick_device, pick_dtype, quantised
 from decoders.models.published_denoisers import weight_names
 from decoders.models.served_model import connect
+from decoders.models.tokenizer_files import tokenizer_of
 
 
 def load(
@@ -51,10 +52,10 @@ def load(
     chosen = pick_dtype(dtype, device, config)
     try:
         with counted(name, progress):
+            tokenizer = tokenizer_of(Path(where))
             if lora.is_adapter(Path(where)):
-                tokenizer, model = lora.tokenizer_of(Path(where)), lora.merged(Path(where), chosen)
+                model = lora.merged(Path(where), chosen)
             else:
-                tokenizer = AutoTokenizer.from_pretrained(where)
                 model = (
                     rounded_change.merged(Path(where), chosen)
                     if rounded_change.is_change(Path(where))

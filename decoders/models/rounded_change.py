@@ -4,7 +4,8 @@ two models of one family take little more room than one and a half. After loadin
 A folder holds the files of a plain model, except that `change.safetensors` and `change.json` stand in for
 `model.safetensors`: of each matrix `W` of the merged model the int8 numbers q and a scale s per row, with
 `W = base + s q` (rows that the base lacks begin at zero, and so do matrices that it lacks or has in another
-shape), and whole vectors. A matrix that is the base's own is left out. Knows files and weights.
+shape), and whole vectors. A matrix that is the base's own is left out. A tokenizer that is also that of
+another model lies in that model's folder alone, which `change.json` names. Knows files and weights.
 """
 
 import json
@@ -18,6 +19,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.modeling_utils import PreTrainedModel
 
 CONFIG, WEIGHTS, SCALE = "change.json", "change.safetensors", ".scale"
+TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 LARGEST = 127  # of an int8
 
 
@@ -31,14 +33,21 @@ def base_of(folder: Path) -> Path:
     return folder.parent / json.loads((folder / CONFIG).read_text("utf-8"))["base"]
 
 
+def words_of(folder: Path) -> Path:
+    """The folder that holds its tokenizer: a model's beside it, or itself."""
+    return folder.parent / json.loads((folder / CONFIG).read_text("utf-8")).get("tokenizer", folder.name)
+
+
 def rounded(change: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Numbers q [R, C] as int8 and scales s [R, 1] in float32, with s q nearest to the change [R, C]."""
     scale = change.abs().amax(1, keepdim=True).clamp(min=1e-12) / LARGEST
     return (change / scale).round().to(torch.int8), scale
 
 
-def write(folder: Path, base: str) -> None:
-    """Replaces the whole weights in a folder by their change of the shipped model `base` beside it."""
+def write(folder: Path, base: str, words: str | None = None) -> None:
+    """Replaces the whole weights in a folder by their change of the shipped model `base` beside it, and its
+    tokenizer, if that is the same, by that of the model `words` beside it (the base).
+    """
     weights, old = load_file(folder / "model.safetensors"), base_weights(folder.parent / base)
     tensors = {}
     for name, value in weights.items():
@@ -47,8 +56,20 @@ def write(folder: Path, base: str) -> None:
         elif name not in old or not torch.equal(value, old[name]):
             tensors[name], tensors[name + SCALE] = rounded(value.float() - begun(old.get(name), value))
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
-    (folder / CONFIG).write_text(json.dumps({"base": base}) + "\n")
     (folder / "model.safetensors").unlink()
+    (folder / CONFIG).write_text(json.dumps({"base": base} | share_words(folder, words or base)) + "\n")
+
+
+def share_words(folder: Path, other: str) -> dict[str, str]:
+    """Leaves the tokenizer in a folder out if the model `other` beside it has the same; what change.json says
+    of it.
+    """
+    pairs = [(folder / name, folder.parent / other / name) for name in TOKENIZER]
+    if not all(theirs.exists() and theirs.read_bytes() == own.read_bytes() for own, theirs in pairs):
+        return {}
+    for own, _ in pairs:
+        own.unlink()
+    return {"tokenizer": other}
 
 
 def merged(folder: Path, dtype: torch.dtype) -> PreTrainedModel:

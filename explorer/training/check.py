@@ -11,7 +11,6 @@ import torch
 from transformers import (
     AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
-    AutoTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -22,6 +21,7 @@ from decoders.models.catalog import kind
 from decoders.models.flow import FlowModel
 from decoders.models.loading import load
 from decoders.models.model_heads import load_heads
+from decoders.models.tokenizer_files import tokenizer_of
 
 MODELS = Path(__file__).resolve().parents[2] / "assets" / "models"
 TEXTS = (
@@ -54,11 +54,10 @@ def check_losses(folder: Path) -> list[float]:
         layers = tuple({layer for module in heads for layer in module.reads})
         taps = [take_taps(target.model, torch.tensor([target.encode(text)]), layers) for text in TEXTS]
         return [round(checked(module, read), 5) for read in taps for module in heads]
-    if lora.is_adapter(folder):
-        model, tokenizer = lora.merged(folder, torch.float32).eval(), lora.tokenizer_of(folder)
-        return text_losses(model, tokenizer)
     architectures.register()
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer = tokenizer_of(folder)
+    if lora.is_adapter(folder):
+        return text_losses(lora.merged(folder, torch.float32).eval(), tokenizer)
     if rounded_change.is_change(folder):
         return text_losses(rounded_change.merged(folder, torch.float32).eval(), tokenizer)
     if kind(config) == "flow":

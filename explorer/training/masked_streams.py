@@ -134,7 +134,7 @@ def fit_both(
         **words,
     }
     folder = ship(model, texts.tokenizer, name, curve, facts)
-    rounded_change.write(folder, BASE)
+    rounded_change.write(folder, BASE, words="llama-tiny-diffusion")
     check.write(folder)
 
 

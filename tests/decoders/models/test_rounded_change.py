@@ -48,6 +48,20 @@ def test_the_change_of_a_model_itself_is_exact(tmp_path):
     assert all(torch.equal(base[name], same[name]) for name in base)
 
 
+def test_a_tokenizer_that_lies_beside_it_is_left_out(tmp_path):
+    """Only if it is the same, byte for byte; the loaded model cuts texts as before."""
+    for name in ("base", "twin", "other"):
+        tiny_models.save(tmp_path / name)
+    words = tmp_path / "other" / "tokenizer_config.json"
+    words.write_text(words.read_text() + "\n")
+    for name in ("other", "twin"):
+        rounded_change.write(tmp_path / name, "base")
+    kept = {name: (tmp_path / name / "tokenizer.json").exists() for name in ("other", "twin")}
+    assert kept == {"other": True, "twin": False}
+    base, twin = (load(str(tmp_path / name), "cpu") for name in ("base", "twin"))
+    assert twin.encode("the cat sat") == base.encode("the cat sat") and twin.token_key == base.token_key
+
+
 def test_a_matrix_takes_one_byte_per_number(pair):
     folder, weights = pair
     stored = load_file(folder / rounded_change.WEIGHTS)

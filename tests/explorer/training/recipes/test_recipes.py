@@ -13,10 +13,10 @@ from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokeni
 
 from decoders.heads import read_answers, take_taps
 from decoders.lane import Lane, Limits
-from decoders.models import lora
 from decoders.models.catalog import kind
 from decoders.models.loading import load
 from decoders.models.model_heads import load_heads
+from decoders.models.tokenizer_files import tokenizer_of
 from explorer import shipped
 from explorer.corpus import IGNORED, STORY_MIX
 from explorer.tasks import Problem
@@ -103,8 +103,7 @@ def test_a_recipe_ships_a_model_with_curve_picture_and_facts(name, toys):
     assert facts["million_tokens"] == pytest.approx(curve[-1][0], abs=0.01) and curve[-1][0] >= BUDGET
     assert facts["parameters"] > 1000 and facts["held_out_loss"] > 0
     assert name in (folder / "loss.svg").read_text("utf-8")
-    kept = lora.tokenizer_of if lora.is_adapter(folder) else AutoTokenizer.from_pretrained
-    assert len(kept(folder)) >= 256
+    assert len(tokenizer_of(folder)) >= 256
 
 
 @pytest.mark.parametrize("name", ["llama-tiny", "llama-tiny-draft", "llama-tiny-moe"])

@@ -1,0 +1,18 @@
+"""Whose tokenizer a model's folder has: its own, or that of a model which lies beside it. Knows folders."""
+
+from pathlib import Path
+
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
+
+from decoders.models import lora, rounded_change
+
+
+def tokenizer_of(folder: Path) -> PreTrainedTokenizerBase:
+    """The tokenizer of the model in a folder, which may be the change of another model. Raises what
+    transformers raises.
+    """
+    if lora.is_adapter(folder):
+        return lora.tokenizer_of(folder)
+    if rounded_change.is_change(folder):
+        folder = rounded_change.words_of(folder)
+    return AutoTokenizer.from_pretrained(folder)
