@@ -15,7 +15,7 @@ from transformers import LlamaForCausalLM
 
 from decoders.models import lora
 from explorer.training import check, loop
-from explorer.training.loop import Curve, compiled, held_out_loss
+from explorer.training.loop import Curve, compiled, half_precision, held_out_loss
 from explorer.training.loss_picture import loss_picture
 
 CHANGED = ("q_proj", "v_proj", "o_proj", "up_proj", "down_proj")  # all but keys and gates, for size
@@ -77,7 +77,7 @@ def fit_labelled(
 
     def loss(rows: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         where = next(model.parameters()).device
-        with torch.autocast(where.type, torch.bfloat16):
+        with half_precision(where):
             return forward(input_ids=rows.to(where), labels=labels.to(where)).loss
 
     def step(seen: int) -> tuple[int, list[float]]:

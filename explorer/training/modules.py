@@ -19,13 +19,8 @@ from decoders.models import head_files
 from decoders.models.loaded_model import LoadedModel
 from explorer.corpus import ROW
 from explorer.training import check, loop
-from explorer.training.loop import Curve, go_on, optimizers
+from explorer.training.loop import Curve, go_on, half_precision, optimizers
 from explorer.training.loss_picture import loss_picture
-
-
-def halves(device: torch.device) -> bool:
-    """Whether bfloat16 is worth it: some processors lack it, and then an LSTM cannot run in it at all."""
-    return device.type != "cpu" or torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 def frozen(name: str) -> LoadedModel:
@@ -106,7 +101,7 @@ def train_modules(
         rows, losses = feed(seen), []
         for module in modules.values():
             module.progress = seen / (million_tokens * 1e6)
-        with torch.autocast(device.type, torch.bfloat16, enabled=halves(device)):
+        with half_precision(device):
             read = taps(rows)
             for module in modules.values():
                 value = module.loss(read)

@@ -19,7 +19,7 @@ from explorer.training import loop
 from explorer.training.adapting import adapted, learned_of, ship
 from explorer.training.data.forms import topics_of
 from explorer.training.data.sheets import ADDED, Sheets
-from explorer.training.loop import Curve, held_out_loss, trained
+from explorer.training.loop import Curve, half_precision, held_out_loss, trained
 
 BASE, NAME = "llama-tiny", "llama-tiny-summaries"
 RANK, RATE = 8, 6e-3
@@ -81,7 +81,7 @@ def main(args: Namespace) -> None:
 
     def loss(rows: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         where = weights.device
-        with torch.autocast(where.type, torch.bfloat16):
+        with half_precision(where):
             return weights * torch.stack(losses(model, rows.to(where), labels.to(where)))
 
     def step(seen: int) -> tuple[int, list[float]]:
