@@ -14,6 +14,7 @@ import torch
 from decoders import model_defaults, registry, stopping, suitability, token_healing
 from decoders.callbacks import Callbacks
 from decoders.chooser import Chooser, Random
+from decoders.constraints.bias import BiasRecord
 from decoders.constraints.constraint import FORBIDDEN, DeadEnd, States
 from decoders.constraints.kinds import constraint_of
 from decoders.constraints.places.place import record_of
@@ -101,11 +102,10 @@ class Lane(Processing):
             lacks=[c.value for c in RECORDED if not target.engine.gives(c)],
         )
         self._meet(self.tree.tokens)
-        bytes_ = b"".join(map(target.bytes_of, prompt))
-        constraint = constraint_of(self.parameters, target, self.eos, bytes_)
+        constraint = constraint_of(self.parameters, target, self.eos, b"".join(map(target.bytes_of, prompt)))
         self.constraint = States(constraint, self.tree, len(prompt), self.eos) if constraint else None
         self.places = record_of(self.parameters, self.tree, len(prompt), target, self.eos)
-        self.written, self.tip = 0, self.tree.trunk - 1  # tip: the newest committed node
+        self.written, self.tip, self.bias = 0, self.tree.trunk - 1, BiasRecord(self)  # tip: newest committed
         if self.constraint is not None and self.constraint.at(self.tip) is FORBIDDEN:
             raise ValueError("The constraint forbids what this lane begins with; change one of them.")
         self.ended_by: str | None = None
@@ -201,9 +201,8 @@ class Lane(Processing):
         except (OutOfSlots, AtLimit, DeadEnd, ServerProblem) as error:
             ending = str(error)  # what the step has recorded so far is kept
         self._seconds += time.perf_counter() - self._since
-        step = None
-        if self._events:
-            step = Step(len(self.trace.steps), self._events, self._seconds)
+        step = Step(len(self.trace.steps), self._events, self._seconds) if self._events else None
+        if step is not None:
             self._events = []
             self.trace.append(step)
         ending = ending or self.limits.reached(len(self.tree.tokens), self._seconds)
@@ -228,7 +227,7 @@ class Lane(Processing):
         self._release()
 
     def _release(self) -> None:
-        for scorer in filter(None, (*self.scorers.values(), self.memory)):
+        for scorer in filter(None, (*self.scorers.values(), self.memory, self.bias)):
             scorer.close()
 
     def breathe(self) -> None:
@@ -388,6 +387,7 @@ class Lane(Processing):
         for scorer in self.scorers.values():
             scorer.forget(settled)
         self.tip, self.written = nodes[-1], self.written + len(nodes)
+        self.bias.commit(nodes)
 
     def drop(self, nodes: list[int]) -> None:
         """These nodes are dead: their slots go back."""

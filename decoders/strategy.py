@@ -19,10 +19,17 @@ CONSTRAINT_VIEWS = {
     **dict.fromkeys(("regex", "lark", "gbnf", "choices"), ("constraint", "rules", "states")),
 }
 
+SWITCHED_VIEWS = {"constraint_bias": ("bias",)}  # a parameter of a constraint -> views that it adds
+
 
 def constraint_views(kind: str) -> tuple[str, ...]:
     """The views that a kind of constraint adds to those of a strategy."""
     return CONSTRAINT_VIEWS.get(kind, ("constraint",))
+
+
+def switched_views(parameters: dict[str, Any]) -> tuple[str, ...]:
+    """The views that a lane's own switches add."""
+    return tuple(view for name, views in SWITCHED_VIEWS.items() if parameters.get(name) for view in views)
 
 
 def constrained(parameters: dict[str, Any]) -> bool:
@@ -86,7 +93,7 @@ class Strategy:
     def views_with(self, parameters: dict[str, Any]) -> tuple[str, ...]:
         """Its views, and those of its constraint and its memory."""
         own = (*self.views, *constraint_views(parameters.get("constraint", "none")))
-        return (*own, *memory.views(parameters))
+        return (*own, *switched_views(parameters), *memory.views(parameters))
 
     def declaration(self) -> dict:
         """The promised public form, as listed by `strategies --json`."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from decoders import registry
+from decoders.constraints import bias
 from decoders.engine.capabilities import Capability
 from decoders.memory.lane_memory import misfit
 from decoders.models.companions import KINDS
@@ -25,7 +26,7 @@ def problem(strategy: Strategy, parameters: dict, models: Mapping[str, Any]) -> 
     models = {**models, "target": target}
     if sentence := unlike(strategy, models):
         return sentence
-    if sentence := misfit(parameters, models):
+    if sentence := misfit(parameters, models) or bias.problem(parameters, models):
         return sentence
     missing = lacking(strategy, parameters, models)
     if missing is None:

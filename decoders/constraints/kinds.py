@@ -57,6 +57,27 @@ NONE = "none"
 KINDS = (NONE, *NAMES)
 ENGINES = {"llguidance": Grammar, "xgrammar": XGrammar}
 GROUP = "Constraint"
+MEASURE, TEXTS = "constraint_bias", "constraint_bias_texts"
+BIAS = (  # see bias.py
+    Parameter(
+        MEASURE,
+        "bool",
+        False,
+        "Measure at every token how far the mask bends the model's distribution, for the view Bias; its "
+        "forwards are lens forwards and count apart.",
+        group=GROUP,
+    ),
+    Parameter(
+        TEXTS,
+        "int",
+        16,
+        "For the view Bias: masked texts drawn behind each likely token, where the allowed texts are too "
+        "many to list.",
+        low=2,
+        high=256,
+        group=GROUP,
+    ),
+)
 CONSTRAINT = (
     Parameter(
         "constraint",
@@ -91,6 +112,7 @@ CONSTRAINT = (
         choices=tuple(ENGINES),
         group=GROUP,
     ),
+    *BIAS,
 )
 
 FAST_FORWARD = Parameter(

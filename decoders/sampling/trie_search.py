@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from decoders.constraints.automaton import OfBytes
 from decoders.constraints.constraint import States
-from decoders.constraints.kinds import vocabulary_of
+from decoders.constraints.kinds import BIAS, vocabulary_of
 from decoders.constraints.labels import SEPARATOR, Labels, labels_of
 from decoders.constraints.spelling import spelt
 from decoders.lane import Lane
@@ -45,6 +45,7 @@ def unusable(parameters: dict) -> str | None:
         Parameter("labels", "text", "", "The labels, one per line or between |; empty: any text."),
         Parameter("answer", "choice", "several labels", "What is searched for.", choices=tuple(ANSWERS)),
         Parameter("separator", "text", SEPARATOR, "What stands between two labels, and in none of them."),
+        *BIAS,
     ),
     papers=("prompt-tuned-embedding-classification-for-multi-label",),
     views=("label_trie", "constraint", "entropy", "beam_tree", "dependencies", "text"),

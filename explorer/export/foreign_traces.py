@@ -5,7 +5,7 @@ A strategy that this program does not know is described by its trace. Knows trac
 
 from decoders import memory_options
 from decoders.registry import strategies
-from decoders.strategy import constraint_views
+from decoders.strategy import constraint_views, switched_views
 from decoders.trace.events import Distribution
 from decoders.trace.trace import Trace
 from explorer.runs.view_cache import Fold
@@ -21,6 +21,7 @@ WANTS_OF_FOLDER = {
     "diffusion": {"Cell"},
 }
 WANTS = {
+    "bias": {"constraint_bias", "Score"},
     "constraint": {"forbidden"},
     "dependencies": {"Depend"},
     "entropy": {"Distribution"},
@@ -89,7 +90,8 @@ def viewed(setup: dict, declared: dict[str, dict], traces: list[Trace]) -> dict:
     for lane, trace in zip(setup["lanes"], traces, strict=True):
         declaration = declared[lane["strategy"]]
         kind = (lane.get("parameters") or {}).get("constraint", "none")
-        own = memory_options.views(lane.get("parameters") or {})
+        given = lane.get("parameters") or {}
+        own = [*switched_views(given), *memory_options.views(given)]
         views = [*declaration["views"], *constraint_views(kind), *own]
         title = {} if trace.title == declaration["title"] else {"title": trace.title}
         lanes.append({**lane, **title, "view": lane["view"] if lane.get("view") in views else views[0]})

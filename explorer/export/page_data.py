@@ -6,7 +6,7 @@ The app's page and a saved page begin alike. Knows runs and their settings, noth
 from decoders import memory_options
 from decoders.constraints.kinds import KINDS
 from decoders.registry import BADGES, FAMILIES
-from decoders.strategy import constraint_views
+from decoders.strategy import SWITCHED_VIEWS, constraint_views
 from explorer.catalog import origins, recorded_runs
 from explorer.export import page_files
 from explorer.export.bars import bars_html
@@ -30,6 +30,7 @@ def page_data(run: Run, setup: dict, declarations: list[dict], models: dict[str,
         "start": origins.START,
         "views": titles(),
         "constraint_views": {kind: constraint_views(kind) for kind in KINDS},
+        "switched_views": SWITCHED_VIEWS,
         "memory": memory_options.page_fields(),
         "prompts": prompts,
         "bars": bars_html(prompts, setup["max_new_tokens"], MAX_NEW_TOKENS),

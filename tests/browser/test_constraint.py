@@ -43,3 +43,20 @@ def test_an_example_of_a_constraint_fills_the_fields(visit):
     expect(panel.get_by_label("constraint", exact=True)).to_have_value("gbnf")
     assert "root ::=" in panel.get_by_label("constraint_text").input_value()
     expect(panel.get_by_role("status")).to_contain_text("Ready after")
+
+
+def test_the_bias_of_the_mask_is_a_tab_of_its_own_when_it_is_asked_for(visit):
+    page = visit()
+    ready(page)
+    page.get_by_role("button", name="Parameters", exact=True).first.click()
+    panel = page.get_by_role("group", name="Parameters of this lane").first
+    panel.get_by_text("Constraint", exact=True).click()
+    panel.get_by_label("constraint", exact=True).select_option("choices")
+    panel.get_by_label("constraint_text").fill("a cat|the dog|the end")
+    panel.get_by_label("constraint_bias", exact=True).check()
+    panel.get_by_role("button", name="Close").click()
+    press(page, "Run")
+    page.wait_for_function("decodingExplorer.state === 'done'")
+    page.get_by_role("tab", name="Bias").first.click()
+    page.wait_for_function("decodingExplorer.lanes[0].view === 'bias'")
+    expect(page.locator(".scene").first).to_contain_text("the mask makes this text")

@@ -113,6 +113,14 @@ def each_once(*traces: Trace) -> None:
         assert set(labels) <= {"red", "blue", "green", "light blue", "red and blue"}
 
 
+def a_mask_bends(masked: Trace, weighed: Trace) -> None:
+    """The first word of the masked text is far too likely; texts that are drawn by weight begin otherwise."""
+    first = next(e for step in masked.steps for e in step.of(Score) if e.name == "bias")
+    word = masked.output()[0]
+    assert first.level == "exact" and first.parts[f"masked {word}"] > 5 * first.parts[f"true {word}"]
+    assert weighed.output()[0] != word
+
+
 SHOWS = {
     "A record as JSON": spelling,
     "A record as YAML": only_the_first_obeys,
@@ -123,6 +131,7 @@ SHOWS = {
     "Rows of a sudoku": only_the_first_obeys,
     "A Latin square": only_the_first_obeys,
     "One of four answers": only_the_first_obeys,
+    "What a mask makes too likely": a_mask_bends,
     "Calls of a small API": led_away,
     "A function body": only_the_first_obeys,
     "A sentence with a dragon": dragon,

@@ -4,7 +4,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   "use strict";
   const PAUSE = 300; // milliseconds without a key before the app is asked
   const AROUND = 30; // characters shown on either side of a fault
-  const NAMES = ["constraint", "constraint_text", "constraint_white_space", "constraint_engine", "constraint_fast_forward"];
+  const NAMES = ["constraint", "constraint_text", "constraint_white_space", "constraint_engine", "constraint_fast_forward", "constraint_bias", "constraint_bias_texts"];
 
   // The line with the fault and a mark below it; empty where the fault has no place.
   function place(text, { line, column }) {

@@ -23,7 +23,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     // Its strategy's views; with a constraint or a memory also those that show it.
     views() {
       const { constraint = "none", memory = "none" } = this.setup.parameters, { views } = this.declaration();
-      return [...views, ...(this.app.data.constraint_views[constraint] || []), ...(memory !== "none" && this.app.data.memory ? [this.app.data.memory.view] : [])];
+      const switched = Object.entries(this.app.data.switched_views || {}).flatMap(([name, own]) => (this.setup.parameters[name] ? own : []));
+      return [...views, ...(this.app.data.constraint_views[constraint] || []), ...switched, ...(memory !== "none" && this.app.data.memory ? [this.app.data.memory.view] : [])];
     }
 
     // What can be set of any lane's memory, and of the one that is chosen; not where its strategy keeps no keys and values.

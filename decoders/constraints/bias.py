@@ -1,0 +1,321 @@
+"""How far a mask bends the model's distribution at each token of a lane: recorded for the view Bias.
+
+Under a mask a token v follows s with p(v|s) / Z(s), Z being the mass of all allowed tokens. The model itself,
+among texts that the constraint allows, writes it with p(v|s) c(sv) / c(s): c is the probability that what the
+model writes after a beginning is allowed as a whole (Park et al. 2024, Grammar-Aligned Decoding). A text that
+reaches the lane's limit counts as allowed as far as it goes. p is the model at the lane's temperature, before
+other processors.
+
+c is exact where all beginnings of allowed texts can be listed. Elsewhere it is the mean weight of masked
+texts, which is right on average (Lipkin et al. 2025, AWRS, whose estimates of Z are not needed where there
+are masks). Knows one lane's tree, model and constraint, no strategy and no picture.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from decoders import model_defaults, stopping
+from decoders.chooser import Apart
+from decoders.constraints.constraint import States
+from decoders.constraints.kinds import MEASURE, NONE, TEXTS
+from decoders.engine.capabilities import Capability
+from decoders.engine.kv_cache import OutOfSlots
+from decoders.engine.tree import Tree
+from decoders.logits.distributions import probabilities
+from decoders.trace.events import Forward, Score
+
+NAME = "bias"  # of a Score: total variation between the two laws; its level says how c was found
+EXACT, ESTIMATED = "exact", "estimated"
+OTHERS = "others"  # stands for all allowed tokens that are not named, in the names of a score's parts
+LISTED = 512  # beginnings of allowed texts that are read at most to know c exactly
+NAMED = 4  # likeliest allowed tokens whose c is found one by one, besides the token that was taken
+ROWS = 128  # beginnings that one forward reads
+
+
+@dataclass(frozen=True)
+class Future:
+    """c behind a token: its mean and standard error (0 if exact), and of how many equal weights the drawn
+    texts are worth (0 if none was drawn).
+    """
+
+    mean: float
+    error: float = 0.0
+    worth: float = 0.0
+
+    @classmethod
+    def of(cls, weights: list[float]) -> "Future":
+        """From the weights of at least two masked texts."""
+        drawn = torch.tensor(weights, dtype=torch.float64)
+        squares = float(drawn.square().sum())
+        worth = float(drawn.sum()) ** 2 / squares if squares else 0.0
+        return cls(float(drawn.mean()), float(drawn.std()) / len(weights) ** 0.5, worth)
+
+
+@dataclass
+class Laws:
+    """Both laws after a beginning. Keys are tokens, or OTHERS. `kept` is Z, `allowed` is c of the beginning
+    itself; errors are standard errors, to first order.
+    """
+
+    masked: dict[Any, float]
+    true: dict[Any, float]
+    errors: dict[Any, float]
+    kept: float
+    allowed: Future
+    futures: dict[Any, Future] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, mass: dict[Any, float], futures: dict[Any, Future]) -> "Laws":
+        """mass: the model's own probability of each. Raises ZeroDivisionError if nothing is allowed."""
+        kept = sum(mass.values())
+        weights = {key: p * futures[key].mean for key, p in mass.items()}
+        total = sum(weights.values())
+        spreads = {key: p * futures[key].error for key, p in mass.items()}
+        error = sum(spread**2 for spread in spreads.values()) ** 0.5
+        true = {key: weight / total for key, weight in weights.items()}
+        errors = {
+            key: max(0.0, spreads[key] ** 2 * (1 - 2 * t) + (t * error) ** 2) ** 0.5 / total
+            for key, t in true.items()
+        }
+        masked = {key: p / kept for key, p in mass.items()}
+        return cls(masked, true, errors, kept, Future(total, error), futures)
+
+    @property
+    def distance(self) -> float:
+        """Total variation between them, over the named tokens and the others together."""
+        return sum(abs(self.masked[key] - self.true[key]) for key in self.masked) / 2
+
+    def score(self, node: int, token: int, texts: int) -> Score:
+        """What a trace says of them at the node of the token that was taken. texts: as many were drawn behind
+        each named token; 0 if c is exact.
+        """
+        parts = {"kept": self.kept, "allowed": self.allowed.mean, "after": self.futures[token].mean}
+        for key in self.masked:
+            parts |= {f"masked {key}": self.masked[key], f"true {key}": self.true[key]}
+            if texts:
+                parts[f"error {key}"] = self.errors[key]
+        if texts:
+            parts |= {"texts": float(texts), "worth": self.futures[token].worth}
+            parts |= {"allowed error": self.allowed.error, "after error": self.futures[token].error}
+        return Score(node, NAME, self.distance, parts, level=ESTIMATED if texts else EXACT)
+
+
+class BiasRecord:
+    """The laws at each token that a lane commits; nothing where it is not asked to measure them. Beginnings
+    stand in a tree of their own, which the target reads by a scorer of its own: the lane's work counts the
+    same.
+    """
+
+    def __init__(self, lane: Any):
+        self.lane, self.asked, self.scorer = lane, bool(lane.parameters.get(MEASURE)), None
+
+    def begin(self) -> None:
+        """Before the first token: a strategy may have set the lane's constraint itself."""
+        lane = self.lane
+        self.texts, self.tree = lane.parameters[TEXTS], Tree(lane.tree.tokens[: lane.tree.trunk])
+        self.states = States(lane.constraint.constraint, self.tree, len(lane.trace.prompt), lane.eos)
+        self.scorer = lane.models["target"].engine.attach(self.tree)
+        self.deepest = self.tree.trunk - 1 + lane.budget
+        drawn = model_defaults.draws(lane.parameters)
+        self.temperature = float(lane.shaping.get("temperature") or 1.0) if drawn else 1.0
+        self.chooser = Apart(lane.chooser, NAME)
+        self.at = self.tree.trunk - 1  # where the output stands
+        self.below: dict[tuple[int, int], int] = {}  # (node, token) -> node
+        self.rows: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # node -> allowed tokens and p [A]
+        self.exact: dict[int, float] = {}  # node -> c, once all allowed texts below it are listed
+
+    def commit(self, nodes: list[int]) -> None:
+        """Records both laws at nodes that are committed, a path below what was committed before."""
+        if not self.asked or self.lane.constraint is None:
+            return
+        try:
+            if self.scorer is None:
+                self.begin()
+            for node in nodes:
+                token = self.lane.tree.tokens[node]
+                if self.states.mask(self.at) is not None:
+                    self.measure(node, token)
+                self.move(token)
+        except OutOfSlots as full:
+            self.asked = False
+            self.lane.note(f"The bias of the mask is measured no further. {full}")
+
+    def measure(self, node: int, token: int) -> None:
+        """Records both laws where the output stands; nothing if the token is none that the mask allows, or
+        if all drawn texts weigh nothing.
+        """
+        if self.at not in self.exact:
+            self.list_all()
+        tokens, p = self.row_of([self.at])[self.at]
+        place = {t: n for n, t in enumerate(tokens.tolist())}
+        if token not in place or not float(p[place[token]]):
+            return
+        if int((p > 0).sum()) == 1:  # whatever c is, both laws are 1
+            parts = {"kept": float(p.sum()), f"masked {token}": 1.0, f"true {token}": 1.0}
+            self.lane._events.append(Score(node, NAME, 0.0, parts, level=EXACT))
+            return
+        named = [int(tokens[n]) for n in p.argsort(descending=True, stable=True)[:NAMED] if float(p[n])]
+        known = self.at in self.exact
+        if known:  # the model's own likeliest may be one that the mask hardly leaves
+            c = torch.tensor([self.known(self.at, t) for t in place], dtype=p.dtype)
+            named.append(int(tokens[(p * c).argmax()]))
+        named = list(dict.fromkeys([*named, token]))
+        mass = {t: float(p[place[t]]) for t in named}
+        rest = p.clone()
+        rest[[place[t] for t in named]] = 0.0
+        if float(rest.sum()):
+            mass[OTHERS] = float(rest.sum())
+        futures = (self.exact_futures if known else self.drawn_futures)(mass, tokens, rest)
+        if any(futures[key].mean for key in mass):
+            self.lane._events.append(Laws.of(mass, futures).score(node, token, 0 if known else self.texts))
+
+    # ---- c, exactly ---------------------------------------------------------------------------------------
+
+    def list_all(self) -> None:
+        """Finds c of all beginnings below the output, if they are few: c(s) = sum_v p(v|s) c(sv)."""
+        beginnings = self.beginnings()
+        if beginnings is None:
+            return
+        rows = self.row_of(beginnings)
+        for node in reversed(beginnings):  # children first
+            tokens, p = rows[node]
+            self.exact[node] = sum(
+                q * self.known(node, t) for t, q in zip(tokens.tolist(), p.tolist(), strict=True)
+            )
+
+    def known(self, node: int, token: int) -> float:
+        """c behind a token, where that was found exactly; 1 behind the last one of a text."""
+        return self.exact.get(self.below.get((node, token), -1), 1.0)
+
+    def beginnings(self) -> list[int] | None:
+        """The beginnings of all allowed texts below the output that are not whole, parents first; None if
+        they are too many. Asks the constraint alone.
+        """
+        found = [self.at]
+        for node in found:
+            if self.tree.depths[node] + 1 >= self.deepest:
+                continue
+            tokens = [t for t in self.states.mask(node).nonzero()[:, 0].tolist() if t not in self.lane.eos]
+            if len(found) + len(tokens) > LISTED:
+                return None
+            children = [self.child(node, token) for token in tokens]
+            found += [child for child in children if not self.is_whole(child)]
+            self.lane.breathe()
+        return found
+
+    def exact_futures(
+        self, mass: dict[Any, float], tokens: torch.Tensor, rest: torch.Tensor
+    ) -> dict[Any, Future]:
+        futures = {t: Future(self.known(self.at, t)) for t in mass if t != OTHERS}
+        if OTHERS in mass:
+            c = [
+                self.known(self.at, t) if q else 0.0
+                for t, q in zip(tokens.tolist(), rest.tolist(), strict=True)
+            ]
+            weighed = float(rest @ torch.tensor(c, dtype=rest.dtype))
+            futures[OTHERS] = Future(weighed / mass[OTHERS])
+        return futures
+
+    # ---- c, estimated -------------------------------------------------------------------------------------
+
+    def drawn_futures(
+        self, mass: dict[Any, float], tokens: torch.Tensor, rest: torch.Tensor
+    ) -> dict[Any, Future]:
+        """c behind each token, from the weights of masked texts behind it; all grow in the same forwards."""
+        starts, whole = {}, {}
+        depth = self.tree.depths[self.at]
+        for key in mass:
+            if key == OTHERS:
+                draws = [self.chooser.categorical(rest, (depth, OTHERS, n)).value for n in range(self.texts)]
+                starts[key] = [self.child(self.at, int(tokens[draw])) for draw in draws]
+            elif self.is_whole(child := self.child(self.at, key)):
+                whole[key] = Future(1.0)
+            else:
+                starts[key] = [child] * self.texts
+        weights = iter(self.weights([node for nodes in starts.values() for node in nodes]))
+        return whole | {key: Future.of([next(weights) for _ in nodes]) for key, nodes in starts.items()}
+
+    def weights(self, starts: list[int]) -> list[float]:
+        """Draws a masked text below each of these nodes; the product of what the mask kept along each."""
+        at, weights, depth = list(starts), [1.0] * len(starts), self.tree.depths[self.at]
+        while growing := [n for n, w in enumerate(weights) if w and not self.is_whole(at[n])]:
+            rows = self.row_of(list(dict.fromkeys(at[n] for n in growing)))
+            for n in growing:
+                tokens, p = rows[at[n]]
+                weights[n] *= float(p.sum())
+                if weights[n]:
+                    draw = self.chooser.categorical(p, (depth, n, self.tree.depths[at[n]])).value
+                    at[n] = self.child(at[n], int(tokens[draw]))
+        return weights
+
+    # ---- beginnings ---------------------------------------------------------------------------------------
+
+    def child(self, node: int, token: int) -> int:
+        """The node of a token below a node."""
+        if (node, token) not in self.below:
+            self.below[node, token] = self.tree.add(node, token)
+        return self.below[node, token]
+
+    def is_whole(self, node: int) -> bool:
+        """Whether a text is over with this node: it ends, or has reached the lane's limit."""
+        own = self.tree.depths[node] >= self.deepest or self.tree.tokens[node] in self.lane.eos
+        stops, bytes_of = self.lane.stop_strings, self.lane.models["target"].bytes_of
+        return own or self.states.over(node) or stopping.stopped(self.tree, bytes_of, stops, node)
+
+    def row_of(self, nodes: list[int]) -> dict[int, tuple[torch.Tensor, torch.Tensor]]:
+        """Of each node the allowed tokens and their probabilities [A], which need not sum to 1."""
+        missing = [node for node in nodes if node not in self.rows]
+        for first in range(0, len(missing), ROWS):
+            self.read(missing[first : first + ROWS])
+            self.lane.breathe()
+        return {node: self.rows[node] for node in nodes}
+
+    def read(self, nodes: list[int]) -> None:
+        """One lens forward."""
+        start = self.lane._clock()
+        logits = self.scorer.score(nodes)  # [N, V]
+        work, seconds = self.scorer.work, self.lane._clock() - start
+        p = probabilities(logits / self.temperature).cpu()
+        for node, row in zip(nodes, p, strict=True):
+            tokens = self.states.mask(node)[: len(row)].nonzero()[:, 0]
+            self.rows[node] = (tokens, row[tokens])
+        self.scorer.forget(nodes)
+        if asked := work.tokens + work.shared:
+            counts = {"tokens": asked, "rows": work.rows, "shared": work.shared}
+            self.lane._events.append(Forward("target", "lens", start=start, seconds=seconds, **counts))
+
+    def move(self, token: int) -> None:
+        """The output goes on with a token: what does not begin with it is dropped."""
+        self.at = self.child(self.at, token)
+        depth = self.tree.depths[self.at]
+
+        def stays(node: int) -> bool:
+            while self.tree.depths[node] > depth:
+                node = self.tree.parents[node]
+            return node == self.at
+
+        gone = [node for node in self.rows if not stays(node)]
+        path = set(self.tree.path(self.at))
+        self.scorer.release([node for node in gone if node not in path])
+        for node in gone:
+            del self.rows[node]
+
+    def close(self) -> None:
+        """Gives the slots back."""
+        if self.scorer is not None:
+            self.scorer.close()
+
+
+def problem(parameters: dict[str, Any], models: dict[str, Any]) -> str | None:
+    """Why the bias cannot be measured with these models, as a sentence; None if it can, or is not asked."""
+    target = models["target"]
+    if not parameters.get(MEASURE) or parameters.get("constraint", NONE) == NONE:
+        return None
+    if target.model_kind != "causal" or not target.engine.gives(Capability.FULL_DISTRIBUTION):
+        return (
+            f"{MEASURE} reads the whole distribution of a causal target at every token, which "
+            f"{target.name!r} does not give; switch it off, or choose another target."
+        )
+    return None

@@ -1,0 +1,140 @@
+"""Bias: both laws at each token, exactly where allowed texts can be listed, else right on average.
+
+The small language {000, 1xx} is worked out by hand; a random one is compared with all its texts.
+"""
+
+import math
+from itertools import product
+from types import SimpleNamespace
+
+import pytest
+
+from decoders.chooser import Exhaustive
+from decoders.constraints import bias
+from decoders.constraints.constraint import States
+from decoders.constraints.trie import Trie
+from decoders.lane import Lane, Limits
+from decoders.models.table_model import TableModel
+from decoders.trace.events import Forward, Score
+from tests.helpers.losslessness import random_table
+
+LANGUAGE = [(0, 0, 0), *((1, a, b) for a in (0, 1) for b in (0, 1))]
+BITS = TableModel(
+    lambda past: {(): [0.5, 0.5], (0,): [0.1, 0.9], (0, 0): [0.1, 0.9]}.get(past[1:], [0.5, 0.5]), 2
+)
+TINY = dict(rel=0, abs=1e-9)
+
+
+def lane_of(model, texts, chooser=None, seed=0, strategy="greedy", **parameters) -> Lane:
+    given = {"constraint_bias": True, **parameters}
+    lane = Lane(strategy, [0], {"target": model}, given, seed, Limits(len(texts[0])), chooser)
+    lane.constraint = States(Trie(map(list, texts), model.vocabulary), lane.tree, 1, lane.eos)
+    return lane
+
+
+def scores(trace) -> list[Score]:
+    return [e for step in trace.steps for e in step.of(Score) if e.name == "bias"]
+
+
+def test_the_rare_text_of_the_paper_is_fifty_times_too_likely():
+    """Masked 0 with .5; among allowed texts .005 / .505. Greedy takes it, as ties go to the smaller token."""
+    first, second, third = scores(lane_of(BITS, LANGUAGE).run())
+    assert first.level == "exact"
+    assert first.parts["masked 0"] == pytest.approx(0.5, **TINY)
+    assert first.parts["true 0"] == pytest.approx(0.005 / 0.505, **TINY)
+    assert first.parts["true 1"] == pytest.approx(0.5 / 0.505, **TINY)
+    assert first.parts["allowed"] == pytest.approx(0.505, **TINY)
+    assert first.parts["after"] == pytest.approx(0.01, **TINY)
+    assert first.total == pytest.approx(0.5 - 0.005 / 0.505, **TINY)
+    for forced in (second, third):
+        assert forced.parts == {"kept": pytest.approx(0.1, **TINY), "masked 0": 1.0, "true 0": 1.0}
+
+
+def test_both_laws_equal_those_of_a_random_language():
+    model, texts = (
+        TableModel(random_table(4, 3), 3),
+        [t for t in product(range(3), repeat=4) if sum(t) % 3 != 1],
+    )
+    trace = lane_of(model, texts, strategy="sample", temperature=0.5, seed=2).run()
+
+    def p(text, length):
+        row = [value**2 for value in model.table((0, *text[:length]))]  # at temperature 0.5
+        return row[text[length]] / sum(row)
+
+    whole = {text: math.prod(p(text, length) for length in range(4)) for text in texts}
+    output = tuple(trace.output())
+    for length, score in enumerate(scores(trace)):
+        before = output[:length]
+        below = {t: w for t, w in whole.items() if t[:length] == before}
+        follow = sorted({t[length] for t in below})
+        kept = sum(p((*before, token), length) for token in follow)
+        for token in follow:
+            true = sum(w for t, w in below.items() if t[length] == token) / sum(below.values())
+            assert score.parts[f"masked {token}"] == pytest.approx(p((*before, token), length) / kept, **TINY)
+            assert score.parts[f"true {token}"] == pytest.approx(true, **TINY)
+    times = [
+        s.parts[f"masked {t}"] / s.parts[f"true {t}"] for s, t in zip(scores(trace), output, strict=True)
+    ]
+    local = math.prod(s.parts[f"masked {t}"] for s, t in zip(scores(trace), output, strict=True))
+    assert math.prod(times) == pytest.approx(local / (whole[output] / sum(whole.values())), rel=1e-9)
+
+
+def test_the_weight_of_a_drawn_text_is_right_on_average(monkeypatch):
+    """Every history of one draw is walked: the mean of its weight is c itself."""
+    monkeypatch.setattr(bias, "LISTED", 0)
+    model, texts = TableModel(random_table(1, 2), 2), [(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0), (1, 1, 1)]
+
+    def weight(chooser):
+        record = lane_of(model, texts, chooser).bias
+        record.begin()
+        return record.weights([record.at])[0]
+
+    law = Exhaustive().distribution(weight)
+    wanted = sum(math.prod(model.table((0, *t[:n]))[t[n]] for n in range(3)) for t in texts)
+    assert len(law) > 1 and sum(w * p for w, p in law.items()) == pytest.approx(wanted, abs=1e-12)
+
+
+def test_where_texts_are_too_many_the_law_is_estimated_within_its_error(monkeypatch):
+    model, texts = (
+        TableModel(random_table(4, 3), 3),
+        [t for t in product(range(3), repeat=4) if sum(t) % 3 != 1],
+    )
+    exact = scores(lane_of(model, texts).run())[0]
+    monkeypatch.setattr(bias, "LISTED", 0)
+    found = scores(lane_of(model, texts, constraint_bias_texts=256).run())[0]
+    assert found.level == "estimated" and found.parts["texts"] == 256
+    for token in range(3):
+        error = found.parts[f"error {token}"]
+        assert 0 < error < 0.05
+        assert abs(found.parts[f"true {token}"] - exact.parts[f"true {token}"]) < 4 * error
+
+
+def test_all_tokens_that_are_not_named_are_one_number(monkeypatch):
+    monkeypatch.setattr(bias, "NAMED", 1)
+    model, texts = TableModel(random_table(3, 4), 4), [t for t in product(range(4), repeat=3) if sum(t) % 2]
+    score = scores(lane_of(model, texts).run())[0]
+    for law in ("masked", "true"):
+        assert sum(p for name, p in score.parts.items() if name.startswith(law)) == pytest.approx(1, **TINY)
+    assert "true others" in score.parts and len(score.parts) == 3 + 2 * 2
+
+
+def test_it_changes_neither_the_text_nor_what_the_lane_pays():
+    model, texts = (
+        TableModel(random_table(4, 3), 3),
+        [t for t in product(range(3), repeat=4) if sum(t) % 3 != 1],
+    )
+    plain = lane_of(model, texts, strategy="sample", constraint_bias=False).run()
+    measured = lane_of(model, texts, strategy="sample").run()
+    assert measured.output() == plain.output() and not scores(plain)
+    asked = [e for step in measured.steps for e in step.of(Forward) if e.kind == "lens"]
+    assert measured.costs.lens_forwards == len(asked) > 0
+    for name in ("target_forwards", "target_tokens", "new_tokens", "steps"):
+        assert getattr(measured.costs, name) == getattr(plain.costs, name)
+
+
+def test_a_target_that_names_few_tokens_is_refused():
+    engine = SimpleNamespace(gives=lambda capability: False)
+    served = SimpleNamespace(name="far", model_kind="causal", engine=engine)
+    given = {"constraint": "regex", "constraint_bias": True}
+    assert "'far' does not give" in bias.problem(given, {"target": served})
+    assert bias.problem({"constraint_bias": True}, {"target": served}) is None

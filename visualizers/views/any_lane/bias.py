@@ -1,0 +1,292 @@
+"""Bias: what a mask made of the model's distribution at every token, beside what the model itself would write
+among the texts that the constraint allows.
+
+A fold over Propose, Commit and Score ("bias": the total variation between the two laws; its parts are the
+probabilities under both, by token, and of all others together). Knows no strategy and no constraint.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
+from visualizers.views.any_lane.constraint import RAISED
+from visualizers.views.any_lane.entropy import mark
+
+NAME, OTHERS = "bias", "others"
+BENT = 1.5  # a token that the mask makes this many times too likely, or too unlikely, is coloured
+RATHER = 0.1  # a token that lost this much probability to the mask is named above its column
+LOW = 190  # pixels of the picture from which on it is
+POOR = 4  # drawn texts that are worth fewer than this say little
+QUESTION = (
+    "What would the model write among the texts that the constraint allows? How far does the mask, which "
+    "looks at one token at a time, draw from something else?"
+)
+
+
+@dataclass(frozen=True)
+class Laws:
+    """A "bias" score, read: both probabilities and the standard error by token, or OTHERS."""
+
+    taken: int
+    masked: dict[Any, float]
+    true: dict[Any, float]
+    errors: dict[Any, float]
+    parts: dict[str, float]
+
+    @classmethod
+    def of(cls, event: Any, token: int) -> "Laws":
+        """Of the token that was taken."""
+        read: dict[str, dict[Any, float]] = {"masked": {}, "true": {}, "error": {}}
+        for name, value in event.parts.items():
+            law, _, key = name.partition(" ")
+            if law in read and (key == OTHERS or key.isdecimal()):
+                read[law][key if key == OTHERS else int(key)] = value
+        masked = {key: p for key, p in read["masked"].items() if key in read["true"]}
+        return cls(token, masked, read["true"], read["error"], event.parts)
+
+    @property
+    def times(self) -> float | None:
+        """How many times likelier the mask makes the token than it should be; None where the drawn texts say
+        nothing of it.
+        """
+        masked, true = self.masked.get(self.taken), self.true.get(self.taken)
+        return masked / true if masked and true else None
+
+    @property
+    def spread(self) -> float:
+        """The standard error of the token's true probability, in relation to it."""
+        true = self.true.get(self.taken)
+        return self.errors.get(self.taken, 0.0) / true if true else 0.0
+
+    @property
+    def estimated(self) -> bool:
+        return "texts" in self.parts
+
+    @property
+    def forced(self) -> bool:
+        return len(self.masked) == 1
+
+    @property
+    def order(self) -> list[Any]:
+        """The token that was taken, then the others as they are likely under the mask; OTHERS last."""
+        rest = sorted((key for key in self.masked if key != self.taken), key=lambda key: -self.masked[key])
+        named = [key for key in rest if key != OTHERS]
+        return [self.taken, *named, *([OTHERS] if OTHERS in self.masked else [])]
+
+
+@view("bias", "Bias")
+class Bias:
+    """Columns are committed tokens. Below each other: the token that the mask took most from, both laws as
+    stacked bars, how far the taken token is overdone, the token.
+    """
+
+    def __init__(self, header: Header):
+        self.header, self.nodes = header, Nodes(header)
+        self.column = 0
+        self.log, self.variance = 0.0, 0.0  # of the text: sum of the logs of `times`, and its variance
+        self.unknown = self.measured = 0  # tokens whose `times` is not known; tokens with both laws
+        self.estimated = False
+
+    def head(self) -> dict:
+        """Title, question, layout and legend."""
+        shares = [[0, "0"], [0.5, ".5"], [1, "1"]]
+        return {
+            "title": self.title,
+            "question": QUESTION,
+            "first": 1,
+            "column": 46,
+            "left": 74,
+            "left_narrow": 62,
+            "right": 8,
+            "gap": 4,
+            "overview": "amount",
+            "ops": [
+                mark("summary", "panel", y0=0, y1=1, px=20, px_narrow=36),
+                mark("rather", "panel", y0=-0.05, y1=1.05, px=24, from_px=LOW),
+                mark("laws", "panel", y0=1.04, y1=-0.04, share=1, ticks=shares),
+                mark("times", "panel", y0=-0.05, y1=1.05, px=22),
+                mark("tokens", "panel", y0=-0.53, y1=0.53, px=26),
+                mark("row-rather", "row", panel="rather", y0=0, y1=1, text="rather", rule=False),
+                mark("row-times", "row", panel="times", y0=0, y1=1, text="too likely", rule=False),
+            ],
+            "legend": [
+                ["bar", "■", "soft", "left bar: under the mask; right bar: the model among allowed texts"],
+                ["symbol:dot", "●", "ink", "share of the token that was taken, the darkest piece"],
+                ["stem", "│", "ink", "± one standard error, where it is estimated"],
+                ["cell:live", "▭", "live", "× the mask makes the token too likely, ÷ too unlikely"],
+                ["cell:finished", "▭", "finished", "the model would rather write this"],
+                ["cell:dashed", "▭", "soft", "the only token that was allowed"],
+            ],
+        }
+
+    def feed(self, step) -> list[Op]:
+        """The ops of one step: a column for each token that was committed."""
+        found = {e.node: e for e in step.events if type(e).__name__ == "Score" and e.name == NAME}
+        _, _, commits = self.nodes.read(step)
+        ops, captions = [], []
+        for node in commits:
+            ops += self._column(node, found.get(node), captions)
+        return [*ops, self._heading(), {"say": " ".join(captions)}] if commits else []
+
+    def _column(self, node: int, event: Any, captions: list[str]) -> list[Op]:
+        self.column += 1
+        x, key, text = self.column, f"c{self.column}", self.nodes.text(node)
+        place = {"panel": "tokens", "x": x, "y": 0, "w": 0.96, "h": 1, "text": text, "node": node}
+        laws = None if event is None else Laws.of(event, self.nodes.token[node])
+        if laws is None or laws.taken not in laws.masked:
+            words = [f"{text}: the bias was not measured here."]
+            captions.append(words[0])
+            return [mark(f"{key}-token", "cell", **place, state="prompt", fill="tint", hover=words)]
+        self._count(laws)
+        words = self._words(text, laws)
+        captions.append(words[0])
+        shared = {"hover": words, "node": node}
+        look = {"state": "chosen", "fill": "dashed" if laws.forced else "tint"}
+        ops = [*self._bars(x, key, laws, shared), mark(f"{key}-token", "cell", **place, **look, hover=words)]
+        if not laws.forced:
+            ops += self._verdict(x, key, laws, shared)
+        return ops
+
+    def _count(self, laws: Laws) -> None:
+        self.measured, self.estimated = self.measured + 1, self.estimated or laws.estimated
+        if laws.times is None:
+            self.unknown += 1
+        else:
+            self.log += math.log(laws.times)
+            self.variance += laws.spread**2
+
+    def _bars(self, x: int, key: str, laws: Laws, shared: dict) -> list[Op]:
+        """Both laws as stacked bars, the taken token at the bottom; what is not named stays white."""
+        ops, taken = [], laws.true[laws.taken]
+        for side, law, at in (("m", laws.masked, x - 0.21), ("t", laws.true, x + 0.21)):
+            top = 0.0
+            for rank, token in enumerate(token for token in laws.order if token != OTHERS):
+                low, top = top, min(1.0, top + law[token])
+                if top - low >= 0.002:
+                    box = {"x": at, "w": 0.36, "y0": round(low, 4), "y1": round(top, 4), "rank": min(rank, 3)}
+                    ops.append(mark(f"{key}-{side}{rank}", "bar", panel="laws", **box, **shared))
+            share = min(1.0, law[laws.taken])
+            dot = {"panel": "laws", "x": at, "y": round(share, 4), "glyph": "dot", "role": "ink"}
+            ops.append(mark(f"{key}-{side}", "symbol", **dot, **shared))
+        if error := laws.errors.get(laws.taken):
+            low, high = max(0.0, taken - error), min(1.0, taken + error)
+            stem = {"panel": "laws", "x": x + 0.21, "y0": round(low, 4), "y1": round(high, 4)}
+            ops.append(mark(f"{key}-error", "stem", **stem, **shared))
+        return ops
+
+    def _verdict(self, x: int, key: str, laws: Laws, shared: dict) -> list[Op]:
+        """How far the token is overdone, and what the model would rather write."""
+        times = laws.times
+        bent = times is None or not 1 / BENT < times < BENT
+        place = {"panel": "times", "x": x, "y": 0.5, "w": 0.94, "h": 0.9, "text": factor(times)}
+        look = {"state": "live" if bent else "prompt", "fill": "tint"}
+        ops = [mark(f"{key}-times", "cell", **place, **look, **shared)]
+        lost = {token: laws.true[token] - laws.masked[token] for token in laws.masked}
+        most = max(lost, key=lambda token: lost[token])
+        if lost[most] >= RATHER and most != laws.taken:
+            word = "others" if most == OTHERS else self.nodes.word(most)
+            place = {"panel": "rather", "x": x, "y": 0.5, "w": 0.94, "h": 0.9, "text": word, "priority": 3}
+            line = (
+                f"among allowed texts the model would write {word} with {share(laws.true[most])}; the "
+                f"mask leaves it {share(laws.masked[most])}"
+            )
+            look = {"state": "finished", "fill": "tint", "weight": round(laws.true[most], 4)}
+            ops.append(mark(f"{key}-rather", "cell", **place, **look, hover=[line], node=shared["node"]))
+        return ops
+
+    def _words(self, text: str, laws: Laws) -> list[str]:
+        """Two lines: what the mask made of the token that was taken, and of the others."""
+        if laws.forced:
+            return [f"{text}: the only allowed token, so the mask bends nothing."]
+        first = (
+            f"{text}: {share(laws.masked[laws.taken])} under the mask, {true_share(laws, laws.taken)} for "
+            f"the model among allowed texts: {verdict(laws)}."
+        )
+        others = [f"{self._word(key)} {moved(laws, key)}" for key in laws.order if key != laws.taken]
+        if laws.estimated:
+            texts, worth = int(laws.parts["texts"]), laws.parts.get("worth", 0.0)
+            few = f", worth only {worth:.1f}" if 0 < worth < POOR else ""
+            others.append(f"from {texts} drawn texts per token{few}")
+        return [first, " · ".join(others)]
+
+    def _word(self, key: Any) -> str:
+        return "all others" if key == OTHERS else self.nodes.word(key)
+
+    def _heading(self) -> Op:
+        """What the mask has made of the whole text so far."""
+        if not self.measured:
+            words = "the bias of the mask was not measured"
+            return {"id": "summary", "set": {"lead": "", "heading": words, "short": words}}
+        times = math.exp(max(-700.0, min(700.0, self.log)))
+        bent = "as likely as it should be" if close(times) else f"{said(times)} than it should be"
+        how = "exact"
+        if self.estimated:
+            spread = number(math.exp(min(9.0, math.sqrt(self.variance))))
+            how = "estimated" + (f", within a factor of {spread}" if spread != "1.0" else "")
+        left = f"; {many(self.unknown, 'token')} of which too little is known" if self.unknown else ""
+        return {
+            "id": "summary",
+            "set": {
+                "lead": f"the mask makes this text {bent}",
+                "heading": f" ({how}{left}).",
+                "short": f" ({how}).",
+            },
+        }
+
+
+def close(times: float) -> bool:
+    """Whether a token is about as likely as it should be."""
+    return 0.95 < times < 1.05
+
+
+def number(times: float) -> str:
+    """A factor of at least 1: `4.1`, `12`, `12,000`, `1.5 × 10⁸`."""
+    if times < 10:
+        return f"{times:.1f}"
+    if times < 1e6:
+        return f"{times:.0f}" if times < 1000 else f"{float(f'{times:.2g}'):,.0f}"
+    exponent = math.floor(math.log10(times))
+    return f"{times / 10**exponent:.1f} × 10" + str(exponent).translate(RAISED)
+
+
+def factor(times: float | None) -> str:
+    """How a factor stands in a column: `4.1×`, `÷3.0`, `?` if unknown."""
+    if times is None:
+        return "?"
+    if close(times):
+        return "1×"
+    return f"{short(times)}×" if times > 1 else f"÷{short(1 / times)}"
+
+
+def short(times: float) -> str:
+    """A factor of at least 1 that fits into a column."""
+    return number(times) if times < 1000 else "10" + str(round(math.log10(times))).translate(RAISED)
+
+
+def said(times: float) -> str:
+    """A factor in words."""
+    return f"{number(times)} times likelier" if times > 1 else f"{number(1 / times)} times less likely"
+
+
+def verdict(laws: Laws) -> str:
+    """What the mask did to the token that was taken."""
+    if laws.times is None:
+        return "no drawn text says how likely it should be" if laws.estimated else "it should never be"
+    return "as likely as it should be" if close(laws.times) else f"{said(laws.times)} than it should be"
+
+
+def moved(laws: Laws, key: Any) -> str:
+    """`.14 → .44 ± .20`: a probability under the mask, and the true one."""
+    return f"{share(laws.masked[key])} → {true_share(laws, key)}"
+
+
+def true_share(laws: Laws, key: Any) -> str:
+    """`.44 ± .20`: the true probability, with its standard error where it is estimated."""
+    error = f" ± {share(laws.errors.get(key, 0.0))}" if laws.estimated else ""
+    return share(laws.true[key]) + error
+
+
+def share(p: float) -> str:
+    """A probability, of which nothing below .0001 is told."""
+    return "0" if p <= 0 else "<.0001" if p < 1e-4 else probability(p)
