@@ -34,11 +34,13 @@ MAX_STATEMENTS = 3
 SIGNIFICANT = re.compile(r"[A-Za-z_]\w*|\d+|<=|[=&|^~?:+@]")  # what a fragment ends with
 
 
-def make_module(rng: random.Random) -> tuple[str, str]:
-    """(prompt, module): a comment that says what the outputs are, and the Verilog that it asks for."""
+def make_module(rng: random.Random, most: int = MAX_STATEMENTS) -> tuple[str, str]:
+    """(prompt, module): a comment that says what the outputs are, and the Verilog that it asks for, of one to
+    `most` statements.
+    """
     name = rng.choice(MODULES)
     signals = rng.sample(SIGNALS, 9)
-    count = rng.randint(1, MAX_STATEMENTS)
+    count = rng.randint(1, most)
     outputs, inputs = signals[:count], signals[count : count + 4]
     said, body, used, registers, clocked = [], [], [], set(), False
     for y in outputs:

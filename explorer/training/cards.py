@@ -33,6 +33,13 @@ NEIGHBOURS = (
     "Nats per token behind the first chunk of held-out texts: with the neighbours that the store has (of "
     "notes: a note with the same facts in other words), with those of another text, and with the gate at 0.\n"
 )
+HIDDEN = (
+    "`tokens` that are the likeliest, each behind the right ones, sentinels included; `greedy`: whole "
+    "answers that it wrote; `holes`: the fills in them. `spans`: 15 % of comment and module are hidden; "
+    "`identifiers`: one to three of the names of a module, everywhere, behind its comment; `written`: the "
+    "module for a comment or the comment for a module; `told`: both, behind an empty source. `nearest`: by "
+    "the vectors, the last part of a text is found by its first part among those of all held-out texts.\n"
+)
 SOLVED = "## Tasks solved, in percent of held-out problems"
 VOTES = (
     "Greedily; where several answers were drawn at temperature 1: one of them (`sampled`), any of sixteen "
@@ -188,6 +195,7 @@ def sections(folder: Path, facts: dict) -> list[str]:
         if per_forward := facts.get("tokens_per_forward"):
             rates = ", ".join(f"{rate:.2f} with {column}" for column, rate in per_forward.items())
             explained = PER_FORWARD.format(pace=rates)
+        explained = HIDDEN if "nearest" in columns else explained
         explained = STEPS if "16 steps" in columns else explained
         explained = DRAWN.format(**facts["best_fixed"]) if "best fixed" in columns else explained
         result.append(f"{SOLVED}\n{explained}\n{table(solved)}\n")

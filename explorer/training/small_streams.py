@@ -56,9 +56,10 @@ def fit(
     args: Namespace,
     name: str,
     of: Callable[[torch.nn.Module, Rows], torch.Tensor] = loss,
+    rate: float = RATE,
 ) -> Curve:
     """Trains it on the batches that `feed(tokens seen)` gives, until so many million tokens of answers are
-    read.
+    read. of: the loss of a batch. rate: of AdamW.
     """
 
     def step(seen: int) -> tuple[int, list[float]]:
@@ -72,7 +73,7 @@ def fit(
         with torch.no_grad():
             return [loss(model, held).item()]
 
-    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.01)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.98), weight_decay=0.01)
     budget = args.million_tokens or million_tokens
     return go_on(model, [optimizer], step, validate, budget, args.work / name)
 

@@ -50,6 +50,12 @@ class CodeT5Stream(SourceStream):
         self.projection = nn.Linear(config.d_model, config.embedding)
         self.post_init()
 
+    def _init_weights(self, module: nn.Module) -> None:
+        """Of the two layers that are not T5's, which begins its own."""
+        if module in (self.tags, self.projection):
+            nn.init.normal_(module.weight, std=self.config.d_model**-0.5)
+            nn.init.zeros_(module.bias)
+
     def get_input_embeddings(self) -> nn.Embedding:
         """The rows that tokens are read as."""
         return self.t5.shared

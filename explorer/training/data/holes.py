@@ -1,5 +1,5 @@
-"""What a model reads that is to fill holes in code: small Verilog modules with spans or names hidden,
-modules behind their comments and comments behind their modules, and whole documents behind an empty source.
+"""What a model reads that is to fill holes in code: small Verilog modules behind their comments with spans or
+names hidden, modules for comments and comments for modules, and whole documents behind an empty source.
 
 Knows modules and a tokenizer of their words; knows no models.
 """
@@ -60,8 +60,8 @@ class Holes:
     def module(self, rng: random.Random, unseen: bool = False) -> tuple[str, str]:
         """A comment and its module of one statement, fed or never fed."""
         while True:
-            comment, module = make_module(rng)
-            if held(module) == unseen and ";" not in comment:
+            comment, module = make_module(rng, most=1)
+            if held(module) == unseen:
                 return comment, module
 
     def names(self, module: str) -> dict[str, list[tuple[int, int]]]:
@@ -75,18 +75,19 @@ class Holes:
         return found
 
     def spans(self, rng: random.Random, unseen: bool = False) -> Row:
-        """A module with spans hidden, 15 % of it, three tokens each on average."""
-        ids = self.tokenizer(self.module(rng, unseen)[1])["input_ids"]
+        """Comment and module with spans hidden, 15 % of them, three tokens each on average."""
+        ids = self.tokenizer("".join(self.module(rng, unseen)))["input_ids"]
         groups = [[span] for span in random_spans(len(ids), rng, most=HOLES)]
         return self.closed(*with_holes(ids, groups, self.sentinels, self.end))
 
     def identifiers(self, rng: random.Random, unseen: bool = False) -> Row:
-        """A module with one to three of its names hidden, everywhere."""
-        module = self.module(rng, unseen)[1]
+        """A module with one to three of its names hidden, everywhere, behind its comment."""
+        comment, module = self.module(rng, unseen)
         names = self.names(module)
         chosen = rng.sample(sorted(names), min(len(names), rng.randint(1, 3)))
         ids = self.tokenizer(module)["input_ids"]
-        return self.closed(*with_holes(ids, [names[one] for one in chosen], self.sentinels, self.end))
+        source, answer = with_holes(ids, [names[one] for one in chosen], self.sentinels, self.end)
+        return self.closed([*self.tokenizer(comment)["input_ids"], *source], answer)
 
     def written(self, rng: random.Random, unseen: bool = False) -> Row:
         """A module for its comment, or the comment for the module."""

@@ -11,8 +11,17 @@ from hypothesis import strategies as st
 
 from decoders.models.architectures.codet5 import CodeT5Config, CodeT5Stream
 from decoders.models.architectures.sentinels import random_spans, splice, with_holes
+from decoders.models.loaded_model import LoadedModel
+from decoders.models.loading import load
 from explorer.training.data.holes import SENTINELS, Holes, module_tokenizer
-from explorer.training.recipes.tiny_codet5 import contrast, learned, packed
+from explorer.training.recipes.tiny_codet5 import (
+    contrast,
+    holes_right,
+    learned,
+    nearest,
+    packed,
+)
+from explorer.training.small_streams import written
 
 MARKS, END = list(range(100, 112)), 0
 
@@ -57,7 +66,7 @@ def test_holes_of_modules_are_put_back(holes):
         for _ in range(20):
             source, answer = maker(rng, False)
             text = holes.tokenizer.decode(splice(source[:-1], answer, holes.sentinels, holes.end).text)
-            assert text.startswith("module ") and text.endswith("endmodule\n")
+            assert text.startswith("// module ") and text.endswith("endmodule\n")
             assert not any(mark in text for mark in SENTINELS)
 
 
@@ -106,3 +115,30 @@ def test_the_contrastive_term_leaves_filling_and_continuing_untouched(model, hol
     assert gradients[0].keys() == gradients[1].keys()
     assert all(torch.equal(gradients[0][name], gradients[1][name]) for name in gradients[0])
     assert contrast(model, *batch[:2]).requires_grad and model.projection.weight.grad is None
+
+
+@pytest.fixture(scope="module")
+def shipped() -> LoadedModel:
+    """The trained one."""
+    return load("tiny-codet5", "cpu", "float32")
+
+
+@pytest.fixture(scope="module")
+def unseen(holes):
+    """Modules that were never read, with names hidden behind their comments."""
+    rng = random.Random("asked in a test")
+    return [holes.identifiers(rng, True) for _ in range(32)]
+
+
+def test_the_shipped_model_fills_names_far_more_often_than_by_chance(shipped, holes, unseen):
+    """By chance one name in thirty would be right. A name's places all get the one fill."""
+    wrote = written(shipped.model, packed(unseen), 8)
+    assert holes_right(holes, wrote, [answer for _, answer in unseen]) > 0.2
+    for (source, _), answer in zip(unseen, wrote, strict=True):
+        filled = splice(source, answer, holes.sentinels, holes.end)
+        assert not set(filled.text) & set(holes.sentinels)
+
+
+def test_its_vectors_find_the_rest_of_a_text_far_more_often_than_by_chance(shipped, unseen):
+    sources, seen, _ = packed(unseen)
+    assert nearest(shipped.model, sources, seen) > 0.2  # by chance one in 32
