@@ -101,15 +101,20 @@ MEMORIES = (
     Memory(
         "leank",
         "LeanK",
-        (),  # not claimed: its mask is learned, and none is trained here yet
-        "Key channels that a fixed mask leaves out, except in first and newest tokens.",
+        ("leank",),
+        "Key channels that a fixed, learned mask leaves out, except in first and newest tokens.",
         (
             SINK,
             number("recent", 32, "Newest tokens whose keys stay whole.", low=1, high=4096),
             number("block", 8, "Tokens that lose their channels together.", low=1, high=1024),
             number("prune", 0.5, "Share of channels below the threshold.", low=0.0, high=1.0),
             number("align", 4, "A head keeps a multiple of so many channels.", low=1, high=128),
-            choice("mask", ("magnitude", "random"), "By the mean size of keys, or at random."),
+            choice(
+                "mask",
+                ("learned", "learned, times alpha", "magnitude", "random"),
+                "Learned for the model (llama-tiny), its kept channels as they are or times alpha as in "
+                "training; by the mean size of keys; or at random.",
+            ),
         ),
     ),
     Memory(

@@ -25,6 +25,7 @@ from decoders.heads.hidden_transfer import HiddenTransfer
 from decoders.heads.hydra import Hydra, HydraPlus
 from decoders.heads.judge import Judge
 from decoders.heads.kangaroo import Kangaroo
+from decoders.heads.key_mask import KeyMask
 from decoders.heads.layers import Entries
 from decoders.heads.m2r2 import M2R2
 from decoders.heads.medusa import Medusa
@@ -71,6 +72,7 @@ __all__ = [
     "HiddenTransfer",
     "Judge",
     "Kangaroo",
+    "KeyMask",
     "Medusa",
     "MixtureOfAttentions",
     "Outlook",
@@ -97,6 +99,6 @@ SCORERS: dict[str, type[nn.Module]] = {
     module.kind: module
     for module in (
         *(Reward, Acceptance, AdaEagle, Aligned, AutoDeco, Filter, Judge, Outlook, Planner, Ranker),
-        TunedLens,
+        *(TunedLens, KeyMask),
     )
 }

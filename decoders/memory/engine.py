@@ -6,6 +6,7 @@ it share a prompt or a forward with others. Knows trees, slots and policies, no 
 
 import importlib
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -25,17 +26,19 @@ REPEATED = 8  # times that a token is read to find out how positions are built i
 
 
 class MemoryEngine(Engine):
-    """`base` with a memory. Attaching makes a pool and a policy of their own. Raises ValueError with one
-    sentence if the policy cannot be used on this model.
+    """`base` with a memory. Attaching makes a pool and a policy of their own. learned: what was trained for
+    the policy. Raises ValueError with one sentence if the policy cannot be used on this model.
     """
 
-    def __init__(self, base: Engine, parameters: dict[str, Any], special: Collection[int] = ()):
+    def __init__(
+        self, base: Engine, parameters: dict[str, Any], special: Collection[int] = (), learned: Any = None
+    ):
         self.__dict__.update(base.__dict__)
         self.base, self.parameters, self.special = base, parameters, frozenset(special)
         self.captured = None
-        self.shape = shape_of(base)
+        self.shape = replace(shape_of(base), learned=learned)
         self.declared = options.memories()[parameters["memory"]]
-        self.make = importlib.import_module(self.declared.module).make
+        self.make = policy_of(parameters)
         if self.make.needs_rotary and self.shape.rotary is None:
             raise ValueError(
                 f"{self.declared.title} turns keys to other distances, which takes rotary positions, and "
@@ -189,6 +192,11 @@ class MemoryScorer(Scorer):
     def kept_bytes(self) -> tuple[float, float]:
         """Of the committed places that were read: in the compressed form, and in the full cache."""
         return self.policy.kept_bytes(self.settled), self.settled * self.engine.shape.slot_bytes
+
+
+def policy_of(parameters: dict[str, Any]) -> type[Policy]:
+    """The policy that a lane's parameters name."""
+    return importlib.import_module(options.memories()[parameters["memory"]].module).make
 
 
 def shape_of(base: Engine) -> Shape:

@@ -14,7 +14,7 @@ from decoders import memory_options as options
 from decoders.engine.engine import Engine
 from decoders.engine.tree import Tree
 from decoders.logits.distributions import log_softmax
-from decoders.memory.engine import MemoryEngine
+from decoders.memory.engine import MemoryEngine, policy_of
 from decoders.trace.events import Cell, Event, Forward, Score
 
 # Of a Score: nats at a token; its part `changed` says whether the likeliest token is another.
@@ -37,6 +37,10 @@ def misfit(parameters: dict[str, Any], models: Mapping[str, Any]) -> str | None:
             f"A memory changes what is kept of keys and values, and the {role} {model.name!r} keeps none in "
             "slots; choose memory none, or a causal model built like Llama."
         )
+    try:
+        policy_of(parameters).learned(model, parameters)
+    except ValueError as error:
+        return str(error)
     return None
 
 
@@ -54,7 +58,8 @@ class LaneMemory:
         self.role, self.measures = parameters["memory_of"], parameters["memory_drift"]
         self.full = models[self.role]
         special = getattr(self.full.bytes_of, "special", ())
-        engine = MemoryEngine(self.full.engine, parameters, special)
+        learned = policy_of(parameters).learned(self.full, parameters)
+        engine = MemoryEngine(self.full.engine, parameters, special, learned)
         view = copy.copy(self.full)
         view.__dict__["engine"] = engine
         self.layers, self.seen, self.plain = engine.layer_count, [], None

@@ -2,11 +2,12 @@
 tokens lose the others.
 
 First and newest tokens stay whole; tokens join the middle in blocks. A head that keeps no channel drops the
-middle's keys and values. A simplification: the paper learns the mask; here it comes from the mean size of
-each channel's keys. Knows tensors, no strategy.
+middle's keys and values. The mask was learned for a model (decoders/heads/key_mask.py); two that take no
+training stand beside it, by the mean size of each channel's keys and at random. Knows tensors, no strategy.
 """
 
 import math
+from typing import Any
 
 import torch
 
@@ -25,9 +26,14 @@ def kept_channels(alphas: torch.Tensor, prune: float, align: int) -> torch.Tenso
     return ranks < counts[..., None]
 
 
+LEARNED, WEIGHTED = "learned", "learned, times alpha"  # the second as in training
+
+
 def alphas_of(shape: Shape, source: str) -> torch.Tensor:
-    """How much each channel matters, [L, Hkv, D]: by the mean size of its keys, or at random."""
+    """How much each channel matters, [L, Hkv, D]: as learned, by the mean size of its keys, or at random."""
     size = (shape.layers, shape.kv_heads, shape.width)
+    if source in (LEARNED, WEIGHTED):
+        return shape.learned.alphas.detach().float().to(shape.device)
     if source == "random":
         return torch.rand(size, generator=torch.Generator().manual_seed(0)).to(shape.device)
     return calibration.measured(shape.model)[0].float().abs().mean((2, 3))
@@ -40,14 +46,25 @@ class LeanK(Policy):
 
     def __init__(self, shape, parameters):
         super().__init__(shape, parameters)
-        prune = parameters["memory_prune"]
-        everything = torch.ones(
-            shape.layers, shape.kv_heads, shape.width, dtype=torch.bool, device=shape.device
-        )
-        mask = kept_channels(alphas_of(shape, parameters["memory_mask"]), prune, parameters["memory_align"])
-        self.mask = mask if prune > 0 else everything
+        prune, source = parameters["memory_prune"], parameters["memory_mask"]
+        alphas = alphas_of(shape, source)  # [L, Hkv, D]
+        mask = kept_channels(alphas, prune, parameters["memory_align"])
+        self.mask = mask if prune > 0 else torch.ones_like(mask)
+        self.factors = self.mask * alphas if source == WEIGHTED else self.mask
         self.sink, self.recent = parameters["memory_sink"], parameters["memory_recent"]
         self.middle = 0  # places after the first ones that have lost channels
+
+    @staticmethod
+    def learned(model: Any, parameters: dict[str, Any]) -> Any:
+        """The trained alphas of a model; None where the mask takes none. ValueError if there are none."""
+        if parameters["memory_mask"] not in (LEARNED, WEIGHTED):
+            return None
+        if (trained := getattr(model, "leank", None)) is None:
+            raise ValueError(
+                f"No mask of LeanK is trained for {model.name!r}; choose llama-tiny, or memory_mask "
+                "magnitude."
+            )
+        return trained
 
     def settle(self, slots: Slots, places: torch.Tensor) -> None:
         block = self.parameters["memory_block"]
@@ -55,7 +72,7 @@ class LeanK(Policy):
         if middle <= self.middle:
             return
         at = places[self.sink + self.middle : self.sink + middle]
-        slots.pool[:, 0, :, at] = slots.pool[:, 0, :, at] * self.mask[:, :, None]
+        slots.pool[:, 0, :, at] = slots.pool[:, 0, :, at] * self.factors[:, :, None].to(slots.pool)
         empty = ~self.mask.any(-1)  # [L, Hkv]
         slots.bias[:, :, at] += torch.where(empty, -torch.inf, 0.0).to(slots.bias)[..., None]
         self.middle = middle
@@ -70,7 +87,7 @@ class LeanK(Policy):
 
     def states(self, count: int) -> list[list[str]]:
         first = min(self.sink, count)
-        state = "full" if bool(self.mask.all()) else "pruned_channels"
+        state = "full" if bool((self.factors == 1).all()) else "pruned_channels"
         rest = count - first - self.middle
         return [["sink"] * first + [state] * self.middle + ["full"] * rest]
 

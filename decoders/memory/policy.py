@@ -39,6 +39,7 @@ class Shape:
     rotary: Rotary | None
     device: torch.device
     model: torch.nn.Module | None = None  # for policies that measure it first
+    learned: Any = None  # what was trained for the policy on this model, see `Policy.learned`
 
     @property
     def slot_bytes(self) -> int:
@@ -105,6 +106,12 @@ class Policy:
 
     def __init__(self, shape: Shape, parameters: dict[str, Any]):
         self.shape, self.parameters = shape, parameters
+
+    @staticmethod
+    def learned(model: Any, parameters: dict[str, Any]) -> Any:
+        """What was trained for it on a loaded model, None where it needs nothing. Raises ValueError with one
+        sentence if what it needs was not trained.
+        """
 
     def attend(
         self,

@@ -20,6 +20,7 @@ ALONE = {
     "autodeco",
     "filter",
     "judge",
+    "leank",
     "lens",
     "m2r2",
     "outlook",

@@ -22,6 +22,7 @@ from decoders.heads import (
     DraftModule,
     Filter,
     Judge,
+    KeyMask,
     Outlook,
     Planner,
     Ranker,
@@ -169,6 +170,11 @@ class LoadedModel:
     def lens(self) -> TunedLens | None:
         """The maps of a tuned lens for its middle states, as `reward`."""
         return next(iter(self._shipped("lens").values()), None)
+
+    @cached_property
+    def leank(self) -> KeyMask | None:
+        """The key channels that matter, for the memory of that name, as `reward`."""
+        return next(iter(self._shipped("leank").values()), None)
 
     @cached_property
     def outlook(self) -> Outlook | None:

@@ -143,6 +143,10 @@ RANKED = (
     "50 is chance. Drawn texts have top-p 0.9, and are as long as their rivals.\n"
 )
 DEPTHS = "KL(p || q) in nats on held-out stories, through this lens and without one (the logit lens).\n"
+MASKED = (
+    "KL(full || thinned) in nats at the last 64 tokens of held-out stories and of new problems, read as in "
+    "decoding; `kept` of the channels. A head keeps as many channels as it has learned to where it says so.\n"
+)
 LENGTHS = (
     "Drafted tokens that the target accepts, as means per round of up to 32, for held-out stories and "
     "problems: `aligned` is this model, `plain` the one that it was made from.\n"
@@ -240,6 +244,10 @@ def sections(folder: Path, facts: dict) -> list[str]:
         )
     if levels := left(folder, "levels.json"):
         result.append(f"## How far each depth is from the last\n{DEPTHS}\n{table(levels, '{:.2f}'.format)}\n")
+    if masks := left(folder, "masks.json"):
+        picture = "![Alphas, and the channels that are kept](mask.svg)"
+        numbers = table(masks, "{:.4f}".format)
+        result.append(f"## What the mask costs\n{picture}\n\n{MASKED}\n{numbers}\n")
     if chains := left(folder, "chains.json"):
         result.append(f"## What a predicted length saves\n{CHAINS}\n{table(chains, '{:.2f}'.format)}\n")
     if filtered := left(folder, "filtered.json"):

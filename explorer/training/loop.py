@@ -199,9 +199,12 @@ def go_on(
     million_tokens: float,
     work: Path,
     before: float = 0.0,
+    schedule: Callable[[float], float] = rate,
+    every: int = 100,
 ) -> Curve:
     """The loop that survives being cut off: `step(tokens seen)` leaves gradients and says how many tokens it
-    read and what the losses were.
+    read and what the losses were. schedule: from progress to a factor of the learning rates. every: steps
+    between two points of the curve.
     """
     work.mkdir(parents=True, exist_ok=True)
     checkpoint = work / "checkpoint.pt"
@@ -220,14 +223,14 @@ def go_on(
     started, saved_at, running, since = time.time(), time.time(), [], seen
     while seen < budget:
         for group, lr in zip(groups, base, strict=True):
-            group["lr"] = lr * rate(seen / budget)
+            group["lr"] = lr * schedule(seen / budget)
         read, losses = step(seen)
         for opt in opts:
             opt.step()
             opt.zero_grad(set_to_none=True)
         seen += read
         running.append(losses)
-        if len(running) == 100 or seen >= budget:
+        if len(running) == every or seen >= budget:
             means = [sum(column) / len(running) for column in zip(*running, strict=True)]
             curve.append((before + seen / 1e6, *means, *validate()))
             report(curve[-1], (seen - since) / (time.time() - started), budget - seen)

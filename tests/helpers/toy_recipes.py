@@ -53,6 +53,7 @@ TOYS = {
     "llama-tiny-outlook": (("llama-tiny-draft-distilled",), dict(TEXTS=16, WRITERS=8, WRITTEN=8, BATCH=64)),
     "llama-tiny-ranker": (("llama-tiny",), dict(DOCUMENTS=8, MIN_PIECE=2, WRITTEN=8, BATCH=2, HELD_OUT=2)),
     "llama-tiny-judge": (("llama-tiny-draft-distilled",), dict(PROBLEMS=8, CHUNK=4, BATCH=64)),
+    "llama-tiny-leank": (("llama-tiny",), dict(BATCH=2, VALIDATION_ROWS=1)),
     "llama-tiny-lens": (("llama-tiny",), dict(BATCH=2)),
     "llama-tiny-verilog": (("llama-tiny",), dict(BATCH=2, HELD_OUT=1)),
     "llama-tiny-verilog-heads": (("llama-tiny-verilog",), dict(BATCH=4, ROW=64, HELD_OUT=4, DEPTH=2, RANK=4)),

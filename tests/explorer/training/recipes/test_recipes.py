@@ -66,6 +66,7 @@ SCORERS = {  # heads that score tokens, and what they read
     "llama-tiny-autodeco": "llama-tiny",
     "llama-tiny-filter": "llama-tiny-diffusion",
     "llama-tiny-judge": "llama-tiny",
+    "llama-tiny-leank": "llama-tiny",
     "llama-tiny-lens": "llama-tiny",
     "llama-tiny-outlook": "llama-tiny",
     "llama-tiny-planner": "llama-tiny-summaries",
@@ -224,7 +225,8 @@ def test_a_head_that_scores_tokens_loads_on_the_model_that_it_reads(name, toys):
     folder, reads = toys(name), toys(SCORERS[name])
     facts = json.loads((folder / "facts.json").read_text())
     assert kind(json.loads((folder / "config.json").read_text())) == name.removeprefix("llama-tiny-")
-    assert "nats per " in (folder / "loss.svg").read_text("utf-8")
+    drawn = (folder / "loss.svg").read_text("utf-8")
+    assert ("squared distance" if name == "llama-tiny-leank" else "nats per ") in drawn
     assert facts["check_losses"] == pytest.approx(check.check_losses(folder))
     target = load(str(reads))
     (head,) = load_heads(str(folder), target).values()
@@ -306,6 +308,7 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
         "measure_forms": dict(FILLED={"list_program": 2, "story": 1}, STORIES=2, TOKENS=4),
         "measure_summaries": dict(SHEETS=3, STEERED=2),
         "measure_flow": dict(PROBLEMS=2, WAYS={"1 step": {"num_steps": 1}}),
+        "measure_leank": dict(HELD_ROWS=1, SEEDS=1),
         "measure_lens": dict(HELD_ROWS=2),
         "measure_judge": dict(ASKED=("sum",), PROBLEMS=2, NEW_TOKENS=4),
     }
