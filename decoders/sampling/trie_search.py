@@ -6,6 +6,7 @@ lane; which labels may follow is known by constraints/labels.py.
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from decoders.constraints.automaton import OfBytes
 from decoders.constraints.constraint import States
@@ -45,7 +46,7 @@ def unusable(parameters: dict) -> str | None:
         Parameter("labels", "text", "", "The labels, one per line or between |; empty: any text."),
         Parameter("answer", "choice", "several labels", "What is searched for.", choices=tuple(ANSWERS)),
         Parameter("separator", "text", SEPARATOR, "What stands between two labels, and in none of them."),
-        *BIAS,
+        *(replace(parameter, group="") for parameter in BIAS),  # it has no other parameter of a constraint
     ),
     papers=("prompt-tuned-embedding-classification-for-multi-label",),
     views=("label_trie", "constraint", "entropy", "beam_tree", "dependencies", "text"),
