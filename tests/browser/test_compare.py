@@ -9,7 +9,7 @@ from decoders.trace.trace import from_json
 from explorer.catalog import recorded_runs
 from explorer.export.replay_page import replay_html
 from explorer.page.tabs.compare import NO_RUN
-from tests.browser.test_page import press, ready, run, seek, start, trace
+from tests.browser.test_page import press, quiet, ready, run, seek, start, trace
 from visualizers.analysis.comparison import compare
 from visualizers.figures import comparison
 
@@ -284,16 +284,6 @@ def test_another_run_is_never_shown_with_the_numbers_of_the_one_before(visit):
     look_at(page)
     page.wait_for_function("window.own > 0")
     assert page.evaluate("window.strange") == 0
-
-
-def quiet(page, asked: list[str]) -> None:
-    """Waits until nothing has been asked for a while, however slow the machine, and forgets what was."""
-    for _ in range(40):
-        asked.clear()
-        page.wait_for_timeout(2500)
-        if not asked:
-            return
-    pytest.fail("The page never stops asking.")
 
 
 def test_what_has_not_changed_is_not_drawn_again(visit):

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from decoders.trace.trace import from_json
 from explorer.page.tabs.metrics import metric
 from explorer.page.tabs.microscope import ROWS
-from tests.browser.test_page import press, trace
+from tests.browser.test_page import press, quiet, trace
 from visualizers.analysis.draft_what_if import what_if
 from visualizers.analysis.drafted_tokens import drafted_tokens, grouped
 from visualizers.analysis.speculation_report import microscope
@@ -106,9 +106,9 @@ def test_it_follows_the_slider_and_the_theme_and_rests_while_nothing_changes(vis
         ".every(plot => plot.layout.template.layout.paper_bgcolor === ground)",
         arg=theme("dark").surface["bg"],
     )
-    page.wait_for_timeout(1000)
     asked = []
     page.on("request", lambda request: asked.append(request.url) if "queue/join" in request.url else None)
+    quiet(page, asked)
     bars.evaluate("plot => { plot.dataset.kept = 'yes'; }")
     page.wait_for_timeout(1500)
     expect(bars).to_have_attribute("data-kept", "yes")

@@ -49,6 +49,16 @@ def seek(page, position: int) -> None:
     page.get_by_role("slider", name="Step position").fill(str(position))
 
 
+def quiet(page, asked: list[str]) -> None:
+    """Waits until nothing has been asked for a while, however slow the machine, and forgets what was."""
+    for _ in range(40):
+        asked.clear()
+        page.wait_for_timeout(2500)
+        if not asked:
+            return
+    pytest.fail("The page never stops asking.")
+
+
 def marks(page, lane: int, step: int) -> list[dict]:
     return page.evaluate("([lane, step]) => decodingExplorer.lanes[lane].scene.marksAt(step)", [lane, step])
 
