@@ -93,9 +93,9 @@ def test_search_and_family_narrow_cards_and_papers_and_say_how_many(visit):
         page.get_by_role("option", name=name, exact=True).click()
 
     choose("Papers: Draft heads")
-    expect(status).to_contain_text("22 methods · 26 papers here · 2 not here yet")
+    expect(status).to_contain_text("22 methods · 26 papers here · 1 as a card · 1 not here yet")
     methods.get_by_role("button", name="Papers not here yet").click()
-    expect(backlog).to_contain_text("Parallel Decoder Transformer")
+    expect(backlog).to_contain_text("S2D: Sorted Speculative Decoding")
     expect(methods.get_by_role("article")).to_have_count(22)
     choose("Methods: Draft and verify")
     expect(table).to_contain_text("✓ works: ")
