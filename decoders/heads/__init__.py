@@ -1,45 +1,46 @@
-"""Heads: small trained modules beside a frozen target. One class a file; `KINDS` names those that draft,
-`SCORERS` those that score; a file may hold either. See docs/heads.md.
+"""Heads: small trained modules beside a frozen target, in folders by what a guess looks at; scorers/ guess no
+tokens, parts/ are what all share. `KINDS` names those that draft, `SCORERS` those that score. See
+docs/heads.md.
 """
 
 from torch import nn
 
-from decoders.heads.acceptance import Acceptance
-from decoders.heads.adaeagle import AdaEagle
-from decoders.heads.aligned import Aligned
-from decoders.heads.amphista import Amphista
-from decoders.heads.autodeco import AutoDeco
-from decoders.heads.blockwise import Blockwise
-from decoders.heads.chimera import Chimera
-from decoders.heads.clover import Clover
-from decoders.heads.clover2 import Clover2
-from decoders.heads.dream import Dream
-from decoders.heads.eagle import Eagle
-from decoders.heads.eagle3 import Eagle3
-from decoders.heads.falcon import Falcon
-from decoders.heads.filter import Filter
-from decoders.heads.fragments import Fragments
-from decoders.heads.glide import Glide
-from decoders.heads.gumiho import Gumiho
-from decoders.heads.hidden_transfer import HiddenTransfer
-from decoders.heads.hydra import Hydra, HydraPlus
-from decoders.heads.judge import Judge
-from decoders.heads.kangaroo import Kangaroo
-from decoders.heads.key_mask import KeyMask
-from decoders.heads.layers import Entries
-from decoders.heads.m2r2 import M2R2
-from decoders.heads.medusa import Medusa
-from decoders.heads.mixture_of_attentions import MixtureOfAttentions
-from decoders.heads.mlp_speculator import MlpSpeculator
-from decoders.heads.module import DraftModule
-from decoders.heads.outlook import Outlook
-from decoders.heads.planner import Planner
-from decoders.heads.prompt_tokens import PPD, PaSS
-from decoders.heads.ranker import Ranker
-from decoders.heads.redrafter import ReDrafter
-from decoders.heads.reward import Reward, read_answers
-from decoders.heads.taps import Taps, Target, take_taps
-from decoders.heads.tuned_lens import TunedLens
+from decoders.heads.cross_attention.dream import Dream
+from decoders.heads.cross_attention.glide import Glide
+from decoders.heads.cross_attention.mixture_of_attentions import MixtureOfAttentions
+from decoders.heads.feature_drafters.chimera import Chimera
+from decoders.heads.feature_drafters.eagle import Eagle
+from decoders.heads.feature_drafters.eagle3 import Eagle3
+from decoders.heads.feature_drafters.falcon import Falcon
+from decoders.heads.feature_drafters.gumiho import Gumiho
+from decoders.heads.feature_drafters.kangaroo import Kangaroo
+from decoders.heads.feature_drafters.m2r2 import M2R2
+from decoders.heads.parts.layers import Entries
+from decoders.heads.parts.module import DraftModule
+from decoders.heads.parts.taps import Taps, Target, take_taps
+from decoders.heads.path_independent.amphista import Amphista
+from decoders.heads.path_independent.blockwise import Blockwise
+from decoders.heads.path_independent.fragments import Fragments
+from decoders.heads.path_independent.hidden_transfer import HiddenTransfer
+from decoders.heads.path_independent.medusa import Medusa
+from decoders.heads.path_independent.prompt_tokens import PPD, PaSS
+from decoders.heads.recurrent.clover import Clover
+from decoders.heads.recurrent.clover2 import Clover2
+from decoders.heads.recurrent.hydra import Hydra, HydraPlus
+from decoders.heads.recurrent.mlp_speculator import MlpSpeculator
+from decoders.heads.recurrent.redrafter import ReDrafter
+from decoders.heads.scorers.acceptance import Acceptance
+from decoders.heads.scorers.adaeagle import AdaEagle
+from decoders.heads.scorers.aligned import Aligned
+from decoders.heads.scorers.autodeco import AutoDeco
+from decoders.heads.scorers.filter import Filter
+from decoders.heads.scorers.judge import Judge
+from decoders.heads.scorers.key_mask import KeyMask
+from decoders.heads.scorers.outlook import Outlook
+from decoders.heads.scorers.planner import Planner
+from decoders.heads.scorers.ranker import Ranker
+from decoders.heads.scorers.reward import Reward, read_answers
+from decoders.heads.scorers.tuned_lens import TunedLens
 
 __all__ = [
     "KINDS",

@@ -14,7 +14,7 @@ from functools import cached_property
 import torch
 
 from decoders.engine.attention_weights import Tap, here
-from decoders.heads.taps import factor_of
+from decoders.heads.parts.taps import factor_of
 from decoders.trace.events import Forward
 
 LAYERS = ("layers", "h")

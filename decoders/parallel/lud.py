@@ -1,7 +1,7 @@
 """Lexical unit decoding: a fine-tuned model says the rest of a unit behind placeholders, in one forward.
 
 Sun et al. (2024), Decoding at the Speed of Thought: Harnessing Parallel Decoding of Lexical Units for LLMs.
-How units are marked for training is heads/lexical_units.py; no code was published.
+How units are marked for training is heads/path_independent/lexical_units.py; no code was published.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """AutoDeco: two small trained heads say, before every token, with which temperature and top-p it is drawn.
 
-Knows one lane; the heads and what they learn by are in heads/autodeco.py. The End of Manual Decoding: Towards
-Truly End-to-End Language Models (2025).
+Knows one lane; the heads and what they learn by are in heads/scorers/autodeco.py. The End of Manual Decoding:
+Towards Truly End-to-End Language Models (2025).
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from transformers.generation.logits_process import TopPLogitsWarper
 
-from decoders.heads.autodeco import HIGHEST, AutoDeco
+from decoders.heads.scorers.autodeco import HIGHEST, AutoDeco
 from decoders.lane import Lane
 from decoders.logits.distributions import entropies, probabilities
 from decoders.registry import strategy

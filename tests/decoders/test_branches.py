@@ -5,7 +5,7 @@ import torch
 
 from decoders.chooser import Exhaustive
 from decoders.heads import Outlook, Target, take_taps
-from decoders.heads.outlook import ALL, NONE, SOME
+from decoders.heads.scorers.outlook import ALL, NONE, SOME
 from decoders.models.table_model import TableModel, TableScorer, exact_distribution
 from decoders.speculative.asynchronous.duodecoding import sequence_count
 from decoders.speculative.asynchronous.specbranch import branch_count

@@ -15,8 +15,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from decoders.heads import KINDS as HEAD_KINDS
 from decoders.heads import DraftModule, Target
-from decoders.heads.cross_attention import CrossAttentionDrafter
-from decoders.heads.lookahead_tokens import LookaheadTokens
+from decoders.heads.cross_attention.cross_attention import CrossAttentionDrafter
+from decoders.heads.path_independent.lookahead_tokens import LookaheadTokens
 from decoders.models.flow import FlowModel
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.lora import Adapter, with_tokens

@@ -11,8 +11,8 @@ from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 from decoders.heads import DraftModule, Eagle, Eagle3, Target
-from decoders.heads.eagle3 import Published, tapped
-from decoders.heads.layers import LayerForm
+from decoders.heads.feature_drafters.eagle3 import Published, tapped
+from decoders.heads.parts.layers import LayerForm
 from decoders.models.published.tensors import Tensors, fill, same
 
 LAYER = {  # name in a layer of Llama -> name in ours

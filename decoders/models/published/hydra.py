@@ -9,8 +9,8 @@ instance in the authors' code, written once for each of its places.
 import re
 
 from decoders.heads import Target
-from decoders.heads.hydra_blocks import HydraBlocks
-from decoders.heads.layers import LayerForm
+from decoders.heads.parts.layers import LayerForm
+from decoders.heads.recurrent.hydra_blocks import HydraBlocks
 from decoders.models.published.eagle import LAYER
 from decoders.models.published.tensors import Tensors, fill, same
 

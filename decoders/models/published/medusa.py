@@ -7,8 +7,8 @@ part of the vocabulary that `token_map` names.
 
 import re
 
-from decoders.heads.medusa_blocks import MedusaBlocks
-from decoders.heads.taps import Target
+from decoders.heads.parts.taps import Target
+from decoders.heads.path_independent.medusa_blocks import MedusaBlocks
 from decoders.models.published.tensors import Tensors, fill, same
 
 AUTHORS = re.compile(r"(?:medusa_head\.)?(\d+)\.(\d+)\.(?:linear\.)?(weight|bias)")

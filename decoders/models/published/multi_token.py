@@ -17,8 +17,8 @@ from pathlib import Path
 
 import torch
 
-from decoders.heads.multi_token import MultiToken, MultiTokenForm
-from decoders.heads.taps import Target
+from decoders.heads.feature_drafters.multi_token import MultiToken, MultiTokenForm
+from decoders.heads.parts.taps import Target
 from decoders.models.published.tensors import Tensors, fill, read_tensors, tensor_names
 
 EXPERT = re.compile(r"(.*\.experts)\.(\d+)\.(gate_proj|up_proj|down_proj)\.weight")

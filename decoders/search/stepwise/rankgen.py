@@ -1,7 +1,7 @@
 """RankGen: of several sampled blocks, those that make the text so far fit the prompt best continue.
 
 Krishna et al. (2022), RankGen: Improving Text Generation with Large Ranking Models, section 3; the ranker is
-heads/ranker.py. Knows one lane and what scores its texts.
+heads/scorers/ranker.py. Knows one lane and what scores its texts.
 """
 
 import math
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from decoders.heads.ranker import Ranker
+from decoders.heads.scorers.ranker import Ranker
 from decoders.lane import Lane
 from decoders.registry import strategy
 from decoders.sampling.next_token import NOTHING_LEFT

@@ -2,7 +2,7 @@
 texts are decides which token comes.
 
 Chakraborty et al. (2024), Transfer Q Star: Principled Decoding for LLM Alignment. Knows one lane; the aligned
-model is heads/aligned.py, rewards are scorers.py.
+model is heads/scorers/aligned.py, rewards are scorers.py.
 """
 
 import math

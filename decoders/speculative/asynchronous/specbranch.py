@@ -1,15 +1,15 @@
 """SpecBranch: where the draft is in doubt it is followed no further, and continues in several branches.
 
-Shen et al. (2025), SpecBranch. The predictor of how a window will fare (H-RAD) is heads/outlook.py; which one
-fits a pair is the target's to know. Above temperature 0 branches are the likeliest tokens, among which the
-target draws for itself: the form in which nothing of its distribution is lost.
+Shen et al. (2025), SpecBranch. The predictor of how a window will fare (H-RAD) is heads/scorers/outlook.py;
+which one fits a pair is the target's to know. Above temperature 0 branches are the likeliest tokens, among
+which the target draws for itself: the form in which nothing of its distribution is lost.
 """
 
 import math
 from collections.abc import Iterator
 
 from decoders.heads import Outlook
-from decoders.heads.outlook import ALL, NONE, SOME
+from decoders.heads.scorers.outlook import ALL, NONE, SOME
 from decoders.lane import Lane
 from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY

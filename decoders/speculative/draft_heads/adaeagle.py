@@ -1,6 +1,7 @@
 """AdaEAGLE: EAGLE's layer drafts a chain, as long as a small network expects to be accepted.
 
-Zhang et al. (2024), AdaEAGLE. The network is heads/adaeagle.py, the layer heads/eagle.py.
+Zhang et al. (2024), AdaEAGLE. The network is heads/scorers/adaeagle.py, the layer
+heads/feature_drafters/eagle.py.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Amphista: heads that guess at once, as Medusa's, but see each other, and in part the root.
 
-Li et al. (2024), Amphista. The heads are heads/amphista.py.
+Li et al. (2024), Amphista. The heads are heads/path_independent/amphista.py.
 """
 
 from collections.abc import Iterator

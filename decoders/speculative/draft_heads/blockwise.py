@@ -1,6 +1,7 @@
 """Blockwise parallel decoding: the first draft heads. A forward checks one block and proposes the next.
 
-Stern et al. (2018). The heads are heads/blockwise.py, the relaxed tests verifiers/block_tests.py.
+Stern et al. (2018). The heads are heads/path_independent/blockwise.py, the relaxed tests
+verifiers/block_tests.py.
 """
 
 from collections.abc import Callable, Iterator

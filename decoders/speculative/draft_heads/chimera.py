@@ -1,6 +1,6 @@
 """Chimera: a drafter that sees the last three tokens at once and everything before them by one layer.
 
-Zeng et al. (2024), Chimera. The module is heads/chimera.py.
+Zeng et al. (2024), Chimera. The module is heads/feature_drafters/chimera.py.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Clover: Medusa's heads made sequential by an attention cell, and a tree of few nodes.
 
-Xiao et al. (2024), Clover. The heads are heads/clover.py, the tree drafters/cut_trees.py.
+Xiao et al. (2024), Clover. The heads are heads/recurrent/clover.py, the tree drafters/cut_trees.py.
 """
 
 from collections.abc import Iterator

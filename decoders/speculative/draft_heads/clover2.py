@@ -1,6 +1,6 @@
 """Clover-2: the root comes in before the layers that sum up the text, and features are predicted, as EAGLE's.
 
-Xiao et al. (2024), Clover-2. The module is heads/clover2.py.
+Xiao et al. (2024), Clover-2. The module is heads/recurrent/clover2.py.
 """
 
 from collections.abc import Iterator

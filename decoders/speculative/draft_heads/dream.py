@@ -1,14 +1,14 @@
 """DREAM, its text part: a drafter with a gated look at the target's last states, taught by its early layers.
 
 Hu et al. (2025), DREAM: Drafting with Refined Target Features and Entropy-Adaptive Cross-Attention Fusion for
-Multimodal Speculative Decoding. The drafter is heads/dream.py.
+Multimodal Speculative Decoding. The drafter is heads/cross_attention/dream.py.
 """
 
 from collections.abc import Iterator
 from copy import copy
 from typing import Any
 
-from decoders.heads.dream import Dream
+from decoders.heads.cross_attention.dream import Dream
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify

@@ -1,6 +1,6 @@
 """EAGLE: one decoder layer guesses the target's next state, and the target's own head reads tokens out of it.
 
-Li et al. (2024), EAGLE. The layer is heads/eagle.py.
+Li et al. (2024), EAGLE. The layer is heads/feature_drafters/eagle.py.
 """
 
 from collections.abc import Iterator

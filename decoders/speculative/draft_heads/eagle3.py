@@ -1,6 +1,6 @@
 """EAGLE-3: a layer that reads several of the target's layers, and was trained on what it says itself.
 
-Li et al. (2025), EAGLE-3. The layer is heads/eagle3.py.
+Li et al. (2025), EAGLE-3. The layer is heads/feature_drafters/eagle3.py.
 """
 
 from collections.abc import Iterator

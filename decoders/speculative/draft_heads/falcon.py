@@ -1,6 +1,6 @@
 """Falcon: a feature drafter that guesses a block of tokens in each pass.
 
-Gao et al. (2024), Falcon. The module is heads/falcon.py.
+Gao et al. (2024), Falcon. The module is heads/feature_drafters/falcon.py.
 """
 
 from collections.abc import Iterator

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import torch
 
-from decoders.heads.clover import Cell, vectors
+from decoders.heads.recurrent.clover import Cell, vectors
 from decoders.lane import Lane
 from decoders.speculative.drafters.trained_head import TrainedHead
 from decoders.speculative.interfaces import Draft, Drafter, Seen, Verification

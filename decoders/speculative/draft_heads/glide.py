@@ -2,12 +2,12 @@
 unsure.
 
 Du et al. (2024), GliDe with a CaPE: A Low-Hassle Method to Accelerate Speculative Decoding. The draft model
-is heads/glide.py, the expansion drafters/confidence_siblings.py.
+is heads/cross_attention/glide.py, the expansion drafters/confidence_siblings.py.
 """
 
 from collections.abc import Iterator
 
-from decoders.heads.glide import Glide
+from decoders.heads.cross_attention.glide import Glide
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify

@@ -1,12 +1,12 @@
 """Gumiho: the first two drafted tokens come out of a serial network, the later ones out of parallel networks.
 
-Li et al. (2025), Gumiho. The module is heads/gumiho.py.
+Li et al. (2025), Gumiho. The module is heads/feature_drafters/gumiho.py.
 """
 
 from collections import Counter
 from collections.abc import Iterator
 
-from decoders.heads.gumiho import SERIAL
+from decoders.heads.feature_drafters.gumiho import SERIAL
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify

@@ -2,13 +2,13 @@
 one's.
 
 Wu et al. (2024), Parallel Decoding via Hidden Transfer for Lossless Large Language Model Acceleration. The
-maps are heads/hidden_transfer.py, the forward is engine/born_states.py.
+maps are heads/path_independent/hidden_transfer.py, the forward is engine/born_states.py.
 """
 
 from collections.abc import Iterator
 
 from decoders.engine.capabilities import Capability
-from decoders.heads.hidden_transfer import HiddenTransfer
+from decoders.heads.path_independent.hidden_transfer import HiddenTransfer
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify

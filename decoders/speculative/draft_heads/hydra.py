@@ -1,6 +1,6 @@
 """Hydra: Medusa's heads, but each one reads the tokens that were drafted above it.
 
-Ankner et al. (2024), Hydra. The heads are heads/hydra.py.
+Ankner et al. (2024), Hydra. The heads are heads/recurrent/hydra.py.
 """
 
 from collections.abc import Iterator

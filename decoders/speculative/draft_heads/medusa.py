@@ -1,7 +1,7 @@
 """Medusa: heads on the target's newest state guess one token each, and a fixed tree of their likeliest tokens
 is verified at once.
 
-Cai et al. (2024), Medusa. The heads are heads/medusa.py.
+Cai et al. (2024), Medusa. The heads are heads/path_independent/medusa.py.
 """
 
 from collections.abc import Callable, Iterator

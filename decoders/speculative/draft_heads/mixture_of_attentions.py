@@ -2,12 +2,12 @@
 alone.
 
 Zimmer et al. (2024), Mixture of Attentions For Speculative Decoding. The drafter is
-heads/mixture_of_attentions.py.
+heads/cross_attention/mixture_of_attentions.py.
 """
 
 from collections.abc import Iterator
 
-from decoders.heads.mixture_of_attentions import MixtureOfAttentions
+from decoders.heads.cross_attention.mixture_of_attentions import MixtureOfAttentions
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify

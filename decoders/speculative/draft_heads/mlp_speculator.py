@@ -1,6 +1,7 @@
 """The MLP speculator: a small state takes in one token after the other, and guesses the next one each time.
 
-Wertheimer et al. (2024), Combined Token/Embedding Speculators. The network is heads/mlp_speculator.py.
+Wertheimer et al. (2024), Combined Token/Embedding Speculators. The network is
+heads/recurrent/mlp_speculator.py.
 """
 
 from collections.abc import Iterator

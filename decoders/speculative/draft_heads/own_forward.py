@@ -1,6 +1,6 @@
 """What PPD and hidden transfer share: their parameters, and how their trees are planned before decoding."""
 
-from decoders.heads.lookahead_tokens import LookaheadTokens
+from decoders.heads.path_independent.lookahead_tokens import LookaheadTokens
 from decoders.lane import Lane
 from decoders.speculative.draft_heads.trees import ASSUMED, NO_RANKS
 from decoders.speculative.drafters.own_slots import Plan

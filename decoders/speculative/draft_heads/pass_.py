@@ -1,6 +1,7 @@
 """PaSS: look-ahead embeddings make the target draft for itself, in one extra pass whose first token is valid.
 
-Monea et al. (2023), PaSS: Parallel Speculative Sampling. The embeddings are heads/prompt_tokens.py.
+Monea et al. (2023), PaSS: Parallel Speculative Sampling. The embeddings are
+heads/path_independent/prompt_tokens.py.
 """
 
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from collections.abc import Iterator
 import torch
 
 from decoders.engine.capabilities import Capability
-from decoders.heads.prompt_tokens import PaSS
+from decoders.heads.path_independent.prompt_tokens import PaSS
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify

@@ -2,13 +2,13 @@
 one.
 
 Chen et al. (2024), Hardware-Aware Parallel Prompt Decoding for Memory-Efficient Acceleration of LLM
-Inference. The embeddings are heads/prompt_tokens.py.
+Inference. The embeddings are heads/path_independent/prompt_tokens.py.
 """
 
 from collections.abc import Iterator
 
 from decoders.engine.capabilities import Capability
-from decoders.heads.prompt_tokens import PPD
+from decoders.heads.path_independent.prompt_tokens import PPD
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify

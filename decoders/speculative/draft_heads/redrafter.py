@@ -1,6 +1,7 @@
 """ReDrafter: a recurrent network and beam search draft several chains; common beginnings are read once.
 
-Zhang et al. (2024), Recurrent Drafter. The network is heads/redrafter.py, the beams drafters/beams.py.
+Zhang et al. (2024), Recurrent Drafter. The network is heads/recurrent/redrafter.py, the beams
+drafters/beams.py.
 """
 
 from collections.abc import Iterator

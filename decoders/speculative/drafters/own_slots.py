@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from decoders.heads.lookahead_tokens import LookaheadTokens
+from decoders.heads.path_independent.lookahead_tokens import LookaheadTokens
 from decoders.lane import Lane
 from decoders.speculative.drafters.fixed_trees import largest, open_ends
 from decoders.speculative.drafters.per_state_trees import StateTree

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from decoders.engine.capabilities import Capability
 from decoders.engine.engine import Work
 from decoders.heads import DraftModule, take_taps
-from decoders.heads.module import ALL
+from decoders.heads.parts.module import ALL
 from decoders.lane import Lane
 from decoders.speculative.drafters.sees import record_sees
 from decoders.speculative.interfaces import Draft, Drafter, Seen, Shape, Source, Verification, drafted

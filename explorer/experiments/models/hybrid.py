@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from decoders.heads.layers import Attention, FeedForward, Past
+from decoders.heads.parts.layers import Attention, FeedForward, Past
 from explorer.experiments.models.state_space import Memory, Read, StateSpace, ancestors, recent
 
 THETA = 10000.0  # base of the rotary positions

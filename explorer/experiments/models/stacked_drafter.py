@@ -8,10 +8,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from decoders.heads import Taps, Target
-from decoders.heads.eagle import TOKEN_WEIGHT
-from decoders.heads.feature_drafter import FeatureDrafter
-from decoders.heads.layers import DecoderLayer, Past, one_after_another
-from decoders.heads.module import cross_entropy, noisy
+from decoders.heads.feature_drafters.eagle import TOKEN_WEIGHT
+from decoders.heads.feature_drafters.feature_drafter import FeatureDrafter
+from decoders.heads.parts.layers import DecoderLayer, Past, one_after_another
+from decoders.heads.parts.module import cross_entropy, noisy
 
 
 class StackedDrafter(FeatureDrafter):

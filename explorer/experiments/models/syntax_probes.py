@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from decoders.heads import take_taps
-from decoders.heads.syntax_probe import RANK, SyntaxProbe
+from decoders.heads.scorers.syntax_probe import RANK, SyntaxProbe
 from decoders.lenses.binary_trees import Node, Sequences, items, scores, sequences, tree_of
 from decoders.lenses.leaf_states import leaf_means, leaf_tokens
 from decoders.lenses.python_trees import parse

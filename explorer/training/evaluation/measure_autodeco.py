@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from decoders.heads import AutoDeco
-from decoders.heads.autodeco import at_temperature, taught, temperature_loss
+from decoders.heads.scorers.autodeco import at_temperature, taught, temperature_loss
 from decoders.lane import Lane, Limits
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load

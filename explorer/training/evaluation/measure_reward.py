@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from decoders.heads import Reward, read_answers, take_taps
-from decoders.heads.reward import PREFIX, QUESTIONS
+from decoders.heads.scorers.reward import PREFIX, QUESTIONS
 from decoders.models.head_files import read_config
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load

@@ -10,7 +10,7 @@ import torch
 from transformers import LlamaForCausalLM
 
 from decoders.heads import Acceptance, Target, take_taps
-from decoders.heads.acceptance import UNASKED
+from decoders.heads.scorers.acceptance import UNASKED
 from decoders.models.loaded_model import LoadedModel
 from explorer.corpus import VOCABULARY, prepare
 from explorer.training import loop

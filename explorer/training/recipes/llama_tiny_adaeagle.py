@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from decoders.heads import AdaEagle, DraftModule, Target, take_taps
-from decoders.heads.adaeagle import UNASKED, accepted_lengths
+from decoders.heads.scorers.adaeagle import UNASKED, accepted_lengths
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
 from decoders.models.model_heads import load_heads

@@ -8,7 +8,7 @@ import torch
 from transformers import LlamaForCausalLM
 
 from decoders.heads import AutoDeco, Target
-from decoders.heads.reward import PREFIX
+from decoders.heads.scorers.reward import PREFIX
 from explorer.corpus import IGNORED, ROW, Texts, prepare, story_rows
 from explorer.training import loop
 from explorer.training.modules import ship_scorer, train_scorer, work_of

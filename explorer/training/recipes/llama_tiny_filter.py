@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from decoders.heads import Filter, Target
-from decoders.heads.filter import UNASKED
+from decoders.heads.scorers.filter import UNASKED
 from explorer.corpus import Texts, prepare, story_rows
 from explorer.tasks import TASKS
 from explorer.training.modules import frozen, ship_scorer, train_scorer, work_of

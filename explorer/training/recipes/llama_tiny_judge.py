@@ -11,7 +11,7 @@ import torch
 from transformers import PreTrainedModel
 
 from decoders.heads import Judge, Target, take_taps
-from decoders.heads.judge import UNASKED
+from decoders.heads.scorers.judge import UNASKED
 from decoders.models.loaded_model import LoadedModel
 from explorer.tasks import TASKS, Problem
 from explorer.tasks.prefixes import SCORED, possible

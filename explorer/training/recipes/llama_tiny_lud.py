@@ -8,8 +8,8 @@ from argparse import Namespace
 import torch
 from torch.nn import functional as F
 
-from decoders.heads.lexical_units import mark_units
-from decoders.heads.lookahead_tokens import slots_see
+from decoders.heads.path_independent.lexical_units import mark_units
+from decoders.heads.path_independent.lookahead_tokens import slots_see
 from explorer.corpus import mixed_rows, prepare
 from explorer.training import loop
 from explorer.training.adapting import adapted, learned_of, ship

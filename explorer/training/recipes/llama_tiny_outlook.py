@@ -11,7 +11,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from decoders.heads import Outlook, Taps, Target, take_taps
-from decoders.heads.outlook import ALL, NONE, SOME, UNASKED
+from decoders.heads.scorers.outlook import ALL, NONE, SOME, UNASKED
 from decoders.models.loaded_model import LoadedModel
 from explorer.corpus import read_stories
 from explorer.tasks import TASKS

@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional as F
 
 from decoders.heads import Planner, Target, take_taps
-from decoders.heads.planner import unit_vectors
+from decoders.heads.scorers.planner import unit_vectors
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
 from decoders.search.planned.discourse_units import labels, oracle

@@ -11,7 +11,7 @@ import torch
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from decoders.heads import Ranker, Target, take_taps
-from decoders.heads.ranker import summary
+from decoders.heads.scorers.ranker import summary
 from explorer.corpus import read_stories
 from explorer.training import loop
 from explorer.training.modules import parted, ship_scorer, train_scorer, work_of

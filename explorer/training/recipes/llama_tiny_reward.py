@@ -10,7 +10,7 @@ import torch
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from decoders.heads import Target, take_taps
-from decoders.heads.reward import QUESTIONS, Reward
+from decoders.heads.scorers.reward import QUESTIONS, Reward
 from explorer.tasks import TASKS, Problem
 from explorer.tasks.prefixes import SCORED, WITH_STEPS, possible
 from explorer.training import loop

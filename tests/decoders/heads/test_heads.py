@@ -9,8 +9,8 @@ import torch
 from torch.nn import functional as F
 
 from decoders.heads import KINDS, DraftModule, Entries, Taps, Target, take_taps
-from decoders.heads.fragments import labels
-from decoders.heads.layers import Attention
+from decoders.heads.parts.layers import Attention
+from decoders.heads.path_independent.fragments import labels
 from decoders.models import head_files
 from decoders.models.catalog import shipped
 from decoders.models.loading import load

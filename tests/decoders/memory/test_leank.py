@@ -10,7 +10,7 @@ from decoders import registry
 from decoders.engine.attention_weights import reading_with
 from decoders.engine.tree import Tree
 from decoders.heads import KeyMask, Target
-from decoders.heads.key_mask import interface
+from decoders.heads.scorers.key_mask import interface
 from decoders.lane import Lane, Limits
 from decoders.memory.engine import MemoryEngine
 from decoders.memory.lane_memory import DRIFT

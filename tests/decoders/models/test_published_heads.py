@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import save_file
 
 from decoders.heads import Target, take_taps
-from decoders.heads.eagle3 import OUTSIDE
+from decoders.heads.feature_drafters.eagle3 import OUTSIDE
 from decoders.models.published import find_format, read_heads
 from decoders.models.published.tensors import convert
 from tests.helpers import published_heads as files

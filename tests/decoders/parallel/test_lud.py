@@ -7,7 +7,7 @@ import torch
 
 from decoders.diffusion.canvas import Guess
 from decoders.diffusion.causal_past import INPUT
-from decoders.heads.lexical_units import mark_units
+from decoders.heads.path_independent.lexical_units import mark_units
 from decoders.lane import Lane, Limits
 from decoders.parallel.lud import accepted
 from decoders.trace.events import Cell, Forward

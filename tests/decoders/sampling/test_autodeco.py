@@ -7,7 +7,7 @@ import torch
 
 from decoders.chooser import Exhaustive
 from decoders.heads import AutoDeco, Target
-from decoders.heads.autodeco import smooth_top_p, statistics, taught, temperature_loss, top_p_loss
+from decoders.heads.scorers.autodeco import smooth_top_p, statistics, taught, temperature_loss, top_p_loss
 from decoders.lane import Lane, Limits
 from decoders.logits.distributions import probabilities, processors
 from decoders.models.loaded_model import LoadedModel

@@ -6,7 +6,7 @@ import torch
 from decoders.diffusion.canvas import Guess
 from decoders.diffusion.methods.learn2pd import LEVEL, end_of_text
 from decoders.heads import Filter
-from decoders.heads.filter import UNASKED
+from decoders.heads.scorers.filter import UNASKED
 from decoders.lane import Lane, Limits
 from decoders.models.loading import load
 from decoders.trace.events import Cell, Forward, Note

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from decoders.heads import Ranker, Reward, Target, take_taps
-from decoders.heads.ranker import summary
+from decoders.heads.scorers.ranker import summary
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.search.stepwise.rankgen import NO_RANKER, Search

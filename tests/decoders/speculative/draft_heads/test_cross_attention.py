@@ -5,10 +5,10 @@ import torch
 
 from decoders.chooser import Exhaustive
 from decoders.heads import Dream, Glide, MixtureOfAttentions, Target, take_taps
-from decoders.heads.cross_attention import CrossAttentionDrafter, keys_and_values
-from decoders.heads.dream import row_entropies
-from decoders.heads.glide import block_mask
-from decoders.heads.mixture_of_attentions import memory_mask, staircase
+from decoders.heads.cross_attention.cross_attention import CrossAttentionDrafter, keys_and_values
+from decoders.heads.cross_attention.dream import row_entropies
+from decoders.heads.cross_attention.glide import block_mask
+from decoders.heads.cross_attention.mixture_of_attentions import memory_mask, staircase
 from decoders.speculative.draft_heads.dream import found
 from decoders.speculative.draft_heads.trees import TREES
 from decoders.speculative.drafters.confidence_siblings import tokens_of

@@ -7,8 +7,8 @@ import torch
 
 from decoders.chooser import Exhaustive
 from decoders.heads import Eagle3, Gumiho, Target, take_taps
-from decoders.heads.adaeagle import UNASKED, AdaEagle, accepted_lengths
-from decoders.heads.module import DraftModule, Sees
+from decoders.heads.parts.module import DraftModule, Sees
+from decoders.heads.scorers.adaeagle import UNASKED, AdaEagle, accepted_lengths
 from decoders.lane import Lane, Limits
 from decoders.models.loading import load
 from decoders.models.table_model import exact_distribution

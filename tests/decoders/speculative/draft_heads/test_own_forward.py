@@ -10,7 +10,7 @@ from decoders.engine.capabilities import Capability
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.engine.tree import Tree
 from decoders.heads import PPD, HiddenTransfer, PaSS, Target, take_taps
-from decoders.heads.lookahead_tokens import slots_see
+from decoders.heads.path_independent.lookahead_tokens import slots_see
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, TableScorer
 from decoders.speculative.draft_heads.pass_ import expected_tokens, truncated

@@ -7,7 +7,7 @@ import torch
 
 from decoders.chooser import Exhaustive
 from decoders.heads import KINDS, DraftModule, Target, take_taps
-from decoders.heads.cross_attention import CrossAttentionDrafter
+from decoders.heads.cross_attention.cross_attention import CrossAttentionDrafter
 from decoders.lane import Lane, Limits
 from decoders.models import head_files
 from decoders.models.loaded_model import LoadedModel

@@ -8,7 +8,7 @@ import torch
 from decoders.chooser import Exhaustive, Script
 from decoders.engine.tree import Tree
 from decoders.heads import Judge, Taps, Target
-from decoders.heads.judge import UNASKED
+from decoders.heads.scorers.judge import UNASKED
 from decoders.lane import Lane, Limits
 from decoders.logits.distributions import one_hot
 from decoders.models.table_model import TableModel, exact_distribution

@@ -7,7 +7,7 @@ import torch
 
 from decoders.chooser import Exhaustive
 from decoders.heads import Acceptance, Taps, Target
-from decoders.heads.acceptance import REFUSED_WEIGHT, UNASKED
+from decoders.heads.scorers.acceptance import REFUSED_WEIGHT, UNASKED
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.methods.specdec_pp import HEAD, OWN, SCORE, doubtful, head_of

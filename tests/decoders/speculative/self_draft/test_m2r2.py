@@ -8,7 +8,7 @@ from decoders.chooser import Exhaustive
 from decoders.engine.engine import Engine
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.heads import M2R2, Target
-from decoders.heads.module import cross_entropy
+from decoders.heads.parts.module import cross_entropy
 from decoders.trace.events import Forward, Note
 from tests.helpers.deep_models import PROMPT, deep, drafts, run, take_double
 from tests.helpers.losslessness import distance, law_of_rounds

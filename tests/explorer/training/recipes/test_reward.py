@@ -5,7 +5,7 @@ import torch
 from transformers import AutoTokenizer
 
 from decoders.heads import Reward, Taps, Target, read_answers
-from decoders.heads.reward import QUESTIONS
+from decoders.heads.scorers.reward import QUESTIONS
 from explorer.tasks import Problem, problems
 from explorer.training.evaluation.measure_reward import auc
 from explorer.training.loop import MODELS

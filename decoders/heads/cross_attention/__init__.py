@@ -1,0 +1,1 @@
+"""Drafters that look at the target's keys, values or states by cross-attention."""

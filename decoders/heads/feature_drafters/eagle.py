@@ -1,0 +1,60 @@
+"""The feature drafter of EAGLE (Li et al., 2024): it guesses the target's next state, not its next token.
+
+One decoder layer with keys and values of its own reads the state after token i together with token i + 1, and
+says the state after token i + 1; the target's frozen head turns that into a distribution of token i + 2.
+"""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from decoders.heads.feature_drafters.feature_drafter import FeatureDrafter
+from decoders.heads.parts.layers import Attention, FeedForward, LayerForm, Past
+from decoders.heads.parts.module import cross_entropy, noisy
+from decoders.heads.parts.taps import Taps, Target
+
+TOKEN_WEIGHT = 0.1  # of the cross-entropy, beside 1 for the state
+
+
+class Eagle(FeatureDrafter):
+    """Entry i reads join[E(token i + 1); state i], then a layer like the target's without its first norm."""
+
+    kind = "eagle"
+
+    def __init__(
+        self,
+        target: Target,
+        form: LayerForm | None = None,
+        intermediate: int | None = None,
+        eps: float | None = None,
+        bias: bool = True,
+    ):
+        """form, intermediate and eps: of a published layer, if they are not the target's; bias: of `join`."""
+        super().__init__(target)
+        width = target.width
+        self.join = nn.Linear(2 * width, width, bias=bias)
+        self.attention = Attention(width, target.heads, target.theta, form=form)
+        self.norm = nn.RMSNorm(width, eps or target.eps)
+        self.feed = FeedForward(width, intermediate or target.intermediate)
+
+    def joined(self, tokens: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
+        return self.join(torch.cat([self.read(tokens), features], -1)).to(features.dtype)
+
+    def layer(
+        self,
+        x: torch.Tensor,
+        positions: torch.Tensor,
+        mask: torch.Tensor | None = None,
+        past: Past | None = None,
+    ) -> tuple[torch.Tensor, Past]:
+        mixed, past = self.attention(x, positions, mask, past)
+        x = x + mixed
+        return x + self.feed(self.norm(x)), past
+
+    def loss(self, taps: Taps) -> torch.Tensor:
+        """Smooth L1 to the target's states plus 0.1 times the cross-entropy under its distributions."""
+        hidden = noisy(taps.hidden, taps.tokens) if self.training else taps.hidden
+        positions = torch.arange(hidden.shape[1] - 1, device=hidden.device)
+        predicted, _ = self.layer(self.joined(taps.tokens[:, 1:], hidden[:, :-1]), positions)
+        regression = F.smooth_l1_loss(predicted.float(), taps.hidden[:, 1:])
+        return regression + TOKEN_WEIGHT * cross_entropy(taps.p[:, 1:], self.target.logits(predicted))

@@ -1,0 +1,144 @@
+"""EAGLE-3's drafter (Li et al., 2025): several layers of the target are read, no feature is predicted, and it
+is trained on what it says itself.
+
+    g_i = F_3[a_i; b_i; c_i]               a, b, c: the residual stream that enters layers 2, L / 2 and L - 3
+    o_{i+1} = g_i + attention[norm(E(token i + 1)); norm(g_i)], then a feed-forward layer
+    logits of token i + 2 = W norm(o_{i+1})  over a vocabulary of its own; o stands for g where none is known
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from decoders.heads.feature_drafters.feature_drafter import FeatureDrafter
+from decoders.heads.parts.layers import Attention, FeedForward, LayerForm, Past
+from decoders.heads.parts.module import ALL, Sees, cross_entropy, some_rows
+from decoders.heads.parts.taps import Taps, Target
+
+DECAY = 0.8  # depth k weighs 0.8^(k - 1) in the loss
+# Logit of tokens outside of the draft's vocabulary: no probability beside any other, yet finite, so that a
+# constraint which leaves only such tokens leaves a distribution.
+OUTSIDE = -1e4
+
+
+def tapped(layers: int) -> tuple[int, int, int]:
+    """After how many layers of a target of `layers` the residual stream is read."""
+    return min(2, layers - 1), layers // 2, max(layers - 3, layers // 2)
+
+
+@dataclass(frozen=True)
+class Published:
+    """What published drafters differ in: width, attention and eps; where the residual is taken (behind the
+    feature's norm or in front of it); how many norms stand before the fusion (0; 1 over all taken layers; one
+    for each); whether what is read again has gone through the last norm (EAGLE-3.1).
+    """
+
+    width: int
+    form: LayerForm | None
+    eps: float
+    norm_before_residual: bool = False
+    norms_before: int = 0
+    norm_output: bool = False
+
+
+class Eagle3(FeatureDrafter):
+    """`words_kept`: size of the draft's vocabulary, chosen by `keep`; steps: depths that the loss unrolls;
+    intermediate: width of the feed-forward layer. `d2t` [W]: the target's id less the draft's.
+    """
+
+    kind = "eagle3"
+    sees = Sees(ALL, root=True, path=True, layers=True)
+
+    def __init__(
+        self,
+        target: Target,
+        words_kept: int = 2048,
+        reads: tuple[int, ...] = (),
+        steps: int = 3,
+        intermediate: int = 128,
+        published: "Published | None" = None,
+    ):
+        """published: what a published drafter has of its own."""
+        words_kept = min(words_kept, len(target.head))
+        reads = tuple(reads) or tapped(target.layers)
+        super().__init__(target, words_kept=words_kept, reads=reads, steps=steps, intermediate=intermediate)
+        own = published or Published(target.width, None, target.eps)
+        width, eps, self.reads, self.published = own.width, own.eps, reads, own
+        self.fuse = nn.Linear(len(reads) * target.width, width, bias=False)
+        self.token_norm, self.state_norm = (nn.RMSNorm(width, eps) for _ in range(2))
+        self.attention = Attention(width, target.heads, target.theta, reads=2 * width, form=own.form)
+        self.norm, self.last_norm = (nn.RMSNorm(width, eps) for _ in range(2))
+        self.feed = FeedForward(width, intermediate)
+        self.head = nn.Linear(width, words_kept, bias=False)
+        self.before_fuse = nn.Identity()
+        if own.norms_before:  # one over all taken layers, or one for each
+            sizes = [len(reads) * target.width] if own.norms_before == 1 else [target.width] * len(reads)
+            self.before_fuse = nn.ModuleList(nn.RMSNorm(size, eps) for size in sizes)
+        self.register_buffer("d2t", torch.zeros(words_kept, dtype=torch.long))
+        if width == target.width:
+            self.keep(torch.arange(words_kept))
+
+    def keep(self, ids: torch.Tensor) -> None:
+        """The draft's vocabulary are the target's ids [W], ascending; its head begins as the target's."""
+        self.d2t.copy_(ids - torch.arange(len(ids)))
+        with torch.no_grad():
+            self.head.weight.copy_(self.target.head[ids])
+
+    @property
+    def kept(self) -> torch.Tensor:
+        """The target's ids [W] of the draft's vocabulary."""
+        return torch.arange(len(self.d2t), device=self.d2t.device) + self.d2t
+
+    def features(self, hidden: torch.Tensor, states: dict[int, torch.Tensor] | None) -> torch.Tensor:
+        """The fused layers [..., d]."""
+        taken = torch.cat([states[layer] for layer in self.reads], -1).to(self.fuse.weight.dtype)
+        if norms := self.published.norms_before:
+            parts = zip(self.before_fuse, taken.chunk(norms, -1), strict=True)
+            taken = torch.cat([norm(part) for norm, part in parts], -1)
+        return self.fuse(taken)
+
+    def joined(self, tokens: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
+        """Token and feature side by side [..., 2d]; the layer norms each."""
+        return torch.cat([self.read(tokens).to(features.dtype), features], -1)
+
+    def layer(
+        self,
+        x: torch.Tensor,
+        positions: torch.Tensor,
+        mask: torch.Tensor | None = None,
+        past: Past | None = None,
+    ) -> tuple[torch.Tensor, Past]:
+        token, feature = x.chunk(2, -1)
+        normed = self.state_norm(feature)
+        both = torch.cat([self.token_norm(token), normed], -1)
+        mixed, past = self.attention(both, positions, mask, past)
+        x = (normed if self.published.norm_before_residual else feature) + mixed
+        x = x + self.feed(self.norm(x))
+        return self.last_norm(x) if self.published.norm_output else x, past
+
+    def own_logits(self, states: torch.Tensor) -> torch.Tensor:
+        """Logits [..., W] over the draft's vocabulary."""
+        return self.head(states if self.published.norm_output else self.last_norm(states))
+
+    def words(self, states: torch.Tensor) -> torch.Tensor:
+        """Logits [..., V], OUTSIDE for tokens that the draft's vocabulary lacks."""
+        own = self.own_logits(states)
+        return own.new_full((*own.shape[:-1], len(self.target.head)), OUTSIDE).index_copy_(-1, self.kept, own)
+
+    def loss(self, taps: Taps) -> torch.Tensor:
+        """Training-time test: the sum over depths k of 0.8^(k - 1) times the cross-entropy under the target's
+        distribution, restricted to the draft's vocabulary; places whose most probable token is not in it
+        do not count.
+        """
+        total = torch.zeros((), device=taps.tokens.device)
+        for k, said in enumerate(self.unrolled(taps, self.settings["steps"]), start=1):
+            rows = torch.arange(said.shape[1], device=said.device)
+            if self.training:
+                rows = some_rows(taps.tokens, said.shape[1])
+            wanted = taps.logits[:, rows + k].float()
+            at = torch.isin(wanted.argmax(-1), self.kept)
+            if at.any():
+                p, own = wanted[at][:, self.kept].softmax(-1), self.own_logits(said[:, rows][at])
+                total = total + DECAY ** (k - 1) * cross_entropy(p, own)
+        return total

@@ -1,0 +1,267 @@
+"""Falcon's drafter (Gao et al., 2024): a feature drafter that says k tokens per pass.
+
+Entry i reads [E(token i + 1); state i] through an LSTM and a decoder layer, and says the state of token
+i + k. Entries of one block of k see each other (relaxed causal mask); the blocks are counted back from the
+newest entry. Trained by glancing: some entries read their own answer.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from decoders.heads.parts.layers import DecoderLayer, Past
+from decoders.heads.parts.module import ALL, DraftModule, Sees, cross_entropy, noisy, seeded, some_rows
+from decoders.heads.parts.taps import Taps, Target
+
+TOKEN_WEIGHT, HARD = 0.1, 0.1  # of what tokens add to the loss; of it, the target's best token
+GLANCE = 0.4  # share of the wrong guesses whose answers are shown at the beginning of training; then fewer
+
+State = tuple[torch.Tensor, torch.Tensor]  # of the LSTM, both [1, B, m]
+
+
+class Falcon(DraftModule):
+    """`block`: k; memory: width of the LSTM, 0 for a linear map in its place; intermediate: of the layer."""
+
+    kind = "falcon"
+    sees = Sees(ALL, root=True, path=True)
+
+    def __init__(self, target: Target, block: int = 2, memory: int = 128, intermediate: int = 128):
+        super().__init__(target, block=block, memory=memory, intermediate=intermediate)
+        width, self.block = target.width, block
+        self.lstm = nn.LSTM(2 * width, memory, batch_first=True) if memory else None
+        self.join = nn.Linear(memory or 2 * width, width)
+        self.layer = DecoderLayer(width, target.heads, intermediate, target.theta, target.eps, first=True)
+
+    def reach(self, depth: int) -> int:
+        """The path up to the block in front; within a block guesses do not see each other."""
+        return self.block * ((depth - 1) // self.block) + 1
+
+    def read(
+        self, tokens: torch.Tensor, states: torch.Tensor, before: State | None = None
+    ) -> tuple[torch.Tensor, State | None]:
+        """What the layer reads [B, N, d] of tokens [B, N] with the state in front of each [B, N, d], and the
+        LSTM's state behind them.
+        """
+        x = torch.cat([self.target.read(tokens), states], -1)
+        if self.lstm is not None:
+            x, before = self.lstm(x.to(self.lstm.weight_ih_l0.dtype), before)
+        return self.join(x).to(states.dtype), before
+
+    def loss(self, taps: Taps) -> torch.Tensor:
+        """Smooth L1 to the target's states, plus 0.1 times 0.9 of the cross-entropy under its distributions
+        and 0.1 of that of its best tokens; in training with some answers shown (section 3.2).
+        """
+        k, rows = self.block, max(1, taps.tokens.shape[1] - 1 - self.block)
+        hidden = noisy(taps.hidden, taps.tokens) if self.training else taps.hidden
+        tokens, states = taps.tokens[:, 1 : rows + 1], hidden[:, :rows]
+        if self.training:
+            tokens, states = self.glanced(taps, tokens, states)
+        said = self.blockwise(tokens, states)
+        at = self.loss_rows(taps.tokens, rows)
+        p, logits = taps.logits[:, at + k].float().softmax(-1), self.target.logits(said[:, at])
+        hard = F.cross_entropy(logits.flatten(0, 1).float(), p.argmax(-1).flatten())
+        feature = F.smooth_l1_loss(said.float(), taps.hidden[:, k : k + rows])
+        return feature + TOKEN_WEIGHT * ((1 - HARD) * cross_entropy(p, logits) + HARD * hard)
+
+    def blockwise(self, tokens: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+        """What entries say [B, N, d] in blocks that begin with the first."""
+        mask = relaxed(tokens.shape[1], self.block).to(tokens.device)
+        positions = torch.arange(tokens.shape[1], device=tokens.device)
+        return self.layer(self.read(tokens, states)[0], positions, mask)[0]
+
+    @torch.no_grad()
+    def glanced(
+        self, taps: Taps, tokens: torch.Tensor, states: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The entries' tokens and states with some answers shown: of the wrong guesses of a first pass a
+        share that falls with training, as runs from the beginnings of blocks.
+        """
+        rows, k = tokens.shape[1], self.block
+        at = some_rows(taps.tokens, rows)
+        guesses = self.target.logits(self.blockwise(tokens, states)[:, at]).argmax(-1)
+        wrong = (guesses != taps.logits[:, at + k].argmax(-1)).float().mean().item()
+        run = max(1, k - 1)
+        count = shown(wrong * rows, self.progress) // run
+        starts = k * torch.randperm(rows // k, generator=seeded(tokens), device=tokens.device)[:count]
+        places = (starts[:, None] + torch.arange(run, device=tokens.device)).flatten()
+        tokens, states = tokens.clone(), states.clone()
+        tokens[:, places] = taps.tokens[:, places + 1 + k]
+        states[:, places] = taps.hidden[:, places + k].to(states.dtype)
+        return tokens, states
+
+    def along(self, taps: Taps, depth: int) -> list[torch.Tensor]:
+        """Blocks counted back from each row, as in drafting: in a first pass row n sees the true entries up
+        to n, in further ones also the blocks drafted behind it.
+        """
+        k, tokens = self.block, taps.tokens
+        batch, rows, device = len(tokens), tokens.shape[1] - 1, tokens.device
+        places = torch.arange(rows, device=device)
+        x, behind = self.read_stepwise(tokens[:, 1:], taps.hidden[:, :-1])
+        _, past = self.layer(x, places)
+        sees, nothing = (places <= places[:, None]), torch.zeros(rows, rows, dtype=torch.bool, device=device)
+        said = []  # of the newest block
+        for j in range(k):
+            at = (places - k + 1 + j).clamp(min=0)
+            out, _ = self.layer(x[:, at], at, torch.cat([sees, nothing], 1), past)
+            said.append(out)
+        outputs = torch.stack(said, 2)  # [B, R, k, d]
+        guesses, masks = list(outputs.unbind(2)), [sees.repeat_interleave(k, 0)]
+        own = places.repeat_interleave(k)
+        while len(guesses) < depth:
+            ahead = len(guesses) - k + 2 + torch.arange(k, device=device)
+            seen = tokens[:, (places[:, None] + ahead).clamp(max=rows)]  # [B, R, k]
+            x, behind = self.read(seen.view(-1, k), outputs.reshape(batch * rows, k, -1), behind)
+            masks.append(own[:, None] == own)
+            positions = (places[:, None] + ahead - 1).flatten()
+            out, past = self.layer(x.view(batch, rows * k, -1), positions, torch.cat(masks, 1), past)
+            outputs = out.view(batch, rows, k, -1)
+            guesses += outputs.unbind(2)
+        return [self.target.logits(g[:, : max(0, rows - d)]) for d, g in enumerate(guesses[:depth], start=1)]
+
+    def read_stepwise(self, tokens: torch.Tensor, states: torch.Tensor) -> tuple[torch.Tensor, State | None]:
+        """As `read`, with the LSTM's state behind each entry, both [1, B * N, m]."""
+        if self.lstm is None:
+            return self.read(tokens, states)
+        xs, behind, state = [], [], None
+        for at in range(tokens.shape[1]):
+            x, state = self.read(tokens[:, at : at + 1], states[:, at : at + 1], state)
+            xs.append(x)
+            behind.append(state)
+        both = (torch.stack(part, 2).flatten(1, 2) for part in zip(*behind, strict=True))
+        return torch.cat(xs, 1), tuple(both)
+
+    def memory(self) -> "Blocks":
+        return Blocks()
+
+    def begin(
+        self,
+        memory: "Blocks",
+        hidden: torch.Tensor,
+        tokens: torch.Tensor,
+        states: dict[int, torch.Tensor] | None = None,
+    ) -> torch.Tensor:
+        """As `DraftModule.begin`: logits [V] of depth 1; those of the whole first block are kept."""
+        x, behind = self.read(tokens[None], hidden[None], memory.behind)
+        said = self.target.logits(memory.know(self.layer, x[0], behind, self.block))  # [k, V]
+        memory.nodes, memory.ran = [Node(0, 0, said, [])], len(tokens)
+        return said[0]
+
+    def expand(self, memory: "Blocks", parents: list[int], tokens: torch.Tensor) -> torch.Tensor:
+        """As `DraftModule.begin` says: logits [N, V] below new nodes. Only those that end a block of k
+        drafted tokens take a pass; the others ask for what was said at the block above them.
+        """
+        above = [memory.nodes[parent] for parent in parents]
+        born = [
+            Node(node.depth + 1, node.block, node.said, [*node.tokens, token])
+            for node, token in zip(above, tokens.tolist(), strict=True)
+        ]
+        memory.nodes += born
+        ending = [node for node in born if len(node.tokens) == self.block]
+        memory.ran = len(ending)
+        if ending:
+            first = len(memory.paths)
+            read = torch.tensor([node.tokens for node in ending], device=tokens.device)
+            said = self.below(memory, [node.block for node in ending], read)
+            for at, node in enumerate(ending):
+                node.block, node.said, node.tokens = first + at, said[at], []
+        return torch.stack([node.said[len(node.tokens)] for node in born])
+
+    def below(self, memory: "Blocks", parents: list[int], tokens: torch.Tensor) -> torch.Tensor:
+        """Logits [N, k, V] of the next k depths below blocks of drafted tokens [N, k], which hang below the
+        blocks `parents` (0: the newest known one).
+        """
+        before = [memory.states[parent] for parent in parents]
+        both = None if before[0] is None else tuple(torch.cat(p, 1) for p in zip(*before, strict=True))
+        x, behind = self.read(tokens, torch.stack([memory.outputs[parent] for parent in parents]), both)
+        return self.target.logits(memory.draft(self.layer, x, behind, parents))
+
+    def said_at(self, memory: "Blocks", number: int) -> torch.Tensor:
+        node = memory.nodes[number]
+        return memory.outputs[node.block][len(node.tokens)]
+
+
+@dataclass
+class Node:
+    """A drafted node: its depth, its newest whole block, what that block said [k, V], and the tokens behind
+    it, fewer than k.
+    """
+
+    depth: int
+    block: int
+    said: torch.Tensor
+    tokens: list[int]
+
+
+class Blocks:
+    """What Falcon holds for one lane: entries of the known text, then blocks of drafted ones.
+
+    Block 0 are the newest k known entries; drafted blocks count on from 1 in the order they were drafted.
+    """
+
+    def __init__(self):
+        self.past: Past | None = None
+        self.known = 0
+        self.behind: State | None = None  # the LSTM's state behind the newest known entry
+        self.newest: torch.Tensor | None = None  # what the layer read [k - 1, d] at the newest known entries
+        self.outputs: list[torch.Tensor] = []  # of each block [k, d]
+        self.states: list[State | None] = []  # the LSTM's state behind each block
+        self.paths: list[list[int]] = [[]]  # of each block: the drafted blocks it sees, itself included
+        self.nodes: list[Node] = []  # of the tree, in the order of their drafting
+        self.ran = 0  # how many entries or blocks the last call put through the layer
+
+    def know(self, layer: DecoderLayer, x: torch.Tensor, behind: State | None, k: int) -> torch.Tensor:
+        """Drops what was drafted, appends known entries [M, d], and lets the newest block speak [k, d]. The
+        last k - 1 entries of before are read again, since their block has changed.
+        """
+        again = 0 if self.newest is None else len(self.newest)
+        if again:
+            x = torch.cat([self.newest, x])
+        first = self.known - again
+        if self.past is not None:
+            self.past = tuple(part[:, :, :first] for part in self.past)
+        self.known = first + len(x)
+        positions = torch.arange(first, self.known, device=x.device)
+        mask = torch.ones(
+            len(x), self.known, dtype=torch.bool, device=x.device
+        )  # only the newest block counts
+        out, self.past = layer(x[None], positions, mask, self.past)
+        self.newest, self.behind = x[len(x) - min(k - 1, len(x)) :], behind
+        places = torch.arange(len(x) - k, len(x)).clamp(min=0)  # a text shorter than a block: its first again
+        self.outputs, self.states, self.paths = [out[0, places]], [behind], [[]]
+        return self.outputs[0]
+
+    def draft(
+        self, layer: DecoderLayer, x: torch.Tensor, behind: State | None, parents: list[int]
+    ) -> torch.Tensor:
+        """Appends drafted blocks x [N, k, d] below the blocks `parents`; outputs [N, k, d]."""
+        count, k, _ = x.shape
+        first = len(self.paths)
+        self.paths += [[*self.paths[parent], first + row] for row, parent in enumerate(parents)]
+        new = self.paths[first:]
+        positions = torch.tensor([self.known + (len(path) - 1) * k for path in new], device=x.device)
+        positions = (positions[:, None] + torch.arange(k, device=x.device)).flatten()
+        mask = torch.zeros(count, self.known + (len(self.paths) - 1) * k, dtype=torch.bool, device=x.device)
+        mask[:, : self.known] = True
+        for row, path in enumerate(new):
+            for seen in path:
+                mask[row, self.known + (seen - 1) * k :][:k] = True
+        out, self.past = layer(
+            x.reshape(1, count * k, -1), positions, mask.repeat_interleave(k, 0), self.past
+        )
+        self.outputs += out.view(count, k, -1).unbind(0)
+        apart = [None] * count if behind is None else zip(*(p.split(1, 1) for p in behind), strict=True)
+        self.states += apart
+        return out.view(count, k, -1)
+
+
+def relaxed(count: int, k: int) -> torch.Tensor:
+    """The relaxed causal mask [N, N]: an entry sees those of earlier blocks of k and all of its own."""
+    block = torch.arange(count) // k
+    return block <= block[:, None]
+
+
+def shown(wrong: float, progress: float) -> int:
+    """How many answers are shown where that many guesses are wrong: GLANCE (1 - progress) of them."""
+    return int(wrong * GLANCE * (1 - progress) + 1e-9)

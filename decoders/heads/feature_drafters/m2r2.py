@@ -1,0 +1,88 @@
+"""The residual accelerators of M2R2 (Bhendawade et al., 2025): a second, faster stream through the layers.
+
+The published description is short; what is written here is reconstructed from it: a stream a beside the
+usual one h, through the same layers, with small adapters B that bring a_i to where h is after R i layers.
+
+    a_0 = h_0,   a_{i+1} = a_i + F_i(a_i; keys and values of h) + B_i(a_i)
+
+It leaves no keys and values of its own, so a token may be read at any time again.
+"""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from transformers.cache_utils import Cache, DynamicCache
+
+from decoders.engine.kv_cache import ReadOnly
+from decoders.heads.parts.module import NONE, DraftModule, Sees, cross_entropy
+from decoders.heads.parts.taps import Taps, Target
+
+
+class M2R2(DraftModule):
+    """`exit` adapters of rank `rank`, one behind each of the first layers; they start silent, and the fast
+    stream then is the usual one. R = the target's layers / exit. alignment: what the distance to the later
+    states weighs in the loss.
+    """
+
+    kind = "m2r2"
+    sees = Sees(NONE, root=True, path=True, first=True)
+
+    def __init__(self, target: Target, exit: int = 3, rank: int = 32, alignment: float = 0.0):
+        super().__init__(target, exit=exit, rank=rank, alignment=alignment)
+        if not 0 < exit < target.layers:
+            raise ValueError(f"The exit must lie after 1 to {target.layers - 1} layers, not {exit}.")
+        later = (round(i * target.layers / exit) for i in range(1, exit))
+        self.reads = tuple(later) if alignment else ()
+        self.inner = nn.ModuleList(nn.Linear(target.width, rank, bias=False) for _ in range(exit))
+        self.outer = nn.ModuleList(nn.Linear(rank, target.width, bias=False) for _ in range(exit))
+        for linear in self.outer:
+            nn.init.zeros_(linear.weight)
+
+    def stream(
+        self, tokens: torch.Tensor, positions: torch.Tensor, past: Cache, fast: bool = True
+    ) -> list[torch.Tensor]:
+        """The states [B, N, d] after 0 to `exit` layers of tokens [B, N] at positions [B, N]: of the fast
+        stream, which reads `past` unchanged, or of the usual one, which adds its keys and values to it.
+        """
+        base = self.target.model.base_model
+        residuals = [self.target.read(tokens)]
+        turns = base.rotary_emb(residuals[0], positions)
+        for layer, inner, outer in zip(base.layers, self.inner, self.outer, strict=False):
+            a = residuals[-1]
+            output = layer(a, position_ids=positions, past_key_values=past, position_embeddings=turns)
+            output = output[0] if isinstance(output, tuple) else output
+            residuals.append(output + outer(F.silu(inner(a))) if fast else output)
+        return residuals
+
+    def along_text(self, tokens: torch.Tensor, fast: bool = True) -> list[torch.Tensor]:
+        """`stream` of whole texts [B, T]."""
+        positions, usual = torch.arange(tokens.shape[1], device=tokens.device)[None], DynamicCache()
+        with torch.no_grad():
+            slow = self.stream(tokens, positions, usual, fast=False)
+        if not fast:
+            return slow
+        return self.stream(tokens, positions, ReadOnly.of(usual))
+
+    def loss(self, taps: Taps) -> torch.Tensor:
+        """Cross-entropy at the exit under the target's distributions there, plus `distance` as it weighs."""
+        residuals, weight = self.along_text(taps.tokens), self.settings["alignment"]
+        loss = cross_entropy(taps.p, self.target.exit_logits(residuals[-1]))
+        return loss + weight * self.distance(residuals, taps) if weight else loss
+
+    def distance(self, residuals: list[torch.Tensor], taps: Taps) -> torch.Tensor:
+        """Mean over 0 < i < exit of |a_i - h_{R i}|^2 / |h_{R i}|^2; 0 if only one layer runs."""
+        apart = [
+            ((a - taps.states[layer]).square().sum(-1) / taps.states[layer].square().sum(-1)).mean()
+            for a, layer in zip(residuals[1:-1], self.reads, strict=True)
+        ]
+        return torch.stack(apart).mean() if apart else residuals[-1].new_zeros(())
+
+    def along(self, taps: Taps, depth: int) -> list[torch.Tensor]:
+        """It reads the drafted tokens themselves, so all depths are the same guesses, one place on."""
+        logits = self.target.exit_logits(self.along_text(taps.tokens)[-1])
+        return [logits[:, k:-1] for k in range(1, depth + 1)]
+
+    def below(self, token: int, place: int, past: Cache) -> torch.Tensor:
+        """Logits [V] for what follows a token at a place, whose own keys and values are in `past` already."""
+        at = torch.tensor([[token], [place]], device=self.target.embed.device)
+        return self.target.exit_logits(self.stream(at[:1], at[1:], past)[-1])[0, -1]

@@ -1,0 +1,105 @@
+"""A multi-token-prediction layer that comes inside a target's own checkpoint (DeepSeek-V3, 2024; GLM, MiMo,
+Qwen3-Next): one more layer of the target's own kind, which reads its last state and the token behind it.
+
+    x = W [norm(E(token i + 1)); norm(state i)], then a decoder layer and a norm, and the target's head
+
+Knows transformers' layers by their call alone.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from transformers.cache_utils import Cache
+
+from decoders.heads.feature_drafters.feature_drafter import FeatureDrafter
+from decoders.heads.parts.layers import Past
+from decoders.heads.parts.taps import Target
+
+
+@dataclass(frozen=True)
+class MultiTokenForm:
+    """What such layers differ in: whether the state stands in front of the token, whether what is read again
+    has gone through the last norm, and whether the token of the first entry is left out, as vLLM does.
+    """
+
+    state_first: bool = False
+    norm_output: bool = False
+    first_token_out: bool = False
+
+
+class Appending(Cache):
+    """One layer's keys and values, which every forward appends to."""
+
+    def __init__(self, past: Past | None):
+        super().__init__(layers=[])
+        self.past = past
+
+    def update(self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args, **kwargs):
+        """Both with what is brought behind them."""
+        new = (key_states, value_states)
+        if self.past is not None:
+            new = tuple(torch.cat(both, 2) for both in zip(self.past, new, strict=True))
+        self.past = new
+        return new
+
+
+class MultiToken(FeatureDrafter):
+    """`block`: a decoder layer of transformers; norm: makes a norm of the target's kind; rotary: the target's
+    rotary positions; own_head: whether it has a vocabulary matrix of its own.
+    """
+
+    kind = "mtp"
+
+    def __init__(
+        self,
+        target: Target,
+        block: nn.Module,
+        norm: Callable[[], nn.Module],
+        rotary: nn.Module,
+        form: MultiTokenForm,
+        own_head: bool = False,
+    ):
+        super().__init__(target)
+        width = target.width
+        self.block, self.form, self.rotary = block, form, [rotary]  # in a list: the target's, not ours
+        self.token_norm, self.state_norm, self.last_norm = norm(), norm(), norm()
+        self.join = nn.Linear(2 * width, width, bias=False)
+        self.head = nn.Linear(width, len(target.head), bias=False) if own_head else None
+
+    def joined(self, tokens: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
+        """Token and state side by side [..., 2d]; the layer norms each."""
+        return torch.cat([self.read(tokens).to(features.dtype), features], -1)
+
+    def layer(
+        self,
+        x: torch.Tensor,
+        positions: torch.Tensor,
+        mask: torch.Tensor | None = None,
+        past: Past | None = None,
+    ) -> tuple[torch.Tensor, Past]:
+        token, state = x.to(self.join.weight.dtype).chunk(2, -1)
+        if self.form.first_token_out:
+            token = token * (positions > 0)[:, None]
+        both = [self.token_norm(token), self.state_norm(state)]
+        x = self.join(torch.cat(both[::-1] if self.form.state_first else both, -1))
+        if mask is None:
+            mask = torch.ones(len(positions), len(positions), dtype=torch.bool, device=x.device).tril()
+        seen = torch.zeros(mask.shape, dtype=x.dtype, device=x.device).masked_fill(
+            ~mask, torch.finfo(x.dtype).min
+        )
+        cache, places = Appending(past), positions[None]
+        out = self.block(
+            x,
+            attention_mask=seen[None, None].expand(len(x), 1, -1, -1),
+            position_ids=places,
+            past_key_values=cache,
+            position_embeddings=self.rotary[0](x, places),
+        )
+        out = out[0] if isinstance(out, tuple) else out
+        return self.last_norm(out) if self.form.norm_output else out, cache.past
+
+    def words(self, states: torch.Tensor) -> torch.Tensor:
+        normed = states if self.form.norm_output else self.last_norm(states)
+        return self.target.logits(normed) if self.head is None else self.head(normed)

@@ -1,0 +1,48 @@
+"""Heads of speculative decoding for Verilog (Xu et al., 2025): Medusa's, trained on whole fragments only.
+
+Knows the token that marks the end of a fragment; what a fragment is, the texts decide.
+"""
+
+import torch
+
+from decoders.heads.parts.taps import Taps, Target
+from decoders.heads.path_independent.medusa import DECAY, Medusa
+
+
+class Fragments(Medusa):
+    """Medusa's heads with the paper's labels: at each place, only up to the last mark that the heads reach.
+
+    mark: the token that ends a fragment.
+    """
+
+    kind = "fragments"
+
+    def __init__(self, target: Target, mark: int, depth: int = 4, rank: int = 32):
+        super().__init__(target, depth, rank)
+        self.settings["mark"] = mark
+
+    def loss(self, taps: Taps) -> torch.Tensor:
+        """Sum over the heads of 0.8^k times the mean cross-entropy under the target's own distribution, of
+        the places where the head has a label.
+        """
+        depth, total = len(self.blocks), taps.logits.new_zeros(())
+        labelled = labels(taps.tokens, self.settings["mark"], depth)
+        for k in range(1, depth + 1):
+            at = labelled[:, : taps.tokens.shape[1] - k, k]  # [B, T - k]; the last row's label is unknown
+            p, logits = taps.p[:, k:][at], self.head(k, taps.hidden[:, :-k][at])
+            losses = -(p * logits.float().log_softmax(-1)).sum(-1)
+            total = total + DECAY**k * losses.sum() / max(1, len(losses))
+        return total
+
+
+def labels(tokens: torch.Tensor, mark: int, depth: int) -> torch.Tensor:
+    """Which labels count, [B, T, 1 + depth]: at place n of tokens y [B, T], of y[n + 1] ... y[n + 1 + depth]
+    those up to the last mark among them, and always the first one, which is the target's own next token.
+
+    What stands behind the end of the tokens is no mark.
+    """
+    marks = torch.nn.functional.pad((tokens == mark).int(), (0, depth + 1))
+    column = marks.unfold(1, depth + 1, 1)[:, 1:]  # [B, T, 1 + depth]: is y[n+1+k] a mark?
+    kept = column.flip(-1).cummax(-1).values.flip(-1).bool()
+    kept[..., 0] = True
+    return kept

@@ -1,0 +1,72 @@
+"""The length predictor of AdaEAGLE (Zhang et al., 2024): how many tokens of a draft will be accepted, read
+before anything is drafted, from the newest token and the target's state in front of it.
+
+Knows states; what it learned from is how EAGLE's chains fared along the target's greedy texts.
+"""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from decoders.heads.parts.taps import Taps, Target
+
+UNASKED = -1  # label where nothing is asked
+BLOCKS = 3
+UNDER = 2.0  # weight of drafting too little, beside 1 for too much
+
+
+class AdaEagle(nn.Module):
+    """A linear map from token and state to `width`, three residual SiLU blocks, one number. `settings` is
+    what a file keeps to build it again; `most`: the longest chain that it knows of.
+    """
+
+    kind = "adaeagle"
+    reads: tuple[int, ...] = ()
+
+    def __init__(self, target: Target, width: int = 128, most: int = 6):
+        super().__init__()
+        self.target, self.settings = target, {"width": width, "most": most}
+        self.inner = nn.Linear(2 * target.width, width)
+        self.blocks = nn.ModuleList(nn.Linear(width, width) for _ in range(BLOCKS))
+        self.output = nn.Linear(width, 1)
+
+    def forward(self, hidden: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+        """The expected length [...] behind tokens [...] with the target's states [..., d] in front of them;
+        both are brought to length 1 in the root mean square.
+        """
+        parts = [F.rms_norm(part.float(), part.shape[-1:]) for part in (self.target.read(tokens), hidden)]
+        x = self.inner(torch.cat(parts, -1).to(self.inner.weight.dtype))
+        for block in self.blocks:
+            x = x + F.silu(block(x))
+        return self.output(x).float()[..., 0]
+
+    @torch.no_grad()
+    def length(self, hidden: torch.Tensor, token: int) -> float:
+        """The expected length of a chain behind one token."""
+        return float(self(hidden, torch.tensor(token, device=hidden.device)))
+
+    @torch.no_grad()
+    def along(self, taps: Taps) -> torch.Tensor:
+        """The expected lengths [B, T - 1] behind tokens 1 to T - 1 of known texts."""
+        return self(taps.hidden[:, :-1], taps.tokens[:, 1:])
+
+    def loss(self, taps: Taps, truth: torch.Tensor) -> torch.Tensor:
+        """Mean absolute difference, doubled where it is too little. truth [B, T]: of row n the length behind
+        token n + 1, or UNASKED.
+        """
+        said, truth = self(taps.hidden[:, :-1], taps.tokens[:, 1:]), truth[:, :-1]
+        apart = (said - truth)[truth != UNASKED]
+        return torch.where(apart < 0, -UNDER * apart, apart).mean()
+
+
+def accepted_lengths(guesses: list[torch.Tensor], tokens: torch.Tensor) -> torch.Tensor:
+    """How many best guesses in a row stand in texts [B, T], behind each row's root: [B, T], UNASKED where the
+    text ends too early. guesses: as `DraftModule.along`; the texts behind each root are the target's greedy
+    ones.
+    """
+    rows = guesses[-1].shape[1]
+    right = [
+        logits[:, :rows].argmax(-1) == tokens[:, 1 + k : 1 + k + rows] for k, logits in enumerate(guesses, 1)
+    ]
+    lengths = torch.stack(right, -1).int().cumprod(-1).sum(-1)
+    return F.pad(lengths, (0, tokens.shape[1] - rows), value=UNASKED)

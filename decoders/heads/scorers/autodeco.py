@@ -1,0 +1,127 @@
+"""The heads of AutoDeco (Wang et al., 2025): which temperature and which top-p the next token should be drawn
+with, read from the target's state before that token.
+
+They are learned without labels: the next token's cross-entropy, through a top-p that is soft. Knows states,
+logits and tokens.
+"""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from decoders.heads.parts.taps import Taps, Target
+
+HIGHEST = 2.0  # temperatures lie between 0 and this
+COLDEST = 0.01  # nothing is divided by less
+STEEP = 30.0  # how fast a token behind P fades while learning
+DROPPED = 0.6  # share of the places that teach the temperature nothing: the likeliest token was right there
+TOP = 5  # the mass of this many likeliest tokens is read
+READ = 5  # numbers that the second head reads besides the state: T, max p, entropy, variance, top mass
+
+
+class AutoDeco(nn.Module):
+    """Two networks of one hidden layer each: state -> T, and state with what T makes of the row -> P.
+    `settings` is what a file keeps to build it again.
+    """
+
+    kind = "autodeco"
+    reads: tuple[int, ...] = ()
+
+    def __init__(self, target: Target, width: int = 256):
+        super().__init__()
+        self.target, self.settings = target, {"width": width}
+        self.temperature = network(target.width, width)
+        self.top_p = network(target.width + READ, width)
+
+    def forward(self, hidden: torch.Tensor, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """(T, P), each [N], before the next token: hidden [N, d], the states there, logits [N, V] theirs."""
+        t = HIGHEST * self.temperature(hidden)[..., 0].float().sigmoid()
+        with torch.no_grad():
+            seen = torch.cat([t[:, None], statistics(at_temperature(logits, t))], -1)
+        p = self.top_p(torch.cat([hidden, seen.to(hidden.dtype)], -1))[..., 0].float().sigmoid()
+        return t, p
+
+    @torch.no_grad()
+    def scores(self, hidden: torch.Tensor, logits: torch.Tensor) -> tuple[float, float]:
+        """(T, P) before one token: hidden [d], logits [V]."""
+        t, p = self(hidden[None].to(self.temperature[0].weight.dtype), logits[None])
+        return max(COLDEST, float(t[0])), float(p[0])
+
+    @torch.no_grad()
+    def along(self, taps: Taps) -> torch.Tensor:
+        """P [B, T] behind each token of known texts; the second head reads T, so both have a say in it."""
+        _, p = self(taps.hidden.flatten(0, 1), taps.logits.flatten(0, 1))
+        return p.view(taps.tokens.shape)
+
+    def loss(self, hidden: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+        """What both heads learn by, in nats per token: hidden [N, d], and the tokens [N] that came next."""
+        with torch.autocast(hidden.device.type, enabled=False):
+            logits = self.target.logits(hidden)
+            t, p = self(hidden, logits)
+            kept = taught(logits, tokens, self.training)
+            return temperature_loss(logits, t, tokens, kept) + top_p_loss(logits, t, p, tokens)
+
+
+def network(read: int, width: int) -> nn.Sequential:
+    """One hidden layer, one number."""
+    return nn.Sequential(nn.Linear(read, width), nn.ReLU(), nn.Linear(width, 1))
+
+
+def at_temperature(logits: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+    """Probabilities [N, V] of logits [N, V] at temperatures [N]."""
+    return (logits.float() / t[:, None].clamp(min=COLDEST)).softmax(-1)
+
+
+def statistics(p: torch.Tensor) -> torch.Tensor:
+    """Of rows of probabilities [N, V], four numbers each: the largest, the entropy in nats, the variance
+    times V, the mass of the five largest.
+    """
+    top = p.topk(min(TOP, p.shape[-1]), dim=-1).values
+    entropy = -(p * p.clamp(min=1e-30).log()).sum(-1)
+    variance = p.var(-1, correction=0) * p.shape[-1]
+    return torch.stack([top[:, 0], entropy, variance, top.sum(-1)], -1)
+
+
+def taught(logits: torch.Tensor, tokens: torch.Tensor, at_random: bool) -> torch.Tensor:
+    """How much each place [N] counts for the temperature: 1, but where the likeliest token is right, by
+    random or on average, only what is not DROPPED.
+    """
+    right = logits.argmax(-1) == tokens
+    kept = torch.rand(len(tokens), device=logits.device) >= DROPPED if at_random else 1.0 - DROPPED
+    return torch.where(right, torch.as_tensor(kept, dtype=torch.float32), 1.0)
+
+
+def weights(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    """The model's own probability [N] of each token: what it finds unlikely teaches little."""
+    return logits.float().softmax(-1).gather(-1, tokens[:, None])[:, 0]
+
+
+def temperature_loss(
+    logits: torch.Tensor, t: torch.Tensor, tokens: torch.Tensor, kept: torch.Tensor
+) -> torch.Tensor:
+    """Cross-entropy in nats of tokens [N] under logits [N, V] at temperatures t [N], weighted by the model's
+    own probabilities and by `kept` [N].
+    """
+    lost = F.cross_entropy(logits.float() / t[:, None].clamp(min=COLDEST), tokens, reduction="none")
+    counted = weights(logits, tokens) * kept
+    return (counted * lost).sum() / counted.sum().clamp(min=1e-9)
+
+
+def smooth_top_p(q: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
+    """Rows q [N, V] after a top-p that can be learned, p [N]: with the tokens in order, c the running sum
+    up to and with a token, each is multiplied by exp(-30 max(0, c - p)). The token that crosses p fades too,
+    which the hard top-p keeps.
+    """
+    ordered, order = q.sort(dim=-1, descending=True, stable=True)
+    faded = ordered * (-STEEP * (ordered.cumsum(-1) - p[:, None]).clamp(min=0.0)).exp()
+    faded = faded / (faded.sum(-1, keepdim=True) + 1e-9)
+    return torch.zeros_like(faded).scatter(-1, order, faded)
+
+
+def top_p_loss(logits: torch.Tensor, t: torch.Tensor, p: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    """-log of what the soft top-p leaves for tokens [N], in nats, weighted by the model's own probabilities.
+    The gradient reaches p [N] and t [N].
+    """
+    left = smooth_top_p(at_temperature(logits, t), p).gather(-1, tokens[:, None])[:, 0]
+    counted = weights(logits, tokens)
+    return (counted * -(left + 1e-9).log()).sum() / counted.sum()

@@ -1,0 +1,76 @@
+"""The predictor of SpecBranch (Shen et al., 2025; there H-RAD): how a window of drafted tokens will fare
+before the target reads it: refused whole, accepted in part, or whole.
+
+It reads what the target left behind when it chose the newest token: its states after the last layers, and
+that token itself. Knows states; what it learned from is how windows of one draft fared.
+"""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from decoders.heads.parts.taps import Taps, Target
+
+NONE, SOME, ALL = range(3)  # of a window: none of it is accepted, some, all
+UNASKED = -1  # label where nothing is asked
+LAYERS = 4  # last ones, whose states are read
+
+
+class Outlook(nn.Module):
+    """Three linear layers with ReLU and dropout between them. `settings` is what a file keeps to build it
+    again; `of`: the name of the draft, `window`: how many tokens a window has.
+    """
+
+    kind = "outlook"
+
+    def __init__(self, target: Target, of: str = "", window: int = 4, widths: tuple[int, int] = (64, 32)):
+        super().__init__()
+        self.target, self.settings = target, {"of": of, "window": window, "widths": tuple(widths)}
+        layers = min(LAYERS, target.layers)
+        self.reads: tuple[int, ...] = tuple(range(target.layers - layers + 1, target.layers))
+        first, second = widths
+        self.inner = nn.Linear((layers + 1) * target.width, first)
+        self.middle = nn.Linear(first, second)
+        self.output = nn.Linear(second, 3)
+        self.dropout = nn.Dropout(0.2)
+
+    def read(self, states: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+        """What goes in: states [K, ..., d] after the last K layers, the last norm included, and the
+        embeddings of the tokens [...] that were chosen there, each at length 1 in the root mean square.
+        """
+        parts = [*states, self.target.read(chosen)]
+        return torch.cat([F.rms_norm(part.float(), part.shape[-1:]) for part in parts], -1)
+
+    def forward(self, read: torch.Tensor) -> torch.Tensor:
+        """Logits [..., 3] of NONE, SOME, ALL."""
+        x = self.dropout(F.relu(self.inner(read.to(self.inner.weight.dtype))))
+        return self.output(self.dropout(F.relu(self.middle(x))))
+
+    @torch.no_grad()
+    def scores(self, streams: torch.Tensor, chosen: int) -> torch.Tensor:
+        """Probabilities [3] behind one place. streams [L + 1, d]: the residual stream there after 0 to L
+        layers, without a norm; chosen: the token that follows it.
+        """
+        last = F.rms_norm(streams[-1], (self.target.width,), self.target.last_norm, self.target.eps)
+        states = torch.stack([*(streams[layer] for layer in self.reads), last])
+        token = torch.tensor(chosen, device=streams.device)
+        return self(self.read(states, token)).float().softmax(-1)
+
+    def inputs(self, taps: Taps) -> torch.Tensor:
+        """What goes in [B, T - 1, ...] at all places of known texts but the last: row n reads states after
+        token n, and token n + 1.
+        """
+        states = torch.stack([*(taps.states[layer] for layer in self.reads), taps.hidden])
+        return self.read(states[:, :, :-1], taps.tokens[:, 1:])
+
+    @torch.no_grad()
+    def along(self, taps: Taps) -> torch.Tensor:
+        """How likely it finds ALL [B, T - 1] at all places of known texts but the last."""
+        return self(self.inputs(taps)).float().softmax(-1)[..., ALL]
+
+    def loss(self, taps: Taps, truth: torch.Tensor) -> torch.Tensor:
+        """Cross-entropy in nats. truth [B, T]: NONE, SOME, ALL or UNASKED; that of row n is of the window
+        behind token n + 1, so the last is not asked.
+        """
+        logits = self(self.inputs(taps)).float()
+        return F.cross_entropy(logits.flatten(0, 1), truth[:, :-1].flatten(), ignore_index=UNASKED)
