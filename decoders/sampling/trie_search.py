@@ -68,6 +68,8 @@ def trie_search(lane: Lane) -> Iterator[None]:
        the trie.
 
     Lists for other strategies are the constraint labels: each beam then has a list of its own.
+    The paper's own proposal drops the search: the experiment label-head compares it with a tuned prompt and a
+    linear head, which give each label a probability in one forward.
     """
     typed, answer = lane.parameters["labels"], lane.parameters["answer"]
     if not typed.strip():

@@ -24,6 +24,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "planning-or-filtering",
         "program-search",
         "one-shot-ranking",
+        "label-head",
         "catalogue-beam",
     ),
     "Sampling and the quality of text": (

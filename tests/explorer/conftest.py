@@ -37,6 +37,7 @@ def short(monkeypatch, models):
     for name, constants in {
         "acceptance_by_rank": dict(TOKENS=4, SEEDS=1),
         "structured_outputs": dict(TOKENS=4),
+        "label_head": dict(LEARNED=8, HELD=2, STEPS=2, BATCH=2, ALONE_STEPS=2, EXAMPLES=1),
         "masking_bias": dict(SEEDS=3, COUNTS=(1, 4), DRAWS=1000),
         "python_constrained": dict(PROBLEMS=2, TOKENS=4),
         "api_calls": dict(REQUESTS=2, TOKENS=4),
