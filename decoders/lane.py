@@ -70,8 +70,8 @@ class Lane(Processing):
         if problem := unsuitable or self.callbacks.lacks(parts):
             raise ValueError(problem)
         roles = (*self.strategy.needs, *self.strategy.may_use)
-        target = models["target"].companion(self.strategy.writes_with)
-        self.models = {role: models[role] for role in roles if role in models} | {"target": target}
+        models = suitability.taken(self.strategy, self.parameters, models)
+        self.models = {role: models[role] for role in roles if role in models} | {"target": models["target"]}
         self.memory, target = memory_of(self.parameters, self.models), self.models["target"]
         if self.limits.max_new_tokens < 1:
             raise ValueError(f"max_new_tokens must be at least 1, not {self.limits.max_new_tokens}.")

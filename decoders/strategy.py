@@ -2,7 +2,7 @@
 strategy.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +62,8 @@ class Strategy:
     needs: tuple[str, ...] = ("target",)
     may_use: tuple[str, ...] = ()  # roles of further models, used if they are there
     writes_with: str = "causal"  # the kind of model whose text it is, see models/companions.py
+    # (parameters, models) -> the model that drafts, of a strategy that may prefer one to the lane's own
+    draft_of: Callable[[dict, Mapping[str, Any]], Any] | None = None
     any_tokenizer: bool = False  # whether its drafts may cut text into other tokens than the target
     views: tuple[str, ...] = ("entropy", "dependencies", "text")
     badge: Callable[[dict], str] = lambda parameters: ""

@@ -20,10 +20,9 @@ def problem(strategy: Strategy, parameters: dict, models: Mapping[str, Any]) -> 
     for role in strategy.needs:
         if models.get(role) is None:
             return f"{strategy.title} needs a {role} model; name one."
-    target = models["target"].companion(strategy.writes_with)
-    if target is None:
+    if models["target"].companion(strategy.writes_with) is None:
         return other_kind(strategy, models)
-    models = {**models, "target": target}
+    models = taken(strategy, parameters, models)
     if sentence := unlike(strategy, models):
         return sentence
     if sentence := misfit(parameters, models) or bias.problem(parameters, models):
@@ -36,6 +35,14 @@ def problem(strategy: Strategy, parameters: dict, models: Mapping[str, Any]) -> 
     sentence = f"{strategy.title} reads {capability} of the {role}, which {engine.kind} does not give"
     other = alternative(strategy, models)
     return f"{sentence}; choose {' or '.join(filter(None, (other, engine.remedy)))}."
+
+
+def taken(strategy: Strategy, parameters: dict, models: Mapping[str, Any]) -> dict[str, Any]:
+    """Role -> model as a strategy takes them: the target of the kind that it writes with, None if there is
+    none, and the draft that it prefers.
+    """
+    own = {**models, "target": models["target"].companion(strategy.writes_with)}
+    return own if strategy.draft_of is None else own | {"draft": strategy.draft_of(parameters, own)}
 
 
 def other_kind(strategy: Strategy, models: Mapping[str, Any]) -> str:
@@ -92,11 +99,12 @@ def difference(one: Strategy, strategy: Strategy) -> tuple:
 def runs(strategy: Strategy, models: Mapping[str, Any]) -> bool:
     """Whether models can run a strategy with its default settings."""
     parameters = strategy.check({})
-    target = models["target"].companion(strategy.writes_with)
-    models = {**models, "target": target}
-    there = all(models.get(role) is not None for role in strategy.needs) and not unlike(strategy, models)
+    if any(models.get(role) is None for role in strategy.needs):
+        return False
+    models = taken(strategy, parameters, models)
     return (
-        there
+        models["target"] is not None
+        and not unlike(strategy, models)
         and not lacking(strategy, parameters, models)
         and not strategy.suits(parameters, models["target"])
     )

@@ -85,6 +85,15 @@ def exits(name: str) -> list[int]:
     return sorted(json.loads(facts.read_text()).get("exits", [])) if name in shipped() else []
 
 
+def sorted_draft(target: str) -> str | None:
+    """The shipped draft for a shipped target that was trained to be left early; None if none was."""
+    for name in shipped():
+        facts = json.loads((SHIPPED / name / "facts.json").read_text())
+        if facts.get("distilled_from") == target and facts.get("exits"):
+            return name
+    return None
+
+
 def by_role(target: str, draft: str | None) -> dict[str, str]:
     """Model name by role; `draft` may name several draft models, with commas between them. Raises ValueError
     with one sentence if they are too many.

@@ -31,8 +31,8 @@ from decoders.heads import (
 )
 from decoders.model_defaults import listed, settings_of
 from decoders.models import head_files
-from decoders.models.catalog import kind
-from decoders.models.companions import shipped_companion
+from decoders.models.catalog import SHIPPED, kind, sorted_draft
+from decoders.models.companions import loaded, shipped_companion
 from decoders.models.model_heads import heads_inside, load_heads
 from decoders.models.token_bytes import TokenBytes
 
@@ -210,6 +210,15 @@ class LoadedModel:
             found = shipped_companion(self.tokenizer, wanted, *self._place())
             self._companions[wanted] = found and LoadedModel(*found, tokens_of=self)
         return self._companions[wanted]
+
+    @cached_property
+    def sorted_draft(self) -> "LoadedModel | None":
+        """The draft for it that comes with the project and was trained to be left early; None without one."""
+        if (name := sorted_draft(self.name)) is None:
+            return None
+        dtype, device = self._place()
+        model = loaded(SHIPPED / name, dtype).to(device).eval().requires_grad_(False)
+        return LoadedModel(name, model, self.tokenizer, tokens_of=self)
 
     @cached_property
     def filter(self) -> Filter | None:

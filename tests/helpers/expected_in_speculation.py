@@ -284,7 +284,7 @@ def shallow_where_sure(nested, whole, greedy):
         }
         for trace in (nested, whole)
     ]
-    assert depths == [{"exit 1", "exit 2"}, {"exit 2"}]
+    assert depths == [{"exit 1", "exit 2", "exit 3"}, {"exit 3"}]
     assert all(trace.costs.totals()["accepted"] for trace in (nested, whole))
 
 

@@ -21,7 +21,7 @@ TOYS = {
     "llama-tiny-fastdraft": (("llama-tiny-fastdraft-continued", "llama-tiny"), dict(BATCH=4, OWN_SHARE=0.1)),
     "llama-tiny-sorted": (
         ("llama-tiny-draft-distilled",),
-        dict(BATCH=4, EXITS=(1, 2), INTERMEDIATE=8, OWN=0.001),
+        dict(BATCH=4, EXITS=(1, 2), OWN=0.001),
     ),
     "llama-tiny-moe": (
         ("llama-tiny",),

@@ -4,7 +4,8 @@ Kavehzadeh et al. (2024), S2D: Sorted Speculative Decoding For More Efficient De
 Language Models.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
@@ -17,9 +18,11 @@ from decoders.speculative.drafters.sorted_exits import exits_of, sorted_chain
 from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Verifier
 from decoders.strategy import Parameter
 
+SORTED, CHOSEN = "with trained exits", "as chosen"
+TRAINED = "{!r} drafts, which was trained to be left after {} layers."
 UNTRAINED = (
-    "{!r} was not trained to be left early: its exits, after {} layers, guess badly. `python -m explorer "
-    "train llama-tiny-sorted` makes a draft with trained ones."
+    "{!r} was not trained to be left early: its exits, after {} layers, guess badly. The recipe of "
+    "llama-tiny-sorted trains a draft with three exits."
 )
 WHERE = "The {} exit guesses where its likeliest token has more than this; 0: always, 1: never."
 
@@ -29,15 +32,34 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return simplest(sorted_chain(parameters), parameters["temperature"])
 
 
+def draft_of(parameters: dict, models: Mapping[str, Any]) -> Any:
+    """The lane's draft if it has trained exits or if that is asked for, else the one of the target that has
+    them, where one is shipped.
+    """
+    chosen = models["draft"]
+    if parameters["draft"] == CHOSEN or catalog.exits(chosen.name):
+        return chosen
+    return getattr(models["target"], "sorted_draft", None) or chosen
+
+
 @draft_and_verify(
     parts,
     name="s2d",
     title="S2D (sorted drafts)",
     needs=("target", "draft"),
+    draft_of=draft_of,
+    papers=("s2d",),
     parameters=(
         Parameter("num_assistant_tokens", "int", 4, "Tokens that are drafted in a round.", low=1, high=32),
         Parameter("threshold_1", "float", 0.5, WHERE.format("first"), low=0.0, high=1.0),
         Parameter("threshold_2", "float", 0.5, WHERE.format("second"), low=0.0, high=1.0),
+        Parameter(
+            "draft",
+            "choice",
+            SORTED,
+            "The draft with trained exits, where one comes with the target, or the one that was chosen.",
+            choices=(SORTED, CHOSEN),
+        ),
         *GREEDY,
     ),
     views=(*TIMED_VIEWS[:2], "draft_layers", *TIMED_VIEWS[2:]),
@@ -58,11 +80,11 @@ def s2d(lane: Lane) -> Iterator[None]:
     Drafts are deterministic, so that any test by p alone is exact. The published code tests drafted tokens
     with p / q above temperature 0, which bends the distribution: with p = (.6, .4) and q = (.7, .3) it writes
     the first token with probability .857. Here one draft serves one target; the paper's serves several, which
-    changes nothing in a round. Its tree of drafts is left out. No draft with trained exits is shipped
-    yet: the recipe llama-tiny-sorted trains one, and any other draft is left after thirds of its layers.
+    changes nothing in a round. Its tree of drafts is left out. `llama-tiny-sorted` has three layers and an
+    exit behind each, trained towards llama-tiny's distributions as the authors' later trainer does, on 0.1
+    million tokens; any other draft is left after thirds of its layers.
     """
     draft, (drafter, verifier, _) = lane.models["draft"], parts(lane.parameters)
-    exits = exits_of(draft)
-    if not catalog.exits(draft.name):
-        lane.note(UNTRAINED.format(draft.name, ", ".join(map(str, exits))))
+    says = TRAINED if catalog.exits(draft.name) else UNTRAINED
+    lane.note(says.format(draft.name, ", ".join(map(str, exits_of(draft)))))
     yield from rounds(lane, drafter, verifier)

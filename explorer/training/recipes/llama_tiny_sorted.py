@@ -1,10 +1,10 @@
 """llama-tiny-sorted: three nested drafts for llama-tiny, its first layer, its first two and all three, each
 through the same last norm and head (S2D, 2024).
 
-It begins as the distilled draft, whose embeddings it keeps, and ships what it differs in.
+It begins as the distilled draft, whose embeddings it keeps, and ships what it differs in, in eight bits per
+number.
 """
 
-import copy
 from argparse import Namespace
 from collections.abc import Callable
 
@@ -16,32 +16,13 @@ from decoders.models import rounded_change
 from decoders.speculative.divergences import forward_kl
 from explorer.corpus import ROW, prepare
 from explorer.training import check, loop
-from explorer.training.loop import attending, compiled, deepened, trained
+from explorer.training.loop import compiled, deepened, trained
 from explorer.training.recipes.llama_tiny_draft_distilled import BATCH, TARGET, TEMPERATURES, own_text
 from explorer.training.stages import finish, stage
 
 NAME, BEGUN_FROM = "llama-tiny-sorted", "llama-tiny-draft-distilled"
-EXITS, INTERMEDIATE = (1, 2, 3), 240
-BUDGET, OWN, COUNTED = 0.2, 0.015, 4  # million tokens; those of the target's own; one place in four counts
-
-
-def narrowed(model: LlamaForCausalLM, intermediate: int) -> LlamaForCausalLM:
-    """A copy that keeps the `intermediate` neurons of each MLP whose weights are largest, by the product of
-    their norms.
-    """
-    config = copy.deepcopy(model.config)
-    config.intermediate_size = intermediate
-    narrow, weights = attending(LlamaForCausalLM(config)), model.state_dict()
-    for index in range(config.num_hidden_layers):
-        parts = {name: f"model.layers.{index}.mlp.{name}_proj.weight" for name in ("gate", "up", "down")}
-        size = weights[parts["down"]].norm(dim=0)
-        for name in ("gate", "up"):
-            size = size * weights[parts[name]].norm(dim=1)
-        keep = size.topk(min(intermediate, len(size))).indices.sort().values
-        for name, path in parts.items():
-            weights[path] = weights[path][:, keep] if name == "down" else weights[path][keep]
-    narrow.load_state_dict(weights)
-    return narrow
+EXITS = (1, 2, 3)
+BUDGET, OWN, COUNTED = 0.1, 0.015, 4  # million tokens; those of the target's own; one place in four counts
 
 
 def sorted_loss(
@@ -74,11 +55,9 @@ def sorted_loss(
 
 
 def main(args: Namespace) -> None:
-    """Trains and ships it, from the distilled draft: a third layer that adds nothing at first, and MLPs that
-    lose a third of their neurons.
-    """
+    """Trains and ships it, from the distilled draft and a third layer that adds nothing at first."""
     texts, target = prepare(args.corpus, args.work), trained(TARGET)
-    draft = narrowed(deepened(trained(BEGUN_FROM), EXITS[-1]), INTERMEDIATE)
+    draft = deepened(trained(BEGUN_FROM), EXITS[-1])
     draft.get_input_embeddings().requires_grad_(False)
     budget = args.million_tokens or BUDGET
     own = [own_text(target, texts, args.work, OWN * 1e6 * budget / BUDGET, BATCH, t) for t in TEMPERATURES]

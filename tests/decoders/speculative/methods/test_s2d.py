@@ -12,7 +12,8 @@ from decoders.registry import strategies
 from decoders.speculative.drafters.sorted_exits import exits_of
 from decoders.speculative.verifiers.node_sampling import NODE_SAMPLING
 from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
-from decoders.trace.events import Forward, Propose, Score
+from decoders.trace.events import Forward, Propose, Score, Verdict
+from tests.helpers import shipped_pair
 from tests.helpers.deep_models import PROMPT, deep, run
 from tests.helpers.losslessness import distance, first_token, law_of_rounds, position
 
@@ -29,7 +30,7 @@ def draft():
     return deep(layers=6)
 
 
-def lane(target, draft, tokens: int = 16, **parameters) -> Lane:
+def lane(target, draft, /, tokens: int = 16, **parameters) -> Lane:
     models = {"target": target, "draft": draft}
     return Lane("s2d", PROMPT, models, {"temperature": 0.0, **parameters}, limits=Limits(tokens))
 
@@ -150,6 +151,29 @@ def test_models_without_a_tree_mask_write_the_same(target, draft):
 def test_exits_are_thirds_where_none_were_trained(draft):
     assert exits_of(draft) == [2, 4, 6] and exits_of(deep(layers=2)) == [1, 2]
     assert exits_of(deep(layers=1)) == [1]
+
+
+def test_the_targets_own_draft_with_trained_exits_is_preferred(target, draft, monkeypatch):
+    """Where one comes with the target; the draft that was chosen is taken if asked for, or has exits too."""
+    own = deep(layers=3, seed=3)
+    monkeypatch.setitem(target.__dict__, "sorted_draft", own)
+    assert lane(target, draft).models["draft"] is own
+    assert lane(target, draft, draft="as chosen").models["draft"] is draft
+    monkeypatch.setattr("decoders.models.catalog.exits", lambda name: [1, 2])
+    assert lane(target, draft).models["draft"] is draft
+
+
+def test_the_shipped_pair_drafts_with_trained_exits():
+    """Some of its guesses leave at the first of three exits and pass; the text is greedy's."""
+    trace = shipped_pair.decode("s2d", shipped_pair.PROMPTS[0], length=24)
+    assert trace.models["draft"] == "llama-tiny-sorted"
+    assert trace.output() == shipped_pair.greedy(shipped_pair.PROMPTS[0])[:24]
+    exits, passed = {}, []  # the exit that guessed below a node; those of accepted guesses
+    for step in trace.steps:
+        exits |= {score.node: score.level for score in step.of(Score)}  # the last one asked decides
+        accepted = {verdict.node for verdict in step.of(Verdict) if verdict.status == "accepted"}
+        passed += [exits.get(p.parent) for p in step.of(Propose) if p.node in accepted]
+    assert "exit 1" in passed and set(exits.values()) <= {"exit 1", "exit 2", "exit 3"}
 
 
 def test_the_published_test_bends_the_distribution_and_ours_does_not():
