@@ -55,6 +55,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Text in any order: diffusion": ("parallel-bench", "reading-ahead"),
     "Inside the model: layers, experts, memory": (
+        "syntax-in-layers",
         "masks-as-modes",
         "memory-wall",
         "attention-designs",

@@ -105,6 +105,7 @@ def short(monkeypatch, models):
         "masks_as_modes": dict(WIDTH=16, LAYERS=1, STEPS=2, BATCH=2, TESTED=2, WRITTEN=1),
         "trees_over_states": dict(ROWS=8, LENGTH=16, STEPS=2, TEXTS=2, BEGUN=3, TOKENS=6, BACK=4),
         "memory_wall": dict(CONTEXTS=(8, 16), NEW=(1, 2), TIMES=1),
+        "syntax_in_layers": dict(TRAINED=6, HELD=2, TEST=2, EPOCHS=1, SHARES=(0, 1)),
         "reading_ahead": dict(SUMS=64, TOGETHER=2, ALONE=2, SEEDS=1, HELD_OUT=2),
         "serving_schedules": dict(LENGTHS=(9, 3, 2, 5), TOKENS=3, BUDGETS=(4,), REPEATS=1),
         "reading_once": dict(COUNT=1, LONGEST=3, LEARNED=("opposite",)),
