@@ -26,7 +26,7 @@ FAMILIES = {
     "lenses_memory_and_far": "Lenses, memory and further afield",
 }
 INDEX = Path(__file__).resolve().parents[2] / "assets" / "papers.csv"
-STATUSES = ("works", "miniature", "card", "missing")
+STATUSES = ("works", "miniature", "card")
 CARD = ("does", "decoding", "nearest", "strategy", "miniature")
 
 
@@ -58,7 +58,7 @@ def papers() -> list[dict]:
 
     Status "works": the strategies, lenses, memories, experiments and models in `how` realise it. "miniature"
     and "card": it does not run here; `card` says what it does, what that means for decoding and what comes
-    nearest, and names a strategy or a miniature of its idea, "" for none. "missing": nothing is here yet.
+    nearest, and names a strategy or a miniature of its idea, "" for none.
     """
     realised: dict[str, list[str]] = {}
     for claim in claims():
@@ -68,16 +68,14 @@ def papers() -> list[dict]:
     return [
         row | {"how": realised.get(row["slug"], []), "card": cards.get(row["slug"])} | {"status": status}
         for row in table("papers")
-        for status in [status_of(row["slug"] in realised, cards.get(row["slug"]))]
+        for status in [status_of(row["slug"] in realised, cards.get(row["slug"], {}))]
     ]
 
 
-def status_of(realised: bool, card: dict | None) -> str:
+def status_of(realised: bool, card: dict) -> str:
     """How far a paper is covered: what runs counts before its card."""
     if realised:
         return "works"
-    if card is None:
-        return "missing"
     return "miniature" if card["miniature"] else "card"
 
 

@@ -70,8 +70,6 @@ def build(tab: gr.Tab, loader: Loader, look: gr.HTML) -> None:
     status = gr.Radio(list(SHOWN), value="All", label="Show papers")
     here = table("Papers", COLUMNS)
     paper_cards.build(here, look)
-    with gr.Accordion("Papers not here yet", open=False):
-        backlog = table("Papers not here yet", COLUMNS[:-1])
 
     async def find(words: str | None, family: str | None, status: str | None, before: str) -> tuple:
         await asyncio.to_thread(loader.done.wait)  # importing the strategies twice at once gains nothing
@@ -83,7 +81,7 @@ def build(tab: gr.Tab, loader: Loader, look: gr.HTML) -> None:
         [words.change, family.change, status.change],
         find,
         [words, family, status, names],
-        [tree, cards, count, names, here, backlog],
+        [tree, cards, count, names, here],
         show_progress="hidden",
         api_visibility="private",
     )
@@ -131,9 +129,9 @@ def listing() -> dict:
     return method_cards.listing()
 
 
-def matches(words: str, family: str, status: str = "") -> tuple[str, str, list[list[str]], list[list[str]]]:
-    """What fits: a sentence that counts it, the names of methods as JSON, the rows of papers that are here,
-    with `status` alone if it is given, and of those not here yet.
+def matches(words: str, family: str, status: str = "") -> tuple[str, str, list[list[str]]]:
+    """What fits: a sentence that counts it, the names of methods as JSON, the rows of papers, with `status`
+    alone if it is given.
     """
     known = listing()
     side, _, name = family.partition(":")
@@ -152,11 +150,9 @@ def matches(words: str, family: str, status: str = "") -> tuple[str, str, list[l
     ]
     if not words.strip():
         cards.sort(key=first_to_try)
-    missing = [cells(row)[:-1] for row in rows if row["status"] == "missing"]
-    here = [row for row in rows if row["status"] != "missing"]
-    shown = [cells(row) for row in here if status in ("", row["status"])]
+    shown = [cells(row) for row in rows if status in ("", row["status"])]
     names = json.dumps([one["name"] for one in cards])
-    return counted(words, cards, here, missing), names, shown, missing
+    return counted(words, cards, rows), names, shown
 
 
 def first_to_try(method: dict) -> int:
@@ -199,18 +195,18 @@ def routes() -> list[Route]:
     return [Route(f"/{method_rows.PICTURES}/{{name}}/{{look}}", picture)]
 
 
-def counted(words: str, methods: list, here: list, missing: list) -> str:
+def counted(words: str, methods: list, rows: list) -> str:
     """How many methods and papers there are, and how far the papers are here."""
-    if not (methods or here or missing):
+    if not (methods or rows):
         quoted = f" for “{escaped(words.strip()[:MAX_QUOTED])}”" if words.strip() else ""
         return f"Nothing found{quoted}. Try fewer words."
-    works = sum(row["status"] == "works" for row in here)
+    works = sum(row["status"] == "works" for row in rows)
     if not words.strip() and len(methods) == len(listing()["methods"]):
         return f"{many(len(methods), 'method')} from {many(works, 'paper')}"
-    cards = len(here) - works
+    cards = len(rows) - works
     shown = [many(len(methods), "method"), f"{many(works, 'paper')} here"]
     shown += [f"{cards} as {'cards' if cards > 1 else 'a card'}"] if cards else []
-    return " · ".join([*shown, f"{len(missing)} not here yet"])
+    return " · ".join(shown)
 
 
 def linked(row: dict) -> str:
