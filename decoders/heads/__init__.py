@@ -40,6 +40,7 @@ from decoders.heads.scorers.outlook import Outlook
 from decoders.heads.scorers.planner import Planner
 from decoders.heads.scorers.ranker import Ranker
 from decoders.heads.scorers.reward import Reward, read_answers
+from decoders.heads.scorers.streams import ParallelStreams
 from decoders.heads.scorers.tuned_lens import TunedLens
 
 __all__ = [
@@ -78,6 +79,7 @@ __all__ = [
     "MixtureOfAttentions",
     "Outlook",
     "PaSS",
+    "ParallelStreams",
     "Planner",
     "Ranker",
     "Reward",
@@ -100,6 +102,6 @@ SCORERS: dict[str, type[nn.Module]] = {
     module.kind: module
     for module in (
         *(Reward, Acceptance, AdaEagle, Aligned, AutoDeco, Filter, Judge, Outlook, Planner, Ranker),
-        *(TunedLens, KeyMask),
+        *(ParallelStreams, TunedLens, KeyMask),
     )
 }

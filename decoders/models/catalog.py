@@ -26,6 +26,7 @@ ALONE = {
     "outlook",
     "planner",
     "ranker",
+    "streams",
 }
 
 

@@ -24,6 +24,7 @@ from decoders.heads import (
     Judge,
     KeyMask,
     Outlook,
+    ParallelStreams,
     Planner,
     Ranker,
     Reward,
@@ -190,6 +191,11 @@ class LoadedModel:
     def planner(self) -> Planner | None:
         """The head that says which units of a text a summary will cover, as `reward`."""
         return next(iter(self._shipped("planner").values()), None)
+
+    @cached_property
+    def streams(self) -> ParallelStreams | None:
+        """The modules with which several streams write one answer, as `reward`."""
+        return next(iter(self._shipped("streams").values()), None)
 
     @cached_property
     def m2r2(self) -> M2R2 | None:

@@ -134,7 +134,8 @@ class Depend:
     # "attention" (nodes; mean over layers and heads), "causal" (positions; found by putting a token back),
     # "conflict" (positions filled together; weight is their pointwise mutual information, below 0),
     # "copy" and "match" (nodes; of a draft that was copied from the text, see docs/trace.md),
-    # "declaration" (nodes; the target is a name that the source declares)
+    # "declaration" (nodes; the target is a name that the source declares), "note" (nodes; ends of blocks of
+    # parallel streams: the target read the note that was written behind the source)
     kind: str
 
 

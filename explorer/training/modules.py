@@ -175,13 +175,17 @@ def ship_scorer(
     unit: str,
     facts: dict,
     partner: str | None = None,
+    eight_bits: bool = False,
 ) -> None:
     """Writes a head that reads the shipped `model` to its own folder, with loss curve, picture (in nats per
-    `unit`) and facts. partner: the shipped model that it speaks of besides.
+    `unit`) and facts. partner: the shipped model that it speaks of besides; eight_bits: as
+    of `head_files.save`.
     """
     folder = loop.MODELS / name
     other = None if partner is None else (partner, loop.MODELS / partner)
-    head_files.save(folder, {head.kind: head}, model, loop.MODELS / model, tokenizer, partner=other)
+    head_files.save(
+        folder, {head.kind: head}, model, loop.MODELS / model, tokenizer, partner=other, eight_bits=eight_bits
+    )
     write_training(folder, head, curve, unit, facts)
     check.write(folder)
 

@@ -14,7 +14,7 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from decoders.heads import KINDS as HEAD_KINDS
-from decoders.heads import DraftModule, Target
+from decoders.heads import DraftModule, ParallelStreams, Target
 from decoders.heads.cross_attention.cross_attention import CrossAttentionDrafter
 from decoders.heads.path_independent.lookahead_tokens import LookaheadTokens
 from decoders.models.flow import FlowModel
@@ -141,6 +141,22 @@ class TinyModel(LoadedModel):
     def heads(self) -> dict[str, DraftModule]:
         built_for_them = type(self.model).__name__ == "LlamaForCausalLM"
         return random_modules(Target.of(self.model)) if built_for_them else {}
+
+    @cached_property
+    def streams(self) -> ParallelStreams | None:
+        if type(self.model).__name__ != "LlamaForCausalLM":
+            return None
+        return shaken(ParallelStreams(Target.of(self.model)).to(self.model.dtype))
+
+
+def shaken(module: torch.nn.Module) -> torch.nn.Module:
+    """A module with random weights everywhere, so that no gate is nearly closed."""
+    draw = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            noise = torch.randn(parameter.shape, generator=draw, dtype=torch.float32)
+            parameter.copy_(noise * parameter.shape[-1] ** -0.5 if parameter.ndim else noise)
+    return module.eval().requires_grad_(False)
 
 
 def random_modules(target: Target) -> dict[str, DraftModule]:

@@ -71,6 +71,7 @@ SCORERS = {  # heads that score tokens, and what they read
     "llama-tiny-outlook": "llama-tiny",
     "llama-tiny-planner": "llama-tiny-summaries",
     "llama-tiny-ranker": "llama-tiny",
+    "llama-tiny-streams": "llama-tiny",
 }
 DRAFTERS = {
     "llama-tiny-heads": {"medusa", "eagle", "kangaroo"},

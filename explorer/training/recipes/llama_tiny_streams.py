@@ -1,0 +1,271 @@
+"""llama-tiny-streams: the modules of the Parallel Decoder Transformer (2025) beside the frozen llama-tiny:
+five streams write the fields of a record at the same time and agree on a colour over notes.
+"""
+
+import random
+from argparse import Namespace
+from dataclasses import dataclass
+
+import torch
+from torch.nn import functional as F
+
+from decoders.heads import ParallelStreams, Target
+from decoders.lane import Lane, Limits
+from decoders.models import head_files
+from decoders.models.loaded_model import LoadedModel
+from decoders.parallel.stream_trunk import KV, Noted, nothing, read
+from explorer.corpus import IGNORED
+from explorer.training import check, loop
+from explorer.training.data.sections import ITEMS, LEADER, SECTIONS, Record, answer, record
+from explorer.training.modules import frozen, ship_scorer, work_of, write_training
+
+MODEL, NAME = "llama-tiny", "llama-tiny-streams"
+RECORDS, HELD_OUT, MEASURED = 600, 40, 40
+BATCH, TOGETHER = 16, 50  # records of a step, and of a forward of the trunk
+BLOCKS, STALLS = (3, 4, 5), 3  # tau is one of these; a stream begins up to STALLS - 1 rounds late
+RATE, GATES = 4e-3, 4e-2  # learning rates of AdamW; the second one of gates, which begin nearly closed
+READY = 0.3  # nats by which the streams before it may make a block likelier that counts as ready
+MILLION_TOKENS = 0.36  # of sections
+WAYS = {
+    "notes": {},
+    "no roll back": {"gamma": 0.0},
+    "no notes": {"gamma": 0.0, "delay": 8},
+}
+NOTE = (
+    "The loss is the cross-entropy of the sections' tokens, nats per token, with a share of the notes in "
+    "sight; a colour by chance alone costs ln 8 in each of them. On {records} held-out records, drawn at "
+    "temperature 1, all sections end with the first one's colour in {notes:.0%} of the answers, without "
+    "rolling back in {no roll back:.0%}, without any notes of other streams in {no notes:.0%}; "
+    "{fields:.0%} of the fields are right; {rolled:.1f} blocks of an answer are rolled back, and {pace:.1f} "
+    "tokens are written in a forward of the trunk. The gates of notes and of adapters, layer by layer, began "
+    "at 0.02 and ended at {gates}."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What is learned of N records: states [N, S, T, d] that enter the lowest layer with a side, their
+    positions [N, S, T] and labels [N, S, T]; of the prompts keys and values of the layers from there on,
+    which of them may be seen [N, P], the mean of the states [N, d]; the plans [N, S].
+    """
+
+    x: torch.Tensor
+    positions: torch.Tensor
+    labels: torch.Tensor
+    past: list[torch.Tensor]  # keys and values by turns, layer by layer [N, H, P, D]
+    sees: torch.Tensor
+    prompts: torch.Tensor
+    plans: torch.Tensor
+
+    def some(self, at: torch.Tensor) -> "Told":
+        """The records `at` [B]."""
+        rest = (self.sees[at], self.prompts[at], self.plans[at])
+        return Told(self.x[at], self.positions[at], self.labels[at], [p[at] for p in self.past], *rest)
+
+
+@torch.no_grad()
+def told(target: LoadedModel, records: list[Record], first: int) -> Told:
+    """Reads the prompts, and the sections behind them as far as nothing is learned: up to layer `first`."""
+    model, words, end = target.model, target.tokenizer, target.tokenizer.pad_token_id or 0
+    prompts = [words(one.prompt)["input_ids"] for one in records]
+    sections = [one.tokens(words) for one in records]
+    width = max(map(len, prompts))
+    longest = max(len(section) for each in sections for section in each)
+    rows = torch.tensor([prompt + [end] * (width - len(prompt)) for prompt in prompts])
+    lengths = torch.tensor([len(prompt) for prompt in prompts])
+    labels = torch.tensor(
+        [[section + [IGNORED] * (longest - len(section)) for section in each] for each in sections]
+    )
+    last = rows.gather(1, lengths[:, None] - 1)[:, None].expand(-1, SECTIONS, -1)
+    reads = torch.cat([last, labels[..., :-1].clamp(min=0)], -1)  # [N, S, T]
+    positions = lengths[:, None, None] - 1 + torch.arange(longest).expand(len(rows), SECTIONS, -1)
+    sees = torch.arange(width) < lengths[:, None] - 1
+    parts = []
+    for some in torch.arange(len(rows)).split(TOGETHER):
+        parts.append(lower(model, rows[some], lengths[some], reads[some], positions[some], sees[some], first))
+    xs, means, pasts = zip(*parts, strict=True)
+    past = [torch.cat(part) for part in zip(*pasts, strict=True)]
+    plans = torch.tensor([one.plan for one in records])
+    return Told(torch.cat(xs), positions, labels, past, sees, torch.cat(means), plans)
+
+
+def lower(model, rows, lengths, reads, positions, sees, first: int) -> tuple:
+    """Of some records: states of the sections below layer `first`, the means of the prompts' states, and the
+    prompts' keys and values from that layer on.
+    """
+    embed, layers = model.get_input_embeddings(), range(model.config.num_hidden_layers)
+    none = torch.zeros(len(rows), 0, dtype=torch.bool)
+    at = torch.arange(rows.shape[1]).expand(len(rows), -1)
+    x, past = read(model, embed(rows), at, nothing(model, len(rows)), none, layers)
+    inside = (at < lengths[:, None])[..., None]
+    means = (model.base_model.norm(x) * inside).sum(1) / lengths[:, None]
+    below = shared(past[:first])
+    x, _ = read(
+        model, embed(reads).flatten(0, 1), positions.flatten(0, 1), below, per_stream(sees), layers[:first]
+    )
+    return x.unflatten(0, (len(rows), SECTIONS)), means, [part for pair in past[first:] for part in pair]
+
+
+def per_stream(part: torch.Tensor) -> torch.Tensor:
+    """Rows [N, ...] of records as rows [N S, ...] of their streams."""
+    return part.repeat_interleave(SECTIONS, 0)
+
+
+def shared(past: KV) -> KV:
+    """The prompts' keys and values, for each stream."""
+    return [(per_stream(k), per_stream(v)) for k, v in past]
+
+
+class Lesson:
+    """The losses of the modules on some records."""
+
+    def __init__(self, model: torch.nn.Module, streams: ParallelStreams):
+        self.model, self.streams = model, streams
+        self.layers = range(streams.first, model.config.num_hidden_layers)
+
+    def states(self, told: Told, notes: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
+        """States [B, S, T, d] behind the last layer. notes [B, N, n]; visible [B, S, T, N]."""
+        count = len(told.x)
+        past = shared(list(zip(told.past[::2], told.past[1::2], strict=True)))
+        sections = torch.arange(SECTIONS).repeat(count)
+        noted = Noted(per_stream(notes), visible.flatten(0, 1), sections)
+        x, positions = told.x.flatten(0, 1), told.positions.flatten(0, 1)
+        x, _ = read(self.model, x, positions, past, per_stream(told.sees), self.layers, self.streams, noted)
+        return x.unflatten(0, (count, SECTIONS))
+
+    def costs(self, told: Told, states: torch.Tensor) -> torch.Tensor:
+        """Cross-entropy of each label [B, S, T], 0 behind the end of a section."""
+        known = told.labels != IGNORED
+        logits = self.model.lm_head(self.model.base_model.norm(states[known]))
+        result = torch.zeros(told.labels.shape)
+        result[known] = F.cross_entropy(logits.float(), told.labels[known], reduction="none")
+        return result
+
+    def losses(self, told: Told, block: int, late: torch.Tensor, delay: int) -> dict[str, torch.Tensor]:
+        """`lm`, `plan`, `coverage` and `ready`. late [B, S]: in how many rounds a stream has waited first."""
+        streams, known = self.streams, told.labels != IGNORED
+        lengths, count = known.sum(-1), -(-known.shape[-1] // block)  # [B, S], blocks
+        ends = ((torch.arange(1, count + 1) * block).expand(*lengths.shape, -1)).minimum(lengths[..., None])
+        real = torch.arange(count) * block < lengths[..., None]  # [B, S, U]: whether there is such a block
+        snapshot = streams.snapshot(told.plans)[:, None]  # [B, 1, n]
+        # first nobody sees a note of another: what streams then write at the ends of blocks
+        alone = self.states(told, snapshot, torch.ones(*told.x.shape[:3], 1, dtype=torch.bool))
+        notes = torch.cat([snapshot, streams.written(at_ends(alone, ends)).flatten(1, 2)], 1)
+        rounds = late[..., None] + torch.arange(count)  # [B, S, U] of each note
+        now = (late[..., None] + torch.arange(known.shape[-1]) // block)[..., None]  # [B, S, T, 1]
+        visible = real.flatten(1)[:, None, None] & (rounds.flatten(1)[:, None, None] <= now - delay)
+        always = torch.ones(*visible.shape[:3], 1, dtype=torch.bool)
+        visible = torch.cat([always, visible], -1)
+        states = self.states(told, notes, visible)
+        costs = self.costs(told, states)
+        with torch.no_grad():  # what if the streams before it had told all?
+            owners = torch.arange(SECTIONS).repeat_interleave(count)  # of the notes
+            before = (owners < torch.arange(SECTIONS)[:, None])[None, :, None] & real.flatten(1)[
+                :, None, None
+            ]
+            full = visible | torch.cat([always, before.expand(*visible.shape[:3], -1)], -1)
+            gap = by_block(costs - self.costs(told, self.states(told, notes, full)), block)
+        behind = at_ends(states, ends).detach()
+        coverage = streams.covered(behind, told.plans[:, None, None])  # [B, S, U, S]
+        owned = torch.eye(SECTIONS)[None, :, None] * (ends >= lengths[..., None] - 1)[..., None]
+        seen = visible[:, :, ::block, :, None] * notes[:, None, None]
+        seen = seen.sum(-2) / visible[:, :, ::block].sum(-1, keepdim=True)
+        ready = streams.ready(behind, seen.detach(), coverage.detach(), streams.written(behind).detach())
+        slots = streams.plan(told.prompts)
+        bce = F.binary_cross_entropy_with_logits
+        return {
+            "lm": costs.sum() / known.sum(),
+            "plan": F.cross_entropy(slots.flatten(0, 1), told.plans.flatten()),
+            "coverage": bce(coverage[real], owned.expand_as(coverage)[real]),
+            "ready": bce(ready[real], (gap < READY).float()[real]),
+        }
+
+
+def at_ends(states: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+    """States [B, S, T, d] from which the last tokens of blocks were written: [B, S, U, d]."""
+    return states.gather(2, (ends - 1)[..., None].expand(-1, -1, -1, states.shape[-1]))
+
+
+def by_block(costs: torch.Tensor, block: int) -> torch.Tensor:
+    """Costs [B, S, T] summed over each block: [B, S, U]."""
+    return F.pad(costs, (0, -costs.shape[-1] % block)).unflatten(-1, (-1, block)).sum(-1)
+
+
+def learn(lesson: Lesson, train: Told, held: Told, budget: float, work) -> loop.Curve:
+    """Trains the modules in place."""
+    streams = lesson.streams
+    gates = [p for name, p in streams.named_parameters() if name.endswith("gate")]
+    rest = [p for name, p in streams.named_parameters() if not name.endswith("gate")]
+    opts = [
+        torch.optim.AdamW(some, lr=lr, betas=(0.9, 0.98), weight_decay=0.0)
+        for some, lr in ((rest, RATE), (gates, GATES))
+    ]
+
+    def step(seen: int) -> tuple[int, list[float]]:
+        draw = torch.Generator().manual_seed(seen)
+        some = train.some(torch.randint(len(train.x), (BATCH,), generator=draw))
+        block = BLOCKS[int(torch.randint(len(BLOCKS), (), generator=draw))]
+        late = torch.randint(STALLS, (BATCH, SECTIONS), generator=draw)
+        losses = lesson.losses(some, block, late, 1 + int(torch.randint(2, (), generator=draw)))
+        sum(losses.values()).backward()
+        torch.nn.utils.clip_grad_norm_(streams.parameters(), 1.0)
+        return some.labels.numel(), [losses["lm"].item()]
+
+    @torch.no_grad()
+    def validate() -> list[float]:
+        late = torch.arange(len(held.x) * SECTIONS).view(-1, SECTIONS) % STALLS
+        losses = lesson.losses(held, BLOCKS[1], late, 1)
+        print({name: round(loss.item(), 3) for name, loss in losses.items()}, flush=True)
+        return [losses["lm"].item()]
+
+    return loop.go_on(streams, opts, step, validate, budget, work)
+
+
+def measured(target: LoadedModel, records: list[Record]) -> dict[str, float]:
+    """Shares of answers with one colour, by way of decoding; with notes the share of right fields, blocks
+    rolled back in an answer, and tokens written in a forward.
+    """
+    result = {}
+    for way, parameters in WAYS.items():
+        agreed = right = rolled = tokens = forwards = 0
+        for seed, one in enumerate(records):
+            chosen = {"temperature": 1.0, **parameters}
+            lane = Lane("pdt", target.encode(one.prompt), {"target": target}, chosen, seed, Limits(64))
+            found = lane.run()
+            lines = answer(found.text())
+            agreed += len({colour for _, _, colour in lines}) == 1
+            wanted = {(key, str(value)) for key, value in one.values.items()}
+            right += len(wanted & {(key, value) for key, value, _ in lines if key != LEADER})
+            events = [event for step in found.steps for event in step.events]
+            blocks = [e for e in events if getattr(e, "name", None) == "readiness"]
+            rejected = {e.node for e in events if getattr(e, "status", None) == "rejected"}
+            rolled += sum(e.node in rejected for e in blocks)
+            tokens, forwards = tokens + len(found.output()), forwards + found.costs.target_forwards
+        result[way] = agreed / len(records)
+        if not parameters:
+            fields = right / len(records) / (len(ITEMS) - 1)
+            result |= {"fields": fields, "rolled": rolled / len(records), "pace": tokens / forwards}
+    return result
+
+
+def main(args: Namespace) -> None:
+    """Trains and ships it."""
+    target, rng = frozen(MODEL), random.Random("streams")
+    torch.manual_seed(0)
+    streams = ParallelStreams(Target.of(target.model))
+    records = [record(rng) for _ in range(RECORDS + HELD_OUT)]
+    train = told(target, records[:RECORDS], streams.first)
+    held = told(target, records[RECORDS:], streams.first)
+    work = work_of(args.work, NAME, MODEL)
+    budget = args.million_tokens or MILLION_TOKENS
+    curve = learn(Lesson(target.model, streams), train, held, budget, work)
+    facts = {"documents": RECORDS, "tokens_of": "(of sections, each several times)"}
+    ship_scorer(NAME, streams, MODEL, target.tokenizer, curve, "token", facts, eight_bits=True)
+    folder = loop.MODELS / NAME
+    rounded = head_files.build(NAME, head_files.read_config(NAME, folder), folder, Target.of(target.model))
+    target.streams = rounded[streams.kind]
+    numbers = measured(target, records[RECORDS:][:MEASURED])
+    gates = ", ".join(f"{gate:.2f}" for _, *both in rounded[streams.kind].gates() for gate in both)
+    facts["note"] = NOTE.format(records=MEASURED, gates=gates, **numbers)
+    write_training(folder, streams, curve, "token", facts)
+    check.write(folder)
