@@ -62,6 +62,11 @@ FORETOLD = (
     "mean of the chances, `accepted` what came true, `calibration error` how far the two are apart in ten "
     "bins of the chances, on average.\n"
 )
+AGREED = (
+    "On held-out records at temperature 1: the share of answers all of whose lines end with the colour of "
+    "the first one, the share of right fields, and counts of an answer. Without notes a stream cannot know "
+    "the colour.\n"
+)
 TEMPERED = (
     "What the temperature head is trained to lower, in nats per token on held-out text: cross-entropy "
     "weighted by the model's own probabilities, places where its likeliest token is right counted for 0.4. "
@@ -253,6 +258,8 @@ def sections(folder: Path, facts: dict) -> list[str]:
     if filtered := left(folder, "filtered.json"):
         explained = FILTERED.format(canvas=facts["canvas"])
         result.append(f"## What it saves\n{explained}\n{table(filtered, '{:.2f}'.format)}\n")
+    if agreed := left(folder, "streams.json"):
+        result.append(f"## Whether streams agree\n{AGREED}\n{table(agreed, '{:.2f}'.format)}\n")
     if guessed and "greedy" in guessed["stories"]:
         result.append(accepted(folder.name, guessed))
     elif guessed:

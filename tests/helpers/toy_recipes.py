@@ -49,7 +49,7 @@ TOYS = {
     "llama-tiny-forms": (("llama-tiny",), dict(HELD_OUT=1)),
     "llama-tiny-summaries": (("llama-tiny",), dict(BATCH=2, HELD_OUT=1, SHEETS=80, STARTS=1)),
     "llama-tiny-planner": (("llama-tiny-summaries",), dict(SHEETS=20, BATCH=4)),
-    "llama-tiny-streams": (("llama-tiny",), dict(RECORDS=8, HELD_OUT=4, MEASURED=1, BATCH=2)),
+    "llama-tiny-streams": (("llama-tiny",), dict(RECORDS=8, HELD_OUT=4, BATCH=2)),
     "llama-tiny-autodeco": (("llama-tiny-reward",), dict(ANSWERS=9, ROWS=4, BATCH=256, HELD_OUT=1)),
     "llama-tiny-outlook": (("llama-tiny-draft-distilled",), dict(TEXTS=16, WRITERS=8, WRITTEN=8, BATCH=64)),
     "llama-tiny-ranker": (("llama-tiny",), dict(DOCUMENTS=8, MIN_PIECE=2, WRITTEN=8, BATCH=2, HELD_OUT=2)),

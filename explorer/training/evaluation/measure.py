@@ -29,6 +29,7 @@ from explorer.training.evaluation import (
     measure_outlook,
     measure_ranker,
     measure_reward,
+    measure_streams,
     measure_summaries,
     measure_verilog,
 )
@@ -85,6 +86,7 @@ MEASURES = {
     "llama-tiny-ranker": measure_ranker.measure,
     "llama-tiny-reward": lambda folder, corpus: measure_reward.measure(folder),
     "llama-tiny-planner": lambda folder, corpus: measure_summaries.measure_planner(folder),
+    "llama-tiny-streams": lambda folder, corpus: measure_streams.measure(folder),
     "llama-tiny-summaries": lambda folder, corpus: measure_summaries.measure(folder),
     "llama-tiny-verilog": lambda folder, corpus: measure_verilog.measure(folder),
     "llama-tiny-verilog-heads": lambda folder, corpus: measure_verilog.measure_heads(folder),

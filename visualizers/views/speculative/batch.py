@@ -12,6 +12,7 @@ HEADER, CELL, GAP = 0.68, 0.94, 0.12  # heights in rows: a round's heading, a ce
 LEFT, EDGE = -1.45, 0.4  # columns between which the caches are drawn
 OWN = ("resampled", "bonus", "settled")
 PADDING, LENGTH, BUDGET = "padding", "draft length", "budget"  # names of the scores that are read
+READY = "readiness"
 
 
 @view("batch", "Batch")
@@ -90,7 +91,11 @@ class Batch:
         ops, edge, accepted, drafted = [], [], 0, 0
         for row, (name, cells) in enumerate(texts.items()):
             y, got = top + row, [cell for cell in cells if kept(cell)]
-            ops += [self._row(name, cells, got, y), *self._cache(name, cells, padding.get(name), longest, y)]
+            ready = next((e for e in scores if e.name == READY and e.level == name), None)
+            ops += [
+                self._row(name, cells, got, y, ready),
+                *self._cache(name, cells, padding.get(name), longest, y),
+            ]
             ops += [self._cell(name, index, cell, cells, y) for index, cell in enumerate(cells)]
             edge += [[len(got) + 0.5, y], [len(got) + 0.5, y + 1]]
             drafted += sum(cell.state not in OWN for cell in cells)
@@ -140,8 +145,10 @@ class Batch:
             }
         ]
 
-    def _row(self, name: str, cells: list, got: list, y: float) -> Op:
-        """The text's name and what it has got, in the gutters."""
+    def _row(self, name: str, cells: list, got: list, y: float, ready) -> Op:
+        """The text's name and what it has got, in the gutters. ready: the score by which a parallel stream
+        keeps its block, None of other batches.
+        """
         self.written[name] = self.written.get(name, "") + "".join(self._shown(cell) for cell in got)
         return {
             "id": f"r{self.rounds}.{name}",
@@ -156,8 +163,15 @@ class Batch:
             "right_bold": f"+{len(got)}",
             "right_short": "",
             "label_y": y + CELL / 2,
-            "hover": [f"{name}: …{self.written[name][-60:]}"],
+            "hover": [f"{name}: …{self.written[name][-60:]}", *self._readiness(ready)],
         }
+
+    def _readiness(self, ready) -> list[str]:
+        """What a parallel stream knew when its block was judged."""
+        if ready is None:
+            return []
+        notes = many(round(ready.parts.get("notes", 0)), "note")
+        return [f"readiness {probability(ready.total)}, having seen {notes}"]
 
     def _cache(self, name: str, cells: list, padding, longest: float, y: float) -> list[Op]:
         """The text's tokens so far as a box that ends at its guesses, and the padding before it."""
