@@ -249,6 +249,11 @@ SETUPS = {  # where the usual picture would not show what the method is about
     **{name: {"max_new_tokens": 24} for name in ("pass", "ppd", "hidden_transfer", "glide", "dream")},
     "mixture_of_attentions": {"max_new_tokens": 24},
     "lud": {"prompt": RECORD.replace("json", "yaml"), "max_new_tokens": 40},
+    "pdt": {
+        "prompt": RECORD.replace("json", "yaml"),
+        "max_new_tokens": 40,
+        "parameters": {"temperature": 1.0},
+    },
     "deer": {"prompt": RECORD, "max_new_tokens": 40, "parameters": {"num_assistant_tokens": 16}},
     "learn2pd": {"prompt": RECORD, "max_new_tokens": 40},
     "apd": {"prompt": RECORD, "max_new_tokens": 40, "parameters": {"look_ahead": 12}},
