@@ -5,8 +5,8 @@ alone.
 import pytest
 import torch
 
-from decoders.heads.scorers.streams import CLOSED, ParallelStreams, rolled_back, window
 from decoders.heads.parts.taps import Target
+from decoders.heads.scorers.streams import CLOSED, ParallelStreams, rolled_back, window
 from decoders.lane import Lane, Limits
 from decoders.parallel.stream_trunk import Row, StreamTrunk
 from decoders.trace.events import Depend, Forward, Note, Propose, Score, Verdict
