@@ -1,7 +1,7 @@
 """The Parallel Decoder Transformer: several streams write one answer at the same time, over one frozen trunk.
 
 Robbins (2025), Parallel Decoder Transformer: Model-Internal Parallel Decoding with Speculative Invariance via
-Note Conditioning, section 3 (the loop: 3.8). What streams learn is heads/streams.py.
+Note Conditioning, section 3 (the loop: 3.8). What streams learn is heads/scorers/streams.py.
 """
 
 from collections.abc import Iterator
@@ -255,8 +255,9 @@ def badge(parameters: dict) -> str:
         Parameter(
             "gamma",
             "float",
-            0.3,
-            "A stream whose readiness is not above this writes its block again; 0 never, 1 always.",
+            0.8,
+            "A stream whose readiness is not above this writes its block again; 0 never, 1 always. The "
+            "authors' small version has 0.3.",
             low=0.0,
             high=1.0,
         ),

@@ -91,8 +91,8 @@ def test_search_and_family_narrow_cards_and_papers_and_say_how_many(visit):
         page.get_by_role("option", name=name, exact=True).click()
 
     choose("Papers: Draft heads")
-    expect(status).to_contain_text("23 methods · 27 papers here · 1 as a card")
-    expect(methods.get_by_role("article")).to_have_count(23)
+    expect(status).to_contain_text("24 methods · 28 papers here")
+    expect(methods.get_by_role("article")).to_have_count(24)
     choose("Methods: Draft and verify")
     expect(table).to_contain_text("✓ works: ")
     expect(methods.get_by_role("article").nth(2)).to_be_visible()

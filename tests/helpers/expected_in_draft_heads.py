@@ -78,7 +78,21 @@ def all_guess_from_states(hybrid, blocks, trigrams, layers):
     assert drafts[0] < drafts[1]  # two levels per pass
 
 
+def streams_agree(agreed, without_roll_back, without_notes):
+    colours = [
+        {line.split()[-1] for line in one.text().removesuffix("<|endoftext|>").splitlines()}
+        for one in (agreed, without_roll_back, without_notes)
+    ]
+    back = [
+        sum(v.status == "rejected" for s in one.steps for v in s.of(Verdict))
+        for one in (agreed, without_roll_back, without_notes)
+    ]
+    assert len(colours[0]) == 1 < min(map(len, colours[1:]))
+    assert back[0] > 0 == back[1] == back[2]
+
+
 SHOWS = {
+    "Streams that agree": streams_agree,
     "Heads beside the target": the_path_helps,
     "Heads that read the path": the_path_is_read,
     "Chains that share beginnings": beginnings_are_shared,

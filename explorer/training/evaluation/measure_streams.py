@@ -19,6 +19,7 @@ FILE = "streams.json"
 RECORDS, NEW_TOKENS = 24, 64
 WAYS = {  # row -> parameters; notes with a delay of eight rounds come too late for all
     "as trained": {},
+    "gamma 0.3": {"gamma": 0.3},
     "without roll back": {"gamma": 0.0},
     "without notes": {"gamma": 0.0, "delay": 8},
 }

@@ -23,7 +23,7 @@ BATCH, TOGETHER = 16, 50  # records of a step, and of a forward of the trunk
 BLOCKS, STALLS = (3, 4, 5), 3  # tau is one of these; a stream begins up to STALLS - 1 rounds late
 RATE, GATES = 4e-3, 4e-2  # learning rates of AdamW; the second one of gates, which begin nearly closed
 READY = 0.3  # nats by which the streams before it may make a block likelier that counts as ready
-MILLION_TOKENS = 0.2  # of sections
+MILLION_TOKENS = 2.0  # of sections
 LOSSES = ("lm", "plan", "coverage", "ready")
 NOTE = (
     "The loss is the cross-entropy of the sections' tokens, nats per token, with a share of the notes in "
