@@ -18,7 +18,7 @@ from explorer.experiments.models import syntax_probes
 from explorer.experiments.models.syntax_probes import Measured, Text
 from explorer.experiments.pictures import Bars, Drawn, Trees
 from explorer.experiments.reading import rows_of, two
-from explorer.training.data.random_functions import functions
+from explorer.tasks.random_functions import functions
 
 PAPERS = ()  # that training gains twenty points of F1, as is expected, is not seen here
 TRAINED, HELD, TEST, EPOCHS = 600, 80, 100, 40  # functions; the middle ones tell when to stop

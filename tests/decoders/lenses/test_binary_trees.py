@@ -17,7 +17,7 @@ from decoders.lenses.binary_trees import (
     wrong,
 )
 from decoders.lenses.binary_trees import binary as to_binary
-from explorer.training.data.random_functions import functions
+from explorer.tasks.random_functions import functions
 
 ASSIGNMENT = Node(
     "module",

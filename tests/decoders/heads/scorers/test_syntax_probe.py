@@ -7,7 +7,7 @@ from decoders.heads.scorers.syntax_probe import SyntaxProbe, order_loss
 from decoders.lenses.leaf_states import leaf_means, leaf_tokens
 from decoders.lenses.python_trees import parse
 from explorer.experiments.models import syntax_probes as training
-from explorer.training.data.random_functions import functions
+from explorer.tasks.random_functions import functions
 
 
 def test_the_hinge_of_the_dossier():
