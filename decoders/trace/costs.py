@@ -19,6 +19,8 @@ UNTESTED = {
     "placed",
     "constraint",
     "mixture",
+    "stream",
+    "merged",
 }
 TOTAL_VARIATION = "total variation"  # name of the scores that say how lossy a place was
 

@@ -148,6 +148,10 @@ def test_gamma_zero_never_rolls_back(ran):
     assert not [v for s in ran["never"].steps for v in s.of(Verdict) if v.status == "rejected"]
 
 
+def test_no_token_of_a_stream_counts_as_a_draft_of_the_target_s(ran):
+    assert all(one.costs.proposed == one.costs.accepted == 0 for one in ran.values())
+
+
 def test_gamma_one_rolls_back_until_the_horizon_and_then_commits_with_a_note(ran):
     found = ran["always"]
     forced = [note.text for s in found.steps for note in s.of(Note) if "the horizon" in note.text]
