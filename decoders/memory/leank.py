@@ -23,7 +23,12 @@ def kept_channels(alphas: torch.Tensor, prune: float, align: int) -> torch.Tenso
     threshold = alphas.float().flatten().quantile(prune)
     above = (alphas > threshold).sum(-1)  # [L, Hkv]
     counts = torch.floor(above / align + 0.5).long().mul(align).clamp(max=alphas.shape[-1])
-    ranks = alphas.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
+    return largest(alphas, counts)
+
+
+def largest(scores: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+    """A mask [L, Hkv, D] of the channels with the highest scores [L, Hkv, D], counts [L, Hkv] per head."""
+    ranks = scores.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
     return ranks < counts[..., None]
 
 

@@ -190,6 +190,21 @@ def data(facts: dict) -> str:
     return "\n".join(["## Data", *lines, "" if files else PROBLEMS])
 
 
+PLAIN = (  # what a measurement left: file, heading, how to read it, a number's form (None: in percent)
+    ("neighbours.json", "What neighbours are good for", NEIGHBOURS, "{:.2f}"),
+    ("rollbacks.json", "What is thrown away", ROLLBACKS, None),
+    ("infilling.json", "What it fills in", FILLED, None),
+    ("adherence.json", "Whether summaries keep to plans", ADHERED, "{:.2f}"),
+    ("clauses.json", "Which clauses it finds", CLAUSES, "{:.2f}"),
+    ("flaws.json", "What the ban of its label avoids", FLAWED, None),
+    ("modules.json", "Modules that are right", MODULES, None),
+    ("accepted-lengths.json", "How much of its drafts is accepted", LENGTHS, "{:.2f}"),
+    ("levels.json", "How far each depth is from the last", DEPTHS, "{:.2f}"),
+    ("chains.json", "What a predicted length saves", CHAINS, "{:.2f}"),
+    ("streams.json", "Whether streams agree", AGREED, "{:.2f}"),
+)
+
+
 def sections(folder: Path, facts: dict) -> list[str]:
     """What was measured, a section each."""
     result, solved, guessed = [], left(folder, "accuracies.json"), left(folder, "acceptance.json")
@@ -210,11 +225,6 @@ def sections(folder: Path, facts: dict) -> list[str]:
         result.append(f"{SOLVED}\n{explained}\n{table(solved)}\n")
     if rates := left(folder, "word_error_rates.json"):
         result.append(f"## Mean word error rates, in percent\n{table(rates)}\n")
-    if neighbours := left(folder, "neighbours.json"):
-        losses_of = table(neighbours, "{:.2f}".format)
-        result.append(f"## What neighbours are good for\n{NEIGHBOURS}\n{losses_of}\n")
-    if rollbacks := left(folder, "rollbacks.json"):
-        result.append(f"## What is thrown away\n{ROLLBACKS}\n{table(rollbacks)}\n")
     if tempered := left(folder, "temperatures.json"):
         result += autodeco(tempered)
     if rewards := left(folder, "rewards.json"):
@@ -223,43 +233,29 @@ def sections(folder: Path, facts: dict) -> list[str]:
     if ranks := left(folder, "ranks.json"):
         explained = RANKED.format(ranked=facts["ranked"], target=TARGET)
         result.append(f"## What stands next, against …\n{explained}\n{table(ranks)}\n")
-    if middles := left(folder, "infilling.json"):
-        result.append(f"## What it fills in\n{FILLED}\n{table(middles)}\n")
-    if adhered := left(folder, "adherence.json"):
-        result.append(f"## Whether summaries keep to plans\n{ADHERED}\n{table(adhered, '{:.2f}'.format)}\n")
-    if clauses := left(folder, "clauses.json"):
-        result.append(f"## Which clauses it finds\n{CLAUSES}\n{table(clauses, '{:.2f}'.format)}\n")
-    if flawed := left(folder, "flaws.json"):
-        result.append(f"## What the ban of its label avoids\n{FLAWED}\n{table(flawed)}\n")
-    if modules := left(folder, "modules.json"):
-        result.append(f"## Modules that are right\n{MODULES}\n{table(modules)}\n")
+    for file, title, explained, number in PLAIN:
+        if rows := left(folder, file):
+            numbers = table(rows, number.format) if number else table(rows)
+            result.append(f"## {title}\n{explained}\n{numbers}\n")
     if rounds := left(folder, "rounds.json"):
         result.append(f"## What whole fragments cost\n{ROUNDS}\n{rounds_table(rounds)}\n")
     if plans := left(folder, "plans.json"):
-        begin = "held-out fact sheets" if adhered else "the first ones of held-out stories"
+        begin = (
+            "held-out fact sheets" if left(folder, "adherence.json") else "the first ones of held-out stories"
+        )
         steered, covered = (table(plans[part], "{:.2f}".format) for part in ("topics", "coverage"))
         explained = STEERED.format(begin=begin)
         result.append(f"## Whether topics steer\n{explained}\n{steered}\n\n{COVERED}\n{covered}\n")
     if calibration := left(folder, "calibration.json"):
         rows = {name: {k: v for k, v in row.items() if k != "tested"} for name, row in calibration.items()}
         result.append(f"## Whether the foretold chances come true\n{FORETOLD}\n{table(rows)}\n")
-    if lengths := left(folder, "accepted-lengths.json"):
-        result.append(
-            f"## How much of its drafts is accepted\n{LENGTHS}\n{table(lengths, '{:.2f}'.format)}\n"
-        )
-    if levels := left(folder, "levels.json"):
-        result.append(f"## How far each depth is from the last\n{DEPTHS}\n{table(levels, '{:.2f}'.format)}\n")
     if masks := left(folder, "masks.json"):
         picture = "![Alphas, and the channels that are kept](mask.svg)"
         numbers = table(masks, "{:.4f}".format)
         result.append(f"## What the mask costs\n{picture}\n\n{MASKED}\n{numbers}\n")
-    if chains := left(folder, "chains.json"):
-        result.append(f"## What a predicted length saves\n{CHAINS}\n{table(chains, '{:.2f}'.format)}\n")
     if filtered := left(folder, "filtered.json"):
         explained = FILTERED.format(canvas=facts["canvas"])
         result.append(f"## What it saves\n{explained}\n{table(filtered, '{:.2f}'.format)}\n")
-    if agreed := left(folder, "streams.json"):
-        result.append(f"## Whether streams agree\n{AGREED}\n{table(agreed, '{:.2f}'.format)}\n")
     if guessed and "greedy" in guessed["stories"]:
         result.append(accepted(folder.name, guessed))
     elif guessed:

@@ -12,7 +12,7 @@ from transformers.cache_utils import DynamicCache
 
 from decoders.heads import KeyMask
 from decoders.memory.calibration import keys_and_values, own_text
-from decoders.memory.leank import kept_channels
+from decoders.memory.leank import kept_channels, largest
 from decoders.models.loading import load
 from decoders.models.model_heads import load_heads
 from explorer.corpus import pack, read_stories, rows_of, task_rows
@@ -39,12 +39,6 @@ def divergences(mask: KeyMask, rows: torch.Tensor, ways: list[torch.Tensor]) -> 
     return [total / len(rows) for total in totals]
 
 
-def of_size(scores: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
-    """A mask [L, Hkv, D] that keeps in each head as many channels as `kept`, those of the highest scores."""
-    ranks = scores.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
-    return ranks < kept.sum(-1, keepdim=True)
-
-
 def masks_of(mask: KeyMask) -> dict[str, list[torch.Tensor]]:
     """The masks that are compared, by name; several where chance made them."""
     kept, model = mask.kept, mask.target.model
@@ -55,8 +49,8 @@ def masks_of(mask: KeyMask) -> dict[str, list[torch.Tensor]]:
         "learned": [kept.float()],
         "learned, times alpha": [kept * mask.alphas],
         "by size": [kept_channels(size, 1 - flat, mask.settings["align"]).float()],
-        "by size, as many a head": [of_size(size, kept).float()],
-        "at random, as many a head": [of_size(one, kept).float() for one in chance],
+        "by size, as many a head": [largest(size, kept.sum(-1)).float()],
+        "at random, as many a head": [largest(one, kept.sum(-1)).float() for one in chance],
         "none kept": [torch.zeros_like(size)],
     }
 

@@ -14,13 +14,13 @@ from decoders.heads.scorers.key_mask import interface
 from decoders.lane import Lane, Limits
 from decoders.memory.engine import MemoryEngine
 from decoders.memory.lane_memory import DRIFT
-from decoders.memory.leank import LeanK, kept_channels
+from decoders.memory.leank import LeanK, kept_channels, largest
 from decoders.memory.policy import HIDDEN, Slots
 from decoders.models.catalog import SHIPPED
 from decoders.suitability import problem
 from decoders.trace.events import Score
 from explorer.training.check import TEXTS
-from explorer.training.evaluation.measure_leank import divergences, of_size
+from explorer.training.evaluation.measure_leank import divergences
 from tests.helpers import tiny_models
 from tests.helpers.shipped_pair import pair
 
@@ -178,7 +178,7 @@ def test_the_shipped_mask_is_better_than_others_of_its_size():
     mask = target.leank
     kept = kept_channels(mask.alphas, mask.settings["prune"], mask.settings["align"])
     assert torch.equal(mask.kept, kept) and 0.4 < float(kept.float().mean()) < 0.6
-    chance = of_size(torch.rand(kept.shape, generator=torch.Generator().manual_seed(0)), kept)
+    chance = largest(torch.rand(kept.shape, generator=torch.Generator().manual_seed(0)), kept.sum(-1))
     rows = torch.tensor([target.encode(" ".join(TEXTS))])
     ours, theirs = divergences(mask, rows, [kept.float(), chance.float()])
     assert ours < theirs
