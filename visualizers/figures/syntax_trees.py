@@ -20,7 +20,7 @@ def trees(picture: dict, answer: dict, colours: Theme) -> go.Figure:
     figure = framed(
         colours,
         picture["title"],
-        f"{picture['title']}: {picture['says']}. {'; '.join(counts)}. The leaves: {' '.join(leaves)}",
+        f"{picture['title']}: {picture['says']}. {'; '.join(counts)}. The leaves: {' '.join(leaves)}.",
         70 + STEP * sum(levels),
         width=2 * SIDE + LEAF * len(leaves),
         xaxis={"range": [-0.6, len(leaves) - 0.4], "visible": False, "fixedrange": True},
