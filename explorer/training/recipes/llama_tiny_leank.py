@@ -68,9 +68,9 @@ def ship(mask: KeyMask, soft: torch.Tensor, curve: loop.Curve, tokenizer) -> Non
     folder, kept = loop.MODELS / NAME, mask.choose()
     head_files.save(folder, {mask.kind: mask}, TARGET, loop.MODELS / TARGET, tokenizer, dtype=torch.float32)
     curve = [(tokens, 1000 * told, 1000 * held) for tokens, told, held in curve]
-    saved = loop.save_curve(folder, loop.CURVE, curve)
-    title = f"{NAME}: 1000 x squared distance of states"
-    (folder / "loss.svg").write_text(loss_picture(saved, title), "utf-8")
+    columns = ["million_tokens", "distance_training_loss", "distance_held_out_loss"]
+    picture = loss_picture(loop.save_curve(folder, columns, curve), f"{NAME}: loss of distance")
+    (folder / "loss-distance.svg").write_text(picture, "utf-8")
     (folder / "mask.svg").write_text(mask_picture(soft, kept, NAME), "utf-8")
     facts = {
         "parameters": mask.alphas.numel(),

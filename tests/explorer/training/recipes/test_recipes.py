@@ -226,8 +226,10 @@ def test_a_head_that_scores_tokens_loads_on_the_model_that_it_reads(name, toys):
     folder, reads = toys(name), toys(SCORERS[name])
     facts = json.loads((folder / "facts.json").read_text())
     assert kind(json.loads((folder / "config.json").read_text())) == name.removeprefix("llama-tiny-")
-    drawn = (folder / "loss.svg").read_text("utf-8")
-    assert ("squared distance" if name == "llama-tiny-leank" else "nats per ") in drawn
+    picture, unit = "loss.svg", "nats per "
+    if name == "llama-tiny-leank":  # how far states are apart
+        picture, unit = "loss-distance.svg", "loss of distance"
+    assert unit in (folder / picture).read_text("utf-8")
     assert facts["check_losses"] == pytest.approx(check.check_losses(folder))
     target = load(str(reads))
     (head,) = load_heads(str(folder), target).values()
