@@ -1,4 +1,5 @@
-"""Serves the page's own files, and puts the first picture into the HTML that Gradio sends.
+"""Serves the page's own files and those of Gradio's front end, and puts the first picture into the HTML that
+Gradio sends.
 
 Serves a fixed list of files and nothing else; fetches nothing from elsewhere. Knows nothing of runs.
 """
@@ -11,9 +12,10 @@ import re
 from html import escape
 from pathlib import Path
 
+import gradio as gr
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from explorer.export import page_files
@@ -26,6 +28,10 @@ ABOUT = (
 PREVIEW = page_files.ASSETS / "web" / "preview.png"  # 1200 x 630 pixels, what messengers show beside a link
 CARD = re.compile(rb'<meta\s+(?:property="og:|name="twitter:)[^>]*>\s*')  # what Gradio says of itself
 PREFIX = "explorer-files"  # names carry no suffix: Gradio would compress suffixed files anew at every request
+
+FRONT = "assets"  # where Gradio's page looks for its scripts, style sheets and fonts
+FRONT_END = Path(gr.__file__).parent / "templates" / "frontend" / FRONT
+KEPT = {"Cache-Control": "public, max-age=31536000, immutable"}  # for addresses that carry a hash
 
 
 @functools.cache
@@ -47,9 +53,19 @@ def content(name: str) -> tuple[bytes, str]:
 
 
 @functools.cache
-def packed(name: str) -> bytes:
-    """The same, compressed for readers on another machine."""
-    return gzip.compress(content(name)[0], 5)
+def packed(path: Path) -> bytes:
+    """A file's bytes, compressed once."""
+    return gzip.compress(path.read_bytes(), 5)
+
+
+def takes_gzip(request: Request) -> bool:
+    """Whether whoever asks can read compressed bytes."""
+    return "gzip" in request.headers.get("accept-encoding", "")
+
+
+def is_local(request: Request) -> bool:
+    """Whether whoever asks is on this machine, where to compress takes longer than to send."""
+    return request.client is not None and request.client.host in ("127.0.0.1", "::1")
 
 
 def serve(request: Request) -> Response:
@@ -57,17 +73,38 @@ def serve(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in files():
         return Response("There is no such file.", status_code=404, media_type="text/plain")
-    headers = {"Cache-Control": "public, max-age=31536000, immutable"}
-    data = content(name)[0]
-    local = request.client is not None and request.client.host in ("127.0.0.1", "::1")
-    if not local and "gzip" in request.headers.get("accept-encoding", ""):
-        data, headers["Content-Encoding"] = packed(name), "gzip"
-    return Response(data, media_type=mimetypes.guess_type(files()[name].name)[0], headers=headers)
+    path = files()[name]
+    kind = mimetypes.guess_type(path.name)[0]
+    if is_local(request) or not takes_gzip(request):
+        return Response(content(name)[0], media_type=kind, headers=KEPT)
+    return Response(packed(path), media_type=kind, headers={**KEPT, "Content-Encoding": "gzip"})
+
+
+@functools.cache
+def front_end() -> dict[str, Path]:
+    """Name -> file of Gradio's front end."""
+    return {path.name: path for path in FRONT_END.iterdir()}
+
+
+def serve_front_end(request: Request) -> Response:
+    """A file of Gradio's front end. Its name carries a hash, so the browser may keep it, and what is text is
+    compressed once. Gradio compresses it at every request, a second of computing per visit, and a browser
+    asks for it again at each.
+    """
+    path = front_end().get(request.path_params["name"])
+    if path is None:
+        return Response("There is no such file.", status_code=404, media_type="text/plain")
+    if path.suffix in (".js", ".css") and takes_gzip(request):
+        # Also for this machine: where an answer says nothing of its encoding, Gradio compresses it.
+        headers = {**KEPT, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+        kind = mimetypes.guess_type(path.name)[0]
+        return Response(packed(path), media_type=kind, headers=headers)
+    return FileResponse(path, headers=KEPT)
 
 
 def routes() -> list[Route]:
     """For Gradio's app."""
-    return [Route(f"/{PREFIX}/{{name}}", serve)]
+    return [Route(f"/{PREFIX}/{{name}}", serve), Route(f"/{FRONT}/{{name}}", serve_front_end)]
 
 
 def middleware(first: dict) -> list[Middleware]:
@@ -134,8 +171,12 @@ class Inject:
             chunks.append(message.get("body", b""))
             if message.get("more_body"):
                 return
-            page = self.add(b"".join(chunks), str(Request(scope).base_url))
+            request = Request(scope)
+            page = self.add(b"".join(chunks), str(request.base_url))
             kept = [(k, v) for k, v in started["headers"] if k.lower() != b"content-length"]
+            if takes_gzip(request) and not is_local(request):
+                page = gzip.compress(page, 5)
+                kept += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
             started["headers"] = [
                 *kept,
                 (b"content-length", str(len(page)).encode()),

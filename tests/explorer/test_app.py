@@ -163,6 +163,33 @@ def test_every_file_of_the_page_is_served_and_no_other(served):
     assert served.get("/").text.count(serve.PREFIX) > 12
 
 
+def test_gradios_front_end_is_compressed_once_and_kept_by_browsers(served):
+    script = max(serve.FRONT_END.glob("*.js"), key=lambda path: path.stat().st_size)
+    small = served.get(f"/assets/{script.name}", headers={"accept-encoding": "gzip, br"})
+    assert small.content == script.read_bytes() and small.headers["content-encoding"] == "gzip"
+    assert int(small.headers["content-length"]) < script.stat().st_size / 2
+    assert serve.packed(script) is serve.packed(script)
+    plain = served.get(f"/assets/{script.name}", headers={"accept-encoding": "identity"})
+    assert plain.content == script.read_bytes() and "content-encoding" not in plain.headers
+    font = next(serve.FRONT_END.glob("*.woff2"))
+    assert served.get(f"/assets/{font.name}").content == font.read_bytes()
+    for answer in (small, plain, served.get(f"/assets/{font.name}")):
+        assert "immutable" in answer.headers["cache-control"]
+    for name in ("none.js", "..%2findex.html", "%2e%2e%2f%2e%2e%2fpackage.json"):
+        assert served.get(f"/assets/{name}").status_code == 404
+
+
+def test_the_page_is_sent_compressed_to_another_machine(served):
+    def page_for(client: str):
+        there = TestClient(served.app, client=(client, 50000))
+        return there.get("/", headers={"accept-encoding": "gzip"})
+
+    far, near = page_for("192.0.2.7"), page_for("127.0.0.1")
+    assert far.headers["content-encoding"] == "gzip" and "content-encoding" not in near.headers
+    assert far.text == near.text
+    assert int(far.headers["content-length"]) < len(far.content) / 2
+
+
 def test_a_call_with_nonsense_is_answered_with_a_sentence():
     runs = Runs(lambda request: [ScriptedLane([b" a"])])
     _, start, control, pull, trace, inspect, *_ = server_functions(runs, Loader("tiny", None))
