@@ -1,10 +1,12 @@
 """Strategies as the laws run them: all that are registered, by name, on tiny random models."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 
 from decoders import registry
+from decoders.engine.sequence_engine import SequenceEngine
 from decoders.lane import Lane, Limits
 from decoders.models.loaded_model import LoadedModel
 from decoders.trace import events, trace
@@ -30,7 +32,7 @@ ENDING = {
 }
 # What sorts all probabilities of a random model meets ties of single precision; they depend on the machine.
 BREAKS_TIES = {"coupling"}
-PROMPTS = ([40, 41, 42, 40, 41], [7], [200, 3, 3, 200, 3, 3, 200])
+PROMPTS = ((40, 41, 42, 40, 41), (7,), (200, 3, 3, 200, 3, 3, 200))
 # of the module, since the models follow from the name
 every_strategy = pytest.mark.parametrize("name", STRATEGIES, scope="module")
 every_case = pytest.mark.parametrize("name", CASES, scope="module")
@@ -47,6 +49,24 @@ def without_ends(model: LoadedModel) -> LoadedModel:
     if isinstance(model, ServedHere):
         return ServedHere(without_ends(model.client.model))
     return Endless(model.name, model.model, model.tokenizer, tokens_of=model.tokens_of)
+
+
+def without_tree_mask(model: LoadedModel) -> LoadedModel:
+    """The same model in an engine that reads one text a row."""
+    alike = tiny_models.TinyModel(model.name, model.model, model.tokenizer)
+    alike.engine = SequenceEngine(model.model)
+    return alike
+
+
+_kept: dict[tuple, tuple] = {}
+
+
+def kept(make: Callable[[LoadedModel], LoadedModel], model: LoadedModel) -> LoadedModel:
+    """What `make(model)` gave first: its engine and heads take longer to build than a text."""
+    key = (make, id(model))
+    if key not in _kept:
+        _kept[key] = (model, make(model))  # with the model, or another one might get its id
+    return _kept[key][1]
 
 
 def start(
