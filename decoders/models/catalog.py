@@ -82,8 +82,11 @@ def exits(name: str) -> list[int]:
     """After how many layers a shipped model was trained to be left early, fewest first; none if it was not,
     and for any other model.
     """
-    facts = SHIPPED / name / "facts.json"
-    return sorted(json.loads(facts.read_text()).get("exits", [])) if name in shipped() else []
+    folder = SHIPPED / name
+    config = folder / "config.json"
+    if folder.name != name or not config.is_file() or kind(json.loads(config.read_text())) != "causal":
+        return []
+    return sorted(json.loads((folder / "facts.json").read_text()).get("exits", []))
 
 
 def sorted_draft(target: str) -> str | None:

@@ -6,13 +6,14 @@ along the path.
 """
 
 import math
-from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 
 from decoders.chooser import Chooser
+from decoders.datastore import Prefix, followers
 from decoders.search.tree_search.mcts import Edge, State, TreeSearch
 
 KEPT = 12  # heaviest successors of two tokens
@@ -21,16 +22,16 @@ C1, C2 = 32.0, 8.0
 Table = dict[tuple[int, int], dict[int, float]]  # two tokens -> weights of what may follow
 
 
-def counted(texts: list[list[int]]) -> Table:
-    """Shares of what follows two tokens in `texts`, of the heaviest few, smaller tokens first on ties."""
-    counts: dict[tuple[int, int], Counter] = defaultdict(Counter)
-    for text in texts:
-        for a, b, c in zip(text, text[1:], text[2:], strict=False):
-            counts[a, b][c] += 1
+@lru_cache(maxsize=8)
+def counted(tokens: Prefix) -> Table:
+    """Shares of what follows two tokens in a store, of the heaviest few, smaller tokens first on ties. It is
+    kept: who changes it changes a copy.
+    """
     table = {}
-    for key, after in counts.items():
-        best = sorted(after, key=lambda token: (-after[token], token))[:KEPT]
-        table[key] = {token: after[token] / after.total() for token in best}
+    for run, after in followers(tokens, 2).items():
+        if len(run) == 2:
+            best = sorted(after, key=lambda token: (-after[token], token))[:KEPT]
+            table[run] = {token: after[token] / after.total() for token in best}
     return table
 
 

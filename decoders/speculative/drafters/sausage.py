@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from decoders.datastore import END, Followers, Prefix, followers
 
@@ -28,6 +29,7 @@ class NGrams:
     order: int
 
     @classmethod
+    @lru_cache(maxsize=8)
     def of(cls, tokens: Prefix, order: int) -> "NGrams":
         """Those of a store of texts, END between them."""
         single = Counter(token for token in tokens if token != END)

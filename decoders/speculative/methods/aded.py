@@ -6,7 +6,7 @@ one token per node, which is exact; the reference's own acceptance of drawn toke
 
 from collections.abc import Iterator
 
-from decoders.datastore import names, texts
+from decoders.datastore import encoded, names
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
@@ -28,7 +28,8 @@ def searched(store: str, simulations: int, depth: int, budget: int) -> Drafter:
     def propose(lane: Lane) -> Draft:
         draft, text = Draft(lane.tip), lane.tree.text(lane.tip)
         if not read:
-            read.append(counted([lane.models["target"].encode(t) for t in texts(store)]))
+            table = counted(encoded(store, lane.models["target"]))
+            read.append({run: dict(after) for run, after in table.items()})
         raised = nudge(read[0], text[-RECENT:])
         max_depth = min(depth, lane.left - 1)
         if len(text) < 2 or not max_depth:

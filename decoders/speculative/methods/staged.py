@@ -4,11 +4,11 @@ Spector and Re (2023). The paper draws a table of trigrams from its draft model 
 the table counts stored texts (or the text so far is looked up), and the tree is a spine with leaves.
 """
 
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 
-from decoders.datastore import names, texts
+from decoders.datastore import Prefix, encoded, followers, names
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
@@ -33,17 +33,13 @@ ORIGIN = {"table": "trigrams", "text": "prompt"}  # what the trace calls the sou
 Ahead = Callable[[list[int], int], list[int]]  # (text, count) -> up to `count` tokens that may follow
 
 
-def successors(tokens: list[list[int]]) -> dict[tuple[int, ...], int]:
-    """What most often follows one token and two in `tokens`, the smaller token on ties."""
-    counts: dict[tuple[int, ...], Counter] = defaultdict(Counter)
-    for text in tokens:
-        for n in (1, 2):
-            for i in range(len(text) - n):
-                counts[tuple(text[i : i + n])][text[i + n]] += 1
-    return {key: min(after, key=lambda t, a=after: (-a[t], t)) for key, after in counts.items()}
+@lru_cache(maxsize=8)
+def successors(tokens: Prefix) -> dict[Prefix, int]:
+    """What most often follows one token and two in a store, the smaller token on ties."""
+    return {run: min(after, key=lambda t, a=after: (-a[t], t)) for run, after in followers(tokens, 2).items()}
 
 
-def from_table(table: dict[tuple[int, ...], int]) -> Ahead:
+def from_table(table: dict[Prefix, int]) -> Ahead:
     """Guesses the successor of the last two tokens, of the last one where the two were never seen."""
 
     def ahead(text: list[int], count: int) -> list[int]:
@@ -129,11 +125,8 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
     def ahead(lane: Lane) -> Ahead:
         if not table:
-            encode = lane.models["target"].encode
-            read = stage == "table"
-            table.append(
-                from_table(successors([encode(t) for t in texts(parameters["store"])])) if read else from_text
-            )
+            read, store = stage == "table", parameters["store"]
+            table.append(from_table(successors(encoded(store, lane.models["target"]))) if read else from_text)
         return table[0]
 
     if stage != "off":

@@ -1,13 +1,16 @@
 """ADED: the dossier's PUCT numbers, the table's weights, the search, and a text that stays the target's."""
 
+from copy import deepcopy
+
 import pytest
 
+from decoders import datastore
 from decoders.chooser import Exhaustive, Random
+from decoders.datastore import joined
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_distribution
 from decoders.search.tree_search.mcts import Edge
 from decoders.speculative.drafters.ngram_mcts import counted, nudge, puct, ranked, search
-from decoders.speculative.methods import aded
 from decoders.trace.events import Propose
 from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
 
@@ -21,7 +24,7 @@ class Reading(TableModel):
 
 @pytest.fixture
 def letters(monkeypatch):
-    monkeypatch.setattr(aded, "texts", lambda name: ["abcabacca", "aabcb"])
+    monkeypatch.setattr(datastore, "texts", lambda name: ["abcabacca", "aabcb"])
 
 
 @pytest.mark.parametrize(("weight", "value"), [(0.5, 12.426), (0.1, 3.285)])
@@ -30,7 +33,7 @@ def test_the_worth_of_a_visit(weight, value):
 
 
 def test_weights_are_shares_that_grow_to_a_cap():
-    table = counted([[0, 1, 2, 0, 1, 3], [0, 1, 2]])
+    table = deepcopy(counted(joined([[0, 1, 2, 0, 1, 3], [0, 1, 2]])))
     assert table[0, 1] == {2: pytest.approx(2 / 3), 3: pytest.approx(1 / 3)}
     before = 0.0
     for _ in range(100):
@@ -43,7 +46,7 @@ def test_weights_are_shares_that_grow_to_a_cap():
 
 
 def test_only_the_heaviest_successors_are_kept():
-    table = counted([[0, 1, token] for token in range(20)])
+    table = counted(joined([[0, 1, token] for token in range(20)]))
     assert list(table[0, 1]) == list(range(12))
 
 

@@ -4,10 +4,11 @@ target's law over all three levels.
 
 import pytest
 
+from decoders import datastore
 from decoders.chooser import Exhaustive
+from decoders.datastore import joined
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_distribution
-from decoders.speculative.methods import staged
 from decoders.speculative.methods.staged import from_table, from_text, successors
 from decoders.trace.events import Commit, Propose
 from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
@@ -22,7 +23,7 @@ class Reading(TableModel):
 
 @pytest.fixture
 def letters(monkeypatch):
-    monkeypatch.setattr(staged, "texts", lambda name: ["abcabacca", "aabcb"])
+    monkeypatch.setattr(datastore, "texts", lambda name: ["abcabacca", "aabcb"])
 
 
 def trio(eos: frozenset[int] = frozenset(), sharpness: float = 1.0) -> dict[str, TableModel]:
@@ -34,7 +35,7 @@ def trio(eos: frozenset[int] = frozenset(), sharpness: float = 1.0) -> dict[str,
 
 
 def test_the_table_names_the_most_frequent_successors():
-    table = successors([[0, 1, 2, 0, 1, 3], [0, 1, 2], [5, 4], [5, 3]])
+    table = successors(joined([[0, 1, 2, 0, 1, 3], [0, 1, 2], [5, 4], [5, 3]]))
     assert table[0, 1] == 2 and table[0,] == 1
     assert table[5,] == 3  # a tie: the smaller token
     assert (4,) not in table
