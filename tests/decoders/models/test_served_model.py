@@ -45,12 +45,19 @@ def test_a_served_model_scores_a_tree_as_the_model_here(server, folder, here):
     check_pair(served, here)
 
 
+@pytest.fixture(scope="module")
+def served(here, folder):
+    """The model of a truthful server, connected to once."""
+    with fake_server(here) as made:
+        yield load(address(made, folder))
+
+
 @pytest.mark.parametrize("name", [name for name in registry.strategies() if name != "server_stream"])
-def test_every_strategy_decodes_with_it_as_here_or_is_refused_in_a_sentence(name, server, folder, tiny_model):
+def test_every_strategy_decodes_with_it_as_here_or_is_refused_in_a_sentence(name, served, here, tiny_model):
     """The draft stays here: a model at the edge, and its target in the cloud."""
-    served, draft, local = load(address(server, folder)), tiny_model("llama", 1), load(folder, "cpu")
+    draft = tiny_model("llama", 1)
     try:
-        there = lane(served, name, draft, seed=3)
+        there = lane(served, name, draft, seed=3, new_tokens=7)
     except ValueError as error:
         assert str(error).endswith(".") and len(str(error)) > 40
         assert name not in FIT
@@ -58,7 +65,7 @@ def test_every_strategy_decodes_with_it_as_here_or_is_refused_in_a_sentence(name
     found = there.run()
     assert name not in UNFIT
     trace.check(found.to_json())
-    assert found.output() == lane(local, name, draft, seed=3).run().output()
+    assert found.output() == lane(here, name, draft, seed=3, new_tokens=7).run().output()
 
 
 FIT = {
