@@ -8,7 +8,6 @@ lane asks for.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Any
 
 import torch
@@ -119,17 +118,18 @@ def exact_distribution(
     """The exact distribution of `length` tokens after `prompt`. `shape` maps log-probabilities [1, V] to
     probabilities [1, V].
 
-    Enumerates all vocabulary ** length outcomes; texts that reach an end-of-text token stop there.
+    Walks all texts of that length, each beginning once; texts that reach an end-of-text token stop there.
     """
-    distribution: dict[tuple[int, ...], float] = {}
-    for tokens in product(range(model.vocabulary), repeat=length):
-        probability, text = 1.0, []
-        for token in tokens:
+    distribution: dict[tuple[int, ...], float] = {(): 1.0}
+    for _ in range(length):
+        longer: dict[tuple[int, ...], float] = {}
+        for text, probability in distribution.items():
+            if text and text[-1] in model.eos:
+                longer[text] = probability
+                continue
             row = torch.tensor([model.table((*prompt, *text))], dtype=torch.float64).log()
-            probability *= shape(row)[0, token].item()
-            text.append(token)
-            if token in model.eos:
-                break
-        if probability > 0.0:
-            distribution[tuple(text)] = probability
+            for token, share in enumerate(shape(row)[0].tolist()):
+                if probability * share > 0.0:
+                    longer[*text, token] = probability * share
+        distribution = longer
     return distribution

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from decoders.engine.capabilities import Capability
-from decoders.heads import Target
+from decoders.heads import DraftModule, Target
 from decoders.models.table_model import TableModel, TableScorer
 from tests.helpers.tiny_models import random_modules
 
@@ -26,6 +26,12 @@ def shared(vocabulary: int) -> Target:
     draw = torch.Generator().manual_seed(vocabulary)
     embed, head = (torch.randn(vocabulary, WIDTH, generator=draw) for _ in range(2))
     return Target(embed, head, torch.ones(WIDTH), 1e-5, LAYERS, heads=2, intermediate=16, theta=10000.0)
+
+
+@cache
+def heads_for(vocabulary: int) -> dict[str, DraftModule]:
+    """The random heads of all tables over so many tokens: no lane changes their weights."""
+    return random_modules(shared(vocabulary))
 
 
 class StreamScorer(TableScorer):
@@ -53,7 +59,7 @@ class HeadedTable(TableModel):
 
     def __init__(self, table: Callable, vocabulary: int, eos: frozenset[int] = frozenset()):
         super().__init__(table, vocabulary, eos)
-        self.heads = random_modules(shared(vocabulary))
+        self.heads = dict(heads_for(vocabulary))
 
     def attach(self, tree) -> StreamScorer:
         return StreamScorer(self, tree)

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import torch
 
@@ -36,8 +37,12 @@ def random_table(seed: int, vocabulary: int = 3, sharpness: float = 1.0, zeros: 
 def shape_of(parameters: dict) -> Callable[[torch.Tensor], torch.Tensor]:
     """Log-probabilities [1, V] to the processed probabilities [1, V] of transformers' own processors."""
 
+    @cache
+    def stack_for(vocabulary: int) -> Callable | None:
+        return processors(parameters, vocabulary)
+
     def shape(logprobs: torch.Tensor) -> torch.Tensor:
-        stack = processors(parameters, logprobs.shape[-1])
+        stack = stack_for(logprobs.shape[-1])
         scores = logprobs if stack is None else stack(logprobs, [[]])
         return one_hot(scores) if parameters.get("temperature") == 0.0 else probabilities(scores)
 
