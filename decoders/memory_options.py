@@ -5,6 +5,7 @@ decoders/memory/.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from decoders.parameters import Parameter
@@ -183,6 +184,7 @@ def parameters_of(name: str) -> tuple[Parameter, ...]:
     return () if name == NONE else (KIND, *COMMON, *memories()[name].parameters)
 
 
+@cache
 def all_parameters() -> dict[str, Parameter]:
     """Every parameter of every memory by name, each once."""
     every = (KIND, *COMMON, *(p for one in MEMORIES for p in one.parameters))
@@ -201,7 +203,8 @@ def views(parameters: dict[str, Any]) -> tuple[str, ...]:
 
 def split(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """`given` without the memory's parameters, and these alone."""
-    own = {name: value for name, value in given.items() if name in all_parameters()}
+    known = all_parameters()
+    own = {name: value for name, value in given.items() if name in known}
     return {name: value for name, value in given.items() if name not in own}, own
 
 

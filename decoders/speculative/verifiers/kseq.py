@@ -27,13 +27,16 @@ def division(p: torch.Tensor, q: torch.Tensor, count: int) -> tuple[float, float
         return float(torch.minimum(q, p / rho).sum())
 
     def enough(rho: float) -> bool:
-        return 1 - (1 - beta(rho)) ** count <= rho * beta(rho)
+        passes = beta(rho)
+        return 1 - (1 - passes) ** count <= rho * passes
 
     low, high = 1.0, float(count)
     if enough(low):
         return low, beta(low)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
+        if middle in (low, high):  # no number lies between them
+            break
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high, beta(high)
 
