@@ -11,7 +11,7 @@ from decoders.lane import Lane, Limits
 from decoders.models.tabular_denoiser import TabularDenoiser
 from decoders.trace.events import Cell, Commit, Forward, Propose, Verdict
 
-TABLES, LENGTH, TOKENS = 400, 6, 3
+TABLES, LENGTH, TOKENS = 120, 6, 3  # of so many tables one finds a fault of every 40th with 95 %
 
 
 def run(name, target, parameters=None, tokens=LENGTH, prompt=(0,)):
@@ -50,14 +50,14 @@ def stepwise(tables):
     return [run("masked_diffusion", one) for one in tables]
 
 
-def test_a_chain_is_lossless_on_400_tables_and_saves_forwards(tables, stepwise):
+def test_a_chain_is_lossless_on_all_tables_and_saves_forwards(tables, stepwise):
     found = [run("freedave", one) for one in tables]
     assert [result(one) for one in found] == [result(one) for one in stepwise]
     assert all(one.costs.target_forwards <= LENGTH for one in found)
-    assert forwards(stepwise) == 6 and forwards(found) == pytest.approx(4.67, abs=0.06)
+    assert forwards(stepwise) == 6 and forwards(found) == pytest.approx(4.67, abs=0.11)
 
 
-def test_a_tree_is_lossless_on_400_tables_and_saves_more(tables, stepwise):
+def test_a_tree_is_lossless_on_all_tables_and_saves_more(tables, stepwise):
     found = [run("ssd", one) for one in tables]
     assert [result(one) for one in found] == [result(one) for one in stepwise]
     assert all(one.costs.target_forwards <= LENGTH for one in found) and forwards(found) < 4.6
@@ -164,7 +164,7 @@ def test_checking_all_drafts_in_one_canvas_changes_texts(tables, stepwise):
     changed = sum(
         checked_in_one_canvas(one) != want.output() for one, want in zip(tables, stepwise, strict=True)
     )
-    assert changed / TABLES == pytest.approx(0.28, abs=0.04)
+    assert changed / TABLES == pytest.approx(0.28, abs=0.073)
 
 
 @pytest.mark.parametrize("name", ["freedave", "ssd"])
