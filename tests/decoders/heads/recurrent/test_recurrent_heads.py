@@ -317,7 +317,7 @@ class Streams(CopyPairs):
         return Taps(taps.tokens, taps.hidden, {self.target.layers: 3 * taps.hidden}, taps.logits)
 
 
-def learned(module, language, random, steps: int = 120):
+def learned(module, language, random, steps: int = 60):
     """The module, trained on the copy-pair language."""
     learn = torch.optim.AdamW(module.parameters(), lr=1e-2)
     for _ in range(steps):
