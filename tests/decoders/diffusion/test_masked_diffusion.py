@@ -97,7 +97,8 @@ class OfWhatIsTaken(Exhaustive):
 @pytest.mark.parametrize("n, per_forward, want", [(3, 1, 1.0), (3, 2, 2 / 3), (4, 2, 0.375), (4, 4, 0.09375)])
 def test_more_tokens_per_forward_break_a_shuffle_as_the_theory_says(n, per_forward, want):
     """n!/prod m_t^k_t of the lists are right: what is drawn together does not know of each other."""
-    for walk in (Exhaustive(), OfWhatIsTaken(per_forward)):
+    # of lists of four the draws that are thrown away have too many outcomes to walk them all
+    for walk in (OfWhatIsTaken(per_forward), *([Exhaustive()] if n == 3 else [])):
         assert walk.distribution(right(n, per_forward))[True] == pytest.approx(want, abs=1e-12)
 
 
