@@ -81,7 +81,7 @@ def whole(page, app) -> None:
 
 
 def test_a_cut_network_is_said_once_and_the_run_goes_on_by_itself(visit, app, slow):
-    page = visit()
+    page = visit(own=True)
     run = begin(page, 40)
     page.evaluate(STATES)
     page.context.set_offline(True)
@@ -112,7 +112,7 @@ def test_a_cut_network_is_said_once_and_the_run_goes_on_by_itself(visit, app, sl
 
 
 def test_answers_that_are_lost_or_cut_on_their_way_are_asked_for_again(visit, app, slow):
-    page = visit()
+    page = visit(own=True)
     pulls = []
 
     def lose(route) -> None:
@@ -141,7 +141,7 @@ def test_a_network_that_falls_silent_and_a_closed_laptop(visit, app, slow, monke
     monkeypatch.setattr(
         runs_module, "FORGET_SECONDS", 1e9, raising=False
     )  # how long runs stay is not the matter
-    page = visit()
+    page = visit(own=True)
     run = app.runs.find(begin(page, 20))
     page.clock.install()
     page.route(CALLS, lambda route: None)  # no answer, and no error either
@@ -160,7 +160,7 @@ def test_a_network_that_falls_silent_and_a_closed_laptop(visit, app, slow, monke
 
 
 def test_a_killed_browser_finds_its_run_again_and_no_other_tab_takes_it(visit, app, slow, chromium):
-    page = visit()
+    page = visit(own=True)
     begin(page, 20, "A tale that was cut off")
     press(page, "Pause")
     page.wait_for_function("decodingExplorer.state === 'paused'")
@@ -190,7 +190,7 @@ def test_a_killed_browser_finds_its_run_again_and_no_other_tab_takes_it(visit, a
 
 
 def test_what_the_browser_kept_is_there_when_the_app_has_lost_it_too(visit, app):
-    page = visit()
+    page = visit(own=True)
     had = begin(page, 6, "A tale that ended", 0)
     finished(page)
     kept(page)
@@ -219,7 +219,7 @@ def test_what_the_browser_kept_is_there_when_the_app_has_lost_it_too(visit, app)
 
 
 def test_a_run_that_made_room_for_others_is_saved_opened_again_and_branched(visit, app):
-    page = visit()
+    page = visit(own=True)
     had = begin(page, 8, "A tale", 0)
     finished(page)
     kept(page)
@@ -250,7 +250,7 @@ def test_a_run_that_made_room_for_others_is_saved_opened_again_and_branched(visi
 
 
 def test_an_app_at_another_address_is_said_and_the_run_is_saved(visit, app, slow):
-    page = visit()
+    page = visit(own=True)
     begin(page, 400)  # also on a slow machine it still decodes when the app is there again
     kept(page)
     page.route(

@@ -105,7 +105,7 @@ def test_after_a_click_on_a_view_the_arrows_are_steps(visit):
 
 @pytest.mark.parametrize("phone", [False, True], ids=["wide", "phone"])
 def test_the_text_reads_as_a_text_and_can_be_copied(visit, phone):
-    page = visit(*((390, 844) if phone else (1400, 900)), **(PHONE if phone else {}))
+    page = visit(*((390, 844) if phone else (1400, 900)), own=True, **(PHONE if phone else {}))
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     ready(page)
     run(page, "speculative")

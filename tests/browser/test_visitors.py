@@ -57,7 +57,7 @@ def test_two_pages_run_at_the_same_time_and_each_gets_its_own_text(visit, app):
 def test_a_page_that_is_gone_stops_its_run(visit, app, slow, how, monkeypatch):
     told, leave = [], app.runs.leave
     monkeypatch.setattr(app.runs, "leave", lambda session: (told.append(session), leave(session)))
-    page = visit()
+    page = visit(own=True)
     start(page, "Once", 256)
     press(page, "Run")
     page.wait_for_function("decodingExplorer.run !== 'example' && decodingExplorer.lanes[0].count > 2")
@@ -76,7 +76,7 @@ def test_a_page_that_is_gone_stops_its_run(visit, app, slow, how, monkeypatch):
 
 
 def test_a_page_that_nobody_looks_at_goes_on(visit, app):
-    page = visit()
+    page = visit(own=True)
     page.add_init_script("Object.defineProperty(document, 'hidden', {get: () => true})")
     page.reload()
     page.wait_for_function("window.decodingExplorer && decodingExplorer.drawn")
