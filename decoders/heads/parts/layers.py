@@ -65,10 +65,8 @@ class Attention(nn.Module):
         mask [N, P + N]: True where a row may look; None: at itself and the rows before it (then no past).
         """
         q, k, v = (m(x).unflatten(-1, (-1, self.size)).transpose(1, 2) for m in (self.q, self.k, self.v))
-        q, k = (
-            rotated(part, positions, self.theta, self.turns, self.turn_scale).to(v.dtype)
-            for part in (self.q_norm(q), self.k_norm(k))
-        )
+        angles = rotary(positions, self.size, self.theta, self.turns, self.turn_scale)
+        q, k = (at_angles(part, *angles).to(v.dtype) for part in (self.q_norm(q), self.k_norm(k)))
         if past is not None:
             k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
         shared = self.kv_heads != self.heads
@@ -78,20 +76,29 @@ class Attention(nn.Module):
         return self.out(mixed.transpose(1, 2).flatten(2)), (k, v)
 
 
-def rotated(
-    x: torch.Tensor,
+def rotated(x: torch.Tensor, positions: torch.Tensor, theta: float) -> torch.Tensor:
+    """Queries or keys [B, H, N, D], turned to rotary positions [N]."""
+    return at_angles(x, *rotary(positions, x.shape[-1], theta))
+
+
+def rotary(
     positions: torch.Tensor,
+    size: int,
     theta: float,
     turns: torch.Tensor | None = None,
     scale: float = 1.0,
-) -> torch.Tensor:
-    """Queries or keys [B, H, N, D], turned to rotary positions [N]; turns and scale: see `LayerForm`."""
-    size = x.shape[-1]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Cosines and sines [N, D] of positions [N]; turns and scale: see `LayerForm`."""
     if turns is None:
-        turns = theta ** -(torch.arange(0, size, 2, device=x.device) / size)  # float32 always
-    angles = positions[:, None] * turns.to(x.device)  # [N, D / 2]
-    cos, sin = ((scale * torch.cat([part, part], -1)).to(x.dtype) for part in (angles.cos(), angles.sin()))
-    return x * cos + turned(x) * sin
+        turns = theta ** -(torch.arange(0, size, 2, device=positions.device) / size)  # float32 always
+    angles = positions[:, None] * turns.to(positions.device)  # [N, D / 2]
+    cos, sin = (scale * torch.cat([part, part], -1) for part in (angles.cos(), angles.sin()))
+    return cos, sin
+
+
+def at_angles(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    """Queries or keys [B, H, N, D], turned by angles of these cosines and sines [N, D]."""
+    return x * cos.to(x.dtype) + turned(x) * sin.to(x.dtype)
 
 
 def turned(x: torch.Tensor) -> torch.Tensor:
