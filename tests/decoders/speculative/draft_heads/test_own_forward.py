@@ -111,8 +111,10 @@ def test_the_law_is_the_targets(three, name, temperature):
     assert distance(law, plain) < 1e-9
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("kind", ["llama", "qwen2", "mistral"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [*((name, "llama") for name in NAMES), *zip(NAMES, ["qwen2", "mistral", "qwen2"], strict=True)],
+)
 def test_random_slots_leave_greedys_text(name, kind):
     model = with_heads(kind=kind, layers=4)
     found = run(name, model)
@@ -240,7 +242,7 @@ def speaker():
     model.requires_grad_(True)
     random = torch.Generator().manual_seed(0)
     learn = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    for _ in range(250):
+    for _ in range(150):
         rows = copy_pairs(32, 16, random)
         model(rows, labels=rows).loss.backward()
         learn.step()
@@ -256,7 +258,7 @@ def test_slots_behave_like_medusa_on_the_copy_pair_language(speaker, make):
     torch.manual_seed(0)
     module, random = make(Target.of(speaker)), torch.Generator().manual_seed(1)
     learn = torch.optim.AdamW(module.parameters(), lr=2e-2)
-    for _ in range(120):
+    for _ in range(60):
         module.loss(take_taps(speaker, copy_pairs(16, 16, random), module.reads)).backward()
         learn.step()
         learn.zero_grad()

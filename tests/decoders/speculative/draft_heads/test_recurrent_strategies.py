@@ -50,8 +50,8 @@ def test_they_leave_the_targets_law(strategy, asked):
         ("redrafter", {"acceptance": "as published"}),
     ],
 )
-def test_at_temperature_0_they_write_greedys_text(strategy, asked):
-    target, draft = tiny_models.make("llama", seed=2), tiny_models.make("llama", seed=5)
+def test_at_temperature_0_they_write_greedys_text(strategy, asked, tiny_model):
+    target, draft = tiny_model("llama", 2), tiny_model("llama", 5)
     prompt = target.encode("the cat sat")
     models = models_for(strategy, target, draft)
     lane = Lane(strategy, prompt, models, {"temperature": 0.0, **asked}, limits=Limits(30))

@@ -31,10 +31,10 @@ def target():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_depth_that_is_drafted_is_on_record_once(target, name):
-    models = {"target": target, "draft": tiny_models.make("llama", seed=5)}
+def test_each_depth_that_is_drafted_is_on_record_once(target, name, tiny_model):
+    models = {"target": target, "draft": tiny_model("llama", 5)}
     models = {role: models[role] for role in strategies()[name].needs}
-    trace = Lane(name, target.encode("the cat sat"), models, {}, limits=Limits(30)).run()
+    trace = Lane(name, target.encode("the cat sat"), models, {}, limits=Limits(16)).run()
     module = BUILT[name](target) if name in BUILT else target.heads[MODULES.get(name, name)]
     told = [event for step in trace.steps for event in step.of(Score) if event.name == "sees"]
     deepest = 0
