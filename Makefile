@@ -3,6 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+# To rewrite all asserts, so that a failed one shows its values, takes each process half a minute before its
+# first test. So they run as they are written, and only tests that failed run again with their values shown.
+FAILED_AGAIN = PYTHONHASHSEED=0 OMP_NUM_THREADS=1 $(BIN)/python -m pytest --last-failed --last-failed-no-failures none
+
 .PHONY: setup run test lint bench vllm
 
 setup: $(VENV)/.ready
@@ -21,7 +25,8 @@ test: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m tests.browser.install
 	@test -x .vllm/bin/python || echo "The tests against vLLM are left out: make vllm sets up what they need."
-	PYTHONHASHSEED=0 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	PYTHONHASHSEED=0 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
+		--assert=plain || { $(FAILED_AGAIN); exit 1; }
 
 lint: setup
 	$(BIN)/ruff check .

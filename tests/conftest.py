@@ -2,6 +2,7 @@
 test.
 """
 
+import gc
 from itertools import chain
 
 import pytest
@@ -12,6 +13,7 @@ from decoders.suitability import problem
 from tests.helpers import tiny_models
 from tests.helpers.served_here import ServedHere
 
+gc.disable()  # until all tests are collected: imports and tests stay, and to search them all takes seconds
 torch.set_num_threads(1)  # tiny models run slower on more
 _made = {}
 ORDER = {"browser": 0, "laws": 1}  # folders of tests that come first
@@ -64,3 +66,10 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.parent.name == "browser":
             item.add_marker(pytest.mark.browser)
+
+
+def pytest_collection_finish():
+    """From here on a search for garbage is rare, and none looks through the million objects that stay."""
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
+    gc.enable()
