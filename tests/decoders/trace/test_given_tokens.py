@@ -15,6 +15,7 @@ from tests.laws.running import Endless, without_ends
 
 PROMPT = [40, 41, 42, 40, 41]
 LIMITS = Limits(max_new_tokens=16)
+SHORT = Limits(max_new_tokens=10)  # a few rounds of each strategy
 every_strategy = pytest.mark.parametrize("name", list(registry.strategies()))
 # What comes next follows from the text alone: never from how the text was cut into rounds.
 MEMORYLESS = [
@@ -49,8 +50,8 @@ def suited(name, models, target_for):
     return {**models, "target": Endless(other.name, other.model, other.tokenizer, tokens_of=models["target"])}
 
 
-def finished(name: str, models: dict, **more):
-    return Lane(name, PROMPT, models, seed=3, limits=LIMITS, **more).run()
+def finished(name: str, models: dict, limits: Limits = LIMITS, **more):
+    return Lane(name, PROMPT, models, seed=3, limits=limits, **more).run()
 
 
 @pytest.mark.parametrize(("name", "parameters"), MEMORYLESS)
@@ -71,7 +72,7 @@ def test_a_lane_that_begins_with_its_parents_tokens_goes_on_as_the_parent_did(
 @every_strategy
 def test_given_tokens_appear_as_given_and_cost_nothing(name, suited):
     tokens, forced = [9, 8, 7, 6], [1, 3]
-    found = finished(name, suited, begin={"tokens": tokens, "forced": forced})
+    found = finished(name, suited, SHORT, begin={"tokens": tokens, "forced": forced})
     first, rest = found.steps[0], found.steps[1:]
     assert [(e.token, e.source) for e in first.of(Propose)] == [
         (9, "copied"),
@@ -81,10 +82,10 @@ def test_given_tokens_appear_as_given_and_cost_nothing(name, suited):
     ]
     judged = [(v.node - len(PROMPT), v.status) for v in first.of(Verdict)]
     assert judged == [(1, "forced"), (3, "forced")]
-    assert found.output()[:4] == tokens and len(found.output()) == LIMITS.max_new_tokens
+    assert found.output()[:4] == tokens and len(found.output()) == SHORT.max_new_tokens
     decoded = [n for s in rest for c in s.of(Commit) for n in c.nodes]
     totals = found.costs.totals()
-    assert totals["new_tokens"] == len(decoded) == LIMITS.max_new_tokens - 4
+    assert totals["new_tokens"] == len(decoded) == SHORT.max_new_tokens - 4
     assert totals["steps"] == len(rest)
     assert given_tokens.of(found) == {"tokens": tokens, "forced": forced}
     again = from_json(found.to_json())
@@ -93,8 +94,8 @@ def test_given_tokens_appear_as_given_and_cost_nothing(name, suited):
 
 @every_strategy
 def test_a_forced_place_tells_what_was_on_offer_there_and_that_costs_the_lane_nothing(name, suited):
-    plain = finished(name, suited, begin={"tokens": [9, 8, 7], "forced": []})
-    found = finished(name, suited, begin={"tokens": [9, 8, 7], "forced": [1]})
+    plain = finished(name, suited, SHORT, begin={"tokens": [9, 8, 7], "forced": []})
+    found = finished(name, suited, SHORT, begin={"tokens": [9, 8, 7], "forced": [1]})
     first = found.steps[0]
     if suited["target"].model_kind != "causal":  # what is on offer has no one next place
         assert not first.of(Forward) and found.output() == plain.output()
