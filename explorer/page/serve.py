@@ -31,6 +31,7 @@ PREFIX = "explorer-files"  # names carry no suffix: Gradio would compress suffix
 
 FRONT = "assets"  # where Gradio's page looks for its scripts, style sheets and fonts
 FRONT_END = Path(gr.__file__).parent / "templates" / "frontend" / FRONT
+PAGES_KEPT = 8  # of 0.8 MB each
 KEPT = {"Cache-Control": "public, max-age=31536000, immutable"}  # for addresses that carry a hash
 
 
@@ -152,40 +153,54 @@ def body(first: dict) -> str:
 
 
 class Inject:
-    """ASGI middleware: adds to the one HTML page, leaves everything else alone."""
+    """ASGI middleware: adds to the one HTML page, leaves everything else alone.
+
+    The page is made once for each address under which the app is asked for: to describe all its components
+    takes Gradio a third of a second, and they are the same for every visitor.
+    """
 
     def __init__(self, app, head: str, body: str):
         self.app, self.head, self.body = app, head.encode(), body.encode()
+        self.kept: dict[tuple, Response] = {}
 
     async def __call__(self, scope, receive, send) -> None:
         if scope["type"] != "http" or scope["path"] not in ("", "/") or scope["method"] != "GET":
             await self.app(scope, receive, send)
             return
+        request = Request(scope)
+        small = takes_gzip(request) and not is_local(request)
+        proxy = [header for header in scope["headers"] if header[0].lower().startswith(b"x-forwarded-")]
+        asked = (str(request.base_url), small, *proxy)
+        answer = None if request.url.query else self.kept.get(asked)
+        if answer is None:
+            answer = await self.made(scope, receive, small)
+            if answer.status_code == 200 and not request.url.query:
+                if len(self.kept) >= PAGES_KEPT:  # whoever asks can name any proxy
+                    self.kept.clear()
+                self.kept[asked] = answer
+        await answer(scope, receive, send)
+
+    async def made(self, scope, receive, small: bool) -> Response:
+        """Gradio's answer with what is ours, compressed if `small`."""
         started: dict = {}
         chunks: list[bytes] = []
 
         async def hold(message) -> None:
             if message["type"] == "http.response.start":
                 started.update(message)
-                return
-            chunks.append(message.get("body", b""))
-            if message.get("more_body"):
-                return
-            request = Request(scope)
-            page = self.add(b"".join(chunks), str(request.base_url))
-            kept = [(k, v) for k, v in started["headers"] if k.lower() != b"content-length"]
-            if takes_gzip(request) and not is_local(request):
-                page = gzip.compress(page, 5)
-                kept += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
-            started["headers"] = [
-                *kept,
-                (b"content-length", str(len(page)).encode()),
-                (b"cache-control", b"no-store"),
-            ]
-            await send(started)
-            await send({"type": "http.response.body", "body": page})
+            else:
+                chunks.append(message.get("body", b""))
 
         await self.app(scope, receive, hold)
+        page = self.add(b"".join(chunks), str(Request(scope).base_url))
+        headers = [(k, v) for k, v in started["headers"] if k.lower() != b"content-length"]
+        if small:
+            page = gzip.compress(page, 5)
+            headers += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
+        answer = Response(page, started["status"])
+        length = (b"content-length", str(len(page)).encode())
+        answer.raw_headers = [*headers, length, (b"cache-control", b"no-store")]
+        return answer
 
     def add(self, page: bytes, origin: str) -> bytes:
         """`page` with our head before its scripts and our body before Gradio's element; others unchanged."""

@@ -20,7 +20,12 @@ expect.set_options(timeout=WAIT)
 # In a browser of someone who has seen the page before: nothing is replayed by itself.
 BEEN_HERE = "try { localStorage.setItem('explorer-welcome', 'yes'); } catch {}"
 # What a page may be shown with, as it is where nobody asks for more.
-MEDIA = {"media": "screen", "color_scheme": "light", "reduced_motion": "no-preference", "forced_colors": "none"}
+MEDIA = {
+    "media": "screen",
+    "color_scheme": "light",
+    "reduced_motion": "no-preference",
+    "forced_colors": "none",
+}
 HOSTILE = '<img src=x onerror="window.hacked=1">'
 SCRIPT = [HOSTILE.encode(), b"<b>", b"&amp;", b"</script>", b"\n", b" end"]
 

@@ -1,5 +1,6 @@
 """The app around the page: its arguments, the models' loading, its files, what it adds to Gradio's HTML."""
 
+import itertools
 import json
 import socket
 import subprocess
@@ -123,8 +124,9 @@ def served():
     card = '<meta\n\tproperty="og:image"\n\tcontent="https://elsewhere.example/x.jpg"\n/>'
     card += '<meta name="twitter:title" content="Gradio" />'
     page = f"<head>{card}{script}</head><body><gradio-app></gradio-app>"
+    made = itertools.count(1)
     routes = [
-        Route("/", lambda request: HTMLResponse(page)),
+        Route("/", lambda request: HTMLResponse(page, headers={"x-made": str(next(made))})),
         Route("/other", lambda request: PlainTextResponse("<head><gradio-app")),
         *serve.routes(),
     ]
@@ -177,6 +179,24 @@ def test_gradios_front_end_is_compressed_once_and_kept_by_browsers(served):
         assert "immutable" in answer.headers["cache-control"]
     for name in ("none.js", "..%2findex.html", "%2e%2e%2f%2e%2e%2fpackage.json"):
         assert served.get(f"/assets/{name}").status_code == 404
+
+
+def test_the_page_is_made_once_for_each_address(served):
+    def asked(**headers: str) -> tuple[str, int]:
+        answer = served.get("/", headers=headers)
+        return answer.text, int(answer.headers["x-made"])
+
+    first, made = asked()
+    assert asked() == (first, made) and made == 1
+    assert asked(**{"x-forwarded-host": "demo.example.org"})[1] == 2
+    there, made = asked(host="another")
+    assert "http://another/" in there and "http://testserver/" not in there and made == 3
+    assert asked() == (first, 1)
+    assert served.get("/?lesson=1").headers["x-made"] == "4"
+    assert [int(served.get("/?view=api").headers["x-made"]) for _ in range(2)] == [5, 6]
+    for number in range(serve.PAGES_KEPT + 1):
+        asked(**{"x-forwarded-host": f"h{number}.example.org"})
+    assert asked()[1] > 6  # made anew: not all are kept
 
 
 def test_the_page_is_sent_compressed_to_another_machine(served):
