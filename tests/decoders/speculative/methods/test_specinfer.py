@@ -18,8 +18,20 @@ def three(vocabulary: int = 3, zeros: float = 0.0) -> dict[str, TableModel]:
     return {role: TableModel(table, vocabulary) for role, table in tables.items()}
 
 
-@pytest.mark.parametrize("shape", [{"temperature": 1.0}, {"temperature": 1.4, "top_k": 2}])
-@pytest.mark.parametrize(("expansion", "vocabulary"), [([1], 5), ([2], 3), ([1, 1], 3)])
+PLAIN, CUT = {"temperature": 1.0}, {"temperature": 1.4, "top_k": 2}
+
+
+@pytest.mark.parametrize(
+    ("expansion", "vocabulary", "shape"),
+    [
+        ([1], 5, PLAIN),
+        ([1], 5, CUT),
+        ([2], 2, PLAIN),  # of three tokens there are ten times as many outcomes
+        ([2], 3, CUT),
+        ([1, 1], 3, PLAIN),
+        ([1, 1], 3, CUT),
+    ],
+)
 def test_two_draft_models_keep_the_target_s_law(expansion, vocabulary, shape):
     models, parameters = three(vocabulary), {"expansion": expansion, **shape}
     law = law_of_rounds(Exhaustive(), "specinfer", models, parameters, 3, rounds=1)
