@@ -1,5 +1,7 @@
 """Random models in float64 with more layers than the usual tiny ones, whose layers can be skipped."""
 
+from functools import cache
+
 import torch
 import transformers as T
 
@@ -48,6 +50,12 @@ def with_heads(**how) -> LoadedModel:
 def run(strategy: str, model: LoadedModel, parameters: dict | None = None, tokens: int = 20, **how) -> Trace:
     """The trace of one lane."""
     return Lane(strategy, PROMPT, {"target": model}, parameters, limits=Limits(tokens), **how).run()
+
+
+@cache
+def greedys(kind: str = "llama", tokens: int = 20) -> list[int]:
+    """What greedy decoding writes with a deep model, computed once."""
+    return run("greedy", deep(kind), tokens=tokens).output()
 
 
 def drafts(step) -> list[Propose]:
