@@ -1,10 +1,10 @@
-"""Whether a trace's events follow their schema, twenty times as fast as a general validator finds it out.
+"""Whether a trace follows its schema, twenty times as fast as a general validator finds it out.
 
-Knows the few words of JSON Schema that `decoders.trace.schema` uses for events; any other is an error, not
-skipped. What fails here may still be right (1.0 is a whole number to JSON Schema): the general validator has
-the last word.
+Knows the few words of JSON Schema that `decoders.trace.schema` uses; any other is an error, not skipped. What
+fails here may still be right (1.0 is a whole number to JSON Schema): the general validator has the last word.
 """
 
+import re
 from collections.abc import Callable
 
 Check = Callable[[object], bool]
@@ -18,6 +18,29 @@ TYPES: dict[str, Check] = {
     "object": lambda v: type(v) is dict,
 }
 WORDS = {"type", "const", "enum", "anyOf", "items", "properties", "required", "additionalProperties"}
+WORDS |= {"minimum", "minItems", "maxItems", "pattern", "propertyNames"}
+
+
+def of_trace(schema: dict) -> Check:
+    """A function that tells whether a record follows the trace's schema, whatever it is."""
+    head, fit = of_head(schema), of_events(schema)
+
+    def fits(record: dict) -> bool:
+        try:
+            return head(record) and fit(record["steps"])
+        except (TypeError, KeyError):  # not even the shape of a trace
+            return False
+
+    return fits
+
+
+def of_head(schema: dict) -> Check:
+    """A function that tells whether all of a trace but its events follows the trace's schema."""
+    properties = dict(schema["properties"])
+    step = properties["steps"]["items"]
+    bare = {**step, "properties": {**step["properties"], "events": {"type": "array"}}}
+    properties["steps"] = {**properties["steps"], "items": bare}
+    return compiled({name: schema[name] for name in ("type", "required")} | {"properties": properties})
 
 
 def of_events(schema: dict) -> Callable[[list[dict]], bool]:
@@ -47,7 +70,7 @@ def compiled(schema: dict) -> Check:
         raise ValueError(f"This check does not know {', '.join(sorted(unknown))}.")
     checks: list[Check] = []
     if "const" in schema:
-        checks.append(lambda value, only=schema["const"]: value == only)
+        checks.append(lambda value, only=schema["const"]: value == only and type(value) is type(only))
     if "enum" in schema:
         checks.append(lambda value, among=schema["enum"]: value in among)
     if "anyOf" in schema:
@@ -57,6 +80,15 @@ def compiled(schema: dict) -> Check:
         names = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
         types = [TYPES[name] for name in names]
         checks.append(types[0] if len(types) == 1 else lambda value: any(kind(value) for kind in types))
+    if "minimum" in schema:
+        checks.append(lambda value, low=schema["minimum"]: value >= low)
+    if "minItems" in schema:
+        checks.append(lambda value, least=schema["minItems"]: len(value) >= least)
+    if "maxItems" in schema:
+        checks.append(lambda value, most=schema["maxItems"]: len(value) <= most)
+    if "pattern" in schema:
+        found = re.compile(schema["pattern"]).search
+        checks.append(lambda value: found(value) is not None)
     if "items" in schema:
         item = compiled(schema["items"])
         checks.append(lambda value: all(map(item, value)))
@@ -71,10 +103,13 @@ def of_object(schema: dict) -> Check:
     required = schema.get("required", [])
     others = schema.get("additionalProperties", True)
     other: Check = compiled(others) if isinstance(others, dict) else lambda value: others
+    named: Check = compiled(schema["propertyNames"]) if "propertyNames" in schema else lambda name: True
 
     def check(value: dict) -> bool:
-        return all(name in value for name in required) and all(
-            fields.get(name, other)(part) for name, part in value.items()
+        return (
+            all(name in value for name in required)
+            and all(map(named, value))
+            and all(fields.get(name, other)(part) for name, part in value.items())
         )
 
     return check

@@ -26,7 +26,7 @@ from decoders.trace.events import (
     event_from_json,
     event_to_json,
 )
-from decoders.trace.fast_validation import of_events
+from decoders.trace.fast_validation import of_trace
 from decoders.trace.json_file import read_json
 from decoders.trace.node_index import NodeIndex
 from decoders.trace.number_format import number
@@ -215,9 +215,8 @@ def check(record: object) -> None:
     """Raises ValueError with one sentence if `record` does not follow the published schema or points at
     unknown nodes.
     """
-    validator, events_fit = _validators()
-    if not quickly_sound(record, validator, events_fit):
-        error = next(iter(validator.iter_errors(record)), None)
+    if not _fits()(record):
+        error = next(iter(_validator().iter_errors(record)), None)
         if error is not None:
             where = "/".join(str(p) for p in error.absolute_path) or "its top level"
             raise ValueError(
@@ -229,21 +228,23 @@ def check(record: object) -> None:
 
 
 @functools.cache
-def _validators() -> tuple[Any, Callable[[list[dict]], bool]]:
-    """The general validator of the published schema, and our own check of the events of its steps."""
-    import jsonschema  # only needed to open files from elsewhere
-
-    schema = json.loads((Path(__file__).resolve().parents[2] / "assets" / "trace.schema.json").read_text())
-    return jsonschema.Draft202012Validator(schema), of_events(schema)
+def _schema() -> dict:
+    """The published schema."""
+    return json.loads((Path(__file__).resolve().parents[2] / "assets" / "trace.schema.json").read_text())
 
 
-def quickly_sound(record: object, validator: Any, events_fit: Callable[[list[dict]], bool]) -> bool:
-    """Whether `record` follows the schema for sure: its events by our own check, all else by it."""
-    try:
-        bare = {**record, "steps": [{**step, "events": []} for step in record["steps"]]}
-        return validator.is_valid(bare) and events_fit(record["steps"])
-    except (TypeError, KeyError):  # not even the shape of a trace
-        return False
+@functools.cache
+def _fits() -> Callable[[Any], bool]:
+    """Our own check: what passes follows the schema for sure."""
+    return of_trace(_schema())
+
+
+@functools.cache
+def _validator() -> Any:
+    """The general validator, which says what is wrong."""
+    import jsonschema  # only needed for files that do not pass our own check
+
+    return jsonschema.Draft202012Validator(_schema())
 
 
 def malformed(events: Iterable[Event], trunk: int) -> str | None:
