@@ -13,7 +13,7 @@ from tests.helpers import tiny_models
 def pair(monkeypatch):
     """A target and a draft, and what a few texts of the target make of the draft's distributions."""
     monkeypatch.setattr(experiment, "LENGTH", 12)
-    monkeypatch.setattr(experiment, "STEPS", 60)
+    monkeypatch.setattr(experiment, "STEPS", 30)
     monkeypatch.setattr(experiment, "RATE", 5e-3)
     target, draft = tiny_models.make(seed=1), tiny_models.make(seed=2)
     held = experiment.own_text({"target": target}, 16, 12, seed=9)
