@@ -26,7 +26,7 @@ test: setup
 	$(BIN)/python -m tests.browser.install
 	@test -x .vllm/bin/python || echo "The tests against vLLM are left out: make vllm sets up what they need."
 	PYTHONHASHSEED=0 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
-		--assert=plain || { $(FAILED_AGAIN); exit 1; }
+		--assert=plain || { echo "Some tests failed (above). They run again, with values:"; $(FAILED_AGAIN); exit 1; }
 
 lint: setup
 	$(BIN)/ruff check .

@@ -140,7 +140,7 @@ def frequencies(strategy: str, parameters: dict, memories, runs: int) -> Counter
     ],
 )
 def test_thousands_of_runs_have_the_target_s_law(strategy, parameters, runs, memories, joint):
-    """Of so many runs a third of the mistake below would be noticed, half of it with a tree."""
+    """The mistake below has a probability of 1e-17 in a third of the chain's runs."""
     p_value, far, bound = statistics(frequencies(strategy, parameters, memories, runs), joint)
     assert p_value > 0.001
     assert far < bound
