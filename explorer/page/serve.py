@@ -28,10 +28,10 @@ ABOUT = (
 PREVIEW = page_files.ASSETS / "web" / "preview.png"  # 1200 x 630 pixels, what messengers show beside a link
 CARD = re.compile(rb'<meta\s+(?:property="og:|name="twitter:)[^>]*>\s*')  # what Gradio says of itself
 PREFIX = "explorer-files"  # names carry no suffix: Gradio would compress suffixed files anew at every request
-
 FRONT = "assets"  # where Gradio's page looks for its scripts, style sheets and fonts
 FRONT_END = Path(gr.__file__).parent / "templates" / "frontend" / FRONT
 PAGES_KEPT = 8  # of 0.8 MB each
+ADDRESSING = (b"x-forwarded-host", b"x-forwarded-proto", b"x-gradio-server")  # Gradio reads the address there
 KEPT = {"Cache-Control": "public, max-age=31536000, immutable"}  # for addresses that carry a hash
 
 
@@ -75,10 +75,15 @@ def serve(request: Request) -> Response:
     if name not in files():
         return Response("There is no such file.", status_code=404, media_type="text/plain")
     path = files()[name]
-    kind = mimetypes.guess_type(path.name)[0]
-    if is_local(request) or not takes_gzip(request):
-        return Response(content(name)[0], media_type=kind, headers=KEPT)
-    return Response(packed(path), media_type=kind, headers={**KEPT, "Content-Encoding": "gzip"})
+    if takes_gzip(request) and not is_local(request):
+        return compressed(path)
+    return Response(content(name)[0], media_type=mimetypes.guess_type(path.name)[0], headers=KEPT)
+
+
+def compressed(path: Path) -> Response:
+    """A file for whoever can read compressed bytes."""
+    headers = {**KEPT, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+    return Response(packed(path), media_type=mimetypes.guess_type(path.name)[0], headers=headers)
 
 
 @functools.cache
@@ -96,10 +101,7 @@ def serve_front_end(request: Request) -> Response:
     if path is None:
         return Response("There is no such file.", status_code=404, media_type="text/plain")
     if path.suffix in (".js", ".css") and takes_gzip(request):
-        # Also for this machine: where an answer says nothing of its encoding, Gradio compresses it.
-        headers = {**KEPT, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
-        kind = mimetypes.guess_type(path.name)[0]
-        return Response(packed(path), media_type=kind, headers=headers)
+        return compressed(path)  # on this machine too: Gradio compresses what names no encoding
     return FileResponse(path, headers=KEPT)
 
 
@@ -169,7 +171,7 @@ class Inject:
             return
         request = Request(scope)
         small = takes_gzip(request) and not is_local(request)
-        proxy = [header for header in scope["headers"] if header[0].lower().startswith(b"x-forwarded-")]
+        proxy = [header for header in scope["headers"] if header[0].lower() in ADDRESSING]
         asked = (str(request.base_url), small, *proxy)
         answer = None if request.url.query else self.kept.get(asked)
         if answer is None:

@@ -189,11 +189,15 @@ def test_the_page_is_made_once_for_each_address(served):
     first, made = asked()
     assert asked() == (first, made) and made == 1
     assert asked(**{"x-forwarded-host": "demo.example.org"})[1] == 2
+    assert asked(**{"x-forwarded-for": "192.0.2.7"})[1] == 1  # another visitor behind a proxy
     there, made = asked(host="another")
     assert "http://another/" in there and "http://testserver/" not in there and made == 3
     assert asked() == (first, 1)
     assert served.get("/?lesson=1").headers["x-made"] == "4"
     assert [int(served.get("/?view=api").headers["x-made"]) for _ in range(2)] == [5, 6]
+    for name in ("x-gradio-server", "X-Forwarded-Proto"):  # what one visitor claims is not told to others
+        before = asked(**{name: "https"})[1]
+        assert before > 6 and asked() == (first, 1)
     for number in range(serve.PAGES_KEPT + 1):
         asked(**{"x-forwarded-host": f"h{number}.example.org"})
     assert asked()[1] > 6  # made anew: not all are kept
