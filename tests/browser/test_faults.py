@@ -329,17 +329,19 @@ def test_a_killed_app_that_comes_back_takes_the_run_again(mortal, chromium):
     expect(status(page)).to_have_text(AWAY)
     steps = page.evaluate("decodingExplorer.app.run.kept.steps")
     text = drawn(page)
-    assert all(0 < few <= len(all_of_them) for few, all_of_them in zip(steps, text, strict=True))
+    assert min(steps) > 6  # what is kept may lag behind what is shown, or be ahead of it
     mortal.again()
     expect(status(page)).to_contain_text("The app was started again and no longer has this run. What you see")
     assert drawn(page) == text and loaded == [mortal.address]  # nothing went, and nobody reloaded the page
     name, data = saved(page, "Save")
     _, traces = run_file.unpack(data)
     assert name == "once-upon-a-time.run.json.gz" and [len(t.steps) for t in traces] == steps
-    assert [committed(t) for t in traces] == [nodes[:few] for nodes, few in zip(text, steps, strict=True)]
+    held = [committed(trace) for trace in traces]
+    assert [len(nodes) for nodes in held] == steps
+    assert all(a[: len(b)] == b[: len(a)] for a, b in zip(held, text, strict=True))
     press(page, "Reopen")
     expect(status(page)).to_contain_text("Opened again.")
-    assert drawn(page) == [nodes[:few] for nodes, few in zip(text, steps, strict=True)]
+    assert drawn(page) == held
     page.get_by_role("region", name="Lane 1").get_by_role("tab", name="Text").click()
     expect(page.locator(".lane:nth-child(1) .text-view .dp-chip").nth(6)).to_be_visible()
     section(page)

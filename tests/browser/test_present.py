@@ -11,6 +11,13 @@ PLACES = """() => [...document.querySelectorAll(".lane:fullscreen .dp-texts text
 })"""
 
 
+# Whether the second lane shows a step and nothing of it is left to draw.
+PAINTED = """step => {
+  const { scene } = decodingExplorer.lanes[1];
+  return scene.paintedStep === step && !scene.waiting;
+}"""
+
+
 def present(page, lane: int):
     """Presents a lane; its element."""
     region = page.get_by_role("region", name=f"Lane {lane}")
@@ -40,6 +47,7 @@ def test_a_lane_alone_in_large_type_obeys_a_clicker_and_the_pointer(visit):
     page.keyboard.press("PageUp")
     page.keyboard.press("PageDown")
     assert page.evaluate("decodingExplorer.app.playback.position") == at - 1
+    page.wait_for_function(PAINTED, arg=at - 2)
     places = page.evaluate(PLACES)
     seen = [(word.strip("␣… "), card(page, x, y)) for word, x, y in places if len(word.strip("␣… ")) > 2]
     cards = [(word, text) for word, text in seen if text]

@@ -67,7 +67,9 @@ def test_every_step_arrives_once_and_in_order(house):
     forwards = [row["t"] for answer in answers for row in answer["lanes"][0]["rows"]]
     assert forwards == [1, 2, 3, 4, 5, 6, 7]
     assert answers[-1]["lanes"][1]["ended"] == "The script has ended."
-    assert answers[0]["lanes"][0]["head"]["title"] and "head" not in answers[-1]["lanes"][0]
+    assert answers[0]["lanes"][0]["head"]["title"]
+    later = [*answers[1:], pull(runs, run.id, at, known="running")]  # a busy machine sends all at once
+    assert not any("head" in answer["lanes"][0] for answer in later)
     assert long.threads == short.threads == {"decoding"} and long.closed == short.closed == 1
 
 
