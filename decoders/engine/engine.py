@@ -178,9 +178,9 @@ class Scorer:
         early = self.early.get(node)
         return early.exit if early is not None else None if node in self.slots else 0
 
-    def deepen(self, node: int, count: int) -> torch.Tensor:
+    def deepen(self, nodes: list[int], count: int) -> torch.Tensor:
         """See `deeper_layers.deepen`."""
-        return deepen(self, node, count)
+        return deepen(self, nodes, count)
 
     def score_seeing(self, nodes: list[int], view: View) -> torch.Tensor:
         """Logits [N, V] after each node, all below the text of `view`, if no more than it is seen; `score`

@@ -148,13 +148,13 @@ class SequenceScorer:
         """As `engine.Scorer.layers_read`."""
         return self.engine.layer_count if node in self.whole else self.depth.get(node, 0)
 
-    def deepen(self, node: int, count: int) -> torch.Tensor:
-        """As `engine.Scorer.deepen`, in one go: the text is read again, by so many layers where not all have
-        read it.
+    def deepen(self, nodes: list[int], count: int) -> torch.Tensor:
+        """As `engine.Scorer.deepen`, in one go: the texts are read again, by so many layers where not all
+        have read them.
         """
-        logits = self.score_part([node], Layers.first(count, self.engine.layer_count))
+        logits = self.score_part(nodes, Layers.first(count, self.engine.layer_count))
         if count == self.engine.layer_count:
-            self.whole.update(self.tree.path(node))
+            self.whole.update(node for one in nodes for node in self.tree.path(one))
         return logits
 
     def early_state(self, node: int) -> torch.Tensor:

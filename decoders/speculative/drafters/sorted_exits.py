@@ -8,9 +8,11 @@ import torch
 from decoders.engine.partial_forward import Layers
 from decoders.lane import Lane
 from decoders.models import catalog
-from decoders.speculative.drafters.fixed_trees import likeliest, open_ends
-from decoders.speculative.interfaces import FIXED, Draft, Drafter
+from decoders.speculative.drafters.dynamic_trees import expand_and_rerank
+from decoders.speculative.drafters.fixed_trees import widths
+from decoders.speculative.interfaces import Drafter, Source, drafted
 
+CHAIN, TREE = "chain", "expand and rerank"
 EXIT = "exit {}"  # level of the scores that say how sure an exit is
 
 
@@ -23,41 +25,41 @@ def exits_of(draft) -> list[int]:
     return sorted({*(catalog.exits(draft.name) or thirds), layers})
 
 
-def guessed(lane: Lane, node: int, exits: list[int], thresholds: list[float]) -> torch.Tensor:
-    """Processed scores [1, V] after a node from the first exit whose likeliest token has more than its
-    threshold, the last one always. What stopped before a deeper exit, here or at earlier tokens, goes through
-    the layers that it lacks (lazy keys and values).
+def guessed(lane: Lane, nodes: list[int], exits: list[int], thresholds: list[float]) -> torch.Tensor:
+    """Processed scores [N, V] after nodes that stand side by side, from the first exit at which the likeliest
+    token of one of them has more than its threshold, the last exit always. What stopped before a deeper exit,
+    here or at earlier tokens, goes through the layers that it lacks (lazy keys and values).
     """
     scorer, total = lane.scorers["draft"], lane.models["draft"].engine.layer_count
-    if node < lane.tree.trunk:  # the prompt: by all layers
-        return lane.process(lane.score([node], "draft", role="draft"), [node])
-    logits = lane.score([node], "draft", role="draft", layers=Layers.first(exits[0], total))
+    if nodes[0] < lane.tree.trunk:  # the prompt: by all layers
+        return lane.process(lane.score(nodes, "draft", role="draft"), nodes)
+    logits = lane.score(nodes, "draft", role="draft", layers=Layers.first(exits[0], total))
     for at, exit in enumerate(exits):
-        while scorer.layers_read(node) < exit:
-            logits = lane.run_forward(lambda s, exit=exit: s.deepen(node, exit), "draft", role="draft")
-        scores = lane.process(logits[-1:], [node])
-        sure, last = float(scores.softmax(-1).max()), exit == exits[-1]
+        while min(map(scorer.layers_read, nodes)) < exit:
+            logits = lane.run_forward(lambda s, exit=exit: s.deepen(nodes, exit), "draft", role="draft")
+        scores = lane.process(logits, nodes)
+        sure, last = scores.softmax(-1).amax(-1).tolist(), exit == exits[-1]
         limit = 0.0 if last else thresholds[at]
-        lane.record_score(node, "confidence", sure, level=EXIT.format(exit), limit=limit)
-        if last or sure > limit:
+        beside = {"surest": max(sure)} if len(nodes) > 1 else {}
+        for node, one in zip(nodes, sure, strict=True):
+            lane.record_score(node, "confidence", one, level=EXIT.format(exit), limit=limit, **beside)
+        if last or max(sure) > limit:
             break
     return scores
 
 
-def sorted_chain(parameters: dict) -> Drafter:
-    """A chain of the likeliest tokens of nested drafts, `num_assistant_tokens` long."""
-    thresholds = [parameters["threshold_1"], parameters["threshold_2"]]
+def sorted_exits(parameters: dict) -> Drafter:
+    """The likeliest tokens of nested drafts, as a chain or as the tree that the paper's authors published;
+    `num_assistant_tokens` levels of them.
+    """
+    depth, limits = parameters["num_assistant_tokens"], (parameters["threshold_1"], parameters["threshold_2"])
 
-    def propose(lane: Lane) -> Draft:
-        draft, node = Draft(lane.tip), lane.tip
+    def scores(lane: Lane, nodes: list[int]) -> torch.Tensor:
         exits = exits_of(lane.models["draft"])
-        for _ in range(min(parameters["num_assistant_tokens"], lane.left - 1)):
-            scores = guessed(lane, node, exits, [*thresholds, *[0.0] * len(exits)])
-            draft.scores[node] = scores[0]
-            (node,) = likeliest(lane, draft, [node], scores, [1])
-            if not open_ends(lane, [node]):
-                break
-        return draft
+        return guessed(lane, nodes, exits, [*limits, *[0.0] * len(exits)])
 
-    says = "One draft with several exits guesses, each token from the first exit that is sure enough."
-    return Drafter(propose, FIXED, "draft", name="chain from sorted exits of a draft model", says=says)
+    says = "One draft with several exits guesses, each level from the first exit that is sure enough."
+    source = Source(scores, "sorted exits of a draft model", says)
+    if parameters["tree"] == TREE:
+        return drafted(source, expand_and_rerank(parameters["width"], depth, parameters["nodes"]))
+    return drafted(source, widths([1] * depth, 0.0))

@@ -14,8 +14,8 @@ from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.sorted_exits import exits_of, sorted_chain
-from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Verifier
+from decoders.speculative.drafters.sorted_exits import CHAIN, TREE, exits_of, sorted_exits
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier
 from decoders.strategy import Parameter
 
 SORTED, CHOSEN = "with trained exits", "as chosen"
@@ -28,8 +28,8 @@ WHERE = "The {} exit guesses where its likeliest token has more than this; 0: al
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A chain from nested drafts; greedy match at temperature 0, else node sampling."""
-    return simplest(sorted_chain(parameters), parameters["temperature"])
+    """Likeliest tokens of nested drafts; greedy match at temperature 0, else node sampling."""
+    return simplest(sorted_exits(parameters), parameters["temperature"])
 
 
 def draft_of(parameters: dict, models: Mapping[str, Any]) -> Any:
@@ -50,7 +50,14 @@ def draft_of(parameters: dict, models: Mapping[str, Any]) -> Any:
     draft_of=draft_of,
     papers=("s2d",),
     parameters=(
-        Parameter("num_assistant_tokens", "int", 4, "Tokens that are drafted in a round.", low=1, high=32),
+        Parameter(
+            "num_assistant_tokens", "int", 4, "Tokens of the chain, or levels of the tree.", low=1, high=32
+        ),
+        Parameter(
+            "tree", "choice", CHAIN, "A chain, or the tree of the authors' later code.", choices=(CHAIN, TREE)
+        ),
+        Parameter("nodes", "int", 24, "Of a tree: drafted nodes at most.", low=1, high=128),
+        Parameter("width", "int", 4, "Of a tree: nodes of a level that go on, and children of each.", 1, 16),
         Parameter("threshold_1", "float", 0.5, WHERE.format("first"), low=0.0, high=1.0),
         Parameter("threshold_2", "float", 0.5, WHERE.format("second"), low=0.0, high=1.0),
         Parameter(
@@ -62,7 +69,7 @@ def draft_of(parameters: dict, models: Mapping[str, Any]) -> Any:
         ),
         *GREEDY,
     ),
-    views=(*TIMED_VIEWS[:2], "draft_layers", *TIMED_VIEWS[2:]),
+    views=(*TIMED_TREE_VIEWS[:2], "draft_layers", *TIMED_TREE_VIEWS[2:]),
     reads=lambda parameters: {"draft": {Capability.LAYERS}},
 )
 def s2d(lane: Lane) -> Iterator[None]:
@@ -75,14 +82,20 @@ def s2d(lane: Lane) -> Iterator[None]:
     3. Deeper layers lack keys and values of tokens that left before them. Their states are kept; when a later
        token goes deeper, they first run through the missing layers, at their own positions. So nothing is
        approximated: every exit says what a run of all its layers over the whole text would say.
-    4. The prompt runs through all layers. The target checks the chain of likeliest tokens in one forward.
+    4. The prompt runs through all layers. The target checks the draft in one forward.
+
+    The draft is a chain of likeliest tokens, or a tree (`tree`), which the authors' later code has: on each
+    level the width best nodes of width children each go on, by the product of probabilities on their paths,
+    and the nodes best of all levels are checked. A level leaves at the first exit at which its surest node is
+    sure enough, and what waits on all of its paths catches up together. The authors' tree has ten nodes on
+    each of five levels and 60 nodes in all, for a draft of twelve layers.
 
     Drafts are deterministic, so that any test by p alone is exact. The published code tests drafted tokens
     with p / q above temperature 0, which bends the distribution: with p = (.6, .4) and q = (.7, .3) it writes
     the first token with probability .857. Here one draft serves one target; the paper's serves several, which
-    changes nothing in a round. Its tree of drafts is left out. `llama-tiny-sorted` has three layers and an
-    exit behind each, trained towards llama-tiny's distributions as the authors' later trainer does, on 0.1
-    million tokens; any other draft is left after thirds of its layers.
+    changes nothing in a round. `llama-tiny-sorted` has three layers and an exit behind each, trained towards
+    llama-tiny's distributions as the authors' later trainer does, on 0.1 million tokens; any other draft is
+    left after thirds of its layers.
     """
     draft, (drafter, verifier, _) = lane.models["draft"], parts(lane.parameters)
     says = TRAINED if catalog.exits(draft.name) else UNTRAINED

@@ -99,6 +99,8 @@ class LayersView:
 
     # ---- one column --------------------------------------------------------------------------
     def _column(self, column: Column, verdicts, first: bool) -> list[Op]:
+        accepted = [e for e in column.born if e.node in verdicts and verdicts[e.node].status == "accepted"]
+        column.born.sort(key=lambda e: e not in accepted)  # of a tree's level what was accepted comes first
         x, state = self.column, self._state(column, verdicts)
         parts = [part_of(forward) for forward in column.forwards]
         ops = self._height(parts)

@@ -50,7 +50,7 @@ def test_catching_up_gives_the_keys_and_values_of_a_full_run(kind):
         path.append(node)
         scorer.score_part([node], Layers.first(2, 6))
         while scorer.layers_read(node) < depth:
-            logits = scorer.deepen(node, depth)
+            logits = scorer.deepen([node], depth)
     assert [scorer.layers_read(n) for n in path] == [6] * 5
     keys = [tuple(part.clone() for part in scorer.seen_from(node).seen(layer)) for layer in range(6)]
     other, whole = Tree([*PROMPT, 50, 60, 51, 61, 52]), model.engine
@@ -72,13 +72,13 @@ def test_an_exit_says_what_a_run_of_its_layers_would_say(draft):
         node = tree.add(node, token)
         scorer.score_part([node], Layers.first(2, 6))
     while scorer.layers_read(node) < 4:
-        logits = scorer.deepen(node, 4)
+        logits = scorer.deepen([node], 4)
     ids, blocks = torch.tensor([tree.text(node)]), draft.engine.blocks
     with blocks.running(Layers.first(4, 6)):
         plain = draft.model(ids).logits[0, -1]
     torch.testing.assert_close(logits[-1], plain, atol=1e-5, rtol=1e-4)  # transformers norms in float32
     with pytest.raises(ValueError, match="Only what the first layers have read"):
-        scorer.deepen(tree.add(node, 52), 6)
+        scorer.deepen([tree.add(node, 52)], 6)
 
 
 def test_thresholds_choose_the_draft(target, draft):
@@ -129,10 +129,71 @@ def test_waiting_tokens_are_read_once(target, draft):
     assert tokens <= everything
 
 
+def proposed(trace) -> list[tuple[int, int]]:
+    """Parents and tokens of what the draft offered, round by round."""
+    return [(p.parent, p.token) for step in trace.steps for p in step.of(Propose) if p.source == "draft"]
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_branches_catch_up_together_as_a_full_run_reads_them(slow):
+    """Two children wait below a token that waits; both go deeper, in another order than that of their birth,
+    and a third child stays behind.
+    """
+    draft = deep(layers=6)
+    if slow:
+        draft.__dict__["engine"] = SequenceEngine(draft.model)
+    tree = Tree(list(PROMPT))
+    scorer, tip = draft.engine.attach(tree), tree.add(tree.trunk - 1, 50)
+    scorer.score([tree.trunk - 1])
+    scorer.score_part([tip], Layers.first(2, 6))
+    below = [tree.add(tip, token) for token in (60, 51, 61)]
+    scorer.score_part(below, Layers.first(2, 6))
+    asked = [below[2], below[0]]
+    while min(map(scorer.layers_read, asked)) < 6:
+        logits = scorer.deepen(asked, 6)
+    wanted = torch.cat([draft.model(torch.tensor([tree.text(node)])).logits[:, -1] for node in asked])
+    torch.testing.assert_close(logits, wanted, atol=1e-5, rtol=1e-4)
+    assert scorer.layers_read(below[1]) == 2
+
+
+def test_of_all_layers_the_tree_is_that_of_the_whole_draft(target, draft):
+    """Never left early, it is the tree that `speculation` grows of this draft; the text is greedy's."""
+    size = {"num_assistant_tokens": 3, "width": 2, "nodes": 6}
+    trace = lane(target, draft, tree="expand and rerank", **size, **NEVER).run()
+    whole = {"shape": "expand and rerank", "depth": 3, "width": 2, "budget": 6, "temperature": 0.0}
+    models = {"target": target, "draft": draft}
+    plain = Lane("speculation", PROMPT, models, whole, limits=Limits(16)).run()
+    assert proposed(trace) == proposed(plain)
+    assert max(len(step.of(Propose)) for step in trace.steps) > 6  # of more candidates than are kept
+    assert trace.output() == plain.output() == run("greedy", target, tokens=16).output()
+
+
+def test_a_level_leaves_with_its_surest_node(target, draft):
+    """The others go with it, however unsure; the levels differ, and waiting ones catch up."""
+    size = {"tree": "expand and rerank", "num_assistant_tokens": 3, "width": 3, "nodes": 8}
+    trace = lane(target, draft, threshold_1=0.08, threshold_2=0.09, **size).run()
+    exits, beside = set(), 0
+    for step in trace.steps[1:]:
+        scores = step.of(Score)
+        levels = [score for score in scores if "surest" in score.parts]
+        for score in levels:
+            limit, surest = score.parts["limit"], score.parts["surest"]
+            assert score.total <= surest
+            last = not any(s.node == score.node and s.level > score.level for s in levels)
+            assert last == (surest > limit or score.level == "exit 6")
+            exits |= {score.level} if last else set()
+            beside += last and score.total <= limit
+    assert len(exits) > 1 and beside
+    assert any("earlier" in f.scope for f in drafted_forwards(trace))
+    assert trace.output() == run("greedy", target, tokens=16).output()
+
+
+@pytest.mark.parametrize("tree", ["chain", "expand and rerank"])
 @pytest.mark.parametrize("temperature", [0.7, 1.0])
-def test_the_law_is_the_targets(temperature):
+def test_the_law_is_the_targets(temperature, tree):
     small, large = deep(layers=3, vocabulary=3, seed=5), deep(layers=1, vocabulary=3, seed=4)
     settings = {"temperature": temperature, "num_assistant_tokens": 2, "threshold_1": 0.5, "threshold_2": 0.7}
+    settings |= {"tree": tree, "width": 2, "nodes": 4}
     models = {"target": large, "draft": small}
     law = law_of_rounds(Exhaustive(), "s2d", models, settings, 3)
     exact = law_of_rounds(Exhaustive(), "sample", models, {"temperature": temperature}, 3)

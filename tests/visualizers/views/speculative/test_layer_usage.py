@@ -107,3 +107,14 @@ def test_a_draft_s_layers_are_drawn_alone_and_catching_up_is_outlined():
     assert marks["layers"]["y0"] == 3 and {m["x"] for m in of_kind(marks, "cell") if "node" in m} == {1, 2}
     fills = {key: mark["fill"] for key, mark in marks.items() if key.startswith("b")}
     assert fills["b2.1.0"] == "outline" and "b3.0.0" not in fills
+
+
+def test_a_level_of_a_tree_is_one_column_with_what_was_accepted_of_it():
+    """Two children were drafted by one forward; the second passed, so the column has its state and token."""
+    first = Forward("draft", "draft", 1, 1, 0.0, 0.1, "layers 1 of 3", share=1 / 3)
+    guesses = [Propose(1, 0, 2, -0.1, "draft"), Propose(2, 0, 3, -0.1, "draft")]
+    verdicts = [Verdict(1, "rejected"), Verdict(2, "accepted")]
+    marks, _ = fold(DraftLayersView, [[first, *guesses, *verdicts]], [0, 1, 2], WORDS)
+    (token,) = [mark for mark in of_kind(marks, "cell") if "node" in mark]
+    assert token["node"] == 2 and marks["b1.0.0"]["state"] == "accepted"
+    assert "and 1 beside it" in token["hover"][1]
