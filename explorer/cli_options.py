@@ -97,6 +97,7 @@ def parser() -> Parser:
     experiment.add_argument("name", nargs="?", metavar="NAME", help="without one they are listed")
     experiment.add_argument("--json", action="store_true", help="as one JSON object")
     experiment.add_argument("--store", action="store_true", help="keep the answer for the page")
+    experiment.add_argument("--add", action="store_true", help="only the rows that the stored answer lacks")
     experiment.add_argument("--corpus", type=Path, metavar="FOLDER", help="for those that read stories/*.txt")
     spread = "spread it over the Ray cluster at HOST:PORT; without an address, over this machine's cores"
     experiment.add_argument("--ray", nargs="?", const=LOCAL, metavar="ADDRESS", help=spread)

@@ -5,13 +5,15 @@ assets/experiments and is shown on the page.
 A file of this folder is an experiment: its docstring is the title and what is asked, `PAPERS` are the studies
 that it repeats, `run(models)` gives a `Result`, its loops go through `progress.each`, and `finding(answer)`
 says the main thing in one sentence with the numbers of the answer. If it reads stories it says
-`READS_CORPUS = True`, and it is `run(models, corpus)`. If it imports `over` of `spread.py` for its decodings,
-they can run on several machines. `groups.py` says where the page shows it. Knows none
-of them by name.
+`READS_CORPUS = True`, and it is `run(models, corpus)`. If its rows do not depend on each other, it can be
+`run(models, known)`, which keeps the rows of an earlier answer and adds those that it lacks. If it imports
+`over` of `spread.py` for its decodings, they can run on several machines. `groups.py` says where the page
+shows it. Knows none of them by name.
 """
 
 import argparse
 import importlib
+import inspect
 import json
 import pkgutil
 from collections.abc import Callable
@@ -74,6 +76,7 @@ class Experiment:
     papers: tuple[str, ...] = field(default=())
     reads_corpus: bool = False
     spreads: bool = False
+    adds: bool = False
 
 
 @cache
@@ -87,9 +90,9 @@ def experiments() -> dict[str, Experiment]:
         title, _, asks = one.__doc__.strip().partition("\n\n")
         name = module.name.replace("_", "-")
         asks, reads = " ".join(asks.split()), getattr(one, "READS_CORPUS", False)
-        spreads = hasattr(one, "over")
+        spreads, adds = hasattr(one, "over"), "known" in inspect.signature(one.run).parameters
         result[name] = Experiment(
-            name, title.rstrip("."), asks, one.run, one.finding, one.PAPERS, reads, spreads
+            name, title.rstrip("."), asks, one.run, one.finding, one.PAPERS, reads, spreads, adds
         )
     return result
 
@@ -102,9 +105,12 @@ def find(name: str) -> Experiment:
     return known[name.replace("_", "-")]
 
 
-def answered(experiment: Experiment, models: Models, corpus: Path | None = None) -> dict:
+def answered(
+    experiment: Experiment, models: Models, corpus: Path | None = None, known: list[list[Cell]] | None = None
+) -> dict:
     """Runs it: what it found, with its name, question, main finding, and the models that were asked. Raises
-    ValueError with one sentence if it reads stories and there is no folder of them.
+    ValueError with one sentence if it reads stories and there is no folder of them. known: rows of an earlier
+    answer that it need not find again.
     """
     fields = {"name": experiment.name, "title": experiment.title, "asks": experiment.asks}
     if experiment.reads_corpus:
@@ -112,7 +118,8 @@ def answered(experiment: Experiment, models: Models, corpus: Path | None = None)
             raise ValueError(f"{experiment.name} reads stories; name their folder with --corpus FOLDER.")
         check_corpus(corpus)
         fields["corpus"] = True
-    result = experiment.run(models, corpus) if experiment.reads_corpus else experiment.run(models)
+    given = ((corpus,) if experiment.reads_corpus else ()) + ((known,) if known else ())
+    result = experiment.run(models, *given)
     fields["models"] = {role: model.name for role, model in models.items()}
     answer = fields | json.loads(json.dumps(asdict(result)))  # as it is stored
     return answer | {"finding": experiment.finding(answer)}
@@ -126,6 +133,23 @@ def stored() -> list[dict]:
 def find_stored(name: str) -> dict:
     """What the shipped models answered to one experiment. KeyError if nothing is stored under this name."""
     return {answer["name"]: answer for answer in stored()}[name]
+
+
+def known_rows(experiment: Experiment, model: str, draft: str) -> list[list[Cell]]:
+    """The rows of its stored answer. ValueError with one sentence if it cannot go on from them, or if other
+    models were asked.
+    """
+    if not experiment.adds:
+        known = ", ".join(name for name, one in experiments().items() if one.adds)
+        raise ValueError(f"{experiment.name} is answered as a whole; --add goes on with {known}.")
+    try:
+        answer = find_stored(experiment.name)
+    except KeyError:
+        return []
+    asked = answer["models"]
+    if asked != {"target": model, "draft": draft}:
+        raise ValueError(f"{asked['target']} and {asked['draft']} gave the stored rows; leave out --add.")
+    return answer["rows"]
 
 
 def number(value: Cell) -> str:
@@ -160,6 +184,7 @@ def command(options: argparse.Namespace) -> None:
     if options.ray is not None and not experiment.spreads:
         known = ", ".join(name for name, one in experiments().items() if one.spreads)
         raise ValueError(f"{experiment.name} runs in one process; --ray spreads {known}.")
+    known = known_rows(experiment, options.model, options.draft) if options.add else None
     where = nullcontext()
     if options.ray is not None:
         where = spread.cluster(options.ray, options.model, options.draft, options.run_code)
@@ -168,7 +193,7 @@ def command(options: argparse.Namespace) -> None:
         if experiment.spreads:
             share_cores(models)  # the same threads here and in a worker: the same numbers
         with shown(experiment.name):
-            answer = answered(experiment, models, options.corpus)
+            answer = answered(experiment, models, options.corpus, known)
     if options.store:
         FOLDER.mkdir(exist_ok=True)
         (FOLDER / f"{experiment.name}.json").write_text(json.dumps(answer, indent=1) + "\n", "utf-8")

@@ -5,10 +5,12 @@ texts are greedy's, token for token? Texts that part where rounding breaks a tie
 tokens are counted separately.
 """
 
+from collections.abc import Sequence
+
 import torch
 
 from decoders.trace.trace import Trace
-from explorer.experiments import Models, Result, progress
+from explorer.experiments import Cell, Models, Result, progress
 from explorer.experiments.asked import KINDS, decoded, lossless, prompts, without_sampling
 from explorer.experiments.reading import count, rows_of
 from explorer.experiments.spread import over
@@ -46,17 +48,20 @@ def compared(models: Models, name: str, text: str, plain: Trace) -> str:
     return "tie" if at is not None and tied(models, plain, at) else "other"
 
 
-def run(models: Models) -> Result:
-    """A row a strategy: texts that are greedy's, that part at a tie, and that are others."""
-    texts = asked()
-    names = lossless()
-    with progress.part(1 / (1 + len(names))):
+def run(models: Models, known: Sequence[list[Cell]] = ()) -> Result:
+    """A row a strategy: texts that are greedy's, that part at a tie, and that are others. Strategies with a
+    row among those `known` are not run again.
+    """
+    texts, names = asked(), lossless()
+    found = {row[0]: row for row in known if row[0] in names}
+    missing = [name for name in names if name not in found]
+    with progress.part(1 / (1 + len(missing))):
         plain = over(models, decoded, [("greedy", text, TOKENS) for text in texts])
-    rows = []
-    for name in progress.each(names):
+    for name in progress.each(missing):
         kinds = over(models, compared, [(name, *pair) for pair in zip(texts, plain, strict=True)])
         equal, ties = kinds.count("equal"), kinds.count("tie")
-        rows.append([name, equal, ties, len(texts) - equal - ties])
+        found[name] = [name, equal, ties, len(texts) - equal - ties]
+    rows = [found[name] for name in names]
     other = sum(row[3] for row in rows)
     says = [
         f"{sum(row[1] for row in rows):,} of {len(rows) * len(texts):,} texts equal greedy's; "

@@ -9,6 +9,7 @@ import torch
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.trace.events import Commit, Note
+from explorer import experiments
 from explorer.experiments import (
     asked,
     entropy_threshold,
@@ -66,6 +67,31 @@ def test_no_text_is_another_than_greedy_s(models, short):
     rows = equal_to_greedy.run(models).rows
     assert {"speculative", "sequoia", "jacobi", "lookahead"} <= {row[0] for row in rows}
     assert all(row[1] + row[2] == 3 and row[3] == 0 for row in rows)
+
+
+def test_rows_of_an_earlier_answer_are_kept_and_the_missing_ones_added(models, short, monkeypatch):
+    """In the order of a whole run; a strategy that promises nothing any more has no row."""
+    monkeypatch.setattr(equal_to_greedy, "lossless", lambda: ["speculative", "jacobi", "lookahead"])
+    asked_for = []
+    monkeypatch.setattr(
+        equal_to_greedy,
+        "compared",
+        lambda models, name, *rest: asked_for.append(name) or "equal",
+    )
+    known = [["lookahead", 1, 1, 1], ["gone", 3, 0, 0]]
+    found = experiments.answered(experiments.find("equal-to-greedy"), models, known=known)
+    assert found["rows"] == [["speculative", 3, 0, 0], ["jacobi", 3, 0, 0], ["lookahead", 1, 1, 1]]
+    assert asked_for == ["speculative"] * 3 + ["jacobi"] * 3
+
+
+def test_only_rows_of_the_same_models_are_added_to_and_only_where_rows_stand_alone():
+    add = experiments.find("equal-to-greedy")
+    names = experiments.find_stored(add.name)["models"]
+    assert experiments.known_rows(add, names["target"], names["draft"])
+    with pytest.raises(ValueError, match="gave the stored rows; leave out --add"):
+        experiments.known_rows(add, "llama-tiny-moe", names["draft"])
+    with pytest.raises(ValueError, match="is answered as a whole; --add goes on with equal-to-greedy"):
+        experiments.known_rows(experiments.find("spec-bench"), names["target"], names["draft"])
 
 
 def test_a_draft_that_is_the_target_has_its_first_guess_accepted_always(models, short):
