@@ -72,15 +72,21 @@ def generator(model, **arguments) -> Callable[[list[int]], int]:
     return decode
 
 
-def in_turn(calls: Sequence[Callable[[], object]], times: int = ROUNDS) -> list[float]:
-    """Seconds that each of `calls` takes: medians over `times` rounds in which they take turns."""
+def in_turn(
+    calls: Sequence[Callable[[], object]],
+    times: int = ROUNDS,
+    of: Callable[[list[float]], float] = statistics.median,
+) -> list[float]:
+    """Seconds that each of `calls` takes: medians over `times` rounds in which they take turns; `of`: what is
+    taken of a call's rounds in place of the median.
+    """
     spent: list[list[float]] = [[] for _ in calls]
     for _ in range(times):
         for call, took in zip(calls, spent, strict=True):
             began = time.perf_counter()
             call()
             took.append(time.perf_counter() - began)
-    return [statistics.median(took) for took in spent]
+    return [of(took) for took in spent]
 
 
 def alternate(
