@@ -80,7 +80,9 @@ def borrow_tails(lane: Lane, draft: Draft, guess: Guess, count: int) -> None:
             if not count:
                 return
             token = tree.tokens[most[at]]
-            logprob = float(guess([leaf])[0].log_softmax(-1)[token])
+            known = draft.scores.get(leaf)  # where its own children were too many for the tree
+            scores = guess([leaf])[0] if known is None else known
+            logprob = float(scores.log_softmax(-1)[token])
             leaf = draft.propose(lane, leaf, token, logprob, source=BORROWED, fill=FIXED)
             lane.depend(most[at], leaf, 1.0, BORROWED)
             count -= 1

@@ -39,6 +39,7 @@ class TrainedHead:
     memory: Any = None
     unread: list[tuple[torch.Tensor, States, list[int]]] = field(default_factory=list)
     number: dict[int, int] = field(default_factory=dict)  # drafted node -> its number in the memory; 0: root
+    asked: int = 1  # nodes in the memory; one that is asked for again is there twice
     guesses: torch.Tensor | None = None  # [K, V] of who sees no path
     work: Work = field(default_factory=Work)  # of the last call, as scorers count it
     shown: int = 0  # depths of which it is on record what their guesses look at
@@ -95,8 +96,8 @@ class TrainedHead:
         else:
             parents = [self.number[tree.parents[n]] for n in nodes]
             tokens = torch.tensor([tree.tokens[n] for n in nodes], device=self.module.target.embed.device)
-            for node in nodes:
-                self.number[node] = len(self.number)
+            self.number |= dict(zip(nodes, range(self.asked, self.asked + len(nodes)), strict=True))
+            self.asked += len(nodes)
             logits = self.module.expand(self.memory, parents, tokens)
             ran = getattr(self.memory, "ran", len(nodes))  # the others were known from earlier passes
             self.work = Work(ran, rows=ran)
@@ -115,7 +116,7 @@ class TrainedHead:
         self.unread.clear()
         logits = self.module.begin(self.memory, *new)
         count = len(tokens) if self.module.sees.states == ALL else 1
-        self.work, self.number = Work(count, rows=1), {lane.tip: 0}
+        self.work, self.number, self.asked = Work(count, rows=1), {lane.tip: 0}, 1
         if self.module.sees.path:
             return logits[None]
         self.guesses = logits

@@ -187,6 +187,39 @@ def test_borrowed_nodes_have_ancestors_of_their_own():
     assert len([e for e in born.values() if e.token == c and e.source == "parallel"]) >= 1
 
 
+class Watched(Scripted):
+    """Keeps the paths that it was asked to go on from."""
+
+    def __init__(self, target: Target, table: dict):
+        super().__init__(target, table)
+        self.asked = []
+
+    def expand(self, memory, parents, tokens):
+        self.asked += [(*memory[p], t) for p, t in zip(parents, tokens.tolist(), strict=True)]
+        return super().expand(memory, parents, tokens)
+
+
+def test_a_leaf_whose_own_children_were_pruned_borrows_from_its_own_path():
+    """What the networks said behind it is known, so it is not asked for again; tails follow its own path."""
+    r, a, b, c, d, a2, b2, x = range(8)
+    target = HeadedTable(lambda tokens: [1.0, *[0.0] * 7], 8)
+    rows = {(): {a: 0.5, a2: 0.4}, (a,): {b: 0.9}, (a2,): {b2: 0.9}, (a2, b2): {x: 0.1}}
+    rows |= {(a, b): {c: 0.9}, ((a, b), 3): {d: 0.9}, ((a, b), 4): {x: 0.9}}
+    head = Watched(shared(8), rows)
+    target.heads = {"gumiho": head}
+    parameters = {"temperature": 0.0, "serial_width": 2, "parallel_width": 2, "nodes": 7, "borrowed": 4}
+    lane = Lane("gumiho", [r], {"target": target}, parameters, limits=Limits(8))
+    lane.advance()
+    lane.advance()
+    born = lane.trace.steps[1].of(Propose)
+    paths = {}
+    for one in born:
+        paths[one.node] = (*paths.get(one.parent, ()), one.token)
+    assert (a2, b2, c, d, x) in [paths[one.node] for one in born if one.source == "borrowed"]
+    assert (a2, b2, c, d) in head.asked and set(head.asked) <= set(paths.values())
+    assert len(set(head.asked)) == len(head.asked)
+
+
 class Constant(AdaEagle):
     """Always expects the same length."""
 
