@@ -162,11 +162,14 @@ class Streams:
         again = set(rolled_back(readiness, self.parameters["gamma"]))
         for at, stream in enumerate(streams):
             owned = float(coverage[at, stream.row.section].sigmoid())
+            back = at in again and stream.thrown + len(stream.block) <= self.parameters["horizon"]
             counts = {"round": self.round, "coverage": owned, "notes": len(stream.sees)}
+            if not back:
+                counts["note"] = len(self.bus.notes)  # the number of the note that it sends
             lane.record_score(stream.block[-1], "readiness", readiness[at], level=stream.name, **counts)
             for note, weight in zip(stream.sees, stream.looked, strict=False):
                 lane.depend(self.bus.sources[note], stream.block[-1], weight, "note")
-            if at in again and stream.thrown + len(stream.block) <= self.parameters["horizon"]:
+            if back:
                 self.roll_back(stream, readiness[at])
                 continue
             if at in again:
@@ -274,7 +277,7 @@ def badge(parameters: dict) -> str:
         Parameter("closed", "bool", False, "All gates at 0: the frozen trunk writes alone in each stream."),
         Parameter("temperature", "float", 0.0, "Of the streams' tokens; 0 takes the likeliest.", 0.0, 2.0),
     ),
-    views=("batch", "timeline", "entropy", "text"),
+    views=("batch", "note_bus", "timeline", "entropy", "text"),
     parts=lambda parameters: [
         Part("region", f"{parameters['streams']} streams", "Each writes another section of the answer."),
         Part("drafter", f"blocks of {parameters['block']}", "Provisional until all streams have judged."),

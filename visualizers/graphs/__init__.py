@@ -13,6 +13,7 @@ from decoders.trace.trace import Trace
 from visualizers.graphs.export import save
 from visualizers.graphs.lattice import lattice
 from visualizers.graphs.links import CriticalPath, attention, critical_path, dependencies
+from visualizers.graphs.notes import notes
 from visualizers.graphs.token_tree import beams, drafts, search, token_tree
 from visualizers.graphs.walk import loops, walk
 
@@ -27,6 +28,7 @@ KINDS: dict[str, Callable[[Trace, int | None], nx.DiGraph]] = {
     "walk": walk,
     "attention": attention,
     "dependencies": dependencies,
+    "notes": notes,
 }
 
 

@@ -62,7 +62,7 @@ OF_LANE = {
 }
 PICTURES = {"graph": "Save graph", "figure": "Save figure", "slide": "Save slide (16:9)"}
 FILES = [".json", ".gz", ".html", ".htm", ".txt", ".prom"]  # that can be opened
-GRAPHS = ["tokens", "drafts", "beams", "search", "lattice", "walk", "attention", "dependencies"]
+GRAPHS = ["tokens", "drafts", "beams", "search", "lattice", "walk", "attention", "dependencies", "notes"]
 ENDINGS = [("GraphML", "graphml"), ("GEXF", "gexf"), ("DOT", "dot"), ("JSON", "json")]
 
 

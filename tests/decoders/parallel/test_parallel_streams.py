@@ -192,6 +192,25 @@ def test_notes_are_seen_from_the_round_after_and_only_of_committed_blocks(ran):
             posted += sum(score.node not in rejected for score in scores(step).values())
 
 
+def test_a_block_says_the_number_of_the_note_that_it_sends_and_the_graph_has_who_read_it(ran):
+    """Numbers go up by one, a block that is taken back has none; a reader's weights sum to 1."""
+    for found in ran.values():
+        graph, posted = found.graph("notes"), 1
+        for step in found.steps:
+            posted = 1 if any(e.name == "plan item" for e in step.of(Score)) else posted
+            status = {v.node: v.status for v in step.of(Verdict)}
+            for score in scores(step).values():
+                back = status.get(score.node) == "rejected"
+                assert score.parts.get("note") == (None if back else posted)
+                assert graph.nodes[score.node].get("note") == (None if back else posted)
+                posted += not back
+                edges = graph.in_edges(score.node, data=True)
+                assert sum(edge["weight"] for *_, edge in edges) == pytest.approx(1.0, abs=1e-4)
+                writers = [graph.nodes[source] for source, *_ in edges]
+                assert all("note" in one and one["round"] < score.parts["round"] for one in writers)
+                assert all(edge["delay"] >= 1 for *_, edge in edges)
+
+
 def test_keys_and_values_are_as_long_as_what_is_committed(model, ran, monkeypatch):
     cuts = []
     monkeypatch.setattr(Row, "cut", spied(Row.cut, cuts))

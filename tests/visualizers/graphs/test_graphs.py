@@ -230,4 +230,5 @@ def test_what_there_is_not_is_said(models, tmp_path):
         "walk",
         "attention",
         "dependencies",
+        "notes",
     }
