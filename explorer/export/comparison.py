@@ -90,11 +90,18 @@ def by_cost(compared: dict, charge: str, likelihood: str, look: str) -> dict[str
     """Those of `charts` that count a cost."""
     from visualizers.figures import comparison  # only when one is looked at: plotly takes its time
 
-    likely = {"mean": comparison.mean_log_probability, "total": comparison.total_log_probability}
     return {
         "tokens": comparison.tokens_reached(compared, charge, look),
-        "likelihood": likely[likelihood](compared, charge, look),
+        "likelihood": likely(compared, charge, likelihood, look),
     }
+
+
+def likely(compared: dict, charge: str, likelihood: str, look: str) -> Any:
+    """The chart of one of LIKELIHOODS against a cost."""
+    from visualizers.figures import comparison
+
+    charts = {"mean": comparison.mean_log_probability, "total": comparison.total_log_probability}
+    return charts[likelihood](compared, charge, look)
 
 
 def by_token(compared: dict, look: str) -> dict[str, Any]:
@@ -144,13 +151,15 @@ def whole(compared: dict) -> dict:
     `charts`: look -> name of a chart -> figure; of a chart that counts a cost the name is `tokens charge` or
     `likelihood charge likelihood`.
     """
+    from visualizers.figures import comparison
+
     made = {}
     for look in ("light", "dark"):
         figures = by_token(compared, look)
+        for charge in compared["charges"]:
+            figures[f"tokens {charge}"] = comparison.tokens_reached(compared, charge, look)
         for charge, likelihood in product(compared["charges"], LIKELIHOODS):
-            counted = by_cost(compared, charge, likelihood, look)
-            figures |= {f"tokens {charge}": counted["tokens"]}
-            figures |= {f"likelihood {charge} {likelihood}": counted["likelihood"]}
+            figures[f"likelihood {charge} {likelihood}"] = likely(compared, charge, likelihood, look)
         made[look] = {name: json.loads(figure.to_json()) for name, figure in figures.items()}
     return {
         "texts": texts(compared),

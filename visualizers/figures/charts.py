@@ -33,37 +33,43 @@ def chart(
     soft = {"size": 12, "color": theme(look).surface["soft"]}
     above = 46 + 15 * len(textwrap.wrap(rest, REST))
     shared = {"automargin": True, "title": {"standoff": 8}}
-    figure = framed(theme(look), title, caption, HEIGHT + ROW * max(0, names - 1))
-    return figure.update_layout(
-        title={"subtitle": {"text": _wrapped(rest, REST), "font": soft}},
-        margin={"l": 48, "r": 26, "t": above, "b": 40},
-        legend={
+    own = {
+        "title": {"subtitle": {"text": _wrapped(rest, REST), "font": soft}},
+        "margin": {"l": 48, "r": 26, "t": above, "b": 40},
+        "legend": {
             "orientation": "h",
             "x": 0.01,
             "xref": "container",
             "itemwidth": 40,
         },
-        showlegend=names > 0,
-        xaxis=_joined(shared, x),
-        yaxis=_joined(shared, y),
-        hoverdistance=-1,
-        uirevision=title,
-        bargap=0.24,
-        barmode="relative",
-        uniformtext={"minsize": 8, "mode": "hide"},
-        **layout,
-    )
+        "showlegend": names > 0,
+        "xaxis": _joined(shared, x),
+        "yaxis": _joined(shared, y),
+        "hoverdistance": -1,
+        "uirevision": title,
+        "bargap": 0.24,
+        "barmode": "relative",
+        "uniformtext": {"minsize": 8, "mode": "hide"},
+    }
+    frame = _frame(theme(look), title, caption, HEIGHT + ROW * max(0, names - 1))
+    return go.Figure(layout=_merged(frame, own | layout))
 
 
 def framed(colours: Theme, title: str, caption: str, height: int, **layout: object) -> go.Figure:
     """An empty figure: a bold title, a caption, room for axes, and a legend below it, a name a line."""
-    figure = go.Figure(layout={"template": template(colours.name), "meta": {"caption": caption}})
-    return figure.update_layout(
-        title=heading(title),
-        height=height,
-        margin={"l": 54, "r": 24, "t": 48, "b": 44},
-        hoverlabel={"font": {"family": SANS}},
-        legend={
+    return go.Figure(layout=_merged(_frame(colours, title, caption, height), layout))
+
+
+def _frame(colours: Theme, title: str, caption: str, height: int) -> dict:
+    """The layout that all figures begin with."""
+    return {
+        "template": template(colours.name),
+        "meta": {"caption": caption},
+        "title": heading(title),
+        "height": height,
+        "margin": {"l": 54, "r": 24, "t": 48, "b": 44},
+        "hoverlabel": {"font": {"family": SANS}},
+        "legend": {
             "orientation": "v",
             "x": 0,
             "y": 0,
@@ -72,8 +78,19 @@ def framed(colours: Theme, title: str, caption: str, height: int, **layout: obje
             "tracegroupgap": 0,
             "title": {"text": ""},
         },
-        **layout,
-    )
+    }
+
+
+def _merged(base: dict, more: dict) -> dict:
+    """`base` with the values of `more`; dictionaries in both are merged likewise. Plotly's `update_layout`
+    does the same, but takes several times as long as to make the whole figure.
+    """
+    both = {
+        name: _merged(base[name], more[name])
+        for name in base.keys() & more.keys()
+        if isinstance(base[name], dict) and isinstance(more[name], dict)
+    }
+    return base | more | both
 
 
 def heading(title: str) -> dict:
@@ -230,7 +247,8 @@ def ends(figure: go.Figure, lines: Sequence[go.Scatter], colours: Theme, gap: st
         showlegend=False,
     )
     longest = max(map(len, texts), default=0)
-    return figure.update_layout(margin={"r": max(figure.layout.margin.r, 8 + LETTER * longest)})
+    figure.layout.margin.r = max(figure.layout.margin.r, 8 + LETTER * longest)
+    return figure
 
 
 def _points(lines: Iterable[go.Scatter]) -> list[tuple[float, float]]:
@@ -279,7 +297,11 @@ def reader(
             showlegend=False,
             meta={"reads": True},
         )
-    return figure.update_layout(hovermode="x", hoverlabel={"font": {"family": SANS}}, xaxis=hair)
+    figure.layout.hovermode = "x"
+    figure.layout.hoverlabel.font.family = SANS
+    for name, value in hair.items():
+        figure.layout.xaxis[name] = value
+    return figure
 
 
 def greys(amounts: list[str]) -> list[list]:

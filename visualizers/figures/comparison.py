@@ -104,9 +104,9 @@ def mean_log_probability(comparison: dict, charge: str = "forwards", look: str =
     ends(made, points, colours, gap="\u2003")
     level = [one["logprob"] for one in known]
     room = max(0.1, 0.2 * (max(level) - min(level)))
-    return made.update_yaxes(range=[min(level) - room, max(level) + room]).update_xaxes(
-        range=[0, 1.2 * max(one[charge] for one in known)]
-    )
+    made.layout.yaxis.range = [min(level) - room, max(level) + room]
+    made.layout.xaxis.range = [0, 1.2 * max(one[charge] for one in known)]
+    return made
 
 
 def paid(value: float, words: str) -> str:
