@@ -1,4 +1,7 @@
-"""What tests of tabs that follow the run share: a finished run of two lanes, and what a page says of it."""
+"""What tests of tabs that follow the run share: a finished run of two lanes, and what a page says of it.
+
+A module's tests share them, since a page takes half a second to build.
+"""
 
 import asyncio
 import json
@@ -6,6 +9,9 @@ import json
 import pytest
 
 from explorer.page.layout import build
+from explorer.runs.lane_factory import lane_maker
+from explorer.runs.scheduler import Runs
+from tests.helpers.ready_loader import ready_loader
 
 ME = "me" * 12
 LANES = [
@@ -14,7 +20,19 @@ LANES = [
 ]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def loader():
+    return ready_loader()
+
+
+@pytest.fixture(scope="module")
+def runs(loader):
+    found = Runs(lane_maker(loader))
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
 def run(runs):
     made = runs.start({"prompt": "Once the cat", "max_new_tokens": 8, "lanes": LANES}, ME)
     every = [{"view": "text", "ops": 2**31, "rows": 2**31} for _ in LANES]
@@ -23,7 +41,7 @@ def run(runs):
     return made
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def told(run):
     """told([(lane, number, shown)], {other fields}): the value of the hidden component."""
 
@@ -34,7 +52,7 @@ def told(run):
     return told
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def events(runs, loader):
     """Name of an event's function -> the function, of the whole page."""
     demo, _ = build(runs, loader)

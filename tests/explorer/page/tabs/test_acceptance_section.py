@@ -45,7 +45,7 @@ def asked(
     return "", "light", text, one, other, *how
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def measured(events):
     return pages(events["measure"], *asked(other="layerskip"))
 

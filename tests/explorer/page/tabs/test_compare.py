@@ -15,7 +15,7 @@ from visualizers.analysis.comparison import CHARGES
 ME, STRANGER = "me" * 12, "you" * 8
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def run(runs):
     lanes = [
         {"strategy": "greedy"},
@@ -29,7 +29,7 @@ def run(runs):
     return made
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def draw(runs):
     """What the section does when something has changed: inputs -> what it shows, by the component's kind."""
     with gr.Blocks() as demo:

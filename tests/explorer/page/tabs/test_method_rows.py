@@ -7,7 +7,6 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from decoders.registry import FAMILIES, strategies
-from explorer.catalog import method_cards
 from explorer.page.tabs import method_rows, methods
 
 EVIL = "<img src=x onerror=alert(1)> & \"'"
@@ -44,7 +43,7 @@ def hostile(value):
 
 
 def test_whatever_a_method_says_is_text():
-    card = next(card for card in method_cards.listing()["methods"] if card["name"] == "treecoder")
+    card = next(card for card in methods.listing()["methods"] if card["name"] == "treecoder")
     plain, evil = (Seen(method_rows.row(one, FAMILIES, EVIL)) for one in (card, hostile(card)))
     own = [tag for tag, _ in plain.tags if tag != "code"]  # formulas stand between backticks
     assert [tag for tag, _ in evil.tags if tag not in ("code", "p")] == [tag for tag in own if tag != "p"]
@@ -54,7 +53,7 @@ def test_whatever_a_method_says_is_text():
 
 @pytest.mark.parametrize("name", list(strategies()))
 def test_a_row_says_all_that_is_known(name):
-    card = next(card for card in method_cards.listing()["methods"] if card["name"] == name)
+    card = next(card for card in methods.listing()["methods"] if card["name"] == name)
     seen = Seen(method_rows.row(card, FAMILIES, "It is walled in."))
     said = [card["title"], FAMILIES[card["family"]], card["badge"], ", ".join(card["aliases"])]
     said += [p["name"] for p in card["parameters"]] + [p["says"] for p in card["parts"]]
