@@ -133,11 +133,11 @@ def own_folder() -> None:
 
 def main(given: list[str] | None = None) -> int:
     """Runs until it is interrupted. Returns the exit status."""
+    gc.disable()  # imports make many objects that stay; to look through them again and again costs seconds
     from explorer import tidying
 
     options = arguments(given)
     own_folder()
-    gc.disable()  # imports make many objects that stay; to look through them again and again costs seconds
     demo, launch, loader = make(options)
     loader.start()
     try:

@@ -2,7 +2,11 @@
 test.
 """
 
+# ruff: noqa: E402
 import gc
+
+gc.disable()  # until all is imported and collected: that stays, and to search it again and again takes seconds
+
 from itertools import chain
 
 import pytest
@@ -13,7 +17,6 @@ from decoders.suitability import problem
 from tests.helpers import tiny_models
 from tests.helpers.served_here import ServedHere
 
-gc.disable()  # until all tests are collected: imports and tests stay, and to search them all takes seconds
 torch.set_num_threads(1)  # tiny models run slower on more
 _made = {}
 ORDER = {"browser": 0, "laws": 1}  # folders of tests that come first
