@@ -5,7 +5,7 @@ test.
 # ruff: noqa: E402
 import gc
 
-gc.disable()  # until all is imported and collected: that stays, and to search it again and again takes seconds
+gc.disable()  # until all is imported and collected: that stays, and to search it takes seconds
 
 from itertools import chain
 
