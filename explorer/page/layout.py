@@ -87,7 +87,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
         look = drawn("top", THEME, value="light")
         screens = {name: on_screen.component(name) for name in ("compare", "microscope", "lenses", "traces")}
         dropped = traces_tab.dropped()
-        experiment, token = experiments_tab.named(), lenses_tab.token()
+        experiment, token, paper = experiments_tab.named(), lenses_tab.token(), methods_tab.paper()
         with gr.Tabs(selected="decode", elem_id="explorer-tabs", overflow_behavior="wrap") as tabs:
             with tab("Decode"):
                 home = decode.build(screens["compare"], look, runs, loader, functions)
@@ -100,7 +100,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
             with tab("Lessons"):
                 lessons_tab.build()
             with tab("Methods") as opened:
-                methods_tab.build(opened, loader, look)
+                methods_tab.build(opened, loader, look, paper)
             with tab("Experiments") as opened:
                 experiments_tab.build(opened, experiment, look)
             with tab("Traces"):

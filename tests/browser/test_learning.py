@@ -296,3 +296,22 @@ def test_a_page_that_is_saved_in_a_lesson_leads_through_it_without_a_server(visi
         guide.locator(".guide-foot .primary").click()
     expect(guide.get_by_text("That was it.")).to_be_visible()
     context.close()
+
+
+def test_the_map_of_papers_follows_the_search_and_opens_a_paper(visit):
+    page = visit(1400, 900)
+    methods = section(page, "Methods")
+    search = methods.get_by_role("textbox", name="Search methods and papers")
+    expect(methods.locator("#methods-count")).to_contain_text(f"from {WORKING} papers")
+    search.fill("DySpec")
+    names = methods.locator(".figure .js-plotly-plot .textpoint a")
+    expect(names).to_have_count(0)  # nothing is drawn before it is opened
+    methods.get_by_role("button", name="Map of papers").click()
+    expect(names.filter(has_text="DySpec: ")).to_have_count(1)
+    names.filter(has_text="DySpec: ").click(force=True)
+    expect(methods.locator("#paper-card")).to_contain_text("It works here")
+    expect(methods.locator("#paper-card")).to_be_in_viewport()
+    assert "#paper=dyspec" in page.url
+    search.fill("Flow++")
+    expect(names.filter(has_text="DySpec: ")).to_have_count(0)
+    expect(methods.locator(".figure .prose.caption")).to_contain_text("1 paper of 193")

@@ -19,7 +19,7 @@ from decoders.registry import FAMILIES, strategies
 from decoders.trace.number_format import many
 from explorer.catalog import method_cards, origins, papers, search
 from explorer.page.tabs import FETCH, carried, method_rows, paper_cards
-from explorer.page.tabs.experiments import escaped
+from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.runs.model_pool import Loader
 from explorer.tasks import sandbox
 
@@ -37,6 +37,17 @@ OPEN = """element.addEventListener("click", ({ target }) => {
     const { strategy, models } = target.closest("[data-strategy]")?.dataset || {};
     if (strategy) ExplorerPage.app.openInLane(strategy, JSON.parse(models));
 });"""
+# The page's address says which paper is open.
+FOLLOW = """const tell = () => {
+    const [, slug] = location.hash.match(/^#paper=([\\w-]{1,80})$/) || [];
+    if (!slug) return;
+    props.value = slug;
+    ExplorerPage.app.showSection("methods");
+};
+addEventListener("hashchange", tell); setTimeout(tell);"""
+# The map of papers follows the search while it is open; closed, it asks for nothing.
+ASK = "(...shown) => JSON.stringify(shown)"
+ASK_AGAIN = "(...shown) => shown.pop() && JSON.stringify(shown)"
 # Shows the rows of these methods alone, in this order.
 KEEP = """(names) => {
     const rows = document.querySelector("#explorer-methods .cards"), kept = JSON.parse(names || "[]");
@@ -46,8 +57,15 @@ KEEP = """(names) => {
 }"""
 
 
-def build(tab: gr.Tab, loader: Loader, look: gr.HTML) -> None:
-    """Declares what is in the tab. `look`: its value is the page's theme."""
+def paper() -> gr.HTML:
+    """The component whose value is the paper that the page's address names, "" for none. It stands outside of
+    the tab, whose components are not there before it is chosen.
+    """
+    return carried(FOLLOW)
+
+
+def build(tab: gr.Tab, loader: Loader, look: gr.HTML, paper: gr.HTML) -> None:
+    """Declares what is in the tab. `look`: its value is the page's theme; `paper`: see above."""
     of_methods = [(f"Methods: {title}", f"m:{name}") for name, title in FAMILIES.items()]
     of_papers = [(f"Papers: {title}", f"p:{name}") for name, title in papers.FAMILIES.items()]
     with gr.Row():
@@ -61,6 +79,8 @@ def build(tab: gr.Tab, loader: Loader, look: gr.HTML) -> None:
         tree = gr.HTML(f'<p class="caption">{WAITING}</p>', apply_default_css=False)
         save = gr.DownloadButton("Download as a poster (SVG, A2)", scale=0, size="sm")
         save.click(made_poster, None, save, api_visibility="private").success(None, save, save, js=FETCH)
+    with gr.Accordion("Map of papers", open=False) as chart:
+        asked = carried()  # what the open map shows, "" while it is closed
     count = gr.Markdown(WAITING, elem_id="methods-count")
     cards = gr.HTML(
         js_on_load=OPEN, apply_default_css=False, elem_id="explorer-methods", elem_classes="explorer"
@@ -69,7 +89,7 @@ def build(tab: gr.Tab, loader: Loader, look: gr.HTML) -> None:
     gr.Markdown(f"## Papers\n\n{PAPERS}")
     status = gr.Radio(list(SHOWN), value="All", label="Show papers")
     here = table("Papers", COLUMNS)
-    paper_cards.build(here, look)
+    paper_cards.build(here, look, paper)
 
     async def find(words: str | None, family: str | None, status: str | None, before: str) -> tuple:
         await asyncio.to_thread(loader.done.wait)  # importing the strategies twice at once gains nothing
@@ -86,6 +106,21 @@ def build(tab: gr.Tab, loader: Loader, look: gr.HTML) -> None:
         api_visibility="private",
     )
     gr.on([names.change, cards.change], None, names, None, js=KEEP)
+    shown = [words, family, status, look]
+    chart.expand(None, shown, asked, js=ASK, api_visibility="private")
+    chart.collapse(None, None, asked, js="() => ''", api_visibility="private")
+    gr.on([one.change for one in shown], None, [*shown, asked], asked, js=ASK_AGAIN, api_visibility="private")
+    with chart:
+
+        @gr.render([asked, *shown], triggers=[asked.change], show_progress="hidden")
+        def draw(asked: str, words: str | None, family: str | None, status: str | None, look: str) -> None:
+            if not asked:
+                return
+            figure = map_of(words or "", family or EVERY, SHOWN[status or "All"], look_of(look))
+            if figure is None:
+                gr.Markdown("No paper fits. Try fewer words.")
+            else:
+                captioned(figure, wide=True)
 
 
 def table(label: str, columns: list[str]) -> gr.Dataframe:
@@ -129,10 +164,45 @@ def listing() -> dict:
     return method_cards.listing()
 
 
+@cache
+def papers_map() -> tuple:
+    """The map of all papers, and the order of its nodes, which stays whatever is searched."""
+    from explorer.catalog.paper_map import paper_map  # with networkx, which takes its time
+    from visualizers.graphs.layered import columns
+
+    graph = paper_map()
+    return graph, columns(graph)
+
+
+def map_of(words: str, family: str, status: str, look: str):
+    """The map of the papers that fit, as a figure; None if none does."""
+    from explorer.catalog.paper_map import around
+    from visualizers.figures.paper_map import paper_map  # only when it is looked at: plotly takes its time
+
+    graph, order = papers_map()
+    cards, rows = fitting(words, family)
+    names = [f"paper {row['slug']}" for row in rows if status in ("", row["status"])]
+    if (words.strip() or family != EVERY) and not status:
+        names += [f"strategy {one['name']}" for one in cards]
+    every = len(names) == len(listing()["papers"])
+    shown = graph if every else around(graph, names)
+    return paper_map(shown, order, look, len(listing()["papers"])) if names else None
+
+
 def matches(words: str, family: str, status: str = "") -> tuple[str, str, list[list[str]]]:
     """What fits: a sentence that counts it, the names of methods as JSON, the rows of papers, with `status`
     alone if it is given.
     """
+    cards, rows = fitting(words, family)
+    if not words.strip():
+        cards.sort(key=first_to_try)
+    shown = [cells(row) for row in rows if status in ("", row["status"])]
+    names = json.dumps([one["name"] for one in cards])
+    return counted(words, cards, rows), names, shown
+
+
+def fitting(words: str, family: str) -> tuple[list[dict], list[dict]]:
+    """The methods and the papers that fit."""
     known = listing()
     side, _, name = family.partition(":")
     slugs = {row["slug"] for row in known["papers"] if row["family"] == name}
@@ -148,11 +218,7 @@ def matches(words: str, family: str, status: str = "") -> tuple[str, str, list[l
         for row in search.best(known["papers"], words, search.of_paper)
         if (side != "p" or row["family"] == name) and (side != "m" or row["slug"] in own)
     ]
-    if not words.strip():
-        cards.sort(key=first_to_try)
-    shown = [cells(row) for row in rows if status in ("", row["status"])]
-    names = json.dumps([one["name"] for one in cards])
-    return counted(words, cards, rows), names, shown
+    return cards, rows
 
 
 def first_to_try(method: dict) -> int:

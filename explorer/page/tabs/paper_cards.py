@@ -1,6 +1,6 @@
 """The card of a paper below the table of papers: what it does, what comes nearest to it here, its miniature.
 
-What is chosen in the table is kept on the server; figures are drawn for the page's theme.
+Which paper is open stands in the page's address; figures are drawn for the page's theme.
 """
 
 from dataclasses import asdict
@@ -18,22 +18,32 @@ KINDS = {
 }
 
 
-def build(table: gr.Dataframe, look: gr.HTML) -> None:
-    """Declares what follows the table. `look`: its value is the page's theme."""
-    chosen = gr.State()
+# A paper that was chosen in the table stands in the address, too; whichever way it came, it is in sight.
+NAME = """(slug) => {
+    if (slug && location.hash !== `#paper=${slug}`) history.replaceState(null, "", `#paper=${slug}`);
+}"""
+SEEN = (
+    """setTimeout(() => document.querySelector("#paper-card")?.scrollIntoView({ block: "nearest" }), 300);"""
+)
 
-    def choose(picked: gr.SelectData) -> str | None:
+
+def build(table: gr.Dataframe, look: gr.HTML, chosen: gr.HTML) -> None:
+    """Declares what follows the table. `look`: its value is the page's theme; `chosen`: the paper's slug."""
+
+    def choose(picked: gr.SelectData) -> str:
         title = str(picked.row_value[0])
-        return next((row["slug"] for row in papers.papers() if titled(row) == title), None)
+        return next((row["slug"] for row in papers.papers() if titled(row) == title), "")
 
     table.select(choose, None, chosen, show_progress="hidden", api_visibility="private")
+    chosen.change(None, chosen, None, js=NAME, api_visibility="private")
 
     @gr.render([chosen, look], triggers=[chosen.change, look.change])
-    def show(slug: str | None, look: str) -> None:
-        if slug is None:
+    def show(slug: str, look: str) -> None:
+        row = next((row for row in papers.papers() if row["slug"] == slug), None)
+        if row is None:
             return
-        row = next(row for row in papers.papers() if row["slug"] == slug)
         gr.Markdown(card(row), elem_id="paper-card")
+        gr.HTML("", js_on_load=SEEN)
         if row["card"] and row["card"]["miniature"]:
             miniature(slug, look_of(look))
 
