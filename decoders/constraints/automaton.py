@@ -9,7 +9,7 @@ from typing import Protocol
 
 import torch
 
-from decoders.constraints.grammars import Vocabulary
+from decoders.constraints.matchers import Vocabulary
 
 MASKS = 256  # masks that one automaton keeps
 TOKENS = -1  # in a node of the trie: the tokens that end there

@@ -6,12 +6,13 @@ Knows the parts of a model that it needs (vocabulary, bytes, how a text is cut),
 import weakref
 from typing import Any
 
-from decoders.constraints import grammars
+from decoders.constraints import matchers
 from decoders.constraints.automaton import OfBytes
 from decoders.constraints.constraint import Constraint
-from decoders.constraints.grammars import WHITE_SPACE, Grammar, Vocabulary
+from decoders.constraints.grammars import Grammar
 from decoders.constraints.intersection import Intersection
 from decoders.constraints.labels import Labels, labels_of
+from decoders.constraints.matchers import WHITE_SPACE, Vocabulary
 from decoders.constraints.monitors import ArgumentMonitor, MemberMonitor, monitored
 from decoders.constraints.problem import ConstraintProblem
 from decoders.constraints.words import ForbiddenWords, RequiredWords, groups_of, words_of
@@ -47,7 +48,7 @@ OWN = {  # that no engine checks
     "required_words": with_words,
     "members": with_members,
 }
-NAMES = grammars.NAMES | {
+NAMES = matchers.NAMES | {
     "labels": "list of labels",
     "words": "list of forbidden words",
     "required_words": "list of required words",

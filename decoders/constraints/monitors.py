@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 
 from decoders.constraints.automaton import TOKENS, trie_of_bytes
-from decoders.constraints.grammars import Vocabulary
+from decoders.constraints.matchers import Vocabulary
 from decoders.constraints.object_language import NAME, Analysis, Signature, chain_before
 
 BREAKS = frozenset(code for code in range(128) if not ("abc" + chr(code)).isidentifier())

@@ -11,7 +11,7 @@ import re
 import torch
 
 from decoders.constraints.automaton import TOKENS, OfBytes
-from decoders.constraints.grammars import Vocabulary
+from decoders.constraints.matchers import Vocabulary
 from decoders.constraints.problem import ConstraintProblem
 
 IN_WORD = frozenset(b for b in range(256) if b >= 128 or chr(b).isalnum() or b == ord("_"))

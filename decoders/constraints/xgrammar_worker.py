@@ -7,17 +7,15 @@ state with what may follow it, or a complaint. Knows texts and tokens, no models
 
 import base64
 import json
-import subprocess
 import sys
-import threading
-from queue import Empty, Queue
+from typing import Any
 
-from decoders.constraints.grammars import choices_of
+from decoders.constraints.engine_process import EngineProcess
+from decoders.constraints.matchers import choices_of
 
 START_SECONDS = 60.0  # for the process to import xgrammar and to read a vocabulary
 SECONDS = 2.0  # for one grammar, or one token
 TOO_LONG = f"xgrammar took more than {SECONDS:g} seconds for it"
-CRASHED = "xgrammar crashed over it"
 
 SPELLING = {  # between the parts of JSON
     "compact": {"any_whitespace": False, "separators": (",", ":")},
@@ -44,65 +42,25 @@ def quoted(text: str) -> str:
     return '"' + "".join(escapes.get(c, c) for c in text) + '"'
 
 
-class Worker:
-    """A process with xgrammar for one vocabulary; it is started again after a hang or a crash."""
+class Worker(EngineProcess):
+    """A process with xgrammar for one vocabulary. A state belongs to one of its lives."""
 
     def __init__(self, tokens: list[bytes], ends: list[int]):
+        super().__init__("decoders.constraints.xgrammar_worker", "xgrammar", SECONDS, TOO_LONG)
         self.first = {"tokens": [token.hex() for token in tokens], "ends": ends}
-        self.process: subprocess.Popen | None = None
-        self.lives = 0  # how many processes there were: a state belongs to one of them
         self.dropped: list[int] = []
-        self.lock = threading.Lock()
 
-    def ask(self, *request) -> dict:
-        """The answer to a request; `{"problem": sentence}` if there is none in time."""
-        with self.lock:
-            if self.process is None:
-                self._start()
-            if self.dropped:
-                dropped, self.dropped = self.dropped, []
-                self._ask(["drop", dropped], SECONDS)
-            return self._ask(request, SECONDS)
+    def start(self) -> None:
+        super().start()
+        self.dropped = []
+        self.send(self.first, START_SECONDS)
 
-    def _start(self) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "decoders.constraints.xgrammar_worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        self.lives, self.dropped, self.answers = self.lives + 1, [], Queue()
-        threading.Thread(target=_listen, args=(self.process, self.answers), daemon=True).start()
-        self._ask(self.first, START_SECONDS)
-
-    def _ask(self, request, seconds: float) -> dict:
-        if self.process is None:  # it went while something was dropped
-            return {"problem": CRASHED}
-        try:
-            self.process.stdin.write(json.dumps(request) + "\n")
-            self.process.stdin.flush()
-            answer = self.answers.get(timeout=seconds)
-        except (BrokenPipeError, Empty) as error:
-            self.close()
-            return {"problem": TOO_LONG if isinstance(error, Empty) else CRASHED}
-        if not answer:
-            self.close()
-            return {"problem": CRASHED}
-        return json.loads(answer)
-
-    def close(self) -> None:
-        """Ends the process; the next request starts another one."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
-
-
-def _listen(process: subprocess.Popen, answers: Queue) -> None:
-    for line in process.stdout:
-        answers.put(line)
-    answers.put("")  # it is gone
+    def send(self, request: Any, seconds: float) -> dict:
+        """Says first which states nothing holds any more."""
+        if self.dropped:
+            dropped, self.dropped = self.dropped, []
+            super().send(["drop", dropped], SECONDS)
+        return super().send(request, seconds)
 
 
 def main() -> None:

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 
 from decoders.constraints.constraint import DeadEnd
-from decoders.constraints.grammars import NAMES, NO_TEXT, Vocabulary, choices_of, problem
+from decoders.constraints.matchers import NAMES, NO_TEXT, Vocabulary, choices_of, problem
 from decoders.constraints.problem import ConstraintProblem, json_value
-from decoders.constraints.xgrammar_worker import CRASHED, Worker
+from decoders.constraints.xgrammar_worker import Worker
 
 NOT_THERE = (
     "xgrammar is not installed; choose the engine llguidance, or install requirements-xgrammar.txt without "
@@ -84,7 +84,7 @@ class XGrammar:
         if not state.allowed[token]:
             return None
         gone = state.life != self.worker.lives
-        answer = {"problem": CRASHED} if gone else self.worker.ask("advance", state.number, token)
+        answer = {"problem": self.worker.crashed} if gone else self.worker.ask("advance", state.number, token)
         if "problem" in answer or answer["state"] is None:
             raise DeadEnd(f"{reason(answer.get('problem', GAVE_UP))}; choose the engine llguidance.")
         return self._state(answer)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from decoders.constraints.grammars import choices_of
+from decoders.constraints.matchers import choices_of
 from decoders.constraints.places import grammar_text, regex_text
 from decoders.constraints.places.automaton_graph import AutomatonGraph
 from decoders.constraints.places.grammar_text import Grammar, Rule

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from decoders.constraints.constraint import DeadEnd
-from decoders.constraints.grammars import Grammar, choices_of
+from decoders.constraints.grammars import Grammar
 from decoders.constraints.kinds import constraint_of, vocabulary_of
+from decoders.constraints.matchers import choices_of
 from decoders.constraints.problem import ConstraintProblem
 from decoders.constraints.xgrammars import XGrammar
 from decoders.models import load

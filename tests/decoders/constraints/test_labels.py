@@ -5,9 +5,9 @@ import torch
 
 from decoders.chooser import Exhaustive
 from decoders.constraints.automaton import OfBytes
-from decoders.constraints.grammars import Vocabulary
 from decoders.constraints.kinds import constraint_of
 from decoders.constraints.labels import Labels, labels_of, parsed
+from decoders.constraints.matchers import Vocabulary
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.trace.events import Distribution, Score, Verdict

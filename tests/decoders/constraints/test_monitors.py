@@ -2,8 +2,8 @@
 
 import pytest
 
-from decoders.constraints.grammars import Vocabulary
 from decoders.constraints.kinds import constraint_of
+from decoders.constraints.matchers import Vocabulary
 from decoders.constraints.monitors import BREAKS, ArgumentMonitor, MemberMonitor, Watch, monitored
 from decoders.constraints.object_language import Analysis, chain_before
 from decoders.lane import Lane, Limits

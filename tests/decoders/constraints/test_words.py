@@ -5,8 +5,8 @@ import re
 import pytest
 
 from decoders.constraints.automaton import OfBytes
-from decoders.constraints.grammars import Vocabulary
 from decoders.constraints.kinds import vocabulary_of
+from decoders.constraints.matchers import Vocabulary
 from decoders.constraints.words import ForbiddenWords, WithWords, groups_of, inflected, words_of
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel

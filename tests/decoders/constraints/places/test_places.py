@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from decoders.constraints.grammars import Grammar, Vocabulary
+from decoders.constraints.grammars import Grammar
+from decoders.constraints.matchers import Vocabulary
 from decoders.constraints.places.automaton_graph import AutomatonGraph
 from decoders.constraints.places.network import Network
 from decoders.constraints.places.place import EDGE, PLACE, STATE, Places, grammar_of

@@ -1,0 +1,89 @@
+"""A process in which native code may hang or crash: it is ended, and the next request starts another one.
+
+It answers a line of JSON for each line of JSON. Knows neither grammars nor tokens.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from queue import Empty, Queue
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]  # of this program: the process finds its module from any folder
+OUT_OF_TIME = -getattr(signal, "SIGPROF", 0)  # how a process ends that has used up its own time, see `within`
+
+
+class EngineProcess:
+    """`python -m module`, for one engine. `seconds` is what the clock may say of one answer."""
+
+    def __init__(self, module: str, engine: str, seconds: float, too_long: str):
+        self.module, self.seconds = module, seconds
+        self.crashed, self.too_long = f"{engine} crashed over it", too_long
+        self.process: subprocess.Popen | None = None
+        self.lives = 0  # how many processes there were
+        self.lock = threading.Lock()
+
+    def ask(self, *request: Any) -> dict:
+        """The answer to a request; `{"problem": sentence}` if there is none in time."""
+        with self.lock:
+            if self.process is None:
+                self.start()
+            return self.send(request, self.seconds)
+
+    def start(self) -> None:
+        """Starts the process. OSError if the system does not let it."""
+        paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", self.module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+            text=True,
+        )
+        self.lives, self.answers = self.lives + 1, Queue()
+        threading.Thread(target=_listen, args=(self.process, self.answers), daemon=True).start()
+
+    def send(self, request: Any, seconds: float) -> dict:
+        """As `ask`, of a process that runs."""
+        if self.process is None:  # it went over what was sent before
+            return {"problem": self.crashed}
+        try:
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
+            answer = self.answers.get(timeout=seconds)
+        except Empty:
+            self.close()
+            return {"problem": self.too_long}
+        except BrokenPipeError:
+            answer = ""
+        if answer:
+            return json.loads(answer)
+        ended = self.process.wait()
+        self.close()
+        return {"problem": self.too_long if ended == OUT_OF_TIME != 0 else self.crashed}
+
+    def close(self) -> None:
+        """Ends the process; the next request starts another one."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+def within(seconds: float) -> None:
+    """From the process itself: ends it when it has computed this long, even in native code; 0 for no limit. A
+    busy machine makes it no shorter. Where there is no such timer, the clock of `EngineProcess` alone counts.
+    """
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
+def _listen(process: subprocess.Popen, answers: Queue) -> None:
+    for line in process.stdout:
+        answers.put(line)
+    answers.put("")  # it is gone

@@ -1,0 +1,164 @@
+"""What llguidance makes of a typed text: its form of the grammar, and a matcher of it.
+
+Knows texts and tokens, no models. Imports no torch, so that a process of its own starts at once.
+"""
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from decoders.constraints.problem import ConstraintProblem, json_value
+
+NAMES = {  # how each kind is called in a sentence
+    "json_schema": "JSON schema",
+    "regex": "regular expression",
+    "lark": "Lark grammar",
+    "gbnf": "GBNF grammar",
+    "choices": "list of choices",
+}
+LIMITS = {  # of llguidance: what one grammar may take, so that none hangs an app
+    "max_items_in_row": 1000,
+    "initial_lexer_fuel": 500_000,
+    "step_lexer_fuel": 100_000,
+    "step_max_items": 30_000,
+    "max_lexer_states": 50_000,
+    "max_grammar_size": 50_000,
+    "verbose_errors": False,
+}
+SPELLING = {  # between the parts of JSON
+    "compact": {"whitespace_flexible": False},
+    "spaced": {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "},
+    "any": {"whitespace_flexible": True},
+}
+WHITE_SPACE = tuple(SPELLING)
+NO_TEXT = "it allows no text at all"
+LARK_MARGIN = "   1 | "  # what llguidance puts in front of the line with a fault
+NUMBERS = itertools.count()
+LONGEST = 160  # characters of an engine's reason that a sentence quotes
+
+
+class Vocabulary:
+    """The tokens of a model as a grammar reads them: their bytes, which end a text, which are no text, and
+    how a text is cut into them.
+    """
+
+    def __init__(
+        self,
+        tokens: Sequence[bytes],
+        eos: Sequence[int],
+        special: Sequence[int],
+        cut: Callable[[str], list[int]],
+    ):
+        self.size, self.eos, self.cut = len(tokens), list(eos), cut
+        # engines want an end of text; a model without one gets one that no text has
+        self.tokens = [*tokens] if eos else [*tokens, b"<end of text>"]
+        self.ends = self.eos or [self.size]
+        self.special = sorted({*special, *self.ends})
+        self.made: dict[str, Any] = {}  # what an engine makes of it, made once
+        self.number = next(NUMBERS)  # its name where it is known to another process
+
+
+def choices_of(typed: str) -> list[str]:
+    """The texts of a list of choices, one per line or between |; double quotes keep spaces. Raises
+    ConstraintProblem if it is empty.
+    """
+    pieces = typed.split("\n") if "\n" in typed.strip() else typed.split("|")
+    kept = [piece.strip() for piece in pieces if piece.strip()]
+    kept = [piece[1:-1] if len(piece) > 2 and piece[0] == piece[-1] == '"' else piece for piece in kept]
+    if not kept:
+        raise ConstraintProblem("The list of choices is empty; type one choice per line.")
+    return list(dict.fromkeys(kept))
+
+
+def grammar_of(kind: str, typed: str, white_space: str) -> str:
+    """The grammar in llguidance's own form."""
+    from llguidance import LLMatcher
+    from llguidance.gbnf_to_lark import gbnf_to_lark
+
+    match kind:
+        case "json_schema":
+            schema = json_value(typed, NAMES[kind])
+            if not isinstance(schema, dict | bool):
+                raise ConstraintProblem("The JSON schema must be an object in braces, or true.")
+            schema = schema if isinstance(schema, dict) else {} if schema else {"enum": []}
+            return LLMatcher.grammar_from_json_schema(schema, overrides=SPELLING[white_space])
+        case "regex":
+            return LLMatcher.grammar_from_regex(typed)
+        case "lark":
+            return LLMatcher.grammar_from_lark(typed)
+        case "gbnf":
+            try:
+                return LLMatcher.grammar_from_lark(gbnf_to_lark(typed))
+            except Exception as error:  # the converter raises bare ones
+                reason = str(error).removeprefix("Failed to convert the grammar from GBNF to Lark: ")
+                raise problem(kind, reason) from None
+        case "choices":
+            any_of = " | ".join(json.dumps(choice, ensure_ascii=False) for choice in choices_of(typed))
+            return LLMatcher.grammar_from_lark(f"start: {any_of}")
+    raise ValueError(f"llguidance has no kind {kind!r}.")
+
+
+def problem(kind: str, reason: str) -> ConstraintProblem:
+    """An engine's complaint as one sentence, with its place where it names one."""
+    line, column, first = None, None, reason.strip().split("\n")[0]
+    if place := re.search(r"(?:at )?(\d+)\((\d+)\): ?", first):
+        line, column = int(place[1]), int(place[2])
+        first = first.replace(place[0], "")
+    elif place := re.search(r" at line (\d+)", first):
+        line = int(place[1])
+    if kind == "regex":  # its place is one in the rule that llguidance puts around it
+        line, column = None, None
+        if pointed := re.search(r"^( *)\^", reason.replace(LARK_MARGIN, ""), re.MULTILINE):
+            column = max(1, len(pointed[1]) - 3)
+            line = 1
+        if said := re.search(r"error: (.*)", reason):
+            first = said[1]
+    first = first_line(first)
+    return ConstraintProblem(f"The {NAMES[kind]} cannot be used: {first}.", line, column)
+
+
+def first_line(reason: str) -> str:
+    """The first line of an engine's complaint, without its full stop."""
+    return reason.strip().split("\n")[0].rstrip(". :")[:LONGEST]
+
+
+def matcher_of(kind: str, typed: str, vocabulary: Vocabulary, white_space: str) -> Any:
+    """llguidance's matcher of a typed text, before its first token. Raises ConstraintProblem with one
+    sentence.
+    """
+    import llguidance
+
+    try:
+        if "llguidance" not in vocabulary.made:
+            vocabulary.made["llguidance"] = llguidance.LLTokenizer(
+                llguidance.TokenizerWrapper(_Wrapped(vocabulary)),
+                n_vocab=len(vocabulary.tokens),
+                eos_token=vocabulary.ends,
+            )
+        matcher = llguidance.LLMatcher(
+            vocabulary.made["llguidance"],
+            grammar_of(kind, typed, white_space),
+            log_level=0,
+            limits=llguidance.LLParserLimits(**LIMITS),
+        )
+    except ConstraintProblem:
+        raise
+    except ValueError as error:  # half of a surrogate pair, or a number of hundreds of digits
+        raise problem(kind, str(error)) from None
+    if matcher.is_error():
+        raise problem(kind, matcher.get_error())
+    return matcher
+
+
+class _Wrapped:
+    """A vocabulary with the names that llguidance gives its parts."""
+
+    def __init__(self, vocabulary: Vocabulary):
+        self.tokens, self.special_token_ids = vocabulary.tokens, vocabulary.special
+        self.eos_token_id, self.bos_token_id = vocabulary.ends[0], None
+        self.cut = vocabulary.cut
+
+    def __call__(self, text: bytes | str) -> list[int]:
+        return self.cut(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
