@@ -126,7 +126,7 @@ def parser() -> Parser:
     parts = "one part of it: decoding, lanes, page, start, visitors, soak or big"
     bench.add_argument("--only", action="append", metavar="NAME", help=parts)
     bench.add_argument(
-        "--family", metavar="NAME", help="of one family: speculative, search, diffusion, heads"
+        "--family", metavar="NAME", help="of one family: speculative, search, diffusion, heads, constraints"
     )
     alone = "one device instead: greedy, beams, drafts, trees and bandwidth, as loaded and captured"
     bench.add_argument("--device", choices=("cpu", "cuda"), help=alone)

@@ -8,9 +8,12 @@ other processors.
 
 c is exact where all beginnings of allowed texts can be listed. Elsewhere it is the mean weight of masked
 texts, which is right on average (Lipkin et al. 2025, AWRS, whose estimates of Z are not needed where there
-are masks). Knows one lane's tree, model and constraint, no strategy and no picture.
+are masks). As many are drawn behind each likely token, and behind all others together; those that begin as
+the output goes on count again at its next token, since from there on they are masked texts like any others.
+Knows one lane's tree, model and constraint, no strategy and no picture.
 """
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +34,7 @@ EXACT, ESTIMATED = "exact", "estimated"
 OTHERS = "others"  # stands for all allowed tokens that are not named, in the names of a score's parts
 LISTED = 512  # beginnings of allowed texts that are read at most to know c exactly
 NAMED = 4  # likeliest allowed tokens whose c is found one by one, besides the token that was taken
+LIKELY = 0.01  # under the mask; where c is estimated, a token that is less likely is one of the others
 ROWS = 128  # beginnings that one forward reads
 
 
@@ -124,6 +128,7 @@ class BiasRecord:
         self.at = self.tree.trunk - 1  # where the output stands
         self.below: dict[tuple[int, int], int] = {}  # (node, token) -> node
         self.rows: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # node -> allowed tokens and p [A]
+        self.ends: list[int] = []  # of masked texts that were drawn and begin as the output stands
         self.exact: dict[int, float] = {}  # node -> c, once all allowed texts below it are listed
 
     def commit(self, nodes: list[int]) -> None:
@@ -156,11 +161,14 @@ class BiasRecord:
             parts = {"kept": float(p.sum()), f"masked {token}": 1.0, f"true {token}": 1.0}
             self.lane._events.append(Score(node, NAME, 0.0, parts, level=EXACT))
             return
-        named = [int(tokens[n]) for n in p.argsort(descending=True, stable=True)[:NAMED] if float(p[n])]
         known = self.at in self.exact
+        least = 0.0 if known else LIKELY * float(p.sum())
+        named = [int(tokens[n]) for n in p.argsort(descending=True, stable=True)[:NAMED] if p[n] > least]
         if known:  # the model's own likeliest may be one that the mask hardly leaves
             c = torch.tensor([self.known(self.at, t) for t in place], dtype=p.dtype)
             named.append(int(tokens[(p * c).argmax()]))
+        else:  # nothing needs to be drawn behind the end of a text
+            named += [t for t in self.lane.eos if t in place and float(p[place[t]])]
         named = list(dict.fromkeys([*named, token]))
         mass = {t: float(p[place[t]]) for t in named}
         rest = p.clone()
@@ -224,31 +232,49 @@ class BiasRecord:
         self, mass: dict[Any, float], tokens: torch.Tensor, rest: torch.Tensor
     ) -> dict[Any, Future]:
         """c behind each token, from the weights of masked texts behind it; all grow in the same forwards."""
-        starts, whole = {}, {}
+        texts: dict[Any, list[tuple[int, int]]] = {key: [] for key in mass}  # (beginning, end) of each
+        for end in self.ends:
+            first = self.tree.path(end)[self.tree.depths[self.at] + 1]
+            token = self.tree.tokens[first]
+            texts[token if token in mass else OTHERS].append((first, end))
+        whole, starts = {}, []
         depth = self.tree.depths[self.at]
-        for key in mass:
+        for key, found in texts.items():
             if key == OTHERS:
-                draws = [self.chooser.categorical(rest, (depth, OTHERS, n)).value for n in range(self.texts)]
-                starts[key] = [self.child(self.at, int(tokens[draw])) for draw in draws]
+                numbers = range(len(found), self.texts)
+                draws = [self.chooser.categorical(rest, (depth, OTHERS, n)).value for n in numbers]
+                starts += [(key, self.child(self.at, int(tokens[draw]))) for draw in draws]
             elif self.is_whole(child := self.child(self.at, key)):
                 whole[key] = Future(1.0)
             else:
-                starts[key] = [child] * self.texts
-        weights = iter(self.weights([node for nodes in starts.values() for node in nodes]))
-        return whole | {key: Future.of([next(weights) for _ in nodes]) for key, nodes in starts.items()}
+                starts += [(key, child)] * (self.texts - len(found))
+        for (key, start), end in zip(starts, self.draw([start for _, start in starts]), strict=True):
+            texts[key].append((start, end))
+            self.ends.append(end)
+        drawn = {key: found[: self.texts] for key, found in texts.items() if key not in whole}
+        return whole | {key: Future.of([self.weight(*text) for text in some]) for key, some in drawn.items()}
 
-    def weights(self, starts: list[int]) -> list[float]:
-        """Draws a masked text below each of these nodes; the product of what the mask kept along each."""
-        at, weights, depth = list(starts), [1.0] * len(starts), self.tree.depths[self.at]
-        while growing := [n for n, w in enumerate(weights) if w and not self.is_whole(at[n])]:
+    def draw(self, starts: list[int]) -> list[int]:
+        """Draws a masked text below each of these nodes, and says where it ends: it is whole, or nothing that
+        is allowed has any probability.
+        """
+        at, depth = list(starts), self.tree.depths[self.at]
+        growing = list(range(len(at)))
+        while growing := [n for n in growing if not self.is_whole(at[n])]:
             rows = self.row_of(list(dict.fromkeys(at[n] for n in growing)))
+            growing = [n for n in growing if float(rows[at[n]][1].sum())]
             for n in growing:
                 tokens, p = rows[at[n]]
-                weights[n] *= float(p.sum())
-                if weights[n]:
-                    draw = self.chooser.categorical(p, (depth, n, self.tree.depths[at[n]])).value
-                    at[n] = self.child(at[n], int(tokens[draw]))
-        return weights
+                draw = self.chooser.categorical(p, (depth, n, self.tree.depths[at[n]])).value
+                at[n] = self.child(at[n], int(tokens[draw]))
+        return at
+
+    def weight(self, start: int, end: int) -> float:
+        """The product of what the mask kept along a drawn text, behind its beginning."""
+        if not self.is_whole(end):
+            return 0.0
+        along = self.tree.path(end)[self.tree.depths[start] : -1]
+        return math.prod(float(self.rows[node][1].sum()) for node in along)
 
     # ---- beginnings ---------------------------------------------------------------------------------------
 
@@ -296,6 +322,7 @@ class BiasRecord:
                 node = self.tree.parents[node]
             return node == self.at
 
+        self.ends = [node for node in self.ends if node != self.at and stays(node)]
         gone = [node for node in self.rows if not stays(node)]
         path = set(self.tree.path(self.at))
         self.scorer.release([node for node in gone if node not in path])

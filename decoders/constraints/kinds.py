@@ -156,6 +156,8 @@ def constraint_of(
         )
     if not typed.strip():
         raise ConstraintProblem(f"The {NAMES[kind]} is empty; type one, or choose the constraint none.")
+    if any("\ud800" <= sign <= "\udfff" for sign in typed):
+        raise ConstraintProblem(f"The {NAMES[kind]} has half of a character in it; type it again.")
     if kind in OWN:
         return OWN[kind](typed, vocabulary_of(model, eos), prompt)
     made = ENGINES[parameters["constraint_engine"]]

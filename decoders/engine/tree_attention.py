@@ -133,11 +133,13 @@ class Sight:
             while above in inside:
                 above = tree.parents[above]
             tops.add(above)
-        while len(tops) > 1:  # lift the deepest; depths differ little, so this is short
-            deepest = max(tops, key=lambda n: tree.depths[n] if n >= 0 else -1)
-            tops.remove(deepest)
-            tops.add(tree.parents[deepest])
-        return tops.pop()
+        depths = {node: tree.depths[node] if node >= 0 else -1 for node in tops}
+        while len(depths) > 1:  # lift the deepest
+            deepest = max(depths.values())
+            for node in [node for node, depth in depths.items() if depth == deepest]:
+                del depths[node]
+                depths[tree.parents[node]] = deepest - 1
+        return next(iter(depths))
 
 
 def as_index(slots: list[int], device: torch.device) -> slice | torch.Tensor:

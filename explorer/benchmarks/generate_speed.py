@@ -17,13 +17,20 @@ from explorer.timing import PROMPTS, alternate, figure, generator, ours, plain_m
 
 def run(options: argparse.Namespace) -> None:
     """Runs the parts, or the family of strategies, asked for and prints a table, or one JSON object."""
-    from explorer.benchmarks import diffusion_family, heads_family, search_family, speculative_family
+    from explorer.benchmarks import (
+        constraints_family,
+        diffusion_family,
+        heads_family,
+        search_family,
+        speculative_family,
+    )
 
     families = {
         "speculative": speculative_family.speculative,
         "search": search_family.search,
         "diffusion": diffusion_family.diffusion,
         "heads": heads_family.heads,
+        "constraints": constraints_family.constraints,
     }
     if options.family is not None:
         if options.family not in families:

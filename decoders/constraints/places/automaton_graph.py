@@ -21,6 +21,8 @@ from decoders.constraints.places.syntax import (
 
 MOST_STATES = 600  # of an automaton before it is made smaller
 MOST_EDGES = 48  # that a picture can hold
+MOST_PARTS = 20_000  # of the top rule with all rules in their places
+MOST_WORK = 1_000_000  # edges that are looked at for the states
 SIGNS = {" ": "␣", "\n": "↵", "\t": "⇥"}
 WIDE = 0x1000  # a set with more characters is named by those that it lacks
 
@@ -69,9 +71,16 @@ class AutomatonGraph:
 
 
 def inlined(grammar: Grammar) -> Rule:
-    """The top rule with every called rule in its place. Raises Unread if one calls itself."""
+    """The top rule with every called rule in its place. Raises Unread if one calls itself, or if this is too
+    much.
+    """
+    parts = 0
 
     def within(part: Part, above: tuple[str, ...]) -> Part:
+        nonlocal parts
+        parts += 1
+        if parts > MOST_PARTS:
+            raise Unread("The automaton is too large to be drawn.")
         match part:
             case Call():
                 if part.rule in above:
@@ -114,9 +123,12 @@ def subsets(network: Network, classes: list[Ranges]) -> tuple[list[dict[int, int
         return frozenset(found)
 
     first = reached([network.start[network.top]])
-    number, moves, accepting, queue = {first: 0}, [{}], set(), [first]
+    number, moves, accepting, queue, work = {first: 0}, [{}], set(), [first], 0
     for states in queue:
         at = number[states]
+        work += len(classes) * sum(1 + len(network.moves[state]) for state in states)
+        if work > MOST_WORK:
+            raise Unread("The automaton is too large to be drawn.")
         if any(network.end.get(state) == network.top for state in states):
             accepting.add(at)
         for n, some in enumerate(classes):

@@ -18,6 +18,8 @@ from decoders.constraints.places.syntax import (
 )
 
 MOST_STATES = 4000
+MOST_PARTS = 40_000  # that are built: an empty one takes no state, however often it is repeated
+MOST_STEPS = 50_000  # for one character of a text
 
 
 class Network:
@@ -28,6 +30,7 @@ class Network:
         self.moves: list[list[tuple[Ranges, Span, int]]] = []
         self.calls: list[list[tuple[str, Span, int]]] = []
         self.skips: list[list[int]] = []  # states that are reached without a character
+        self.built = 0
         self.start = {name: self._state() for name in grammar.rules}
         self.end: dict[int, str] = {}  # last state of a rule -> the rule
         self.owner: list[tuple[int, str]] = []  # (first state behind a rule's own, the rule)
@@ -51,6 +54,9 @@ class Network:
 
     def _built(self, part: Part, at: int) -> int:
         """Adds a part behind a state; the state behind it."""
+        self.built += 1
+        if self.built > MOST_PARTS:
+            raise Unread("The grammar is too large to follow.")
         if isinstance(part, Chars | Call):
             behind = self._state()
             if isinstance(part, Chars):
@@ -103,7 +109,9 @@ class Network:
         return self._closed(chart, [(self.start[self.top], chart)])
 
     def after(self, chart: "Chart", character: str) -> "Chart | None":
-        """Where a text stands after one more character, None if no text goes on so."""
+        """Where a text stands after one more character, None if no text goes on so. Raises Unread where the
+        text may be read in too many ways.
+        """
         code = ord(character)
         moved = [
             (behind, origin)
@@ -122,8 +130,11 @@ class Network:
         return [(state, some, span) for state, _ in chart.items for some, span, _ in self.moves[state]]
 
     def _closed(self, chart: "Chart", reached: Iterable[tuple[int, "Chart"]]) -> "Chart":
-        waiting = list(reached)
+        waiting, steps = list(reached), 0
         while waiting:
+            steps += 1
+            if steps > MOST_STEPS:
+                raise Unread("The text may be read in too many ways to follow.")
             item = state, origin = waiting.pop()
             if item in chart.items:
                 continue

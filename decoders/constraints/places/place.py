@@ -53,7 +53,9 @@ class Places:
         if self.schema is None:
             grammar = grammar_of(kind, typed)
             self.network = Network(grammar)
-            with suppress(Unread):  # the text can be followed, but its automaton is none or too large
+            with suppress(
+                Unread, RecursionError
+            ):  # the text can be followed, but its automaton is none or too large
                 self.graph = AutomatonGraph(grammar)
 
     def start(self) -> Standing:
@@ -71,12 +73,18 @@ class Places:
             return None
         took: list[int] = []
         for character in added:
-            if chart is not None and (chart := self.network.after(chart, character)) is None:
+            if chart is not None and (chart := self.followed(chart, character)) is None:
                 return None
             if state is not None and (below := self.graph.after(state, character)) is not None:
                 took.append(self.graph.edge_of[state, below])
                 state = below
         return Standing(text, rest, chart, state, tuple(dict.fromkeys(took)))
+
+    def followed(self, chart: Chart, character: str) -> Chart | None:
+        """The chart after one more character, None if it is not known."""
+        with suppress(Unread):
+            return self.network.after(chart, character)
+        return None
 
     def record(self, standing: Standing, node: int) -> list[Event]:
         """What a trace says of where an output stands behind a node."""
@@ -133,8 +141,8 @@ def grammar_of(kind: str, typed: str) -> Grammar:
 
 
 def choices(typed: str) -> Choice:
-    """Each of a list of choices where it stands; see `grammars.choices_of`."""
-    listed = choices_of(typed)
+    """Each of a list of choices where it stands; see `matchers.choices_of`."""
+    listed = set(choices_of(typed))
     parts = []
     for piece in re.finditer(r"[^\n]+" if "\n" in typed.strip() else r"[^|]+", typed):
         text = piece[0].strip()
@@ -189,6 +197,6 @@ def record_of(
         return None
     try:
         places = Places(parameters["constraint"], parameters["constraint_text"])
-    except Unread:
+    except (Unread, RecursionError):  # or rules, or brackets, too deep within each other
         return None
     return PlaceRecord(places, tree, prompt, model.bytes_of, eos)

@@ -2,6 +2,8 @@
 
 import json
 import random
+import time
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,9 @@ from hypothesis import strategies as st
 
 from decoders.constraints.constraint import DeadEnd
 from decoders.constraints.grammars import Grammar
-from decoders.constraints.kinds import vocabulary_of
+from decoders.constraints.kinds import constraint_of, vocabulary_of
+from decoders.constraints.places.place import Places
+from decoders.constraints.places.syntax import Unread
 from decoders.constraints.problem import ConstraintProblem
 from decoders.models import load
 
@@ -69,3 +73,31 @@ def test_a_text_is_a_constraint_that_works_or_a_sentence(kind, typed, vocabulary
             assert str(end).endswith(".")
             return
         assert state is not None
+
+
+@pytest.mark.parametrize(
+    ("kind", "typed"),
+    [
+        ("lark", 'start: "a" (// {1000000000000000,0})?'),
+        ("regex", "((((){4000}){4000}){4000}){4000}"),
+        ("lark", "start: r0\n" + "".join(f"r{n}: r{n + 1} r{n + 1}\n" for n in range(40)) + 'r40: "a"'),
+        ("lark", 'start: start start start | "a" | '),
+        ("choices", "\n".join(f"choice {n}" for n in range(300))),
+    ],
+)
+def test_a_text_is_followed_in_little_time_or_not_at_all(kind, typed, vocabulary):
+    """Parts that are repeated for ever without a character, rules that double, texts with many readings."""
+    began = time.process_time()
+    with suppress(Unread):
+        places = Places(kind, typed)
+        standing = places.start()
+        for _ in range(40):
+            standing = standing and places.after(standing, b"a")
+    assert time.process_time() - began < 2
+
+
+def test_half_of_a_character_is_refused_in_a_sentence(vocabulary):
+    model = load("llama-tiny", "cpu")
+    asked = {"constraint": "words", "constraint_text": "cat\n\ud800"}
+    with pytest.raises(ConstraintProblem, match="half of a character"):
+        constraint_of(asked, model, model.eos)

@@ -8,6 +8,7 @@ from itertools import product
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from decoders.chooser import Exhaustive
 from decoders.constraints import bias
@@ -87,7 +88,7 @@ def test_the_weight_of_a_drawn_text_is_right_on_average(monkeypatch):
     def weight(chooser):
         record = lane_of(model, texts, chooser).bias
         record.begin()
-        return record.weights([record.at])[0]
+        return record.weight(record.at, record.draw([record.at])[0])
 
     law = Exhaustive().distribution(weight)
     wanted = sum(math.prod(model.table((0, *t[:n]))[t[n]] for n in range(3)) for t in texts)
@@ -107,6 +108,46 @@ def test_where_texts_are_too_many_the_law_is_estimated_within_its_error(monkeypa
         error = found.parts[f"error {token}"]
         assert 0 < error < 0.05
         assert abs(found.parts[f"true {token}"] - exact.parts[f"true {token}"]) < 4 * error
+
+
+def test_texts_that_begin_as_the_output_goes_on_count_again_and_stay_right_on_average(monkeypatch):
+    """At the second token, where some texts were drawn for the first one: fewer are drawn, and the mean over
+    many seeds of what the model allows is the exact one.
+    """
+    model, texts = (
+        TableModel(random_table(4, 3), 3),
+        [t for t in product(range(3), repeat=4) if sum(t) % 3 != 1],
+    )
+    exact = scores(lane_of(model, texts).run())[1]
+    monkeypatch.setattr(bias, "LISTED", 0)
+    drawn, draw = {}, bias.BiasRecord.draw  # depth of the output -> texts
+    monkeypatch.setattr(
+        bias.BiasRecord,
+        "draw",
+        lambda self, starts: (
+            drawn.setdefault(self.tree.depths[self.at], []).append(len(starts)) or draw(self, starts)
+        ),
+    )
+    found = [
+        scores(lane_of(model, texts, seed=seed, constraint_bias_texts=4).run())[1] for seed in range(150)
+    ]
+    assert sum(drawn[1]) < sum(drawn[0])
+    allowed = torch.tensor([score.parts["allowed"] for score in found], dtype=torch.float64)
+    assert abs(float(allowed.mean()) - exact.parts["allowed"]) < 4 * float(allowed.std()) / len(found) ** 0.5
+    mean_error = sum(score.parts["allowed error"] ** 2 for score in found) / len(found)
+    assert mean_error == pytest.approx(
+        float(allowed.var()), rel=0.3
+    )  # the error that is told is the true one
+
+
+def test_an_unlikely_token_is_one_of_the_others_only_where_texts_are_drawn(monkeypatch):
+    model = TableModel(lambda past: [0.994, 0.005, 0.001] if len(past) == 1 else [0.2, 0.3, 0.5], 3)
+    texts = [t for t in product(range(3), repeat=3) if sum(t) % 3 != 1]
+    exact = scores(lane_of(model, texts).run())[0]
+    monkeypatch.setattr(bias, "LISTED", 0)
+    found = scores(lane_of(model, texts).run())[0]
+    assert {"true 1", "true 2"} <= exact.parts.keys() and "true others" not in exact.parts
+    assert "true others" in found.parts and not {"true 1", "true 2"} & found.parts.keys()
 
 
 def test_all_tokens_that_are_not_named_are_one_number(monkeypatch):

@@ -1,0 +1,118 @@
+"""Constraints: what a grammar and a token cost against a forward, and what a thousand typed texts do to the
+app.
+
+`python -m explorer.benchmarks.constraints_family` is the process that stands for the app: it decodes a lane
+under what is typed, so that a crash ends it alone. Knows kinds of constraints and engines.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from statistics import median
+from typing import Any
+
+TEXTS = 1000
+PROMPT, TOKENS = "Once", 30  # of a lane under each of them; it samples nearly any allowed token
+CLOCK = 120.0  # seconds after which the process counts as hanging for good
+KIND = "the app's process"
+
+
+def constraints(options: argparse.Namespace) -> Iterator[dict]:
+    """Medians on the schemas of the experiment structured-outputs, then the typed texts."""
+    from explorer.benchmarks.typed_constraints import typed
+    from explorer.experiments import structured_outputs
+    from explorer.runs.load_pair import load_models
+    from explorer.timing import figure
+
+    models = load_models(options.model, options.draft, ("target", "draft"), "auto")
+    schemas = json.loads(structured_outputs.SCHEMAS.read_text("utf-8"))
+    forward = structured_outputs.forward_us(models)
+    found = [structured_outputs.tried(models, one, "llguidance") for one in schemas]
+    compiled = [one.compile_ms for one in found if one.taken]
+    masks = sorted(us for one in found for us in one.token_us)
+    yield figure(f"{len(compiled)} schemas: median to compile", median(compiled), "ms", 50, at_least=False)
+    for name, us in (("median", median(masks)), ("95th percentile", masks[int(0.95 * len(masks))])):
+        label = f"{len(masks)} tokens: {name} of mask and state, of a target forward"
+        yield figure(label, 100 * us / forward, "%", 15, at_least=False)
+    yield from fuzzed([typed(number) for number in range(TEXTS)], options.model)
+
+
+def fuzzed(texts: list[tuple[str, str]], model: str) -> Iterator[dict]:
+    """What happened to the app's process and to the texts."""
+    from decoders.constraints.engine_process import EngineProcess
+    from explorer.timing import figure
+
+    app = EngineProcess("explorer.benchmarks.constraints_family", KIND, CLOCK, "no answer")
+    app.ask("load", model)
+    answers = []
+    for kind, text in texts:
+        answers.append(app.ask(kind, text) | {"kind": kind, "text": text})
+        if "problem" in answers[-1]:
+            app.ask("load", model)
+    app.close()
+    ended = [one for one in answers if "problem" in one]
+    raised = [one for one in answers if one.get("raised")]
+    here = [one for one in answers if "problem" not in one]
+    yield figure(
+        f"{len(texts)} typed texts: how often the app's process ended", len(ended), "", 0, at_least=False
+    )
+    yield figure("texts that neither worked nor gave a sentence", len(raised), "", 0, at_least=False)
+    for name in ("making", "token"):
+        slowest = max(here, key=lambda one: one[name])
+        what = "lane to be made" if name == "making" else "step of a lane"
+        label = f"slowest {what} ({slowest['kind']}), computing"
+        yield figure(label, slowest[name], "s", 2, at_least=False, text=slowest["text"][:200])
+    sentences = [one["sentence"] for one in here if one["sentence"]]
+    for words, says in (("crashed over it", "a crash"), ("took more than", "a hang")):
+        count = sum(words in sentence for sentence in sentences)
+        yield {"name": f"sentences that tell of {says} in llguidance's own process", "note": str(count)}
+    yield {"name": "texts that worked, refused", "note": f"{len(here) - len(sentences)}, {len(sentences)}"}
+    for one in (ended + raised)[:5]:
+        yield {"name": f"{one['kind']} {one['text'][:80]!r}", "note": one.get("problem") or one["raised"]}
+
+
+def lived(kind: str, text: str, model: Any) -> dict:
+    """A lane under a typed text; seconds of this process's own computing."""
+    from decoders.lane import Lane, Limits
+
+    asked = {"constraint": kind, "constraint_text": text, "temperature": 3.0}
+    answer = {"sentence": "", "raised": "", "making": 0.0, "token": 0.0}
+    began = time.process_time()
+    try:
+        lane = Lane("sample", model.encode(PROMPT), {"target": model}, asked, 0, Limits(TOKENS))
+    except ValueError as problem:  # as the page shows it
+        answer["sentence"] = str(problem)
+        lane = None
+    except Exception as error:  # whatever it is, it is what the benchmark looks for
+        answer["raised"] = f"{type(error).__name__}: {error}"[:200]
+        lane = None
+    answer["making"] = time.process_time() - began
+    try:
+        while lane is not None and lane.trace.ended is None:
+            began = time.process_time()
+            lane.advance()
+            answer["token"] = max(answer["token"], time.process_time() - began)
+    except Exception as error:
+        answer["raised"] = f"{type(error).__name__}: {error}"[:200]
+    said = answer["sentence"]
+    if said and (not said.endswith(".") or "\n" in said or len(said) > 250):
+        answer["raised"] = f"No sentence: {said[:200]}"
+    return answer
+
+
+def main() -> None:
+    """Answers lines of JSON: ["load", model], then [kind, text]."""
+    from decoders.models import load
+
+    model = None
+    for line in sys.stdin:
+        kind, text = json.loads(line)
+        if kind == "load":
+            model = load(text, "cpu")
+        print(json.dumps({} if kind == "load" else lived(kind, text, model)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
