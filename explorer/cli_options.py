@@ -99,6 +99,8 @@ def parser() -> Parser:
     experiment.add_argument("--store", action="store_true", help="keep the answer for the page")
     experiment.add_argument("--add", action="store_true", help="only the rows that the stored answer lacks")
     experiment.add_argument("--corpus", type=Path, metavar="FOLDER", help="for those that read stories/*.txt")
+    schemas = "a copy of the repository of JSONSchemaBench, for the experiment that reads it"
+    experiment.add_argument("--schemas", type=Path, metavar="FOLDER", help=schemas)
     spread = "spread it over the Ray cluster at HOST:PORT; without an address, over this machine's cores"
     experiment.add_argument("--ray", nargs="?", const=LOCAL, metavar="ADDRESS", help=spread)
     experiment.add_argument("--model", default=TARGET, metavar="M")

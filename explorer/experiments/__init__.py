@@ -5,7 +5,8 @@ assets/experiments and is shown on the page.
 A file of this folder is an experiment: its docstring is the title and what is asked, `PAPERS` are the studies
 that it repeats, `run(models)` gives a `Result`, its loops go through `progress.each`, and `finding(answer)`
 says the main thing in one sentence with the numbers of the answer. If it reads stories it says
-`READS_CORPUS = True`, and it is `run(models, corpus)`. If its rows do not depend on each other, it can be
+`READS_CORPUS = True`, and it is `run(models, corpus)`; if it reads the schemas of JSONSchemaBench,
+`READS_SCHEMAS = True` and `run(models, folder)`. If its rows do not depend on each other, it can be
 `run(models, known)`, which keeps the rows of an earlier answer and adds those that it lacks. If it imports
 `over` of `spread.py` for its decodings, they can run on several machines. `groups.py` says where the page
 shows it. Knows none of them by name.
@@ -75,6 +76,7 @@ class Experiment:
     finding: Callable[[dict], str]
     papers: tuple[str, ...] = field(default=())
     reads_corpus: bool = False
+    reads_schemas: bool = False
     spreads: bool = False
     adds: bool = False
 
@@ -92,7 +94,16 @@ def experiments() -> dict[str, Experiment]:
         asks, reads = " ".join(asks.split()), getattr(one, "READS_CORPUS", False)
         spreads, adds = hasattr(one, "over"), "known" in inspect.signature(one.run).parameters
         result[name] = Experiment(
-            name, title.rstrip("."), asks, one.run, one.finding, one.PAPERS, reads, spreads, adds
+            name,
+            title.rstrip("."),
+            asks,
+            one.run,
+            one.finding,
+            one.PAPERS,
+            reads,
+            getattr(one, "READS_SCHEMAS", False),
+            spreads,
+            adds,
         )
     return result
 
@@ -106,11 +117,15 @@ def find(name: str) -> Experiment:
 
 
 def answered(
-    experiment: Experiment, models: Models, corpus: Path | None = None, known: list[list[Cell]] | None = None
+    experiment: Experiment,
+    models: Models,
+    corpus: Path | None = None,
+    known: list[list[Cell]] | None = None,
+    schemas: Path | None = None,
 ) -> dict:
     """Runs it: what it found, with its name, question, main finding, and the models that were asked. Raises
-    ValueError with one sentence if it reads stories and there is no folder of them. known: rows of an earlier
-    answer that it need not find again.
+    ValueError with one sentence if it reads stories or schemas and there is no folder of them. known: rows of
+    an earlier answer that it need not find again.
     """
     fields = {"name": experiment.name, "title": experiment.title, "asks": experiment.asks}
     if experiment.reads_corpus:
@@ -118,8 +133,15 @@ def answered(
             raise ValueError(f"{experiment.name} reads stories; name their folder with --corpus FOLDER.")
         check_corpus(corpus)
         fields["corpus"] = True
-    given = ((corpus,) if experiment.reads_corpus else ()) + ((known,) if known else ())
-    result = experiment.run(models, *given)
+    if experiment.reads_schemas:
+        if schemas is None:
+            raise ValueError(
+                f"{experiment.name} reads the schemas of JSONSchemaBench; name a folder with a copy of its "
+                "repository with --schemas FOLDER."
+            )
+        fields["schemas"] = True
+    given = (corpus,) if experiment.reads_corpus else (schemas,) if experiment.reads_schemas else ()
+    result = experiment.run(models, *given, *((known,) if known else ()))
     fields["models"] = {role: model.name for role, model in models.items()}
     answer = fields | json.loads(json.dumps(asdict(result)))  # as it is stored
     return answer | {"finding": experiment.finding(answer)}
@@ -193,7 +215,7 @@ def command(options: argparse.Namespace) -> None:
         if experiment.spreads:
             share_cores(models)  # the same threads here and in a worker: the same numbers
         with shown(experiment.name):
-            answer = answered(experiment, models, options.corpus, known)
+            answer = answered(experiment, models, options.corpus, known, options.schemas)
     if options.store:
         FOLDER.mkdir(exist_ok=True)
         (FOLDER / f"{experiment.name}.json").write_text(json.dumps(answer, indent=1) + "\n", "utf-8")

@@ -45,6 +45,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "api-calls",
         "python-constrained",
         "structured-outputs",
+        "public-schemas",
     ),
     "Trees and lattices: several texts at once": (
         "acceptance-by-rank",

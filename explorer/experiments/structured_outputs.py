@@ -1,6 +1,6 @@
 """Which schemas does an engine really enforce, and what does a mask cost?
 
-Forty schemas in five tiers, and two engines. Declared: the share of schemas that the engine takes.
+Sixty schemas in five tiers, and two engines. Declared: the share of schemas that the engine takes.
 Empirical: the share for which the greedy text of the target is whole and validates (draft 2020-12, formats
 too). Compliance: the share of those it takes for which it does. A schema is over-constrained if the mask
 stops a valid instance, and under-constrained if it lets an invalid one through to its end; both are found by
@@ -111,6 +111,11 @@ def tried(models: Models, one: dict, engine: str) -> Found:
     return found
 
 
+def named(one: dict) -> str:
+    """How a schema is called: by its name, if it has one."""
+    return one.get("name") or json.dumps(one["schema"])[:90]
+
+
 def unconstrained(models: Models, schemas: list[dict]) -> int:
     """For how many schemas the target's own text validates."""
     target = models["target"]
@@ -135,7 +140,11 @@ def coverage(found: list[Found]) -> tuple[float, float, float | None]:
 
 def run(models: Models) -> Result:
     """A row per engine and tier, and one for each engine as a whole."""
-    schemas = json.loads(SCHEMAS.read_text("utf-8"))
+    return compared(models, json.loads(SCHEMAS.read_text("utf-8")))
+
+
+def compared(models: Models, schemas: list[dict]) -> Result:
+    """The rows of some schemas: `tier`, `schema`, valid and invalid instances, perhaps a `name`."""
     tiers = list(dict.fromkeys(one["tier"] for one in schemas))
     forward = forward_us(models)
     rows, lines, says = [], [], []
@@ -160,9 +169,12 @@ def run(models: Models) -> Result:
         refused = [f"{one['tier']}: {result.why}" for one, result in found if result.why]
         if refused:
             says.append(f"{engine} refuses {len(refused)}: " + " ".join(refused[:4]))
-        loose = [json.dumps(one["schema"])[:90] for one, result in found if result.under]
-        if loose:
-            says.append(f"{engine} lets an invalid instance of {len(loose)} through, such as of {loose[0]}.")
+        for what, some in (
+            ("lets an invalid instance of {} through", [one for one, result in found if result.under]),
+            ("stops a valid instance of {}", [one for one, result in found if result.over]),
+        ):
+            if some:
+                says.append(f"{engine} {what.format(len(some))}, such as of {named(some[0])}.")
     says.append(
         f"Without a constraint the target's text validates for {unconstrained(models, schemas)} of "
         f"{len(schemas)} schemas: it writes the record that it was trained on, whatever is asked."

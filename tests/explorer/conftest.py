@@ -1,6 +1,7 @@
 """What tests of server functions share: a ready loader, and the runs of a page on it."""
 
 import importlib
+import json
 
 import pytest
 
@@ -37,6 +38,7 @@ def short(monkeypatch, models):
     for name, constants in {
         "acceptance_by_rank": dict(TOKENS=4, SEEDS=1),
         "structured_outputs": dict(TOKENS=4),
+        "public_schemas": dict(SMALL=60),
         "label_head": dict(LEARNED=8, HELD=2, STEPS=2, BATCH=2, ALONE_STEPS=2, EXAMPLES=1),
         "masking_bias": dict(SEEDS=3, COUNTS=(1, 4), DRAWS=1000),
         "python_constrained": dict(PROBLEMS=2, TOKENS=4),
@@ -151,4 +153,18 @@ def corpus(tmp_path_factory):
         acts = "It was glad. It ran. It sat. It ate. It slept. Then it woke."
         told = [f"{name} {n} had a cat. {acts}" for n in range(3)]
         (folder / "stories" / f"{name}.txt").write_text(f"\n{END}\n".join(told), "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def schemas(tmp_path_factory):
+    """A folder in the form of the public benchmark's copy, with schemas of our own."""
+    folder = tmp_path_factory.mktemp("benchmark")
+    data = folder / "maskbench" / "data"
+    data.mkdir(parents=True)
+    yes_or_no = [{"valid": True, "data": True}, {"valid": False, "data": 1}, {"valid": True, "data": "no"}]
+    for name, size in (("trivial---o1", 20), ("trivial---o2", 20), ("easy---o31", 60), ("easy---o33", 61)):
+        held = {"schema": {"type": "boolean"}, "meta": {"full_size": size}, "tests": yes_or_no}
+        (data / f"Github_{name}.json").write_text(json.dumps(held), "utf-8")
+    (data / "Github_hard---o1.json").write_text("{}", "utf-8")
     return folder

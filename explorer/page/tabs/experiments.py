@@ -143,8 +143,8 @@ def sentences(answer: dict) -> str:
 def measured(answer: dict) -> str:
     """Which models were asked, and the command that asks again, as Markdown."""
     models = ", ".join(f"{role} {model}" for role, model in answer["models"].items())
-    corpus = " --corpus FOLDER" if answer.get("corpus") else ""
-    again = f"`python -m explorer experiment {answer['name']}{corpus}`"
+    folders = "".join(f" --{what} FOLDER" for what in ("corpus", "schemas") if answer.get(what))
+    again = f"`python -m explorer experiment {answer['name']}{folders}`"
     return f"Asked of {escaped(models)}. Again: {again}"
 
 

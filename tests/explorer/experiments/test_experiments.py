@@ -19,12 +19,12 @@ every_experiment = pytest.mark.parametrize("name", NAMES)
 
 
 @pytest.fixture
-def answer(name, models, short, corpus) -> tuple[str, list[float]]:
+def answer(name, models, short, corpus, schemas) -> tuple[str, list[float]]:
     """The answer of an experiment as JSON text, and the shares that were told while it ran."""
     if name not in _answers:
         shares: list[float] = []
         with progress.watched(shares.append):
-            found = experiments.answered(experiments.find(name), models, corpus)
+            found = experiments.answered(experiments.find(name), models, corpus, schemas=schemas)
         _answers[name] = json.dumps(found), shares
     return _answers[name]
 

@@ -1,0 +1,51 @@
+"""What do the engines make of the public benchmark's small schemas?
+
+JSONSchemaBench (Geng et al. 2025) comes without a licence, so none of its schemas is shipped: `--schemas
+FOLDER` names a copy of the benchmark's repository. Of its groups Github_trivial and Github_easy this asks the
+schemas with odd numbers and at most 256 characters; those with even numbers are left for whoever wants to
+tune something. The instances are the benchmark's own, as far as jsonschema agrees on them (draft 2020-12,
+formats too). Declared, empirical, compliance, over- and under-constrained as in structured-outputs: the
+target's text is one that it was never trained to write, so a share of valid texts below the declared one
+says how often it does not come to an end in 120 tokens.
+"""
+
+import json
+import re
+from pathlib import Path
+
+from explorer.experiments import Models, Result
+from explorer.experiments import structured_outputs as study
+
+PAPERS = study.PAPERS
+READS_SCHEMAS = True
+GROUPS = ("Github_trivial", "Github_easy")
+SMALL = 256  # characters, as the benchmark counts them
+FILE = re.compile(rf"({'|'.join(GROUPS)})---o(\d*[13579])\.json")
+
+
+def read(folder: Path) -> list[dict]:
+    """The schemas, as those of `structured_outputs`. Raises ValueError with one sentence if none is there."""
+    found = []
+    for path in sorted((folder / "maskbench" / "data").glob("Github_*.json")):
+        if not (name := FILE.fullmatch(path.name)):
+            continue
+        held = json.loads(path.read_text("utf-8"))
+        if held["meta"]["full_size"] > SMALL:
+            continue
+        one = {"tier": name[1].lower().replace("_", "-"), "name": f"o{name[2]}", "schema": held["schema"]}
+        for kind in ("valid", "invalid"):
+            values = [test["data"] for test in held.get("tests", []) if test["valid"] == (kind == "valid")]
+            agreed = [v for v in values if study.valid(held["schema"], json.dumps(v)) == (kind == "valid")]
+            one[kind] = agreed
+        found.append(one)
+    if not found:
+        raise ValueError(f"{folder} is no copy of JSONSchemaBench: it has no maskbench/data/Github_*.json.")
+    return found
+
+
+def run(models: Models, folder: Path) -> Result:
+    """A row per engine and group, and one for each engine as a whole."""
+    return study.compared(models, read(folder))
+
+
+finding = study.finding
