@@ -6,6 +6,7 @@ Knows parameters, tokens and their bytes.
 from typing import Any
 
 from decoders.logits import token_constraints
+from decoders.trace.endings import END_OF_TEXT, NOTHING_FOLLOWS
 
 
 def eos_of(parameters: dict[str, Any], model: Any) -> frozenset[int]:
@@ -72,9 +73,9 @@ def reason(lane: Any) -> str:
     if lane.text_ended and not lane.written:
         return "The text was ended by hand."
     if lane.text_ended and lane.constraint is not None and lane.constraint.over(lane.tip):
-        return "The text is one that the constraint allows, and nothing may follow it."
+        return NOTHING_FOLLOWS
     if lane.text_ended:
         own = lane.tree.tokens[lane.tip] in lane.eos
-        return "The model wrote its end-of-text token." if own else "The model wrote a stop string."
+        return END_OF_TEXT if own else "The model wrote a stop string."
     new, whole = lane.budget + lane.given, lane.tree.trunk + lane.budget
     return reason_of_length(lane.parameters, new, lane.limits.max_new_tokens, whole)

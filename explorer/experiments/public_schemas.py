@@ -4,9 +4,8 @@ JSONSchemaBench (Geng et al. 2025) comes without a licence, so none of its schem
 FOLDER` names a copy of the benchmark's repository. Of its groups Github_trivial and Github_easy this asks the
 schemas with odd numbers and at most 256 characters; those with even numbers are left for whoever wants to
 tune something. The instances are the benchmark's own, as far as jsonschema agrees on them (draft 2020-12,
-formats too). Declared, empirical, compliance, over- and under-constrained as in structured-outputs: the
-target's text is one that it was never trained to write, so a share of valid texts below the declared one
-says how often it does not come to an end in 120 tokens.
+formats too). Declared, empirical, compliance, over- and under-constrained as in structured-outputs. The
+target was trained on none of these texts, and one that is not at its end after 120 tokens does not validate.
 """
 
 import json

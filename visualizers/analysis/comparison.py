@@ -50,7 +50,7 @@ def compare(
     if not apart:
         relate(lanes, texts)
     rows = [
-        {"lane": lane["lane"], "label": lane["label"], "cells": table_row(f.costs, held)}
+        {"lane": lane["lane"], "label": lane["label"], "cells": table_row(f.costs, held, f.ended)}
         for lane, f, held in zip(lanes, facts, slots or none, strict=True)
     ]
     return {

@@ -23,7 +23,7 @@ def cost_table(traces: list[Trace], slots: list[int | None] | None = None) -> st
     writer.writerow([*HEADER, *(column["name"] for column in COLUMNS), "ended"])
     for number, trace in enumerate(traces, 1):
         parameters = " ".join(f"{name}={value}" for name, value in trace.parameters.items())
-        cells = table_row(trace.costs, slots[number - 1] if slots else None)
+        cells = table_row(trace.costs, slots[number - 1] if slots else None, trace.ended)
         writer.writerow(
             [
                 number,

@@ -5,6 +5,7 @@ never drafted has no acceptance rate.
 """
 
 from decoders.trace.costs import METRICS, Costs
+from decoders.trace.endings import WHOLE
 
 MISSING = "—"
 DEFINITIONS = {
@@ -56,6 +57,11 @@ TABLE = {
         "Sum of the natural logarithms of the probability that the constraint kept at each new token: the "
         "text's importance weight; a dash without a constraint.",
     ),
+    "valid": (
+        "derived",
+        "Whether the text ended where its constraint lets it end; no if it was cut off. A dash without a "
+        "constraint, and before the lane has ended.",
+    ),
     "proposed": ("measured", "Tokens that were drafted."),
     "accepted": ("measured", "Drafted tokens that were accepted."),
     **{name: ("derived", f"{METRICS[name][0].upper()}{METRICS[name][1:]}.") for name in METRICS},
@@ -64,8 +70,9 @@ TABLE = {
 COLUMNS = [{"name": name, "how": how, "title": title} for name, (how, title) in TABLE.items()]
 
 
-def table_row(costs: Costs, kv_slots: int | None = None) -> list[dict]:
-    """`{value, label}` for each of COLUMNS; None and a dash for what the lane does not have.
+def table_row(costs: Costs, kv_slots: int | None = None, ended: str | None = None) -> list[dict]:
+    """`{value, label}` for each of COLUMNS; None and a dash for what the lane does not have. `ended`: why the
+    lane is over.
 
     Of lists (the histogram, counts round by round) the label shows eight entries at most.
     """
@@ -81,6 +88,7 @@ def table_row(costs: Costs, kv_slots: int | None = None) -> list[dict]:
         "Σ log p": costs.logprob if tokens else None,
         "log p / token": costs.logprob / tokens if tokens else None,
         "Σ log kept": costs.log_kept,
+        "valid": None if costs.log_kept is None or ended is None else int(ended in WHOLE),
         "proposed": costs.proposed if drafts else None,
         "accepted": costs.accepted if drafts else None,
         **dict.fromkeys(METRICS),
@@ -174,6 +182,7 @@ WRITE = {
     "Σ log p": signed,
     "log p / token": three,
     "Σ log kept": signed,
+    "valid": lambda value: "yes" if value else "no",
     "mean_acceptance_length": two,
     "mean_total_variation": three,
     "draft_acceptance_rate": share,

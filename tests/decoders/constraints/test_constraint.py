@@ -13,8 +13,10 @@ from decoders.constraints.trie import Trie
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
+from decoders.trace.endings import WHOLE
 from decoders.trace.events import Commit, Distribution, Forward, Verdict
 from tests.helpers.losslessness import random_table
+from visualizers.analysis.cost_summary import TABLE, table_row
 
 EOS, LETTERS = 0, {1: "b", 2: "c", 3: "d"}
 PATTERN = "(b|cd)*b|c{1,2}"  # after c a text may end, go on with d, or with c
@@ -195,6 +197,22 @@ def test_what_was_kept_along_the_text_is_a_cost_of_the_lane():
         assert found.costs.log_kept == pytest.approx(want)
         assert math.exp(found.costs.logprob) == pytest.approx(local * math.exp(found.costs.log_kept))
     assert run("greedy", model, constraint="none").costs.log_kept is None
+
+
+def test_the_comparison_says_whether_a_text_is_valid():
+    """It ended by itself, or was cut off by the limit; a dash where nothing is asked of it."""
+
+    def valid(trace):
+        return dict(zip(TABLE, table_row(trace.costs, ended=trace.ended), strict=True))["valid"]
+
+    model = table(7)
+    ends = TableModel(lambda past: [0.1, 0.7, 0.1, 0.1] if len(past) == 1 else [0.9, 0.1, 0, 0], 4, model.eos)
+    whole = run("greedy", ends)
+    assert whole.ended in WHOLE and valid(whole) == {"value": 1, "label": "yes"}
+    cut = run("greedy", model, new_tokens=1)
+    assert cut.ended not in WHOLE and valid(cut) == {"value": 0, "label": "no"}
+    assert valid(run("greedy", model, constraint="none"))["label"] == "—"
+    assert dict(zip(TABLE, table_row(whole.costs), strict=True))["valid"]["value"] is None  # it is not over
 
 
 def test_a_lane_may_begin_with_tokens_that_the_constraint_allows_and_with_no_others():
