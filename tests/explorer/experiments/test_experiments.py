@@ -58,6 +58,31 @@ def test_every_experiment_tells_how_far_it_is(name, answer):
     assert all(one <= two + 1e-9 for one, two in pairwise(shares)) and shares[-1] == pytest.approx(1)
 
 
+@pytest.mark.parametrize("name", ["spec-bench"])
+def test_spec_bench_gives_greedy_one_and_finds_greedy_s_text(answer):
+    rows = {row[0]: row[1:] for row in json.loads(answer[0])["rows"]}
+    assert all(value == 1.0 for value in rows["greedy"][:6])
+    assert {"speculative", "speculative_tree", "prompt_lookup"} <= rows.keys()
+    assert all(row[-1] == "yes" for row in rows.values())
+
+
+@pytest.mark.parametrize("name", ["equal-to-greedy"])
+def test_no_text_is_another_than_greedy_s(answer):
+    rows = json.loads(answer[0])["rows"]
+    assert {"speculative", "sequoia", "jacobi", "lookahead"} <= {row[0] for row in rows}
+    assert all(row[1] + row[2] == 3 and row[3] == 0 for row in rows)
+
+
+@pytest.mark.parametrize("name", ["map-of-methods"])
+def test_every_strategy_that_speculates_has_its_place_on_the_map(answer):
+    rows = {row[0]: row[1:] for row in json.loads(answer[0])["rows"]}
+    assert rows["speculative"][:3] == ["a second model", "chain", "draft"]
+    assert rows["speculative_tree"][:3] == ["a second model", "tree", "draft"]
+    assert rows["jacobi"][:3] == ["the last iteration", "iteration", "model"]
+    assert rows["layerskip"][:3] == ["the target itself, in part", "chain", "model"]
+    assert not {row[0] for row in rows.values()} & {"trigrams", "store", "pool"}  # words, not sources
+
+
 def test_an_experiment_that_reads_stories_asks_for_them(models, tmp_path):
     found = experiments.find("hyperfitting")
     with pytest.raises(ValueError, match="reads stories; name their folder with --corpus FOLDER"):

@@ -16,10 +16,8 @@ from explorer.experiments import (
     equal_to_greedy,
     information_surplus,
     many_texts,
-    map_of_methods,
     modes_by_length,
     several_guesses,
-    spec_bench,
 )
 from explorer.experiments.acceptance_by_rank import WIDTH, shares
 
@@ -56,19 +54,6 @@ def test_the_graph_of_a_lattice_is_read_from_its_trace(models):
                 assert score == pytest.approx(many_texts.own_logprob(models, prompt, text), abs=1e-3)
 
 
-def test_spec_bench_gives_greedy_one_and_finds_greedy_s_text(models, short):
-    rows = {row[0]: row[1:] for row in spec_bench.run(models).rows}
-    assert all(value == 1.0 for value in rows["greedy"][:6])
-    assert {"speculative", "speculative_tree", "prompt_lookup"} <= rows.keys()
-    assert all(row[-1] == "yes" for row in rows.values())
-
-
-def test_no_text_is_another_than_greedy_s(models, short):
-    rows = equal_to_greedy.run(models).rows
-    assert {"speculative", "sequoia", "jacobi", "lookahead"} <= {row[0] for row in rows}
-    assert all(row[1] + row[2] == 3 and row[3] == 0 for row in rows)
-
-
 def test_rows_of_an_earlier_answer_are_kept_and_the_missing_ones_added(models, short, monkeypatch):
     """In the order of a whole run; a strategy that promises nothing any more has no row."""
     monkeypatch.setattr(equal_to_greedy, "lossless", lambda: ["speculative", "jacobi", "lookahead"])
@@ -98,15 +83,6 @@ def test_a_draft_that_is_the_target_has_its_first_guess_accepted_always(models, 
     pair = {"target": models["target"], "draft": models["target"]}
     assert shares(pair, 0.0) == [1.0] + [0.0] * (WIDTH - 1)
     assert shares(pair, 1.0) == [1.0] + [0.0] * (WIDTH - 1)
-
-
-def test_every_strategy_that_speculates_has_its_place_on_the_map(models, short):
-    rows = {row[0]: row[1:] for row in map_of_methods.run(models).rows}
-    assert rows["speculative"][:3] == ["a second model", "chain", "draft"]
-    assert rows["speculative_tree"][:3] == ["a second model", "tree", "draft"]
-    assert rows["jacobi"][:3] == ["the last iteration", "iteration", "model"]
-    assert rows["layerskip"][:3] == ["the target itself, in part", "chain", "model"]
-    assert not {row[0] for row in rows.values()} & {"trigrams", "store", "pool"}  # words, not sources
 
 
 def test_states_that_know_nothing_have_no_surplus():
