@@ -32,6 +32,7 @@ ENDING = {
 }
 # What sorts all probabilities of a random model meets ties of single precision; they depend on the machine.
 BREAKS_TIES = {"coupling"}
+NEW_TOKENS = 10  # several rounds, and into a second block of eight; every law decodes this many, so no more
 PROMPTS = ((40, 41, 42, 40, 41), (7,), (200, 3, 3, 200, 3, 3, 200))
 # of the module, since the models follow from the name
 every_strategy = pytest.mark.parametrize("name", STRATEGIES, scope="module")
@@ -73,7 +74,7 @@ def start(
     name,
     models,
     prompt=PROMPTS[0],
-    new_tokens=12,
+    new_tokens=NEW_TOKENS,
     seed=0,
     parameters=None,
     chooser=None,

@@ -24,6 +24,7 @@ from tests.laws.extremes import extremes
 from tests.laws.running import (
     BREAKS_TIES,
     ENDING,
+    NEW_TOKENS,
     PROMPTS,
     check_cells,
     committed,
@@ -56,10 +57,10 @@ def prompt(request):
 
 @pytest.fixture(scope="module")
 def ran(name, models):
-    """ran(prompt, new_tokens=12, seed=0): the trace of a run, decoded once for all laws that look at it."""
+    """ran(prompt, new_tokens=NEW_TOKENS, seed=0): the trace of a run, decoded once for all laws."""
 
     @functools.cache
-    def get(prompt, new_tokens=12, seed=0):
+    def get(prompt, new_tokens=NEW_TOKENS, seed=0):
         return start(name, models, prompt, new_tokens, seed).run()
 
     return get
@@ -235,9 +236,9 @@ def test_lanes_in_joint_forwards_decode_as_alone(name, models, ran):
 
 @every_case
 def test_a_lane_may_be_stopped_after_any_step(name, models, ran):
-    whole = [told(s) for s in ran(PROMPTS[0], 7).steps]  # few: each count of steps is a run
+    whole = [told(s) for s in ran(PROMPTS[0], 5).steps]  # few: each count of steps is a run
     for count in range(len(whole) + 1):
-        lane = start(name, models, new_tokens=7)
+        lane = start(name, models, new_tokens=5)
         for _ in range(count):
             lane.advance()
         lane.close()
@@ -329,7 +330,7 @@ def test_a_lossless_badge_is_true(name, models, ran):
         assert len(outputs) == 1
     if badge == "lossless: equal to greedy":
         for prompt in PROMPTS:
-            want = tiny_models.generate(models["target"], list(prompt), max_new_tokens=12)
+            want = tiny_models.generate(models["target"], list(prompt), max_new_tokens=NEW_TOKENS)
             assert ran(prompt).output() == want
     if badge == "lossless: equal to stepwise":
         for prompt in PROMPTS:
