@@ -59,6 +59,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "syntax-in-layers",
         "masks-as-modes",
         "memory-wall",
+        "memory-policies",
+        "cache-of-architectures",
         "attention-designs",
         "compression",
         "lora-arithmetic",

@@ -106,6 +106,16 @@ def short(monkeypatch, models):
         "modes_by_length": dict(ASKED=("count",), COUNT=1, LENGTHS=range(2), FORWARDS=3),
         "masks_as_modes": dict(WIDTH=16, LAYERS=1, STEPS=2, BATCH=2, TESTED=2, WRITTEN=1),
         "trees_over_states": dict(ROWS=8, LENGTH=16, STEPS=2, TEXTS=2, BEGUN=3, TOKENS=6, BACK=4),
+        "memory_policies": dict(
+            PROMPTS=1,
+            READ=8,
+            TOKENS=3,
+            BUDGETS={
+                "LM-Infinite": ({"memory": "lm-infinite"}, "local", (4, 64)),
+                "GEAR": ({"memory": "gear"}, "bits", (2, 16)),
+            },
+        ),
+        "cache_of_architectures": dict(LENGTHS=(4, 8), SEEN=6, names=lambda: ["llama-tiny-yoco"]),
         "memory_wall": dict(CONTEXTS=(8, 16), NEW=(1, 2), TIMES=1),
         "syntax_in_layers": dict(TRAINED=6, HELD=2, TEST=2, EPOCHS=1, SHARES=(0, 1)),
         "reading_ahead": dict(SUMS=64, TOGETHER=2, ALONE=2, SEEDS=1, HELD_OUT=2),

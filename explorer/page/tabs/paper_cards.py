@@ -44,6 +44,9 @@ def build(table: gr.Dataframe, look: gr.HTML, chosen: gr.HTML) -> None:
             return
         gr.Markdown(card(row), elem_id="paper-card")
         gr.HTML("", js_on_load=SEEN)
+        models(
+            [name for kind, _, name in (way.partition(" ") for way in row["how"]) if kind == "model"], look
+        )
         if row["card"] and row["card"]["miniature"]:
             miniature(slug, look_of(look))
 
@@ -82,6 +85,18 @@ def leads(strategy: str) -> str:
     if not strategy:
         return ""
     return f" See [{escaped(strategies()[strategy].title)}](#method-{strategy})."
+
+
+def models(names: list[str], look: str) -> None:
+    """What the layers of small architectures look at, as the experiment on them found it."""
+    if not names:
+        return
+    from explorer.experiments.cache_of_architectures import stored_picture
+    from visualizers.figures.experiments import figures
+
+    pictures = [one for one in map(stored_picture, names) if one]
+    for figure in figures({"pictures": pictures}, look_of(look)):
+        captioned(figure, wide=True)
 
 
 def miniature(slug: str, look: str) -> None:

@@ -1,0 +1,132 @@
+"""How far does a model stray when it keeps less of its past?
+
+Every memory of the app at several budgets, against the full cache, behind the same stories: bytes that are
+left of the full cache at the end, drift (KL of the next token's distribution from that of the full cache,
+mean over the text that is written), and the first token that is another than greedy's. Each memory's last
+budget is all of it, where nothing may change. Few bits alone is GEAR without outliers and without the
+low-rank part of the error. FlowCut and MustDrop drop tokens of the prompt alone.
+"""
+
+from dataclasses import dataclass
+
+from decoders.lane import Lane, Limits
+from decoders.memory.lane_memory import BYTES, DRIFT
+from decoders.memory_options import memories
+from decoders.trace.events import Score
+from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments.asked import decoded, prompts
+from explorer.experiments.reading import count, percent, rows_of
+from explorer.experiments.spread import over
+
+PAPERS = tuple(slug for one in memories().values() for slug in one.papers)
+PROMPTS, READ, TOKENS = 3, 128, 48  # stories, tokens of each that are read, tokens that are written
+FEW = 0.4  # of the full cache's bytes, within which memories are compared
+BITS = {"memory": "gear", "memory_rank": 0, "memory_outliers": 0.0}
+# Memory -> what is set, and its budgets from the least to all.
+BUDGETS = {
+    "LM-Infinite": ({"memory": "lm-infinite"}, "local", (16, 32, 64, 128, 512)),
+    "GEAR": ({"memory": "gear"}, "bits", (2, 4, 8, 16)),
+    "few bits alone": (BITS, "bits", (2, 4, 8, 16)),
+    "SubGen": ({"memory": "subgen"}, "budget", (16, 32, 64, 128, 512)),
+    "LeanK": ({"memory": "leank"}, "prune", (0.75, 0.5, 0.25, 0.0)),
+    "KV-head SVD": ({"memory": "kv-svd"}, "heads", (1, 2, 3, 6)),
+    "FlowCut": ({"memory": "flowcut"}, "keep", (0.25, 0.5, 0.75, 1.0)),
+    "MustDrop": ({"memory": "mustdrop"}, "single", (0.04, 0.02, 0.01, 0.0)),
+}
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Of one text: the share of the full cache's bytes that is left, KL at each token, and the number of the
+    first token that is another than the full cache's, None if there is none.
+    """
+
+    kept: float
+    nats: list[float]
+    changed: int | None
+
+
+def drift(models: Models, prompt: list[int], plain: list[int], settings: dict) -> Drift:
+    """One text with one memory. `plain`: what greedy writes with the full cache."""
+    trace = Lane("greedy", prompt, models, settings, limits=Limits(TOKENS)).run()
+    scores = [score for step in trace.steps for score in step.of(Score)]
+    last = [score for score in scores if score.name == BYTES][-1]
+    written = trace.output()
+    same = next((at for at, pair in enumerate(zip(written, plain, strict=False)) if pair[0] != pair[1]), None)
+    if same is None and len(written) != len(plain):
+        same = min(len(written), len(plain))
+    nats = [score.total for score in scores if score.name == DRIFT]
+    return Drift(last.total / last.parts["full"], nats, None if same is None else same + 1)
+
+
+def texts(models: Models) -> list[tuple[list[int], list[int]]]:
+    """Stories that greedy itself wrote: what is read of each, and what it writes behind that."""
+    made = []
+    for story in prompts("stories", PROMPTS):
+        trace = decoded(models, "greedy", story, READ)
+        read = [*trace.prompt, *trace.output()][:READ]
+        made.append((read, Lane("greedy", read, models, {}, limits=Limits(TOKENS)).run().output()))
+    return made
+
+
+def run(models: Models) -> Result:
+    """A row per memory and budget; KL against bytes."""
+    asked = texts(models)
+    settings = [
+        (name, f"{of} {budget:g}", given | {f"memory_{of}": budget})
+        for name, (given, of, budgets) in BUDGETS.items()
+        for budget in budgets
+    ]
+    made = over(models, drift, [(*text, given) for *_, given in settings for text in asked])
+    rows = []
+    for at, (name, budget, _) in enumerate(settings):
+        own = made[at * len(asked) : (at + 1) * len(asked)]
+        nats = [one for text in own for one in text.nats]
+        changed = [text.changed for text in own if text.changed is not None]
+        kept = sum(text.kept for text in own) / len(own)
+        row = [name, budget, kept, sum(nats) / len(nats), min(changed, default=None), len(own) - len(changed)]
+        rows.append(row)
+    lines = [Line(name, sorted([row[2], row[3]] for row in rows if row[0] == name)) for name in BUDGETS]
+    chart = Chart(
+        "Drift against what is kept", "share of the full cache's bytes", "nats from the full cache", lines
+    )
+    columns = [
+        "memory",
+        "budget",
+        "of the full cache",
+        "KL in nats",
+        "first changed token",
+        "texts unchanged",
+    ]
+    says = [
+        f"Of each text {READ} tokens are read and up to {TOKENS} written; {count(len(asked), 'text')}.",
+        *(best_within(rows, share) for share in (0.2, FEW)),
+    ]
+    return Result(columns, rows, says, chart)
+
+
+def best_within(rows: list[list], share: float) -> str:
+    """Which memory strays least with at most this share of the bytes."""
+    fitting = [row for row in rows if row[2] <= share]
+    if not fitting:
+        return f"No memory fits into {percent(share)} of the full cache here."
+    best = min(fitting, key=lambda row: row[3])
+    return (
+        f"With at most {percent(share)} of the full cache, {best[0]} ({best[1]}) strays least: "
+        f"{best[3]:.4f} nats with {percent(best[2])} of the bytes."
+    )
+
+
+def finding(answer: dict) -> str:
+    """The memories that stray least and most with a small share of the bytes."""
+    rows = [row for row in rows_of(answer) if row["of the full cache"] <= FEW] or rows_of(answer)
+    nearest = {}
+    for row in rows:
+        if row["memory"] not in nearest or row["KL in nats"] < nearest[row["memory"]]["KL in nats"]:
+            nearest[row["memory"]] = row
+    low, high = (pick(nearest.values(), key=lambda row: row["KL in nats"]) for pick in (min, max))
+    return (
+        f"With {percent(low['of the full cache'])} of the cache's bytes, {low['memory']} strays "
+        f"{low['KL in nats']:.3f} nats from the full cache; {high['memory']} strays {high['KL in nats']:.3f} "
+        f"with {percent(high['of the full cache'])}."
+    )
