@@ -9,7 +9,7 @@ from decoders.trace.trace import from_json
 from explorer.catalog import recorded_runs
 from explorer.export.replay_page import replay_html
 from explorer.page.tabs.compare import NO_RUN
-from tests.browser.test_page import press, quiet, ready, run, seek, start, trace
+from tests.browser.test_page import all_drawn, press, quiet, ready, run, seek, start, trace
 from visualizers.analysis.comparison import compare
 from visualizers.figures import comparison
 
@@ -65,7 +65,9 @@ def look_at(page):
     """Scrolls to the section; it is drawn when it is in sight."""
     section(page).scroll_into_view_if_needed()
     page.evaluate("document.getElementById('explorer-compare').scrollIntoView()")
-    expect(page.locator(f"{PLOTS} .main-svg").first).to_be_visible()
+    figure = section(page).locator(".figure:visible").first
+    figure.scroll_into_view_if_needed()
+    expect(figure.locator(".main-svg").first).to_be_visible()
 
 
 def proses(page) -> list[str]:
@@ -170,6 +172,7 @@ def test_the_cost_can_be_counted_in_every_unit_and_the_likelihood_in_two_ways(de
 
 def assert_apart(page) -> None:
     """No two texts of a chart overlap."""
+    all_drawn(page, PLOTS, section(page).locator(".figure:visible").count())
     page.wait_for_timeout(400)  # a chart is drawn anew after its caption
     boxes = page.evaluate(
         "plots => [...document.querySelectorAll(plots)].map(f => [...f.querySelectorAll('text')]"

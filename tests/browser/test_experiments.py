@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from explorer import experiments
 from explorer.experiments.groups import GROUPS
-from tests.browser.test_page import ready
+from tests.browser.test_page import all_drawn, ready
 from visualizers.figures.experiments import figures
 from visualizers.figures.theme import theme
 
@@ -79,7 +79,7 @@ def drawn_whole(page, found: dict) -> None:
     shown = len(figures(found))
     if shown:
         expect(page.locator(f"{PLOTS} .main-svg").first).to_be_visible()
-    expect(page.locator(PLOTS)).to_have_count(shown)
+    all_drawn(page, PLOTS, shown)
 
 
 def fits(page) -> bool:

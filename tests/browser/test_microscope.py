@@ -26,8 +26,14 @@ def section(page):
 
 
 def figure(page, title: str):
-    """The plot of this title."""
-    return section(page).locator(".figure .js-plotly-plot").filter(has_text=title).first
+    """The plot of this title, which is drawn as it comes near the window."""
+    place(page, title).scroll_into_view_if_needed()
+    return place(page, title).locator(".js-plotly-plot")
+
+
+def place(page, title: str):
+    """What the plot of this title stands in."""
+    return section(page).get_by_role("group", name=title).first
 
 
 def data(page, title: str) -> list[dict]:
@@ -152,21 +158,26 @@ def test_a_rejected_token_opens_its_round_and_a_group_keeps_its_tokens(visit):
     assert page.evaluate(f"[{lane}.shown, {lane}.view]") == [row["step"], "draft_round"]  # shows it as well
 
 
-def test_an_empty_place_says_that_its_figure_is_being_drawn_and_a_drawing_covers_the_words(visit):
+def test_a_figure_is_drawn_near_the_window_or_on_paper_and_its_place_says_so_until_then(visit):
     page = visit()
     decode(page, LANES[1:2], 6)
+    waiting = section(page).locator(".figure-undrawn")
+    expect(waiting.last).to_be_attached()
     expect(figure(page, "Drafting time and target time")).to_be_visible()
-    place = section(page).locator(".figure").first
+    first = section(page).locator(".figure").first
     words = "place => getComputedStyle(place.firstElementChild, '::before').content"
-    assert place.evaluate(words) == '"drawing …"'
+    assert first.evaluate(words) == '"drawing …"'
     on_top = """place => { const { left, top } = place.firstElementChild.getBoundingClientRect();
         return Boolean(document.elementFromPoint(left + 30, top + 24).closest('.js-plotly-plot')); }"""
-    place.scroll_into_view_if_needed()
-    assert place.evaluate(on_top)
+    first.scroll_into_view_if_needed()
+    assert first.evaluate(on_top)
     # Ours, put there before a figure asked for it; the address of Gradio's own begins otherwise.
     fetched = page.locator("link[rel=modulepreload][href^='assets/'][href*=PlotlyPlot]")
     expect(fetched).to_have_count(1)
     assert page.request.get(fetched.evaluate("link => link.href")).ok
+    assert waiting.count() > 0
+    page.pdf()
+    expect(waiting).to_have_count(0)
 
 
 def test_a_run_without_drafts_says_what_to_do(visit):
@@ -190,7 +201,7 @@ def test_another_shape_is_shown_as_the_analysis_has_it(visit, size):
     widths.fill("none")
     section(page).get_by_role("button", name="Compute").click()
     expect(page.locator("#what-if-says")).to_contain_text("Write one to 32 whole numbers")
-    expect(figure(page, "speed, by length")).to_be_hidden()
+    expect(place(page, "speed, by length")).to_be_hidden()
     assert fits(page)
 
 
@@ -241,7 +252,7 @@ def test_another_machine_follows_the_figures_and_refuses_bad_ones(visit):
     expect(says).to_contain_text("takes 10.7 ms for one token")
     memory.fill("")
     expect(says).to_contain_text("memory takes a number above 0, in GB/s.")
-    expect(figure(page, "Tokens over time")).to_be_hidden()
+    expect(place(page, "Tokens over time")).to_be_hidden()
     machine = section(page).get_by_role("combobox", name="Class of machine")
     machine.click()
     page.get_by_role("option", name="laptop").click()

@@ -14,6 +14,16 @@ from visualizers.scene.marks import Header
 STATES = {"never reached": "unreached"} | {
     name: name for name in ("accepted", "rejected", "resampled", "bonus")
 }
+# Scrolls to the next figure that waits until it comes near the window; whether all are drawn.
+WHOLE = """([plots, count]) => {
+  [...document.querySelectorAll(".figure-undrawn")].find((place) => place.offsetParent)?.scrollIntoView();
+  return document.querySelectorAll(plots).length === count;
+}"""
+
+
+def all_drawn(page, plots: str, count: int) -> None:
+    """Scrolls until a page has drawn all its figures, `count` of the selector `plots`."""
+    page.wait_for_function(WHOLE, arg=[plots, count])
 
 
 def press(page, name: str) -> None:

@@ -13,6 +13,7 @@ from explorer.catalog import recorded_runs
 from explorer.export.comparison import charts
 from explorer.export.replay_page import replay_html, show
 from tests.browser.conftest import HOSTILE, SCRIPT, WAIT
+from tests.browser.test_page import all_drawn
 from tests.helpers.scripted_lane import ScriptedLane
 from visualizers.analysis.comparison import compare
 from visualizers.figures.theme import theme
@@ -178,12 +179,13 @@ def test_a_notebooks_frame_shows_it_without_any_right(opened, tmp_path):
 def test_its_charts_are_drawn_by_the_plotly_that_it_carries_when_they_come_near(opened, saved, scheme):
     page = opened(saved, 390, 844, color_scheme=scheme)
     ready(page)
-    compared, plots = page.locator(".saved-compare"), page.locator(".saved-charts .js-plotly-plot")
+    compared, plots = page.locator(".saved-compare"), ".saved-charts .js-plotly-plot"
     page.wait_for_timeout(500)
     assert page.evaluate("window.Plotly") is None, "nothing is unpacked before"
     compared.locator("summary").click()  # on a phone it is closed first
     compared.locator(".saved-charts").scroll_into_view_if_needed()
-    expect(plots).to_have_count(6)
+    expect(page.locator(plots).first).to_be_visible()
+    all_drawn(page, plots, 6)
     found = compare(recorded_runs.traces())
     captions = [
         figure.layout.meta["caption"] for figure in charts(found, "forwards", "mean", scheme).values()
@@ -198,6 +200,7 @@ def test_its_charts_are_drawn_by_the_plotly_that_it_carries_when_they_come_near(
     seconds = [figure.layout.meta["caption"] for figure in charts(found, "seconds", "total", scheme).values()]
     expect(compared.locator("figcaption")).to_have_text(seconds)
     page.get_by_role("button", name="Switch between light and dark").click()
+    compared.locator(".saved-charts").scroll_into_view_if_needed()
     other = theme("dark" if scheme == "light" else "light").surface["bg"]
     page.wait_for_function(f"{ground} === '{other}'")
 

@@ -163,6 +163,7 @@ def test_a_server_s_counts_are_a_card_and_the_lanes_stay(visit, width, height):
     expect(card).to_contain_text("metrics.txt")
     expect(card).to_contain_text("100 rounds drafted 300 tokens and 150 were accepted: 2.50 tokens per round")
     expect(card.get_by_role("gridcell", name="mean_acceptance_length")).to_be_attached()
+    card.locator(".figure").first.scroll_into_view_if_needed()
     expect(card.locator(".js-plotly-plot .main-svg").first).to_be_visible()
     assert page.evaluate("[decodingExplorer.run, decodingExplorer.lanes.map(l => l.count)]") == before
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

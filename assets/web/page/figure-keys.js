@@ -3,19 +3,15 @@
 window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";
-  const HOST = ".figure, figure"; // what a figure stands in, with its caption
-  const PLOT = ".js-plotly-plot";
-
-  const plain = (text) => new DOMParser().parseFromString(text.replaceAll("<br>", " "), "text/html").body.textContent;
 
   // The sentences of a figure in the order of their places: those of its reader (`charts.reader`), else those of all its marks.
   function sentences(plot) {
     const reader = plot.data.find((trace) => trace.meta?.reads), traces = reader ? [reader] : plot.data;
-    return [...new Set(traces.flatMap((trace) => [trace.hovertext || []].flat(2)).filter(Boolean).map(plain))];
+    return [...new Set(traces.flatMap((trace) => [trace.hovertext || []].flat(2)).filter(Boolean).map(page.plain))];
   }
 
   function read(host, step) {
-    const plot = host.querySelector(PLOT), all = plot ? sentences(plot) : [];
+    const plot = host.querySelector(".js-plotly-plot"), all = plot ? sentences(plot) : [];
     if (!all.length) return;
     const before = Number(host.dataset.place ?? (step > 0 ? -1 : all.length));
     const place = (host.dataset.place = Math.max(0, Math.min(all.length - 1, before + step)));
@@ -26,25 +22,8 @@ window.ExplorerPage = window.ExplorerPage || {};
 
   document.addEventListener("keydown", (event) => {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key], host = event.target;
-    if (!step || !host.matches?.(HOST) || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!step || !host.matches?.(page.FIGURE) || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     read(host, step);
   }, true);
-
-  // A figure that has just been drawn: what it stands in can have the focus, and has its title as a name.
-  function name(plot) {
-    const host = plot.closest(HOST);
-    if (!host || !plot.layout?.title) return;
-    host.tabIndex = 0;
-    if (host.tagName !== "FIGURE") host.setAttribute("role", "group");
-    host.setAttribute("aria-label", `${plain(plot.layout.title.text)}: arrow keys read it place by place`);
-  }
-
-  let soon = null;
-  new MutationObserver(() => {
-    soon ??= setTimeout(() => {
-      soon = null;
-      document.querySelectorAll(PLOT).forEach(name);
-    }, 300);
-  }).observe(document.documentElement, { childList: true, subtree: true });
 })(window.ExplorerPage);
