@@ -5,8 +5,8 @@ target's ordinary cache beside it. A model of the same width and depth with an o
 of every layer, as many heads for them as for queries) is calculated from the shape where the model reads
 tokens as the target does; MEGABYTE and MBLM read bytes. YOCO and SambaY keep one set of keys and values for
 half of their layers, and windows or states in the others (Sun et al. 2024, Ren et al. 2025). A picture per
-model shows what its layers look at: one token of a text after the other is replaced, and a cell is darker the
-more the newest state behind a layer changes.
+model shows what its layers look at: one token of a text after the other is replaced, and a cell is stronger
+the more the newest state behind a layer changes.
 """
 
 import json
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 PAPERS = ("you-only-cache-once", "decoder-hybrid-decoder-architecture-for-efficient-reasoning")
 SEEN = 96  # tokens of the text of which one is replaced
-PALEST = 0.1  # shade of the least change
+PALEST = 0.2  # shade of the least change
 LENGTHS = (16, 32, 64, 128, 256)  # tokens that were read
 
 
@@ -117,8 +117,8 @@ def picture(model: "LoadedModel") -> Heat | None:
         for block in reversed(changes)
     ]
     says = (
-        "how much the newest state behind a layer depends on each token, the newest at the right; white: not "
-        "at all, black: it changes altogether, with four powers of ten between"
+        "how much the newest state behind a layer depends on each token, the newest at the right; blank: not "
+        "at all, the strongest shade: it changes altogether, with four powers of ten between"
     )
     return (
         Heat(f"{model.name}: what each layer looks at", says, [f"{SEEN} tokens"], rows, 0.0, 1.0)

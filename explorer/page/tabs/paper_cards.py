@@ -23,7 +23,7 @@ NAME = """(slug) => {
     if (slug && location.hash !== `#paper=${slug}`) history.replaceState(null, "", `#paper=${slug}`);
 }"""
 SEEN = (
-    """setTimeout(() => document.querySelector("#paper-card")?.scrollIntoView({ block: "nearest" }), 300);"""
+    """setTimeout(() => document.querySelector("#paper-card")?.scrollIntoView({ block: "center" }), 300);"""
 )
 
 

@@ -57,7 +57,7 @@ def test_yocos_windows_look_back_layer_by_layer_and_its_upper_half_at_everything
 
 
 def test_shades_tell_four_powers_of_ten_and_white_is_nothing():
-    assert [shade(one) for one in (0.0, 1e-9, 1e-2, 1.0, 3.0)] == [0.0, 0.1, 0.5, 1.0, 1.0]
+    assert [shade(one) for one in (0.0, 1e-9, 1e-2, 1.0, 3.0)] == [0.0, 0.2, 0.5, 1.0, 1.0]
 
 
 def test_stored_memories_change_nothing_with_all_of_the_budget():
