@@ -239,9 +239,9 @@ def processors(parameters: dict, vocabulary: int, around: Around | None = None) 
         scores, texts = logits.clone(), None
         for name, processor in made(logits.device).items():
             if name in WITH_HISTORY:  # paths are read only where it matters
-                texts = list(paths) if texts is None else texts
-                for row, path in enumerate(texts):
-                    ids = torch.tensor([path], device=logits.device)
+                if texts is None:
+                    texts = [torch.tensor([path], device=logits.device) for path in paths]
+                for row, ids in enumerate(texts):
                     scores[row : row + 1] = processor(ids, scores[row : row + 1])
             elif name in OF_ENTROPY:
                 left = (scores > -torch.inf).any(-1)  # transformers has no entropy of nothing, and raises

@@ -5,7 +5,9 @@ before each token a hash of the last ones splits the vocabulary; green tokens ga
 transformers' own. Knows trees and events, no lane.
 """
 
+import copy
 import math
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -21,15 +23,27 @@ GREEN, RED = "green", "red"
 
 def processor_of(parameters: dict, vocabulary: int, device: torch.device | str) -> WatermarkLogitsProcessor:
     """The processor that these parameters ask for, for logits over this many tokens."""
-    return WatermarkLogitsProcessor(
-        vocabulary,
-        device,
-        greenlist_ratio=parameters.get("watermark_ratio", 0.25),
-        bias=float(parameters["watermark_bias"]),
-        hashing_key=parameters.get("watermark_key", 15485863),
-        seeding_scheme=parameters.get("watermark_scheme", "lefthash"),
-        context_width=parameters.get("watermark_context", 1),
+    processor = copy.copy(
+        _made(
+            vocabulary,
+            device,
+            greenlist_ratio=parameters.get("watermark_ratio", 0.25),
+            bias=float(parameters["watermark_bias"]),
+            hashing_key=parameters.get("watermark_key", 15485863),
+            seeding_scheme=parameters.get("watermark_scheme", "lefthash"),
+            context_width=parameters.get("watermark_context", 1),
+        )
     )
+    processor.rng = torch.Generator(device=device)  # seeded before each use
+    return processor
+
+
+@lru_cache(maxsize=4)
+def _made(vocabulary: int, device: torch.device | str, **told: Any) -> WatermarkLogitsProcessor:
+    """A processor whose table of a million shuffled numbers others share: it takes 8 MB, and longer to make
+    than a text of a small model. Nothing writes to it.
+    """
+    return WatermarkLogitsProcessor(vocabulary, device, **told)
 
 
 def is_green(processor: WatermarkLogitsProcessor, text: list[int]) -> bool | None:

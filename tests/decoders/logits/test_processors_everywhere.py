@@ -49,7 +49,7 @@ LOSSLESS = [
 
 def written(strategy: str, models: dict, prompt: list[int], processors: dict) -> list[int]:
     given = {"temperature": 0.0, **processors}
-    return Lane(strategy, list(prompt), models, given, limits=Limits(15)).run().output()
+    return Lane(strategy, list(prompt), models, given, limits=Limits(12)).run().output()
 
 
 @pytest.fixture(scope="module")
