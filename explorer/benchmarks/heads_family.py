@@ -7,6 +7,7 @@ Knows which strategies these are, and EAGLE's kind, which is compared with the s
 import argparse
 from collections.abc import Iterator
 from itertools import pairwise
+from statistics import median
 
 from decoders.strategy import Strategy
 from decoders.trace.events import Forward
@@ -42,7 +43,7 @@ def heads(options: argparse.Namespace) -> Iterator[dict]:
     prompts = [models["target"].encode(text) for kind, many in PROMPTS.items() for text in asked(kind, many)]
     stories, greedy = PROMPTS["stories"], ours(models, "greedy")
     ways = {s.name: (s.name, {}) for s in trained()} | DRAFT_MODELS
-    speeds, brought = {}, {}
+    speeds, brought, python = {}, {}, {}
     for label, (name, given) in ways.items():
         settings = without_sampling(name) | given
         try:
@@ -53,10 +54,12 @@ def heads(options: argparse.Namespace) -> Iterator[dict]:
         speeds[label] = relative_speed(ours(models, name, **settings), greedy, prompts)
         brought[label] = tokens_a_round(traces[:stories])
         forwards, beside = drafting(traces)
+        if forwards:
+            python[label] = beside / forwards
         note = (
             f"{speeds[label]:.2f} x greedy; {brought[label]:.2f} tokens per target forward on stories, "
             f"{tokens_a_round(traces):.2f} in all; drafting: {forwards:.0%} of the time in forwards, "
-            f"{beside:.0%} beside them"
+            f"{beside:.0%} beside them{step_time(traces)}"
         )
         yield {"name": label, "note": note}
     heads_alone = {label: speed for label, speed in speeds.items() if label not in DRAFT_MODELS}
@@ -71,6 +74,11 @@ def heads(options: argparse.Namespace) -> Iterator[dict]:
     if eagles:
         eagle = max(eagles, key=speeds.get)
         yield figure(f"{eagle}, against {chain}", speeds[eagle] / speeds[chain], "x", 1.0, True)
+    costly = [label for label in heads_alone if label in python]
+    if costly:
+        worst = max(costly, key=python.get)
+        name = f"Python beside a drafter's own forwards, at worst: {worst}"
+        yield figure(name, python[worst], "x", 1.0, False)
 
 
 def drafting(traces: list[Trace]) -> tuple[float, float]:
@@ -89,3 +97,9 @@ def drafting(traces: list[Trace]) -> tuple[float, float]:
                 forwards += spent
                 beside += check.start - before.seconds - spent
     return (forwards / whole, beside / whole) if whole else (0.0, 0.0)
+
+
+def step_time(traces: list[Trace]) -> str:
+    """What a forward of the drafter takes, the median, in words; nothing if it drafts in the target's own."""
+    took = [f.seconds for t in traces for s in t.steps[1:] for f in s.of(Forward) if f.kind == "draft"]
+    return f", {1000 * median(took):.1f} ms a draft step" if took else ""

@@ -3,7 +3,7 @@
 from decoders.registry import strategies
 from decoders.trace.events import Commit, Forward
 from decoders.trace.trace import Step, Trace
-from explorer.benchmarks.heads_family import DRAFT_MODELS, EAGLES, drafting, trained
+from explorer.benchmarks.heads_family import DRAFT_MODELS, EAGLES, drafting, step_time, trained
 from tests.helpers import tiny_models
 
 
@@ -35,3 +35,4 @@ def test_drafting_is_split_by_hand():
     forwards, beside = drafting([trace])
     assert abs(forwards - 0.3 / 2) < 1e-9 and abs(beside - 0.1 / 2) < 1e-9
     assert drafting([]) == (0.0, 0.0)
+    assert step_time([trace]) == ", 150.0 ms a draft step" and step_time([]) == ""
