@@ -167,7 +167,7 @@ def by_ngrams(parameters: dict) -> tuple[Drafter, Verifier, float]:
         if kept is None or store == TEXT:
             kept = ngrams_of(lane, store, order)
         text, words = tuple(lane.tree.text(lane.tip)), scores.shape[-1]
-        found = best_paths(columns, count, weight, text, partial(kept.logprob, words=words), order)
+        found = best_paths(columns, count, weight, text, partial(kept.logprobs, words=words), order)
         for rank, (total, path) in enumerate(found, start=1):
             lane.record_score(hang(lane, draft, path, scores), PATH, total, rank)
         return [path for _, path in found]

@@ -6,17 +6,20 @@ Knows scores and counts of runs; no model, no lane.
 """
 
 import math
+from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from decoders.datastore import END, Followers, Prefix, followers
 
 BACK_OFF = 1.0  # what a shorter run counts for beside the counts of a longer one
 
+Path = tuple[float, Prefix, Prefix]  # its score times -1, the ranks of its tokens, the tokens
 Column = Sequence[tuple[int, float]]  # tokens of one depth with their log-probabilities, the best first
-Language = Callable[[Prefix, int], float]  # (tokens before, token) -> log-probability
+# (tokens before, tokens of a column) -> their log-probabilities
+Language = Callable[[Prefix, Sequence[int]], Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class NGrams:
     single: Counter
     total: int
     order: int
+    totals: dict[Prefix, int] = field(default_factory=dict)  # run -> how often it was counted, once asked for
 
     @classmethod
     @lru_cache(maxsize=8)
@@ -39,15 +43,24 @@ class NGrams:
         """log P(token | the last order - 1 tokens before it), of `words` tokens: each order leans on the next
         shorter one, the shortest on counts with 1 added.
         """
-        p = (self.single[token] + 1) / (self.total + words)
-        for n in range(1, self.order):
-            if len(before) < n:
-                break
-            seen = self.known.get(tuple(before[-n:]))
+        return self.logprobs(before, (token,), words)[0]
+
+    def logprobs(self, before: Prefix, tokens: Sequence[int], words: int) -> list[float]:
+        """The same of several tokens."""
+        probs = [(self.single[token] + 1) / (self.total + words) for token in tokens]
+        for n in range(1, min(self.order, len(before) + 1)):
+            run = tuple(before[-n:])
+            seen = self.known.get(run)
             if seen is None:
                 break
-            p = (seen[token] + BACK_OFF * p) / (seen.total() + BACK_OFF)
-        return math.log(p)
+            whole = self.totals.get(run)
+            if whole is None:
+                whole = self.totals[run] = seen.total()
+            probs = [
+                (seen.get(token, 0) + BACK_OFF * p) / (whole + BACK_OFF)
+                for token, p in zip(tokens, probs, strict=True)
+            ]
+        return [math.log(p) for p in probs]
 
 
 def best_paths(
@@ -61,18 +74,31 @@ def best_paths(
     keep = max(0, order - 1)
     start = tuple(before[len(before) - min(keep, len(before)) :])
     states = {start: [(0.0, (), ())]}  # the last tokens -> [(-score, ranks, tokens)]
-    for column in columns:
+    for depth, column in enumerate(columns, 1):
         born: dict[Prefix, list] = {}
+        tokens = [token for token, _ in column]
         for last, paths in states.items():
-            for rank, (token, own) in enumerate(column):
-                gain = own + (weight * language(last, token) if weight else 0.0)
-                ends = (*last, token)[-keep:] if keep else ()
-                born.setdefault(ends, []).extend(
-                    (minus - gain, (*ranks, rank), (*tokens, token)) for minus, ranks, tokens in paths
-                )
-        states = {ends: sorted(paths)[:count] for ends, paths in born.items()}
+            likely = language(last, tokens) if weight else [0.0] * len(column)
+            for rank, ((token, own), logprob) in enumerate(zip(column, likely, strict=True)):
+                ends = (*last, token)[-keep:] if keep and depth < len(columns) else ()
+                born.setdefault(ends, []).append((own + weight * logprob, rank, token, paths))
+        states = {ends: longer(ways, count) for ends, ways in born.items()}
     every = sorted(path for paths in states.values() for path in paths)
     return [(-minus, tokens) for minus, _, tokens in every[:count]]
+
+
+def longer(ways: list[tuple[float, int, int, list[Path]]], count: int) -> list[Path]:
+    """The best `count` paths that go on by one token in one of some ways: what is gained, rank, token,
+    and the paths that it follows, the best first.
+    """
+    found = []
+    for gain, rank, token, paths in ways:
+        for minus, ranks, tokens in paths:
+            if len(found) == count and minus - gain > found[-1][0]:
+                break  # of those behind it none is better
+            insort(found, (minus - gain, (*ranks, rank), (*tokens, token)))
+            del found[count:]
+    return found
 
 
 def common(path: Sequence[int], text: Sequence[int]) -> int:

@@ -20,8 +20,9 @@ BIGRAMS = {
 }  # fmt: skip
 
 
-def bigram(before: tuple, token: int) -> float:
-    return math.log(BIGRAMS[before[-1], token]) if before else 0.0  # alike for both first words
+def bigram(before: tuple, tokens: list[int]) -> list[float]:
+    """Alike for both first words."""
+    return [math.log(BIGRAMS[before[-1], token]) if before else 0.0 for token in tokens]
 
 
 def test_the_worked_order():
@@ -45,16 +46,17 @@ def test_the_best_paths_are_those_of_all_paths(order, weight):
         values = torch.rand(3, generator=random).log().sort(descending=True).values.tolist()
         columns.append(list(zip(tokens, values, strict=True)))
 
-    def language(before, token):
+    def language(before, tokens):
         assert len(before) == order - 1
-        return -(hash((before, token)) % 1000) / 200
+        return [-(hash((before, token)) % 1000) / 200 for token in tokens]
 
     before = (1, 2, 3, 4)
     every = []
     for path in itertools.product(*columns):
         text, total = list(before), 0.0
         for token, own in path:
-            total += own + weight * language(tuple(text[len(text) - order + 1 :]) if order > 1 else (), token)
+            last = tuple(text[len(text) - order + 1 :]) if order > 1 else ()
+            total += own + weight * language(last, [token])[0]
             text.append(token)
         every.append((total, tuple(token for token, _ in path)))
     every.sort(key=lambda one: -one[0])
@@ -97,9 +99,11 @@ def test_more_paths_hold_all_of_fewer_and_the_lattice_holds_most():
             for _ in range(3)
         ]
         text = torch.randint(6, (3,), generator=random).tolist()
-        sizes = [
-            best_paths(columns, count, 0.5, (1,), lambda b, t: -abs(b[-1] - t), 2) for count in (1, 2, 5, 9)
-        ]
+
+        def nearest(before, tokens):
+            return [-abs(before[-1] - token) for token in tokens]
+
+        sizes = [best_paths(columns, count, 0.5, (1,), nearest, 2) for count in (1, 2, 5, 9)]
         assert all(more[: len(few)] == few for few, more in itertools.pairwise(sizes))
         worth = [max(common(path, text) for _, path in found) for found in sizes]
         assert worth == sorted(worth)
