@@ -58,6 +58,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Inside the model: layers, experts, memory": (
         "syntax-in-layers",
         "masks-as-modes",
+        "neuron-bricks",
         "memory-wall",
         "memory-policies",
         "cache-of-architectures",

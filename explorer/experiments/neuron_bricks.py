@@ -1,0 +1,152 @@
+"""Are there neurons for stories and neurons for records?
+
+Configurable Foundation Models (Xiao et al. 2024) calls groups of feed-forward neurons that fire for one
+ability bricks. A neuron is as special for a domain as its activation is good at telling the domain's tokens
+from all others: average precision on one half of the texts, which the target itself continued. The most
+special ones are set to their mean, and the other half of the texts says what that costs each domain, beside
+as many neurons taken at random.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from explorer.experiments import Models, Result, progress
+from explorer.experiments.asked import decoded, prompts
+from explorer.experiments.pictures import Heat, Strip
+from explorer.experiments.reading import count, rows_of
+
+PAPERS = ("configurable-foundation-models",)
+DOMAINS = ("stories", "translation", "records", "word problems")
+EACH, TOKENS = 12, 48  # texts of a domain, tokens that the target writes behind each prompt
+SHARE = 0.01  # of all neurons that are set to their mean
+RANDOM = 5  # draws of as many neurons
+CHANCE = "as many at random"
+
+
+def texts(models: Models) -> dict[str, list[list[int]]]:
+    """The texts of each domain: prompts that the target continued."""
+    made = {}
+    for domain in DOMAINS:
+        traces = [decoded(models, "greedy", prompt, TOKENS) for prompt in prompts(domain, EACH)]
+        made[domain] = [[*trace.prompt, *trace.output()] for trace in traces]
+    return made
+
+
+@contextmanager
+def neurons(model: torch.nn.Module, fixed: torch.Tensor | None = None) -> Iterator[list[torch.Tensor]]:
+    """While it is open: a list of what each forward's layers give their last feed-forward matrix, [T, F] a
+    layer. `fixed` [L, F]: values that neurons are held at, NaN for those that are left alone.
+    """
+    seen: list[torch.Tensor] = []
+
+    def hook(layer: int):
+        def before(module: torch.nn.Module, given: tuple) -> tuple:
+            (state,) = given
+            if fixed is not None:
+                state = torch.where(fixed[layer].isnan(), state, fixed[layer])
+            seen.append(state[0])
+            return (state,)
+
+        return before
+
+    layers = model.model.layers
+    hooks = [one.mlp.down_proj.register_forward_pre_hook(hook(at)) for at, one in enumerate(layers)]
+    try:
+        yield seen
+    finally:
+        for one in hooks:
+            one.remove()
+
+
+def activations(model: torch.nn.Module, text: list[int]) -> torch.Tensor:
+    """[T, L, F] of a text."""
+    with neurons(model) as seen:
+        model(torch.tensor([text], device=model.device))
+    return torch.stack(seen, 1)
+
+
+def loss(model: torch.nn.Module, texts: list[list[int]], fixed: torch.Tensor | None = None) -> float:
+    """Mean nats per token, with some neurons held at a value."""
+    total, tokens = 0.0, 0
+    with neurons(model, fixed):
+        for text in texts:
+            ids = torch.tensor([text], device=model.device)
+            total += float(model(ids, labels=ids).loss) * (len(text) - 1)
+            tokens += len(text) - 1
+    return total / tokens
+
+
+def average_precision(values: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """[N] for `values` [T, N]: of a ranking of T tokens by value, the mean precision at the right ones."""
+    hits = right[values.argsort(0, descending=True)].to(torch.float32)
+    ranks = torch.arange(1, len(hits) + 1, device=hits.device)[:, None]
+    return (hits * hits.cumsum(0) / ranks).sum(0) / hits.sum(0)
+
+
+def held(mean: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+    """[L, F]: the mean of the neurons with these numbers, NaN for all others."""
+    fixed = torch.full_like(mean, float("nan")).flatten()
+    fixed[chosen] = mean.flatten()[chosen]
+    return fixed.view_as(mean)
+
+
+@torch.inference_mode()
+def run(models: Models) -> Result:
+    """A row per domain whose neurons are held, and one for neurons at random: what that costs each domain."""
+    model, made = models["target"].model, texts(models)
+    half = {domain: (own[::2], own[1::2]) for domain, own in made.items()}
+    parts = {domain: torch.cat([activations(model, t) for t in own[0]]) for domain, own in half.items()}
+    every = torch.cat(list(parts.values()))
+    mean, sizes = every.mean(0), every.flatten(1).abs()
+    domain_of = torch.cat([torch.full((len(part),), at) for at, part in enumerate(parts.values())])
+    number = max(1, round(SHARE * mean.numel()))
+    plain = {domain: loss(model, half[domain][1]) for domain in DOMAINS}
+    rows, precise = [], []
+    for at, name in enumerate(progress.each(DOMAINS)):
+        precision = average_precision(sizes, domain_of.to(sizes.device) == at)
+        best = precision.topk(number)
+        precise.append(float(best.values.mean()))
+        fixed = held(mean, best.indices)
+        rows.append([name, *(loss(model, half[domain][1], fixed) - plain[domain] for domain in DOMAINS)])
+    draw = torch.Generator().manual_seed(0)
+    drawn = [held(mean, torch.randperm(mean.numel(), generator=draw)[:number]) for _ in range(RANDOM)]
+    lost = [
+        sum(loss(model, half[domain][1], fixed) for fixed in drawn) / RANDOM - plain[domain]
+        for domain in DOMAINS
+    ]
+    rows.append([CHANCE, *lost])
+    own = sum(max(row[1:]) == row[at + 1] for at, row in enumerate(rows[:-1]))
+    mine = sum(row[at + 1] for at, row in enumerate(rows[:-1])) / len(DOMAINS)
+    low, high = min(min(row[1:]) for row in rows), max(max(row[1:]) for row in rows)
+    picture = Heat(
+        "What it costs to hold a domain's neurons",
+        "nats per token more, in the rows whose neurons are held at their mean, in the columns on which text",
+        list(DOMAINS),
+        [Strip(row[0], [""], [[value] for value in row[1:]]) for row in rows],
+        low,
+        high,
+    )
+    says = [
+        f"{count(number, 'neuron')} of {mean.numel():,} are held; their average precision is "
+        + ", ".join(f"{value:.2f} for {name}" for name, value in zip(DOMAINS, precise, strict=True))
+        + ".",
+        f"In {own} of {len(DOMAINS)} rows the domain whose neurons are held loses most.",
+        f"A domain loses {mine:.3f} nats by its own neurons and {sum(lost) / len(lost):.3f} by random ones, "
+        "in the mean; a model of this size shares most of its neurons.",
+    ]
+    return Result(["neurons held", *DOMAINS], rows, says, pictures=[picture])
+
+
+def finding(answer: dict) -> str:
+    """The domain that loses most by its own neurons, against the others and against chance."""
+    rows = {row["neurons held"]: row for row in rows_of(answer)}
+    domains = [name for name in answer["columns"][1:] if name in rows]
+    name = max(domains, key=lambda one: rows[one][one])
+    others = [rows[name][one] for one in domains if one != name]
+    rest = sum(others) / len(others) if others else 0.0
+    return (
+        f"Without the neurons that are most special for {name}, the target loses {rows[name][name]:.2f} nats "
+        f"per token there, {rest:.2f} on other texts and {rows[CHANCE][name]:.2f} without as many at random."
+    )
