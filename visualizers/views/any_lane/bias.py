@@ -115,7 +115,7 @@ class Bias:
                 ["symbol:dot", "●", "ink", "share of the token that was taken, the darkest piece"],
                 ["stem", "│", "ink", "± one standard error, where it is estimated"],
                 ["cell:live", "▭", "live", "× the mask makes the token too likely, ÷ too unlikely"],
-                ["cell:finished", "▭", "finished", "the model would rather write this"],
+                ["cell:finished", "▭", "finished", "the model would rather write this; rest: all others"],
                 ["cell:dashed", "▭", "soft", "the only token that was allowed"],
             ],
         }
@@ -185,11 +185,11 @@ class Bias:
         lost = {token: laws.true[token] - laws.masked[token] for token in laws.masked}
         most = max(lost, key=lambda token: lost[token])
         if lost[most] >= RATHER and most != laws.taken:
-            word = "others" if most == OTHERS else self.nodes.word(most)
+            word = "rest" if most == OTHERS else self.nodes.word(most)
             place = {"panel": "rather", "x": x, "y": 0.5, "w": 0.94, "h": 0.9, "text": word, "priority": 3}
             line = (
-                f"among allowed texts the model would write {word} with {share(laws.true[most])}; the "
-                f"mask leaves it {share(laws.masked[most])}"
+                f"among allowed texts the model would write {self._word(most)} with "
+                f"{share(laws.true[most])}; the mask leaves it {share(laws.masked[most])}"
             )
             look = {"state": "finished", "fill": "tint", "weight": round(laws.true[most], 4)}
             ops.append(mark(f"{key}-rather", "cell", **place, **look, hover=[line], node=shared["node"]))
