@@ -1,7 +1,7 @@
 """Figures of the tabs: each a gr.Plot with a caption in words below it, in a column that wraps on a phone.
 
-Drawn when it comes near the window (assets/web/page/figures-in-sight.js), read by arrow keys (figure-keys.js). Knows Gradio's components and that a figure has a
-caption, no figure by name.
+Drawn when it comes near the window (assets/web/page/figures-in-sight.js), read by arrow keys
+(figure-keys.js). Knows Gradio's components and that a figure has a caption, no figure by name.
 """
 
 import re
