@@ -35,6 +35,7 @@ from explorer.page import (
     save_and_open,
     serve,
 )
+from explorer.page.described import OncePerApp
 from explorer.page.look import theme
 from explorer.page.sessions import bound
 from explorer.page.sessions import routes as session_routes
@@ -108,6 +109,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
         tabs.select(None, js=ARRIVE)
         demo.load(None, js=FETCH_PLOTLY, api_visibility="private")
         endpoints.declare(runs, loader)
+    OncePerApp.take_over(demo)
     named = {one.api_name: one for one in demo.fns.values() if one.api_name in endpoints.INPUTS}
     events = [one for one in demo.fns.values() if one.fn and one.api_name not in named]
     known = bad_requests.Known(
