@@ -207,8 +207,11 @@ def test_another_shape_is_shown_as_the_analysis_has_it(visit, size):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_losslessness_test_counts_until_it_is_stopped(visit, size):
-    page = visit(*size)
+    page, asked = visit(*size), []
+    page.on("request", lambda request: asked.append(request.url) if "queue/join" in request.url else None)
     decode(page, LANES[1:2], 6)
+    expect(page.locator("#microscope-sentence")).to_contain_text("rounds")
+    quiet(page, asked)  # a lane that is new to the Microscope ends the test of another one
     says = page.locator("#losslessness-says")
     temperature = section(page).get_by_label("Temperature", exact=True)
     temperature.fill("0")

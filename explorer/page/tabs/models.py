@@ -92,10 +92,12 @@ def build(loader: Loader) -> None:
     quiet = private | {"show_progress": "hidden"}
     panel.expand(offer, [used, chat], [chosen[-1], talk], **quiet)
     last = quiet | {"trigger_mode": "always_last"}  # the answer is about the names that stand there
-    gr.on([field.input for field in chosen], estimate, [used, *chosen], status, **last)
+    estimated = gr.on([field.input for field in chosen], estimate, [used, *chosen], status, **last)
     wanted.change(fill, wanted, [panel, status, talk, chat, system, *chosen], **quiet)
     outputs = [panel, status, used, load, cancel, *chosen]
-    begun = load.click(start, [used, *chosen], outputs, show_progress_on=status, **private)
+    begun = load.click(  # an estimate that is still under way would write over what loading says
+        start, [used, *chosen], outputs, show_progress_on=status, cancels=[estimated], **private
+    )
     begun.then(None, used, None, js=USE)
     cancel.click(stop, chosen, None, **quiet)
     gr.on([chat.change, system.change], None, [chat, system], None, js=TALK)
