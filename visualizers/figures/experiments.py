@@ -142,6 +142,10 @@ def apart(ends: list[tuple[float, float]]) -> list[float]:
                 if lack > 0 and abs(ends[above][0] - ends[below][0]) < BESIDE:
                     places[below] = max(LABEL / 2, places[below] - lack / 2)
                     places[above] = max(places[below] + LABEL, places[above] + lack / 2)
+    for n, below in enumerate(order):  # many at one place, at the axis, are still a little close
+        for above in order[n + 1 :]:
+            if abs(ends[above][0] - ends[below][0]) < BESIDE:
+                places[above] = max(places[above], places[below] + LABEL)
     return [round(place - up, 1) for place, (_, up) in zip(places, ends, strict=True)]
 
 
