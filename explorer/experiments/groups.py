@@ -67,6 +67,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "lora-arithmetic",
         "chain-of-thought",
         "bottleneck",
+        "sparse-pretraining",
+        "fading-weights",
         "moving-states",
         "routes-per-token",
         "experts-of-neighbours",

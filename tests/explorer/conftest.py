@@ -139,6 +139,10 @@ def short(monkeypatch, models):
         "chain_of_thought": dict(
             LENGTHS=(2, 3), LONGEST=3, STEPS={"Z2": 2, "S3": 2, "A5": 2}, BATCH=4, WORDS=4, COUNT=1, TOKENS=4
         ),
+        "sparse_pretraining": dict(
+            WIDTH=24, LAYERS=1, TEXTS=4, HELD_OUT=2, LENGTH=8, STEPS=2, FINE=2, BATCH=2
+        ),
+        "fading_weights": dict(WIDTH=24, LAYERS=1, TEXTS=4, HELD_OUT=2, LENGTH=8, STEPS=4, BATCH=2),
         "bottleneck": dict(ROWS=4, OTHERS=2, LENGTH=12, STEPS=2),
         "compression": dict(ROWS=2, LENGTH=6, COUNT=2),
         "lora_arithmetic": dict(

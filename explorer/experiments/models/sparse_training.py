@@ -1,0 +1,114 @@
+"""Training with most weights at zero: fixed random masks (sparse pre-training, SPDF) and n of every m kept,
+with a gradient that fades for what is masked in place of vanishing (progressive gradient flow).
+
+Thangarasa et al. (2023), SPDF: uniform random static masks, all weights free again when fine-tuned.
+Bambhaniya et al. (2024), "Progressive Gradient Flow for Robust N:M Sparsity Training": MdGf multiplies masked
+weights by a factor that falls from 1 to 0, so that a gradient, weaker and weaker, still reaches them; SdGf
+raises the sparsity of the pattern step by step. SR-STE (Zhou et al. 2021), to compare with: gradients pass as
+if nothing were masked, and masked weights decay. Knows weights, no texts.
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import nn
+from torch.nn.utils import parametrize
+
+from decoders.models.editing.matrices import linear_layers, outside
+
+DECAY = 2e-4  # of masked weights in SR-STE
+Kept = Callable[[torch.Tensor], torch.Tensor]  # weights [out, in] -> True where they count
+
+
+class Masked(nn.Module):
+    """A weight as it counts in the forward pass: what is masked is multiplied by `factor` (0: gone; 1: as it
+    is). `straight`: the gradient passes as if nothing were masked, and masked weights get SR-STE's pull to 0.
+    """
+
+    def __init__(self, kept: Kept, factor: float = 0.0, straight: bool = False):
+        super().__init__()
+        self.kept, self.factor, self.straight = kept, factor, straight
+
+    def forward(self, weight: torch.Tensor) -> torch.Tensor:
+        kept = self.kept(weight.detach())
+        if self.straight:
+            return Straight.apply(weight, kept)
+        return torch.where(kept, weight, self.factor * weight)
+
+
+class Straight(torch.autograd.Function):
+    """SR-STE: masked forward, dense backward, and DECAY times what is masked added to the gradient."""
+
+    @staticmethod
+    def forward(context, weight: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
+        context.save_for_backward(weight, kept)
+        return weight.masked_fill(~kept, 0.0)
+
+    @staticmethod
+    def backward(context, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
+        weight, kept = context.saved_tensors
+        return gradient + DECAY * weight.masked_fill(kept, 0.0), None
+
+
+def random_mask(weight: torch.Tensor, share: float, seed: int) -> torch.Tensor:
+    """True for the weights that count: all but a `share`, by chance, once and for all."""
+    draw = torch.Generator().manual_seed(seed)
+    zero = torch.randperm(weight.numel(), generator=draw)[: round(share * weight.numel())]
+    return torch.ones(weight.numel(), dtype=torch.bool).index_fill(0, zero, False).view_as(weight)
+
+
+def n_of_m(n: int, m: int) -> Kept:
+    """The n largest of every m inputs, chosen anew at each step."""
+    return lambda weight: ~outside(weight.abs(), n, m)
+
+
+def mask(model: nn.Module, made: Callable[[int, torch.Tensor], Masked]) -> list[Masked]:
+    """Masks the linear layers inside a model's blocks by what `made(number, weight)` gives."""
+    masks = []
+    for at, layer in enumerate(linear_layers(model).values()):
+        masks.append(made(at, layer.weight))
+        parametrize.register_parametrization(layer, "weight", masks[-1])
+    return masks
+
+
+def unmask(model: nn.Module) -> None:
+    """The layers are plain again; what was masked stays as it counted, and is free to learn."""
+    for layer in linear_layers(model).values():
+        parametrize.remove_parametrizations(layer, "weight", leave_parametrized=True)
+
+
+def zeros(model: nn.Module) -> float:
+    """The share of the weights in linear layers that count for nothing."""
+    weights = [layer.weight for layer in linear_layers(model).values()]
+    return sum(int((w == 0).sum()) for w in weights) / sum(w.numel() for w in weights)
+
+
+def fading(step: int, dense: int, last: int, how: str) -> float:
+    """MdGf's factor of masked weights at a step: 1 up to step `dense`, 0 from step `last` on, and between
+    them falling in a line, or exponentially as exp(-5 t) for t from 0 to 1.
+    """
+    if step < dense:
+        return 1.0
+    if step >= last:
+        return 0.0
+    gone = (step - dense) / (last - dense)
+    return 1 - gone if how == "linear" else math.exp(-5 * gone)
+
+
+def structure(step: int, dense: int, last: int, n: int, m: int) -> int:
+    """SdGf, geometric: how many of m are kept at a step. From m - 1 at step `dense` on, halved in equal
+    stretches of steps down to n at step `last`.
+    """
+    if step < dense:
+        return m
+    stages = [m - 1]
+    while stages[-1] > n:
+        stages.append(max(n, stages[-1] // 2))
+    at = (step - dense) * (len(stages) - 1) // max(1, last - dense)
+    return stages[min(at, len(stages) - 1)]
+
+
+def training_flops(parameters: int, tokens: int, share: float = 0.0) -> float:
+    """6 per token and weight that counts."""
+    return 6.0 * parameters * (1 - share) * tokens
