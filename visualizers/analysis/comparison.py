@@ -13,6 +13,7 @@ from visualizers.analysis.lane_stats import LaneFacts, Token, by_class, by_depth
 from visualizers.analysis.token_texts import others, words
 
 LN2 = math.log(2)
+LONGEST_VALUE = 24  # characters of a parameter's value in the name of a lane
 # What a lane can be charged with: key of its running totals -> words.
 CHARGES = {
     "forwards": "target forwards",
@@ -182,13 +183,19 @@ def names(traces: list[Trace]) -> list[str]:
     for trace in traces:
         same = [other for other in traces if other.title == trace.title]
         words = [
-            f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}"
+            f"{key} {written(value)}"
             for key, value in trace.parameters.items()
-            if any(other.parameters.get(key) != value for other in same)
+            if value != "" and any(other.parameters.get(key) != value for other in same)
         ]
         words += [f"seed {trace.seed}"] if any(other.seed != trace.seed for other in same) else []
         made.append(" ".join([trace.title, ", ".join(words)]).strip())
     return made
+
+
+def written(value: object) -> str:
+    """The value of a parameter in a name, in one line; a long text is cut."""
+    text = f"{value:g}" if isinstance(value, float) else " ".join(str(value).split())
+    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"
 
 
 def unlike(traces: list[Trace]) -> str | None:

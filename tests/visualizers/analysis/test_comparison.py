@@ -247,6 +247,13 @@ def test_lanes_with_one_title_are_told_apart():
     assert labels == ["Sampling temperature 1, seed 0", "Sampling temperature 0.5, seed 2", "Greedy"]
 
 
+def test_a_long_text_in_a_name_is_cut_and_an_empty_one_is_left_out():
+    a = lane([THE], parameters={"constraint": "regex", "constraint_text": "[a-z]+\n" * 9})
+    b = lane([THE], parameters={"constraint": "none", "constraint_text": ""})
+    labels = [x["label"] for x in compare([a, b])["lanes"]]
+    assert labels == ["Any constraint regex, constraint_text [a-z]+ [a-z]+ [a-z]+ [a…", "Any constraint none"]
+
+
 @pytest.mark.parametrize(
     ("token", "name"),
     [
