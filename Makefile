@@ -29,7 +29,7 @@ test: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m tests.browser.install
 	@test -x .vllm/bin/python || echo "The tests against vLLM are left out: make vllm sets up what they need."
-	$(ENVIRONMENT) $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
+	$(ENVIRONMENT) $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
 		--assert=plain || { echo "Some tests failed (above). They run again, with values:"; $(FAILED_AGAIN); exit 1; }
 
 lint: setup
