@@ -19,7 +19,7 @@ from tests.helpers.served_here import ServedHere
 
 torch.set_num_threads(1)  # tiny models run slower on more
 _made = {}
-ORDER = {"browser": 0, "laws": 1}  # folders of tests that come first
+ORDER = {"test_recipes.py": 0, "browser": 1, "laws": 2}  # folders and files of tests that come first
 
 
 @pytest.fixture(scope="session")
@@ -63,9 +63,10 @@ def prompt():
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items):
     """Browser tests come first: they take longest, and where processes share the files, each then has an app
-    and a browser once. Then the laws, the longest file: as the last one it would leave a process idle.
+    and a browser once. Files that take a minute or more do not wait for the end, where they would leave
+    processes idle.
     """
-    items.sort(key=lambda item: ORDER.get(item.path.parent.name, len(ORDER)))
+    items.sort(key=lambda item: ORDER.get(item.path.name, ORDER.get(item.path.parent.name, len(ORDER))))
     for item in items:
         if item.path.parent.name == "browser":
             item.add_marker(pytest.mark.browser)
