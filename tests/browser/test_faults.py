@@ -252,9 +252,7 @@ def test_a_run_that_made_room_for_others_is_saved_opened_again_and_branched(visi
 def test_an_app_at_another_address_is_said_and_the_run_is_saved(visit, app, slow):
     page = visit(own=True)
     begin(page, 400)  # also on a slow machine it still decodes when the app is there again
-    page.wait_for_function(
-        "decodingExplorer.app.run.kept?.steps.every(n => n > 0)"
-    )  # all of it would never be
+    page.wait_for_function("decodingExplorer.app.run.kept?.steps.every(n => n > 0)")  # while more comes
     page.route(
         re.compile("component_server|explorer-alive"), lambda route: route.fulfill(status=401, body="no")
     )
