@@ -68,8 +68,10 @@ class Tap:
             model.set_attn_implementation("sdpa")
         self.listens = False
 
-    def open(self) -> None:
-        """Starts keeping queries."""
+    def open(self, model: torch.nn.Module) -> None:
+        """Starts keeping queries; another engine of this model may have given it its own attention back."""
+        if self.listens and model.config._attn_implementation != NAME:
+            model.set_attn_implementation(NAME)
         here.seen = []
 
     def collect(self, layers: int) -> torch.Tensor | None:

@@ -95,7 +95,7 @@ class ModelForwards:
             inputs["logits_to_keep"] = 1
         states = None if request.states is None else request.states[None]
         born = nullcontext() if request.born is None else entering(self.blocks, request.born)
-        self.tap.open()
+        self.tap.open(self.model)
         trimmed = nullcontext() if request.head is None else request.head.in_place()
         running = nullcontext() if part is None else self.blocks.running(part, states)
         with born, trimmed, running as stream:
