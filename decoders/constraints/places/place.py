@@ -53,9 +53,8 @@ class Places:
         if self.schema is None:
             grammar = grammar_of(kind, typed)
             self.network = Network(grammar)
-            with suppress(
-                Unread, RecursionError
-            ):  # the text can be followed, but its automaton is none or too large
+            # the text can be followed even where its automaton is none or too large
+            with suppress(Unread, RecursionError):
                 self.graph = AutomatonGraph(grammar)
 
     def start(self) -> Standing:
