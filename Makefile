@@ -11,6 +11,12 @@ ENVIRONMENT = PYTHONDONTWRITEBYTECODE= PYTHONHASHSEED=0 OMP_NUM_THREADS=1
 # first test. So they run as they are written, and only tests that failed run again with their values shown.
 FAILED_AGAIN = $(ENVIRONMENT) $(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 
+# A browser and threads that wait for each other are at the mercy of a busy machine. So a test of the page or the app
+# that failed runs once more at once, five of them at most; the summary shows each with what failed. Tests of
+# `decoders` and `visualizers` and the laws have no second try.
+SECOND_TRY = --reruns 1 --max-suite-reruns 5 --rerun-show-tracebacks \
+	--rerun-exclude-path tests/decoders --rerun-exclude-path tests/visualizers --rerun-exclude-path tests/laws
+
 .PHONY: setup run test lint bench vllm
 
 setup: $(VENV)/.ready
@@ -30,7 +36,7 @@ test: setup
 	$(BIN)/python -m tests.browser.install
 	@test -x .vllm/bin/python || echo "The tests against vLLM are left out: make vllm sets up what they need."
 	$(ENVIRONMENT) $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
-		--assert=plain || { echo "Some tests failed (above). They run again, with values:"; $(FAILED_AGAIN); exit 1; }
+		--assert=plain $(SECOND_TRY) || { echo "Some tests failed (above). They run again, with values:"; $(FAILED_AGAIN); exit 1; }
 
 lint: setup
 	$(BIN)/ruff check .

@@ -6,7 +6,7 @@ import pytest
 
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
-from decoders.trace.events import Commit, Propose, Step, Verdict
+from decoders.trace.events import Commit, Forward, Propose, Step, Verdict
 from decoders.trace.trace import load
 from explorer.catalog import method_cards
 from tests.browser.bare import ASSETS, bare_player
@@ -66,6 +66,16 @@ def draw(chromium):
         assert errors == []
 
 
+def same_pace(trace) -> None:
+    """Each forward takes a millisecond: what a busy machine measured moves no picture of a test."""
+    now = 0.0
+    for step in trace.steps:
+        for event in step.of(Forward):
+            event.start, event.seconds = now, 0.001
+            now += event.seconds
+        step.seconds = now
+
+
 def scene(view: str, trace) -> tuple[dict, list[dict]]:
     """(head, deltas) of a trace."""
     return deltas(view, Header(trace.prompt, trace.vocabulary, trace.parameters, trace.title), trace.steps)
@@ -82,6 +92,7 @@ def test_no_dotted_line_runs_through_what_a_round_brought_and_no_two_of_them_tou
     model = TableModel(lambda text: [0.2, 0.4, 0.25, 0.15], 4, frozenset(), words=["<e>", " a", " b", " c"])
     models = {"target": model, "draft": model}
     trace = Lane("speculative", [1], models, {}, 0, Limits(max_new_tokens=60)).run()
+    same_pace(trace)
     for size in ((1380, 555), (372, 330)):
         page = draw(*size, scene("timeline", trace))
         count, struck = page.evaluate(STRUCK, "+")
