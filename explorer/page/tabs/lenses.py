@@ -15,7 +15,7 @@ import gradio as gr
 from decoders.lenses.frame import LensFrame
 from decoders.lenses.registry import Lens, lenses, look
 from decoders.strategy import Parameter
-from decoders.trace.events import Commit, Score
+from decoders.trace.events import Commit, Score, Step
 from decoders.trace.trace import Trace
 from explorer.page.branch import models_of, text_before
 from explorer.page.tabs import carried
@@ -214,14 +214,19 @@ def subject_of(runs: Runs, seen: Screen, asked: str, wanted: int | None) -> Subj
             return Subject(one, before, f"Before “{text}” in lane {one.number}, at position {len(before)}.")
     one = lane_of(seen, wanted)
     trace = one.record.trace
-    tokens = [*trace.prompt, *committed(trace, one.count)]
-    return Subject(one, tokens, f"The text of lane {one.number} after {one.count} of its steps.")
+    steps, nodes = trace.steps[: one.count], trace.nodes()
+    written, what = [n for step in steps for commit in step.of(Commit) for n in commit.nodes], "text"
+    if not written and (written := best_so_far(trace, steps)):  # a search commits at its end
+        what = "best text so far"
+    tokens = [*trace.prompt, *(nodes[n][1] for n in written)]
+    return Subject(one, tokens, f"The {what} of lane {one.number} after {one.count} of its steps.")
 
 
-def committed(trace: Trace, count: int) -> list[int]:
-    """The output's tokens after the first `count` steps."""
-    token = trace.index().token
-    return [token[n] for step in trace.steps[:count] for commit in step.of(Commit) for n in commit.nodes]
+def best_so_far(trace: Trace, steps: list[Step]) -> list[int]:
+    """The nodes of the newest candidate of rank 1; none where no candidates are ranked."""
+    ranked = (e.node for step in reversed(steps) for e in reversed(step.of(Score)) if e.rank == 1)
+    node = next((n for n in ranked if n >= len(trace.prompt)), None)
+    return [] if node is None else [*text_before(trace, node), node]
 
 
 def before_token(trace: Trace, node: int) -> tuple[list[int], str]:

@@ -5,7 +5,9 @@ import json
 import gradio as gr
 import pytest
 
+from decoders.lane import Lane, Limits
 from decoders.lenses.registry import lenses, look
+from decoders.trace.costs import Costs
 from decoders.trace.events import Commit, Distribution
 from explorer.page.tabs import lenses as tab
 from explorer.runs.scheduler import GONE
@@ -38,6 +40,17 @@ def test_the_grid_follows_the_step_on_screen(show, told, run):
         assert len(plot.data[0].z[0]) == min(64, tokens) and len(plot.data[0].z) == 3
         assert f"1 lens forward over {tokens} tokens" in seen["says"]
         assert seen["captions"] == [tab.escaped(caption(plot))] and "entropy" in caption(plot)
+
+
+def test_of_a_search_the_best_text_so_far_is_read(tiny_model, prompt):
+    trace = Lane("beam", prompt, {"target": tiny_model()}, {}, 0, Limits(max_new_tokens=8)).run()
+    token, costs = trace.index().token, Costs()
+    for count, step in enumerate(trace.steps, 1):
+        costs.add(step)
+        best = tab.best_so_far(trace, trace.steps[:count])
+        assert len(best) == costs.best_tokens >= 1
+    assert [token[n] for n in best] == trace.output()
+    assert tab.best_so_far(trace, []) == []
 
 
 def test_options_of_a_picture_cost_no_forward(show, told, monkeypatch):
