@@ -33,6 +33,25 @@ def drawing_scripts() -> list[Path]:
     return [path for path in own() if path.parent.name == "player" and path.suffix == ".js"]
 
 
+# A script of ours is a function of what they share: `page`, `player`, and `h`, which makes elements. What
+# else it names is its own.
+BEGIN = b'(function (page, player, h) { "use strict"; '
+END = b"})(window.ExplorerPage ??= {}, window.DecodingPlayer ??= { drawers: {} }, ExplorerPage.h);\n"
+
+
+def content(path: Path) -> bytes:
+    """A file as browsers get it: a script of ours in its function, line for line; others as they are."""
+    written = path.read_bytes()
+    if path.suffix == ".js" and ASSETS in path.parents:
+        return BEGIN + written.replace(b"\r\n", b"\n") + END
+    return written
+
+
+def text(path: Path) -> str:
+    """The same of a style sheet or a script, as text."""
+    return content(path).decode()
+
+
 def palette() -> dict:
     """The palette that Python and the browser share."""
     return json.loads((ASSETS / "palette.json").read_text())

@@ -158,7 +158,7 @@ def document(title: str, blobs: dict[str, bytes]) -> str:
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     sheets = [*page_files.sheets(), SAVED / "saved.css"]
-    styles = "\n".join([page_files.surfaces(), *(path.read_text("utf-8") for path in sheets)])
+    styles = "\n".join([page_files.surfaces(), *map(page_files.text, sheets)])
     return "".join(
         [
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
@@ -181,8 +181,7 @@ def document(title: str, blobs: dict[str, bytes]) -> str:
 
 def script(path: Path) -> str:
     """A script of our own as it stands in a page; no text in it may end its element or begin a comment."""
-    text = path.read_text("utf-8").replace("\r\n", "\n")
-    return re.sub(r"<(/script|!--)", r"\\u003c\1", text, flags=re.IGNORECASE)
+    return re.sub(r"<(/script|!--)", r"\\u003c\1", page_files.text(path), flags=re.IGNORECASE)
 
 
 class Show:

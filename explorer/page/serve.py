@@ -49,14 +49,14 @@ def served(path: Path) -> str:
 @functools.cache
 def content(name: str) -> tuple[bytes, str]:
     """Bytes and short hash of a served file."""
-    data = files()[name].read_bytes()
+    data = page_files.content(files()[name])
     return data, hashlib.sha256(data).hexdigest()[:12]
 
 
 @functools.cache
 def packed(path: Path) -> bytes:
-    """A file's bytes, compressed once."""
-    return gzip.compress(path.read_bytes(), 5)
+    """A file as browsers get it, compressed once."""
+    return gzip.compress(page_files.content(path), 5)
 
 
 def takes_gzip(request: Request) -> bool:

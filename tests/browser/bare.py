@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-ASSETS = Path(__file__).resolve().parents[2] / "assets"
+from explorer.export import page_files
 
 
 @contextmanager
@@ -13,8 +12,8 @@ def bare_player(chromium, body: str, **options) -> Iterator[tuple]:
     page, errors = chromium.new_page(**options), []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.set_content(body)
-    for script in sorted((ASSETS / "web" / "player").glob("*.js")):
-        page.add_script_tag(path=str(script))
-    page.add_style_tag(path=str(ASSETS / "web" / "player" / "player.css"))
+    for script in page_files.drawing_scripts():
+        page.add_script_tag(content=page_files.text(script))
+    page.add_style_tag(path=page_files.ASSETS / "web" / "player" / "player.css")
     yield page, errors
     page.close()

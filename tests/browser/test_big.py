@@ -8,7 +8,8 @@ from playwright.sync_api import expect
 
 from decoders.lane import Lane, Limits
 from decoders.models.loading import load
-from tests.browser.bare import ASSETS, bare_player
+from explorer.export.page_files import ASSETS
+from tests.browser.bare import bare_player
 from tests.browser.test_charts import touching
 from tests.browser.test_page import finished, marks, press, seek, start
 from visualizers.registry import deltas

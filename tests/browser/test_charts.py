@@ -10,7 +10,8 @@ import random
 import pytest
 
 from decoders.trace.events import Cell, Commit, Depend, Distribution, Propose, Step
-from tests.browser.bare import ASSETS, bare_player
+from explorer.export.page_files import ASSETS
+from tests.browser.bare import bare_player
 from visualizers.registry import deltas
 from visualizers.scene.marks import Header
 

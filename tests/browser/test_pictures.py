@@ -9,7 +9,8 @@ from decoders.models.table_model import TableModel
 from decoders.trace.events import Commit, Forward, Propose, Step, Verdict
 from decoders.trace.trace import load
 from explorer.catalog import method_cards
-from tests.browser.bare import ASSETS, bare_player
+from explorer.export.page_files import ASSETS
+from tests.browser.bare import bare_player
 from tests.browser.test_charts import story
 from tests.browser.test_player import lane, rounds
 from tests.visualizers.views.search.test_mcts_tree import planned

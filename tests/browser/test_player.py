@@ -9,7 +9,8 @@ import random
 import pytest
 
 from decoders.trace.events import Commit, Propose, Score, Step, Verdict
-from tests.browser.bare import ASSETS, bare_player
+from explorer.export.page_files import ASSETS
+from tests.browser.bare import bare_player
 from visualizers.registry import deltas
 from visualizers.scene.marks import Header
 

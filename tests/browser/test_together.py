@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from tests.browser.bare import ASSETS, bare_player
+from explorer.export.page_files import ASSETS
+from tests.browser.bare import bare_player
 from tests.browser.test_charts import PROMPT, WORDS, grid, story
 from visualizers.registry import deltas
 from visualizers.scene.marks import Header

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from decoders.chooser import invert
 from decoders.logits.distributions import entropies, probabilities, processors, summarise
-from explorer.export.page_files import ASSETS
+from explorer.export.page_files import ASSETS, text
 from explorer.export.replay_page import replay_html
 from explorer.inspector.knobs import knobs
 from tests.browser.test_inspector import committed, inspect, lane, open_inspector, panel, with_lanes
@@ -31,7 +31,7 @@ VALUES = [
 def bare(chromium):
     """A page with nothing but the arithmetic, which keeps nothing."""
     page = chromium.new_page()
-    page.add_script_tag(path=ASSETS / "web" / "page" / "what-if.js")
+    page.add_script_tag(content=text(ASSETS / "web" / "page" / "what-if.js"))
     yield page
     page.close()
 

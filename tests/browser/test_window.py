@@ -5,7 +5,8 @@ import json
 import pytest
 
 from decoders.trace.events import Commit, Propose, Step, Verdict
-from tests.browser.bare import ASSETS, bare_player
+from explorer.export.page_files import ASSETS
+from tests.browser.bare import bare_player
 from tests.browser.test_charts import story
 from tests.browser.test_page import ready
 from tests.browser.test_player import beams, lane, rounds

@@ -1,61 +1,56 @@
 // The bars above the lanes: what their parts do when people use them, and what they report to the app object. Their HTML is made by
 // explorer/export/bars.py; knows nothing of runs or drawing.
-window.ExplorerPage = window.ExplorerPage || {};
-(function (page) {
-  "use strict";
+page.buildBar = function (app) {
+  const { data, playback } = app, made = h("div"), bar = {};
+  made.innerHTML = data.bars;
+  for (const part of made.querySelectorAll("[data-part]")) bar[part.dataset.part] = part;
+  const on = (part, event, act) => part.addEventListener(event, act);
+  bar.buttons = { run: bar.run, step: bar.step, pause: bar.pause, stop: bar.stop };
+  for (const [name, button] of Object.entries(bar.buttons)) on(button, "click", () => app.press(name));
+  bar.prompt.value = data.example.prompt;
+  on(bar.prompt, "keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    app.press("run");
+  });
+  for (const field of [bar.prompt, bar.tokens]) on(field, "input", () => app.edited());
+  on(bar.prompt, "blur", () => bar.prompt.scrollTo(0, 0)); // its first line stays in sight
+  on(bar.more, "click", () => bar.more.setAttribute("aria-expanded", String(bar.controls.classList.toggle("settings-open"))));
+  on(bar.play, "click", () => playback.togglePlay());
+  on(bar.slider, "input", () => playback.seek(Number(bar.slider.value), true));
+  on(bar.colour, "change", () => app.setColour(bar.colour.value));
+  on(bar.add, "click", () => app.addLane());
+  on(bar.theme, "click", () => app.chooseTheme(app.theme === "dark" ? "light" : "dark"));
+  bar.selectUnit = page.choice(bar.unit, (unit) => playback.setUnit(unit));
+  page.choice(bar.speed, (speed) => playback.setSpeed(speed));
+  offerExamples(app, bar.examples);
+  // What Gradio's panel and tabs look like, until they are there (page.attach); a saved page has none.
+  bar.models.append(page.titleOfModels(data.models), ...(data.saved ? [] : [h("span", {}, "◀")]));
+  bar.sections.append(...(data.tabs || []).map(([name, title], index) =>
+    h("button", { type: "button", "aria-pressed": String(!index), onclick: () => app.showSection(name) }, title)));
+  return bar;
+};
 
-  page.buildBar = function (app) {
-    const { data, playback } = app, made = page.h("div"), bar = {};
-    made.innerHTML = data.bars;
-    for (const part of made.querySelectorAll("[data-part]")) bar[part.dataset.part] = part;
-    const on = (part, event, act) => part.addEventListener(event, act);
-    bar.buttons = { run: bar.run, step: bar.step, pause: bar.pause, stop: bar.stop };
-    for (const [name, button] of Object.entries(bar.buttons)) on(button, "click", () => app.press(name));
-    bar.prompt.value = data.example.prompt;
-    on(bar.prompt, "keydown", (event) => {
-      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-      event.preventDefault();
-      app.press("run");
-    });
-    for (const field of [bar.prompt, bar.tokens]) on(field, "input", () => app.edited());
-    on(bar.prompt, "blur", () => bar.prompt.scrollTo(0, 0)); // its first line stays in sight
-    on(bar.more, "click", () => bar.more.setAttribute("aria-expanded", String(bar.controls.classList.toggle("settings-open"))));
-    on(bar.play, "click", () => playback.togglePlay());
-    on(bar.slider, "input", () => playback.seek(Number(bar.slider.value), true));
-    on(bar.colour, "change", () => app.setColour(bar.colour.value));
-    on(bar.add, "click", () => app.addLane());
-    on(bar.theme, "click", () => app.chooseTheme(app.theme === "dark" ? "light" : "dark"));
-    bar.selectUnit = page.choice(bar.unit, (unit) => playback.setUnit(unit));
-    page.choice(bar.speed, (speed) => playback.setSpeed(speed));
-    offerExamples(app, bar.examples);
-    // What Gradio's panel and tabs look like, until they are there (page.attach); a saved page has none.
-    bar.models.append(page.titleOfModels(data.models), ...(data.saved ? [] : [page.h("span", {}, "◀")]));
-    bar.sections.append(...(data.tabs || []).map(([name, title], index) =>
-      page.h("button", { type: "button", "aria-pressed": String(!index), onclick: () => app.showSection(name) }, title)));
-    return bar;
-  };
+// A prompt alone, or with the lanes that show its point, which are decoded at once if the page has their models.
+function offerExamples(app, picker) {
+  picker.addEventListener("change", () => {
+    const { prompt, max_new_tokens, lanes, message, models } = app.data.prompts[Number(picker.value)];
+    picker.selectedIndex = 0;
+    app.fail("");
+    app.applySetup(lanes ? { prompt, max_new_tokens, lanes, models } : { prompt });
+    if (!lanes) return;
+    app.remark(message);
+    if (!models || page.sameModels({ ...app.choice, ...models }, app.choice)) app.press("run");
+  });
+  app.on("models", () => picker.querySelectorAll("optgroup").forEach((group) => (group.disabled &&= app.models.state !== "ready")));
+}
 
-  // A prompt alone, or with the lanes that show its point, which are decoded at once if the page has their models.
-  function offerExamples(app, picker) {
-    picker.addEventListener("change", () => {
-      const { prompt, max_new_tokens, lanes, message, models } = app.data.prompts[Number(picker.value)];
-      picker.selectedIndex = 0;
-      app.fail("");
-      app.applySetup(lanes ? { prompt, max_new_tokens, lanes, models } : { prompt });
-      if (!lanes) return;
-      app.remark(message);
-      if (!models || page.sameModels({ ...app.choice, ...models }, app.choice)) app.press("run");
-    });
-    app.on("models", () => picker.querySelectorAll("optgroup").forEach((group) => (group.disabled &&= app.models.state !== "ready")));
-  }
-
-  // Which buttons make sense now.
-  page.enable = function (bar, state) {
-    const running = state === "running", open = running || state === "paused";
-    bar.buttons.pause.disabled = !running;
-    bar.buttons.stop.disabled = !open;
-    bar.buttons.run.disabled = running || state === "starting";
-    bar.buttons.step.disabled = state === "starting";
-    bar.buttons.run.title = state === "paused" ? "Continue (space)" : "Decode (space)";
-  };
-})(window.ExplorerPage);
+// Which buttons make sense now.
+page.enable = function (bar, state) {
+  const running = state === "running", open = running || state === "paused";
+  bar.buttons.pause.disabled = !running;
+  bar.buttons.stop.disabled = !open;
+  bar.buttons.run.disabled = running || state === "starting";
+  bar.buttons.step.disabled = state === "starting";
+  bar.buttons.run.title = state === "paused" ? "Continue (space)" : "Decode (space)";
+};

@@ -8,72 +8,68 @@
 // "state", "theme", "models", "kept" (more of the trace is here), "wish" (a button waits for the app), "lost" (the app has the
 // run no more). In a saved page `app.data.saved` is true: there is no server (assets/web/replay/offline.js answers for it), so a part
 // that cannot do without one adds nothing.
-window.ExplorerPage = window.ExplorerPage || {};
-(function (page) {
-  "use strict";
 
-  // An element: h("button", {class: "x", onclick: f, "aria-label": "Run"}, "Run"). Text is always text, never markup.
-  page.h = function (tag, attributes, ...children) {
-    const element = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes || {})) {
-      if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-      else if (name === "value" || name === "checked" || name === "disabled" || name === "hidden") element[name] = value;
-      else if (value !== null && value !== undefined) element.setAttribute(name, value);
-    }
-    element.append(...children.filter((child) => child !== null && child !== undefined));
-    return element;
-  };
+// An element: h("button", {class: "x", onclick: f, "aria-label": "Run"}, "Run"). Text is always text, never markup.
+page.h = function (tag, attributes, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "value" || name === "checked" || name === "disabled" || name === "hidden") element[name] = value;
+    else if (value !== null && value !== undefined) element.setAttribute(name, value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+};
 
-  // A row of buttons of which one is pressed; gives the function that presses one without a click.
-  page.choice = function (row, pick) {
-    const select = (value) => [...row.children].forEach((button) => button.setAttribute("aria-pressed", String(button.value === value)));
-    row.addEventListener("click", ({ target }) => {
-      if (target === row) return;
-      select(target.value);
-      pick(target.value);
-    });
-    return select;
-  };
+// A row of buttons of which one is pressed; gives the function that presses one without a click.
+page.choice = function (row, pick) {
+  const select = (value) => [...row.children].forEach((button) => button.setAttribute("aria-pressed", String(button.value === value)));
+  row.addEventListener("click", ({ target }) => {
+    if (target === row) return;
+    select(target.value);
+    pick(target.value);
+  });
+  return select;
+};
 
-  // A row that is one tab stop: arrow keys, Home and End walk its elements; `reach` is called with the one reached.
-  page.rove = function (row, selector, reach) {
-    row.addEventListener("keydown", (event) => {
-      const all = [...row.querySelectorAll(selector)], at = all.indexOf(event.target);
-      const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: all.length - 1 }[event.key];
-      if (at < 0 || to === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
-      event.preventDefault();
-      reach(all[(to + all.length) % all.length]);
-    });
-  };
+// A row that is one tab stop: arrow keys, Home and End walk its elements; `reach` is called with the one reached.
+page.rove = function (row, selector, reach) {
+  row.addEventListener("keydown", (event) => {
+    const all = [...row.querySelectorAll(selector)], at = all.indexOf(event.target);
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: all.length - 1 }[event.key];
+    if (at < 0 || to === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    reach(all[(to + all.length) % all.length]);
+  });
+};
 
-  // What this browser keeps under a name, a text or null; with `value` that is kept instead, and nothing for null. A private window
-  // may refuse: then it lasts for this page, in which nobody asks again.
-  page.stored = function (name, value) {
-    try {
-      if (value === null) localStorage.removeItem(name);
-      else if (value !== undefined) localStorage.setItem(name, value);
-      return localStorage.getItem(name);
-    } catch {
-      return null;
-    }
-  };
+// What this browser keeps under a name, a text or null; with `value` that is kept instead, and nothing for null. A private window
+// may refuse: then it lasts for this page, in which nobody asks again.
+page.stored = function (name, value) {
+  try {
+    if (value === null) localStorage.removeItem(name);
+    else if (value !== undefined) localStorage.setItem(name, value);
+    return localStorage.getItem(name);
+  } catch {
+    return null;
+  }
+};
 
-  // Who listens to what; `emit` tells them in the order in which they came.
-  page.Emitter = class {
-    constructor() {
-      this.listeners = new Map();
-    }
+// Who listens to what; `emit` tells them in the order in which they came.
+page.Emitter = class {
+  constructor() {
+    this.listeners = new Map();
+  }
 
-    on(name, listener) {
-      if (!this.listeners.has(name)) this.listeners.set(name, []);
-      this.listeners.get(name).push(listener);
-    }
+  on(name, listener) {
+    if (!this.listeners.has(name)) this.listeners.set(name, []);
+    this.listeners.get(name).push(listener);
+  }
 
-    emit(name, ...what) {
-      for (const listener of this.listeners.get(name) || []) listener(...what);
-    }
-  };
+  emit(name, ...what) {
+    for (const listener of this.listeners.get(name) || []) listener(...what);
+  }
+};
 
-  page.parts = [];
-  page.addPart = (build) => page.parts.push(build);
-})(window.ExplorerPage);
+page.parts = [];
+page.addPart = (build) => page.parts.push(build);

@@ -1,144 +1,139 @@
 // How the lanes stand to each other, in the lanes themselves: marks the first difference in chips and pictures, says it in each
 // lane's head and below the lanes, and says what they have where the slider stands. The section Compare is Gradio's
 // (explorer/page/tabs/compare.py): here it is only kept from showing another run's numbers, and remembered open or closed.
-window.ExplorerPage = window.ExplorerPage || {};
-(function (page) {
-  "use strict";
-  const h = page.h;
-  const OFTEN = 500; // milliseconds between two questions while the sentence is in sight
-  const REST = 700; // ... and of rest before one question while it is not
-  const PHONE = 760;
-  const KEPT = "explorer-compare"; // whether the section is open, in this browser
-  const UNITS = { step: "step", forwards: "target forwards", target_tokens: "target tokens", seconds: "seconds" };
+const OFTEN = 500; // milliseconds between two questions while the sentence is in sight
+const REST = 700; // ... and of rest before one question while it is not
+const PHONE = 760;
+const KEPT = "explorer-compare"; // whether the section is open, in this browser
+const UNITS = { step: "step", forwards: "target forwards", target_tokens: "target tokens", seconds: "seconds" };
 
-  // How many tokens a lane's text has where it stands: final ones and those of the best candidate.
-  function written(lane) {
-    if (!lane.shown) return 0;
-    return lane.chips.marksAt(lane.shown - 1).filter((mark) => mark.state !== "prompt" && mark.state !== "rejected").length;
-  }
+// How many tokens a lane's text has where it stands: final ones and those of the best candidate.
+function written(lane) {
+  if (!lane.shown) return 0;
+  return lane.chips.marksAt(lane.shown - 1).filter((mark) => mark.state !== "prompt" && mark.state !== "rejected").length;
+}
 
-  // "At 12 target forwards: lane 1 has 12 tokens, lane 2 31 (ended)."
-  function atSlider(app, known) {
-    const { unit, position, ticks } = app.playback, value = ticks[position - 1];
-    if (value === undefined || !known.length) return "";
-    const reached = unit === "seconds" ? value.toFixed(2) : Number(value.toFixed(1));
-    const where = unit === "step" ? `After step ${value}` : `At ${reached} ${UNITS[unit]}`;
-    const parts = known.map(({ number }, i) => {
-      const lane = app.lanes[number - 1], last = lane.rows.length, atEnd = lane.shown === last && lane.answerState.ended;
-      const over = atEnd && app.playback.valueOf(lane, last) < value;
-      const count = written(lane), words = i ? count : `has ${count} ${count === 1 ? "token" : "tokens"}`;
-      return `lane ${number} ${words}${over ? " (ended)" : ""}`;
-    });
-    return where + ": " + parts.join(", ") + ".";
-  }
+// "At 12 target forwards: lane 1 has 12 tokens, lane 2 31 (ended)."
+function atSlider(app, known) {
+  const { unit, position, ticks } = app.playback, value = ticks[position - 1];
+  if (value === undefined || !known.length) return "";
+  const reached = unit === "seconds" ? value.toFixed(2) : Number(value.toFixed(1));
+  const where = unit === "step" ? `After step ${value}` : `At ${reached} ${UNITS[unit]}`;
+  const parts = known.map(({ number }, i) => {
+    const lane = app.lanes[number - 1], last = lane.rows.length, atEnd = lane.shown === last && lane.answerState.ended;
+    const over = atEnd && app.playback.valueOf(lane, last) < value;
+    const count = written(lane), words = i ? count : `has ${count} ${count === 1 ? "token" : "tokens"}`;
+    return `lane ${number} ${words}${over ? " (ended)" : ""}`;
+  });
+  return where + ": " + parts.join(", ") + ".";
+}
 
-  class Compare {
-    constructor(app) {
-      this.app = app;
-      this.badges = new Map(); // lane -> its badge
-      this.sentence = h("p", { class: "compare-sentence" });
-      this.cost = h("p", { class: "equal-cost" });
-      this.status = h("span", { class: "equal-cost" });
-      this.element = h("section", { class: "compare-summary", "aria-label": "How the lanes stand to each other" }, this.cost, this.sentence);
-      app.below.prepend(this.element);
-      app.bar.status.parentNode.append(this.status);
-      for (const name of ["run", "data", "shown", "lanes", "state"]) app.on(name, () => this.changed());
-      if (window.IntersectionObserver) new IntersectionObserver(([entry]) => {
-        this.seen = entry.isIntersecting;
-        this.changed();
-      }).observe(this.element);
-    }
-
-    // Something may be different: what is another run's goes at once, what is this one's comes soon.
-    changed() {
-      const known = page.lanesOnScreen(this.app);
-      this.cost.textContent = this.status.textContent = atSlider(this.app, known);
-      if (this.run !== this.app.run?.id || !known.length) this.clear();
-      this.dress();
-      clearTimeout(this.timer);
-      this.timer = setTimeout(() => this.ask(), this.seen ? Math.max(0, (this.asked || 0) + OFTEN - performance.now()) : REST);
-    }
-
-    clear() {
-      this.run = this.app.run?.id;
-      this.key = this.sentence.textContent = "";
-      this.mark(null);
-    }
-
-    // Gradio's section is hidden while what it shows is another run's, or of other settings.
-    dress() {
-      const section = document.getElementById("explorer-compare"), whose = section?.querySelector("[data-run]")?.dataset.run;
-      const own = whose === this.app.run?.id && page.lanesOnScreen(this.app).length;
-      section?.classList.toggle("other-run", Boolean(whose) && !own);
-    }
-
-    async ask() {
-      const request = { run: this.app.run?.id, lanes: page.lanesOnScreen(this.app) };
-      const key = JSON.stringify([request, this.app.lanes.map((lane) => lane.rows.length), this.app.run?.state]);
-      if (this.busy || !request.lanes.length || key === this.key) return;
-      this.busy = true;
-      this.asked = performance.now();
-      const answer = await page.call("explorer_compare", request);
-      this.busy = false;
-      if (this.app.run?.id !== request.run || !page.lanesOnScreen(this.app).length) return this.changed();
-      if (answer.error) return; // the run's own pull says so
-      this.key = key;
-      this.sentence.textContent = answer.sentence;
-      this.mark(answer);
+class Compare {
+  constructor(app) {
+    this.app = app;
+    this.badges = new Map(); // lane -> its badge
+    this.sentence = h("p", { class: "compare-sentence" });
+    this.cost = h("p", { class: "equal-cost" });
+    this.status = h("span", { class: "equal-cost" });
+    this.element = h("section", { class: "compare-summary", "aria-label": "How the lanes stand to each other" }, this.cost, this.sentence);
+    app.below.prepend(this.element);
+    app.bar.status.parentNode.append(this.status);
+    for (const name of ["run", "data", "shown", "lanes", "state"]) app.on(name, () => this.changed());
+    if (window.IntersectionObserver) new IntersectionObserver(([entry]) => {
+      this.seen = entry.isIntersecting;
       this.changed();
-    }
-
-    // Marks where each lane parts in its chips and pictures, and says in its head how it stands to the reference.
-    mark(answer) {
-      this.app.lanes.forEach((lane, index) => {
-        const stands = answer?.lanes.find((other) => other.lane === index + 1);
-        for (const drawing of [lane.chips, lane.text, lane.scene]) if (drawing) DecodingPlayer.part(drawing, stands?.parting || null);
-        this.badge(lane, stands?.relation);
-      });
-    }
-
-    badge(lane, relation) {
-      if (!this.badges.has(lane)) {
-        const made = h("span", { class: "badge relation" });
-        lane.badge.before(made);
-        this.badges.set(lane, made);
-      }
-      const badge = this.badges.get(lane);
-      badge.hidden = !relation || !relation.badge;
-      badge.textContent = relation ? relation.badge : "";
-      badge.title = relation ? relation.caption : "";
-    }
+    }).observe(this.element);
   }
 
-  // Whether Compare is open, as it was left in this browser; at first it is, but not on a phone.
-  page.compareOpen = function () {
-    const kept = page.stored(KEPT);
-    return announced(kept === null ? window.innerWidth > PHONE : kept === "open");
-  };
-
-  page.keepCompare = function (open) {
-    page.stored(KEPT, announced(open) ? "open" : "closed");
-  };
-
-  // Gradio does not say to a screen reader whether it is open.
-  function announced(open) {
-    document.querySelector("#explorer-compare > button")?.setAttribute("aria-expanded", String(open));
-    return open;
+  // Something may be different: what is another run's goes at once, what is this one's comes soon.
+  changed() {
+    const known = page.lanesOnScreen(this.app);
+    this.cost.textContent = this.status.textContent = atSlider(this.app, known);
+    if (this.run !== this.app.run?.id || !known.length) this.clear();
+    this.dress();
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.ask(), this.seen ? Math.max(0, (this.asked || 0) + OFTEN - performance.now()) : REST);
   }
 
-  // The buttons beside texts: those that stand next to each other (explorer/export/comparison.py), and a lane's own.
-  async function copy(button) {
-    const prose = button.closest("section").querySelector(".lane-text, .dp-prose");
-    try {
-      await navigator.clipboard.writeText(prose.textContent);
-      button.textContent = "Copied";
-    } catch { // the clipboard is refused: the text is marked, to be copied by hand
-      getSelection().selectAllChildren(prose);
-      button.textContent = "Press Ctrl+C or ⌘C";
+  clear() {
+    this.run = this.app.run?.id;
+    this.key = this.sentence.textContent = "";
+    this.mark(null);
+  }
+
+  // Gradio's section is hidden while what it shows is another run's, or of other settings.
+  dress() {
+    const section = document.getElementById("explorer-compare"), whose = section?.querySelector("[data-run]")?.dataset.run;
+    const own = whose === this.app.run?.id && page.lanesOnScreen(this.app).length;
+    section?.classList.toggle("other-run", Boolean(whose) && !own);
+  }
+
+  async ask() {
+    const request = { run: this.app.run?.id, lanes: page.lanesOnScreen(this.app) };
+    const key = JSON.stringify([request, this.app.lanes.map((lane) => lane.rows.length), this.app.run?.state]);
+    if (this.busy || !request.lanes.length || key === this.key) return;
+    this.busy = true;
+    this.asked = performance.now();
+    const answer = await page.call("explorer_compare", request);
+    this.busy = false;
+    if (this.app.run?.id !== request.run || !page.lanesOnScreen(this.app).length) return this.changed();
+    if (answer.error) return; // the run's own pull says so
+    this.key = key;
+    this.sentence.textContent = answer.sentence;
+    this.mark(answer);
+    this.changed();
+  }
+
+  // Marks where each lane parts in its chips and pictures, and says in its head how it stands to the reference.
+  mark(answer) {
+    this.app.lanes.forEach((lane, index) => {
+      const stands = answer?.lanes.find((other) => other.lane === index + 1);
+      for (const drawing of [lane.chips, lane.text, lane.scene]) if (drawing) player.part(drawing, stands?.parting || null);
+      this.badge(lane, stands?.relation);
+    });
+  }
+
+  badge(lane, relation) {
+    if (!this.badges.has(lane)) {
+      const made = h("span", { class: "badge relation" });
+      lane.badge.before(made);
+      this.badges.set(lane, made);
     }
-    setTimeout(() => (button.textContent = "Copy"), 2000);
+    const badge = this.badges.get(lane);
+    badge.hidden = !relation || !relation.badge;
+    badge.textContent = relation ? relation.badge : "";
+    badge.title = relation ? relation.caption : "";
   }
-  document.addEventListener("click", (event) => event.target.closest(":is(.texts-beside, .text-view) .copy") && copy(event.target));
+}
 
-  page.addPart((app) => (app.compare = new Compare(app)));
-})(window.ExplorerPage);
+// Whether Compare is open, as it was left in this browser; at first it is, but not on a phone.
+page.compareOpen = function () {
+  const kept = page.stored(KEPT);
+  return announced(kept === null ? window.innerWidth > PHONE : kept === "open");
+};
+
+page.keepCompare = function (open) {
+  page.stored(KEPT, announced(open) ? "open" : "closed");
+};
+
+// Gradio does not say to a screen reader whether it is open.
+function announced(open) {
+  document.querySelector("#explorer-compare > button")?.setAttribute("aria-expanded", String(open));
+  return open;
+}
+
+// The buttons beside texts: those that stand next to each other (explorer/export/comparison.py), and a lane's own.
+async function copy(button) {
+  const prose = button.closest("section").querySelector(".lane-text, .dp-prose");
+  try {
+    await navigator.clipboard.writeText(prose.textContent);
+    button.textContent = "Copied";
+  } catch { // the clipboard is refused: the text is marked, to be copied by hand
+    getSelection().selectAllChildren(prose);
+    button.textContent = "Press Ctrl+C or ⌘C";
+  }
+  setTimeout(() => (button.textContent = "Copy"), 2000);
+}
+document.addEventListener("click", (event) => event.target.closest(":is(.texts-beside, .text-view) .copy") && copy(event.target));
+
+page.addPart((app) => (app.compare = new Compare(app)));

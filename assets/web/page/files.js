@@ -1,58 +1,53 @@
 // Files: how the page hands one to the person and how it packs bytes and texts for the way. Knows no runs and no lanes.
-window.ExplorerPage = window.ExplorerPage || {};
-(function (page) {
-  "use strict";
+const SLICE = 0x8000, SCALE = 2; // arguments that one call takes; pixels of a PNG for one of its picture
 
-  const SLICE = 0x8000, SCALE = 2; // arguments that one call takes; pixels of a PNG for one of its picture
+// Bytes as base64 text, and back.
+page.toBase64 = function (bytes) {
+  let text = "";
+  for (let i = 0; i < bytes.length; i += SLICE) text += String.fromCharCode(...bytes.subarray(i, i + SLICE));
+  return btoa(text);
+};
+page.fromBase64 = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
-  // Bytes as base64 text, and back.
-  page.toBase64 = function (bytes) {
-    let text = "";
-    for (let i = 0; i < bytes.length; i += SLICE) text += String.fromCharCode(...bytes.subarray(i, i + SLICE));
-    return btoa(text);
-  };
-  page.fromBase64 = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+// Bytes through a CompressionStream or DecompressionStream.
+page.through = async (stream, bytes) => new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
 
-  // Bytes through a CompressionStream or DecompressionStream.
-  page.through = async (stream, bytes) => new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
+// The browser saves `what` (a Blob) under this name.
+page.download = function (name, what) {
+  const address = URL.createObjectURL(what), link = h("a", { href: address, download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(address), 60000);
+};
 
-  // The browser saves `what` (a Blob) under this name.
-  page.download = function (name, what) {
-    const address = URL.createObjectURL(what), link = page.h("a", { href: address, download: name });
-    document.body.append(link);
-    link.click();
-    link.remove();
-    setTimeout(() => URL.revokeObjectURL(address), 60000);
-  };
+// An SVG as PNG with twice its pixels.
+async function raster(svg) {
+  const image = new Image(), canvas = document.createElement("canvas");
+  image.src = URL.createObjectURL(svg);
+  await image.decode();
+  canvas.width = image.width * SCALE;
+  canvas.height = image.height * SCALE;
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  URL.revokeObjectURL(image.src);
+  return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+}
 
-  // An SVG as PNG with twice its pixels.
-  async function raster(svg) {
-    const image = new Image(), canvas = document.createElement("canvas");
-    image.src = URL.createObjectURL(svg);
-    await image.decode();
-    canvas.width = image.width * SCALE;
-    canvas.height = image.height * SCALE;
-    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-    URL.revokeObjectURL(image.src);
-    return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
-  }
+// What the lanes of the run show, null for those that were removed.
+page.viewsOf = ({ run, lanes }) =>
+  Array.from({ length: run.count }, (_, index) => lanes.find((lane) => lane.runIndex === index)?.view ?? null);
 
-  // What the lanes of the run show, null for those that were removed.
-  page.viewsOf = ({ run, lanes }) =>
-    Array.from({ length: run.count }, (_, index) => lanes.find((lane) => lane.runIndex === index)?.view ?? null);
-
-  // A file that the server makes of the run or of one lane of it, a picture as SVG or PNG; answers a sentence if that fails, else null.
-  page.save = async function (app, form, lane, asPng) {
-    if (!app.run) return "There is no run yet; press Run first.";
-    const seen = lane ? { lane: lane.runIndex, step: lane.shown } : {};
-    const file = await page.call("explorer_save", { run: app.run.id, form, views: page.viewsOf(app), look: app.theme, ...seen });
-    if (file.error && file.unheard && app.rescue.kept && (form === "run" || form === "trace")) {
-      await app.rescue.save(lane ? lane.runIndex : undefined); // the page has what it has been told
-      return null;
-    }
-    if (file.error) return file.error;
-    const made = new Blob([page.fromBase64(file.data)], { type: file.type });
-    page.download(asPng ? file.name.replace(/svg$/, "png") : file.name, asPng ? await raster(made) : made);
+// A file that the server makes of the run or of one lane of it, a picture as SVG or PNG; answers a sentence if that fails, else null.
+page.save = async function (app, form, lane, asPng) {
+  if (!app.run) return "There is no run yet; press Run first.";
+  const seen = lane ? { lane: lane.runIndex, step: lane.shown } : {};
+  const file = await page.call("explorer_save", { run: app.run.id, form, views: page.viewsOf(app), look: app.theme, ...seen });
+  if (file.error && file.unheard && app.rescue.kept && (form === "run" || form === "trace")) {
+    await app.rescue.save(lane ? lane.runIndex : undefined); // the page has what it has been told
     return null;
-  };
-})(window.ExplorerPage);
+  }
+  if (file.error) return file.error;
+  const made = new Blob([page.fromBase64(file.data)], { type: file.type });
+  page.download(asPng ? file.name.replace(/svg$/, "png") : file.name, asPng ? await raster(made) : made);
+  return null;
+};

@@ -1,56 +1,51 @@
 // The dialog that finds a strategy for a lane (the first entry of a lane's list opens it), whose list is explorer/page/find_strategy.py's,
 // and what a further lane begins with. Knows strategies by their declarations, and no lane but by its `choose`.
-window.ExplorerPage = window.ExplorerPage || {};
-(function (page) {
-  "use strict";
-  const h = page.h;
 
-  // A strategy that no lane has: one to start with, of a family that is not there yet if there is one.
-  page.contrast = function (app) {
-    const used = app.lanes.map((lane) => lane.setup.strategy), families = app.lanes.map((lane) => lane.declaration().family);
-    const can = (s) => s && !used.includes(s.name) && s.needs.every((role) => app.choice[role]);
-    const starts = app.data.start.map((name) => app.strategies.get(name)).filter(can);
-    return starts.find((s) => !families.includes(s.family)) || starts[0] || [...app.strategies.values()].find(can) || app.lanes[0].declaration();
-  };
+// A strategy that no lane has: one to start with, of a family that is not there yet if there is one.
+page.contrast = function (app) {
+  const used = app.lanes.map((lane) => lane.setup.strategy), families = app.lanes.map((lane) => lane.declaration().family);
+  const can = (s) => s && !used.includes(s.name) && s.needs.every((role) => app.choice[role]);
+  const starts = app.data.start.map((name) => app.strategies.get(name)).filter(can);
+  return starts.find((s) => !families.includes(s.family)) || starts[0] || [...app.strategies.values()].find(can) || app.lanes[0].declaration();
+};
 
-  page.addPart((app) => {
-    if (app.data.saved) return;
-    let lane = null, drawn = null;
-    const field = h("input", { type: "search", "aria-label": "Search strategies", maxlength: "200", placeholder: "nucleus, Leviathan, draft tree …",
-      oninput: () => (drawn = draw()), onkeydown: async (event) => {
-        if (!["Enter", "ArrowDown"].includes(event.key)) return;
-        event.preventDefault();
-        await drawn;
-        const first = list.querySelector("button:not(:disabled)");
-        if (first) event.key === "Enter" ? first.click() : first.focus();
-      } });
-    const status = h("p", { class: "soft", role: "status" }), list = h("ul", { onclick: ({ target }) => {
-      const { name } = target.closest("button")?.dataset || {};
-      if (name) (lane.choose(name), dialog.close());
+page.addPart((app) => {
+  if (app.data.saved) return;
+  let lane = null, drawn = null;
+  const field = h("input", { type: "search", "aria-label": "Search strategies", maxlength: "200", placeholder: "nucleus, Leviathan, draft tree …",
+    oninput: () => (drawn = draw()), onkeydown: async (event) => {
+      if (!["Enter", "ArrowDown"].includes(event.key)) return;
+      event.preventDefault();
+      await drawn;
+      const first = list.querySelector("button:not(:disabled)");
+      if (first) event.key === "Enter" ? first.click() : first.focus();
     } });
-    const dialog = h("dialog", { class: "help find", "aria-label": "Find a strategy" },
-      h("header", {}, h("h2", {}, "Find a strategy"), h("button", { type: "button", "aria-label": "Close", onclick: () => dialog.close() }, "×")), field, status, list);
-    dialog.addEventListener("close", () => lane.picker.focus({ preventScroll: true }));
+  const status = h("p", { class: "soft", role: "status" }), list = h("ul", { onclick: ({ target }) => {
+    const { name } = target.closest("button")?.dataset || {};
+    if (name) (lane.choose(name), dialog.close());
+  } });
+  const dialog = h("dialog", { class: "help find", "aria-label": "Find a strategy" },
+    h("header", {}, h("h2", {}, "Find a strategy"), h("button", { type: "button", "aria-label": "Close", onclick: () => dialog.close() }, "×")), field, status, list);
+  dialog.addEventListener("close", () => lane.picker.focus({ preventScroll: true }));
 
-    async function draw() {
-      const words = field.value, { error, sentence, html } = await page.call("explorer_find", { words });
-      if (words !== field.value) return drawn; // the answer to what was typed since
-      status.textContent = error || sentence;
-      list.innerHTML = html || "";
-      for (const button of list.querySelectorAll("[data-needs]:not([data-needs=''])")) {
-        const lacking = button.dataset.needs.split(" ").find((role) => !app.choice[role]);
-        button.disabled = Boolean(lacking);
-        if (lacking) button.lastChild.textContent = "Needs a " + lacking + " model: choose one under Models.";
-      }
+  async function draw() {
+    const words = field.value, { error, sentence, html } = await page.call("explorer_find", { words });
+    if (words !== field.value) return drawn; // the answer to what was typed since
+    status.textContent = error || sentence;
+    list.innerHTML = html || "";
+    for (const button of list.querySelectorAll("[data-needs]:not([data-needs=''])")) {
+      const lacking = button.dataset.needs.split(" ").find((role) => !app.choice[role]);
+      button.disabled = Boolean(lacking);
+      if (lacking) button.lastChild.textContent = "Needs a " + lacking + " model: choose one under Models.";
     }
+  }
 
-    app.findStrategy = (forLane) => {
-      lane = forLane;
-      field.value = "";
-      if (!dialog.isConnected) app.bar.controls.append(dialog);
-      drawn = draw();
-      dialog.showModal();
-      field.focus();
-    };
-  });
-})(window.ExplorerPage);
+  app.findStrategy = (forLane) => {
+    lane = forLane;
+    field.value = "";
+    if (!dialog.isConnected) app.bar.controls.append(dialog);
+    drawn = draw();
+    dialog.showModal();
+    field.focus();
+  };
+});

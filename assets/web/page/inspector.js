@@ -1,156 +1,151 @@
 // The inspector: why this token here. What was on offer at a place, what became of the token and the reason, as the trace
 // recorded it; and the way from there: another token in this place, in a lane of its own. Tokens are only ever set as text.
-window.ExplorerPage = window.ExplorerPage || {};
-(function (page) {
-  "use strict";
-  const h = page.h;
-  const WIDE = 1000; // from here on the inspector is a column beside the lanes, below a sheet that the page can scroll out from under
+const WIDE = 1000; // from here on the inspector is a column beside the lanes, below a sheet that the page can scroll out from under
 
-  class Inspector {
-    constructor(app) {
-      this.app = app;
-      this.title = h("h2", { tabindex: "-1" });
-      this.body = h("div", { class: "inspector-body" });
-      this.close = h("button", { type: "button", "aria-label": "Close inspector", title: "Close (Escape)",
-        onclick: () => this.hide() }, "×");
-      this.knobs = new page.Knobs(this);
-      this.root = h("aside", { class: "inspector", "aria-label": "Inspector", hidden: true },
-        h("header", {}, this.title, this.close), this.body);
-      document.addEventListener("keydown", (event) => {
-        if (event.key === "Escape" && !this.root.hidden) this.hide();
-      });
-      this.root.addEventListener("keydown", (event) => this.key(event));
-      this.body.addEventListener("click", (event) => this.press(event.target.closest("button")?.dataset || {}));
-      this.body.addEventListener("submit", (event) => {
-        event.preventDefault();
-        this.branch({ text: event.target.elements[0].value });
-      });
-      window.addEventListener("resize", () => this.place());
-      window.addEventListener("scroll", () => this.place(), { passive: true });
-      app.on("lanes", () => this.place());
-      app.on("theme", () => this.paint());
-    }
-
-    hide() {
-      if (this.root.hidden) return;
-      const held = this.root.contains(document.activeElement);
-      this.root.hidden = true;
-      this.outline(null);
-      this.knobs.clear();
-      this.place();
-      if (held && this.back && this.back.isConnected) this.back.focus({ preventScroll: true });
-      this.back = null;
-    }
-
-    // A column beside the lanes where there is room, else a sheet; the page makes room for either, so that nothing stays covered.
-    place() {
-      const column = window.innerWidth >= WIDE, { classList } = document.documentElement; // no rule need ask what the page has
-      classList.toggle("inspector-column", !this.root.hidden && column);
-      classList.toggle("inspector-sheet", !this.root.hidden && !column);
-      const under = Math.max(0, this.app.bar.controls.getBoundingClientRect().bottom);
-      this.root.style.setProperty("--under-bars", Math.round(under) + "px");
-    }
-
-    paint() {
-      if (window.DecodingPlayer) DecodingPlayer.paint(this.root, DecodingPlayer.resolve(this.app.data.palette, this.app.theme));
-    }
-
-    // `what`: {node} of the lane's trace, or {cell: [position, iteration]} of a parallel decoder.
-    async show(lane, what) {
-      const run = this.app.run;
-      if (!run || lane.runIndex === null) return;
-      const facts = await page.call("explorer_inspect", { run: run.id, lane: lane.runIndex, ...what });
-      if (this.app.run !== run) return;
-      if (facts.error) return this.app.fail(facts.error);
-      this.outline(null);
-      this.lane = lane;
-      this.facts = facts;
-      this.outline(facts.node);
-      if (this.root.hidden) this.back = document.activeElement;
-      this.root.hidden = false;
-      this.paint();
-      this.draw();
-      this.place();
-      this.body.scrollTop = 0;
-      this.title.focus({ preventScroll: true });
-      DecodingPlayer.lift();
-    }
-
-    // The token that it is about, in its lane, whatever else happens.
-    outline(node) {
-      const { chips, text, scene, view } = this.lane || {};
-      for (const drawing of [chips, text, view === "sampler" ? null : scene]) if (drawing) drawing.keep(node ?? null, "inspector");
-    }
-
-    key(event) {
-      const node = this.facts.walk[event.key];
-      if (node === undefined || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
+class Inspector {
+  constructor(app) {
+    this.app = app;
+    this.title = h("h2", { tabindex: "-1" });
+    this.body = h("div", { class: "inspector-body" });
+    this.close = h("button", { type: "button", "aria-label": "Close inspector", title: "Close (Escape)",
+      onclick: () => this.hide() }, "×");
+    this.knobs = new page.Knobs(this);
+    this.root = h("aside", { class: "inspector", "aria-label": "Inspector", hidden: true },
+      h("header", {}, this.title, this.close), this.body);
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && !this.root.hidden) this.hide();
+    });
+    this.root.addEventListener("keydown", (event) => this.key(event));
+    this.body.addEventListener("click", (event) => this.press(event.target.closest("button")?.dataset || {}));
+    this.body.addEventListener("submit", (event) => {
       event.preventDefault();
-      this.show(this.lane, { node });
-    }
-
-    // A press on one of the card's buttons.
-    press({ node, token, lens }) {
-      if (node) this.show(this.lane, { node: Number(node) });
-      else if (token) this.branch({ token: Number(token) });
-      else if (lens) page.lens({ run: this.app.run.id, lane: this.lane.runIndex, node: Number(lens) });
-    }
-
-    // The card is HTML made and escaped by explorer/inspector/card.py.
-    draw() {
-      const { token, place, html } = this.facts;
-      this.title.replaceChildren("Lane " + (this.app.lanes.indexOf(this.lane) + 1) + place + ": ", h("span", { class: "token" }, token));
-      this.body.innerHTML = html;
-      this.message = this.body.querySelector(".message");
-      this.knobs.fill(this.body.querySelector(".what-if"));
-    }
-
-    // Any other token of this lane, one click away.
-    jump(node, text) {
-      return h("button", { type: "button", class: "token jump", "data-node": node }, text);
-    }
-
-    // ---- another token in this place ----------------------------------------------------------------------------
-
-    // `instead`: the lane that makes room, if four are there already.
-    async branch(what, instead) {
-      const panes = this.app.lanes, last = panes[panes.length - 1];
-      if (this.busy) return;
-      if (panes.length >= this.app.data.limits.lanes && !instead) {
-        this.say("There are " + panes.length + " lanes, and a run has no more: remove one with ×, or ", true);
-        this.message.append(h("button", { type: "button", onclick: () => this.branch(what, last) }, "Replace lane " + panes.length));
-        return;
-      }
-      this.busy = true;
-      this.say("Branching …");
-      const { fixes, node } = this.facts;
-      const problem = await page.branch(this.app, this.lane, fixes == null ? { node } : { position: fixes }, what, instead);
-      this.busy = false;
-      if (problem) return this.say(problem, true);
-      this.say("Lane " + this.app.lanes.length + (fixes == null ? " continues from here." : " has this word from the start."));
-      if (!document.documentElement.classList.contains("inspector-column")) this.hide(); // it would cover the new lane
-    }
-
-    say(sentence, wrong) {
-      this.message.textContent = sentence;
-      this.message.classList.toggle("wrong", Boolean(wrong));
-    }
+      this.branch({ text: event.target.elements[0].value });
+    });
+    window.addEventListener("resize", () => this.place());
+    window.addEventListener("scroll", () => this.place(), { passive: true });
+    app.on("lanes", () => this.place());
+    app.on("theme", () => this.paint());
   }
 
-  // A new lane in the run that forces a token or a text at a place, `{node}` or `{position}` of a canvas; a sentence if that is
-  // not possible. `instead` is the lane that goes. Lanes that were removed from the page leave their place in the run.
-  page.branch = async function (app, lane, place, what, instead) {
-    const run = app.run, most = app.data.limits.lanes;
-    const used = new Set(app.lanes.filter((pane) => pane !== instead).map((pane) => pane.runIndex));
-    const free = run.count >= most ? Array.from({ length: run.count }, (_, i) => i).find((i) => !used.has(i)) : undefined;
-    const answer = await page.call("explorer_branch", {
-      run: run.id, lane: lane.runIndex, ...place, ...what, replace: free ?? null,
-      max_new_tokens: JSON.parse(app.runKey).max_new_tokens,
-    });
-    if (answer.error) return answer.error;
-    if (app.run === run) app.grow(answer, lane, instead);
-    return null;
-  };
+  hide() {
+    if (this.root.hidden) return;
+    const held = this.root.contains(document.activeElement);
+    this.root.hidden = true;
+    this.outline(null);
+    this.knobs.clear();
+    this.place();
+    if (held && this.back && this.back.isConnected) this.back.focus({ preventScroll: true });
+    this.back = null;
+  }
 
-  page.buildInspector = (app) => new Inspector(app);
-})(window.ExplorerPage);
+  // A column beside the lanes where there is room, else a sheet; the page makes room for either, so that nothing stays covered.
+  place() {
+    const column = window.innerWidth >= WIDE, { classList } = document.documentElement; // no rule need ask what the page has
+    classList.toggle("inspector-column", !this.root.hidden && column);
+    classList.toggle("inspector-sheet", !this.root.hidden && !column);
+    const under = Math.max(0, this.app.bar.controls.getBoundingClientRect().bottom);
+    this.root.style.setProperty("--under-bars", Math.round(under) + "px");
+  }
+
+  paint() {
+    if (player.paint) player.paint(this.root, player.resolve(this.app.data.palette, this.app.theme));
+  }
+
+  // `what`: {node} of the lane's trace, or {cell: [position, iteration]} of a parallel decoder.
+  async show(lane, what) {
+    const run = this.app.run;
+    if (!run || lane.runIndex === null) return;
+    const facts = await page.call("explorer_inspect", { run: run.id, lane: lane.runIndex, ...what });
+    if (this.app.run !== run) return;
+    if (facts.error) return this.app.fail(facts.error);
+    this.outline(null);
+    this.lane = lane;
+    this.facts = facts;
+    this.outline(facts.node);
+    if (this.root.hidden) this.back = document.activeElement;
+    this.root.hidden = false;
+    this.paint();
+    this.draw();
+    this.place();
+    this.body.scrollTop = 0;
+    this.title.focus({ preventScroll: true });
+    player.lift();
+  }
+
+  // The token that it is about, in its lane, whatever else happens.
+  outline(node) {
+    const { chips, text, scene, view } = this.lane || {};
+    for (const drawing of [chips, text, view === "sampler" ? null : scene]) if (drawing) drawing.keep(node ?? null, "inspector");
+  }
+
+  key(event) {
+    const node = this.facts.walk[event.key];
+    if (node === undefined || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
+    event.preventDefault();
+    this.show(this.lane, { node });
+  }
+
+  // A press on one of the card's buttons.
+  press({ node, token, lens }) {
+    if (node) this.show(this.lane, { node: Number(node) });
+    else if (token) this.branch({ token: Number(token) });
+    else if (lens) page.lens({ run: this.app.run.id, lane: this.lane.runIndex, node: Number(lens) });
+  }
+
+  // The card is HTML made and escaped by explorer/inspector/card.py.
+  draw() {
+    const { token, place, html } = this.facts;
+    this.title.replaceChildren("Lane " + (this.app.lanes.indexOf(this.lane) + 1) + place + ": ", h("span", { class: "token" }, token));
+    this.body.innerHTML = html;
+    this.message = this.body.querySelector(".message");
+    this.knobs.fill(this.body.querySelector(".what-if"));
+  }
+
+  // Any other token of this lane, one click away.
+  jump(node, text) {
+    return h("button", { type: "button", class: "token jump", "data-node": node }, text);
+  }
+
+  // ---- another token in this place ----------------------------------------------------------------------------
+
+  // `instead`: the lane that makes room, if four are there already.
+  async branch(what, instead) {
+    const panes = this.app.lanes, last = panes[panes.length - 1];
+    if (this.busy) return;
+    if (panes.length >= this.app.data.limits.lanes && !instead) {
+      this.say("There are " + panes.length + " lanes, and a run has no more: remove one with ×, or ", true);
+      this.message.append(h("button", { type: "button", onclick: () => this.branch(what, last) }, "Replace lane " + panes.length));
+      return;
+    }
+    this.busy = true;
+    this.say("Branching …");
+    const { fixes, node } = this.facts;
+    const problem = await page.branch(this.app, this.lane, fixes == null ? { node } : { position: fixes }, what, instead);
+    this.busy = false;
+    if (problem) return this.say(problem, true);
+    this.say("Lane " + this.app.lanes.length + (fixes == null ? " continues from here." : " has this word from the start."));
+    if (!document.documentElement.classList.contains("inspector-column")) this.hide(); // it would cover the new lane
+  }
+
+  say(sentence, wrong) {
+    this.message.textContent = sentence;
+    this.message.classList.toggle("wrong", Boolean(wrong));
+  }
+}
+
+// A new lane in the run that forces a token or a text at a place, `{node}` or `{position}` of a canvas; a sentence if that is
+// not possible. `instead` is the lane that goes. Lanes that were removed from the page leave their place in the run.
+page.branch = async function (app, lane, place, what, instead) {
+  const run = app.run, most = app.data.limits.lanes;
+  const used = new Set(app.lanes.filter((pane) => pane !== instead).map((pane) => pane.runIndex));
+  const free = run.count >= most ? Array.from({ length: run.count }, (_, i) => i).find((i) => !used.has(i)) : undefined;
+  const answer = await page.call("explorer_branch", {
+    run: run.id, lane: lane.runIndex, ...place, ...what, replace: free ?? null,
+    max_new_tokens: JSON.parse(app.runKey).max_new_tokens,
+  });
+  if (answer.error) return answer.error;
+  if (app.run === run) app.grow(answer, lane, instead);
+  return null;
+};
+
+page.buildInspector = (app) => new Inspector(app);

@@ -1,132 +1,127 @@
 // The keyboard: what works everywhere on the page, the panel that lists it (?), and the link that skips the bars. Keys are never
 // taken from fields, and can be switched off. Also says, beside the pictures, what is on screen: politely and not at every step.
-window.ExplorerPage = window.ExplorerPage || {};
-(function (page) {
-  "use strict";
-  const h = page.h;
-  const STORED = "explorer-keys"; // "off" if a person has switched the keys off
-  const QUIET = 700, LONGEST = 5000; // milliseconds without news before a sentence is said; at most between two while running
-  // ---- what the keys do -------------------------------------------------------------------------------------------------
+const STORED = "explorer-keys"; // "off" if a person has switched the keys off
+const QUIET = 700, LONGEST = 5000; // milliseconds without news before a sentence is said; at most between two while running
+// ---- what the keys do -------------------------------------------------------------------------------------------------
 
-  async function focusLane(app, index) {
-    const lane = app.lanes[index];
-    if (!lane) return;
-    await app.showSection("decode");
-    app.phoneLane = index;
-    app.drawLaneButtons();
-    lane.element.tabIndex = -1;
-    lane.element.focus();
-  }
+async function focusLane(app, index) {
+  const lane = app.lanes[index];
+  if (!lane) return;
+  await app.showSection("decode");
+  app.phoneLane = index;
+  app.drawLaneButtons();
+  lane.element.tabIndex = -1;
+  lane.element.focus();
+}
 
-  // The lane that holds the focus, else the one a phone shows.
-  function laneAt(app) {
-    const at = app.lanes.findIndex((lane) => lane.element.contains(document.activeElement));
-    return at < 0 ? app.phoneLane : at;
-  }
+// The lane that holds the focus, else the one a phone shows.
+function laneAt(app) {
+  const at = app.lanes.findIndex((lane) => lane.element.contains(document.activeElement));
+  return at < 0 ? app.phoneLane : at;
+}
 
-  // Goes to the step at which the next token of the lane was rejected, or the one before it.
-  function seekRejection(app, back) {
-    const lane = app.lanes[laneAt(app)], { history } = lane.chips;
-    const steps = history ? history.entries.flatMap((entry) => [[entry.born, entry.base], ...entry.changes]
-      .filter(([, fields]) => fields.state === "rejected").map(([step]) => step + 1)) : [];
-    const ahead = steps.filter((step) => (back ? step < lane.shown : step > lane.shown) && step <= lane.rows.length);
-    if (!ahead.length) return;
-    seekStep(app, lane, back ? Math.max(...ahead) : Math.min(...ahead));
-  }
+// Goes to the step at which the next token of the lane was rejected, or the one before it.
+function seekRejection(app, back) {
+  const lane = app.lanes[laneAt(app)], { history } = lane.chips;
+  const steps = history ? history.entries.flatMap((entry) => [[entry.born, entry.base], ...entry.changes]
+    .filter(([, fields]) => fields.state === "rejected").map(([step]) => step + 1)) : [];
+  const ahead = steps.filter((step) => (back ? step < lane.shown : step > lane.shown) && step <= lane.rows.length);
+  if (!ahead.length) return;
+  seekStep(app, lane, back ? Math.max(...ahead) : Math.min(...ahead));
+}
 
-  const seekStep = ({ playback }, lane, step) => playback.seek(playback.ticks.indexOf(playback.valueOf(lane, step)) + 1, true);
+const seekStep = ({ playback }, lane, step) => playback.seek(playback.ticks.indexOf(playback.valueOf(lane, step)) + 1, true);
 
-  // A drafted token of a lane, counted from 1: its round is in the picture, and the inspector says why (explorer/page/tabs/rejections.py).
-  page.goToToken = async function ({ lane: number, step, node }) {
-    const { app } = page, lane = app.lanes[number - 1], views = lane.views();
-    await focusLane(app, number - 1);
-    if (!["draft_tree", "draft_round"].includes(lane.view) && views.includes("draft_tree")) lane.showView("draft_tree");
-    seekStep(app, lane, step);
-    lane.scene.hold({ node });
-    lane.element.scrollIntoView({ block: "nearest" });
-    await app.inspector.show(lane, { node });
-  };
+// A drafted token of a lane, counted from 1: its round is in the picture, and the inspector says why (explorer/page/tabs/rejections.py).
+page.goToToken = async function ({ lane: number, step, node }) {
+  const { app } = page, lane = app.lanes[number - 1], views = lane.views();
+  await focusLane(app, number - 1);
+  if (!["draft_tree", "draft_round"].includes(lane.view) && views.includes("draft_tree")) lane.showView("draft_tree");
+  seekStep(app, lane, step);
+  lane.scene.hold({ node });
+  lane.element.scrollIntoView({ block: "nearest" });
+  await app.inspector.show(lane, { node });
+};
 
-  const ACTIONS = {
-    " ": (app) => app.press(app.state() === "running" ? "pause" : "run"),
-    ArrowLeft: (app) => app.playback.seek(app.playback.position - 1, true),
-    ArrowRight: (app) => app.playback.seek(app.playback.position + 1, true),
-    Home: (app) => app.playback.seek(0, true),
-    End: (app) => app.playback.seek(app.playback.ticks.length, true),
-    s: (app) => app.bar.buttons.step.disabled || app.press("step"),
-    p: (app) => app.playback.togglePlay(),
-    "[": (app) => focusLane(app, Math.max(0, laneAt(app) - 1)),
-    "]": (app) => focusLane(app, Math.min(app.lanes.length - 1, laneAt(app) + 1)),
-    t: (app) => app.lanes[laneAt(app)].steps.toggle(),
-    n: (app, event) => seekRejection(app, event.shiftKey),
-  };
+const ACTIONS = {
+  " ": (app) => app.press(app.state() === "running" ? "pause" : "run"),
+  ArrowLeft: (app) => app.playback.seek(app.playback.position - 1, true),
+  ArrowRight: (app) => app.playback.seek(app.playback.position + 1, true),
+  Home: (app) => app.playback.seek(0, true),
+  End: (app) => app.playback.seek(app.playback.ticks.length, true),
+  s: (app) => app.bar.buttons.step.disabled || app.press("step"),
+  p: (app) => app.playback.togglePlay(),
+  "[": (app) => focusLane(app, Math.max(0, laneAt(app) - 1)),
+  "]": (app) => focusLane(app, Math.min(app.lanes.length - 1, laneAt(app) + 1)),
+  t: (app) => app.lanes[laneAt(app)].steps.toggle(),
+  n: (app, event) => seekRejection(app, event.shiftKey),
+};
 
-  function attach(app, help) {
-    document.addEventListener("keydown", (event) => {
-      const target = event.target, name = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-      if (target.isContentEditable || (target.closest && target.closest("input, textarea, select, dialog"))) return;
-      if (!help.on.checked) return;
-      if (name === " " && target.closest("button, summary, a")) return; // there it presses
-      if (name === "?") help.open();
-      else if (app.section !== "decode") return;
-      else if (/^[1-4]$/.test(name)) focusLane(app, Number(name) - 1);
-      else if (ACTIONS[name]) ACTIONS[name](app, event);
-      else return;
-      event.preventDefault();
-    });
-  }
-
-  // ---- the panel --------------------------------------------------------------------------------------------------------
-
-  // Its text is explorer/export/help_text.py's; only the page knows its address, and the app later how it walls in programs.
-  function buildHelp(app) {
-    const panel = h("dialog", { class: "help", "aria-label": "Help" });
-    panel.innerHTML = app.data.help;
-    const on = panel.querySelector("input"), programs = panel.querySelector(".programs"), open = () => panel.open || panel.showModal();
-    on.checked = page.stored(STORED) !== "off";
-    on.addEventListener("change", () => page.stored(STORED, on.checked ? "on" : "off"));
-    for (const here of panel.querySelectorAll(".here")) here.textContent = location.origin + location.pathname;
-    app.on("models", () => {
-      programs.hidden = !app.models.code;
-      programs.lastChild.textContent = app.models.code || "";
-    });
-    app.bar.theme.before(h("button", { type: "button", class: "theme", "aria-label": "Help", "aria-haspopup": "dialog",
-      title: "Keys, words and endpoints (?)", onclick: open }, "?"));
-    app.bar.root.append(panel);
-    return { on, open };
-  }
-
-  // ---- what is said -----------------------------------------------------------------------------------------------------
-
-  // The sentences of the steps that are shown, once the picture has come to rest, or now and then while it runs.
-  function announce(app) {
-    const region = h("div", { class: "unseen", role: "status", "aria-label": "Steps" });
-    let timer = null, last = 0, before = "";
-    const say = () => {
-      timer = null;
-      last = performance.now();
-      const words = app.lanes.map((lane, i) => [i + 1, lane.steps.sentence()]).filter(([, sentence]) => sentence);
-      const text = words.map(([number, sentence]) => (words.length > 1 ? "Lane " + number + ", " : "") + sentence).join(" ");
-      if (text !== before && last > QUIET) region.textContent = before = text;
-    };
-    app.on("shown", () => {
-      const moving = app.state() === "running" || app.playback.playing, due = last + LONGEST - performance.now();
-      if (timer !== null && moving) return; // one is on its way
-      clearTimeout(timer);
-      timer = setTimeout(say, moving ? Math.max(QUIET, due) : QUIET);
-    });
-    app.bar.where.setAttribute("aria-live", "off"); // an output would be read at every step
-    app.root.append(region);
-  }
-
-  page.addPart((app) => {
-    const skip = h("a", { class: "skip", href: "#explorer-main", onclick: (event) => {
-      event.preventDefault();
-      focusLane(app, app.phoneLane);
-    } }, "Skip to the lanes");
-    app.bar.root.prepend(skip);
-    attach(app, buildHelp(app));
-    announce(app);
+function attach(app, help) {
+  document.addEventListener("keydown", (event) => {
+    const target = event.target, name = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    if (target.isContentEditable || (target.closest && target.closest("input, textarea, select, dialog"))) return;
+    if (!help.on.checked) return;
+    if (name === " " && target.closest("button, summary, a")) return; // there it presses
+    if (name === "?") help.open();
+    else if (app.section !== "decode") return;
+    else if (/^[1-4]$/.test(name)) focusLane(app, Number(name) - 1);
+    else if (ACTIONS[name]) ACTIONS[name](app, event);
+    else return;
+    event.preventDefault();
   });
-})(window.ExplorerPage);
+}
+
+// ---- the panel --------------------------------------------------------------------------------------------------------
+
+// Its text is explorer/export/help_text.py's; only the page knows its address, and the app later how it walls in programs.
+function buildHelp(app) {
+  const panel = h("dialog", { class: "help", "aria-label": "Help" });
+  panel.innerHTML = app.data.help;
+  const on = panel.querySelector("input"), programs = panel.querySelector(".programs"), open = () => panel.open || panel.showModal();
+  on.checked = page.stored(STORED) !== "off";
+  on.addEventListener("change", () => page.stored(STORED, on.checked ? "on" : "off"));
+  for (const here of panel.querySelectorAll(".here")) here.textContent = location.origin + location.pathname;
+  app.on("models", () => {
+    programs.hidden = !app.models.code;
+    programs.lastChild.textContent = app.models.code || "";
+  });
+  app.bar.theme.before(h("button", { type: "button", class: "theme", "aria-label": "Help", "aria-haspopup": "dialog",
+    title: "Keys, words and endpoints (?)", onclick: open }, "?"));
+  app.bar.root.append(panel);
+  return { on, open };
+}
+
+// ---- what is said -----------------------------------------------------------------------------------------------------
+
+// The sentences of the steps that are shown, once the picture has come to rest, or now and then while it runs.
+function announce(app) {
+  const region = h("div", { class: "unseen", role: "status", "aria-label": "Steps" });
+  let timer = null, last = 0, before = "";
+  const say = () => {
+    timer = null;
+    last = performance.now();
+    const words = app.lanes.map((lane, i) => [i + 1, lane.steps.sentence()]).filter(([, sentence]) => sentence);
+    const text = words.map(([number, sentence]) => (words.length > 1 ? "Lane " + number + ", " : "") + sentence).join(" ");
+    if (text !== before && last > QUIET) region.textContent = before = text;
+  };
+  app.on("shown", () => {
+    const moving = app.state() === "running" || app.playback.playing, due = last + LONGEST - performance.now();
+    if (timer !== null && moving) return; // one is on its way
+    clearTimeout(timer);
+    timer = setTimeout(say, moving ? Math.max(QUIET, due) : QUIET);
+  });
+  app.bar.where.setAttribute("aria-live", "off"); // an output would be read at every step
+  app.root.append(region);
+}
+
+page.addPart((app) => {
+  const skip = h("a", { class: "skip", href: "#explorer-main", onclick: (event) => {
+    event.preventDefault();
+    focusLane(app, app.phoneLane);
+  } }, "Skip to the lanes");
+  app.bar.root.prepend(skip);
+  attach(app, buildHelp(app));
+  announce(app);
+});

@@ -1,398 +1,393 @@
 // One lane in the page: strategy, parameters, badge, text as chips, view tabs, the view, the cost strip. Feeds the player and
 // says at which step to draw; knows strategies only by their declarations and views only by name.
-window.ExplorerPage = window.ExplorerPage || {};
-(function (page) {
-  "use strict";
-  const h = page.h;
-  const TEXT = "text";
+const TEXT = "text";
 
-  class LanePane {
-    constructor(app, setup) {
-      this.app = app;
-      this.setup = { parameters: {}, seed: 0, ...setup };
-      this.view = setup.view || this.views()[0];
-      this.build();
-      this.describe();
-      this.empty();
-    }
-
-    declaration() {
-      return this.app.strategies.get(this.setup.strategy);
-    }
-
-    // Its strategy's views; with a constraint or a memory also those that show it.
-    views() {
-      const { constraint = "none", memory = "none" } = this.setup.parameters, { views } = this.declaration();
-      const switched = Object.entries(this.app.data.switched_views || {}).flatMap(([name, own]) => (this.setup.parameters[name] ? own : []));
-      return [...views, ...(this.app.data.constraint_views[constraint] || []), ...switched, ...(memory !== "none" && this.app.data.memory ? [this.app.data.memory.view] : [])];
-    }
-
-    // What can be set of any lane's memory, and of the one that is chosen; not where its strategy keeps no keys and values.
-    memory() {
-      const { memory } = this.app.data, { writes_with: kind = "causal" } = this.declaration();
-      const own = memory && kind === "causal" ? memory.of[this.setup.parameters.memory || "none"] || [] : [];
-      return own.map((name) => memory.parameters.find((p) => p.name === name));
-    }
-
-    // A trace may have a name of its own: that of a call which was watched.
-    title() {
-      return this.setup.title || this.declaration().title;
-    }
-
-    // ---- DOM ------------------------------------------------------------------------------------------------------
-
-    build() {
-      this.number = h("span", { class: "disc", "aria-hidden": "true" });
-      this.picker = h("select", { class: "strategy", "aria-label": "Strategy", onchange: () => this.pick(this.picker.value) });
-      this.line = h("span", { class: "parameter-line" });
-      this.gear = h("button", { type: "button", class: "gear", "aria-expanded": "false", "aria-label": "Parameters", title: "Parameters",
-        onclick: () => this.openParameters(this.panel.hidden) }, "⚙");
-      this.panel = h("div", { class: "parameters", role: "group", "aria-label": "Parameters of this lane", hidden: true, onkeydown: (event) => {
-        if (event.key !== "Escape") return;
-        event.stopPropagation();
-        this.openParameters(false);
-      } });
-      this.badge = h("span", { class: "badge", hidden: true });
-      this.remove = h("button", { type: "button", class: "remove", "aria-label": "Remove lane", title: "Remove this lane",
-        onclick: () => this.app.removeLane(this) }, "×");
-      this.chipsElement = h("div", { class: "chips-row" });
-      this.tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Views" });
-      page.rove(this.tabs, "[role=tab]", (tab) => tab.click());
-      this.sceneElement = h("div", { class: "scene" });
-      this.textElement = h("div", { class: "text-view", hidden: true });
-      this.hint = h("div", { class: "hint", hidden: true }, h("span"));
-      this.costs = h("dl", { class: "costs", "aria-label": "Costs" });
-      this.ended = h("span", { class: "ended" });
-      this.element = h("section", { class: "lane", role: "region" },
-        h("div", { class: "lane-head" }, this.number, this.picker, this.gear, this.line, this.badge, this.remove), this.panel,
-        this.chipsElement, this.tabs,
-        h("div", { class: "view", role: "tabpanel" }, this.sceneElement, this.textElement, this.hint),
-        h("div", { class: "lane-foot" }, this.costs, this.ended));
-    }
-
-    // The player's parts are made late: the player is read after the frame of the page is on screen.
-    makeDrawings() {
-      if (this.scene) return;
-      const pick = (mark) => {
-        const at = mark.to || mark; // a link stands for the token that it leads to
-        this.scene.hold({ node: at.node, x: at.cell?.[0] }); // what opens beside the picture narrows it
-        if (at.node !== undefined) this.app.inspector.show(this, { node: at.node });
-        else if (at.cell) this.app.inspector.show(this, { cell: at.cell });
-      };
-      const options = { palette: this.app.data.palette, theme: this.app.theme, onPick: pick };
-      const node = (mark) => (mark && (mark.to || mark).node) ?? null;
-      const link = (other) => (mark) => other().forEach((drawing) => drawing.highlight && drawing.highlight(node(mark)));
-      const together = () => this.app.lanes.filter((lane) => lane !== this && lane.scene).map((lane) => lane.scene); // they share a window
-      this.scene = new DecodingPlayer.Scene(this.sceneElement, { ...options, together, onHover: link(() => [this.chips]) });
-      this.chips = new DecodingPlayer.Chips(this.chipsElement, { ...options, onHover: link(() => [this.scene]) });
-      this.text = new DecodingPlayer.Chips(this.textElement, { ...options, oneLine: false, onHover: link(() => [this.chips]) });
-      for (const chips of [this.chips, this.text]) chips.colour(this.app.colour);
-    }
-
-    // What its tokens are coloured by; decision depths are asked for when they are chosen.
-    async colour(by) {
-      if (by === "depth" && this.runIndex !== null) {
-        const answer = await page.call("explorer_depths", { run: this.app.run.id, lane: this.runIndex });
-        if (answer.error) return this.app.fail(answer.error);
-        this.chips.settled = this.text.settled = answer.depths;
-      }
-      for (const chips of [this.chips, this.text]) chips.colour(by);
-    }
-
-    rename(index) {
-      this.element.setAttribute("aria-label", "Lane " + (index + 1));
-      this.number.textContent = String(index + 1);
-    }
-
-    // Strategy picker, parameter line and fields, tabs: all from the declaration.
-    describe() {
-      const all = [...this.app.strategies.values()].sort((one, other) => one.title.localeCompare(other.title)), { families, start } = this.app.data;
-      const starts = start.map((name) => this.app.strategies.get(name)).filter(Boolean);
-      const groups = [["Start here", starts], ...[...Object.entries(families), ["elsewhere", "From a file"]].map(([family, title]) =>
-        [title, all.filter((s) => s.family === family && !starts.includes(s))])];
-      this.picker.replaceChildren(h("option", { value: "" }, "Search all …"), ...groups.filter(([, members]) => members.length).map(([title, members]) =>
-        h("optgroup", { label: title }, ...members.map((s) => {
-          const lacking = s.needs.find((role) => !this.app.choice[role]);
-          return h("option", { value: s.name, title: lacking ? "Needs a " + lacking + " model: choose one under Models" : s.summary,
-            disabled: Boolean(lacking) }, s.name === this.setup.strategy ? this.title() : s.title);
-        }))));
-      this.picker.value = this.setup.strategy;
-      this.picker.title = this.declaration().summary || "";
-      this.describeParameters();
-      this.drawTabs();
-    }
-
-    describeParameters() {
-      const declared = [...this.declaration().parameters, ...this.memory()], given = this.setup.parameters;
-      const notable = declared.filter((p) => p.name in given && String(given[p.name]) !== String(p.default));
-      const shown = notable.length ? notable : declared.slice(0, 2);
-      const lines = (value) => String(value).trim().split(/\n+/).length;
-      const short = (value) => (lines(value) > 1 ? "of " + lines(value) + " lines" : value === "" ? "none" : value.length > 40 ? value.slice(0, 36) + " …" : value);
-      const words = shown.map((p) => p.name + " " + short(p.name in given ? given[p.name] : p.default));
-      if (this.setup.seed !== 0) words.push("seed " + this.setup.seed);
-      const begin = this.setup.begin;
-      if (begin) words.push("⚑ begins with " + begin.tokens.length + (begin.tokens.length > 1 ? " tokens" : " token"));
-      this.line.textContent = words.join(" · ");
-      this.line.title = this.line.textContent;
-      this.panel.replaceChildren(...[
-        h("p", { class: "summary" }, this.declaration().summary || ""),
-        ...declared.filter((p) => !p.group).map((p) => this.field(p)), ...this.folds(declared),
-        this.field({ name: "seed", kind: "int", default: 0, low: 0, help: "Lanes with the same seed use the same random numbers." }, true),
-        this.setup.begin ? h("button", { type: "button", onclick: () => this.beginAtPrompt() }, "Begin at the prompt") : null,
-        h("button", { type: "button", title: "Sliders that show at once what other values would change in this run", onclick: () => this.askWhatIf() }, "What if …"),
-        h("button", { type: "button", onclick: () => this.openParameters(false) }, "Close"),
-      ].filter(Boolean));
-    }
-
-    // Parameters that few people need, group by group behind a heading; open where one of them was changed.
-    folds(declared) {
-      const groups = [...new Set(declared.map((p) => p.group).filter(Boolean))].sort((a, b) => (b === "Constraint") - (a === "Constraint"));
-      return groups.map((group) => {
-        const members = declared.filter((p) => p.group === group), open = members.some((p) => p.name in this.setup.parameters);
-        const fields = members.map((p) => this.field(p));
-        if (group === "Constraint") fields.splice(2, 0, page.constraintTools(this, fields)); // right below the text
-        return h("details", open ? { open } : {}, h("summary", {}, group), ...fields);
-      });
-    }
-
-    field(p, seed) {
-      const value = seed ? this.setup.seed : p.name in this.setup.parameters ? this.setup.parameters[p.name] : p.default;
-      const changed = (event) => {
-        const field = event.target, raw = field.type === "checkbox" ? field.checked : field.value;
-        const number = (p.kind === "int" || p.kind === "float") && raw !== "" && Number.isFinite(Number(raw));
-        if (seed) this.setup.seed = number ? Number(raw) : raw;
-        else if (String(raw) === String(p.default)) delete this.setup.parameters[p.name];
-        else this.setup.parameters[p.name] = number ? Number(raw) : raw;
-        const where = document.activeElement;
-        if (p.name === "memory") {
-          this.describe(); // other fields, and a view more or less
-          where.isConnected || this.panel.querySelector("[aria-label=memory]").focus();
-        } else this.describeLineOnly();
-        if (where) where.focus();
-        this.app.edited();
-      };
-      let control;
-      if (p.kind === "bool") control = h("input", { type: "checkbox", checked: value === true, onchange: changed });
-      else if (p.kind === "choice") {
-        control = h("select", { onchange: changed }, ...p.choices.map((c) => h("option", { value: c }, c)));
-        control.value = value;
-      } else if (p.kind === "ints" || p.kind === "floats") control = h("input", { type: "text", value: [].concat(value).join(","), oninput: changed });
-      else if (p.kind === "text") control = h("textarea", { rows: p.name === "constraint_text" ? "6" : "2", maxlength: "4000", spellcheck: "false", value, oninput: changed });
-      else control = h("input", { type: "number", min: p.low, max: p.high, step: p.kind === "int" ? "1" : "any", value: String(value), oninput: changed });
-      control.setAttribute("aria-label", p.name);
-      control.disabled = Boolean(this.app.data.saved); // what ran cannot be changed
-      return h("label", { class: "parameter" + (p.kind === "text" ? " long" : ""), title: p.help }, h("span", { class: "name" }, p.name), control, h("span", { class: "help" }, p.help || ""));
-    }
-
-    describeLineOnly() {
-      const panel = [...this.panel.childNodes];
-      this.describeParameters();
-      this.panel.replaceChildren(...panel); // keeps the field that is being typed in
-    }
-
-    showPanel(open) {
-      this.panel.hidden = !open;
-      this.gear.setAttribute("aria-expanded", String(open));
-    }
-
-    // A run of these settings has begun: it is ours, whoever the lane was opened from, and draws where the parameters stand.
-    begins() {
-      this.showPanel(false);
-      if (!this.setup.title) return;
-      delete this.setup.title;
-      this.describe();
-    }
-
-    openParameters(open) {
-      this.showPanel(open);
-      if (open) {
-        this.describeParameters();
-        const first = this.panel.querySelector("input, select, textarea");
-        if (first) first.focus({ preventScroll: true });
-      } else this.gear.focus({ preventScroll: true });
-    }
-
-    // The sliders at the newest token of the text.
-    askWhatIf() {
-      const mark = this.chips.marksAt().filter((one) => one.state !== "prompt" && one.node !== undefined).pop();
-      if (!mark) return this.app.fail("Nothing has been decoded yet: press Run.");
-      this.openParameters(false);
-      this.app.inspector.knobs.open = true;
-      this.app.inspector.show(this, { node: mark.node });
-    }
-
-    // What was copied and forced is left out at the next run.
-    beginAtPrompt() {
-      delete this.setup.begin;
-      this.openParameters(false);
-      this.describeParameters();
-      this.app.edited();
-    }
-
-    // What the list was set to: a strategy, or its first entry, which opens the search.
-    pick(strategy) {
-      if (strategy) return this.choose(strategy);
-      this.picker.value = this.setup.strategy;
-      this.app.findStrategy(this);
-    }
-
-    choose(strategy) {
-      const { seed, begin } = this.setup;
-      this.setup = { strategy, parameters: {}, seed, ...(begin ? { begin } : {}) };
-      if (!this.trace) this.view = this.views()[0];
-      this.wanted = this.views()[0];
-      this.describe();
-      this.app.drawLaneButtons();
-      this.app.edited();
-    }
-
-    drawTabs() {
-      const views = this.trace ? this.trace.views : this.views();
-      if (!views.includes(this.view)) this.view = views[0];
-      const title = (name) => this.app.data.views[name] || name, focused = this.tabs.contains(document.activeElement);
-      this.tabs.replaceChildren(...views.map((name) => h("button", { type: "button", role: "tab", "aria-selected": String(name === this.view),
-        tabindex: name === this.view ? "0" : "-1", onclick: (event) => {
-          this.showView(name);
-          if (event.detail) document.activeElement.blur(); // after a click ← and → are steps; who came with keys walks the tabs
-        } }, title(name))));
-      this.tabs.nextElementSibling.setAttribute("aria-label", title(this.view));
-      if (focused) this.tabs.querySelector("[aria-selected=true]").focus();
-    }
-
-    showView(name) {
-      if (this.head) this.before = { view: this.view, head: this.head, ops: this.ops };
-      this.view = name;
-      this.wanted = null;
-      this.drawTabs();
-      this.ops = [];
-      this.head = null;
-      this.toggleText();
-      this.drawing().reset({});
-      this.app.refresh();
-    }
-
-    // The view that was chosen did not come: the one before stands again, as it was.
-    keepView() {
-      if (!this.before) return;
-      const { view, head, ops } = this.before;
-      this.view = view;
-      this.drawTabs();
-      [this.head, this.ops, this.before, this.dirty] = [head, ops, null, true];
-      this.toggleText();
-      this.drawing().reset(head);
-      this.drawing().feed(ops.map((one, step) => ({ step, ops: one })));
-      this.show(this.shown);
-      this.app.fail("Another view needs the app; this one stays.");
-    }
-
-    toggleText() {
-      this.sceneElement.hidden = this.view === TEXT;
-      this.textElement.hidden = this.view !== TEXT;
-    }
-
-    drawing() {
-      return this.view === TEXT ? this.text : this.scene;
-    }
-
-    // ---- data -----------------------------------------------------------------------------------------------------
-
-    // Forgets what was decoded; `runIndex` is this lane's number in the new run, null if it is in none.
-    empty(runIndex) {
-      this.runIndex = runIndex ?? null;
-      if (this.wanted) this.view = this.wanted; // another strategy opens with its own first view
-      this.wanted = null;
-      this.trace = runIndex === undefined || runIndex === null ? null : { views: this.views(), key: this.key() };
-      this.rows = [];
-      this.ops = []; // what the drawing of the view has been fed, step by step
-      this.head = this.before = null;
-      this.shown = 0;
-      this.dirty = true;
-      this.answerState = {};
-      this.drawCosts();
-      this.ended.textContent = "";
-      this.badge.hidden = true;
-      this.drawTabs();
-      this.toggleText();
-      if (this.scene) [this.scene, this.chips, this.text].forEach((drawing) => drawing.reset({}));
-    }
-
-    key() {
-      return JSON.stringify([this.setup.strategy, this.setup.parameters, this.setup.seed, this.setup.begin]);
-    }
-
-    // Whether what is drawn was decoded with other settings than those that are chosen now.
-    stale() {
-      return this.trace !== null && (this.trace.key !== this.key() || this.app.outdated() || this.app.retyped());
-    }
-
-    cursor() {
-      return { view: this.view, ops: this.ops.length, rows: this.rows.length };
-    }
-
-    // Takes one lane's part of a pull's answer; whatever is here already is left out.
-    feed(answer) {
-      if (answer.text_head && this.rows.length === 0) this.chips.reset(answer.text_head);
-      if (answer.head && answer.view === this.view && this.ops.length === 0) {
-        this.head = answer.head;
-        this.before = null;
-        this.drawing().reset(answer.head);
-      }
-      if (answer.view === this.view && this.head) {
-        const fresh = answer.ops.slice(this.ops.length - answer.from);
-        this.drawing().feed(fresh.map((ops, i) => ({ step: this.ops.length + i, ops })));
-        for (const ops of fresh) this.ops.push(ops);
-        this.dirty = this.dirty || fresh.length > 0;
-      }
-      const rows = answer.rows.slice(this.rows.length - answer.rows_from);
-      this.chips.feed(rows.map((row, i) => ({ step: this.rows.length + i, ops: row.chips })));
-      this.dirty = this.dirty || rows.length > 0;
-      for (const row of rows) this.rows.push({ cost: row.cost, t: row.t, target_tokens: row.target_tokens, seconds: row.seconds, wall: row.wall });
-      this.answerState = answer;
-    }
-
-    // Draws the lane after its first `count` steps.
-    show(count) {
-      if (!this.scene) return;
-      if (count !== this.shown || this.dirty) {
-        this.chips.show(count - 1);
-        this.drawing().show(count - 1);
-        this.drawCosts(this.rows[count - 1]);
-      }
-      this.scene.end(Boolean(this.answerState.ended || this.answerState.problem));
-      this.shown = count;
-      this.dirty = false;
-      const { badge, promise, ended, problem, model_defaults: own } = this.answerState;
-      this.badge.hidden = !badge;
-      const after = this.setup.begin ? " after ⚑" : ""; // what stands before was given and promises nothing
-      this.badge.textContent = badge ? (badge === "relaxed" ? "≈ " : "✓ ") + promise + (own ? ", " + own : "") + after : "";
-      this.badge.title = (promise === badge ? "" : promise + ". ") + ((this.app.data.badges || {})[badge] || "") + (own ? ". The model's own generation settings apply: " + own + "." : "");
-      this.ended.textContent = problem || (count === this.rows.length && ended) || "";
-      this.ended.title = this.ended.textContent;
-      this.ended.classList.toggle("wrong", Boolean(problem));
-      this.drawHint();
-    }
-
-    drawCosts(row) {
-      const entries = row ? row.cost : [];
-      this.costs.replaceChildren(...entries.map(([name, label]) =>
-        h("div", { title: this.app.data.costs[name] || "" }, h("dd", {}, label), h("dt", {}, name))));
-    }
-
-    drawHint() {
-      const nothing = this.rows.length === 0;
-      this.element.classList.toggle("stale", this.stale());
-      this.element.classList.toggle("empty", nothing);
-      const lacking = this.declaration().needs.find((role) => !this.app.choice[role]);
-      this.hint.hidden = !(nothing || this.stale());
-      this.hint.firstChild.textContent = lacking ? "This strategy needs a " + lacking + " model: choose one under Models" : this.app.outdated() && this.stale() ? "Decoded with the previous models: press Run"
-        : this.stale() ? "Settings changed: press Run to decode with them"
-        : this.runIndex === null ? "Press Run to decode with this strategy" : "Waiting for the first step …";
-    }
-
-    theme(name) {
-      if (this.scene) [this.scene, this.chips, this.text].forEach((drawing) => drawing.theme(name));
-    }
+class LanePane {
+  constructor(app, setup) {
+    this.app = app;
+    this.setup = { parameters: {}, seed: 0, ...setup };
+    this.view = setup.view || this.views()[0];
+    this.build();
+    this.describe();
+    this.empty();
   }
 
-  page.LanePane = LanePane;
-})(window.ExplorerPage);
+  declaration() {
+    return this.app.strategies.get(this.setup.strategy);
+  }
+
+  // Its strategy's views; with a constraint or a memory also those that show it.
+  views() {
+    const { constraint = "none", memory = "none" } = this.setup.parameters, { views } = this.declaration();
+    const switched = Object.entries(this.app.data.switched_views || {}).flatMap(([name, own]) => (this.setup.parameters[name] ? own : []));
+    return [...views, ...(this.app.data.constraint_views[constraint] || []), ...switched, ...(memory !== "none" && this.app.data.memory ? [this.app.data.memory.view] : [])];
+  }
+
+  // What can be set of any lane's memory, and of the one that is chosen; not where its strategy keeps no keys and values.
+  memory() {
+    const { memory } = this.app.data, { writes_with: kind = "causal" } = this.declaration();
+    const own = memory && kind === "causal" ? memory.of[this.setup.parameters.memory || "none"] || [] : [];
+    return own.map((name) => memory.parameters.find((p) => p.name === name));
+  }
+
+  // A trace may have a name of its own: that of a call which was watched.
+  title() {
+    return this.setup.title || this.declaration().title;
+  }
+
+  // ---- DOM ------------------------------------------------------------------------------------------------------
+
+  build() {
+    this.number = h("span", { class: "disc", "aria-hidden": "true" });
+    this.picker = h("select", { class: "strategy", "aria-label": "Strategy", onchange: () => this.pick(this.picker.value) });
+    this.line = h("span", { class: "parameter-line" });
+    this.gear = h("button", { type: "button", class: "gear", "aria-expanded": "false", "aria-label": "Parameters", title: "Parameters",
+      onclick: () => this.openParameters(this.panel.hidden) }, "⚙");
+    this.panel = h("div", { class: "parameters", role: "group", "aria-label": "Parameters of this lane", hidden: true, onkeydown: (event) => {
+      if (event.key !== "Escape") return;
+      event.stopPropagation();
+      this.openParameters(false);
+    } });
+    this.badge = h("span", { class: "badge", hidden: true });
+    this.remove = h("button", { type: "button", class: "remove", "aria-label": "Remove lane", title: "Remove this lane",
+      onclick: () => this.app.removeLane(this) }, "×");
+    this.chipsElement = h("div", { class: "chips-row" });
+    this.tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Views" });
+    page.rove(this.tabs, "[role=tab]", (tab) => tab.click());
+    this.sceneElement = h("div", { class: "scene" });
+    this.textElement = h("div", { class: "text-view", hidden: true });
+    this.hint = h("div", { class: "hint", hidden: true }, h("span"));
+    this.costs = h("dl", { class: "costs", "aria-label": "Costs" });
+    this.ended = h("span", { class: "ended" });
+    this.element = h("section", { class: "lane", role: "region" },
+      h("div", { class: "lane-head" }, this.number, this.picker, this.gear, this.line, this.badge, this.remove), this.panel,
+      this.chipsElement, this.tabs,
+      h("div", { class: "view", role: "tabpanel" }, this.sceneElement, this.textElement, this.hint),
+      h("div", { class: "lane-foot" }, this.costs, this.ended));
+  }
+
+  // The player's parts are made late: the player is read after the frame of the page is on screen.
+  makeDrawings() {
+    if (this.scene) return;
+    const pick = (mark) => {
+      const at = mark.to || mark; // a link stands for the token that it leads to
+      this.scene.hold({ node: at.node, x: at.cell?.[0] }); // what opens beside the picture narrows it
+      if (at.node !== undefined) this.app.inspector.show(this, { node: at.node });
+      else if (at.cell) this.app.inspector.show(this, { cell: at.cell });
+    };
+    const options = { palette: this.app.data.palette, theme: this.app.theme, onPick: pick };
+    const node = (mark) => (mark && (mark.to || mark).node) ?? null;
+    const link = (other) => (mark) => other().forEach((drawing) => drawing.highlight && drawing.highlight(node(mark)));
+    const together = () => this.app.lanes.filter((lane) => lane !== this && lane.scene).map((lane) => lane.scene); // they share a window
+    this.scene = new player.Scene(this.sceneElement, { ...options, together, onHover: link(() => [this.chips]) });
+    this.chips = new player.Chips(this.chipsElement, { ...options, onHover: link(() => [this.scene]) });
+    this.text = new player.Chips(this.textElement, { ...options, oneLine: false, onHover: link(() => [this.chips]) });
+    for (const chips of [this.chips, this.text]) chips.colour(this.app.colour);
+  }
+
+  // What its tokens are coloured by; decision depths are asked for when they are chosen.
+  async colour(by) {
+    if (by === "depth" && this.runIndex !== null) {
+      const answer = await page.call("explorer_depths", { run: this.app.run.id, lane: this.runIndex });
+      if (answer.error) return this.app.fail(answer.error);
+      this.chips.settled = this.text.settled = answer.depths;
+    }
+    for (const chips of [this.chips, this.text]) chips.colour(by);
+  }
+
+  rename(index) {
+    this.element.setAttribute("aria-label", "Lane " + (index + 1));
+    this.number.textContent = String(index + 1);
+  }
+
+  // Strategy picker, parameter line and fields, tabs: all from the declaration.
+  describe() {
+    const all = [...this.app.strategies.values()].sort((one, other) => one.title.localeCompare(other.title)), { families, start } = this.app.data;
+    const starts = start.map((name) => this.app.strategies.get(name)).filter(Boolean);
+    const groups = [["Start here", starts], ...[...Object.entries(families), ["elsewhere", "From a file"]].map(([family, title]) =>
+      [title, all.filter((s) => s.family === family && !starts.includes(s))])];
+    this.picker.replaceChildren(h("option", { value: "" }, "Search all …"), ...groups.filter(([, members]) => members.length).map(([title, members]) =>
+      h("optgroup", { label: title }, ...members.map((s) => {
+        const lacking = s.needs.find((role) => !this.app.choice[role]);
+        return h("option", { value: s.name, title: lacking ? "Needs a " + lacking + " model: choose one under Models" : s.summary,
+          disabled: Boolean(lacking) }, s.name === this.setup.strategy ? this.title() : s.title);
+      }))));
+    this.picker.value = this.setup.strategy;
+    this.picker.title = this.declaration().summary || "";
+    this.describeParameters();
+    this.drawTabs();
+  }
+
+  describeParameters() {
+    const declared = [...this.declaration().parameters, ...this.memory()], given = this.setup.parameters;
+    const notable = declared.filter((p) => p.name in given && String(given[p.name]) !== String(p.default));
+    const shown = notable.length ? notable : declared.slice(0, 2);
+    const lines = (value) => String(value).trim().split(/\n+/).length;
+    const short = (value) => (lines(value) > 1 ? "of " + lines(value) + " lines" : value === "" ? "none" : value.length > 40 ? value.slice(0, 36) + " …" : value);
+    const words = shown.map((p) => p.name + " " + short(p.name in given ? given[p.name] : p.default));
+    if (this.setup.seed !== 0) words.push("seed " + this.setup.seed);
+    const begin = this.setup.begin;
+    if (begin) words.push("⚑ begins with " + begin.tokens.length + (begin.tokens.length > 1 ? " tokens" : " token"));
+    this.line.textContent = words.join(" · ");
+    this.line.title = this.line.textContent;
+    this.panel.replaceChildren(...[
+      h("p", { class: "summary" }, this.declaration().summary || ""),
+      ...declared.filter((p) => !p.group).map((p) => this.field(p)), ...this.folds(declared),
+      this.field({ name: "seed", kind: "int", default: 0, low: 0, help: "Lanes with the same seed use the same random numbers." }, true),
+      this.setup.begin ? h("button", { type: "button", onclick: () => this.beginAtPrompt() }, "Begin at the prompt") : null,
+      h("button", { type: "button", title: "Sliders that show at once what other values would change in this run", onclick: () => this.askWhatIf() }, "What if …"),
+      h("button", { type: "button", onclick: () => this.openParameters(false) }, "Close"),
+    ].filter(Boolean));
+  }
+
+  // Parameters that few people need, group by group behind a heading; open where one of them was changed.
+  folds(declared) {
+    const groups = [...new Set(declared.map((p) => p.group).filter(Boolean))].sort((a, b) => (b === "Constraint") - (a === "Constraint"));
+    return groups.map((group) => {
+      const members = declared.filter((p) => p.group === group), open = members.some((p) => p.name in this.setup.parameters);
+      const fields = members.map((p) => this.field(p));
+      if (group === "Constraint") fields.splice(2, 0, page.constraintTools(this, fields)); // right below the text
+      return h("details", open ? { open } : {}, h("summary", {}, group), ...fields);
+    });
+  }
+
+  field(p, seed) {
+    const value = seed ? this.setup.seed : p.name in this.setup.parameters ? this.setup.parameters[p.name] : p.default;
+    const changed = (event) => {
+      const field = event.target, raw = field.type === "checkbox" ? field.checked : field.value;
+      const number = (p.kind === "int" || p.kind === "float") && raw !== "" && Number.isFinite(Number(raw));
+      if (seed) this.setup.seed = number ? Number(raw) : raw;
+      else if (String(raw) === String(p.default)) delete this.setup.parameters[p.name];
+      else this.setup.parameters[p.name] = number ? Number(raw) : raw;
+      const where = document.activeElement;
+      if (p.name === "memory") {
+        this.describe(); // other fields, and a view more or less
+        where.isConnected || this.panel.querySelector("[aria-label=memory]").focus();
+      } else this.describeLineOnly();
+      if (where) where.focus();
+      this.app.edited();
+    };
+    let control;
+    if (p.kind === "bool") control = h("input", { type: "checkbox", checked: value === true, onchange: changed });
+    else if (p.kind === "choice") {
+      control = h("select", { onchange: changed }, ...p.choices.map((c) => h("option", { value: c }, c)));
+      control.value = value;
+    } else if (p.kind === "ints" || p.kind === "floats") control = h("input", { type: "text", value: [].concat(value).join(","), oninput: changed });
+    else if (p.kind === "text") control = h("textarea", { rows: p.name === "constraint_text" ? "6" : "2", maxlength: "4000", spellcheck: "false", value, oninput: changed });
+    else control = h("input", { type: "number", min: p.low, max: p.high, step: p.kind === "int" ? "1" : "any", value: String(value), oninput: changed });
+    control.setAttribute("aria-label", p.name);
+    control.disabled = Boolean(this.app.data.saved); // what ran cannot be changed
+    return h("label", { class: "parameter" + (p.kind === "text" ? " long" : ""), title: p.help }, h("span", { class: "name" }, p.name), control, h("span", { class: "help" }, p.help || ""));
+  }
+
+  describeLineOnly() {
+    const panel = [...this.panel.childNodes];
+    this.describeParameters();
+    this.panel.replaceChildren(...panel); // keeps the field that is being typed in
+  }
+
+  showPanel(open) {
+    this.panel.hidden = !open;
+    this.gear.setAttribute("aria-expanded", String(open));
+  }
+
+  // A run of these settings has begun: it is ours, whoever the lane was opened from, and draws where the parameters stand.
+  begins() {
+    this.showPanel(false);
+    if (!this.setup.title) return;
+    delete this.setup.title;
+    this.describe();
+  }
+
+  openParameters(open) {
+    this.showPanel(open);
+    if (open) {
+      this.describeParameters();
+      const first = this.panel.querySelector("input, select, textarea");
+      if (first) first.focus({ preventScroll: true });
+    } else this.gear.focus({ preventScroll: true });
+  }
+
+  // The sliders at the newest token of the text.
+  askWhatIf() {
+    const mark = this.chips.marksAt().filter((one) => one.state !== "prompt" && one.node !== undefined).pop();
+    if (!mark) return this.app.fail("Nothing has been decoded yet: press Run.");
+    this.openParameters(false);
+    this.app.inspector.knobs.open = true;
+    this.app.inspector.show(this, { node: mark.node });
+  }
+
+  // What was copied and forced is left out at the next run.
+  beginAtPrompt() {
+    delete this.setup.begin;
+    this.openParameters(false);
+    this.describeParameters();
+    this.app.edited();
+  }
+
+  // What the list was set to: a strategy, or its first entry, which opens the search.
+  pick(strategy) {
+    if (strategy) return this.choose(strategy);
+    this.picker.value = this.setup.strategy;
+    this.app.findStrategy(this);
+  }
+
+  choose(strategy) {
+    const { seed, begin } = this.setup;
+    this.setup = { strategy, parameters: {}, seed, ...(begin ? { begin } : {}) };
+    if (!this.trace) this.view = this.views()[0];
+    this.wanted = this.views()[0];
+    this.describe();
+    this.app.drawLaneButtons();
+    this.app.edited();
+  }
+
+  drawTabs() {
+    const views = this.trace ? this.trace.views : this.views();
+    if (!views.includes(this.view)) this.view = views[0];
+    const title = (name) => this.app.data.views[name] || name, focused = this.tabs.contains(document.activeElement);
+    this.tabs.replaceChildren(...views.map((name) => h("button", { type: "button", role: "tab", "aria-selected": String(name === this.view),
+      tabindex: name === this.view ? "0" : "-1", onclick: (event) => {
+        this.showView(name);
+        if (event.detail) document.activeElement.blur(); // after a click ← and → are steps; who came with keys walks the tabs
+      } }, title(name))));
+    this.tabs.nextElementSibling.setAttribute("aria-label", title(this.view));
+    if (focused) this.tabs.querySelector("[aria-selected=true]").focus();
+  }
+
+  showView(name) {
+    if (this.head) this.before = { view: this.view, head: this.head, ops: this.ops };
+    this.view = name;
+    this.wanted = null;
+    this.drawTabs();
+    this.ops = [];
+    this.head = null;
+    this.toggleText();
+    this.drawing().reset({});
+    this.app.refresh();
+  }
+
+  // The view that was chosen did not come: the one before stands again, as it was.
+  keepView() {
+    if (!this.before) return;
+    const { view, head, ops } = this.before;
+    this.view = view;
+    this.drawTabs();
+    [this.head, this.ops, this.before, this.dirty] = [head, ops, null, true];
+    this.toggleText();
+    this.drawing().reset(head);
+    this.drawing().feed(ops.map((one, step) => ({ step, ops: one })));
+    this.show(this.shown);
+    this.app.fail("Another view needs the app; this one stays.");
+  }
+
+  toggleText() {
+    this.sceneElement.hidden = this.view === TEXT;
+    this.textElement.hidden = this.view !== TEXT;
+  }
+
+  drawing() {
+    return this.view === TEXT ? this.text : this.scene;
+  }
+
+  // ---- data -----------------------------------------------------------------------------------------------------
+
+  // Forgets what was decoded; `runIndex` is this lane's number in the new run, null if it is in none.
+  empty(runIndex) {
+    this.runIndex = runIndex ?? null;
+    if (this.wanted) this.view = this.wanted; // another strategy opens with its own first view
+    this.wanted = null;
+    this.trace = runIndex === undefined || runIndex === null ? null : { views: this.views(), key: this.key() };
+    this.rows = [];
+    this.ops = []; // what the drawing of the view has been fed, step by step
+    this.head = this.before = null;
+    this.shown = 0;
+    this.dirty = true;
+    this.answerState = {};
+    this.drawCosts();
+    this.ended.textContent = "";
+    this.badge.hidden = true;
+    this.drawTabs();
+    this.toggleText();
+    if (this.scene) [this.scene, this.chips, this.text].forEach((drawing) => drawing.reset({}));
+  }
+
+  key() {
+    return JSON.stringify([this.setup.strategy, this.setup.parameters, this.setup.seed, this.setup.begin]);
+  }
+
+  // Whether what is drawn was decoded with other settings than those that are chosen now.
+  stale() {
+    return this.trace !== null && (this.trace.key !== this.key() || this.app.outdated() || this.app.retyped());
+  }
+
+  cursor() {
+    return { view: this.view, ops: this.ops.length, rows: this.rows.length };
+  }
+
+  // Takes one lane's part of a pull's answer; whatever is here already is left out.
+  feed(answer) {
+    if (answer.text_head && this.rows.length === 0) this.chips.reset(answer.text_head);
+    if (answer.head && answer.view === this.view && this.ops.length === 0) {
+      this.head = answer.head;
+      this.before = null;
+      this.drawing().reset(answer.head);
+    }
+    if (answer.view === this.view && this.head) {
+      const fresh = answer.ops.slice(this.ops.length - answer.from);
+      this.drawing().feed(fresh.map((ops, i) => ({ step: this.ops.length + i, ops })));
+      for (const ops of fresh) this.ops.push(ops);
+      this.dirty = this.dirty || fresh.length > 0;
+    }
+    const rows = answer.rows.slice(this.rows.length - answer.rows_from);
+    this.chips.feed(rows.map((row, i) => ({ step: this.rows.length + i, ops: row.chips })));
+    this.dirty = this.dirty || rows.length > 0;
+    for (const row of rows) this.rows.push({ cost: row.cost, t: row.t, target_tokens: row.target_tokens, seconds: row.seconds, wall: row.wall });
+    this.answerState = answer;
+  }
+
+  // Draws the lane after its first `count` steps.
+  show(count) {
+    if (!this.scene) return;
+    if (count !== this.shown || this.dirty) {
+      this.chips.show(count - 1);
+      this.drawing().show(count - 1);
+      this.drawCosts(this.rows[count - 1]);
+    }
+    this.scene.end(Boolean(this.answerState.ended || this.answerState.problem));
+    this.shown = count;
+    this.dirty = false;
+    const { badge, promise, ended, problem, model_defaults: own } = this.answerState;
+    this.badge.hidden = !badge;
+    const after = this.setup.begin ? " after ⚑" : ""; // what stands before was given and promises nothing
+    this.badge.textContent = badge ? (badge === "relaxed" ? "≈ " : "✓ ") + promise + (own ? ", " + own : "") + after : "";
+    this.badge.title = (promise === badge ? "" : promise + ". ") + ((this.app.data.badges || {})[badge] || "") + (own ? ". The model's own generation settings apply: " + own + "." : "");
+    this.ended.textContent = problem || (count === this.rows.length && ended) || "";
+    this.ended.title = this.ended.textContent;
+    this.ended.classList.toggle("wrong", Boolean(problem));
+    this.drawHint();
+  }
+
+  drawCosts(row) {
+    const entries = row ? row.cost : [];
+    this.costs.replaceChildren(...entries.map(([name, label]) =>
+      h("div", { title: this.app.data.costs[name] || "" }, h("dd", {}, label), h("dt", {}, name))));
+  }
+
+  drawHint() {
+    const nothing = this.rows.length === 0;
+    this.element.classList.toggle("stale", this.stale());
+    this.element.classList.toggle("empty", nothing);
+    const lacking = this.declaration().needs.find((role) => !this.app.choice[role]);
+    this.hint.hidden = !(nothing || this.stale());
+    this.hint.firstChild.textContent = lacking ? "This strategy needs a " + lacking + " model: choose one under Models" : this.app.outdated() && this.stale() ? "Decoded with the previous models: press Run"
+      : this.stale() ? "Settings changed: press Run to decode with them"
+      : this.runIndex === null ? "Press Run to decode with this strategy" : "Waiting for the first step …";
+  }
+
+  theme(name) {
+    if (this.scene) [this.scene, this.chips, this.text].forEach((drawing) => drawing.theme(name));
+  }
+}
+
+page.LanePane = LanePane;

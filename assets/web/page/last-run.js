@@ -1,131 +1,127 @@
 // Offers the last run of this browser when the page is opened anew, after it was closed, killed or restarted with its computer: by
 // its id where the app still has it, else from the file that the browser kept. Nothing is taken up unasked, and a run that another
 // tab shows is not offered at all. What is stored: an id, the page's own secret, and the trace of that one run.
-window.ExplorerPage = window.ExplorerPage || {};
-(function (page) {
-  "use strict";
-  const KEY = "explorer-last-run", BASE = "explorer-kept";
-  const HERE = 400; // ms in which another tab says that it shows the run
+const KEY = "explorer-last-run", BASE = "explorer-kept";
+const HERE = 400; // ms in which another tab says that it shows the run
 
-  // ---- what the browser keeps; a private window may refuse, and keeps nothing -----------------------------------------
+// ---- what the browser keeps; a private window may refuse, and keeps nothing -----------------------------------------
 
-  function remembered() {
+function remembered() {
+  try {
+    const { run, session } = JSON.parse(page.stored(KEY)) || {};
+    return typeof run === "string" && typeof session === "string" ? { run, session } : null;
+  } catch {
+    return null;
+  }
+}
+
+// One question to the store of files: `act(store)` gives a request; answers its result, null if that fails.
+function stored(mode, act) {
+  return new Promise((resolve) => {
+    const fail = () => resolve(null);
     try {
-      const { run, session } = JSON.parse(page.stored(KEY)) || {};
-      return typeof run === "string" && typeof session === "string" ? { run, session } : null;
+      const opening = indexedDB.open(BASE, 1);
+      opening.onupgradeneeded = () => opening.result.createObjectStore("runs");
+      opening.onerror = opening.onblocked = fail;
+      opening.onsuccess = () => {
+        const asked = act(opening.result.transaction("runs", mode).objectStore("runs"));
+        asked.onsuccess = () => resolve(asked.result);
+        asked.onerror = fail;
+        asked.transaction.oncomplete = () => opening.result.close();
+      };
     } catch {
-      return null;
+      fail();
     }
-  }
-
-  // One question to the store of files: `act(store)` gives a request; answers its result, null if that fails.
-  function stored(mode, act) {
-    return new Promise((resolve) => {
-      const fail = () => resolve(null);
-      try {
-        const opening = indexedDB.open(BASE, 1);
-        opening.onupgradeneeded = () => opening.result.createObjectStore("runs");
-        opening.onerror = opening.onblocked = fail;
-        opening.onsuccess = () => {
-          const asked = act(opening.result.transaction("runs", mode).objectStore("runs"));
-          asked.onsuccess = () => resolve(asked.result);
-          asked.onerror = fail;
-          asked.transaction.oncomplete = () => opening.result.close();
-        };
-      } catch {
-        fail();
-      }
-    });
-  }
-
-  const begins = (prompt) => "“" + (prompt.length > 40 ? prompt.slice(0, 39).trim() + "…" : prompt.trim()).replace(/\s+/g, " ") + "”";
-
-  class LastRun {
-    constructor(app) {
-      this.app = app;
-      try {
-        this.tabs = new BroadcastChannel(KEY);
-        this.tabs.onmessage = ({ data }) => this.hear(data);
-      } catch { /* without it two tabs may show one run, which harms neither */ }
-      app.on("run", (run) => this.began(run));
-      app.on("kept", (kept) => this.copy(kept));
-      this.offer();
-    }
-
-    own(run) {
-      return run && run.id !== this.app.data.example.run;
-    }
-
-    began(run) {
-      if (!this.own(run)) return;
-      page.stored(KEY, JSON.stringify({ run: run.id, session: this.app.session }));
-      page.notice(this.app, "before", null);
-      this.tell({ have: run.id });
-    }
-
-    // The file of the run, in the place of the one before.
-    copy({ run, fileName: name, bytes: file }) {
-      const { prompt } = JSON.parse(this.app.runKey);
-      stored("readwrite", (runs) => runs.put({ run: run.id, name, prompt, file }, "last"));
-    }
-
-    // ---- other tabs -------------------------------------------------------------------------------------------------
-
-    tell(what) {
-      if (this.tabs) this.tabs.postMessage(what);
-    }
-
-    hear({ ask, have }) {
-      const { run } = this.app;
-      if (ask && this.own(run) && run.id === ask && !run.lost) this.tell({ have: ask });
-      if (!have || have !== this.offered) return;
-      this.offered = null;
-      page.notice(this.app, "before", null);
-    }
-
-    // ---- the offer --------------------------------------------------------------------------------------------------
-
-    async offer() {
-      const last = remembered(), { app } = this;
-      if (!last) return;
-      this.offered = last.run;
-      this.tell({ ask: last.run });
-      const [answer] = await Promise.all([page.patient("explorer_again", last), new Promise((resolve) => setTimeout(resolve, HERE))]);
-      const kept = answer.error ? await stored("readonly", (runs) => runs.get("last")) : null;
-      if (!this.offered || this.own(app.run)) return;
-      const forget = ["Forget", "Nothing of it stays in this browser", () => this.forget()];
-      if (!answer.error) {
-        return page.notice(app, "before", { text: "Your last run, " + begins(answer.setup.prompt) + ", is still here.",
-          offers: [["Continue", "Show it, and continue it if it has not ended", () => this.goOn(answer, last.session)], forget] });
-      }
-      if (!kept || kept.run !== last.run) return this.forget();
-      page.notice(app, "before", { text: "The app no longer has your last run, " + begins(kept.prompt) + ", but this browser kept it.",
-        offers: [["Open", "Show it again", () => this.open(kept)], ["Save", "Save it as a file (.json.gz) that Traces opens again",
-          () => page.download(kept.name, new Blob([kept.file], { type: "application/gzip" }))], forget] });
-    }
-
-    forget() {
-      this.offered = null;
-      page.stored(KEY, null);
-      stored("readwrite", (runs) => runs.clear());
-      page.notice(this.app, "before", null);
-    }
-
-    goOn(answer, session) {
-      const { app } = this, run = new page.Run(app, answer.run, answer.state);
-      app.session = session; // the run answers to no other
-      app.traces.put(answer);
-      app.show(run, answer.setup.lanes.length);
-      app.status();
-      run.follow();
-    }
-
-    open(kept) {
-      this.app.traces.open(new File([kept.file], kept.name), "Opened again.");
-    }
-  }
-
-  page.addPart((app) => {
-    if (!app.data.saved) app.lastRun = new LastRun(app);
   });
-})(window.ExplorerPage);
+}
+
+const begins = (prompt) => "“" + (prompt.length > 40 ? prompt.slice(0, 39).trim() + "…" : prompt.trim()).replace(/\s+/g, " ") + "”";
+
+class LastRun {
+  constructor(app) {
+    this.app = app;
+    try {
+      this.tabs = new BroadcastChannel(KEY);
+      this.tabs.onmessage = ({ data }) => this.hear(data);
+    } catch { /* without it two tabs may show one run, which harms neither */ }
+    app.on("run", (run) => this.began(run));
+    app.on("kept", (kept) => this.copy(kept));
+    this.offer();
+  }
+
+  own(run) {
+    return run && run.id !== this.app.data.example.run;
+  }
+
+  began(run) {
+    if (!this.own(run)) return;
+    page.stored(KEY, JSON.stringify({ run: run.id, session: this.app.session }));
+    page.notice(this.app, "before", null);
+    this.tell({ have: run.id });
+  }
+
+  // The file of the run, in the place of the one before.
+  copy({ run, fileName: name, bytes: file }) {
+    const { prompt } = JSON.parse(this.app.runKey);
+    stored("readwrite", (runs) => runs.put({ run: run.id, name, prompt, file }, "last"));
+  }
+
+  // ---- other tabs -------------------------------------------------------------------------------------------------
+
+  tell(what) {
+    if (this.tabs) this.tabs.postMessage(what);
+  }
+
+  hear({ ask, have }) {
+    const { run } = this.app;
+    if (ask && this.own(run) && run.id === ask && !run.lost) this.tell({ have: ask });
+    if (!have || have !== this.offered) return;
+    this.offered = null;
+    page.notice(this.app, "before", null);
+  }
+
+  // ---- the offer --------------------------------------------------------------------------------------------------
+
+  async offer() {
+    const last = remembered(), { app } = this;
+    if (!last) return;
+    this.offered = last.run;
+    this.tell({ ask: last.run });
+    const [answer] = await Promise.all([page.patient("explorer_again", last), new Promise((resolve) => setTimeout(resolve, HERE))]);
+    const kept = answer.error ? await stored("readonly", (runs) => runs.get("last")) : null;
+    if (!this.offered || this.own(app.run)) return;
+    const forget = ["Forget", "Nothing of it stays in this browser", () => this.forget()];
+    if (!answer.error) {
+      return page.notice(app, "before", { text: "Your last run, " + begins(answer.setup.prompt) + ", is still here.",
+        offers: [["Continue", "Show it, and continue it if it has not ended", () => this.goOn(answer, last.session)], forget] });
+    }
+    if (!kept || kept.run !== last.run) return this.forget();
+    page.notice(app, "before", { text: "The app no longer has your last run, " + begins(kept.prompt) + ", but this browser kept it.",
+      offers: [["Open", "Show it again", () => this.open(kept)], ["Save", "Save it as a file (.json.gz) that Traces opens again",
+        () => page.download(kept.name, new Blob([kept.file], { type: "application/gzip" }))], forget] });
+  }
+
+  forget() {
+    this.offered = null;
+    page.stored(KEY, null);
+    stored("readwrite", (runs) => runs.clear());
+    page.notice(this.app, "before", null);
+  }
+
+  goOn(answer, session) {
+    const { app } = this, run = new page.Run(app, answer.run, answer.state);
+    app.session = session; // the run answers to no other
+    app.traces.put(answer);
+    app.show(run, answer.setup.lanes.length);
+    app.status();
+    run.follow();
+  }
+
+  open(kept) {
+    this.app.traces.open(new File([kept.file], kept.name), "Opened again.");
+  }
+}
+
+page.addPart((app) => {
+  if (!app.data.saved) app.lastRun = new LastRun(app);
+});

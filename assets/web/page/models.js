@@ -1,67 +1,63 @@
 // The models in use: a line that names them until Gradio's panel (explorer/page/tabs/models.py) is in its place, what the page does when
 // others have been loaded, and what the panel must know of prompt and chat.
-window.ExplorerPage = window.ExplorerPage || {};
-(function (page) {
-  "use strict";
-  const REST_MS = 300; // from the last key to the question what the chat template makes of the prompt
-  const panel = () => document.getElementById("explorer-models");
+const REST_MS = 300; // from the last key to the question what the chat template makes of the prompt
+const panel = () => document.getElementById("explorer-models");
 
-  // A choice with nothing left out, in one order.
-  page.completeChoice = ({ target, draft, dtype, device }) =>
-    ({ target, draft: draft || null, dtype: dtype || "auto", device: device || "auto" });
-  page.sameModels = (a, b) => JSON.stringify(page.completeChoice(a)) === JSON.stringify(page.completeChoice(b));
+// A choice with nothing left out, in one order.
+page.completeChoice = ({ target, draft, dtype, device }) =>
+  ({ target, draft: draft || null, dtype: dtype || "auto", device: device || "auto" });
+page.sameModels = (a, b) => JSON.stringify(page.completeChoice(a)) === JSON.stringify(page.completeChoice(b));
 
-  // What the closed panel says.
-  page.titleOfModels = function ({ target, draft }) {
-    const short = (name) => name.replace(/[/\\]+$/, "").split(/[/\\]/).pop();
-    const [first, ...drafts] = [target, ...(draft || "").split(/\s*,\s*/)].filter(Boolean).map(short);
-    return !first ? "" : "Models: " + first + (drafts.length ? ", draft " + drafts.join(" and ") : ", no draft");
+// What the closed panel says.
+page.titleOfModels = function ({ target, draft }) {
+  const short = (name) => name.replace(/[/\\]+$/, "").split(/[/\\]/).pop();
+  const [first, ...drafts] = [target, ...(draft || "").split(/\s*,\s*/)].filter(Boolean).map(short);
+  return !first ? "" : "Models: " + first + (drafts.length ? ", draft " + drafts.join(" and ") : ", no draft");
+};
+
+// Tells the panel what its chat template renders; without a chat only that there is none any more.
+page.tellPrompt = function (tell) {
+  const { app } = page;
+  let sent = null, timer = null;
+  const look = () => {
+    const prompt = app.chat ? app.bar.prompt.value.slice(0, app.data.limits.prompt) : "";
+    const asked = { models: app.choice, prompt, chat: app.chat }, key = JSON.stringify(asked);
+    if (key === sent || (sent === null && !app.chat)) return;
+    sent = key;
+    clearTimeout(timer);
+    timer = setTimeout(() => tell(asked), REST_MS);
+  };
+  app.on("state", look);
+  look();
+};
+
+page.addPart((app) => {
+  // A link, a file, a lesson or an example asks for models or a chat: the panel shows them, and loads nothing by itself.
+  let count = 0;
+  app.ask = (models, chat) => {
+    const others = models && !page.sameModels(models, app.choice);
+    if (!others && chat === undefined) return;
+    app.emit("wanted", { models: others ? page.completeChoice(models) : null, chat: app.chat, count: count++ }); // asked again is asked anew
+    if (others && panel()) panel().scrollIntoView({ block: "nearest" });
   };
 
-  // Tells the panel what its chat template renders; without a chat only that there is none any more.
-  page.tellPrompt = function (tell) {
-    const { app } = page;
-    let sent = null, timer = null;
-    const look = () => {
-      const prompt = app.chat ? app.bar.prompt.value.slice(0, app.data.limits.prompt) : "";
-      const asked = { models: app.choice, prompt, chat: app.chat }, key = JSON.stringify(asked);
-      if (key === sent || (sent === null && !app.chat)) return;
-      sent = key;
-      clearTimeout(timer);
-      timer = setTimeout(() => tell(asked), REST_MS);
-    };
-    app.on("state", look);
-    look();
+  // From here on the page decodes with these. Where they could not be loaded, `problem` says why, and the same ones stay.
+  app.use = ({ choice, sentence, facts, problem }) => {
+    if (problem && !panel().querySelector("input").offsetHeight) app.fail(problem); // else the panel itself shows it
+    if (page.sameModels(choice, app.choice)) return;
+    app.fail("");
+    app.choice = page.completeChoice(choice);
+    app.models = { ...app.models, state: "ready", sentence, facts };
+    for (const lane of app.lanes) lane.describe();
+    const chat = facts.target.chat ? " It has a chat template: switch it on under Models." : "";
+    app.remark(sentence + chat);
+    app.emit("models");
+    if (panel().contains(document.activeElement) || document.activeElement === document.body) panel().querySelector("button").focus();
   };
 
-  page.addPart((app) => {
-    // A link, a file, a lesson or an example asks for models or a chat: the panel shows them, and loads nothing by itself.
-    let count = 0;
-    app.ask = (models, chat) => {
-      const others = models && !page.sameModels(models, app.choice);
-      if (!others && chat === undefined) return;
-      app.emit("wanted", { models: others ? page.completeChoice(models) : null, chat: app.chat, count: count++ }); // asked again is asked anew
-      if (others && panel()) panel().scrollIntoView({ block: "nearest" });
-    };
-
-    // From here on the page decodes with these. Where they could not be loaded, `problem` says why, and the same ones stay.
-    app.use = ({ choice, sentence, facts, problem }) => {
-      if (problem && !panel().querySelector("input").offsetHeight) app.fail(problem); // else the panel itself shows it
-      if (page.sameModels(choice, app.choice)) return;
-      app.fail("");
-      app.choice = page.completeChoice(choice);
-      app.models = { ...app.models, state: "ready", sentence, facts };
-      for (const lane of app.lanes) lane.describe();
-      const chat = facts.target.chat ? " It has a chat template: switch it on under Models." : "";
-      app.remark(sentence + chat);
-      app.emit("models");
-      if (panel().contains(document.activeElement) || document.activeElement === document.body) panel().querySelector("button").focus();
-    };
-
-    // The chat has been switched on or off, or its system message has changed.
-    app.talk = (chat) => {
-      app.chat = chat;
-      app.edited();
-    };
-  });
-})(window.ExplorerPage);
+  // The chat has been switched on or off, or its system message has changed.
+  app.talk = (chat) => {
+    app.chat = chat;
+    app.edited();
+  };
+});

@@ -1,44 +1,40 @@
 // One lane alone on the whole screen, in type that a room can read. The keys are those of the page, and those of a clicker. And all
 // lanes on paper.
-window.ExplorerPage = window.ExplorerPage || {};
-(function (page) {
-  "use strict";
-  const PAPER = "on-paper"; // pictures are as wide as a sheet, see lane.css: printing does not draw them again
-  const CLICKER = { PageDown: 1, PageUp: -1 };
+const PAPER = "on-paper"; // pictures are as wide as a sheet, see lane.css: printing does not draw them again
+const CLICKER = { PageDown: 1, PageUp: -1 };
 
-  // In a corner, until it is asked for again: a QR code that opens and runs this set-up.
-  async function showCode(lane) {
-    const there = lane.element.querySelector(".qr");
-    if (there) return there.remove();
-    const { svg } = await page.call("explorer_qr", { link: await page.linkOf(lane.app.setup()) });
-    if (svg) lane.element.append(page.h("img", { class: "qr", alt: "QR code: opens and runs this set-up", src: "data:image/svg+xml," + encodeURIComponent(svg) }));
+// In a corner, until it is asked for again: a QR code that opens and runs this set-up.
+async function showCode(lane) {
+  const there = lane.element.querySelector(".qr");
+  if (there) return there.remove();
+  const { svg } = await page.call("explorer_qr", { link: await page.linkOf(lane.app.setup()) });
+  if (svg) lane.element.append(h("img", { class: "qr", alt: "QR code: opens and runs this set-up", src: "data:image/svg+xml," + encodeURIComponent(svg) }));
+}
+
+// Shows the lane; a sentence if this browser does not let it.
+page.present = async function (lane) {
+  try {
+    await lane.element.requestFullscreen();
+  } catch {
+    return "This browser does not let the page fill the screen; press F11 and remove the other lanes with ×.";
   }
+  lane.app.phoneLane = lane.app.lanes.indexOf(lane); // the keys are for this lane
+  lane.element.tabIndex = -1;
+  lane.element.focus();
+  return null;
+};
 
-  // Shows the lane; a sentence if this browser does not let it.
-  page.present = async function (lane) {
-    try {
-      await lane.element.requestFullscreen();
-    } catch {
-      return "This browser does not let the page fill the screen; press F11 and remove the other lanes with ×.";
-    }
-    lane.app.phoneLane = lane.app.lanes.indexOf(lane); // the keys are for this lane
-    lane.element.tabIndex = -1;
-    lane.element.focus();
-    return null;
-  };
-
-  page.addPart((app) => {
-    for (const name of ["beforeprint", "afterprint"]) window.addEventListener(name, () => {
-      app.root.classList.toggle(PAPER, name === "beforeprint");
-      for (const { scene } of app.lanes) if (scene) (scene.measure(), scene.draw()); // before its observer hears of the new width
-    });
-    document.addEventListener("fullscreenchange", () => document.fullscreenElement || app.root.querySelector(".qr")?.remove());
-    document.addEventListener("keydown", (event) => {
-      const lane = app.lanes.find((one) => one.element === document.fullscreenElement);
-      if (lane && event.key.toLowerCase() === "q") showCode(lane);
-      if (!lane || !(event.key in CLICKER)) return;
-      event.preventDefault();
-      app.playback.seek(app.playback.position + CLICKER[event.key], true);
-    });
+page.addPart((app) => {
+  for (const name of ["beforeprint", "afterprint"]) window.addEventListener(name, () => {
+    app.root.classList.toggle(PAPER, name === "beforeprint");
+    for (const { scene } of app.lanes) if (scene) (scene.measure(), scene.draw()); // before its observer hears of the new width
   });
-})(window.ExplorerPage);
+  document.addEventListener("fullscreenchange", () => document.fullscreenElement || app.root.querySelector(".qr")?.remove());
+  document.addEventListener("keydown", (event) => {
+    const lane = app.lanes.find((one) => one.element === document.fullscreenElement);
+    if (lane && event.key.toLowerCase() === "q") showCode(lane);
+    if (!lane || !(event.key in CLICKER)) return;
+    event.preventDefault();
+    app.playback.seek(app.playback.position + CLICKER[event.key], true);
+  });
+});

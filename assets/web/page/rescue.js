@@ -1,95 +1,91 @@
 // What the page says when the app cannot be reached or no longer has the run, and what it offers then: to save what is kept
 // (keep.js) and to open that again.
-window.ExplorerPage = window.ExplorerPage || {};
-(function (page) {
-  "use strict";
-  const LATER = 15000; // ms without the app after which saving is offered
-  const REFUSED = "The app was started again with another address: open the address that it printed.";
-  const AGAIN = "The app was started again and no longer has this run.", DROPPED = "The app has dropped this run to make room.";
+const LATER = 15000; // ms without the app after which saving is offered
+const REFUSED = "The app was started again with another address: open the address that it printed.";
+const AGAIN = "The app was started again and no longer has this run.", DROPPED = "The app has dropped this run to make room.";
 
-  class Rescue {
-    constructor(app) {
-      this.app = app;
-      page.connection.on("state", () => this.reach());
-      page.connection.on("restarted", () => this.restarted());
-      app.on("wish", () => this.reach());
-      app.on("run", (run) => this.another(run));
-      app.on("lost", (run) => this.lost(run));
-    }
-
-    another(run) {
-      run.started = page.connection.started;
-      page.notice(this.app, "run", null);
-    }
-
-    get kept() {
-      const kept = this.app.run?.kept;
-      return kept?.steps.some(Boolean) ? kept : null;
-    }
-
-    // How much of the run can be saved: what came last before the app was gone may be missing.
-    keeps() {
-      const steps = Math.min(...this.kept.steps.filter(Boolean));
-      return this.kept.missing() ? ["What you see stays; its first " + steps + " steps are kept on this page", "them"]
-        : ["What you see is kept on this page", "it"];
-    }
-
-    // ---- the app cannot be reached --------------------------------------------------------------------------------
-
-    reach() {
-      const { app } = this, { state } = page.connection;
-      clearTimeout(this.timer);
-      if (state === "there") {
-        this.since = null;
-        if (app.failedAway) app.fail("");
-        return page.notice(app, "connection", null);
-      }
-      const since = (this.since = this.since || Date.now());
-      this.timer = setTimeout(() => this.reach(), LATER);
-      const wish = app.run && app.run.wish, pressed = wish ? " " + wish[0].toUpperCase() + wish.slice(1) + " takes effect when it is back." : "";
-      const long = Date.now() - since >= LATER || state === "refused", keeps = long && this.kept ? " " + this.keeps()[0] + "." : "";
-      const text = state === "refused" ? REFUSED + keeps : "No connection; trying again …" + (pressed || keeps);
-      page.notice(app, "connection", { text, offers: long && this.kept ? [this.saving()] : [] });
-    }
-
-    // Another start of the app answers: it tells anew what it can do, and whether it has the run.
-    async restarted() {
-      const { app } = this;
-      if (app.run && app.run.id !== app.data.example.run) app.refresh();
-      await app.greet();
-      if (JSON.stringify(app.choice) === JSON.stringify(page.completeChoice(app.data.models))) return;
-      app.models.facts = {}; // they are of the models that it started with, not of those that were chosen here
-      app.emit("models");
-    }
-
-    // ---- the app no longer has the run ----------------------------------------------------------------------------
-
-    lost(run) {
-      const { kept } = this, why = run.started !== page.connection.started ? AGAIN : run.lost === this.app.data.gone ? DROPPED : run.lost;
-      const [what, it] = kept ? this.keeps() : [];
-      const rest = kept ? ` ${what}: save ${it}, or open ${it} again.` : " What you see stays on this page.";
-      const offers = kept ? [this.saving(), ["Reopen", "Hand it back to the app, so that views, comparison and branches work again", () => this.reopen()]] : [];
-      page.notice(this.app, "run", { text: why + rest, offers });
-    }
-
-    // ---- what is offered ------------------------------------------------------------------------------------------
-
-    saving() {
-      return ["Save", "Save what this page has of the run as a file (.json.gz) that Traces opens again", () => this.save()];
-    }
-
-    async save(index) {
-      const { kept } = this;
-      page.download(kept.name(index), new Blob([await kept.file(index)], { type: "application/gzip" }));
-    }
-
-    async reopen() {
-      const { kept } = this;
-      this.app.traces.open(new File([await kept.file()], kept.name()), "Opened again.");
-    }
+class Rescue {
+  constructor(app) {
+    this.app = app;
+    page.connection.on("state", () => this.reach());
+    page.connection.on("restarted", () => this.restarted());
+    app.on("wish", () => this.reach());
+    app.on("run", (run) => this.another(run));
+    app.on("lost", (run) => this.lost(run));
   }
 
-  page.addPart((app) => {
-    if (!app.data.saved) app.rescue = new Rescue(app);
-  });
-})(window.ExplorerPage);
+  another(run) {
+    run.started = page.connection.started;
+    page.notice(this.app, "run", null);
+  }
+
+  get kept() {
+    const kept = this.app.run?.kept;
+    return kept?.steps.some(Boolean) ? kept : null;
+  }
+
+  // How much of the run can be saved: what came last before the app was gone may be missing.
+  keeps() {
+    const steps = Math.min(...this.kept.steps.filter(Boolean));
+    return this.kept.missing() ? ["What you see stays; its first " + steps + " steps are kept on this page", "them"]
+      : ["What you see is kept on this page", "it"];
+  }
+
+  // ---- the app cannot be reached --------------------------------------------------------------------------------
+
+  reach() {
+    const { app } = this, { state } = page.connection;
+    clearTimeout(this.timer);
+    if (state === "there") {
+      this.since = null;
+      if (app.failedAway) app.fail("");
+      return page.notice(app, "connection", null);
+    }
+    const since = (this.since = this.since || Date.now());
+    this.timer = setTimeout(() => this.reach(), LATER);
+    const wish = app.run && app.run.wish, pressed = wish ? " " + wish[0].toUpperCase() + wish.slice(1) + " takes effect when it is back." : "";
+    const long = Date.now() - since >= LATER || state === "refused", keeps = long && this.kept ? " " + this.keeps()[0] + "." : "";
+    const text = state === "refused" ? REFUSED + keeps : "No connection; trying again …" + (pressed || keeps);
+    page.notice(app, "connection", { text, offers: long && this.kept ? [this.saving()] : [] });
+  }
+
+  // Another start of the app answers: it tells anew what it can do, and whether it has the run.
+  async restarted() {
+    const { app } = this;
+    if (app.run && app.run.id !== app.data.example.run) app.refresh();
+    await app.greet();
+    if (JSON.stringify(app.choice) === JSON.stringify(page.completeChoice(app.data.models))) return;
+    app.models.facts = {}; // they are of the models that it started with, not of those that were chosen here
+    app.emit("models");
+  }
+
+  // ---- the app no longer has the run ----------------------------------------------------------------------------
+
+  lost(run) {
+    const { kept } = this, why = run.started !== page.connection.started ? AGAIN : run.lost === this.app.data.gone ? DROPPED : run.lost;
+    const [what, it] = kept ? this.keeps() : [];
+    const rest = kept ? ` ${what}: save ${it}, or open ${it} again.` : " What you see stays on this page.";
+    const offers = kept ? [this.saving(), ["Reopen", "Hand it back to the app, so that views, comparison and branches work again", () => this.reopen()]] : [];
+    page.notice(this.app, "run", { text: why + rest, offers });
+  }
+
+  // ---- what is offered ------------------------------------------------------------------------------------------
+
+  saving() {
+    return ["Save", "Save what this page has of the run as a file (.json.gz) that Traces opens again", () => this.save()];
+  }
+
+  async save(index) {
+    const { kept } = this;
+    page.download(kept.name(index), new Blob([await kept.file(index)], { type: "application/gzip" }));
+  }
+
+  async reopen() {
+    const { kept } = this;
+    this.app.traces.open(new File([await kept.file()], kept.name()), "Opened again.");
+  }
+}
+
+page.addPart((app) => {
+  if (!app.data.saved) app.rescue = new Rescue(app);
+});

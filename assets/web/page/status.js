@@ -1,53 +1,49 @@
 // What the status line says: how the run stands or, before that, a notice: something that has happened to the page, with buttons
 // for what can be done about it. Knows no calls; who finds something out gives the notice and takes it back.
-window.ExplorerPage = window.ExplorerPage || {};
-(function (page) {
-  "use strict";
-  const ORDER = ["connection", "run", "before", "welcome"]; // whose notice comes first
+const ORDER = ["connection", "run", "before", "welcome"]; // whose notice comes first
 
-  // How far the page is, where it cannot draw as fast as the app decodes.
-  function behind(app) {
-    const { decoded } = app.run || {};
-    return decoded ? ` This page is at step ${Math.max(...app.lanes.map((lane) => lane.rows.length))} of ${decoded} and catches up.` : "";
-  }
+// How far the page is, where it cannot draw as fast as the app decodes.
+function behind(app) {
+  const { decoded } = app.run || {};
+  return decoded ? ` This page is at step ${Math.max(...app.lanes.map((lane) => lane.rows.length))} of ${decoded} and catches up.` : "";
+}
 
-  // How the run stands.
-  function standing(app) {
-    const state = app.state(), { run, models, data } = app;
-    const loading = models.state === "loading", broken = models.state === "failed";
-    const texts = {
-      none: data.saved ? "A saved run: replay it with the slider. Decoding Explorer can decode new ones." : run && run.message || "A stored run. Drag the slider to replay it, or press Run to decode your own prompt.",
-      starting: loading ? models.sentence : app.loads || "Starting …", running: "Decoding …" + behind(app),
-      paused: "Paused. Step does one step in every lane; Run continues.", stopped: "Stopped. What was decoded stays.",
-      done: "Done. Drag the slider or press ▶ to replay.", failed: "No lane could continue: each says why.",
-    };
-    const settings = app.settingsKey(), other = run && app.runKey !== settings;
-    const extra = loading && state === "none" ? " " + models.sentence : broken ? " " + models.sentence : "";
-    const changed = other && state !== "none" && state !== "starting" ? " The settings have changed: press Run to decode with them." : "";
-    const remark = app.remarked && app.remarked.key === settings ? app.remarked.text + " " : "";
-    if (app.lanes.every((lane) => lane.runIndex === null) && state !== "starting") return remark + "Press Run to decode this set-up." + (loading ? " " + models.sentence : "");
-    if (app.outdated() && state !== "starting") return remark + "The lanes still show the previous models: press Run.";
-    return remark + (remark && (other || state === "none") ? "Press Run." : texts[state] + extra + changed);
-  }
-
-  // Writes the line, and touches nothing that stands there already: what has not changed is not read out again.
-  page.say = function (app) {
-    const { status, offers } = app.bar, notice = ORDER.map((whose) => app.notices[whose]).find(Boolean);
-    const text = notice ? notice.text : standing(app);
-    if (status.textContent !== text) status.title = status.textContent = text;
-    const buttons = notice ? notice.offers : [], key = buttons.map(([name]) => name).join();
-    if (offers.dataset.key !== key) {
-      offers.replaceChildren(...buttons.map(([name, title]) =>
-        page.h("button", { type: "button", title, onclick: () => offers.acts.get(name)() }, name)));
-      offers.dataset.key = key;
-    }
-    offers.acts = new Map(buttons.map(([name, , act]) => [name, act]));
-    offers.hidden = !buttons.length;
+// How the run stands.
+function standing(app) {
+  const state = app.state(), { run, models, data } = app;
+  const loading = models.state === "loading", broken = models.state === "failed";
+  const texts = {
+    none: data.saved ? "A saved run: replay it with the slider. Decoding Explorer can decode new ones." : run && run.message || "A stored run. Drag the slider to replay it, or press Run to decode your own prompt.",
+    starting: loading ? models.sentence : app.loads || "Starting …", running: "Decoding …" + behind(app),
+    paused: "Paused. Step does one step in every lane; Run continues.", stopped: "Stopped. What was decoded stays.",
+    done: "Done. Drag the slider or press ▶ to replay.", failed: "No lane could continue: each says why.",
   };
+  const settings = app.settingsKey(), other = run && app.runKey !== settings;
+  const extra = loading && state === "none" ? " " + models.sentence : broken ? " " + models.sentence : "";
+  const changed = other && state !== "none" && state !== "starting" ? " The settings have changed: press Run to decode with them." : "";
+  const remark = app.remarked && app.remarked.key === settings ? app.remarked.text + " " : "";
+  if (app.lanes.every((lane) => lane.runIndex === null) && state !== "starting") return remark + "Press Run to decode this set-up." + (loading ? " " + models.sentence : "");
+  if (app.outdated() && state !== "starting") return remark + "The lanes still show the previous models: press Run.";
+  return remark + (remark && (other || state === "none") ? "Press Run." : texts[state] + extra + changed);
+}
 
-  // Gives a notice, `{text, offers: [[name, title, what to do]]}`, or takes it back.
-  page.notice = function (app, whose, notice) {
-    app.notices[whose] = notice ? { offers: [], ...notice } : null;
-    app.status();
-  };
-})(window.ExplorerPage);
+// Writes the line, and touches nothing that stands there already: what has not changed is not read out again.
+page.say = function (app) {
+  const { status, offers } = app.bar, notice = ORDER.map((whose) => app.notices[whose]).find(Boolean);
+  const text = notice ? notice.text : standing(app);
+  if (status.textContent !== text) status.title = status.textContent = text;
+  const buttons = notice ? notice.offers : [], key = buttons.map(([name]) => name).join();
+  if (offers.dataset.key !== key) {
+    offers.replaceChildren(...buttons.map(([name, title]) =>
+      h("button", { type: "button", title, onclick: () => offers.acts.get(name)() }, name)));
+    offers.dataset.key = key;
+  }
+  offers.acts = new Map(buttons.map(([name, , act]) => [name, act]));
+  offers.hidden = !buttons.length;
+};
+
+// Gives a notice, `{text, offers: [[name, title, what to do]]}`, or takes it back.
+page.notice = function (app, whose, notice) {
+  app.notices[whose] = notice ? { offers: [], ...notice } : null;
+  app.status();
+};

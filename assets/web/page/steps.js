@@ -1,62 +1,56 @@
 // The steps of a lane as sentences: the text alternative to its pictures, and a quick way to read a run. The sentences come with
 // the lane's text (visualizers/views/any_lane/step_captions.py), so they are the same whatever view is on show. The step on show is marked.
-window.ExplorerPage = window.ExplorerPage || {};
-(function (page) {
-  "use strict";
-  const h = page.h;
-
-  class Steps {
-    constructor(app, lane) {
-      this.app = app;
-      this.lane = lane;
-      this.button = h("button", { type: "button", class: "gear", "aria-label": "Steps as text", "aria-expanded": "false", title: "Steps as text (T)",
-        onclick: () => this.toggle() }, "≡");
-      this.list = h("ol", { class: "steps-list" });
-      this.panel = h("div", { class: "steps", role: "region", tabindex: "0", hidden: true }, this.list);
-      lane.gear.after(this.button);
-      lane.element.querySelector(".view").append(this.panel);
-      this.panel.addEventListener("keydown", (event) => {
-        if (event.key !== "Escape") return;
-        event.stopPropagation();
-        this.toggle();
-      });
-    }
-
-    // The sentence of the step on show.
-    sentence() {
-      return this.lane.chips && this.lane.shown > 0 ? this.lane.chips.history.captionAt(this.lane.shown - 1) : null;
-    }
-
-    toggle() {
-      const open = this.panel.hidden;
-      this.panel.hidden = !open;
-      this.button.setAttribute("aria-expanded", String(open));
-      this.draw();
-      (open ? this.panel : this.button).focus({ preventScroll: true });
-    }
-
-    // Adds what is new, and marks the step on show.
-    draw() {
-      if (this.panel.hidden || !this.lane.chips) return;
-      this.panel.setAttribute("aria-label", "Steps of lane " + (this.app.lanes.indexOf(this.lane) + 1));
-      const history = this.lane.chips.history;
-      if (this.history !== history) this.list.replaceChildren();
-      this.history = history;
-      for (let i = this.list.childElementCount; i < history.sayings.length; i++) this.list.append(h("li", {}, history.sayings[i][1]));
-      if (this.current) this.current.removeAttribute("aria-current");
-      this.current = this.list.children[this.lane.shown - 1] || null;
-      if (!this.current) return;
-      this.current.setAttribute("aria-current", "step");
-      const { offsetTop, offsetHeight } = this.current, { scrollTop, clientHeight } = this.panel;
-      if (offsetTop < scrollTop || offsetTop + offsetHeight > scrollTop + clientHeight) this.panel.scrollTop = offsetTop - clientHeight / 2;
-    }
+class Steps {
+  constructor(app, lane) {
+    this.app = app;
+    this.lane = lane;
+    this.button = h("button", { type: "button", class: "gear", "aria-label": "Steps as text", "aria-expanded": "false", title: "Steps as text (T)",
+      onclick: () => this.toggle() }, "≡");
+    this.list = h("ol", { class: "steps-list" });
+    this.panel = h("div", { class: "steps", role: "region", tabindex: "0", hidden: true }, this.list);
+    lane.gear.after(this.button);
+    lane.element.querySelector(".view").append(this.panel);
+    this.panel.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      event.stopPropagation();
+      this.toggle();
+    });
   }
 
-  page.addPart((app) => {
-    const equip = () => app.lanes.forEach((lane) => (lane.steps = lane.steps || new Steps(app, lane)));
-    const draw = () => app.lanes.forEach((lane) => lane.steps && lane.steps.draw());
-    equip();
-    app.on("lanes", equip);
-    for (const event of ["run", "data", "shown"]) app.on(event, draw);
-  });
-})(window.ExplorerPage);
+  // The sentence of the step on show.
+  sentence() {
+    return this.lane.chips && this.lane.shown > 0 ? this.lane.chips.history.captionAt(this.lane.shown - 1) : null;
+  }
+
+  toggle() {
+    const open = this.panel.hidden;
+    this.panel.hidden = !open;
+    this.button.setAttribute("aria-expanded", String(open));
+    this.draw();
+    (open ? this.panel : this.button).focus({ preventScroll: true });
+  }
+
+  // Adds what is new, and marks the step on show.
+  draw() {
+    if (this.panel.hidden || !this.lane.chips) return;
+    this.panel.setAttribute("aria-label", "Steps of lane " + (this.app.lanes.indexOf(this.lane) + 1));
+    const history = this.lane.chips.history;
+    if (this.history !== history) this.list.replaceChildren();
+    this.history = history;
+    for (let i = this.list.childElementCount; i < history.sayings.length; i++) this.list.append(h("li", {}, history.sayings[i][1]));
+    if (this.current) this.current.removeAttribute("aria-current");
+    this.current = this.list.children[this.lane.shown - 1] || null;
+    if (!this.current) return;
+    this.current.setAttribute("aria-current", "step");
+    const { offsetTop, offsetHeight } = this.current, { scrollTop, clientHeight } = this.panel;
+    if (offsetTop < scrollTop || offsetTop + offsetHeight > scrollTop + clientHeight) this.panel.scrollTop = offsetTop - clientHeight / 2;
+  }
+}
+
+page.addPart((app) => {
+  const equip = () => app.lanes.forEach((lane) => (lane.steps = lane.steps || new Steps(app, lane)));
+  const draw = () => app.lanes.forEach((lane) => lane.steps && lane.steps.draw());
+  equip();
+  app.on("lanes", equip);
+  for (const event of ["run", "data", "shown"]) app.on(event, draw);
+});

@@ -1,134 +1,130 @@
 // What only the page knows of the tab Traces (explorer/page/tabs/traces.py): what is on screen when something is saved, how a run
 // that was opened comes into the lanes, the link of the settings, and files that are dropped.
-window.ExplorerPage = window.ExplorerPage || {};
-(function (page) {
-  "use strict";
-  const INPUT = '[data-testid="Dropped file-upload-button"]';
-  const KEPT = { run: null, "trace of lane": 0 }; // forms that the page can make of what it has been told
+const INPUT = '[data-testid="Dropped file-upload-button"]';
+const KEPT = { run: null, "trace of lane": 0 }; // forms that the page can make of what it has been told
 
-  class Traces {
-    constructor(app) {
-      this.app = app;
+class Traces {
+  constructor(app) {
+    this.app = app;
+  }
+
+  // The inputs of an event that saves: what is on screen, and what was chosen. None ever where the page saves by itself, as the app is
+  // away or has the run no more.
+  async wish(form, rest) {
+    const { app } = this, number = rest[0], pane = app.lanes[number - 1];
+    if (page.connection.state !== "there" || !app.run.lost) await page.connection.look();
+    if (app.run.lost || page.connection.state !== "there") {
+      if (app.rescue.kept && form in KEPT) app.rescue.save(form === "run" ? undefined : pane.runIndex);
+      else app.fail(app.run.lost || (await page.connection.missed()).error);
+      return new Promise(() => {});
     }
+    const lanes = app.lanes.map((lane, i) => ({ lane: lane.runIndex, number: i + 1, shown: lane.shown, view: lane.view }));
+    const state = { session: app.session, run: app.run.id, look: app.theme, lanes: lanes.filter((one) => one.lane !== null),
+      lesson: app.guide.lesson ? app.guide.lesson.name : null };
+    return [JSON.stringify(state), ...rest];
+  }
 
-    // The inputs of an event that saves: what is on screen, and what was chosen. None ever where the page saves by itself, as the app is
-    // away or has the run no more.
-    async wish(form, rest) {
-      const { app } = this, number = rest[0], pane = app.lanes[number - 1];
-      if (page.connection.state !== "there" || !app.run.lost) await page.connection.look();
-      if (app.run.lost || page.connection.state !== "there") {
-        if (app.rescue.kept && form in KEPT) app.rescue.save(form === "run" ? undefined : pane.runIndex);
-        else app.fail(app.run.lost || (await page.connection.missed()).error);
-        return new Promise(() => {});
-      }
-      const lanes = app.lanes.map((lane, i) => ({ lane: lane.runIndex, number: i + 1, shown: lane.shown, view: lane.view }));
-      const state = { session: app.session, run: app.run.id, look: app.theme, lanes: lanes.filter((one) => one.lane !== null),
-        lesson: app.guide.lesson ? app.guide.lesson.name : null };
-      return [JSON.stringify(state), ...rest];
-    }
+  // The input of an event that opens: whose run it will be, and where the uploaded file lies.
+  visit(file) {
+    return JSON.stringify({ session: this.app.session, look: this.app.theme, file: { path: file.path, name: file.orig_name } });
+  }
 
-    // The input of an event that opens: whose run it will be, and where the uploaded file lies.
-    visit(file) {
-      return JSON.stringify({ session: this.app.session, look: this.app.theme, file: { path: file.path, name: file.orig_name } });
-    }
+  // The figure on show as a picture file, all of it, by Plotly's own camera.
+  picture(format) {
+    const plot = document.querySelector("#traces-figure .js-plotly-plot"), { width, height, meta } = plot._fullLayout;
+    plot._context.toImageButtonOptions = { format, filename: meta.file, width, height, scale: format === "png" ? 2 : 1 };
+    plot.querySelector(".modebar-btn").click();
+  }
 
-    // The figure on show as a picture file, all of it, by Plotly's own camera.
-    picture(format) {
-      const plot = document.querySelector("#traces-figure .js-plotly-plot"), { width, height, meta } = plot._fullLayout;
-      plot._context.toImageButtonOptions = { format, filename: meta.file, width, height, scale: format === "png" ? 2 : 1 };
-      plot.querySelector(".modebar-btn").click();
-    }
+  // ---- opening --------------------------------------------------------------------------------------------------
 
-    // ---- opening --------------------------------------------------------------------------------------------------
+  // Hands a file to the button that nobody sees; `message` stands in the place of its name when it has been opened.
+  open(file, message) {
+    const input = document.querySelector(INPUT), carried = new DataTransfer();
+    if (!input) return this.app.fail("The page is still starting: try again in a moment.");
+    this.waiting = { run: this.app.run, message };
+    carried.items.add(file);
+    input.files = carried.files;
+    input.dispatchEvent(new Event("change", { bubbles: true }));
+  }
 
-    // Hands a file to the button that nobody sees; `message` stands in the place of its name when it has been opened.
-    open(file, message) {
-      const input = document.querySelector(INPUT), carried = new DataTransfer();
-      if (!input) return this.app.fail("The page is still starting: try again in a moment.");
-      this.waiting = { run: this.app.run, message };
-      carried.items.add(file);
-      input.files = carried.files;
-      input.dispatchEvent(new Event("change", { bubbles: true }));
-    }
+  // The app has read a file; what is on the page stays if it could not.
+  opened(result) {
+    const { app, waiting } = this, other = waiting && waiting.message && waiting.run !== app.run;
+    this.waiting = null;
+    if (result.counts) app.showSection("traces"); // they are a card there, and no run
+    if (app.section !== "traces") app.fail(result.error || "");
+    if (!result.error && result.run && !other) this.show(result, (waiting && waiting.message) || "Opened " + result.file + ".");
+  }
 
-    // The app has read a file; what is on the page stays if it could not.
-    opened(result) {
-      const { app, waiting } = this, other = waiting && waiting.message && waiting.run !== app.run;
-      this.waiting = null;
-      if (result.counts) app.showSection("traces"); // they are a card there, and no run
-      if (app.section !== "traces") app.fail(result.error || "");
-      if (!result.error && result.run && !other) this.show(result, (waiting && waiting.message) || "Opened " + result.file + ".");
-    }
+  // Shows a run that the server has opened, in the place of the one on the page.
+  show(result, message) {
+    const app = this.app, before = app.run && !app.run.over ? app.run : null;
+    if (before) page.call("explorer_control", { run: before.id, action: "stop" });
+    this.put(result);
+    app.adopt(result.run, result.answer);
+    app.run.message = message + " Drag the slider to replay it" + (result.setup.models ? ", or press Run to decode it again." : ".");
+    app.status();
+    app.run.follow();
+  }
 
-    // Shows a run that the server has opened, in the place of the one on the page.
-    show(result, message) {
-      const app = this.app, before = app.run && !app.run.over ? app.run : null;
-      if (before) page.call("explorer_control", { run: before.id, action: "stop" });
-      this.put(result);
-      app.adopt(result.run, result.answer);
-      app.run.message = message + " Drag the slider to replay it" + (result.setup.models ? ", or press Run to decode it again." : ".");
-      app.status();
-      app.run.follow();
-    }
+  // The settings of a run that the server knows come into the page's controls.
+  put(result) {
+    const { app } = this, { models, ...setup } = result.setup;
+    for (const one of result.declarations) if (one.family === "elsewhere" || !app.strategies.has(one.name)) app.strategies.set(one.name, one);
+    app.applySetup(models && this.other(models) ? result.setup : setup);
+  }
 
-    // The settings of a run that the server knows come into the page's controls.
-    put(result) {
-      const { app } = this, { models, ...setup } = result.setup;
-      for (const one of result.declarations) if (one.family === "elsewhere" || !app.strategies.has(one.name)) app.strategies.set(one.name, one);
-      app.applySetup(models && this.other(models) ? result.setup : setup);
-    }
+  // Whether a file was made with other models than those of the page; one that used no draft does not mind one.
+  other(models) {
+    const here = this.app.choice || this.app.data.models;
+    return models.target !== here.target || (models.draft !== undefined && models.draft !== here.draft);
+  }
 
-    // Whether a file was made with other models than those of the page; one that used no draft does not mind one.
-    other(models) {
-      const here = this.app.choice || this.app.data.models;
-      return models.target !== here.target || (models.draft !== undefined && models.draft !== here.draft);
-    }
-
-    // The link of the settings, and what is said of it.
-    async link() {
-      const link = await page.linkOf(this.app.setup());
-      try {
-        await navigator.clipboard.writeText(link);
-        return [link, "The link is copied."];
-      } catch {
-        return [link, "This browser does not let pages write to the clipboard here; copy the link from the field."];
-      }
-    }
-
-    // Files may be dropped anywhere.
-    listen(root) {
-      const carries = (event) => event.dataTransfer && [...event.dataTransfer.types].includes("Files");
-      const mark = (on) => root.classList.toggle("dropping", on);
-      document.addEventListener("dragover", (event) => {
-        if (!carries(event)) return;
-        event.preventDefault();
-        mark(true);
-      });
-      document.addEventListener("dragleave", (event) => event.relatedTarget || mark(false));
-      document.addEventListener("drop", (event) => {
-        if (!carries(event)) return;
-        event.preventDefault();
-        mark(false);
-        const { files } = event.dataTransfer;
-        if (files.length > 1) this.app.fail("One file at a time: a run of several lanes is one file.");
-        else if (files.length) this.open(files[0]);
-      });
+  // The link of the settings, and what is said of it.
+  async link() {
+    const link = await page.linkOf(this.app.setup());
+    try {
+      await navigator.clipboard.writeText(link);
+      return [link, "The link is copied."];
+    } catch {
+      return [link, "This browser does not let pages write to the clipboard here; copy the link from the field."];
     }
   }
 
-  // Opens a decoding of a stored experiment in a lane (explorer/page/tabs/experiments.py).
-  page.openCall = async function (name, number, title) {
-    const { app } = page, opened = await page.call("explorer_call", { name, number });
-    await app.showSection("decode");
-    if (opened.error) return app.fail("Call " + number + " was not opened. " + opened.error);
-    app.traces.show(opened, "Call " + number + " of “" + title + "”.");
-    app.lanes[0].element.scrollIntoView({ block: "start" });
-    app.lanes[0].picker.focus({ preventScroll: true });
-  };
+  // Files may be dropped anywhere.
+  listen(root) {
+    const carries = (event) => event.dataTransfer && [...event.dataTransfer.types].includes("Files");
+    const mark = (on) => root.classList.toggle("dropping", on);
+    document.addEventListener("dragover", (event) => {
+      if (!carries(event)) return;
+      event.preventDefault();
+      mark(true);
+    });
+    document.addEventListener("dragleave", (event) => event.relatedTarget || mark(false));
+    document.addEventListener("drop", (event) => {
+      if (!carries(event)) return;
+      event.preventDefault();
+      mark(false);
+      const { files } = event.dataTransfer;
+      if (files.length > 1) this.app.fail("One file at a time: a run of several lanes is one file.");
+      else if (files.length) this.open(files[0]);
+    });
+  }
+}
 
-  page.addPart((app) => {
-    if (app.data.saved) return;
-    app.traces = new Traces(app);
-    app.traces.listen(app.root);
-  });
-})(window.ExplorerPage);
+// Opens a decoding of a stored experiment in a lane (explorer/page/tabs/experiments.py).
+page.openCall = async function (name, number, title) {
+  const { app } = page, opened = await page.call("explorer_call", { name, number });
+  await app.showSection("decode");
+  if (opened.error) return app.fail("Call " + number + " was not opened. " + opened.error);
+  app.traces.show(opened, "Call " + number + " of “" + title + "”.");
+  app.lanes[0].element.scrollIntoView({ block: "start" });
+  app.lanes[0].picker.focus({ preventScroll: true });
+};
+
+page.addPart((app) => {
+  if (app.data.saved) return;
+  app.traces = new Traces(app);
+  app.traces.listen(app.root);
+});

@@ -1,86 +1,81 @@
 // What someone sees who opens the page for the first time: one sentence on what this is, and the recorded run replayed for some ten
 // seconds up to the first drafted token that the target rejected, with the card of that token. Any press ends the replay.
-window.ExplorerPage = window.ExplorerPage || {};
-(function (page) {
-  "use strict";
-  const h = page.h;
-  const SEEN = "explorer-welcome"; // in this browser
-  const SECONDS = 10, SLOWEST = 2; // of the whole replay, and of one step
+const SEEN = "explorer-welcome"; // in this browser
+const SECONDS = 10, SLOWEST = 2; // of the whole replay, and of one step
 
-  // The first rejection of the run: {lane, step, rejected, instead}, the last two as text; null if there is none.
-  function firstFork(app) {
-    for (const lane of app.lanes) {
-      const rejected = lane.chips.history.entries.find((entry) => entry.base.state === "rejected");
-      if (!rejected) continue;
-      const instead = lane.chips.marksAt(rejected.born).find((mark) => mark.state === "resampled");
-      if (instead) return { lane, step: rejected.born + 1, rejected: rejected.base, instead: instead.text };
-    }
-    return null;
+// The first rejection of the run: {lane, step, rejected, instead}, the last two as text; null if there is none.
+function firstFork(app) {
+  for (const lane of app.lanes) {
+    const rejected = lane.chips.history.entries.find((entry) => entry.base.state === "rejected");
+    if (!rejected) continue;
+    const instead = lane.chips.marksAt(rejected.born).find((mark) => mark.state === "resampled");
+    if (instead) return { lane, step: rejected.born + 1, rejected: rejected.base, instead: instead.text };
   }
+  return null;
+}
 
-  // Replays the run up to the fork, unless the notice goes or something is pressed; resolves to whether it came there.
-  function replay(app, fork) {
-    const pause = 1000 * Math.min(SLOWEST, SECONDS / fork.step);
-    return new Promise((resolve) => {
-      const end = (there) => {
-        clearInterval(timer);
-        for (const kind of ["pointerdown", "keydown"]) document.removeEventListener(kind, skip, true);
-        resolve(there);
-      };
-      const skip = (event) => event.target.closest?.(".offers") || end(false);
-      const timer = setInterval(() => {
-        if (!app.notices.welcome) return end(false);
-        app.playback.seek(app.playback.position + 1, true);
-        if (fork.lane.shown >= fork.step) end(true);
-      }, pause);
-      for (const kind of ["pointerdown", "keydown"]) document.addEventListener(kind, skip, true);
-    });
-  }
-
-  function showFork({ lane, rejected }) {
-    const { scene } = lane, look = () => {
-      if (scene.waiting) return requestAnimationFrame(look);
-      const mark = scene.marksAt(lane.shown - 1).find((one) => one.node === rejected.node);
-      if (mark) DecodingPlayer.showCard(scene, mark);
-      lane.element.querySelector(".dp-card")?.scrollIntoView({ block: "nearest" }); // a phone shows less
+// Replays the run up to the fork, unless the notice goes or something is pressed; resolves to whether it came there.
+function replay(app, fork) {
+  const pause = 1000 * Math.min(SLOWEST, SECONDS / fork.step);
+  return new Promise((resolve) => {
+    const end = (there) => {
+      clearInterval(timer);
+      for (const kind of ["pointerdown", "keydown"]) document.removeEventListener(kind, skip, true);
+      resolve(there);
     };
-    requestAnimationFrame(look);
-  }
-
-  async function welcome(app) {
-    const fork = firstFork(app);
-    if (!fork) return;
-    page.stored(SEEN, "yes");
-    const say = (text, offers) => page.notice(app, "welcome", { text, offers });
-    const done = () => page.notice(app, "welcome", null);
-    const all = () => {
-      done();
-      app.playback.seek(app.playback.ticks.length, true);
-    };
-    app.on("state", () => app.state() === "none" || !app.notices.welcome || done());
-    app.phoneLane = app.lanes.indexOf(fork.lane);
-    app.drawLaneButtons();
-    app.playback.seek(1, true);
-    say("A recorded run, slowly: two strategies write a text with the same model.", [["Skip", "Show the whole run", all]]);
-    if (!(await replay(app, fork))) return done();
-    showFork(fork);
-    say(`The draft model guessed “${fork.rejected.text}”; the target rejected it and wrote “${fork.instead}”. Point at any token, drag the `
-      + "slider, or press Run.", [["Show all", "Show the whole run", all]]);
-  }
-
-  page.addPart((app) => {
-    if (app.data.saved) return;
-    const close = h("button", { type: "button", "aria-label": "Hide this sentence", title: "Hide", onclick: () => {
-      page.stored(SEEN, "closed");
-      about.remove();
-    } }, "×");
-    const about = h("p", { class: "about-page" }, app.data.about, close);
-    if (page.stored(SEEN) !== "closed") app.sections.get("decode").element.prepend(about);
-    let first = page.stored(SEEN) === null && !location.hash && !matchMedia("(prefers-reduced-motion: reduce)").matches;
-    app.on("data", () => {
-      const now = first && app.run.stored;
-      first = false;
-      if (now) welcome(app);
-    });
+    const skip = (event) => event.target.closest?.(".offers") || end(false);
+    const timer = setInterval(() => {
+      if (!app.notices.welcome) return end(false);
+      app.playback.seek(app.playback.position + 1, true);
+      if (fork.lane.shown >= fork.step) end(true);
+    }, pause);
+    for (const kind of ["pointerdown", "keydown"]) document.addEventListener(kind, skip, true);
   });
-})(window.ExplorerPage);
+}
+
+function showFork({ lane, rejected }) {
+  const { scene } = lane, look = () => {
+    if (scene.waiting) return requestAnimationFrame(look);
+    const mark = scene.marksAt(lane.shown - 1).find((one) => one.node === rejected.node);
+    if (mark) player.showCard(scene, mark);
+    lane.element.querySelector(".dp-card")?.scrollIntoView({ block: "nearest" }); // a phone shows less
+  };
+  requestAnimationFrame(look);
+}
+
+async function welcome(app) {
+  const fork = firstFork(app);
+  if (!fork) return;
+  page.stored(SEEN, "yes");
+  const say = (text, offers) => page.notice(app, "welcome", { text, offers });
+  const done = () => page.notice(app, "welcome", null);
+  const all = () => {
+    done();
+    app.playback.seek(app.playback.ticks.length, true);
+  };
+  app.on("state", () => app.state() === "none" || !app.notices.welcome || done());
+  app.phoneLane = app.lanes.indexOf(fork.lane);
+  app.drawLaneButtons();
+  app.playback.seek(1, true);
+  say("A recorded run, slowly: two strategies write a text with the same model.", [["Skip", "Show the whole run", all]]);
+  if (!(await replay(app, fork))) return done();
+  showFork(fork);
+  say(`The draft model guessed “${fork.rejected.text}”; the target rejected it and wrote “${fork.instead}”. Point at any token, drag the `
+    + "slider, or press Run.", [["Show all", "Show the whole run", all]]);
+}
+
+page.addPart((app) => {
+  if (app.data.saved) return;
+  const close = h("button", { type: "button", "aria-label": "Hide this sentence", title: "Hide", onclick: () => {
+    page.stored(SEEN, "closed");
+    about.remove();
+  } }, "×");
+  const about = h("p", { class: "about-page" }, app.data.about, close);
+  if (page.stored(SEEN) !== "closed") app.sections.get("decode").element.prepend(about);
+  let first = page.stored(SEEN) === null && !location.hash && !matchMedia("(prefers-reduced-motion: reduce)").matches;
+  app.on("data", () => {
+    const now = first && app.run.stored;
+    first = false;
+    if (now) welcome(app);
+  });
+});

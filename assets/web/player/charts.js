@@ -1,151 +1,143 @@
 // Drawers for the chart-like marks: band, bar, step, stem, symbol, arc, hook, path, and the heading of a panel.
 // Each is (marks, ctx, sheet): see marks.js. Knows marks and colours, nothing of views, strategies or steps.
-window.DecodingPlayer = window.DecodingPlayer || {};
-(function (player) {
-  "use strict";
+const ARC_WIDTHS = [1.5, 2.5, 3.5, 5, 7, 9]; // px, by weight
+const ARC_WEIGHTS = [0.03, 0.06, 0.11, 0.17, 0.23]; // upper bounds of the first five widths
+const LINE = 16.9; // pixels between two lines of a heading
+const GLYPHS = { dot: "circle", diamond: "diamond", triangle: "triangle-down", ring: "circle-open", star: "star", square: "square" };
+const SIZES = { dot: 8, diamond: 10, triangle: 10, ring: 9, star: 11, square: 9 };
 
-  player.drawers = player.drawers || {};
-  const drawers = player.drawers;
-
-  const ARC_WIDTHS = [1.5, 2.5, 3.5, 5, 7, 9]; // px, by weight
-  const ARC_WEIGHTS = [0.03, 0.06, 0.11, 0.17, 0.23]; // upper bounds of the first five widths
-  const LINE = 16.9; // pixels between two lines of a heading
-  const GLYPHS = { dot: "circle", diamond: "diamond", triangle: "triangle-down", ring: "circle-open", star: "star", square: "square" };
-  const SIZES = { dot: 8, diamond: 10, triangle: 10, ring: 9, star: 11, square: 9 };
-
-  drawers.band = function (marks, ctx, sheet) {
-    const { surface, state } = ctx.palette, gaps = new Map();
-    for (const mark of marks) {
-      const panel = ctx.view.panelOf(mark), { y0 = panel.y0, y1 = panel.y1, role } = mark; // without y it covers its panel
-      const x0 = Math.max(mark.x0, ctx.x[0] - 40), x1 = Math.min(mark.x1, ctx.x[1] + 40);
-      if (x1 <= x0) continue;
-      const colour = role === "panel" ? surface.panel : state[role === "amber" ? "live" : role].tint;
-      sheet.area(mark, colour, ["panel", "amber"].indexOf(role) - 2).box(x0, x1, y0, y1);
-      if (!mark.columns) continue;
-      for (let x = Math.ceil(x0 - 0.5) + 0.5; x < x1; x += 1) {
-        if (x <= x0) continue;
-        const known = gaps.get(x) || [mark, y0, y1];
-        gaps.set(x, [mark, Math.min(known[1], y0), Math.max(known[2], y1)]);
-      }
+player.drawers.band = function (marks, ctx, sheet) {
+  const { surface, state } = ctx.palette, gaps = new Map();
+  for (const mark of marks) {
+    const panel = ctx.view.panelOf(mark), { y0 = panel.y0, y1 = panel.y1, role } = mark; // without y it covers its panel
+    const x0 = Math.max(mark.x0, ctx.x[0] - 40), x1 = Math.min(mark.x1, ctx.x[1] + 40);
+    if (x1 <= x0) continue;
+    const colour = role === "panel" ? surface.panel : state[role === "amber" ? "live" : role].tint;
+    sheet.area(mark, colour, ["panel", "amber"].indexOf(role) - 2).box(x0, x1, y0, y1);
+    if (!mark.columns) continue;
+    for (let x = Math.ceil(x0 - 0.5) + 0.5; x < x1; x += 1) {
+      if (x <= x0) continue;
+      const known = gaps.get(x) || [mark, y0, y1];
+      gaps.set(x, [mark, Math.min(known[1], y0), Math.max(known[2], y1)]);
     }
-    // Columns stay visible in long bands: one line in the colour of the ground between two columns, through all rows.
-    for (const [x, [mark, y0, y1]] of gaps) {
-      sheet.stroke(mark, { width: 2, color: surface.bg }).polyline([x, x], [y0, y1]);
-    }
-  };
-
-  drawers.bar = function (marks, ctx, sheet) {
-    const { ranks, surface } = ctx.palette;
-    for (const mark of marks) {
-      const rank = Math.min(mark.rank, ranks.length - 1), half = mark.w / 2;
-      const bar = sheet.area(mark, ranks[rank], rank, { width: 1, color: surface.bg });
-      bar.box(mark.x - half, mark.x + half, mark.y0, mark.y1);
-    }
-  };
-
-  drawers.step = function (marks, ctx, sheet) {
-    const { amount, surface } = ctx.palette;
-    let before = null;
-    for (const mark of [...marks].sort((a, b) => a.x - b.x)) {
-      const ends = [mark.x - 0.5, mark.x + 0.5], line = sheet.stroke(mark, { width: 1.6, color: surface.text }, 1);
-      sheet.area(mark, amount[1]).box(...ends, 0, mark.y);
-      line.polyline(ends, [mark.y, mark.y], before && before.x === mark.x - 1);
-      before = mark;
-    }
-  };
-
-  drawers.stem = function (marks, ctx, sheet) {
-    const look = { width: 1, color: ctx.palette.surface.soft };
-    for (const mark of marks) sheet.stroke(mark, look).polyline([mark.x, mark.x], [mark.y0, mark.y1]);
-  };
-
-  drawers.symbol = function (marks, ctx, sheet) {
-    const { bg } = ctx.palette.surface;
-    for (const mark of marks) {
-      const colour = player.roleColour(mark.role, ctx.palette), hollow = mark.glyph === "diamond";
-      const look = { symbol: GLYPHS[mark.glyph] || "circle", size: mark.size || SIZES[mark.glyph] || 8, free: true };
-      const line = { width: hollow ? 1.8 : mark.size < 6 ? 0 : 1.2, color: hollow ? colour : bg };
-      sheet.points(mark, { ...look, color: hollow ? bg : colour, line }).point(mark.x, mark.y);
-    }
-  };
-
-  function joined(stroke, mark) {
-    const points = player.linkPoints(mark);
-    stroke.polyline(points.map(([x]) => x), points.map(([, y]) => y));
   }
-
-  drawers.arc = function (marks, ctx, sheet) {
-    const { surface, amount } = ctx.palette, far = [];
-    for (const mark of marks) {
-      if (mark.strong && mark.x0 < ctx.view.range[0]) far.push(mark);
-      const heavier = ARC_WEIGHTS.findIndex((bound) => mark.weight < bound), i = heavier < 0 ? ARC_WEIGHTS.length : heavier;
-      const color = mark.strong ? player.mix(surface.bg, surface.text, 0.45 + 0.11 * i) : amount[3];
-      joined(sheet.stroke(mark, { width: mark.strong ? ARC_WIDTHS[i] : 1, color }, mark.strong ? i : -1), mark);
-    }
-    if (!far.length) return;
-    // Sources left of the window are counted, not dropped silently: in the margin, where no arc runs.
-    const share = `${Math.round(100 * far.reduce((sum, mark) => sum + mark.weight, 0))} %`;
-    const words = far.length > 1 ? "sources" : "source", count = `◂ ${far.length}`;
-    const lines = ctx.narrow ? [count, "further", share] : [`${count} ${words}`, `further: ${share}`];
-    const x = ctx.view.left - 6, low = ctx.py(ctx.view.panelOf(far[0]).y1, far[0]) - 10;
-    lines.forEach((text, i) => sheet.write(far[0], { x, y: low + 14 * (i + 1 - lines.length), text, color: surface.soft,
-      size: 11, anchor: "end", free: true }));
-  };
-
-  drawers.hook = function (marks, ctx, sheet) {
-    const { link, surface } = ctx.palette, faint = player.mix(surface.bg, link, 0.55);
-    for (const mark of marks) {
-      const look = mark.strong ? { width: 2.4, color: link } : { width: 1.2, color: faint };
-      joined(sheet.stroke(mark, look, look.width), mark);
-      if (mark.strong) sheet.points(mark, { symbol: "triangle-up", size: 8, color: link }, 3).point(mark.x1, mark.y1 + 0.5);
-    }
-  };
-
-  const PATH_WIDTHS = { ink: 3, soft: 1.5 }, HEAD = 8; // pixels: lines of their own width, the head of an arrow
-
-  // The corners of an arrow's head at the end of a path: a triangle of so many pixels in the direction of its last piece.
-  function corners(mark, ctx) {
-    const at = mark.points.slice(-2).map(([x, y]) => [ctx.px(x), ctx.py(y, mark)]), [[ax, ay], [bx, by]] = at;
-    const long = Math.hypot(bx - ax, by - ay) || 1, [ux, uy] = [(bx - ax) / long, (by - ay) / long];
-    const [x, y] = mark.points.at(-1), unit = ctx.unitOf(mark), half = HEAD / 2.4;
-    return [[0, 0], [-HEAD, half], [-HEAD, -half]].map(([along, aside]) =>
-      [x + (ux * along - uy * aside) / ctx.columnWidth, y + (uy * along + ux * aside) / unit]);
+  // Columns stay visible in long bands: one line in the colour of the ground between two columns, through all rows.
+  for (const [x, [mark, y0, y1]] of gaps) {
+    sheet.stroke(mark, { width: 2, color: surface.bg }).polyline([x, x], [y0, y1]);
   }
+};
 
-  drawers.path = function (marks, ctx, sheet) {
-    for (const mark of marks) {
-      if (mark.drawn === false) continue;
-      const color = player.roleColour(mark.role, ctx.palette), width = mark.width || PATH_WIDTHS[mark.role] || 1;
-      const put = (target, points) => target.polyline(points.map((p) => p[0]), points.map((p) => p[1]));
-      put(sheet.stroke(mark, { width, color, dash: mark.dash }, width), mark.points);
-      if (mark.head) put(sheet.area(mark, color, Infinity), corners(mark, ctx));
-    }
-  };
-
-  // Breaks a sentence into lines that fit a width in px, at spaces only; line feeds stay.
-  function wrap(text, width, size) {
-    return text.split("\n").flatMap((paragraph) => paragraph.split(" ").reduce((lines, word) => {
-      const longer = lines.length ? lines.at(-1) + " " + word : word;
-      if (lines.length && player.textWidth(longer, size, "sans") <= width) return [...lines.slice(0, -1), longer];
-      return [...lines, word];
-    }, []));
+player.drawers.bar = function (marks, ctx, sheet) {
+  const { ranks, surface } = ctx.palette;
+  for (const mark of marks) {
+    const rank = Math.min(mark.rank, ranks.length - 1), half = mark.w / 2;
+    const bar = sheet.area(mark, ranks[rank], rank, { width: 1, color: surface.bg });
+    bar.box(mark.x - half, mark.x + half, mark.y0, mark.y1);
   }
+};
 
-  // The heading of a panel, a sentence at the top left of the window; `lead`, its first words, in bold. Scales of panels are
-  // drawn by the axes. Where the panel is too low for the `heading`, its `short` form is used.
-  drawers.panel = function (marks, ctx, sheet) {
-    for (const mark of marks) {
-      if (!mark.heading) continue;
-      const { left, size } = ctx.view, panel = ctx.view.panelOf(mark), lead = mark.lead || "";
-      const room = Math.max(1, Math.floor(panel.heightPx / LINE + 0.2)); // lines that fit; the words before the first full stop do last
-      const forms = [mark.heading, mark.short, mark.heading.match(/^[^;:.]*/)[0]].filter((words) => words !== undefined);
-      const tried = forms.map((words) => wrap(lead + words, size.width - left - 8, 13));
-      const lines = tried.find((one) => one.length <= room) || tried.pop().slice(0, room);
-      const look = { x: left + 2, color: ctx.palette.surface.soft, size: 13, anchor: "start", free: true };
-      lines.forEach((text, i) => {
-        const leads = !i && text.startsWith(lead) ? { lead, text: text.slice(lead.length) } : { text };
-        sheet.write(mark, { ...look, y: ctx.py(mark.y0, mark) + 9 + LINE * i, ...leads });
-      });
-    }
-  };
-})(window.DecodingPlayer);
+player.drawers.step = function (marks, ctx, sheet) {
+  const { amount, surface } = ctx.palette;
+  let before = null;
+  for (const mark of [...marks].sort((a, b) => a.x - b.x)) {
+    const ends = [mark.x - 0.5, mark.x + 0.5], line = sheet.stroke(mark, { width: 1.6, color: surface.text }, 1);
+    sheet.area(mark, amount[1]).box(...ends, 0, mark.y);
+    line.polyline(ends, [mark.y, mark.y], before && before.x === mark.x - 1);
+    before = mark;
+  }
+};
+
+player.drawers.stem = function (marks, ctx, sheet) {
+  const look = { width: 1, color: ctx.palette.surface.soft };
+  for (const mark of marks) sheet.stroke(mark, look).polyline([mark.x, mark.x], [mark.y0, mark.y1]);
+};
+
+player.drawers.symbol = function (marks, ctx, sheet) {
+  const { bg } = ctx.palette.surface;
+  for (const mark of marks) {
+    const colour = player.roleColour(mark.role, ctx.palette), hollow = mark.glyph === "diamond";
+    const look = { symbol: GLYPHS[mark.glyph] || "circle", size: mark.size || SIZES[mark.glyph] || 8, free: true };
+    const line = { width: hollow ? 1.8 : mark.size < 6 ? 0 : 1.2, color: hollow ? colour : bg };
+    sheet.points(mark, { ...look, color: hollow ? bg : colour, line }).point(mark.x, mark.y);
+  }
+};
+
+function joined(stroke, mark) {
+  const points = player.linkPoints(mark);
+  stroke.polyline(points.map(([x]) => x), points.map(([, y]) => y));
+}
+
+player.drawers.arc = function (marks, ctx, sheet) {
+  const { surface, amount } = ctx.palette, far = [];
+  for (const mark of marks) {
+    if (mark.strong && mark.x0 < ctx.view.range[0]) far.push(mark);
+    const heavier = ARC_WEIGHTS.findIndex((bound) => mark.weight < bound), i = heavier < 0 ? ARC_WEIGHTS.length : heavier;
+    const color = mark.strong ? player.mix(surface.bg, surface.text, 0.45 + 0.11 * i) : amount[3];
+    joined(sheet.stroke(mark, { width: mark.strong ? ARC_WIDTHS[i] : 1, color }, mark.strong ? i : -1), mark);
+  }
+  if (!far.length) return;
+  // Sources left of the window are counted, not dropped silently: in the margin, where no arc runs.
+  const share = `${Math.round(100 * far.reduce((sum, mark) => sum + mark.weight, 0))} %`;
+  const words = far.length > 1 ? "sources" : "source", count = `◂ ${far.length}`;
+  const lines = ctx.narrow ? [count, "further", share] : [`${count} ${words}`, `further: ${share}`];
+  const x = ctx.view.left - 6, low = ctx.py(ctx.view.panelOf(far[0]).y1, far[0]) - 10;
+  lines.forEach((text, i) => sheet.write(far[0], { x, y: low + 14 * (i + 1 - lines.length), text, color: surface.soft,
+    size: 11, anchor: "end", free: true }));
+};
+
+player.drawers.hook = function (marks, ctx, sheet) {
+  const { link, surface } = ctx.palette, faint = player.mix(surface.bg, link, 0.55);
+  for (const mark of marks) {
+    const look = mark.strong ? { width: 2.4, color: link } : { width: 1.2, color: faint };
+    joined(sheet.stroke(mark, look, look.width), mark);
+    if (mark.strong) sheet.points(mark, { symbol: "triangle-up", size: 8, color: link }, 3).point(mark.x1, mark.y1 + 0.5);
+  }
+};
+
+const PATH_WIDTHS = { ink: 3, soft: 1.5 }, HEAD = 8; // pixels: lines of their own width, the head of an arrow
+
+// The corners of an arrow's head at the end of a path: a triangle of so many pixels in the direction of its last piece.
+function corners(mark, ctx) {
+  const at = mark.points.slice(-2).map(([x, y]) => [ctx.px(x), ctx.py(y, mark)]), [[ax, ay], [bx, by]] = at;
+  const long = Math.hypot(bx - ax, by - ay) || 1, [ux, uy] = [(bx - ax) / long, (by - ay) / long];
+  const [x, y] = mark.points.at(-1), unit = ctx.unitOf(mark), half = HEAD / 2.4;
+  return [[0, 0], [-HEAD, half], [-HEAD, -half]].map(([along, aside]) =>
+    [x + (ux * along - uy * aside) / ctx.columnWidth, y + (uy * along + ux * aside) / unit]);
+}
+
+player.drawers.path = function (marks, ctx, sheet) {
+  for (const mark of marks) {
+    if (mark.drawn === false) continue;
+    const color = player.roleColour(mark.role, ctx.palette), width = mark.width || PATH_WIDTHS[mark.role] || 1;
+    const put = (target, points) => target.polyline(points.map((p) => p[0]), points.map((p) => p[1]));
+    put(sheet.stroke(mark, { width, color, dash: mark.dash }, width), mark.points);
+    if (mark.head) put(sheet.area(mark, color, Infinity), corners(mark, ctx));
+  }
+};
+
+// Breaks a sentence into lines that fit a width in px, at spaces only; line feeds stay.
+function wrap(text, width, size) {
+  return text.split("\n").flatMap((paragraph) => paragraph.split(" ").reduce((lines, word) => {
+    const longer = lines.length ? lines.at(-1) + " " + word : word;
+    if (lines.length && player.textWidth(longer, size, "sans") <= width) return [...lines.slice(0, -1), longer];
+    return [...lines, word];
+  }, []));
+}
+
+// The heading of a panel, a sentence at the top left of the window; `lead`, its first words, in bold. Scales of panels are
+// drawn by the axes. Where the panel is too low for the `heading`, its `short` form is used.
+player.drawers.panel = function (marks, ctx, sheet) {
+  for (const mark of marks) {
+    if (!mark.heading) continue;
+    const { left, size } = ctx.view, panel = ctx.view.panelOf(mark), lead = mark.lead || "";
+    const room = Math.max(1, Math.floor(panel.heightPx / LINE + 0.2)); // lines that fit; the words before the first full stop do last
+    const forms = [mark.heading, mark.short, mark.heading.match(/^[^;:.]*/)[0]].filter((words) => words !== undefined);
+    const tried = forms.map((words) => wrap(lead + words, size.width - left - 8, 13));
+    const lines = tried.find((one) => one.length <= room) || tried.pop().slice(0, room);
+    const look = { x: left + 2, color: ctx.palette.surface.soft, size: 13, anchor: "start", free: true };
+    lines.forEach((text, i) => {
+      const leads = !i && text.startsWith(lead) ? { lead, text: text.slice(lead.length) } : { text };
+      sheet.write(mark, { ...look, y: ctx.py(mark.y0, mark) + 9 + LINE * i, ...leads });
+    });
+  }
+};

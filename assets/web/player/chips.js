@@ -1,251 +1,247 @@
 // The running text of a lane as real text: one chip a token, coloured by source, entropy or log-probability.
 // Page text, not SVG: it wraps, is selected, found and read aloud. Tokens are only ever set as text.
-window.DecodingPlayer = window.DecodingPlayer || {};
-(function (player) {
-  "use strict";
-  const ONE_LINE = 120; // chips kept in the page in one-line mode; the rest is left of the edge anyway
-  const PHONE = window.matchMedia("(max-width: 760px)"); // as in player.css: there the line is four lines, the newest last
-  const GROUP = 200; // chips a group: groups outside the view cost no layout
-  const MARKS = { resampled: "◆", bonus: "★", forced: "⚑", tolerated: "≈" };
-  const WORDS = { chosen: "chosen", live: "not final yet", prompt: "prompt", tolerated: "accepted though not the target's best" };
+const ONE_LINE = 120; // chips kept in the page in one-line mode; the rest is left of the edge anyway
+const PHONE = window.matchMedia("(max-width: 760px)"); // as in player.css: there the line is four lines, the newest last
+const GROUP = 200; // chips a group: groups outside the view cost no layout
+const MARKS = { resampled: "◆", bonus: "★", forced: "⚑", tolerated: "≈" };
+const WORDS = { chosen: "chosen", live: "not final yet", prompt: "prompt", tolerated: "accepted though not the target's best" };
 
-  const SPANS = { copied: "this round's draft is a copy of this", matched: "the end of the text, and where it stood before",
-    green: "green: the watermark's key prefers this token here", red: "red: not among the tokens that the watermark's key prefers here" };
+const SPANS = { copied: "this round's draft is a copy of this", matched: "the end of the text, and where it stood before",
+  green: "green: the watermark's key prefers this token here", red: "red: not among the tokens that the watermark's key prefers here" };
 
-  const SPACES = { "␣": " ", "↵": "\n", "⇥": "\t" };
-  let made = 0; // lists on this page, so that every token has an id of its own
+const SPACES = { "␣": " ", "↵": "\n", "⇥": "\t" };
+let made = 0; // lists on this page, so that every token has an id of its own
 
-  // What a screen reader says: "␣the, accepted, p .63".
-  function spoken(mark) {
-    const words = [mark.text, WORDS[mark.state] || mark.state];
-    if (typeof mark.logprob === "number") words.push("p " + player.probability(Math.exp(mark.logprob)));
-    if (SPANS[mark.span]) words.push(SPANS[mark.span]);
-    return words.join(", ");
+// What a screen reader says: "␣the, accepted, p .63".
+function spoken(mark) {
+  const words = [mark.text, WORDS[mark.state] || mark.state];
+  if (typeof mark.logprob === "number") words.push("p " + player.probability(Math.exp(mark.logprob)));
+  if (SPANS[mark.span]) words.push(SPANS[mark.span]);
+  return words.join(", ");
+}
+
+// Gives an element these children in this order, and leaves alone those that are there.
+function place(parent, children) {
+  const wanted = new Set(children);
+  for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
+  children.forEach((child, i) => parent.children[i] === child || parent.insertBefore(child, parent.children[i] || null));
+}
+
+class Chips {
+  constructor(element, options) {
+    this.options = { oneLine: true, onHover() {}, onPick() {}, theme: "light", ...options };
+    this.prose = !this.options.oneLine; // a text to read, in a place that scrolls, with a button that copies it
+    this.scroller = element;
+    if (this.prose) {
+      const button = player.element("button", "copy", element, "Copy");
+      Object.assign(button, { type: "button", ariaLabel: "Copy this text" });
+      element = player.element("div", "dp-prose", element);
+    }
+    this.root = element;
+    element.classList.add("dp-chips", ...(this.prose ? [] : ["dp-chips-line"]));
+    element.setAttribute("role", "listbox");
+    element.setAttribute("aria-label", "Text, token by token");
+    element.tabIndex = 0;
+    this.number = made += 1;
+    this.by = "source";
+    this.shown = Infinity;
+    this.theme(this.options.theme);
+    this.reset({});
+    new ResizeObserver(() => {
+      this.seen = element.clientWidth > 0;
+      this.schedule();
+    }).observe(element);
+    element.addEventListener("pointerover", (event) => this.options.onHover(this.markOf(event.target)));
+    element.addEventListener("pointerleave", () => this.options.onHover(null));
+    element.addEventListener("keydown", (event) => this.key(event));
+    element.addEventListener("blur", () => this.point(null));
+    element.addEventListener("click", (event) => {
+      const mark = this.markOf(event.target);
+      if (mark) this.options.onPick(mark);
+    });
   }
 
-  // Gives an element these children in this order, and leaves alone those that are there.
-  function place(parent, children) {
-    const wanted = new Set(children);
-    for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
-    children.forEach((child, i) => parent.children[i] === child || parent.insertBefore(child, parent.children[i] || null));
+  reset(head) {
+    this.history = new player.History((head || {}).ops);
+    this.shown = Infinity;
+    this.made = new Map(); // id -> {element, look}
+    this.groups = [];
+    this.root.replaceChildren();
+    this.schedule();
   }
 
-  class Chips {
-    constructor(element, options) {
-      this.options = { oneLine: true, onHover() {}, onPick() {}, theme: "light", ...options };
-      this.prose = !this.options.oneLine; // a text to read, in a place that scrolls, with a button that copies it
-      this.scroller = element;
-      if (this.prose) {
-        const button = player.element("button", "copy", element, "Copy");
-        Object.assign(button, { type: "button", ariaLabel: "Copy this text" });
-        element = player.element("div", "dp-prose", element);
-      }
-      this.root = element;
-      element.classList.add("dp-chips", ...(this.prose ? [] : ["dp-chips-line"]));
-      element.setAttribute("role", "listbox");
-      element.setAttribute("aria-label", "Text, token by token");
-      element.tabIndex = 0;
-      this.number = made += 1;
-      this.by = "source";
-      this.shown = Infinity;
-      this.theme(this.options.theme);
-      this.reset({});
-      new ResizeObserver(() => {
-        this.seen = element.clientWidth > 0;
-        this.schedule();
-      }).observe(element);
-      element.addEventListener("pointerover", (event) => this.options.onHover(this.markOf(event.target)));
-      element.addEventListener("pointerleave", () => this.options.onHover(null));
-      element.addEventListener("keydown", (event) => this.key(event));
-      element.addEventListener("blur", () => this.point(null));
-      element.addEventListener("click", (event) => {
-        const mark = this.markOf(event.target);
-        if (mark) this.options.onPick(mark);
-      });
-    }
-
-    reset(head) {
-      this.history = new player.History((head || {}).ops);
-      this.shown = Infinity;
-      this.made = new Map(); // id -> {element, look}
-      this.groups = [];
-      this.root.replaceChildren();
-      this.schedule();
-    }
-
-    feed(deltas) {
-      this.history.feed(deltas);
-      this.schedule();
-    }
-
-    show(step) {
-      this.shown = step;
-      this.schedule();
-    }
-
-    theme(name) {
-      this.colours = player.resolve(this.options.palette, name);
-      player.paint(this.root, this.colours);
-      this.colour(this.by);
-    }
-
-    colour(by) {
-      this.by = by;
-      this.root.classList.toggle("by-amount", by !== "source");
-      this.schedule();
-    }
-
-    marksAt(step) {
-      const at = Math.min(step ?? this.shown, this.history.last);
-      return this.history.ofKind("chip", at);
-    }
-
-    // Outlines the chips of a node; null: those that are kept.
-    highlight(node) {
-      const wanted = [].concat(node ?? player.kept(this));
-      for (const { element, mark } of this.made?.values() || []) element.classList.toggle("dp-outlined", wanted.includes(mark.node));
-    }
-
-    // From now on the chips of a node, or of several, are outlined wherever nothing is pointed at, beside those that others keep;
-    // null: none.
-    keep(node, by = "stop") {
-      this.keeps = { ...this.keeps, [by]: node };
-      this.unseen = this.prose;
-      this.highlight(null);
-      this.schedule();
-    }
-
-    // A text that scrolls goes to the first of the kept chips, once for each time that they are named.
-    reveal() {
-      const first = this.unseen && this.root.querySelector(".dp-outlined");
-      if (!first) return;
-      this.unseen = false;
-      this.scroller.scrollTop += first.getBoundingClientRect().top - this.scroller.getBoundingClientRect().top - 40;
-    }
-
-    markOf(target) {
-      const element = target.closest && target.closest(".dp-chip");
-      return element ? this.made.get(element.dataset.id)?.mark || null : null;
-    }
-
-    // Enter goes to the newest token, arrows walk, Enter says why, Escape leaves. The list stays the one tab stop.
-    key(event) {
-      const all = [...this.root.querySelectorAll(".dp-chip")].filter((chip) => this.prose || chip.offsetLeft >= 0);
-      const at = this.pointed ? all.indexOf(this.pointed) : -1, last = all.length - 1;
-      if (event.ctrlKey || event.metaKey || event.altKey || last < 0) return;
-      if (event.key === "Enter" && at >= 0) this.options.onPick(this.markOf(this.pointed));
-      else if (event.key === "Enter") this.point(all[last]);
-      else if (event.key === "Escape" && at >= 0) this.point(null);
-      else {
-        const to = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: last }[event.key];
-        if (at < 0 || to === undefined) return;
-        this.point(all[Math.max(0, Math.min(to, last))]);
-      }
-      event.preventDefault();
-      event.stopPropagation();
-    }
-
-    // The token that the keys stand at; null for none.
-    point(element) {
-      if (this.pointed) this.pointed.classList.remove("dp-pointed");
-      this.pointed = element;
-      if (!element) this.root.removeAttribute("aria-activedescendant");
-      else {
-        element.classList.add("dp-pointed");
-        this.root.setAttribute("aria-activedescendant", element.id);
-        if (this.prose) element.scrollIntoView({ block: "nearest" });
-      }
-      this.options.onHover(element ? this.markOf(element) : null);
-    }
-
-    schedule() {
-      if (this.waiting || !this.history) return;
-      this.waiting = requestAnimationFrame(() => {
-        this.waiting = null;
-        this.draw();
-      });
-    }
-
-    draw() {
-      if (!(this.seen ??= this.root.clientWidth > 0)) return; // hidden, say in a closed tab: drawn when it is seen again
-      let marks = this.marksAt();
-      if (this.prose) marks = marks.filter((mark) => mark.state !== "rejected");
-      else if (!PHONE.matches) marks = marks.slice(-ONE_LINE); // on a phone lines wrap: all stay
-      const elements = marks.map((mark) => this.chip(mark));
-      place(this.root, this.prose || elements.length <= 2 * GROUP ? elements : this.grouped(elements));
-      this.reveal();
-    }
-
-    grouped(elements) {
-      return Array.from({ length: Math.ceil(elements.length / GROUP) }, (_, i) => {
-        const group = (this.groups[i] ??= player.element("div", "dp-chips-group"));
-        group.setAttribute("role", "presentation");
-        place(group, elements.slice(i * GROUP, (i + 1) * GROUP));
-        return group;
-      });
-    }
-
-    // The element of a mark, made once and restyled only when what it says has changed.
-    chip(mark) {
-      let entry = this.made.get(mark.id);
-      if (!entry) {
-        const element = document.createElement("span");
-        element.setAttribute("role", "option");
-        element.id = "dp-" + this.number + "-" + mark.id;
-        element.dataset.id = mark.id;
-        entry = { element, look: "" };
-        this.made.set(mark.id, entry);
-      }
-      const parted = this.parting && this.parting.node === mark.node ? this.parting.words : "";
-      const look = [mark.state, mark.text, mark.logprob, mark.entropy, mark.span, this.by, this.settled?.[mark.node], parted].join(" ");
-      entry.mark = mark;
-      if (look !== entry.look) this.dress(entry, mark, look);
-      return entry.element;
-    }
-
-    dress(entry, mark, look) {
-      const element = entry.element;
-      entry.look = look;
-      element.className = "dp-chip is-" + (this.colours.state[mark.state] ? mark.state : "chosen");
-      element.classList.toggle("dp-outlined", player.kept(this).includes(mark.node));
-      element.classList.toggle("dp-copied", mark.span === "copied");
-      element.classList.toggle("dp-matched", mark.span === "matched");
-      element.classList.toggle("dp-green", mark.span === "green");
-      element.classList.toggle("dp-red", mark.span === "red");
-      element.title = SPANS[mark.span] || "";
-      element.setAttribute("aria-label", spoken(mark));
-      if (this.prose) element.replaceChildren(mark.plain ?? mark.text.replace(/[␣↵⇥]/g, (sign) => SPACES[sign]));
-      else this.fill(element, mark);
-      player.dressParting(element, mark, this.parting, this.prose);
-    }
-
-    // A token as a chip: its white space as signs, the mark of its state, its number as a bar.
-    fill(element, mark) {
-      element.replaceChildren();
-      const space = /^␣/.test(mark.text) ? "␣" : "";
-      if (space) player.element("span", "dp-space", element, space);
-      element.append(mark.text.slice(space.length));
-      if (MARKS[mark.state]) player.element("span", "dp-chip-mark", element, MARKS[mark.state]).ariaHidden = "true";
-      this.amount(element, mark);
-    }
-
-    // By entropy and by log-probability: a bar under the token, longer = less sure, in bits (8 bits fill the chip). By decision
-    // depth: as long as the share of the layers after which the token was settled, `settled`: node -> [layers, of so many].
-    amount(element, mark) {
-      if (this.by === "source" || mark.state === "prompt") return;
-      const [deep, layers] = (this.by === "depth" && this.settled?.[mark.node]) || [];
-      if (layers) {
-        player.element("span", "dp-chip-bar", element).style.width = (100 * deep) / layers + "%";
-        element.title = "settled after " + deep + " of " + layers + " layers";
-      }
-      if (this.by === "depth") return;
-      const nats = this.by === "entropy" ? mark.entropy : typeof mark.logprob === "number" ? -mark.logprob : null;
-      if (typeof nats !== "number") return;
-      const bits = nats / Math.LN2, bar = player.element("span", "dp-chip-bar", element);
-      bar.style.width = Math.min(100, 12.5 * bits) + "%";
-      element.title = (this.by === "entropy" ? "entropy " : "−log₂ p ") + bits.toFixed(2) + " bits";
-    }
+  feed(deltas) {
+    this.history.feed(deltas);
+    this.schedule();
   }
 
-  player.Chips = Chips;
-})(window.DecodingPlayer);
+  show(step) {
+    this.shown = step;
+    this.schedule();
+  }
+
+  theme(name) {
+    this.colours = player.resolve(this.options.palette, name);
+    player.paint(this.root, this.colours);
+    this.colour(this.by);
+  }
+
+  colour(by) {
+    this.by = by;
+    this.root.classList.toggle("by-amount", by !== "source");
+    this.schedule();
+  }
+
+  marksAt(step) {
+    const at = Math.min(step ?? this.shown, this.history.last);
+    return this.history.ofKind("chip", at);
+  }
+
+  // Outlines the chips of a node; null: those that are kept.
+  highlight(node) {
+    const wanted = [].concat(node ?? player.kept(this));
+    for (const { element, mark } of this.made?.values() || []) element.classList.toggle("dp-outlined", wanted.includes(mark.node));
+  }
+
+  // From now on the chips of a node, or of several, are outlined wherever nothing is pointed at, beside those that others keep;
+  // null: none.
+  keep(node, by = "stop") {
+    this.keeps = { ...this.keeps, [by]: node };
+    this.unseen = this.prose;
+    this.highlight(null);
+    this.schedule();
+  }
+
+  // A text that scrolls goes to the first of the kept chips, once for each time that they are named.
+  reveal() {
+    const first = this.unseen && this.root.querySelector(".dp-outlined");
+    if (!first) return;
+    this.unseen = false;
+    this.scroller.scrollTop += first.getBoundingClientRect().top - this.scroller.getBoundingClientRect().top - 40;
+  }
+
+  markOf(target) {
+    const element = target.closest && target.closest(".dp-chip");
+    return element ? this.made.get(element.dataset.id)?.mark || null : null;
+  }
+
+  // Enter goes to the newest token, arrows walk, Enter says why, Escape leaves. The list stays the one tab stop.
+  key(event) {
+    const all = [...this.root.querySelectorAll(".dp-chip")].filter((chip) => this.prose || chip.offsetLeft >= 0);
+    const at = this.pointed ? all.indexOf(this.pointed) : -1, last = all.length - 1;
+    if (event.ctrlKey || event.metaKey || event.altKey || last < 0) return;
+    if (event.key === "Enter" && at >= 0) this.options.onPick(this.markOf(this.pointed));
+    else if (event.key === "Enter") this.point(all[last]);
+    else if (event.key === "Escape" && at >= 0) this.point(null);
+    else {
+      const to = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: last }[event.key];
+      if (at < 0 || to === undefined) return;
+      this.point(all[Math.max(0, Math.min(to, last))]);
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  // The token that the keys stand at; null for none.
+  point(element) {
+    if (this.pointed) this.pointed.classList.remove("dp-pointed");
+    this.pointed = element;
+    if (!element) this.root.removeAttribute("aria-activedescendant");
+    else {
+      element.classList.add("dp-pointed");
+      this.root.setAttribute("aria-activedescendant", element.id);
+      if (this.prose) element.scrollIntoView({ block: "nearest" });
+    }
+    this.options.onHover(element ? this.markOf(element) : null);
+  }
+
+  schedule() {
+    if (this.waiting || !this.history) return;
+    this.waiting = requestAnimationFrame(() => {
+      this.waiting = null;
+      this.draw();
+    });
+  }
+
+  draw() {
+    if (!(this.seen ??= this.root.clientWidth > 0)) return; // hidden, say in a closed tab: drawn when it is seen again
+    let marks = this.marksAt();
+    if (this.prose) marks = marks.filter((mark) => mark.state !== "rejected");
+    else if (!PHONE.matches) marks = marks.slice(-ONE_LINE); // on a phone lines wrap: all stay
+    const elements = marks.map((mark) => this.chip(mark));
+    place(this.root, this.prose || elements.length <= 2 * GROUP ? elements : this.grouped(elements));
+    this.reveal();
+  }
+
+  grouped(elements) {
+    return Array.from({ length: Math.ceil(elements.length / GROUP) }, (_, i) => {
+      const group = (this.groups[i] ??= player.element("div", "dp-chips-group"));
+      group.setAttribute("role", "presentation");
+      place(group, elements.slice(i * GROUP, (i + 1) * GROUP));
+      return group;
+    });
+  }
+
+  // The element of a mark, made once and restyled only when what it says has changed.
+  chip(mark) {
+    let entry = this.made.get(mark.id);
+    if (!entry) {
+      const element = document.createElement("span");
+      element.setAttribute("role", "option");
+      element.id = "dp-" + this.number + "-" + mark.id;
+      element.dataset.id = mark.id;
+      entry = { element, look: "" };
+      this.made.set(mark.id, entry);
+    }
+    const parted = this.parting && this.parting.node === mark.node ? this.parting.words : "";
+    const look = [mark.state, mark.text, mark.logprob, mark.entropy, mark.span, this.by, this.settled?.[mark.node], parted].join(" ");
+    entry.mark = mark;
+    if (look !== entry.look) this.dress(entry, mark, look);
+    return entry.element;
+  }
+
+  dress(entry, mark, look) {
+    const element = entry.element;
+    entry.look = look;
+    element.className = "dp-chip is-" + (this.colours.state[mark.state] ? mark.state : "chosen");
+    element.classList.toggle("dp-outlined", player.kept(this).includes(mark.node));
+    element.classList.toggle("dp-copied", mark.span === "copied");
+    element.classList.toggle("dp-matched", mark.span === "matched");
+    element.classList.toggle("dp-green", mark.span === "green");
+    element.classList.toggle("dp-red", mark.span === "red");
+    element.title = SPANS[mark.span] || "";
+    element.setAttribute("aria-label", spoken(mark));
+    if (this.prose) element.replaceChildren(mark.plain ?? mark.text.replace(/[␣↵⇥]/g, (sign) => SPACES[sign]));
+    else this.fill(element, mark);
+    player.dressParting(element, mark, this.parting, this.prose);
+  }
+
+  // A token as a chip: its white space as signs, the mark of its state, its number as a bar.
+  fill(element, mark) {
+    element.replaceChildren();
+    const space = /^␣/.test(mark.text) ? "␣" : "";
+    if (space) player.element("span", "dp-space", element, space);
+    element.append(mark.text.slice(space.length));
+    if (MARKS[mark.state]) player.element("span", "dp-chip-mark", element, MARKS[mark.state]).ariaHidden = "true";
+    this.amount(element, mark);
+  }
+
+  // By entropy and by log-probability: a bar under the token, longer = less sure, in bits (8 bits fill the chip). By decision
+  // depth: as long as the share of the layers after which the token was settled, `settled`: node -> [layers, of so many].
+  amount(element, mark) {
+    if (this.by === "source" || mark.state === "prompt") return;
+    const [deep, layers] = (this.by === "depth" && this.settled?.[mark.node]) || [];
+    if (layers) {
+      player.element("span", "dp-chip-bar", element).style.width = (100 * deep) / layers + "%";
+      element.title = "settled after " + deep + " of " + layers + " layers";
+    }
+    if (this.by === "depth") return;
+    const nats = this.by === "entropy" ? mark.entropy : typeof mark.logprob === "number" ? -mark.logprob : null;
+    if (typeof nats !== "number") return;
+    const bits = nats / Math.LN2, bar = player.element("span", "dp-chip-bar", element);
+    bar.style.width = Math.min(100, 12.5 * bits) + "%";
+    element.title = (this.by === "entropy" ? "entropy " : "−log₂ p ") + bits.toFixed(2) + " bits";
+  }
+}
+
+player.Chips = Chips;

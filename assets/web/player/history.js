@@ -1,212 +1,207 @@
 // The history of a scene: marks, the step at which each was born, and every change of its fields by step.
 // Knows nothing of drawing: it only says what every mark was at a step, in any direction, and where the action was.
-window.DecodingPlayer = window.DecodingPlayer || {};
-(function (player) {
-  "use strict";
+const FRONT_KINDS = new Set(["node", "cell", "bar", "step"]);
 
-  const FRONT_KINDS = new Set(["node", "cell", "bar", "step"]);
+// The data rectangle a mark covers: [x low, x high, y low, y high]; null where it is everywhere.
+function extent(mark) {
+  if (mark.kind === "path") {
+    const xs = mark.points.map((p) => p[0]), ys = mark.points.map((p) => p[1]);
+    return [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
+  }
+  const x0 = mark.x ?? mark.x0, x1 = mark.x1 ?? x0, y0 = mark.y ?? mark.y0, y1 = mark.y1 ?? y0;
+  const w = mark.x1 === undefined ? (mark.w ?? 1) / 2 : 0, h = mark.y1 === undefined ? (mark.h ?? 1) / 2 : 0;
+  const across = x0 === undefined || mark.side ? [-Infinity, Infinity] : [Math.min(x0, x1) - w, Math.max(x0, x1) + w];
+  const down = y0 === undefined ? [-Infinity, Infinity] : [Math.min(y0, y1) - h, Math.max(y0, y1) + h];
+  return [...across, ...down];
+}
 
-  // The data rectangle a mark covers: [x low, x high, y low, y high]; null where it is everywhere.
-  function extent(mark) {
-    if (mark.kind === "path") {
-      const xs = mark.points.map((p) => p[0]), ys = mark.points.map((p) => p[1]);
-      return [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
-    }
-    const x0 = mark.x ?? mark.x0, x1 = mark.x1 ?? x0, y0 = mark.y ?? mark.y0, y1 = mark.y1 ?? y0;
-    const w = mark.x1 === undefined ? (mark.w ?? 1) / 2 : 0, h = mark.y1 === undefined ? (mark.h ?? 1) / 2 : 0;
-    const across = x0 === undefined || mark.side ? [-Infinity, Infinity] : [Math.min(x0, x1) - w, Math.max(x0, x1) + w];
-    const down = y0 === undefined ? [-Infinity, Infinity] : [Math.min(y0, y1) - h, Math.max(y0, y1) + h];
-    return [...across, ...down];
+const SPAN = 8; // columns a mark may cover to be found by its column; wider ones are in a list of their own
+
+// The last of `list`, sorted by its entries' first field, that is at most `step`; -1 if none is.
+function lastUpTo(list, step) {
+  let low = 0, high = list.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (list[middle][0] <= step) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+class History {
+  constructor(ops) {
+    this.entries = []; // in order of birth
+    this.byId = new Map();
+    this.byKind = new Map(); // kind -> its entries, in order of birth
+    this.columns = new Map(); // column -> the entries that begin in it
+    [this.leftmost, this.rightmost] = [Infinity, -Infinity];
+    this.wide = []; // entries that cover many columns, or all
+    this.fronts = []; // [step, x, y], by the view
+    this.farthestFront = -Infinity; // the greatest x of them
+    this.sayings = []; // [step, sentence]
+    this.reach = []; // [step, x, y], how far the marks reached, growing
+    this.last = -1;
+    this.append(-1, ops || []);
   }
 
-  const SPAN = 8; // columns a mark may cover to be found by its column; wider ones are in a list of their own
-
-  // The last of `list`, sorted by its entries' first field, that is at most `step`; -1 if none is.
-  function lastUpTo(list, step) {
-    let low = 0, high = list.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (list[middle][0] <= step) low = middle + 1;
-      else high = middle;
-    }
-    return low - 1;
-  }
-
-  class History {
-    constructor(ops) {
-      this.entries = []; // in order of birth
-      this.byId = new Map();
-      this.byKind = new Map(); // kind -> its entries, in order of birth
-      this.columns = new Map(); // column -> the entries that begin in it
-      [this.leftmost, this.rightmost] = [Infinity, -Infinity];
-      this.wide = []; // entries that cover many columns, or all
-      this.fronts = []; // [step, x, y], by the view
-      this.farthestFront = -Infinity; // the greatest x of them
-      this.sayings = []; // [step, sentence]
-      this.reach = []; // [step, x, y], how far the marks reached, growing
-      this.last = -1;
-      this.append(-1, ops || []);
-    }
-
-    feed(deltas) {
-      for (const delta of deltas) {
-        this.append(delta.step, delta.ops);
-        this.last = Math.max(this.last, delta.step);
-      }
-    }
-
-    append(step, ops) {
-      for (const op of ops) {
-        if (op.front) {
-          this.fronts.push([step, op.front[0], op.front[1]]);
-          this.farthestFront = Math.max(this.farthestFront, op.front[0]);
-        } else if (op.say) this.sayings.push([step, op.say]);
-        else if (op.kind) this.birth(op, step);
-        else this.change(op, step);
-      }
-    }
-
-    birth(op, step) {
-      const entry = { index: this.entries.length, born: step, died: op.gone ? step : Infinity, base: op, newest: op,
-        changes: [], changed: step, extent: extent(op), known: 0, mark: op };
-      this.entries.push(entry);
-      this.byId.set(op.id, entry);
-      if (!this.byKind.has(op.kind)) this.byKind.set(op.kind, []);
-      this.byKind.get(op.kind).push(entry);
-      this.locate(entry);
-      if (!FRONT_KINDS.has(op.kind)) return;
-      const before = this.reach.length ? this.reach[this.reach.length - 1] : [-1, -Infinity, -Infinity];
-      const x = op.x ?? op.x0, y = (op.y ?? op.y0 ?? 0) + (op.h ?? 0) / 2;
-      if (x > before[1] || y > before[2]) this.reach.push([step, Math.max(x, before[1]), Math.max(y, before[2])]);
-    }
-
-    // Puts an entry where a question for its columns finds it.
-    locate(entry) {
-      const [low, high] = entry.extent, column = high - low <= SPAN ? Math.floor(low) : null;
-      if (entry.column === column) return;
-      entry.column = column; // the list it was in before passes it over from now on
-      if (column === null) return this.wide.push(entry);
-      this.leftmost = Math.min(this.leftmost, column);
-      this.rightmost = Math.max(this.rightmost, column);
-      if (this.columns.has(column)) this.columns.get(column).push(entry);
-      else this.columns.set(column, [entry]);
-    }
-
-    change(op, step) {
-      const entry = this.byId.get(op.id);
-      if (!entry) return; // a change of a mark that was never born: nothing to draw
-      entry.changes.push([step, op.set]);
-      entry.newest = { ...entry.newest, ...op.set };
-      entry.changed = step;
-      if ("gone" in op.set) entry.died = op.set.gone ? Math.min(entry.died, step) : Infinity;
-      if (!("y1" in op.set || "points" in op.set || "x1" in op.set)) return;
-      entry.extent = extent(entry.newest);
-      this.locate(entry);
-    }
-
-    // The fields of a mark at a step, or null if it was not there. Asked twice between two changes it gives the same object.
-    at(entry, step) {
-      if (entry.born > step) return null;
-      if (step >= entry.changed) return entry.newest.gone ? null : entry.newest;
-      const count = lastUpTo(entry.changes, step) + 1;
-      if (count !== entry.known) {
-        entry.mark = { ...entry.base };
-        for (let i = 0; i < count; i++) Object.assign(entry.mark, entry.changes[i][1]);
-        entry.known = count;
-      }
-      return entry.mark.gone ? null : entry.mark;
-    }
-
-    // One field of a mark at a step at which it is there, without making the mark.
-    value(entry, step, field) {
-      if (step >= entry.changed) return entry.newest[field];
-      for (let i = lastUpTo(entry.changes, step); i >= 0; i--) {
-        if (field in entry.changes[i][1]) return entry.changes[i][1][field];
-      }
-      return entry.base[field];
-    }
-
-    // Entries of a kind that are there at a step, in order of birth.
-    *present(kind, step) {
-      for (const entry of this.byKind.get(kind) || []) {
-        if (entry.born > step) return;
-        if (entry.died > step) yield entry;
-      }
-    }
-
-    // All marks at a step, in order of birth.
-    marks(step) {
-      const result = [];
-      for (const entry of this.entries) {
-        if (entry.born > step) break;
-        const mark = this.at(entry, step);
-        if (mark) result.push(mark);
-      }
-      return result;
-    }
-
-    // The marks of one kind at a step, in order of birth.
-    ofKind(kind, step) {
-      const result = [];
-      for (const entry of this.present(kind, step)) {
-        const mark = this.at(entry, step);
-        if (mark) result.push(mark);
-      }
-      return result;
-    }
-
-    // The marks at a step that touch the columns from `low` to `high`, in order of birth; `keep(extent, mark as it was born)`
-    // may leave some out. Costs what is there, not what the run has.
-    inside(step, low, high, keep) {
-      const result = [];
-      const look = (list, column) => {
-        for (const entry of list) {
-          if (entry.born > step || entry.died <= step || entry.column !== column) continue;
-          if (entry.extent[1] >= low && entry.extent[0] <= high && keep(entry.extent, entry.base)) result.push(entry);
-        }
-      };
-      look(this.wide, null);
-      const last = Math.min(Math.floor(high), this.rightmost);
-      for (let column = Math.max(Math.floor(low) - SPAN, this.leftmost); column <= last; column++) {
-        look(this.columns.get(column) || [], column);
-      }
-      result.sort((a, b) => a.index - b.index);
-      return result.map((entry) => this.at(entry, step)).filter(Boolean);
-    }
-
-    // The sentence of the newest step up to `step` that has one.
-    captionAt(step) {
-      const result = this.sayings[lastUpTo(this.sayings, step)];
-      return result ? result[1] : null;
-    }
-
-    front(step) {
-      const list = this.fronts.length ? this.fronts : this.reach, result = list[lastUpTo(list, step)];
-      return result ? { x: result[1], y: result[2] } : { x: 0, y: 0 };
-    }
-
-    // How far down the rows of a panel reach at a step.
-    lowest(panel, step) {
-      let y = -Infinity;
-      for (const kind of ["row", "cell", "node"]) {
-        for (const { base } of this.present(kind, step)) {
-          if (base.panel === panel && base.drawn !== false) y = Math.max(y, base.y1 ?? base.y + (base.h ?? 0.6) / 2);
-        }
-      }
-      return y;
-    }
-
-    // The greatest x that the front or a mark ever had.
-    farthest() {
-      return Math.max(this.farthestFront, this.reach.length ? this.reach[this.reach.length - 1][1] : 0);
-    }
-
-    // Where the marks of a node stand that are there at a step: the column of the first, null if there is none.
-    columnOf(node, step) {
-      const result = this.entries.find((entry) => entry.base.node === node && entry.base.x !== undefined && entry.born <= step && entry.died > step);
-      return result ? result.base.x : null;
+  feed(deltas) {
+    for (const delta of deltas) {
+      this.append(delta.step, delta.ops);
+      this.last = Math.max(this.last, delta.step);
     }
   }
 
-  player.History = History;
-})(window.DecodingPlayer);
+  append(step, ops) {
+    for (const op of ops) {
+      if (op.front) {
+        this.fronts.push([step, op.front[0], op.front[1]]);
+        this.farthestFront = Math.max(this.farthestFront, op.front[0]);
+      } else if (op.say) this.sayings.push([step, op.say]);
+      else if (op.kind) this.birth(op, step);
+      else this.change(op, step);
+    }
+  }
+
+  birth(op, step) {
+    const entry = { index: this.entries.length, born: step, died: op.gone ? step : Infinity, base: op, newest: op,
+      changes: [], changed: step, extent: extent(op), known: 0, mark: op };
+    this.entries.push(entry);
+    this.byId.set(op.id, entry);
+    if (!this.byKind.has(op.kind)) this.byKind.set(op.kind, []);
+    this.byKind.get(op.kind).push(entry);
+    this.locate(entry);
+    if (!FRONT_KINDS.has(op.kind)) return;
+    const before = this.reach.length ? this.reach[this.reach.length - 1] : [-1, -Infinity, -Infinity];
+    const x = op.x ?? op.x0, y = (op.y ?? op.y0 ?? 0) + (op.h ?? 0) / 2;
+    if (x > before[1] || y > before[2]) this.reach.push([step, Math.max(x, before[1]), Math.max(y, before[2])]);
+  }
+
+  // Puts an entry where a question for its columns finds it.
+  locate(entry) {
+    const [low, high] = entry.extent, column = high - low <= SPAN ? Math.floor(low) : null;
+    if (entry.column === column) return;
+    entry.column = column; // the list it was in before passes it over from now on
+    if (column === null) return this.wide.push(entry);
+    this.leftmost = Math.min(this.leftmost, column);
+    this.rightmost = Math.max(this.rightmost, column);
+    if (this.columns.has(column)) this.columns.get(column).push(entry);
+    else this.columns.set(column, [entry]);
+  }
+
+  change(op, step) {
+    const entry = this.byId.get(op.id);
+    if (!entry) return; // a change of a mark that was never born: nothing to draw
+    entry.changes.push([step, op.set]);
+    entry.newest = { ...entry.newest, ...op.set };
+    entry.changed = step;
+    if ("gone" in op.set) entry.died = op.set.gone ? Math.min(entry.died, step) : Infinity;
+    if (!("y1" in op.set || "points" in op.set || "x1" in op.set)) return;
+    entry.extent = extent(entry.newest);
+    this.locate(entry);
+  }
+
+  // The fields of a mark at a step, or null if it was not there. Asked twice between two changes it gives the same object.
+  at(entry, step) {
+    if (entry.born > step) return null;
+    if (step >= entry.changed) return entry.newest.gone ? null : entry.newest;
+    const count = lastUpTo(entry.changes, step) + 1;
+    if (count !== entry.known) {
+      entry.mark = { ...entry.base };
+      for (let i = 0; i < count; i++) Object.assign(entry.mark, entry.changes[i][1]);
+      entry.known = count;
+    }
+    return entry.mark.gone ? null : entry.mark;
+  }
+
+  // One field of a mark at a step at which it is there, without making the mark.
+  value(entry, step, field) {
+    if (step >= entry.changed) return entry.newest[field];
+    for (let i = lastUpTo(entry.changes, step); i >= 0; i--) {
+      if (field in entry.changes[i][1]) return entry.changes[i][1][field];
+    }
+    return entry.base[field];
+  }
+
+  // Entries of a kind that are there at a step, in order of birth.
+  *present(kind, step) {
+    for (const entry of this.byKind.get(kind) || []) {
+      if (entry.born > step) return;
+      if (entry.died > step) yield entry;
+    }
+  }
+
+  // All marks at a step, in order of birth.
+  marks(step) {
+    const result = [];
+    for (const entry of this.entries) {
+      if (entry.born > step) break;
+      const mark = this.at(entry, step);
+      if (mark) result.push(mark);
+    }
+    return result;
+  }
+
+  // The marks of one kind at a step, in order of birth.
+  ofKind(kind, step) {
+    const result = [];
+    for (const entry of this.present(kind, step)) {
+      const mark = this.at(entry, step);
+      if (mark) result.push(mark);
+    }
+    return result;
+  }
+
+  // The marks at a step that touch the columns from `low` to `high`, in order of birth; `keep(extent, mark as it was born)`
+  // may leave some out. Costs what is there, not what the run has.
+  inside(step, low, high, keep) {
+    const result = [];
+    const look = (list, column) => {
+      for (const entry of list) {
+        if (entry.born > step || entry.died <= step || entry.column !== column) continue;
+        if (entry.extent[1] >= low && entry.extent[0] <= high && keep(entry.extent, entry.base)) result.push(entry);
+      }
+    };
+    look(this.wide, null);
+    const last = Math.min(Math.floor(high), this.rightmost);
+    for (let column = Math.max(Math.floor(low) - SPAN, this.leftmost); column <= last; column++) {
+      look(this.columns.get(column) || [], column);
+    }
+    result.sort((a, b) => a.index - b.index);
+    return result.map((entry) => this.at(entry, step)).filter(Boolean);
+  }
+
+  // The sentence of the newest step up to `step` that has one.
+  captionAt(step) {
+    const result = this.sayings[lastUpTo(this.sayings, step)];
+    return result ? result[1] : null;
+  }
+
+  front(step) {
+    const list = this.fronts.length ? this.fronts : this.reach, result = list[lastUpTo(list, step)];
+    return result ? { x: result[1], y: result[2] } : { x: 0, y: 0 };
+  }
+
+  // How far down the rows of a panel reach at a step.
+  lowest(panel, step) {
+    let y = -Infinity;
+    for (const kind of ["row", "cell", "node"]) {
+      for (const { base } of this.present(kind, step)) {
+        if (base.panel === panel && base.drawn !== false) y = Math.max(y, base.y1 ?? base.y + (base.h ?? 0.6) / 2);
+      }
+    }
+    return y;
+  }
+
+  // The greatest x that the front or a mark ever had.
+  farthest() {
+    return Math.max(this.farthestFront, this.reach.length ? this.reach[this.reach.length - 1][1] : 0);
+  }
+
+  // Where the marks of a node stand that are there at a step: the column of the first, null if there is none.
+  columnOf(node, step) {
+    const result = this.entries.find((entry) => entry.base.node === node && entry.base.x !== undefined && entry.born <= step && entry.died > step);
+    return result ? result.base.x : null;
+  }
+}
+
+player.History = History;

@@ -2,214 +2,210 @@
 // open. The strip is drawn on a canvas when no picture waits, so that it costs a run of thousands of nodes a few milliseconds.
 // Enlarged to the size of the picture it is the way to see everything. Knows marks, states and a view's `overview`:
 // "rows" (boxes where their marks are), "piled" (the marks of a column on top of each other), "amount" (a grey for each step).
-window.DecodingPlayer = window.DecodingPlayer || {};
-(function (player) {
-  "use strict";
-  const TALLEST = 40, LOWEST = 20, NARROW = 32, SHARE = 0.11; // pixels of the strip, and its part of the scene's height
-  const PILE = 5; // marks of a column that are piled at most
-  const MAX_BITS = 8; // entropy with the darkest grey
-  const AXIS = 18; // pixels for the numbers below, where the strip is the picture
-  const KINDS = { rows: ["band", "cell", "node"], piled: ["cell", "node"], amount: ["step"] }; // of marks that a strip shows
-  // What is drawn over what, where two marks share a place.
-  const ORDER = ["band", "prompt", "pruned", "unreached", "guess", "rejected", "live", "early", "bonus", "resampled", "finished",
-    "tolerated", "accepted", "forced", "chosen"];
+const TALLEST = 40, LOWEST = 20, NARROW = 32, SHARE = 0.11; // pixels of the strip, and its part of the scene's height
+const PILE = 5; // marks of a column that are piled at most
+const MAX_BITS = 8; // entropy with the darkest grey
+const AXIS = 18; // pixels for the numbers below, where the strip is the picture
+const KINDS = { rows: ["band", "cell", "node"], piled: ["cell", "node"], amount: ["step"] }; // of marks that a strip shows
+// What is drawn over what, where two marks share a place.
+const ORDER = ["band", "prompt", "pruned", "unreached", "guess", "rejected", "live", "early", "bonus", "resampled", "finished",
+  "tolerated", "accepted", "forced", "chosen"];
 
-  // All columns of the run in the picture itself, until Follow is pressed.
-  player.spread = function (scene) {
-    const { first, last } = player.wish(scene, scene.step(), scene.size.width);
-    scene.hand = { ...scene.hand, follow: false, lo: first, columns: last - first + 1, top: null };
-    scene.schedule();
-  };
+// All columns of the run in the picture itself, until Follow is pressed.
+player.spread = function (scene) {
+  const { first, last } = player.wish(scene, scene.step(), scene.size.width);
+  scene.hand = { ...scene.hand, follow: false, lo: first, columns: last - first + 1, top: null };
+  scene.schedule();
+};
 
-  class Overview {
-    constructor(scene) {
-      this.scene = scene;
-      this.element = player.element("div", "dp-overview", scene.root);
-      this.button = player.element("button", "dp-whole-button", this.element, "⤢");
-      this.button.type = "button";
-      this.button.addEventListener("click", () => scene.showWhole(!scene.whole));
-      this.strip = player.element("div", "dp-strip", this.element);
-      this.strip.title = "The whole run; the frame is the part that is open. Click or drag to move it.";
-      this.canvas = player.element("canvas", "dp-strip-canvas", this.strip);
-      this.canvas.setAttribute("aria-hidden", "true");
-      this.open = player.element("div", "dp-window", this.strip);
-      this.attach();
-      this.reset();
-    }
-
-    reset() {
-      Object.assign(this, { wanted: false, painted: "" });
-      this.element.hidden = true;
-      this.canvas.width = 0; // the run before is not seen under the next one
-      this.say();
-    }
-
-    say() {
-      const words = this.scene.whole ? "Back to the open part" : "Show the whole run";
-      this.button.setAttribute("aria-label", words);
-      this.button.setAttribute("aria-pressed", String(Boolean(this.scene.whole)));
-      this.button.title = words;
-    }
-
-    // Shows the strip when the run is, or will be, longer than the window; true if the picture's height has changed by that.
-    fit(view) {
-      const { head, history, root } = this.scene, reach = history.front(Infinity).x - (head.first ?? 0) + 1;
-      const known = Math.max(reach, head.columns || 0);
-      if (this.wanted || !head.overview || known <= view.columns || !KINDS[head.overview].some((kind) => history.byKind.has(kind))) return false;
-      this.wanted = true;
-      this.element.hidden = false;
-      const height = view.narrow ? NARROW : Math.round(Math.max(LOWEST, Math.min(TALLEST, SHARE * root.clientHeight)));
-      this.element.style.height = height + "px";
-      return true;
-    }
-
-    // The columns of the strip: two windows at least, then as far as the run is known, growing by a third of a window.
-    span() {
-      const { head, history, view } = this.scene, first = head.first ?? 0, third = Math.max(1, Math.floor(view.columns / 3));
-      const reach = Math.ceil(history.front(Infinity).x) - first + 1, known = head.columns || Infinity;
-      const columns = this.scene.ended ? Math.max(reach, view.columns) : Math.max(reach, Math.min(known, Math.max(2 * view.columns, Math.ceil(reach / third) * third)));
-      return { first, columns };
-    }
-
-    // The frame around the open part; the picture itself follows when there is time.
-    place() {
-      if (!this.wanted) return;
-      const { view } = this.scene, { first, columns } = this.span(), [low, high] = this.opened(view);
-      const share = (x) => 100 * Math.max(0, Math.min(1, (x - first) / columns));
-      const width = Math.max(0.5, share(high) - share(low));
-      this.open.style.width = width + "%";
-      this.open.style.transform = `translateX(${(100 * share(low)) / width}%)`; // percent of its own width: nothing is laid out anew
-    }
-
-    opened(view) {
-      if (!view.byDepth) return [view.lo, view.lo + view.columns];
-      const panel = player.scrolling(view), open = panel.fold ? panel.fold.open : panel.y0;
-      const rows = this.scene.history.ofKind("row", this.scene.step()).filter((row) => row.y0 >= open - 0.01 && row.y0 < panel.y1);
-      return rows.length ? [rows[0].from, rows[rows.length - 1].to + 1] : [0, 1];
-    }
-
-    paint() {
-      const { scene, canvas } = this, width = this.strip.clientWidth, height = this.strip.clientHeight;
-      if (!this.wanted || !width || !height || !scene.view) return;
-      const { first, columns } = this.span(), step = scene.step();
-      const key = [step, first, columns, width, height, scene.themeName, scene.history.entries.length].join();
-      if (key === this.painted) return;
-      this.painted = key;
-      const sharp = window.devicePixelRatio || 1;
-      canvas.width = Math.round(width * sharp);
-      canvas.height = Math.round(height * sharp);
-      const pen = canvas.getContext("2d");
-      pen.scale(sharp, sharp);
-      const low = scene.whole ? height - AXIS : height, unit = width / columns, gap = unit >= 5 ? 1 : 0;
-      const boxes = new Map(ORDER.map((name) => [name, []]));
-      const add = (name, x, y, w, h) => boxes.get(name).push([(x - first) * unit, y, w * unit - gap, h]);
-      ({ rows, piled, amount })[scene.head.overview](scene, step, low, add, pen, (x) => (x - first) * unit);
-      for (const [name, list] of boxes) {
-        pen.fillStyle = colour(name, scene.colours);
-        for (const box of list) pen.fillRect(...box);
-      }
-      if (scene.whole) numbers(pen, scene, first, columns, unit, low);
-    }
-
-    // ---- hands ----------------------------------------------------------------------------------------------------
-
-    attach() {
-      let held = null; // where in the open part it is held
-      const column = (event) => {
-        const box = this.strip.getBoundingClientRect(), { first, columns } = this.span();
-        return first + ((event.clientX - box.left) / box.width) * columns;
-      };
-      this.strip.addEventListener("pointerdown", (event) => {
-        if (!this.scene.view || event.button) return;
-        const at = column(event), [low, high] = this.opened(this.scene.view);
-        held = at >= low && at < high ? at - low : (high - low) / 2;
-        this.strip.setPointerCapture(event.pointerId);
-        if (this.scene.whole) this.scene.showWhole(false);
-        player.moveTo(this.scene, at - held);
-      });
-      this.strip.addEventListener("pointermove", (event) => {
-        if (held !== null) player.moveTo(this.scene, column(event) - held);
-      });
-      for (const end of ["pointerup", "pointercancel"]) this.strip.addEventListener(end, () => (held = null));
-      this.strip.addEventListener("dblclick", () => this.scene.follow());
-    }
+class Overview {
+  constructor(scene) {
+    this.scene = scene;
+    this.element = player.element("div", "dp-overview", scene.root);
+    this.button = player.element("button", "dp-whole-button", this.element, "⤢");
+    this.button.type = "button";
+    this.button.addEventListener("click", () => scene.showWhole(!scene.whole));
+    this.strip = player.element("div", "dp-strip", this.element);
+    this.strip.title = "The whole run; the frame is the part that is open. Click or drag to move it.";
+    this.canvas = player.element("canvas", "dp-strip-canvas", this.strip);
+    this.canvas.setAttribute("aria-hidden", "true");
+    this.open = player.element("div", "dp-window", this.strip);
+    this.attach();
+    this.reset();
   }
 
-  function colour(name, { state, surface, amount }) {
-    const grey = { band: state.accepted.tint, prompt: amount[1], pruned: amount[2], unreached: amount[1], guess: amount[1] };
-    if (name === "early") return player.mix(surface.bg, state.accepted.color, 0.5);
-    return grey[name] || (state[name] ? state[name].color : amount[2]);
+  reset() {
+    Object.assign(this, { wanted: false, painted: "" });
+    this.element.hidden = true;
+    this.canvas.width = 0; // the run before is not seen under the next one
+    this.say();
   }
 
-  // The name under which a cell is drawn: what is filled is its state, what is outlined or tinted is only near it.
-  function cellName(cell, fill, state) {
-    if (fill === "filled" || ["rejected", "live", "tolerated"].includes(state)) return state;
-    if (state === "accepted" && fill === "outline") return "early";
-    if (fill === "outline" || (state === "chosen" && fill === "tint")) return fill === "outline" ? "pruned" : "guess";
-    return state === "unreached" ? "unreached" : "prompt";
+  say() {
+    const words = this.scene.whole ? "Back to the open part" : "Show the whole run";
+    this.button.setAttribute("aria-label", words);
+    this.button.setAttribute("aria-pressed", String(Boolean(this.scene.whole)));
+    this.button.title = words;
   }
 
-  function rows(scene, step, height, add) {
-    const { history, head } = scene, reach = history.reach[history.reach.length - 1];
-    const count = head.rows || (reach ? Math.ceil(reach[2]) : 1), unit = height / count, gap = unit >= 5 ? 1 : 0;
-    for (const entry of history.present("band", step)) {
-      const { x0, x1, y0, y1, role } = entry.base;
-      if (role === "accepted") add("band", x0 + 0.5, y0 * unit, x1 - x0, (y1 - y0) * unit);
+  // Shows the strip when the run is, or will be, longer than the window; true if the picture's height has changed by that.
+  fit(view) {
+    const { head, history, root } = this.scene, reach = history.front(Infinity).x - (head.first ?? 0) + 1;
+    const known = Math.max(reach, head.columns || 0);
+    if (this.wanted || !head.overview || known <= view.columns || !KINDS[head.overview].some((kind) => history.byKind.has(kind))) return false;
+    this.wanted = true;
+    this.element.hidden = false;
+    const height = view.narrow ? NARROW : Math.round(Math.max(LOWEST, Math.min(TALLEST, SHARE * root.clientHeight)));
+    this.element.style.height = height + "px";
+    return true;
+  }
+
+  // The columns of the strip: two windows at least, then as far as the run is known, growing by a third of a window.
+  span() {
+    const { head, history, view } = this.scene, first = head.first ?? 0, third = Math.max(1, Math.floor(view.columns / 3));
+    const reach = Math.ceil(history.front(Infinity).x) - first + 1, known = head.columns || Infinity;
+    const columns = this.scene.ended ? Math.max(reach, view.columns) : Math.max(reach, Math.min(known, Math.max(2 * view.columns, Math.ceil(reach / third) * third)));
+    return { first, columns };
+  }
+
+  // The frame around the open part; the picture itself follows when there is time.
+  place() {
+    if (!this.wanted) return;
+    const { view } = this.scene, { first, columns } = this.span(), [low, high] = this.opened(view);
+    const share = (x) => 100 * Math.max(0, Math.min(1, (x - first) / columns));
+    const width = Math.max(0.5, share(high) - share(low));
+    this.open.style.width = width + "%";
+    this.open.style.transform = `translateX(${(100 * share(low)) / width}%)`; // percent of its own width: nothing is laid out anew
+  }
+
+  opened(view) {
+    if (!view.byDepth) return [view.lo, view.lo + view.columns];
+    const panel = player.scrolling(view), open = panel.fold ? panel.fold.open : panel.y0;
+    const rows = this.scene.history.ofKind("row", this.scene.step()).filter((row) => row.y0 >= open - 0.01 && row.y0 < panel.y1);
+    return rows.length ? [rows[0].from, rows[rows.length - 1].to + 1] : [0, 1];
+  }
+
+  paint() {
+    const { scene, canvas } = this, width = this.strip.clientWidth, height = this.strip.clientHeight;
+    if (!this.wanted || !width || !height || !scene.view) return;
+    const { first, columns } = this.span(), step = scene.step();
+    const key = [step, first, columns, width, height, scene.themeName, scene.history.entries.length].join();
+    if (key === this.painted) return;
+    this.painted = key;
+    const sharp = window.devicePixelRatio || 1;
+    canvas.width = Math.round(width * sharp);
+    canvas.height = Math.round(height * sharp);
+    const pen = canvas.getContext("2d");
+    pen.scale(sharp, sharp);
+    const low = scene.whole ? height - AXIS : height, unit = width / columns, gap = unit >= 5 ? 1 : 0;
+    const boxes = new Map(ORDER.map((name) => [name, []]));
+    const add = (name, x, y, w, h) => boxes.get(name).push([(x - first) * unit, y, w * unit - gap, h]);
+    ({ rows, piled, amount })[scene.head.overview](scene, step, low, add, pen, (x) => (x - first) * unit);
+    for (const [name, list] of boxes) {
+      pen.fillStyle = colour(name, scene.colours);
+      for (const box of list) pen.fillRect(...box);
     }
-    for (const entry of history.present("cell", step)) {
-      const name = cellName(entry.base, history.value(entry, step, "fill"), history.value(entry, step, "state"));
-      add(name, entry.base.x, entry.base.y * unit, 1, Math.max(1, unit - gap));
-    }
-    for (const entry of history.present("node", step)) {
+    if (scene.whole) numbers(pen, scene, first, columns, unit, low);
+  }
+
+  // ---- hands ----------------------------------------------------------------------------------------------------
+
+  attach() {
+    let held = null; // where in the open part it is held
+    const column = (event) => {
+      const box = this.strip.getBoundingClientRect(), { first, columns } = this.span();
+      return first + ((event.clientX - box.left) / box.width) * columns;
+    };
+    this.strip.addEventListener("pointerdown", (event) => {
+      if (!this.scene.view || event.button) return;
+      const at = column(event), [low, high] = this.opened(this.scene.view);
+      held = at >= low && at < high ? at - low : (high - low) / 2;
+      this.strip.setPointerCapture(event.pointerId);
+      if (this.scene.whole) this.scene.showWhole(false);
+      player.moveTo(this.scene, at - held);
+    });
+    this.strip.addEventListener("pointermove", (event) => {
+      if (held !== null) player.moveTo(this.scene, column(event) - held);
+    });
+    for (const end of ["pointerup", "pointercancel"]) this.strip.addEventListener(end, () => (held = null));
+    this.strip.addEventListener("dblclick", () => this.scene.follow());
+  }
+}
+
+function colour(name, { state, surface, amount }) {
+  const grey = { band: state.accepted.tint, prompt: amount[1], pruned: amount[2], unreached: amount[1], guess: amount[1] };
+  if (name === "early") return player.mix(surface.bg, state.accepted.color, 0.5);
+  return grey[name] || (state[name] ? state[name].color : amount[2]);
+}
+
+// The name under which a cell is drawn: what is filled is its state, what is outlined or tinted is only near it.
+function cellName(cell, fill, state) {
+  if (fill === "filled" || ["rejected", "live", "tolerated"].includes(state)) return state;
+  if (state === "accepted" && fill === "outline") return "early";
+  if (fill === "outline" || (state === "chosen" && fill === "tint")) return fill === "outline" ? "pruned" : "guess";
+  return state === "unreached" ? "unreached" : "prompt";
+}
+
+function rows(scene, step, height, add) {
+  const { history, head } = scene, reach = history.reach[history.reach.length - 1];
+  const count = head.rows || (reach ? Math.ceil(reach[2]) : 1), unit = height / count, gap = unit >= 5 ? 1 : 0;
+  for (const entry of history.present("band", step)) {
+    const { x0, x1, y0, y1, role } = entry.base;
+    if (role === "accepted") add("band", x0 + 0.5, y0 * unit, x1 - x0, (y1 - y0) * unit);
+  }
+  for (const entry of history.present("cell", step)) {
+    const name = cellName(entry.base, history.value(entry, step, "fill"), history.value(entry, step, "state"));
+    add(name, entry.base.x, entry.base.y * unit, 1, Math.max(1, unit - gap));
+  }
+  for (const entry of history.present("node", step)) {
+    const state = history.value(entry, step, "state");
+    const { x, y } = entry.base;
+    if (state !== "prompt") add(ORDER.includes(state) ? state : "pruned", x, Math.floor(y) * unit, 1, unit - gap);
+  }
+}
+
+function piled(scene, step, height, add) {
+  const { history } = scene, piles = new Map();
+  let tallest = 1;
+  for (const kind of KINDS.piled) {
+    for (const entry of history.present(kind, step)) {
+      if (entry.base.drawn === false || entry.base.aside) continue;
+      const x = Math.round(entry.base.x), pile = piles.get(x) || piles.set(x, []).get(x);
       const state = history.value(entry, step, "state");
-      const { x, y } = entry.base;
-      if (state !== "prompt") add(ORDER.includes(state) ? state : "pruned", x, Math.floor(y) * unit, 1, unit - gap);
+      const name = kind === "node" ? state : cellName(entry.base, history.value(entry, step, "fill"), state);
+      if (name === state && state !== "rejected" && state !== "unreached") pile.unshift(name);
+      else pile.push(name);
+      tallest = Math.max(tallest, Math.min(PILE, pile.length));
     }
   }
-
-  function piled(scene, step, height, add) {
-    const { history } = scene, piles = new Map();
-    let tallest = 1;
-    for (const kind of KINDS.piled) {
-      for (const entry of history.present(kind, step)) {
-        if (entry.base.drawn === false || entry.base.aside) continue;
-        const x = Math.round(entry.base.x), pile = piles.get(x) || piles.set(x, []).get(x);
-        const state = history.value(entry, step, "state");
-        const name = kind === "node" ? state : cellName(entry.base, history.value(entry, step, "fill"), state);
-        if (name === state && state !== "rejected" && state !== "unreached") pile.unshift(name);
-        else pile.push(name);
-        tallest = Math.max(tallest, Math.min(PILE, pile.length));
-      }
-    }
-    const unit = height / tallest, gap = unit >= 6 ? 1 : 0;
-    for (const [x, pile] of piles) {
-      pile.slice(0, tallest).forEach((name, i) => add(ORDER.includes(name) ? name : "pruned", x, i * unit, 1, unit - gap));
-    }
+  const unit = height / tallest, gap = unit >= 6 ? 1 : 0;
+  for (const [x, pile] of piles) {
+    pile.slice(0, tallest).forEach((name, i) => add(ORDER.includes(name) ? name : "pruned", x, i * unit, 1, unit - gap));
   }
+}
 
-  function amount(scene, step, height, add, pen, px) {
-    const { history, colours } = scene, width = px(1) - px(0), gap = width >= 5 ? 1 : 0;
-    for (const entry of history.present("step", step)) {
-      const { x, y } = entry.base;
-      pen.fillStyle = player.mix(colours.surface.panel, colours.surface.text, 0.06 + 0.6 * Math.min(1, y / MAX_BITS));
-      pen.fillRect(px(x), 0, width - gap, height);
-    }
-    for (const entry of history.present("band", step)) {
-      const { x0, x1, role } = entry.base;
-      if (role === "amber") add("live", Math.round((x0 + x1) / 2), 0, 1, Math.max(4, height / 5));
-    }
+function amount(scene, step, height, add, pen, px) {
+  const { history, colours } = scene, width = px(1) - px(0), gap = width >= 5 ? 1 : 0;
+  for (const entry of history.present("step", step)) {
+    const { x, y } = entry.base;
+    pen.fillStyle = player.mix(colours.surface.panel, colours.surface.text, 0.06 + 0.6 * Math.min(1, y / MAX_BITS));
+    pen.fillRect(px(x), 0, width - gap, height);
   }
-
-  function numbers(pen, scene, first, columns, unit, low) {
-    const every = [1, 5, 10, 20, 50, 100, 200].find((n) => n * unit >= 44) || 500;
-    pen.font = "11px " + player.SANS_FACE;
-    pen.textAlign = "center";
-    pen.fillStyle = scene.colours.surface.soft;
-    for (let x = Math.ceil(first / every) * every; x < first + columns; x += every) {
-      const half = pen.measureText(String(x)).width / 2, middle = (x - first + 0.5) * unit;
-      if (x >= 0) pen.fillText(String(x), Math.max(half, Math.min(middle, columns * unit - half)), low + AXIS - 5); // never cut
-    }
+  for (const entry of history.present("band", step)) {
+    const { x0, x1, role } = entry.base;
+    if (role === "amber") add("live", Math.round((x0 + x1) / 2), 0, 1, Math.max(4, height / 5));
   }
+}
 
-  player.Overview = Overview;
-})(window.DecodingPlayer);
+function numbers(pen, scene, first, columns, unit, low) {
+  const every = [1, 5, 10, 20, 50, 100, 200].find((n) => n * unit >= 44) || 500;
+  pen.font = "11px " + player.SANS_FACE;
+  pen.textAlign = "center";
+  pen.fillStyle = scene.colours.surface.soft;
+  for (let x = Math.ceil(first / every) * every; x < first + columns; x += every) {
+    const half = pen.measureText(String(x)).width / 2, middle = (x - first + 0.5) * unit;
+    if (x >= 0) pen.fillText(String(x), Math.max(half, Math.min(middle, columns * unit - half)), low + AXIS - 5); // never cut
+  }
+}
+
+player.Overview = Overview;

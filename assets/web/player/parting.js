@@ -1,41 +1,37 @@
 // Where lanes part: the token of a lane at which its text first differs from another lane's, marked ≠ in its chips and its
 // picture, in ink; the words are added to what a hover says. Knows the node and the words it is given, no other lane.
-window.DecodingPlayer = window.DecodingPlayer || {};
-(function (player) {
-  "use strict";
-  const KINDS = ["node", "cell", "symbol"]; // the mark of the node that is marked: the first of these that is there
+const KINDS = ["node", "cell", "symbol"]; // the mark of the node that is marked: the first of these that is there
 
-  // Sets the parting of a scene or of chips: {node, words}, or null.
-  player.part = function (drawing, parting) {
-    const before = JSON.stringify(drawing.parting || null);
-    drawing.parting = parting;
-    if (before !== JSON.stringify(parting)) drawing.schedule();
-  };
+// Sets the parting of a scene or of chips: {node, words}, or null.
+player.part = function (drawing, parting) {
+  const before = JSON.stringify(drawing.parting || null);
+  drawing.parting = parting;
+  if (before !== JSON.stringify(parting)) drawing.schedule();
+};
 
-  // Draws it over a scene that has just been drawn.
-  player.drawParting = function (scene) {
-    if (!scene.parting) return;
-    const here = scene.drawn.filter((mark) => mark.node === scene.parting.node && mark.drawn !== false);
-    const kind = KINDS.find((name) => here.some((mark) => mark.kind === name));
-    const mark = here.filter((other) => other.kind === kind).pop(), view = scene.view;
-    if (!mark) return;
-    const [x0, y0, x1, y1] = player.boxOf(mark, view), panel = view.panelOf(mark);
-    if (x1 < view.left || x0 > view.size.width || y1 < panel.topPx || y0 > panel.topPx + panel.heightPx) return;
-    const { width, height } = view.size;
-    const layer = player.svg("svg", scene.extras, { width, height, "aria-hidden": "true", class: "dp-parting" });
-    const pad = kind === "node" ? 4 : 1;
-    player.svg("rect", layer, { x: x0 - pad, y: y0 - pad, width: x1 - x0 + 2 * pad, height: y1 - y0 + 2 * pad, rx: 3 });
-    player.svg("text", layer, { x: x0 - pad - 2, y: y1 + pad + 3, "text-anchor": "end" }).textContent = "≠";
-  };
+// Draws it over a scene that has just been drawn.
+player.drawParting = function (scene) {
+  if (!scene.parting) return;
+  const here = scene.drawn.filter((mark) => mark.node === scene.parting.node && mark.drawn !== false);
+  const kind = KINDS.find((name) => here.some((mark) => mark.kind === name));
+  const mark = here.filter((other) => other.kind === kind).pop(), view = scene.view;
+  if (!mark) return;
+  const [x0, y0, x1, y1] = player.boxOf(mark, view), panel = view.panelOf(mark);
+  if (x1 < view.left || x0 > view.size.width || y1 < panel.topPx || y0 > panel.topPx + panel.heightPx) return;
+  const { width, height } = view.size;
+  const layer = player.svg("svg", scene.extras, { width, height, "aria-hidden": "true", class: "dp-parting" });
+  const pad = kind === "node" ? 4 : 1;
+  player.svg("rect", layer, { x: x0 - pad, y: y0 - pad, width: x1 - x0 + 2 * pad, height: y1 - y0 + 2 * pad, rx: 3 });
+  player.svg("text", layer, { x: x0 - pad - 2, y: y1 + pad + 3, "text-anchor": "end" }).textContent = "≠";
+};
 
-  // Dresses a chip, or undoes it; `prose`: a word of a text, where the sign is the style sheet's.
-  player.dressParting = function (element, mark, parting, prose) {
-    const here = Boolean(parting && mark.node === parting.node);
-    element.classList.toggle("dp-parted", here);
-    if (here) {
-      element.title = parting.words;
-      element.setAttribute("aria-label", element.getAttribute("aria-label") + ", " + parting.words);
-      if (!prose) player.element("span", "dp-parted-mark", element, "≠").ariaHidden = "true";
-    }
-  };
-})(window.DecodingPlayer);
+// Dresses a chip, or undoes it; `prose`: a word of a text, where the sign is the style sheet's.
+player.dressParting = function (element, mark, parting, prose) {
+  const here = Boolean(parting && mark.node === parting.node);
+  element.classList.toggle("dp-parted", here);
+  if (here) {
+    element.title = parting.words;
+    element.setAttribute("aria-label", element.getAttribute("aria-label") + ", " + parting.words);
+    if (!prose) player.element("span", "dp-parted-mark", element, "≠").ariaHidden = "true";
+  }
+};

@@ -1,356 +1,351 @@
 // A scene in the page: feeds the history, draws the window at most once a frame, follows the front, and
 // tells what is under the pointer. Knows mark kinds, states and the palette; no view and no method by name.
-window.DecodingPlayer = window.DecodingPlayer || {};
-(function (player) {
-  "use strict";
 
-  // The kinds of marks, as they are drawn one over the other.
-  player.LAYERS = [
-    "panel", "band", "bar", "step", "row", "guide", "edge", "path", "hook", "arc", "stem", "cell", "tick", "node", "symbol", "label",
-  ];
-  player.drawers = player.drawers || {};
-  player.SANS_FACE = "system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif";
-  player.MONO_FACE = "ui-monospace, SFMono-Regular, Menlo, Consolas, DejaVu Sans Mono, monospace";
-  const MARGIN = 2; // columns drawn beyond either side of the window
-  const REST = 300; // milliseconds between two pictures from which on what is new fades in
+// The kinds of marks, as they are drawn one over the other.
+player.LAYERS = [
+  "panel", "band", "bar", "step", "row", "guide", "edge", "path", "hook", "arc", "stem", "cell", "tick", "node", "symbol", "label",
+];
+player.SANS_FACE = "system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif";
+player.MONO_FACE = "ui-monospace, SFMono-Regular, Menlo, Consolas, DejaVu Sans Mono, monospace";
+const MARGIN = 2; // columns drawn beyond either side of the window
+const REST = 300; // milliseconds between two pictures from which on what is new fades in
 
-  // The nodes that a drawing keeps outlined, for whomever.
-  player.kept = ({ keeps }) => Object.values(keeps || {}).flat().filter((node) => typeof node === "number");
+// The nodes that a drawing keeps outlined, for whomever.
+player.kept = ({ keeps }) => Object.values(keeps || {}).flat().filter((node) => typeof node === "number");
 
-  // All scenes of a page take turns, the one under the pointer first: a frame goes to one redraw (more, if they are quick),
-  // so that the first lane is on the screen while the last is still being drawn.
-  const queue = [];
-  const FRAME = 12; // milliseconds
+// All scenes of a page take turns, the one under the pointer first: a frame goes to one redraw (more, if they are quick),
+// so that the first lane is on the screen while the last is still being drawn.
+const queue = [];
+const FRAME = 12; // milliseconds
 
-  function drawNext() {
-    const started = performance.now();
-    try {
-      while (queue.length && performance.now() - started < FRAME) {
-        const pointed = queue.findIndex((scene) => scene.root.matches(":hover"));
-        const [scene] = queue.splice(Math.max(0, pointed), 1);
-        scene.waiting = false;
-        scene.draw();
-      }
-    } finally {
-      requestAnimationFrame(queue.length ? drawNext : drawCalm);
+function drawNext() {
+  const started = performance.now();
+  try {
+    while (queue.length && performance.now() - started < FRAME) {
+      const pointed = queue.findIndex((scene) => scene.root.matches(":hover"));
+      const [scene] = queue.splice(Math.max(0, pointed), 1);
+      scene.waiting = false;
+      scene.draw();
+    }
+  } finally {
+    requestAnimationFrame(queue.length ? drawNext : drawCalm);
+  }
+}
+
+// What can wait until every picture is on the screen: the strips below them.
+const calm = new Set();
+
+function drawCalm() {
+  if (queue.length || !calm.size) return;
+  const [overview] = calm;
+  calm.delete(overview);
+  overview.paint();
+  requestAnimationFrame(drawCalm);
+}
+
+class Scene {
+  constructor(element, options) {
+    this.options = { onHover() {}, onPick: null, theme: "light", together: () => [], ...options };
+    this.root = element;
+    element.replaceChildren();
+    element.classList.add("dp-scene");
+    this.frame = player.element("div", "dp-frame", element);
+    this.picture = player.element("div", "dp-picture", this.frame);
+    this.marks = player.svg("svg", this.picture, { class: "dp-marks" });
+    this.veil = player.element("div", "dp-veil", this.frame);
+    this.texts = player.svg("svg", this.picture, { class: "dp-texts" });
+    this.gutters = player.element("div", "dp-gutters", this.frame);
+    this.extras = player.element("div", "dp-gutters", this.frame); // the fold, and the sign where lanes part
+    this.overlay = player.element("div", "dp-overlay", this.frame);
+    this.followButton = player.element("button", "dp-follow", this.frame, "Follow");
+    this.followButton.type = "button";
+    this.followButton.addEventListener("click", () => this.follow());
+    this.whole = false; // the strip is as large as the picture
+    this.head = {};
+    this.overview = new player.Overview(this);
+    this.legendButton = player.legendButton(element);
+    this.legend = player.element("div", "dp-legend", element);
+    this.frame.setAttribute("role", "application"); // it has keys of its own: see pointer.js
+    this.frame.setAttribute("aria-roledescription", "picture");
+    for (const part of [this.marks, this.texts, this.gutters, this.extras, this.overlay]) part.setAttribute("aria-hidden", "true");
+    this.voice = player.element("div", "dp-unseen", this.frame); // says the mark that the keys stand at
+    this.voice.setAttribute("role", "status");
+    this.shown = Infinity;
+    this.lastPaint = 0;
+    this.paintedStep = -1;
+    this.lastDraw = 0; // milliseconds the last redraw took
+    this.began = 0; // when that was
+    this.slides = []; // animations of the marks that slide to their place
+    this.drawn = [];
+    this.traces = [];
+    this.hand = { follow: true };
+    this.reset({});
+    this.theme(this.options.theme);
+    player.attachPointer(this);
+    new ResizeObserver(() => {
+      this.measure();
+      this.schedule();
+    }).observe(this.frame);
+  }
+
+  // The frame's pixels, none where it is hidden. Asked for between two redraws they would cost a layout of the page each time.
+  measure() {
+    this.size = { width: this.frame.clientWidth, height: this.frame.clientHeight };
+  }
+
+  reset(head) {
+    this.head = head || {};
+    this.history = new player.History(this.head.ops);
+    this.root.classList.toggle("dp-patched", Boolean(this.head.patched));
+    this.shown = Infinity;
+    this.paintedStep = -1;
+    this.hand = { follow: true };
+    this.ended = false;
+    this.holding = null;
+    this.showWhole(false);
+    this.overview.reset();
+    player.hideCard(this);
+    this.schedule();
+  }
+
+  feed(deltas) {
+    this.history.feed(deltas);
+    if (this.step() > this.paintedStep) this.schedule();
+  }
+
+  show(step) {
+    this.shown = step;
+    this.schedule();
+  }
+
+  // The step that is (about to be) shown.
+  step() {
+    return Math.min(this.shown, this.history.last);
+  }
+
+  // Whether the run is over: from then on nothing is kept free for what comes.
+  end(ended) {
+    if (this.ended !== ended) this.schedule();
+    this.ended = ended;
+  }
+
+  theme(name) {
+    this.themeName = name;
+    this.colours = player.resolve(this.options.palette, name);
+    player.paint(this.root, this.colours);
+    this.schedule();
+  }
+
+  follow() {
+    this.showWhole(false);
+    this.hand = { follow: true };
+    this.schedule();
+  }
+
+  // The whole run at once, instead of the open part.
+  showWhole(whole) {
+    if (this.whole === whole) return;
+    this.whole = whole;
+    this.root.classList.toggle("dp-whole", whole);
+    this.overview.say();
+    player.hideCard(this);
+    this.schedule();
+  }
+
+  marksAt(step) {
+    return this.history.marks(Math.min(step ?? this.shown, this.history.last));
+  }
+
+  // Outlines the marks that show a node of the trace (hovered elsewhere in the lane); null: those that are kept.
+  highlight(node) {
+    player.outline(this, node === null || node === undefined ? this.keptMarks() : this.marksOf([node]));
+  }
+
+  // From now on the marks of a node, or of several, are outlined wherever nothing is pointed at; null: none.
+  keep(node, by = "stop") {
+    this.keeps = { ...this.keeps, [by]: node };
+    if (by === "stop") this.hold({ node: Array.isArray(node) ? node[0] : node }); // what is inspected is held where it is pressed
+    if (!this.hovered) this.highlight(null);
+  }
+
+  // The window holds the mark of a node, or a column, in sight, however narrow it gets, until the step changes.
+  hold({ node, x }) {
+    this.holding = typeof (node ?? x) === "number" ? { node, x } : null;
+    this.schedule();
+  }
+
+  // The column that is held at a step, null for none. What was asked for between two redraws holds at the step of the next.
+  held(step) {
+    const holding = this.holding;
+    if (!holding || (holding.step ??= step) !== step) return null;
+    return holding.node === undefined ? holding.x : this.history.columnOf(holding.node, step);
+  }
+
+  keptMarks() {
+    return this.marksOf(player.kept(this));
+  }
+
+  // What is drawn of nodes; their words alone only where there is nothing else.
+  marksOf(nodes) {
+    const marks = nodes.length ? this.drawn.filter((mark) => nodes.includes(mark.node)) : [], shapes = marks.filter((mark) => mark.kind !== "label");
+    return shapes.length ? shapes : marks;
+  }
+
+  schedule() {
+    if (this.waiting) return;
+    this.waiting = true;
+    queue.push(this);
+    if (queue.length === 1) requestAnimationFrame(drawNext);
+  }
+
+  context(view, step) {
+    const panels = view.panels;
+    return {
+      palette: this.colours, step, head: this.head, view, held: this.holding?.node,
+      x: [view.lo, view.lo + view.columns - 1], columnWidth: view.columnWidth,
+      rowHeight: (panels[""] || Object.values(panels)[0]).unit,
+      panels, narrow: view.narrow,
+      unitOf: view.unitOf, // pixels per unit of y at a mark
+      px: view.px, py: view.py, // data to pixels of the frame
+      fit: player.fit,
+    };
+  }
+
+  viewport(step) {
+    if (!this.size) this.measure();
+    const { size } = this;
+    return size.width < 40 || size.height < 40 ? null : player.viewport(this.head, this.history, step, size, this.hand, this.wishes(size.width));
+  }
+
+  // What this scene and those that share its window ask of the columns: others that follow their front, over token positions.
+  wishes(width) {
+    const shares = (scene) => (scene.hand.follow && !scene.whole ? player.sharing(scene.head) : null), own = shares(this);
+    const others = own ? this.options.together().filter((other) => shares(other) === own && other.size?.width) : [];
+    return [this, ...others].map((scene) => player.wish(scene, scene.step(), width));
+  }
+
+  // Whether the window would be another one by now, as the scenes that share it have gone on.
+  outdated() {
+    const { left, lo, columns, size, byDepth } = this.view, now = player.windowOf(this.wishes(size.width), size.width, this.hand);
+    return !byDepth && (now.left !== left || now.lo !== lo || now.shown !== columns);
+  }
+
+  // The pixels are on the screen a task after the frame.
+  painted(step) {
+    setTimeout(() => {
+      this.lastPaint = performance.now();
+      this.paintedStep = step;
+    }, 0);
+  }
+
+  draw() {
+    const started = performance.now(), step = this.step(), rested = started - this.began > REST;
+    this.began = started;
+    const before = this.view, behind = this.behind(), since = step - this.paintedStep;
+    if (this.whole) {
+      this.overview.paint();
+      return this.painted(step);
+    }
+    let view = this.viewport(step);
+    if (view && this.overview.fit(view)) {
+      this.measure();
+      view = this.viewport(step);
+    }
+    if (!view) return; // hidden: drawn when it is resized into view
+    this.view = view;
+    view.slide = before && since === 1 && this.hand.follow ? this.slideOf(view, before, behind) : 0;
+    const low = view.range[0] - MARGIN - view.slide / view.columnWidth, high = view.range[1] + MARGIN;
+    let marks = this.history.inside(step, view.byDepth ? -Infinity : low, view.byDepth ? Infinity : high, (e, mark) => {
+      if (mark.panel && !view.panels[mark.panel]) return false;
+      const panel = view.panelOf(mark), top = panel.fold ? panel.fold.from : panel.y0 - 1;
+      return !panel.grow || (e[3] >= top && e[2] <= panel.y1 + 1);
+    });
+    if (view.byDepth) marks = marks.map((mark) => (mark.depth === undefined ? mark : { ...mark, x: mark.depth }));
+    marks = marks.map((mark) => player.folded(mark, view.panelOf(mark))).filter(Boolean);
+    const byKind = {};
+    for (const mark of marks) (byKind[mark.kind] = byKind[mark.kind] || []).push(mark);
+    const ctx = this.context(view, step);
+    ctx.byKind = byKind;
+    const sheets = player.LAYERS.map((kind) => {
+      const sheet = new player.Sheet(view);
+      player.drawers[kind](byKind[kind] || [], ctx, sheet);
+      return sheet;
+    });
+    this.traces = sheets.flatMap((sheet) => sheet.traces());
+    player.drawMarks(this.marks, this.traces, view, this.colours.surface);
+    player.drawTexts(this.texts, sheets.flatMap((sheet) => sheet.words), view, this.head, this.colours.surface);
+    player.drawGutters(this.gutters, ctx);
+    this.extras.replaceChildren();
+    player.drawFold(this.extras, this, ctx);
+    this.drawn = marks;
+    player.drawParting(this);
+    const words = [this.head.title, this.history.captionAt(step) || this.head.question];
+    this.frame.setAttribute("aria-label", words.filter(Boolean).join(": "));
+    this.followButton.hidden = this.hand.follow;
+    this.drawLegend(marks);
+    this.placed = ctx.placed || []; // the labels and their boxes, in pixels
+    player.keepCard(this);
+    this.lastDraw = performance.now() - started;
+    for (const slide of this.slides.splice(0)) slide.cancel();
+    if (before && since === 1 && this.hand.follow) this.move(view, before, rested);
+    this.overview.place();
+    calm.add(this.overview);
+    this.painted(step);
+    for (const other of this.options.together()) if (other.view && !other.waiting && other.size.width && other.outdated()) other.schedule();
+  }
+
+  // Pixels that the marks still lack to their place, while they slide there.
+  behind() {
+    const [slide] = this.slides;
+    return slide ? slide.pixels * (1 - (slide.effect.getComputedTiming().progress ?? 1)) : 0;
+  }
+
+  // Pixels that the marks begin right of their place: those by which the window has moved, and those still owed. None where
+  // motion is dear or unwanted.
+  slideOf(view, before, behind) {
+    const moved = (view.lo - before.lo) * view.columnWidth;
+    const dear = this.drawn.length > 800 || this.lastDraw > 30;
+    if (dear || moved < 0 || before.columnWidth !== view.columnWidth || before.left !== view.left) return 0;
+    if (window.matchMedia("(prefers-reduced-motion: reduce)").matches) return 0;
+    return Math.min(moved + behind, view.size.width);
+  }
+
+  // One step on: marks of a window that has moved slide to their new place, within the edges of their panels; in one that
+  // stands still the new columns fade in, from under a veil, unless steps come so fast that one fade would follow the other.
+  move(view, before, rested) {
+    if (view.slide >= 1) {
+      const way = [{ transform: `translateX(${view.slide}px)` }, { transform: "none" }];
+      this.slides = [...this.picture.querySelectorAll(".dp-slides")].map((group) =>
+        Object.assign(group.animate(way, { duration: 200, easing: "ease-out" }), { pixels: view.slide }));
+    } else if (rested && view.lo === before.lo && before.columnWidth === view.columnWidth && this.lastDraw <= 30 && this.drawn.length <= 800) {
+      const from = view.px(before.front.x + 0.5), wide = view.px(view.front.x + 0.5) - from;
+      if (wide <= 0 || view.byDepth || window.matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+      Object.assign(this.veil.style, { left: from + "px", width: wide + "px", height: view.size.height - view.bottom + "px" });
+      this.veil.animate([{ opacity: 1 }, { opacity: 0 }], 120);
     }
   }
 
-  // What can wait until every picture is on the screen: the strips below them.
-  const calm = new Set();
-
-  function drawCalm() {
-    if (queue.length || !calm.size) return;
-    const [overview] = calm;
-    calm.delete(overview);
-    overview.paint();
-    requestAnimationFrame(drawCalm);
-  }
-
-  class Scene {
-    constructor(element, options) {
-      this.options = { onHover() {}, onPick: null, theme: "light", together: () => [], ...options };
-      this.root = element;
-      element.replaceChildren();
-      element.classList.add("dp-scene");
-      this.frame = player.element("div", "dp-frame", element);
-      this.picture = player.element("div", "dp-picture", this.frame);
-      this.marks = player.svg("svg", this.picture, { class: "dp-marks" });
-      this.veil = player.element("div", "dp-veil", this.frame);
-      this.texts = player.svg("svg", this.picture, { class: "dp-texts" });
-      this.gutters = player.element("div", "dp-gutters", this.frame);
-      this.extras = player.element("div", "dp-gutters", this.frame); // the fold, and the sign where lanes part
-      this.overlay = player.element("div", "dp-overlay", this.frame);
-      this.followButton = player.element("button", "dp-follow", this.frame, "Follow");
-      this.followButton.type = "button";
-      this.followButton.addEventListener("click", () => this.follow());
-      this.whole = false; // the strip is as large as the picture
-      this.head = {};
-      this.overview = new player.Overview(this);
-      this.legendButton = player.legendButton(element);
-      this.legend = player.element("div", "dp-legend", element);
-      this.frame.setAttribute("role", "application"); // it has keys of its own: see pointer.js
-      this.frame.setAttribute("aria-roledescription", "picture");
-      for (const part of [this.marks, this.texts, this.gutters, this.extras, this.overlay]) part.setAttribute("aria-hidden", "true");
-      this.voice = player.element("div", "dp-unseen", this.frame); // says the mark that the keys stand at
-      this.voice.setAttribute("role", "status");
-      this.shown = Infinity;
-      this.lastPaint = 0;
-      this.paintedStep = -1;
-      this.lastDraw = 0; // milliseconds the last redraw took
-      this.began = 0; // when that was
-      this.slides = []; // animations of the marks that slide to their place
-      this.drawn = [];
-      this.traces = [];
-      this.hand = { follow: true };
-      this.reset({});
-      this.theme(this.options.theme);
-      player.attachPointer(this);
-      new ResizeObserver(() => {
-        this.measure();
-        this.schedule();
-      }).observe(this.frame);
+  drawLegend(marks) {
+    const present = new Set();
+    const [lo, hi] = this.view.range;
+    for (const mark of marks) {
+      const low = mark.x ?? mark.x0, high = mark.x ?? mark.x1;
+      if (mark.drawn === false || high < lo || low > hi) continue;
+      present.add(mark.kind);
+      for (const part of [mark.state, mark.role, mark.glyph, mark.fill]) if (part) present.add(mark.kind + ":" + part);
     }
-
-    // The frame's pixels, none where it is hidden. Asked for between two redraws they would cost a layout of the page each time.
-    measure() {
-      this.size = { width: this.frame.clientWidth, height: this.frame.clientHeight };
-    }
-
-    reset(head) {
-      this.head = head || {};
-      this.history = new player.History(this.head.ops);
-      this.root.classList.toggle("dp-patched", Boolean(this.head.patched));
-      this.shown = Infinity;
-      this.paintedStep = -1;
-      this.hand = { follow: true };
-      this.ended = false;
-      this.holding = null;
-      this.showWhole(false);
-      this.overview.reset();
-      player.hideCard(this);
-      this.schedule();
-    }
-
-    feed(deltas) {
-      this.history.feed(deltas);
-      if (this.step() > this.paintedStep) this.schedule();
-    }
-
-    show(step) {
-      this.shown = step;
-      this.schedule();
-    }
-
-    // The step that is (about to be) shown.
-    step() {
-      return Math.min(this.shown, this.history.last);
-    }
-
-    // Whether the run is over: from then on nothing is kept free for what comes.
-    end(ended) {
-      if (this.ended !== ended) this.schedule();
-      this.ended = ended;
-    }
-
-    theme(name) {
-      this.themeName = name;
-      this.colours = player.resolve(this.options.palette, name);
-      player.paint(this.root, this.colours);
-      this.schedule();
-    }
-
-    follow() {
-      this.showWhole(false);
-      this.hand = { follow: true };
-      this.schedule();
-    }
-
-    // The whole run at once, instead of the open part.
-    showWhole(whole) {
-      if (this.whole === whole) return;
-      this.whole = whole;
-      this.root.classList.toggle("dp-whole", whole);
-      this.overview.say();
-      player.hideCard(this);
-      this.schedule();
-    }
-
-    marksAt(step) {
-      return this.history.marks(Math.min(step ?? this.shown, this.history.last));
-    }
-
-    // Outlines the marks that show a node of the trace (hovered elsewhere in the lane); null: those that are kept.
-    highlight(node) {
-      player.outline(this, node === null || node === undefined ? this.keptMarks() : this.marksOf([node]));
-    }
-
-    // From now on the marks of a node, or of several, are outlined wherever nothing is pointed at; null: none.
-    keep(node, by = "stop") {
-      this.keeps = { ...this.keeps, [by]: node };
-      if (by === "stop") this.hold({ node: Array.isArray(node) ? node[0] : node }); // what is inspected is held where it is pressed
-      if (!this.hovered) this.highlight(null);
-    }
-
-    // The window holds the mark of a node, or a column, in sight, however narrow it gets, until the step changes.
-    hold({ node, x }) {
-      this.holding = typeof (node ?? x) === "number" ? { node, x } : null;
-      this.schedule();
-    }
-
-    // The column that is held at a step, null for none. What was asked for between two redraws holds at the step of the next.
-    held(step) {
-      const holding = this.holding;
-      if (!holding || (holding.step ??= step) !== step) return null;
-      return holding.node === undefined ? holding.x : this.history.columnOf(holding.node, step);
-    }
-
-    keptMarks() {
-      return this.marksOf(player.kept(this));
-    }
-
-    // What is drawn of nodes; their words alone only where there is nothing else.
-    marksOf(nodes) {
-      const marks = nodes.length ? this.drawn.filter((mark) => nodes.includes(mark.node)) : [], shapes = marks.filter((mark) => mark.kind !== "label");
-      return shapes.length ? shapes : marks;
-    }
-
-    schedule() {
-      if (this.waiting) return;
-      this.waiting = true;
-      queue.push(this);
-      if (queue.length === 1) requestAnimationFrame(drawNext);
-    }
-
-    context(view, step) {
-      const panels = view.panels;
-      return {
-        palette: this.colours, step, head: this.head, view, held: this.holding?.node,
-        x: [view.lo, view.lo + view.columns - 1], columnWidth: view.columnWidth,
-        rowHeight: (panels[""] || Object.values(panels)[0]).unit,
-        panels, narrow: view.narrow,
-        unitOf: view.unitOf, // pixels per unit of y at a mark
-        px: view.px, py: view.py, // data to pixels of the frame
-        fit: player.fit,
-      };
-    }
-
-    viewport(step) {
-      if (!this.size) this.measure();
-      const { size } = this;
-      return size.width < 40 || size.height < 40 ? null : player.viewport(this.head, this.history, step, size, this.hand, this.wishes(size.width));
-    }
-
-    // What this scene and those that share its window ask of the columns: others that follow their front, over token positions.
-    wishes(width) {
-      const shares = (scene) => (scene.hand.follow && !scene.whole ? player.sharing(scene.head) : null), own = shares(this);
-      const others = own ? this.options.together().filter((other) => shares(other) === own && other.size?.width) : [];
-      return [this, ...others].map((scene) => player.wish(scene, scene.step(), width));
-    }
-
-    // Whether the window would be another one by now, as the scenes that share it have gone on.
-    outdated() {
-      const { left, lo, columns, size, byDepth } = this.view, now = player.windowOf(this.wishes(size.width), size.width, this.hand);
-      return !byDepth && (now.left !== left || now.lo !== lo || now.shown !== columns);
-    }
-
-    // The pixels are on the screen a task after the frame.
-    painted(step) {
-      setTimeout(() => {
-        this.lastPaint = performance.now();
-        this.paintedStep = step;
-      }, 0);
-    }
-
-    draw() {
-      const started = performance.now(), step = this.step(), rested = started - this.began > REST;
-      this.began = started;
-      const before = this.view, behind = this.behind(), since = step - this.paintedStep;
-      if (this.whole) {
-        this.overview.paint();
-        return this.painted(step);
-      }
-      let view = this.viewport(step);
-      if (view && this.overview.fit(view)) {
-        this.measure();
-        view = this.viewport(step);
-      }
-      if (!view) return; // hidden: drawn when it is resized into view
-      this.view = view;
-      view.slide = before && since === 1 && this.hand.follow ? this.slideOf(view, before, behind) : 0;
-      const low = view.range[0] - MARGIN - view.slide / view.columnWidth, high = view.range[1] + MARGIN;
-      let marks = this.history.inside(step, view.byDepth ? -Infinity : low, view.byDepth ? Infinity : high, (e, mark) => {
-        if (mark.panel && !view.panels[mark.panel]) return false;
-        const panel = view.panelOf(mark), top = panel.fold ? panel.fold.from : panel.y0 - 1;
-        return !panel.grow || (e[3] >= top && e[2] <= panel.y1 + 1);
-      });
-      if (view.byDepth) marks = marks.map((mark) => (mark.depth === undefined ? mark : { ...mark, x: mark.depth }));
-      marks = marks.map((mark) => player.folded(mark, view.panelOf(mark))).filter(Boolean);
-      const byKind = {};
-      for (const mark of marks) (byKind[mark.kind] = byKind[mark.kind] || []).push(mark);
-      const ctx = this.context(view, step);
-      ctx.byKind = byKind;
-      const sheets = player.LAYERS.map((kind) => {
-        const sheet = new player.Sheet(view);
-        player.drawers[kind](byKind[kind] || [], ctx, sheet);
-        return sheet;
-      });
-      this.traces = sheets.flatMap((sheet) => sheet.traces());
-      player.drawMarks(this.marks, this.traces, view, this.colours.surface);
-      player.drawTexts(this.texts, sheets.flatMap((sheet) => sheet.words), view, this.head, this.colours.surface);
-      player.drawGutters(this.gutters, ctx);
-      this.extras.replaceChildren();
-      player.drawFold(this.extras, this, ctx);
-      this.drawn = marks;
-      player.drawParting(this);
-      const words = [this.head.title, this.history.captionAt(step) || this.head.question];
-      this.frame.setAttribute("aria-label", words.filter(Boolean).join(": "));
-      this.followButton.hidden = this.hand.follow;
-      this.drawLegend(marks);
-      this.placed = ctx.placed || []; // the labels and their boxes, in pixels
-      player.keepCard(this);
-      this.lastDraw = performance.now() - started;
-      for (const slide of this.slides.splice(0)) slide.cancel();
-      if (before && since === 1 && this.hand.follow) this.move(view, before, rested);
-      this.overview.place();
-      calm.add(this.overview);
-      this.painted(step);
-      for (const other of this.options.together()) if (other.view && !other.waiting && other.size.width && other.outdated()) other.schedule();
-    }
-
-    // Pixels that the marks still lack to their place, while they slide there.
-    behind() {
-      const [slide] = this.slides;
-      return slide ? slide.pixels * (1 - (slide.effect.getComputedTiming().progress ?? 1)) : 0;
-    }
-
-    // Pixels that the marks begin right of their place: those by which the window has moved, and those still owed. None where
-    // motion is dear or unwanted.
-    slideOf(view, before, behind) {
-      const moved = (view.lo - before.lo) * view.columnWidth;
-      const dear = this.drawn.length > 800 || this.lastDraw > 30;
-      if (dear || moved < 0 || before.columnWidth !== view.columnWidth || before.left !== view.left) return 0;
-      if (window.matchMedia("(prefers-reduced-motion: reduce)").matches) return 0;
-      return Math.min(moved + behind, view.size.width);
-    }
-
-    // One step on: marks of a window that has moved slide to their new place, within the edges of their panels; in one that
-    // stands still the new columns fade in, from under a veil, unless steps come so fast that one fade would follow the other.
-    move(view, before, rested) {
-      if (view.slide >= 1) {
-        const way = [{ transform: `translateX(${view.slide}px)` }, { transform: "none" }];
-        this.slides = [...this.picture.querySelectorAll(".dp-slides")].map((group) =>
-          Object.assign(group.animate(way, { duration: 200, easing: "ease-out" }), { pixels: view.slide }));
-      } else if (rested && view.lo === before.lo && before.columnWidth === view.columnWidth && this.lastDraw <= 30 && this.drawn.length <= 800) {
-        const from = view.px(before.front.x + 0.5), wide = view.px(view.front.x + 0.5) - from;
-        if (wide <= 0 || view.byDepth || window.matchMedia("(prefers-reduced-motion: reduce)").matches) return;
-        Object.assign(this.veil.style, { left: from + "px", width: wide + "px", height: view.size.height - view.bottom + "px" });
-        this.veil.animate([{ opacity: 1 }, { opacity: 0 }], 120);
-      }
-    }
-
-    drawLegend(marks) {
-      const present = new Set();
-      const [lo, hi] = this.view.range;
-      for (const mark of marks) {
-        const low = mark.x ?? mark.x0, high = mark.x ?? mark.x1;
-        if (mark.drawn === false || high < lo || low > hi) continue;
-        present.add(mark.kind);
-        for (const part of [mark.state, mark.role, mark.glyph, mark.fill]) if (part) present.add(mark.kind + ":" + part);
-      }
-      const entries = (this.head.legend || []).filter((entry) => present.has(entry[0])).slice(0, 6);
-      const key = JSON.stringify(entries) + this.themeName;
-      if (key === this.legendKey) return;
-      this.legendKey = key;
-      this.legend.replaceChildren();
-      this.legendButton.hidden = !entries.length;
-      for (const [, glyph, role, text] of entries) {
-        const item = player.element("span", "dp-legend-item", this.legend);
-        player.element("span", "dp-legend-glyph", item, glyph).style.color = player.roleColour(role, this.colours);
-        item.append(" " + text);
-      }
+    const entries = (this.head.legend || []).filter((entry) => present.has(entry[0])).slice(0, 6);
+    const key = JSON.stringify(entries) + this.themeName;
+    if (key === this.legendKey) return;
+    this.legendKey = key;
+    this.legend.replaceChildren();
+    this.legendButton.hidden = !entries.length;
+    for (const [, glyph, role, text] of entries) {
+      const item = player.element("span", "dp-legend-item", this.legend);
+      player.element("span", "dp-legend-glyph", item, glyph).style.color = player.roleColour(role, this.colours);
+      item.append(" " + text);
     }
   }
+}
 
-  player.Scene = Scene;
-})(window.DecodingPlayer);
+player.Scene = Scene;

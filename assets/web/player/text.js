@@ -1,71 +1,66 @@
 // Text in pictures: how wide a token is, how it is fitted; small number formats.
 // The rules are the same in Python (visualizers/scene/marks.py), so that both sides decide alike.
-window.DecodingPlayer = window.DecodingPlayer || {};
-(function (player) {
-  "use strict";
+const MONO = 0.602; // width of a character in a monospaced face, in em
+const SANS = 0.6, THIN = 0.4; // an estimate for digits and lower-case letters; for spaces and points
+const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u;
+const NONE = /\p{M}|\u200d/u;
 
-  const MONO = 0.602; // width of a character in a monospaced face, in em
-  const SANS = 0.6, THIN = 0.4; // an estimate for digits and lower-case letters; for spaces and points
-  const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u;
-  const NONE = /\p{M}|\u200d/u;
+// Character cells a text takes as it is drawn: wide characters and emoji two, combining marks none.
+player.cells = function (text) {
+  let total = 0;
+  for (const char of text) total += NONE.test(char) ? 0 : WIDE.test(char) ? 2 : 1;
+  return total;
+};
 
-  // Character cells a text takes as it is drawn: wide characters and emoji two, combining marks none.
-  player.cells = function (text) {
-    let total = 0;
-    for (const char of text) total += NONE.test(char) ? 0 : WIDE.test(char) ? 2 : 1;
-    return total;
+const thin = (text) => text.split(/[ .,:;]/).length - 1;
+player.textWidth = (text, size, face) =>
+  size * (face === "sans" ? player.cells(text) * SANS - thin(text) * (SANS - THIN) : player.cells(text) * MONO);
+
+// The whole token; without its leading ␣; cut with … if two characters stay; nothing.
+player.fit = function (text, width, size) {
+  const room = Math.floor(width / (MONO * size) + 1e-6);
+  if (player.cells(text) <= room) return text;
+  const bare = text.startsWith("␣") && text.length > 1 ? text.slice(1) : text;
+  if (player.cells(bare) <= room) return bare;
+  let kept = "";
+  for (const char of bare) {
+    if (player.cells(kept + char) > room - 1) break;
+    kept += char;
+  }
+  return player.cells(kept) >= 2 ? kept + "…" : "";
+};
+
+// .63, 1.00, .0352: a probability with as many digits as are asked for (two).
+player.probability = function (p, digits) {
+  if (p === null || p === undefined) return "?";
+  const places = p > 0 && p < 0.01 ? Math.min(6, Math.ceil(-Math.log10(p)) + 1) : digits || 2;
+  return p.toFixed(places).replace(/^0\./, ".");
+};
+
+// Mixes two #RRGGBB colours; share 0 is a, 1 is b.
+player.mix = function (a, b, share) {
+  const part = (c, i) => parseInt(c.slice(1 + 2 * i, 3 + 2 * i), 16);
+  const mixed = [0, 1, 2].map((i) => Math.round(part(a, i) * (1 - share) + part(b, i) * share));
+  return "#" + mixed.map((v) => v.toString(16).padStart(2, "0")).join("");
+};
+
+// The palette file as plain colours of one theme: {surface, amount, bar, ranks, state, link}.
+player.resolve = function (palette, theme) {
+  const state = {};
+  for (const [name, entry] of Object.entries(palette.state)) state[name] = { ...entry, ...entry[theme] };
+  return {
+    surface: palette.surface[theme],
+    amount: palette.amount[theme],
+    bar: palette.amount.bar[theme],
+    ranks: palette.amount.ranks[theme],
+    state: state,
+    link: palette.link[theme],
   };
+};
 
-  const thin = (text) => text.split(/[ .,:;]/).length - 1;
-  player.textWidth = (text, size, face) =>
-    size * (face === "sans" ? player.cells(text) * SANS - thin(text) * (SANS - THIN) : player.cells(text) * MONO);
-
-  // The whole token; without its leading ␣; cut with … if two characters stay; nothing.
-  player.fit = function (text, width, size) {
-    const room = Math.floor(width / (MONO * size) + 1e-6);
-    if (player.cells(text) <= room) return text;
-    const bare = text.startsWith("␣") && text.length > 1 ? text.slice(1) : text;
-    if (player.cells(bare) <= room) return bare;
-    let kept = "";
-    for (const char of bare) {
-      if (player.cells(kept + char) > room - 1) break;
-      kept += char;
-    }
-    return player.cells(kept) >= 2 ? kept + "…" : "";
-  };
-
-  // .63, 1.00, .0352: a probability with as many digits as are asked for (two).
-  player.probability = function (p, digits) {
-    if (p === null || p === undefined) return "?";
-    const places = p > 0 && p < 0.01 ? Math.min(6, Math.ceil(-Math.log10(p)) + 1) : digits || 2;
-    return p.toFixed(places).replace(/^0\./, ".");
-  };
-
-  // Mixes two #RRGGBB colours; share 0 is a, 1 is b.
-  player.mix = function (a, b, share) {
-    const part = (c, i) => parseInt(c.slice(1 + 2 * i, 3 + 2 * i), 16);
-    const mixed = [0, 1, 2].map((i) => Math.round(part(a, i) * (1 - share) + part(b, i) * share));
-    return "#" + mixed.map((v) => v.toString(16).padStart(2, "0")).join("");
-  };
-
-  // The palette file as plain colours of one theme: {surface, amount, bar, ranks, state, link}.
-  player.resolve = function (palette, theme) {
-    const state = {};
-    for (const [name, entry] of Object.entries(palette.state)) state[name] = { ...entry, ...entry[theme] };
-    return {
-      surface: palette.surface[theme],
-      amount: palette.amount[theme],
-      bar: palette.amount.bar[theme],
-      ranks: palette.amount.ranks[theme],
-      state: state,
-      link: palette.link[theme],
-    };
-  };
-
-  // The colour of a role: a state, "ink", "soft", "amber", "line", "bg".
-  player.roleColour = function (role, colours) {
-    if (colours.state[role]) return colours.state[role].color;
-    const named = { ink: colours.surface.text, soft: colours.surface.soft, amber: colours.state.live.color, link: colours.link };
-    return named[role] || colours.surface[role] || colours.surface.text;
-  };
-})(window.DecodingPlayer);
+// The colour of a role: a state, "ink", "soft", "amber", "line", "bg".
+player.roleColour = function (role, colours) {
+  if (colours.state[role]) return colours.state[role].color;
+  const named = { ink: colours.surface.text, soft: colours.surface.soft, amber: colours.state.live.color, link: colours.link };
+  return named[role] || colours.surface[role] || colours.surface.text;
+};

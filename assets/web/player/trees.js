@@ -1,166 +1,160 @@
 // Drawers for trees and rounds: node, edge, tick, cell, guide, row. Each is (marks, ctx, sheet): see marks.js.
 // Hue says state, width says probability; labels are in labels.js. Knows the palette, no view.
-window.DecodingPlayer = window.DecodingPlayer || {};
-(function (player) {
-  "use strict";
-  player.drawers = player.drawers || {};
-  const drawers = player.drawers;
 
-  // In the order in which they are drawn.
-  const STATES = ["prompt", "unreached", "pruned", "finished", "rejected", "live", "bonus", "resampled", "tolerated",
-    "accepted", "forced", "chosen"];
-  const smooth = Array.from({ length: 11 }, (_, i) => [i / 10, (i / 10) ** 2 * (3 - (2 * i) / 10)]);
-  const coarse = smooth.filter((_, i) => i % 3 === 1 || i === 0 || i === 10);
+// In the order in which they are drawn.
+const STATES = ["prompt", "unreached", "pruned", "finished", "rejected", "live", "bonus", "resampled", "tolerated",
+  "accepted", "forced", "chosen"];
+const smooth = Array.from({ length: 11 }, (_, i) => [i / 10, (i / 10) ** 2 * (3 - (2 * i) / 10)]);
+const coarse = smooth.filter((_, i) => i % 3 === 1 || i === 0 || i === 10);
 
-  // The same curve as a piece of an SVG path, from a to b in pixels.
-  player.curve = ([ax, ay], [bx, by]) => smooth.map(([t, s]) => `L${ax + (bx - ax) * t} ${ay + (by - ay) * s}`).join("");
+// The same curve as a piece of an SVG path, from a to b in pixels.
+player.curve = ([ax, ay], [bx, by]) => smooth.map(([t, s]) => `L${ax + (bx - ax) * t} ${ay + (by - ay) * s}`).join("");
 
-  const stateOf = (mark) => (STATES.includes(mark.state) ? mark.state : "prompt");
-  const isDrawn = (mark) => mark.drawn !== false;
+const stateOf = (mark) => (STATES.includes(mark.state) ? mark.state : "prompt");
+const isDrawn = (mark) => mark.drawn !== false;
 
-  // ---- edges -------------------------------------------------------------------------------------------------
-  const WIDTHS = { finished: 1, prompt: 2 }; // pixels, where the palette has none
+// ---- edges -------------------------------------------------------------------------------------------------
+const WIDTHS = { finished: 1, prompt: 2 }; // pixels, where the palette has none
 
-  function edgeLook(edge, { state }) {
-    const name = stateOf(edge), own = state[name], weight = edge.weight ?? 0.5;
-    const live = weight < 0.25 ? 1.1 : weight < 0.6 ? 1.8 : 2.6, chosen = edge.agreed ? 4.5 : 3.5;
-    const width = { ...WIDTHS, live, chosen }[name] || own.edge.width || 1;
-    return { width, color: name === "finished" ? state.pruned.color : own.color, dash: own.edge.dash };
+function edgeLook(edge, { state }) {
+  const name = stateOf(edge), own = state[name], weight = edge.weight ?? 0.5;
+  const live = weight < 0.25 ? 1.1 : weight < 0.6 ? 1.8 : 2.6, chosen = edge.agreed ? 4.5 : 3.5;
+  const width = { ...WIDTHS, live, chosen }[name] || own.edge.width || 1;
+  return { width, color: name === "finished" ? state.pruned.color : own.color, dash: own.edge.dash };
+}
+
+// From parent to child; of long edges of lost limbs only the end is drawn.
+player.drawers.edge = function (marks, ctx, sheet) {
+  const curve = marks.length > 1500 ? coarse : smooth;
+  for (const edge of marks.filter(isDrawn)) {
+    const { x0, y0, x1, y1, turn = 0, bend } = edge, name = stateOf(edge), look = edgeLook(edge, ctx.palette);
+    const straight = Math.abs(y1 - y0) < 1e-6, stub = edge.stub && name === "pruned", x = [], y = [];
+    if (turn && !straight) x.push(x0), y.push(y0);
+    for (const [t, s] of straight ? [smooth[0], smooth[10]] : curve) {
+      if (stub && t < 0.5) continue;
+      x.push(x0 + (straight ? 0 : turn) + (bend || x1 - x0) * t);
+      y.push(stub ? y1 - Math.sign(y1 - y0) * 0.8 * (1 - s) : y0 + (y1 - y0) * s);
+    }
+    if (bend) x.push(x1), y.push(y1);
+    const opacity = name === "pruned" || name === "finished" ? 0.7 : 1;
+    sheet.stroke(edge, look, STATES.indexOf(name) + look.width / 10, opacity).polyline(x, y);
   }
+};
 
-  // From parent to child; of long edges of lost limbs only the end is drawn.
-  drawers.edge = function (marks, ctx, sheet) {
-    const curve = marks.length > 1500 ? coarse : smooth;
-    for (const edge of marks.filter(isDrawn)) {
-      const { x0, y0, x1, y1, turn = 0, bend } = edge, name = stateOf(edge), look = edgeLook(edge, ctx.palette);
-      const straight = Math.abs(y1 - y0) < 1e-6, stub = edge.stub && name === "pruned", x = [], y = [];
-      if (turn && !straight) x.push(x0), y.push(y0);
-      for (const [t, s] of straight ? [smooth[0], smooth[10]] : curve) {
-        if (stub && t < 0.5) continue;
-        x.push(x0 + (straight ? 0 : turn) + (bend || x1 - x0) * t);
-        y.push(stub ? y1 - Math.sign(y1 - y0) * 0.8 * (1 - s) : y0 + (y1 - y0) * s);
-      }
-      if (bend) x.push(x1), y.push(y1);
-      const opacity = name === "pruned" || name === "finished" ? 0.7 : 1;
-      sheet.stroke(edge, look, STATES.indexOf(name) + look.width / 10, opacity).polyline(x, y);
-    }
-  };
+// ---- nodes -------------------------------------------------------------------------------------------------
+const full = (symbol, size) => (color) => ({ symbol, size, color, line: { color, width: 0 } });
+const open = (symbol, size, width) => (color, bg) => ({ symbol, size, color: bg, line: { color, width } });
+const cross = (size, width) => (color) => ({ symbol: "x-thin", size, color, line: { color, width } });
 
-  // ---- nodes -------------------------------------------------------------------------------------------------
-  const full = (symbol, size) => (color) => ({ symbol, size, color, line: { color, width: 0 } });
-  const open = (symbol, size, width) => (color, bg) => ({ symbol, size, color: bg, line: { color, width } });
-  const cross = (size, width) => (color) => ({ symbol: "x-thin", size, color, line: { color, width } });
+// How a node of a state looks; [sparse, dense] where that depends on the height of the rows.
+const NODES = {
+  prompt: full("circle", 4), unreached: open("circle", 5.5, 1.2), pruned: full("circle", 4), rejected: cross(9, 2.2),
+  ended: [cross(8, 1.8), cross(5, 1.2)], finished: [full("square", 9), full("square", 6)], bonus: full("star", 13),
+  resampled: full("diamond", 11), accepted: full("circle", 9), tolerated: full("circle", 9), forced: full("pentagon", 11),
+  chosen: [full("circle", 7), full("circle", 5)], live: [open("circle", 7, 1.8), open("circle", 5, 1.8)],
+  "live front": [full("circle", 10), full("circle", 7)], "chosen front": [full("circle", 11), full("circle", 8)],
+};
+const NODE_ORDER = [...STATES.filter((state) => state !== "live"), "ended", "live", "live front", "chosen front"];
 
-  // How a node of a state looks; [sparse, dense] where that depends on the height of the rows.
-  const NODES = {
-    prompt: full("circle", 4), unreached: open("circle", 5.5, 1.2), pruned: full("circle", 4), rejected: cross(9, 2.2),
-    ended: [cross(8, 1.8), cross(5, 1.2)], finished: [full("square", 9), full("square", 6)], bonus: full("star", 13),
-    resampled: full("diamond", 11), accepted: full("circle", 9), tolerated: full("circle", 9), forced: full("pentagon", 11),
-    chosen: [full("circle", 7), full("circle", 5)], live: [open("circle", 7, 1.8), open("circle", 5, 1.8)],
-    "live front": [full("circle", 10), full("circle", 7)], "chosen front": [full("circle", 11), full("circle", 8)],
-  };
-  const NODE_ORDER = [...STATES.filter((state) => state !== "live"), "ended", "live", "live front", "chosen front"];
-
-  drawers.node = function (marks, ctx, sheet) {
-    const dense = ctx.rowHeight < 34, { state, surface } = ctx.palette;
-    for (const node of marks.filter(isDrawn)) {
-      const name = stateOf(node), front = node.front && (name === "live" || name === "chosen");
-      const look = front ? name + " front" : name === "pruned" && node.ended ? "ended" : name;
-      const made = [NODES[look]].flat().at(dense ? -1 : 0);
-      sheet.points(node, made(state[name].color, surface.bg), NODE_ORDER.indexOf(look)).point(node.x, node.y);
-    }
-  };
-
-  // ---- candidates dropped at birth: at most five slanted strokes under their parent -----------------------------
-  drawers.tick = function (marks, ctx, sheet) {
-    for (const tick of marks.filter((mark) => isDrawn(mark) && mark.index < 5)) {
-      const unit = ctx.unitOf(tick), gap = Math.min(9, unit * 0.18);
-      const long = Math.min(10, unit * 0.28, Math.max(4, unit - 21 - gap)); // not into the token of the row below
-      const x = tick.x + (5 + tick.index * 3.4) / ctx.columnWidth, y = tick.y + gap / unit;
-      const rejected = tick.state === "rejected", { color } = ctx.palette.state[rejected ? "rejected" : "pruned"];
-      const stroke = sheet.stroke(tick, { color, width: 1 }, Number(rejected));
-      stroke.polyline([x, x + 3 / ctx.columnWidth], [y, y + long / unit]);
-    }
-  };
-
-  // ---- cells: boxes with gaps ------------------------------------------------------------------------------------
-  const FILLS = ["tint", "amount", "none", "hatched", "dotted", "dashed", "outline", "filled"]; // as they are drawn
-  const GUIDES_APART = 10; // pixels: nearer ones would be a grey area
-  const SLIVER_GLYPH = 8; // pixels of the mark of a state where a row is too low for words
-  const SHADES = 6;
-  const HATCH = 7; // pixels between two strokes of a hatched cell
-  const CLEAR = "rgba(0,0,0,0)";
-
-  // Its colour, and the line around it.
-  function cellLook(cell, fill, { state, amount, surface }) {
-    const name = stateOf(cell), { color, tint } = state[name], shade = Math.floor((cell.weight ?? 0) * SHADES);
-    const border = name === "rejected" || name === "tolerated" ? 1.4 : 0; // outlined, filled or not
-    return {
-      amount: [amount[Math.max(0, Math.min(SHADES - 1, shade))], { width: 0 }], filled: [color, { width: 0 }],
-      outline: [surface.bg, { color, width: 2 }], dashed: [CLEAR, { color, width: 1.4, dash: "4px,3px" }],
-      dotted: [CLEAR, { color, width: 1.2, dash: "1.5px,2px" }], none: [CLEAR, { width: 0 }], tint: [tint, { color, width: border }],
-    }[fill];
+player.drawers.node = function (marks, ctx, sheet) {
+  const dense = ctx.rowHeight < 34, { state, surface } = ctx.palette;
+  for (const node of marks.filter(isDrawn)) {
+    const name = stateOf(node), front = node.front && (name === "live" || name === "chosen");
+    const look = front ? name + " front" : name === "pruned" && node.ended ? "ended" : name;
+    const made = [NODES[look]].flat().at(dense ? -1 : 0);
+    sheet.points(node, made(state[name].color, surface.bg), NODE_ORDER.indexOf(look)).point(node.x, node.y);
   }
+};
 
-  // Slanted strokes through a cell from half-width w and half-height h, in data units.
-  function hatch(cell, w, h, ctx, stroke) {
-    const wide = 2 * w * ctx.columnWidth, unit = ctx.unitOf(cell), tall = 2 * h * unit;
-    for (let at = HATCH - tall; at < wide; at += HATCH) {
-      const ends = [Math.max(0, at), Math.min(wide, at + tall)];
-      const down = (right) => cell.y - h + (tall - (right - at)) / unit;
-      stroke.polyline(ends.map((right) => cell.x - w + right / ctx.columnWidth), ends.map(down));
-    }
+// ---- candidates dropped at birth: at most five slanted strokes under their parent -----------------------------
+player.drawers.tick = function (marks, ctx, sheet) {
+  for (const tick of marks.filter((mark) => isDrawn(mark) && mark.index < 5)) {
+    const unit = ctx.unitOf(tick), gap = Math.min(9, unit * 0.18);
+    const long = Math.min(10, unit * 0.28, Math.max(4, unit - 21 - gap)); // not into the token of the row below
+    const x = tick.x + (5 + tick.index * 3.4) / ctx.columnWidth, y = tick.y + gap / unit;
+    const rejected = tick.state === "rejected", { color } = ctx.palette.state[rejected ? "rejected" : "pruned"];
+    const stroke = sheet.stroke(tick, { color, width: 1 }, Number(rejected));
+    stroke.polyline([x, x + 3 / ctx.columnWidth], [y, y + long / unit]);
   }
+};
 
-  drawers.cell = function (marks, ctx, sheet) {
-    for (const cell of marks.filter(isDrawn)) {
-      const unit = ctx.unitOf(cell), w = Math.max(cell.w / 2 - 1 / ctx.columnWidth, 0.5 / ctx.columnWidth); // 2 px between cells
-      const h = cell.tall ? cell.tall / 2 / unit : cell.h / 2 - 1 / unit;
-      const fill = FILLS.includes(cell.fill) ? cell.fill : "tint", rank = FILLS.indexOf(fill) + STATES.indexOf(stateOf(cell)) / 100;
-      if (fill === "hatched") hatch(cell, w, h, ctx, sheet.stroke(cell, { width: 1, color: ctx.palette.surface.line }, rank));
-      else {
-        const [colour, line] = cellLook(cell, fill, ctx.palette);
-        sheet.area(cell, colour, rank, line).box(cell.x - w, cell.x + w, cell.y - h, cell.y + h);
-      }
-      cellText(cell, ctx, sheet);
-    }
-  };
+// ---- cells: boxes with gaps ------------------------------------------------------------------------------------
+const FILLS = ["tint", "amount", "none", "hatched", "dotted", "dashed", "outline", "filled"]; // as they are drawn
+const GUIDES_APART = 10; // pixels: nearer ones would be a grey area
+const SLIVER_GLYPH = 8; // pixels of the mark of a state where a row is too low for words
+const SHADES = 6;
+const HATCH = 7; // pixels between two strokes of a hatched cell
+const CLEAR = "rgba(0,0,0,0)";
 
-  function cellInk(mark, ctx) {
-    const { state, surface } = ctx.palette;
-    if (mark.fill === "filled") return surface.on_fill;
-    if (mark.state === "rejected") return state.rejected.color;
-    if (mark.fill === "amount" && mark.weight >= 0.3) return surface.text; // soft words need a pale ground
-    return ["tint", "outline"].includes(mark.fill) && mark.state !== "prompt" && mark.state !== "pruned" ? surface.text : surface.soft;
+// Its colour, and the line around it.
+function cellLook(cell, fill, { state, amount, surface }) {
+  const name = stateOf(cell), { color, tint } = state[name], shade = Math.floor((cell.weight ?? 0) * SHADES);
+  const border = name === "rejected" || name === "tolerated" ? 1.4 : 0; // outlined, filled or not
+  return {
+    amount: [amount[Math.max(0, Math.min(SHADES - 1, shade))], { width: 0 }], filled: [color, { width: 0 }],
+    outline: [surface.bg, { color, width: 2 }], dashed: [CLEAR, { color, width: 1.4, dash: "4px,3px" }],
+    dotted: [CLEAR, { color, width: 1.2, dash: "1.5px,2px" }], none: [CLEAR, { width: 0 }], tint: [tint, { color, width: border }],
+  }[fill];
+}
+
+// Slanted strokes through a cell from half-width w and half-height h, in data units.
+function hatch(cell, w, h, ctx, stroke) {
+  const wide = 2 * w * ctx.columnWidth, unit = ctx.unitOf(cell), tall = 2 * h * unit;
+  for (let at = HATCH - tall; at < wide; at += HATCH) {
+    const ends = [Math.max(0, at), Math.min(wide, at + tall)];
+    const down = (right) => cell.y - h + (tall - (right - at)) / unit;
+    stroke.polyline(ends.map((right) => cell.x - w + right / ctx.columnWidth), ends.map(down));
   }
+}
 
-  // Its token in the middle of what is seen of it, its glyph at the left edge; below 34 px columns 10 px, and 9 is the floor.
-  function cellText(cell, ctx, sheet) {
-    const size = ctx.columnWidth >= 44 ? 12 : ctx.columnWidth >= 34 ? 11 : 10, tall = cell.h * ctx.unitOf(cell);
-    const color = cellInk(cell, ctx), y = ctx.py(cell.y, cell), shift = cell.glyph ? 13 : 0, font = Math.min(size, Math.floor(tall - 3));
-    const left = ctx.px(Math.max(cell.x - cell.w / 2, ctx.view.range[0])), right = ctx.px(Math.min(cell.x + cell.w / 2, ctx.view.range[1]));
-    if (cell.glyph && (tall >= 11 || cell.sliver)) {
-      const x = ctx.px(cell.x - cell.w / 2) + 8, look = { size: cell.sliver ? SLIVER_GLYPH : 11, bare: cell.sliver };
-      sheet.write(cell, { x, y, text: cell.glyph, color, ...look });
+player.drawers.cell = function (marks, ctx, sheet) {
+  for (const cell of marks.filter(isDrawn)) {
+    const unit = ctx.unitOf(cell), w = Math.max(cell.w / 2 - 1 / ctx.columnWidth, 0.5 / ctx.columnWidth); // 2 px between cells
+    const h = cell.tall ? cell.tall / 2 / unit : cell.h / 2 - 1 / unit;
+    const fill = FILLS.includes(cell.fill) ? cell.fill : "tint", rank = FILLS.indexOf(fill) + STATES.indexOf(stateOf(cell)) / 100;
+    if (fill === "hatched") hatch(cell, w, h, ctx, sheet.stroke(cell, { width: 1, color: ctx.palette.surface.line }, rank));
+    else {
+      const [colour, line] = cellLook(cell, fill, ctx.palette);
+      sheet.area(cell, colour, rank, line).box(cell.x - w, cell.x + w, cell.y - h, cell.y + h);
     }
-    const text = cell.text && font >= 9 ? ctx.fit(cell.text, right - left - 5 - shift, font) : "";
-    if (text) sheet.write(cell, { x: (left + right + shift) / 2, y, text, color, size: font, bare: true, face: "mono" });
+    cellText(cell, ctx, sheet);
   }
+};
 
-  // ---- guides: dotted verticals over the whole panel; their words are labels -------------------------------------
-  drawers.guide = function (marks, ctx, sheet) {
-    const before = new Map(), look = { color: ctx.palette.surface.text, width: 1.2, dash: "2px,3px" };
-    for (const guide of marks) {
-      const panel = ctx.view.panelOf(guide), { x } = guide, last = before.get(panel) ?? -Infinity;
-      if (x < ctx.view.range[0] || (x >= last && (x - last) * ctx.columnWidth < GUIDES_APART)) continue;
-      before.set(panel, x);
-      sheet.stroke(guide, look).polyline([x, x], [panel.y0, panel.y1]);
-    }
-  };
+function cellInk(mark, ctx) {
+  const { state, surface } = ctx.palette;
+  if (mark.fill === "filled") return surface.on_fill;
+  if (mark.state === "rejected") return state.rejected.color;
+  if (mark.fill === "amount" && mark.weight >= 0.3) return surface.text; // soft words need a pale ground
+  return ["tint", "outline"].includes(mark.fill) && mark.state !== "prompt" && mark.state !== "pruned" ? surface.text : surface.soft;
+}
 
-  // ---- rows: a thin rule below each ------------------------------------------------------------------------------
-  drawers.row = function (marks, ctx, sheet) {
-    const look = { color: ctx.palette.surface.grid, width: 1 };
-    for (const row of marks) if (row.rule !== false) sheet.stroke(row, look).polyline(ctx.view.range, [row.y1, row.y1]);
-  };
-})(window.DecodingPlayer);
+// Its token in the middle of what is seen of it, its glyph at the left edge; below 34 px columns 10 px, and 9 is the floor.
+function cellText(cell, ctx, sheet) {
+  const size = ctx.columnWidth >= 44 ? 12 : ctx.columnWidth >= 34 ? 11 : 10, tall = cell.h * ctx.unitOf(cell);
+  const color = cellInk(cell, ctx), y = ctx.py(cell.y, cell), shift = cell.glyph ? 13 : 0, font = Math.min(size, Math.floor(tall - 3));
+  const left = ctx.px(Math.max(cell.x - cell.w / 2, ctx.view.range[0])), right = ctx.px(Math.min(cell.x + cell.w / 2, ctx.view.range[1]));
+  if (cell.glyph && (tall >= 11 || cell.sliver)) {
+    const x = ctx.px(cell.x - cell.w / 2) + 8, look = { size: cell.sliver ? SLIVER_GLYPH : 11, bare: cell.sliver };
+    sheet.write(cell, { x, y, text: cell.glyph, color, ...look });
+  }
+  const text = cell.text && font >= 9 ? ctx.fit(cell.text, right - left - 5 - shift, font) : "";
+  if (text) sheet.write(cell, { x: (left + right + shift) / 2, y, text, color, size: font, bare: true, face: "mono" });
+}
+
+// ---- guides: dotted verticals over the whole panel; their words are labels -------------------------------------
+player.drawers.guide = function (marks, ctx, sheet) {
+  const before = new Map(), look = { color: ctx.palette.surface.text, width: 1.2, dash: "2px,3px" };
+  for (const guide of marks) {
+    const panel = ctx.view.panelOf(guide), { x } = guide, last = before.get(panel) ?? -Infinity;
+    if (x < ctx.view.range[0] || (x >= last && (x - last) * ctx.columnWidth < GUIDES_APART)) continue;
+    before.set(panel, x);
+    sheet.stroke(guide, look).polyline([x, x], [panel.y0, panel.y1]);
+  }
+};
+
+// ---- rows: a thin rule below each ------------------------------------------------------------------------------
+player.drawers.row = function (marks, ctx, sheet) {
+  const look = { color: ctx.palette.surface.grid, width: 1 };
+  for (const row of marks) if (row.rule !== false) sheet.stroke(row, look).polyline(ctx.view.range, [row.y1, row.y1]);
+};

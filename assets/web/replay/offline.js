@@ -1,79 +1,75 @@
 // Only in a saved page: unpacks the run that the page carries, starts the page with it, and answers what it would ask a server.
 // Nothing is computed here; explorer/export/replay_page.py has computed it all.
-window.ExplorerPage = window.ExplorerPage || {};
-(function (page) {
-  "use strict";
-  const OLD = "This browser cannot unpack the run in this page; open it with a newer one "
-    + "(Chrome 80, Firefox 113, Safari 16.4 or later).";
+const OLD = "This browser cannot unpack the run in this page; open it with a newer one "
+  + "(Chrome 80, Firefox 113, Safari 16.4 or later).";
 
-  const unpacked = new Map();
+const unpacked = new Map();
 
-  // What one of the page's blobs holds; unpacked once.
-  function blob(name) {
-    if (!unpacked.has(name)) unpacked.set(name, page.unpack(name).then(JSON.parse));
-    return unpacked.get(name);
-  }
+// What one of the page's blobs holds; unpacked once.
+function blob(name) {
+  if (!unpacked.has(name)) unpacked.set(name, page.unpack(name).then(JSON.parse));
+  return unpacked.get(name);
+}
 
-  // One lane's part of a pull's answer: what comes after the cursor. `first` is what the page began with, `others` its other views.
-  function after(first, others, cursor) {
-    const view = cursor.view === first.view ? first : others[cursor.view];
-    const answer = { ...first, view: cursor.view, from: cursor.ops, ops: view.ops.slice(Math.max(0, cursor.ops)),
-      rows_from: cursor.rows, rows: first.rows.slice(Math.max(0, cursor.rows)), head: view.head };
-    if (cursor.ops > 0) delete answer.head;
-    return answer;
-  }
+// One lane's part of a pull's answer: what comes after the cursor. `first` is what the page began with, `others` its other views.
+function after(first, others, cursor) {
+  const view = cursor.view === first.view ? first : others[cursor.view];
+  const answer = { ...first, view: cursor.view, from: cursor.ops, ops: view.ops.slice(Math.max(0, cursor.ops)),
+    rows_from: cursor.rows, rows: first.rows.slice(Math.max(0, cursor.rows)), head: view.head };
+  if (cursor.ops > 0) delete answer.head;
+  return answer;
+}
 
-  const answers = {
-    async explorer_pull(request) {
-      const { lanes } = await blob("rest"), first = (await blob("first")).example.answer.lanes;
-      return { run: request.run, state: "done", lanes: lanes.map((others, i) => after(first[i], others, request.cursors[i])) };
-    },
-    async explorer_inspect(request) {
-      const { nodes, cells } = await blob("rest");
-      const answer = request.cell ? cells[request.lane][request.cell.join(",")] : nodes[request.lane][request.node];
-      return answer || { error: "This mark is not a token of the trace; click on a token." };
-    },
-    async explorer_what_if(request) {
-      return (await blob("rest")).knobs[request.lane];
-    },
-    async explorer_compare() {
-      return (await blob("rest")).marks;
-    },
-    async explorer_save({ form, lane, views }) { // the forms that a saved page offers: trace and picture of a lane
-      const name = "lane-" + (lane + 1) + ".", bytes = (text) => new TextEncoder().encode(text);
-      if (form === "picture") {
-        const { error, ending, svg } = (await blob("pictures"))[lane][views[lane]];
-        return error ? { error } : { name: name + ending, type: "image/svg+xml", data: page.toBase64(bytes(svg)) };
-      }
-      const packed = await page.through(new CompressionStream("gzip"), bytes(JSON.stringify((await blob("run")).traces[lane])));
-      return { name: name + "trace.json.gz", type: "application/gzip", data: page.toBase64(packed) };
-    },
-  };
-
-  // The settings are shown as they were and cannot be changed.
-  page.addPart((app) => {
-    const bar = app.bar;
-    for (const element of [...Object.values(bar.buttons), bar.add, bar.examples, bar.tokens.parentNode]) element.hidden = true;
-    bar.prompt.readOnly = true;
-    for (const lane of app.lanes) {
-      lane.picker.disabled = true;
-      lane.remove.hidden = true;
+const answers = {
+  async explorer_pull(request) {
+    const { lanes } = await blob("rest"), first = (await blob("first")).example.answer.lanes;
+    return { run: request.run, state: "done", lanes: lanes.map((others, i) => after(first[i], others, request.cursors[i])) };
+  },
+  async explorer_inspect(request) {
+    const { nodes, cells } = await blob("rest");
+    const answer = request.cell ? cells[request.lane][request.cell.join(",")] : nodes[request.lane][request.node];
+    return answer || { error: "This mark is not a token of the trace; click on a token." };
+  },
+  async explorer_what_if(request) {
+    return (await blob("rest")).knobs[request.lane];
+  },
+  async explorer_compare() {
+    return (await blob("rest")).marks;
+  },
+  async explorer_save({ form, lane, views }) { // the forms that a saved page offers: trace and picture of a lane
+    const name = "lane-" + (lane + 1) + ".", bytes = (text) => new TextEncoder().encode(text);
+    if (form === "picture") {
+      const { error, ending, svg } = (await blob("pictures"))[lane][views[lane]];
+      return error ? { error } : { name: name + ending, type: "image/svg+xml", data: page.toBase64(bytes(svg)) };
     }
-  });
+    const packed = await page.through(new CompressionStream("gzip"), bytes(JSON.stringify((await blob("run")).traces[lane])));
+    return { name: name + "trace.json.gz", type: "application/gzip", data: page.toBase64(packed) };
+  },
+};
 
-  async function start() {
-    if (!window.DecompressionStream) {
-      document.getElementById("explorer").textContent = OLD;
-      return;
-    }
-    page.boot(JSON.parse(await page.unpack("first"))); // a copy: the page changes what it begins with
-    page.app.models = { state: "saved", sentence: "" };
-    page.app.status();
-    page.draw();
-    // Answers are text, as a server's are: what the page does with them must not change them here.
-    const asText = (ask) => async (request) => JSON.stringify(await ask(request));
-    page.connect(Object.fromEntries(Object.entries(answers).map(([name, ask]) => [name, asText(ask)])));
+// The settings are shown as they were and cannot be changed.
+page.addPart((app) => {
+  const bar = app.bar;
+  for (const element of [...Object.values(bar.buttons), bar.add, bar.examples, bar.tokens.parentNode]) element.hidden = true;
+  bar.prompt.readOnly = true;
+  for (const lane of app.lanes) {
+    lane.picker.disabled = true;
+    lane.remove.hidden = true;
   }
+});
 
-  start();
-})(window.ExplorerPage);
+async function start() {
+  if (!window.DecompressionStream) {
+    document.getElementById("explorer").textContent = OLD;
+    return;
+  }
+  page.boot(JSON.parse(await page.unpack("first"))); // a copy: the page changes what it begins with
+  page.app.models = { state: "saved", sentence: "" };
+  page.app.status();
+  page.draw();
+  // Answers are text, as a server's are: what the page does with them must not change them here.
+  const asText = (ask) => async (request) => JSON.stringify(await ask(request));
+  page.connect(Object.fromEntries(Object.entries(answers).map(([name, ask]) => [name, asText(ask)])));
+}
+
+start();
