@@ -10,50 +10,11 @@ import torch
 from torch.nn import functional as F
 
 from decoders.engine.born_states import Born
+from decoders.engine.fast_product import Matrix
 from decoders.engine.kv_cache import SlotCache
 from decoders.engine.partial_forward import Layers
 
 LARGEST = 100_000_000  # above, arithmetic outweighs calls, and the joined weights would cost memory
-FEW, SOME = 3, 4  # rows: up to these a product is bound by reading the weights
-SMALL = 50_000  # numbers: for a smaller weight oneDNN's preparations take longer than the product
-ROWS = 8  # for which oneDNN lays the weights out; other counts gain as much
-
-
-class Matrix:
-    """A weight [out, in], its transposed copy and one in oneDNN's own layout: which of them multiplies
-    fastest depends on the rows.
-
-    Measured on CPU at these sizes: one row is 1.5 x as fast on the transposed copy as by F.linear, two and
-    three rows are twice as fast with the weight on the left, more are 1.4 to 2 x as fast in oneDNN's layout.
-    """
-
-    def __init__(self, *weights: torch.Tensor, norm: torch.Tensor | None = None):
-        """Joins `weights` along out. norm [in]: the weight of an RMS norm in front, multiplied in."""
-        joined = torch.cat(weights) if len(weights) > 1 else weights[0]
-        self.weight = joined if norm is None else joined * (norm * len(norm) ** 0.5)
-        self.turned = self.weight.t().contiguous()  # [in, out]
-        self.packed = laid_out(self.weight)
-
-    def times(self, x: torch.Tensor) -> torch.Tensor:
-        """x [N, in] times the weight: [N, out]."""
-        rows = x.shape[0]
-        if rows == 1:
-            return x @ self.turned
-        if self.packed is not None and rows > FEW:
-            return torch.ops.mkldnn._linear_pointwise(x, self.packed, None, "none", [], "")
-        return (self.weight @ x.t()).t().contiguous() if rows <= SOME else x @ self.turned
-
-
-def laid_out(weight: torch.Tensor) -> torch.Tensor | None:
-    """A float32 weight on CPU as oneDNN multiplies it fastest, by the two operations that torch's compiler
-    uses for this; None for a small one and where they are not at hand.
-    """
-    able = hasattr(torch.ops.mkldnn, "_linear_pointwise") and hasattr(
-        torch.ops.mkldnn, "_reorder_linear_weight"
-    )
-    if not able or weight.numel() < SMALL or weight.device.type != "cpu" or weight.dtype != torch.float32:
-        return None
-    return torch.ops.mkldnn._reorder_linear_weight(weight, ROWS)
 
 
 class LeanLlama:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import torch
 from torch.nn import functional as F
 
-from decoders.engine.fast_llama import Matrix
+from decoders.engine.fast_product import Matrix
 
 
 class TrimmedHead:

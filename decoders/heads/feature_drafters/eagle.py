@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from decoders.heads.feature_drafters.feature_drafter import FeatureDrafter
+from decoders.heads.parts.fast_layers import Fast, FastBlock
 from decoders.heads.parts.layers import Attention, FeedForward, LayerForm, Past
 from decoders.heads.parts.module import cross_entropy, noisy
 from decoders.heads.parts.taps import Taps, Target
@@ -36,6 +37,7 @@ class Eagle(FeatureDrafter):
         self.attention = Attention(width, target.heads, target.theta, form=form)
         self.norm = nn.RMSNorm(width, eps or target.eps)
         self.feed = FeedForward(width, intermediate or target.intermediate)
+        self.fast = Fast(FastBlock)
 
     def joined(self, tokens: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
         return self.join(torch.cat([self.read(tokens), features], -1)).to(features.dtype)
@@ -47,6 +49,8 @@ class Eagle(FeatureDrafter):
         mask: torch.Tensor | None = None,
         past: Past | None = None,
     ) -> tuple[torch.Tensor, Past]:
+        if len(x) == 1 and (fast := self.fast.of(self, x)) is not None:
+            return fast.forward(x, x, positions, mask, past)
         mixed, past = self.attention(x, positions, mask, past)
         x = x + mixed
         return x + self.feed(self.norm(x)), past

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from decoders.heads.feature_drafters.feature_drafter import FeatureDrafter
+from decoders.heads.parts.fast_layers import Fast, FastBlock
 from decoders.heads.parts.layers import Attention, FeedForward, LayerForm, Past
 from decoders.heads.parts.module import ALL, Sees, cross_entropy, some_rows
 from decoders.heads.parts.taps import Taps, Target
@@ -70,6 +71,7 @@ class Eagle3(FeatureDrafter):
         self.attention = Attention(width, target.heads, target.theta, reads=2 * width, form=own.form)
         self.norm, self.last_norm = (nn.RMSNorm(width, eps) for _ in range(2))
         self.feed = FeedForward(width, intermediate)
+        self.fast = Fast(FastBlock)
         self.head = nn.Linear(width, words_kept, bias=False)
         self.before_fuse = nn.Identity()
         if own.norms_before:  # one over all taken layers, or one for each
@@ -112,9 +114,13 @@ class Eagle3(FeatureDrafter):
         token, feature = x.chunk(2, -1)
         normed = self.state_norm(feature)
         both = torch.cat([self.token_norm(token), normed], -1)
-        mixed, past = self.attention(both, positions, mask, past)
-        x = (normed if self.published.norm_before_residual else feature) + mixed
-        x = x + self.feed(self.norm(x))
+        before = normed if self.published.norm_before_residual else feature
+        if len(x) == 1 and (fast := self.fast.of(self, x)) is not None:
+            x, past = fast.forward(both, before, positions, mask, past)
+        else:
+            mixed, past = self.attention(both, positions, mask, past)
+            x = before + mixed
+            x = x + self.feed(self.norm(x))
         return self.last_norm(x) if self.published.norm_output else x, past
 
     def own_logits(self, states: torch.Tensor) -> torch.Tensor:

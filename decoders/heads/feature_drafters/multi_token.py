@@ -85,7 +85,9 @@ class MultiToken(FeatureDrafter):
         both = [self.token_norm(token), self.state_norm(state)]
         x = self.join(torch.cat(both[::-1] if self.form.state_first else both, -1))
         if mask is None:
-            mask = torch.ones(len(positions), len(positions), dtype=torch.bool, device=x.device).tril()
+            before = 0 if past is None else past[0].shape[2]
+            mask = torch.ones(len(positions), before + len(positions), dtype=torch.bool, device=x.device)
+            mask = mask.tril(before)
         seen = torch.zeros(mask.shape, dtype=x.dtype, device=x.device).masked_fill(
             ~mask, torch.finfo(x.dtype).min
         )

@@ -6,9 +6,12 @@ Plain PyTorch; knows nothing of targets, tokens or losses.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+from decoders.heads.parts.fast_layers import Fast, FastAttention, FastBlock, FastFeed
 
 Past = tuple[torch.Tensor, ...]  # keys and values, both [B, H, P, D], of each layer in turn
 
@@ -52,6 +55,11 @@ class Attention(nn.Module):
         self.q_norm, self.k_norm = (
             nn.RMSNorm(self.size, form.qk_eps) if normed else nn.Identity() for _ in range(2)
         )
+        self.fast = Fast(FastAttention)
+
+    def angles(self, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Cosines and sines [N, D] of positions [N]."""
+        return rotary(positions, self.size, self.theta, self.turns, self.turn_scale)
 
     def forward(
         self,
@@ -62,16 +70,20 @@ class Attention(nn.Module):
     ) -> tuple[torch.Tensor, Past]:
         """x [B, N, d] at positions [N] after `past`: (mixed [B, N, d], keys and values with these appended).
 
-        mask [N, P + N]: True where a row may look; None: at itself and the rows before it (then no past).
+        mask [N, P + N]: True where a row may look; None: at itself and the rows before it, which of several
+        rows means that there is no past.
         """
+        if len(x) == 1 and (fast := self.fast.of(self, x)) is not None:
+            mixed, past = fast.mix(x[0], positions, mask, past)
+            return mixed[None], past
         q, k, v = (m(x).unflatten(-1, (-1, self.size)).transpose(1, 2) for m in (self.q, self.k, self.v))
-        angles = rotary(positions, self.size, self.theta, self.turns, self.turn_scale)
+        angles = self.angles(positions)
         q, k = (at_angles(part, *angles).to(v.dtype) for part in (self.q_norm(q), self.k_norm(k)))
         if past is not None:
             k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
         shared = self.kv_heads != self.heads
         mixed = F.scaled_dot_product_attention(
-            q, k, v, attn_mask=mask, is_causal=mask is None, enable_gqa=shared
+            q, k, v, attn_mask=mask, is_causal=mask is None and x.shape[1] > 1, enable_gqa=shared
         )
         return self.out(mixed.transpose(1, 2).flatten(2)), (k, v)
 
@@ -114,9 +126,12 @@ class FeedForward(nn.Module):
         super().__init__()
         self.gate, self.up = (nn.Linear(width, intermediate, bias=False) for _ in range(2))
         self.down = nn.Linear(intermediate, width, bias=False)
+        self.fast = Fast(FastFeed)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x [..., d] -> [..., d]."""
+        if (fast := self.fast.of(self, x)) is not None:
+            return fast.said(x.reshape(-1, x.shape[-1])).view(x.shape)
         return self.down(F.silu(self.gate(x)) * self.up(x))
 
 
@@ -140,6 +155,7 @@ class DecoderLayer(nn.Module):
         self.attention = Attention(width, heads, theta, form=form)
         self.norm = nn.RMSNorm(width, eps)
         self.feed = FeedForward(width, intermediate)
+        self.fast = Fast(FastBlock)
 
     def forward(
         self,
@@ -149,6 +165,8 @@ class DecoderLayer(nn.Module):
         past: Past | None = None,
     ) -> tuple[torch.Tensor, Past]:
         """As `Attention.forward`."""
+        if len(x) == 1 and (fast := self.fast.of(self, x)) is not None:
+            return fast.forward(self.first_norm(x), x, positions, mask, past)
         mixed, past = self.attention(self.first_norm(x), positions, mask, past)
         x = x + mixed
         return x + self.feed(self.norm(x)), past
@@ -188,7 +206,9 @@ class Entries:
         if self.past is not None:
             self.past = tuple(part[:, :, : self.known] for part in self.past)
         positions = torch.arange(self.known, self.known + len(x), device=x.device)
-        mask = torch.ones(len(x), self.known + len(x), dtype=torch.bool, device=x.device).tril(self.known)
+        mask = None  # one entry sees all before it
+        if len(x) > 1:
+            mask = torch.ones(len(x), self.known + len(x), dtype=torch.bool, device=x.device).tril(self.known)
         out, self.past = layer(x[None], positions, mask, self.past)
         self.known += len(x)
         self.outputs, self.paths = out[0, -1:], [[]]
@@ -200,10 +220,17 @@ class Entries:
         self.paths += [[*self.paths[parent], first + row] for row, parent in enumerate(parents)]
         new = self.paths[first:]
         positions = torch.tensor([self.known - 1 + len(path) for path in new], device=x.device)
-        mask = torch.zeros(len(new), self.known + len(self.paths) - 1, dtype=torch.bool, device=x.device)
-        mask[:, : self.known] = True
-        for row, path in enumerate(new):
-            mask[row, [self.known - 1 + node for node in path]] = True
+        mask = None
+        if len(new) > 1 or len(new[0]) < first:  # else it sees all
+            mask = torch.from_numpy(self.seen_by(new)).to(x.device)
         out, self.past = layer(x[None], positions, mask, self.past)
         self.outputs = torch.cat([self.outputs, out[0]])
         return out[0]
+
+    def seen_by(self, paths: list[list[int]]) -> np.ndarray:
+        """Which entries drafted ones with these paths see [N, known + drafted]."""
+        sees = np.zeros((len(paths), self.known + len(self.paths) - 1), dtype=bool)
+        sees[:, : self.known] = True
+        for row, path in enumerate(paths):
+            sees[row, [self.known - 1 + node for node in path]] = True
+        return sees

@@ -13,6 +13,9 @@ import torch
 from torch.nn import functional as F
 from transformers.cache_utils import DynamicCache
 
+from decoders.engine.fast_product import Matrix
+from decoders.heads.parts.fast_layers import Fast
+
 
 @dataclass(frozen=True, eq=False)
 class Target:
@@ -60,7 +63,14 @@ class Target:
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """The head on normed states [..., d]: [..., V]."""
+        if hidden.dtype == self.head.dtype and (fast := self.fast_head.of(self, hidden)) is not None:
+            return fast.times(hidden.reshape(-1, self.width)).view(*hidden.shape[:-1], -1)
         return F.linear(hidden, self.head)
+
+    @cached_property
+    def fast_head(self) -> Fast:
+        """The head as it is multiplied while drafting."""
+        return Fast(lambda target: Matrix(target.head), lambda target: [target.head])
 
     def exit_logits(self, states: torch.Tensor) -> torch.Tensor:
         """An early exit: the target's own last norm and head on states [..., d] after some layer."""

@@ -7,11 +7,30 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from decoders.engine.fast_product import Matrix
+from decoders.heads.parts.fast_layers import Fast
 from decoders.heads.parts.layers import Entries
 from decoders.heads.parts.module import DraftModule, Sees, cross_entropy
 from decoders.heads.parts.taps import Taps, Target
 
 DECAY = 0.8  # head k weighs 0.8^k in the loss
+
+
+class AllAtOnce:
+    """All heads of a `Medusa` while drafting: each kind of matrix once for all of them."""
+
+    def __init__(self, medusa: "Medusa"):
+        self.target = medusa.target
+        self.inner = Matrix(*(block.weight.detach() for block in medusa.blocks))
+        self.bias = torch.stack([block.bias.detach() for block in medusa.blocks])  # [K, d]
+        self.narrow = torch.stack([part.weight.detach() for part in medusa.narrow])  # [K, rank, d]
+        self.widen = torch.stack([part.detach() for part in medusa.widen])  # [K, V, rank]
+
+    def block(self, hidden: torch.Tensor) -> torch.Tensor:
+        """As `Medusa.block`."""
+        x = hidden + F.silu(self.inner.times(hidden[None]).view_as(self.bias) + self.bias)  # [K, d]
+        change = self.widen @ (self.narrow @ x[..., None])  # [K, V, 1]
+        return self.target.logits(x) + change[..., 0]
 
 
 class Medusa(DraftModule):
@@ -34,6 +53,7 @@ class Medusa(DraftModule):
             nn.init.zeros_(parameter)
         self.narrow = nn.ModuleList(nn.Linear(width, rank, bias=False) for _ in range(depth))
         self.widen = nn.ParameterList(torch.zeros(words, rank) for _ in range(depth))
+        self.fast = Fast(AllAtOnce)
 
     def head(self, k: int, hidden: torch.Tensor) -> torch.Tensor:
         """Logits [..., V] of head k (from 1) on states [..., d]."""
@@ -42,6 +62,8 @@ class Medusa(DraftModule):
 
     def block(self, hidden: torch.Tensor) -> torch.Tensor:
         """Logits [K, V] of all depths after the last known state [d]: the same on every path."""
+        if (fast := self.fast.of(self, hidden)) is not None:
+            return fast.block(hidden)
         return torch.stack([self.head(k, hidden) for k in range(1, len(self.blocks) + 1)])
 
     def begin(self, memory: Entries, hidden: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,141 @@
+"""The layers of drafters while they draft: the same numbers in plain tensor operations, as `fast_llama`.
+
+On networks of half a million parameters calls of modules take more time than arithmetic. Used on CPU, without
+gradients, for the entries of one text; training and measuring go through the modules themselves.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from decoders.engine.fast_product import Matrix
+
+LARGEST = 16_000_000  # numbers in the weights: above, arithmetic outweighs calls, and copies cost memory
+Past = tuple[torch.Tensor, ...]  # as in layers.py
+Turned = tuple[torch.Tensor, torch.Tensor]  # cosines and sines [N, 1, D]
+
+
+class Fast:
+    """What `make(owner)` lays out of the owner's weights, made when it is first wanted and again when one of
+    them has changed.
+    """
+
+    def __init__(self, make: Callable[[Any], Any], weights: Callable[[Any], Iterable] = nn.Module.parameters):
+        self.make, self.weights = make, weights
+        self.form, self.seen, self.watched, self.small = None, None, [], True
+
+    def of(self, owner: Any, x: torch.Tensor) -> Any:
+        """The form for numbers such as x; None where modules are to be asked."""
+        if not torch.is_inference_mode_enabled() or x.device.type != "cpu":
+            return None
+        if self.seen is None:
+            all_of_them = list(self.weights(owner))
+            self.watched = [w for w in all_of_them if not w.is_inference()]
+            self.small = sum(w.numel() for w in all_of_them) <= LARGEST
+        now = (x.dtype, sum(w._version for w in self.watched))
+        if now != self.seen:
+            self.form, self.seen = self.make(owner) if self.small else None, now
+        return self.form
+
+
+class FastAttention:
+    """An `Attention` of layers.py."""
+
+    def __init__(self, attention: nn.Module):
+        layers = (attention.q, attention.k, attention.v)
+        self.qkv, self.out = joined(*layers), joined(attention.out)
+        biases = [layer.bias for layer in layers]
+        self.bias = None if biases[0] is None else torch.cat(biases).detach()
+        self.heads, self.both = attention.heads, attention.heads + attention.kv_heads
+        self.size, self.grouped = attention.size, attention.heads != attention.kv_heads
+        self.norms = None
+        if not isinstance(attention.q_norm, nn.Identity):
+            self.norms = attention.q_norm, attention.k_norm
+        self.angles, self.places = attention.angles, 0
+        self.dtype = attention.q.weight.dtype
+
+    def mix(
+        self, x: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor | None, past: Past | None
+    ) -> tuple[torch.Tensor, Past]:
+        """As `Attention.forward`, of one text: x [N, d]."""
+        read, both = self.qkv.times(x), self.both
+        if self.bias is not None:
+            read = read + self.bias
+        read = read.view(len(x), -1, self.size)  # [N, Hq + 2 Hkv, D]
+        if self.norms is not None:
+            normed = (norm(part) for norm, part in zip(self.norms, self.parts(read), strict=False))
+            read = torch.cat([*normed, read[:, both:]], 1)
+        cos, sin = self.turns(positions, len(x) + (0 if past is None else past[0].shape[2]))
+        turning = read[:, :both]
+        rolled = turning.roll(self.size // 2, -1)
+        turning.mul_(cos).addcmul_(rolled, sin)
+        q, k, v = (part.transpose(0, 1)[None] for part in self.parts(read))
+        if past is not None:
+            k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
+        mixed = F.scaled_dot_product_attention(
+            q, k, v, attn_mask=mask, is_causal=mask is None and len(x) > 1, enable_gqa=self.grouped
+        )
+        return self.out.times(mixed[0].transpose(0, 1).reshape(len(x), -1)), (k, v)
+
+    def parts(self, read: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Queries, keys and values [N, H, D] of all side by side."""
+        return read[:, : self.heads], read[:, self.heads : self.both], read[:, self.both :]
+
+    def turns(self, positions: torch.Tensor, count: int) -> Turned:
+        """Cosines and sines at positions below `count`, looked up; the first half of the sines is negative,
+        as what is rolled by half wants it.
+        """
+        if self.places < count:
+            self.places = max(256, 2 * count)
+            cos, sin = self.angles(torch.arange(self.places))
+            half = self.size // 2
+            sin = torch.cat([-sin[:, :half], sin[:, half:]], -1)
+            self.cos, self.sin = (part.to(self.dtype)[:, None] for part in (cos, sin))
+        return self.cos[positions], self.sin[positions]
+
+
+class FastFeed:
+    """A `FeedForward` of layers.py, with the RMS norm in front of it multiplied in if there is one."""
+
+    def __init__(self, feed: nn.Module, norm: nn.RMSNorm | None = None):
+        self.gate_up = joined(feed.gate, feed.up, norm=norm)
+        self.down = joined(feed.down)
+        self.floor = None if norm is None else torch.tensor((norm.eps * len(norm.weight)) ** 0.5)
+
+    def said(self, x: torch.Tensor) -> torch.Tensor:
+        """x [N, d] -> [N, d]."""
+        if self.floor is not None:
+            x = x / torch.hypot(torch.linalg.vector_norm(x, dim=-1, keepdim=True), self.floor)
+        gate, up = self.gate_up.times(x).chunk(2, dim=-1)
+        return self.down.times(F.silu(gate) * up)
+
+
+class FastBlock:
+    """Attention, residual, norm, feed-forward layer, residual."""
+
+    def __init__(self, owner: nn.Module):
+        """owner: has them as `attention`, `norm` and `feed`."""
+        self.attention, self.feed = FastAttention(owner.attention), FastFeed(owner.feed, owner.norm)
+
+    def forward(
+        self,
+        read: torch.Tensor,
+        x: torch.Tensor,
+        positions: torch.Tensor,
+        mask: torch.Tensor | None,
+        past: Past | None,
+    ) -> tuple[torch.Tensor, Past]:
+        """x [1, N, d] with what the attention reads of it [1, N, r]; as `Attention.forward`."""
+        mixed, past = self.attention.mix(read[0], positions, mask, past)
+        x = x[0] + mixed
+        return (x + self.feed.said(x))[None], past
+
+
+def joined(*layers: nn.Linear, norm: nn.RMSNorm | None = None) -> Matrix:
+    """The weights of layers that read the same, as one; norm: in front of them, multiplied in."""
+    return Matrix(
+        *(layer.weight.detach() for layer in layers), norm=None if norm is None else norm.weight.detach()
+    )
