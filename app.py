@@ -27,7 +27,11 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--host", help="address to listen on; 0.0.0.0 for all (default: this machine only)")
     parser.add_argument("--port", type=int, help="port to listen on (default: the first free one from 7860)")
-    parser.add_argument("--model", default=TARGET, help="target: an embedded name, a Hub id or a folder")
+    parser.add_argument(
+        "--model",
+        default=TARGET,
+        help="target: an embedded name, a Hub id, a folder or http://host:port/v1#name",
+    )
     parser.add_argument(
         "--draft",
         default=DRAFT,

@@ -65,6 +65,7 @@ class Strategy:
     # (parameters, models) -> the model that drafts, of a strategy that may prefer one to the lane's own
     draft_of: Callable[[dict, Mapping[str, Any]], Any] | None = None
     any_tokenizer: bool = False  # whether its drafts may cut text into other tokens than the target
+    follows: bool = False  # whether a server decides, and the lane only records what it writes
     views: tuple[str, ...] = ("entropy", "dependencies", "text")
     badge: Callable[[dict], str] = lambda parameters: ""
     parts: Callable[[dict], list[Part]] = lambda parameters: []

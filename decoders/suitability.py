@@ -71,6 +71,9 @@ def unlike(strategy: Strategy, models: Mapping[str, Any]) -> str | None:
 
 def lacking(strategy: Strategy, parameters: dict, models: Mapping[str, Any]) -> tuple[str, Capability] | None:
     """The first (role, capability) that a strategy reads and a model's engine does not give."""
+    for role in () if strategy.follows else (*strategy.needs, *strategy.may_use):
+        if (model := models.get(role)) is not None and not getattr(model.engine, "scores", True):
+            return role, Capability.NEXT_TOKENS
     for role, wanted in strategy.reads(parameters).items():
         if (model := models.get(role)) is not None:
             for capability in wanted:

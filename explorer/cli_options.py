@@ -186,7 +186,10 @@ def decoding_options(command: argparse.ArgumentParser) -> None:
     prompt.add_argument("--prompt", metavar="TEXT")
     prompt.add_argument("--prompt-file", metavar="F", type=Path)
     command.add_argument(
-        "--model", default=TARGET, metavar="M", help="shipped name, folder or Hub id[@revision]"
+        "--model",
+        default=TARGET,
+        metavar="M",
+        help="shipped name, folder, Hub id[@revision], or http://host:port/v1#name",
     )
     engine_option(command)
     command.add_argument(

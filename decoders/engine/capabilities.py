@@ -9,6 +9,7 @@ from enum import StrEnum
 class Capability(StrEnum):
     """What a strategy may read of a model, or a view may show."""
 
+    NEXT_TOKENS = "the probabilities of what may follow any text"  # given by all but servers that name texts
     FULL_DISTRIBUTION = "the probabilities of all tokens"
     HIDDEN_STATES = "hidden states"
     ATTENTION = "attention weights"

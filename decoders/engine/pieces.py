@@ -18,16 +18,18 @@ ROWS = 256  # of one piece: a tenth of a second on one core for the models that 
 def in_pieces(
     scorer: Any, nodes: list[int], hidden: bool, between: Callable[[], None]
 ) -> tuple[torch.Tensor, Work]:
-    """`scorer.score(nodes, hidden)`, [N, V], with `between` called after each `ROWS` rows but the last; and
-    the work of all pieces together: they are one forward to whoever asked.
+    """`scorer.score(nodes, hidden)`, [N, V], with `between` called after each piece but the last; and the
+    work of all pieces together: they are one forward to whoever asked. A piece has `ROWS` rows, or as many
+    as the scorer's engine takes in one call (`max_nodes`).
     """
-    logits = scorer.score(nodes[:ROWS], hidden)
-    if len(nodes) <= ROWS:
+    rows = getattr(scorer, "max_nodes", ROWS)
+    logits = scorer.score(nodes[:rows], hidden)
+    if len(nodes) <= rows:
         return logits, scorer.work
     logits_of_pieces, works = [logits], [scorer.work]
-    for first in range(ROWS, len(nodes), ROWS):
+    for first in range(rows, len(nodes), rows):
         between()
-        logits_of_pieces.append(scorer.score(nodes[first : first + ROWS], hidden))
+        logits_of_pieces.append(scorer.score(nodes[first : first + rows], hidden))
         works.append(scorer.work)
     summed = ("tokens", "shared", "rows", "for_others")
     counts = {name: sum(getattr(work, name) for work in works) for name in summed}

@@ -13,9 +13,15 @@ import torch
 
 from decoders.engine.capabilities import Capability
 from decoders.engine.engine import Work
+from decoders.engine.pieces import ROWS
 from decoders.engine.tree import Tree
 
 Row = dict[int, float]  # token -> log-probability
+LOGPROBS = 1 << 20  # that one answer may hold: 35 MB of vLLM's
+FOLLOWED = (
+    "The server names tokens by their texts. Its log-probabilities may be those before or after its "
+    "temperature and truncation, and of tokens with the same text it is not known which one is meant."
+)
 
 
 class ServerProblem(RuntimeError):
@@ -29,6 +35,8 @@ class Client(Protocol):
 
     vocabulary: int
     top: int | None
+    scores: bool  # whether it tells what may follow any text, or only what follows in its own
+    continues: bool  # whether its own text can go on behind any text; a chat answers a message
 
     def next_tokens(self, texts: Sequence[list[int]]) -> list[Row]: ...
 
@@ -49,8 +57,10 @@ class ServedEngine:
         self.client, self.context = client, context
         self.vocabulary, self.top = client.vocabulary, client.top
         self.streams = hasattr(client, "stream")  # whether it can be followed while it decodes by itself
-        self.note: str | None = None
-        if self.top is not None:
+        self.scores = client.scores
+        self.max_nodes = max(1, min(ROWS, LOGPROBS // (self.top or self.vocabulary)))  # of one request
+        self.note: str | None = None if self.scores else FOLLOWED
+        if self.scores and self.top is not None:
             self.note = (
                 f"The server names the {self.top} likeliest tokens of each place alone: what is decided here "
                 "counts all others as impossible, and what is exact is exact within these."
@@ -72,6 +82,7 @@ class ServedScorer:
         self.engine, self.tree = engine, tree
         self.kept: dict[int, torch.Tensor] = {}  # node -> log-probabilities [V]
         self.read: set[int] = set()  # nodes that the server has read
+        self.max_nodes = engine.max_nodes
         self.unseen: dict[int, float] = {}  # node -> probability of the tokens that its row does not name
         self.work = Work()
         self.used = self.peak = 0

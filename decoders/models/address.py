@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 FORM = "http://host:port/v1#name, or http://host:port/v1#name,tokenizer=folder or Hub id"
+CHAT_ENDPOINT = ",endpoint=chat"  # behind a name: the server's chat is followed, whatever else it offers
 VLLM = "vllm:"
 ENGINES = ("transformers", "vllm")
 ENGINE_HELP = "who runs the target: transformers here, or vLLM in this process, as --model vllm:M does"
@@ -21,7 +22,7 @@ def is_address(name: str) -> bool:
 
 def parsed(address: str) -> tuple[str, str, str]:
     """(base, name, tokenizer) of an address. Raises ValueError with one sentence."""
-    parts = urlsplit(address)
+    parts = urlsplit(address.removesuffix(CHAT_ENDPOINT))
     name, _, tokenizer = parts.fragment.partition(",tokenizer=")
     if not parts.hostname or not name:
         raise ValueError(f"A served model is named {FORM}, not {address[:100]!r}.")

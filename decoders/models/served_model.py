@@ -1,8 +1,8 @@
 """A model that a server holds, `http://host:port/v1#name`, or vLLM in this process, `vllm:name`. Its
 tokenizer is here.
 
-Any server with OpenAI's completions endpoint that takes token ids and returns log-probabilities: vLLM,
-SGLang. Only texts of token ids go there, and only log-probabilities come back.
+A server with OpenAI's completions endpoint that takes token ids and names them, such as vLLM, is asked for
+log-probabilities; one that names tokens by their texts can only be followed while it decodes by itself.
 """
 
 from functools import cached_property
@@ -12,11 +12,14 @@ from transformers import AutoTokenizer
 
 from decoders.engine.served import Client, ServedEngine, ServerProblem
 from decoders.models import vllm_client
-from decoders.models.address import VLLM, parsed, vllm_parsed
+from decoders.models.address import CHAT_ENDPOINT, VLLM, parsed, vllm_parsed
 from decoders.models.catalog import locate
 from decoders.models.completions_client import CompletionsClient
 from decoders.models.edited_names import edits_of
 from decoders.models.loaded_model import LoadedModel
+from decoders.models.openai_server import REFUSED
+from decoders.models.text_stream_client import CHAT, COMPLETIONS, TextStreamClient
+from decoders.models.token_bytes import TokenBytes
 
 
 class ServedModel(LoadedModel):
@@ -47,6 +50,11 @@ class ServedModel(LoadedModel):
         return {}
 
     @property
+    def chats(self) -> bool:
+        """Whether a chat template is used here: a server that is sent messages has its own."""
+        return self.client.continues and super().chats
+
+    @property
     def embedding(self) -> torch.Tensor | None:
         return None
 
@@ -60,13 +68,13 @@ class ServedModel(LoadedModel):
 
     def facts(self) -> dict:
         """As `LoadedModel.facts`, as far as a server tells."""
-        top = self.engine.top
+        top, whose = self.engine.top, "" if self.engine.scores else ", in its own text"
         return {
             "name": self.name,
             "architecture": "served",
             "vocabulary": self.engine.vocabulary,
             "context": self.context,
-            "log-probabilities": "of all tokens" if top is None else f"of the {top} likeliest tokens",
+            "log-probabilities": "of all tokens" if top is None else f"of the {top} likeliest tokens{whose}",
             "device": self.client.base,
             "chat": self.chats,
         }
@@ -86,11 +94,38 @@ def connect(address: str) -> ServedModel:
     client = CompletionsClient(base, name, len(tokenizer))
     try:
         context = client.listed().get("max_model_len") or 1 << 17
-        client.find_top()
+        client = usable(client, tokenizer, address.endswith(CHAT_ENDPOINT))
     except ServerProblem as error:
         client.close()
         raise ValueError(str(error)) from error
     return ServedModel(address, client, context, tokenizer)
+
+
+def usable(asked: CompletionsClient, tokenizer, chat: bool) -> Client:
+    """A client of the same server for what it gives: log-probabilities behind any text, else those of its own
+    text, from its chat if `chat`. Raises ServerProblem with one sentence if it gives none.
+    """
+    refusal = None
+    if not chat:
+        try:
+            asked.find_top()
+            return asked
+        except ServerProblem as error:
+            if error.status not in REFUSED:
+                raise
+            refusal = error
+    for path in (CHAT,) if chat else (COMPLETIONS, CHAT):
+        client = TextStreamClient(
+            asked.base, asked.name, asked.vocabulary, path=path, bytes_of=TokenBytes(tokenizer)
+        )
+        try:
+            client.find_top()
+            asked.close()
+            return client
+        except ServerProblem as error:
+            client.close()
+            refusal = refusal or error
+    raise refusal
 
 
 def tokenizer_of(name: str):

@@ -16,6 +16,7 @@ class VllmClient:
     """One `vllm.LLM`, which names the log-probabilities of all tokens."""
 
     base, top = "vLLM in this process", None
+    scores = continues = True
 
     def __init__(self, llm: Any):
         self.llm, config = llm, llm.llm_engine.model_config

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
-from decoders.engine.served import ServedEngine, Stream
+from decoders.engine.served import ServedEngine, ServerProblem, Stream
 from decoders.lane import Lane
 from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import ENDS, SHAPING
@@ -47,6 +47,7 @@ def settings(lane: Lane) -> dict[str, float]:
     family="sampling",
     parameters=(*PARAMETERS, TOP, *(one for one in ENDS if one.name != "token_healing")),
     views=("entropy", "token_graph", "text"),
+    follows=True,
     suits=unstreamed,
     badge=lambda parameters: "as the server decodes",
 )
@@ -56,6 +57,8 @@ def server_stream(lane: Lane) -> Iterator[None]:
     All other strategies ask a server for log-probabilities and decide here. This one sends the prompt with
     temperature, truncation and seed once, and reads the stream of the answer: one event of the stream, one
     step.
+
+    A server that has a chat alone is sent the prompt as a user's message, in its own template.
 
     1. The event names the tokens that the server has written since the last one; a server that speculates
        writes several at once.
@@ -67,6 +70,10 @@ def server_stream(lane: Lane) -> Iterator[None]:
     What is timed is the wait for an event: the network, and whatever else the server has to do.
     """
     scorer, top = lane.scorers["target"], lane.parameters["top_logprobs"]
+    if lane.given and not scorer.engine.client.continues:
+        raise ServerProblem(
+            "A chat answers a message from its beginning; branch where a model is loaded here."
+        )
     stream = Stream(scorer, lane.tip, lane.left, top, settings(lane))
     with closing(stream):
         while lane.more:

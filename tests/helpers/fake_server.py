@@ -1,4 +1,4 @@
-"""A server with OpenAI's completions endpoint on a model of this process: truthful, or with one fault."""
+"""A server with OpenAI's endpoints on a model of this process: truthful, or with one fault."""
 
 import json
 import threading
@@ -16,9 +16,12 @@ class FakeServer:
     """`address` names its model. limit: log-probabilities that it gives at most, None for all. `change(row)`
     may falsify an answer's row, `status` refuses everything, `raw` is sent in place of any answer.
     `tells_prompts`: whether it also names tokens along a prompt; None: it does not know what is asked.
+    `has`: the endpoints that are there. `texts`: whether completions name tokens by their texts.
     """
 
     tells_prompts: bool | None = True
+    has: tuple[str, ...] = ("/v1/completions",)
+    texts = False
 
     def __init__(self, model: LoadedModel, limit: int | None = None):
         self.model, self.limit, self.status, self.raw = model, limit, None, None
@@ -39,18 +42,20 @@ class FakeServer:
     def completions(self, asked: dict) -> tuple[int, dict]:
         """The status and the answer."""
         self.requests.append(asked)
-        wanted = asked["logprobs"]
+        wanted = asked["top_logprobs"] if "messages" in asked else asked["logprobs"]
         if self.limit is not None and not 0 <= wanted <= self.limit:
             return 400, {"error": {"message": f"Requested {wanted} log-probabilities, at most {self.limit}."}}
         along = asked.get("prompt_logprobs")
         if along is not None and self.tells_prompts is False:
             return 400, {"error": {"message": "prompt_logprobs is not supported."}}
+        if "messages" in asked or isinstance(asked["prompt"], str):
+            return 200, {"choices": [{"index": 0, "logprobs": self.shape(asked, list(self.written(asked)))}]}
         choices = []
         for index, text in enumerate(asked["prompt"]):
             with torch.inference_mode():
                 logits = self.model.model(torch.tensor([text])).logits[0]
             *rows, last = logits.double().log_softmax(-1)
-            named = {f"token_id:{t}": v for t, v in likeliest(last, wanted).items()}
+            named = {self.named(t): v for t, v in likeliest(last, wanted).items()}
             choice = {"index": index, "logprobs": {"top_logprobs": [self.change(named)]}}
             if along is not None and self.tells_prompts:  # the token that follows is always among them
                 follows = zip(rows, text[1:], strict=True)
@@ -62,16 +67,47 @@ class FakeServer:
 
     def written(self, asked: dict) -> Iterator[tuple[int, dict[int, float]]]:
         """What the model writes by itself: tokens, drawn by the seed, and their rows."""
-        text, luck = list(asked["prompt"]), torch.Generator().manual_seed(asked["seed"])
+        text, luck = self.read(asked), torch.Generator().manual_seed(asked.get("seed", 0))
+        top = asked["top_logprobs"] if "messages" in asked else asked["logprobs"]
         for _ in range(asked["max_tokens"]):
             with torch.inference_mode():
                 logprobs = self.model.model(torch.tensor([text])).logits[0, -1].double().log_softmax(-1)
-            heat = asked["temperature"]
+            heat = asked.get("temperature", 1.0)
             probs = (logprobs / heat).softmax(-1) if heat else torch.eye(len(logprobs))[logprobs.argmax()]
             text.append(int(torch.multinomial(probs, 1, generator=luck)))
-            yield text[-1], likeliest(logprobs, asked["logprobs"]) | {text[-1]: logprobs[text[-1]].item()}
+            yield text[-1], likeliest(logprobs, top) | {text[-1]: logprobs[text[-1]].item()}
             if text[-1] in self.model.eos:
                 return
+
+    def read(self, asked: dict) -> list[int]:
+        """The tokens of a prompt: ids, a text, or the newest message of a chat."""
+        prompt = asked["messages"][-1]["content"] if "messages" in asked else asked["prompt"]
+        return self.model.encode(prompt) if isinstance(prompt, str) else list(prompt)
+
+    def named(self, token: int) -> str:
+        """A token as completions name it."""
+        if not self.texts:
+            return f"token_id:{token}"
+        piece = self.model.bytes_of(token)
+        try:
+            return piece.decode()
+        except UnicodeDecodeError:
+            return "bytes:" + "".join(f"\\x{byte:02x}" for byte in piece)
+
+    def shape(self, asked: dict, written: list[tuple[int, dict]], falsified=dict) -> dict:
+        """Tokens and their rows, as completions tell them or as a chat does."""
+        if "messages" not in asked:
+            return {
+                "tokens": [self.named(t) for t, _ in written],
+                "token_logprobs": [row[t] for t, row in written],
+                "top_logprobs": [falsified({self.named(t): v for t, v in r.items()}) for _, r in written],
+            }
+        bytes_of, content = self.model.bytes_of, []
+        for token, row in written:
+            tops = falsified({bytes_of(t): v for t, v in row.items()})
+            entry = chat_entry(bytes_of(token), row[token])
+            content.append(entry | {"top_logprobs": [chat_entry(*one) for one in tops.items()]})
+        return {"content": content}
 
     def events(self, asked: dict) -> Iterator[bytes]:
         """The lines of a stream; `at_once` tokens in an event. After `good_events` it has its fault:
@@ -87,16 +123,16 @@ class FakeServer:
             if not (some := list(islice(written, self.at_once))):
                 break
             falsified = self.change if number >= (self.good_events or 0) else dict
-            rows = [{f"token_id:{t}": v for t, v in row.items()} for _, row in some]
-            logprobs = {
-                "tokens": [f"token_id:{t}" for t, _ in some],
-                "token_logprobs": [row[t] for t, row in some],
-                "top_logprobs": [falsified(row) for row in rows],
-            }
+            logprobs = self.shape(asked, some, falsified)
             choice = {"index": 0, "text": "x", "logprobs": logprobs, "finish_reason": None}
             yield b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"
         self.finished += 1
         yield b'data: {"choices": [], "usage": {}}\n\ndata: [DONE]\n\n'
+
+
+def chat_entry(piece: bytes, value: float) -> dict:
+    """A token as a chat names it."""
+    return {"token": piece.decode("utf-8", "replace"), "bytes": list(piece), "logprob": value}
 
 
 def likeliest(logprobs: torch.Tensor, count: int) -> dict[int, float]:
@@ -119,6 +155,9 @@ def fake_server(model: LoadedModel, limit: int | None = None) -> Iterator[FakeSe
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if self.path not in fake.has:
+                self.answer(404, {"detail": "Not Found"})
+                return
             if not body.get("stream") or fake.status or fake.raw:
                 self.answer(*((200, {}) if body.get("stream") else fake.completions(body)))
                 return

@@ -10,6 +10,7 @@ class ClientHere:
     """As `CompletionsClient`: whole vocabularies, and a stream whose tokens the seed draws."""
 
     base, top = "this process", None
+    scores = continues = True
 
     def __init__(self, model: LoadedModel):
         self.model, self.vocabulary = model, model.engine.vocabulary

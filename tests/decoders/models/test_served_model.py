@@ -7,14 +7,15 @@ import time
 import pytest
 
 from decoders import registry
+from decoders.engine import served as engine_of_servers
 from decoders.engine.served import ServerProblem
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
-from decoders.models import completions_client
+from decoders.models import openai_server
 from decoders.models.address import parsed
 from decoders.models.loading import check_pair, load
 from decoders.trace import trace
-from decoders.trace.events import Distribution
+from decoders.trace.events import Distribution, Forward
 from decoders.trace.number_format import number
 from tests.helpers.fake_server import fake_server
 
@@ -65,9 +66,11 @@ def test_every_strategy_decodes_with_it_as_here_or_is_refused_in_a_sentence(name
     found = there.run()
     assert name not in UNFIT
     trace.check(found.to_json())
-    assert found.output() == lane(here, name, draft, seed=3, new_tokens=7).run().output()
+    if name not in ROUNDING:
+        assert found.output() == lane(here, name, draft, seed=3, new_tokens=7).run().output()
 
 
+ROUNDING = {"coupling"}  # pairs tokens in the order of their probabilities, which rounding may change
 FIT = {
     "greedy",
     "sample",
@@ -138,6 +141,18 @@ def test_a_path_is_read_once_where_the_server_names_tokens_along_it(tells, seque
         assert len(server.requests) == before + len(sequences) + 1
 
 
+def test_a_call_for_many_nodes_is_several_requests(server, folder, here, tiny_model, monkeypatch):
+    """An answer holds a million log-probabilities at most; here as many as three nodes have."""
+    monkeypatch.setattr(engine_of_servers, "LOGPROBS", 3 * here.engine.vocabulary)
+    served, draft = load(address(server, folder)), tiny_model("llama", 1)
+    assert served.engine.max_nodes == 3
+    found = lane(served, "speculative_tree", draft, temperature=0.0).run()
+    assert max(len(asked["prompt"]) for asked in server.requests) == 3
+    assert found.output() == lane(here, "speculative_tree", draft, temperature=0.0).run().output()
+    forwards = [f for s in found.steps for f in s.of(Forward) if f.model == "target"]
+    assert max(f.rows for f in forwards) > 3  # the requests of a call count as one forward
+
+
 def test_few_places_of_a_long_text_are_read_one_by_one(server, folder):
     served, tree = load(address(server, folder)), Tree(PROMPT * 4)
     served.engine.attach(tree).score([18, 19])
@@ -158,7 +173,7 @@ def test_lies_about_a_path_are_refused(server, folder):
 
 
 def test_a_key_goes_into_the_header_and_nowhere_else(here, folder, monkeypatch, server):
-    monkeypatch.setenv(completions_client.KEY_VARIABLE, "secret-of-mine")
+    monkeypatch.setenv(openai_server.KEY_VARIABLE, "secret-of-mine")
     served = load(address(server, folder))
     found = lane(served).run()
     assert server.headers[-1]["Authorization"] == "Bearer secret-of-mine"

@@ -22,6 +22,7 @@ PYTHON = ROOT / ".vllm" / "bin" / "python"
 PROMPT = "Once upon a time, there was a little girl named Lily."
 WAIT_SECONDS = 600  # until the server answers
 OPTIONS = ["--dtype", "float32", "--max-logprobs", "-1", "--max-model-len", "512", "--enforce-eager"]
+TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"  # of its chat
 QUIET = {"VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
 IN_PROCESS = f"{TARGET},max_model_len=512,enforce_eager=true"
 pytestmark = [
@@ -38,6 +39,7 @@ def served():
         port = probe.getsockname()[1]
     command = [str(PYTHON), "-m", "vllm.entrypoints.openai.api_server", "--model", str(SHIPPED / TARGET)]
     command += ["--served-model-name", TARGET, "--host", "127.0.0.1", "--port", str(port), *OPTIONS]
+    command += ["--chat-template", TEMPLATE]
     server = subprocess.Popen(
         command, env=os.environ | QUIET, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
     )
@@ -107,6 +109,19 @@ def test_its_own_decoding_is_followed(served, here):
     assert found.output() == greedy.output()
     theirs, ours = found.costs.totals(), greedy.costs.totals()
     assert theirs["logprob"] == pytest.approx(ours["logprob"], abs=1e-3)
+
+
+def test_its_chat_is_followed(served, here):
+    """Which names tokens by their texts; the template leaves the message as it is."""
+    chat, prompt = load(f"{served.name},endpoint=chat"), here[0].encode(PROMPT)
+    assert not chat.engine.scores and chat.engine.top == 20
+    found = Lane("server_stream", prompt, {"target": chat}, {"temperature": 0.0}, 3, Limits(24)).run()
+    greedy = Lane("greedy", prompt, {"target": here[0]}, {}, 3, Limits(24)).run()
+    assert found.output() == greedy.output()
+    theirs, ours = found.costs.totals(), greedy.costs.totals()
+    assert theirs["logprob"] == pytest.approx(ours["logprob"], abs=1e-3)
+    with pytest.raises(ValueError, match="The server's own decoding"):
+        Lane("sample", prompt, {"target": chat})
 
 
 def test_a_text_that_the_server_ends_is_ended_here(served, here):

@@ -1,0 +1,149 @@
+"""Follows a server that names tokens by their texts: one with OpenAI's chat or completions endpoint, streams
+and log-probabilities.
+
+It can be watched while it writes, and no more: of two tokens with one text nobody knows which one is meant,
+so nothing is decided with such rows. Knows HTTP, texts and a tokenizer's tokens, no trees.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from decoders.engine.served import Row, ServerProblem
+from decoders.models.openai_server import REFUSED, TRIED_TOPS, OpenAIServer
+from decoders.models.token_bytes import TokenBytes
+
+CHAT, COMPLETIONS = "/chat/completions", "/completions"
+ESCAPED = re.compile(r"\\x([0-9a-f]{2})")  # in "bytes:\xe2\x80", a token that is no text alone
+Told = tuple[
+    bytes, float, list[tuple[bytes, float]]
+]  # a token, its log-probability, the likeliest of its place
+
+
+@dataclass
+class TextStreamClient(OpenAIServer):
+    """`path`: the endpoint that is followed, CHAT or COMPLETIONS."""
+
+    scores = False  # it tells nothing of texts that it does not write
+    path: str = CHAT
+    bytes_of: TokenBytes | None = field(default=None, repr=False)
+
+    @property
+    def continues(self) -> bool:
+        """Whether a text goes on where it stands; a chat answers a whole message."""
+        return self.path == COMPLETIONS
+
+    def find_top(self) -> None:
+        """Finds out whether the server names the 20 or 5 likeliest tokens. Raises ServerProblem if not."""
+        refusal = None
+        for count in TRIED_TOPS:
+            try:
+                told = self._told(self.ask("POST", self.path, self._body("Hello", 1, count)))
+            except ServerProblem as error:
+                if error.status not in REFUSED:
+                    raise
+                refusal = error
+                continue
+            if told and (count := min(len(tops) for _, _, tops in told)):
+                self.top = count
+                return
+        why = refusal or "It writes without them."
+        raise ServerProblem(f"The server at {self.base} gives no log-probabilities. {why}")
+
+    def next_tokens(self, texts: list) -> list[Row]:
+        """Nothing: raises ServerProblem with one sentence."""
+        raise ServerProblem(
+            f"The server at {self.base} names tokens by their texts, so it can only be followed."
+        )
+
+    def along(self, text: list[int], lengths: list[int]) -> None:
+        """None: it tells nothing of prompts."""
+        return None
+
+    def stream(
+        self, text: list[int], max_tokens: int, top: int, settings: Mapping[str, float]
+    ) -> Iterator[list[tuple[int, Row]]]:
+        """As `CompletionsClient.stream`; the text of these tokens goes there, to a chat as a message."""
+        special = self.bytes_of.special
+        message = b"".join(self.bytes_of(t) for t in text if t not in special).decode("utf-8", "replace")
+        top = min(top, self.top)
+        body = self._body(message, max_tokens, top) | dict(settings)
+        with closing(self.events(self.path, body)) as events:
+            for event in events:
+                if written := [self._row(one, top) for one in self._told(event)]:
+                    yield written
+
+    def _body(self, message: str, max_tokens: int, top: int) -> dict[str, Any]:
+        body = {"model": self.name, "max_tokens": max_tokens}
+        if self.path == COMPLETIONS:
+            return body | {"prompt": message, "logprobs": top}
+        asked = [{"role": "user", "content": message}]
+        return body | {"messages": asked, "logprobs": True, "top_logprobs": top}
+
+    def _told(self, answer: dict) -> list[Told]:
+        """The tokens of an answer, or of one event of a stream."""
+        try:
+            choice = next(iter(answer["choices"]), None)  # none: it tells what was used
+            if choice is None:
+                return []
+            if logprobs := choice.get("logprobs"):
+                return of_chat(logprobs) if "content" in logprobs else of_completions(logprobs)
+            said = choice.get("delta") or choice.get("message") or {}
+            texts = [choice.get("text"), *(said.get(name) for name in ("content", "reasoning_content"))]
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise self.strange("its log-probabilities have another form than OpenAI's") from error
+        if any(texts):
+            raise self.strange("there are no log-probabilities in it")
+        return []
+
+    def _row(self, told: Told, asked: int) -> tuple[int, Row]:
+        """A token and its row, by their ids; alternatives that the tokenizer does not have are left out."""
+        own, logprob, tops = told
+        if len(tops) < asked:
+            raise self.strange(f"it names fewer tokens than the {asked} that were asked for")
+        if (token := self._ids.get(own)) is None:
+            text = own.decode("utf-8", "replace")
+            raise self.strange(
+                f"it writes {text[:30]!r}, which is no token of the tokenizer; name the model's own tokenizer"
+            )
+        row = {token: logprob}
+        for piece, value in tops:
+            if (other := self._ids.get(piece)) is not None:
+                row.setdefault(other, value)
+        return token, self.checked(row)
+
+    @cached_property
+    def _ids(self) -> dict[bytes, int]:
+        """Tokens by what they stand for: of equal ones the first, and those of single bytes last."""
+        named = self.bytes_of.tokenizer.get_vocab().items()
+        ordered = sorted(named, key=lambda one: (not one[0].startswith("<0x"), -one[1]))
+        return {self.bytes_of(token): token for _, token in ordered}
+
+
+def of_chat(logprobs: dict) -> list[Told]:
+    """`{"content": [{token, bytes, logprob, top_logprobs}]}`."""
+    return [
+        (piece(one), one["logprob"], [(piece(other), other["logprob"]) for other in one["top_logprobs"]])
+        for one in logprobs["content"] or []
+    ]
+
+
+def of_completions(logprobs: dict) -> list[Told]:
+    """`{"tokens": [...], "token_logprobs": [...], "top_logprobs": [{token: log-probability}]}`."""
+    rows = zip(logprobs["tokens"], logprobs["token_logprobs"], logprobs["top_logprobs"], strict=True)
+    return [(raw(own), value, [(raw(name), v) for name, v in tops.items()]) for own, value, tops in rows]
+
+
+def piece(entry: dict) -> bytes:
+    """The bytes of a token of a chat; servers may leave them out."""
+    return bytes(entry["bytes"]) if entry.get("bytes") else entry["token"].encode()
+
+
+def raw(name: str) -> bytes:
+    """The bytes of a token of completions."""
+    if name.startswith("bytes:") and ESCAPED.search(name):
+        return bytes(int(two, 16) for two in ESCAPED.findall(name))
+    return name.encode()
