@@ -6,6 +6,7 @@ Knows trees and events, no lane.
 from typing import Any
 
 from decoders.engine.tree import Tree
+from decoders.logits.distributions import fetched
 from decoders.trace.events import Depend
 
 SHOWN = 6  # strongest sources named for each committed token
@@ -20,10 +21,11 @@ def looked_at(tree: Tree, scorer: Any, nodes: list[int]) -> list[Depend]:
     if attention is None:
         return []
     seen, path, weights = attention
-    top = weights.topk(min(SHOWN, len(path)))
+    count = min(SHOWN, len(path))
+    top = weights.topk(count)
     return [
-        Depend(path[index], child[parent], weight, "attention")
-        for parent, at, strengths in zip(seen, top.indices.tolist(), top.values.tolist(), strict=True)
-        for index, weight in zip(at, strengths, strict=True)
+        Depend(path[int(index)], child[parent], weight, "attention")
+        for parent, row in zip(seen, fetched(top.indices, top.values), strict=True)
+        for index, weight in zip(row[:count], row[count:], strict=True)
         if weight > 0.0  # the first rows of a path see fewer nodes than are named
     ]

@@ -6,6 +6,7 @@ Exit status 0 on success; 2 on unusable arguments, with one line that says what 
 import argparse
 import json
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 from decoders import registry
@@ -15,6 +16,7 @@ from explorer import experiments, lens_command, shipped
 from explorer.acceptance import command as acceptance
 from explorer.catalog import origins, papers
 from explorer.cli_options import parser
+from explorer.experiments import spread
 from explorer.runs.load_pair import load_models
 from explorer.runs.run_summary import before_text, sequences, summary
 from explorer.runs.validation import MAX_LANES
@@ -217,7 +219,11 @@ def bench(options: argparse.Namespace) -> None:
     """Measures and prints the speed figures."""
     from explorer.benchmarks import generate_speed
 
-    generate_speed.run(options)
+    where = nullcontext()
+    if options.ray is not None:
+        where = spread.cluster(options.ray, options.model, options.draft)
+    with where:
+        generate_speed.run(options)
 
 
 def convert_heads(options: argparse.Namespace) -> None:

@@ -131,6 +131,8 @@ def parser() -> Parser:
         "--family", metavar="NAME", help="of one family: speculative, search, diffusion, heads, constraints"
     )
     alone = "one device instead: greedy, beams, drafts, trees and bandwidth, as loaded and captured"
+    machines = "measure its parts on the machines of the Ray cluster at HOST:PORT, one at a time on each"
+    bench.add_argument("--ray", nargs="?", const=LOCAL, metavar="ADDRESS", help=machines)
     bench.add_argument("--device", choices=("cpu", "cuda"), help=alone)
     bench.add_argument("--model", default=TARGET, metavar="M")
     bench.add_argument("--draft", default=DRAFT, metavar="M")

@@ -44,11 +44,26 @@ def entropies(logprobs: torch.Tensor) -> torch.Tensor:
 
 def summarise(logprobs: torch.Tensor, top_k: int = TOP_K) -> list[tuple[list[list[float]], float, float]]:
     """For each row of logprobs [N, V]: (top [token, logprob] pairs, mass left out, entropy in nats)."""
-    top = logprobs.topk(min(top_k, logprobs.shape[-1]), dim=-1)
-    rest = (1.0 - top.values.exp().sum(-1)).clamp(min=0.0).tolist()
-    rows = zip(top.indices.tolist(), top.values.tolist(), strict=True)
-    pairs = [[[i, v] for i, v in zip(ids, vals, strict=True) if v > -1e30] for ids, vals in rows]
-    return list(zip(pairs, rest, entropies(logprobs).tolist(), strict=True))
+    count = min(top_k, logprobs.shape[-1])
+    top = logprobs.topk(count, dim=-1)
+    rest = (1.0 - top.values.exp().sum(-1, keepdim=True)).clamp(min=0.0)
+    parts = (top.indices, top.values, rest, entropies(logprobs)[:, None])
+    made = []
+    for row in fetched(*parts):
+        pairs = zip(map(int, row[:count]), row[count : 2 * count], strict=True)
+        made.append(([[i, v] for i, v in pairs if v > -1e30], *row[2 * count :]))
+    return made
+
+
+def fetched(*parts: torch.Tensor) -> list:
+    """The numbers of these tensors side by side, with one wait for their device."""
+    return torch.cat([part.double() for part in parts], -1).tolist()
+
+
+def of_token(token: torch.Tensor, *rows: torch.Tensor) -> tuple[int, list[float]]:
+    """A token [1] and what rows [V] say of it, with one wait for their device."""
+    chosen, *values = fetched(token, *(row[token] for row in rows))
+    return int(chosen), values
 
 
 def residual(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from decoders.constraints.kinds import FAST_FORWARD
 from decoders.lane import Lane
+from decoders.logits.distributions import of_token
 from decoders.registry import strategy
 from decoders.sampling.next_token import newest_row, processed
 from decoders.sampling.sampling_parameters import ENDS, PENALTIES, PROCESSORS
@@ -36,7 +37,7 @@ def greedy(lane: Lane) -> Iterator[None]:
         if left is None:
             return
         scores, offered = left
-        token = int(scores[0].argmax())
-        node = lane.propose(lane.tip, token, float(offered[token]))
-        lane.commit([node], [float(target[token])])
+        token, (logprob, own) = of_token(scores.argmax(-1), offered, target)
+        node = lane.propose(lane.tip, token, logprob)
+        lane.commit([node], [own])
         yield

@@ -7,7 +7,7 @@ import torch
 
 from decoders.chooser import Tag
 from decoders.lane import Lane
-from decoders.logits.distributions import probabilities
+from decoders.logits.distributions import fetched, of_token, probabilities
 from decoders.trace.number_format import many
 
 NOTHING_LEFT = "The processors left no token to choose from; loosen no_repeat_ngram_size or allow more words."
@@ -48,12 +48,12 @@ def next_token(
         return None
     scores, offered = left
     if lane.parameters["temperature"] == 0.0:
-        token = int(scores[0].argmax())
-        node = lane.propose(lane.tip, token, float(offered[token]), source)
+        token, (logprob, own) = of_token(scores.argmax(-1), offered, target)
+        node = lane.propose(lane.tip, token, logprob, source)
     else:
         node = drawn(lane, probabilities(scores)[0], offered, source)
-        token = lane.tree.tokens[node]
-    lane.commit([node], [float(target[token])])
+        own = float(target[lane.tree.tokens[node]])
+    lane.commit([node], [own])
     return node
 
 
@@ -86,8 +86,9 @@ def drawn(lane: Lane, probs: torch.Tensor, offered: torch.Tensor, source: str = 
     running sums between which it fell.
     """
     token, u = lane.chooser.categorical(probs, ("sample", lane.tree.depths[lane.tip] + 1))
-    node = lane.propose(lane.tip, token, float(offered[token]), source)
+    at = slice(token, token + 1)
+    logprob, low, own = fetched(offered[at], probs[:token].sum(0, keepdim=True), probs[at])
+    node = lane.propose(lane.tip, token, logprob, source)
     if u is not None:
-        low = float(probs[:token].sum())
-        lane.record_score(node, "draw", u, low=low, high=low + float(probs[token]))
+        lane.record_score(node, "draw", u, low=low, high=low + own)
     return node

@@ -11,6 +11,7 @@ import argparse
 import json
 from collections.abc import Callable, Iterable
 
+from explorer.experiments import spread
 from explorer.runs.load_pair import load_models
 from explorer.timing import PROMPTS, alternate, figure, generator, ours, plain_models
 
@@ -62,8 +63,8 @@ def show(
 ) -> None:
     """Measures and prints part after part, a row as soon as it is there."""
     rows = []
-    for name, measure in parts.items():
-        for row in measure(options):
+    for name, measured in spread.measured(parts, options):
+        for row in measured:
             rows.append({"part": name} | row)
             if not options.json:
                 print(line(rows[-1]), flush=True)

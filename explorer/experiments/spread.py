@@ -1,4 +1,6 @@
-"""Runs the decodings of an experiment in the worker processes of a Ray cluster, on one machine or on several.
+"""Runs the decodings of an experiment, or the parts of a benchmark, in the worker processes of a Ray cluster,
+on one machine or on several.
+
 Knows no experiment: those that can be spread hand their decodings to `over`. Ray is an extra, imported only
 when a cluster is asked for.
 """
@@ -44,22 +46,37 @@ class Cluster:
     run_code: bool
 
     def results(self, function: Callable, rows: list[tuple], given: dict) -> list:
-        """`function` of each row, one task per row, in the order of the rows. Errors are those of `function`;
-        ValueError with one sentence if a task lost its worker too often.
-        """
+        """`function` of each row, one task per row, in the order of the rows. Errors as of `answer`."""
         setup = self.setup()
         options = {"num_cpus": setup.threads, "num_gpus": int(setup.device == "cuda")}
         self.check_size(options)
         task = self.ray.remote(max_retries=RETRIES, **options)(in_worker)
         shared = self.ray.put((setup, function, given))  # sent to each machine once
         waiting = [task.remote(shared, row) for row in rows]
+        return [self.answer(one) for one in progress.each(waiting)]
+
+    def measured(self, parts: dict[str, Callable], options: Any) -> Iterator[tuple[str, list[dict]]]:
+        """The rows of each part of a benchmark. A worker takes more than half of the cores of the largest
+        machine, so a machine measures one part at a time; it needs a GPU where this process has one.
+        """
+        setup, cores = self.setup(), max(node["Resources"].get("CPU", 0) for node in self.ray.nodes())
+        limits = {"num_cpus": int(cores) // 2 + 1, "num_gpus": int(setup.device == "cuda")}
+        task = self.ray.remote(max_retries=RETRIES, **limits)(part_in_worker)
+        waiting = {name: task.remote(part, options, setup.threads) for name, part in parts.items()}
+        for name, one in waiting.items():
+            yield name, self.answer(one)
+
+    def answer(self, task: Any) -> Any:
+        """What a task gives. Errors are those of its function; ValueError with one sentence if it lost its
+        worker too often.
+        """
         try:
-            return [self.ray.get(one) for one in progress.each(waiting)]
+            return self.ray.get(task)
         except self.ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except self.ray.exceptions.RayError as error:
             raise ValueError(
-                f"one decoding was lost {RETRIES + 1} times with its worker ({type(error).__name__}); give "
+                f"one task was lost {RETRIES + 1} times with its worker ({type(error).__name__}); give "
                 "the workers more memory, or run without --ray."
             ) from None
 
@@ -92,6 +109,16 @@ def over(models: "dict[str, LoadedModel]", function: Callable, rows: Iterable[tu
     if _clusters:
         return _clusters[-1].results(function, list(rows), given)
     return [function(models, *row, **given) for row in progress.each(rows)]
+
+
+def measured(parts: dict[str, Callable], options: Any) -> Iterator[tuple[str, Iterable[dict]]]:
+    """(name, rows) of each part of a benchmark, `part(options)`, in their order: one after another here or,
+    while a cluster is joined, side by side on its machines.
+    """
+    if _clusters:
+        yield from _clusters[-1].measured(parts, options)
+    else:
+        yield from ((name, part(options)) for name, part in parts.items())
 
 
 @contextmanager
@@ -147,6 +174,14 @@ def in_worker(shared: tuple[Setup, Callable, dict], row: tuple) -> Any:
     """One row, in a worker process."""
     setup, function, given = shared
     return function(loaded(setup), *row, **given)
+
+
+def part_in_worker(part: Callable, options: Any, threads: int) -> list[dict]:
+    """The rows of a part of a benchmark, in a worker process."""
+    import torch
+
+    torch.set_num_threads(threads)
+    return list(part(options))
 
 
 @cache

@@ -8,9 +8,11 @@ import os
 import signal
 import socket
 import sys
+import time
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -116,7 +118,7 @@ def test_errors_of_a_task_are_those_of_one_process(here, cluster):
 @with_ray
 def test_a_task_that_always_loses_its_worker_ends_with_a_sentence(here, cluster, monkeypatch):
     monkeypatch.setattr(spread, "RETRIES", 0)
-    with pytest.raises(ValueError, match="one decoding was lost 1 times with its worker"):
+    with pytest.raises(ValueError, match="one task was lost 1 times with its worker"):
         spread.over(here.models, always_killed, [()])
 
 
@@ -125,6 +127,34 @@ def test_a_worker_larger_than_every_machine_is_refused(here, cluster, monkeypatc
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1000)
     with pytest.raises(ValueError, match="a worker needs 1000 cores"):
         spread.over(here.models, process, [(1,)])
+
+
+def part(name: str, options) -> list[dict]:
+    began = time.monotonic()
+    time.sleep(0.3)
+    note = {"pid": os.getpid(), "model": options.model, "threads": torch.get_num_threads()}
+    return [{"name": name, "note": note | {"from": began, "to": time.monotonic()}}]
+
+
+@with_ray
+def test_a_machine_measures_one_part_of_a_benchmark_at_a_time(cluster):
+    """The cluster is one machine of two cores: the parts follow each other, in workers."""
+    parts = {name: partial(part, name) for name in ("decoding", "lanes")}
+    answers = list(spread.measured(parts, SimpleNamespace(model="mine")))
+    assert [name for name, _ in answers] == ["decoding", "lanes"]
+    (first,), (second,) = (rows for _, rows in answers)
+    assert (first["name"], second["name"]) == ("decoding", "lanes")
+    notes = sorted((first["note"], second["note"]), key=lambda note: note["from"])
+    assert notes[0]["to"] <= notes[1]["from"]
+    for note in notes:
+        assert note["pid"] != os.getpid() and note["model"] == "mine"
+        assert note["threads"] == torch.get_num_threads()
+
+
+def test_without_a_cluster_the_parts_are_measured_here():
+    parts = {name: partial(part, name) for name in ("decoding", "lanes")}
+    answers = list(spread.measured(parts, SimpleNamespace(model="mine")))
+    assert [rows[0]["note"]["pid"] for _, rows in answers] == [os.getpid()] * 2
 
 
 def refused(capsys, *arguments: str) -> str:
@@ -138,6 +168,9 @@ def refused(capsys, *arguments: str) -> str:
 
 def test_without_ray_one_sentence_names_what_to_install(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not installed
+    with pytest.raises(SystemExit):
+        main(["bench", "--only", "decoding", "--ray"])
+    assert "--ray needs Ray" in capsys.readouterr().err
     line = refused(capsys, "draft-length", "--ray")
     assert "--ray needs Ray; install it with: pip install -r requirements-ray.txt" in line
 
