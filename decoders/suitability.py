@@ -84,13 +84,14 @@ def lacking(strategy: Strategy, parameters: dict, models: Mapping[str, Any]) -> 
 
 def alternative(strategy: Strategy, models: Mapping[str, Any]) -> str | None:
     """The title of a strategy that these models can run, with its defaults: the same one, else that of its
-    family that is most like it.
+    family that is most like it, else one that follows a server.
     """
     if runs(strategy, models):
         return f"{strategy.title} with its default settings"
     family = [one for one in registry.strategies().values() if one.family == strategy.family]
     family.sort(key=lambda one: difference(one, strategy))
-    return next((one.title for one in family if runs(one, models)), None)
+    followers = [one for one in registry.strategies().values() if one.follows]
+    return next((one.title for one in (*family, *followers) if runs(one, models)), None)
 
 
 def difference(one: Strategy, strategy: Strategy) -> tuple:

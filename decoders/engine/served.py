@@ -50,7 +50,7 @@ class Client(Protocol):
 class ServedEngine:
     """A causal LM behind a server. `top`: how many tokens an answer names, None if it names all."""
 
-    kind, remedy = "a served model", "the same model loaded here"
+    remedy = "the same model loaded here"
     device, dtype = torch.device("cpu"), torch.float64
 
     def __init__(self, client: Client, context: int):
@@ -58,6 +58,7 @@ class ServedEngine:
         self.vocabulary, self.top = client.vocabulary, client.top
         self.streams = hasattr(client, "stream")  # whether it can be followed while it decodes by itself
         self.scores = client.scores
+        self.kind = "a served model" if self.scores else "a server that names tokens by their texts"
         self.max_nodes = max(1, min(ROWS, LOGPROBS // (self.top or self.vocabulary)))  # of one request
         self.note: str | None = None if self.scores else FOLLOWED
         if self.scores and self.top is not None:

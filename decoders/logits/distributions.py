@@ -56,8 +56,9 @@ def summarise(logprobs: torch.Tensor, top_k: int = TOP_K) -> list[tuple[list[lis
 
 
 def fetched(*parts: torch.Tensor) -> list:
-    """The numbers of these tensors side by side, with one wait for their device."""
-    return torch.cat([part.double() for part in parts], -1).tolist()
+    """The numbers of these tensors side by side, with one wait for their device; whole ones below 2**24."""
+    exact = [part if part.dtype == torch.float64 else part.float() for part in parts]
+    return torch.cat(exact, -1).tolist()
 
 
 def of_token(token: torch.Tensor, *rows: torch.Tensor) -> tuple[int, list[float]]:

@@ -73,8 +73,10 @@ def test_all_other_strategies_are_refused_and_name_this_one(spoken, folder, tiny
         if name != "server_stream":
             with pytest.raises(ValueError, match=r"choose .+\.$"):
                 Lane(name, [40, 41], models)
-    with pytest.raises(ValueError, match=r"may follow any text of the target.* The server's own decoding or"):
-        Lane("greedy", [40, 41], models)
+    for name in ("greedy", "beam", "speculative"):
+        says = r"names tokens by their texts does not give; choose The server's own decoding or the same"
+        with pytest.raises(ValueError, match=says):
+            Lane(name, [40, 41], models)
 
 
 def test_a_text_goes_on_behind_given_tokens_and_a_chat_does_not(spoken, folder):

@@ -151,7 +151,8 @@ def test_a_machine_measures_one_part_of_a_benchmark_at_a_time(cluster):
         assert note["threads"] == torch.get_num_threads()
 
 
-def test_without_a_cluster_the_parts_are_measured_here():
+def test_without_a_cluster_the_parts_are_measured_here(monkeypatch):
+    monkeypatch.setattr(spread, "_clusters", [])
     parts = {name: partial(part, name) for name in ("decoding", "lanes")}
     answers = list(spread.measured(parts, SimpleNamespace(model="mine")))
     assert [rows[0]["note"]["pid"] for _, rows in answers] == [os.getpid()] * 2
