@@ -21,6 +21,10 @@ TOP = Parameter(
     high=100,
 )
 OVER = "The server ended its text."
+SEVERAL = (
+    "Here the server sends several tokens at once: it speculates, or is faster than the network. Each such "
+    "event counts as one forward, whatever the server did."
+)
 
 
 def unstreamed(parameters: dict, target: Any) -> str | None:
@@ -75,12 +79,16 @@ def server_stream(lane: Lane) -> Iterator[None]:
             "A chat answers a message from its beginning; branch where a model is loaded here."
         )
     stream = Stream(scorer, lane.tip, lane.left, top, settings(lane))
+    single = True  # whether each event had one token so far
     with closing(stream):
         while lane.more:
             lane.run_forward(lambda one: one.next(), scorer=stream)
             if not stream.newest:
                 lane.ended_by = OVER
                 return
+            if single and len(stream.newest) > 1:
+                lane.note(SEVERAL)
+                single = False
             for token, row in stream.newest:
                 if not lane.more:
                     break

@@ -7,8 +7,9 @@ import pytest
 
 from decoders.lane import Lane, Limits
 from decoders.models.loading import load
+from decoders.sampling.server_stream import SEVERAL
 from decoders.trace import trace
-from decoders.trace.events import Distribution, Forward
+from decoders.trace.events import Distribution, Forward, Note
 from tests.helpers.fake_server import fake_server
 
 PROMPT = [40, 41, 42, 40, 41]
@@ -47,6 +48,8 @@ def test_its_tokens_are_the_server_s_and_an_event_is_a_step(at_once, server, ser
     forwards = [f for s in found.steps for f in s.of(Forward)]
     assert sum(f.rows for f in forwards) == len(found.output())
     assert sum(f.tokens for f in forwards) == len(PROMPT) + len(found.output()) - 1
+    told = [e.text for s in found.steps for e in s.of(Note)]
+    assert [SEVERAL in told, told.count(SEVERAL)] == [at_once > 1, at_once > 1]
     assert forwards[0].kind == "prefill" and all(f.kind == "decode" for f in forwards[1:])
 
 
