@@ -10,16 +10,19 @@ from decoders.strategy import SWITCHED_VIEWS, constraint_views
 from explorer.catalog import origins, recorded_runs
 from explorer.export import page_files
 from explorer.export.bars import bars_html
+from explorer.export.frames import guide_html, lane_html
 from explorer.runs.run_state import Run, answer
 from explorer.runs.validation import MAX_LANES, MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS
 from visualizers.analysis.cost_summary import DEFINITIONS
 from visualizers.registry import titles
 
 
-def page_data(run: Run, setup: dict, declarations: list[dict], models: dict[str, str]) -> dict:
+def page_data(
+    run: Run, setup: dict, declarations: list[dict], models: dict[str, str], saved: bool = False
+) -> dict:
     """The run with its settings `{prompt, max_new_tokens, lanes: [{strategy, parameters, seed, view}]}`.
 
-    `declarations`: of the strategies that are known so far; `models`: role -> name.
+    `declarations`: of the strategies that are known so far; `models`: role -> name; `saved`: see `lane_html`.
     """
     cursors = [{"view": lane["view"], "ops": 0, "rows": 0} for lane in setup["lanes"]]
     prompts = recorded_runs.prompts()
@@ -34,6 +37,8 @@ def page_data(run: Run, setup: dict, declarations: list[dict], models: dict[str,
         "memory": memory_options.page_fields(),
         "prompts": prompts,
         "bars": bars_html(prompts, setup["max_new_tokens"], MAX_NEW_TOKENS),
+        "frames": {"lane": lane_html(saved), "guide": guide_html(saved)},
+        "saved": saved,
         "palette": page_files.palette(),
         "costs": DEFINITIONS,
         "badges": BADGES,

@@ -51,10 +51,8 @@ def replay_html(traces: list[Trace], setup: dict | None = None, lesson: dict | N
     declared = declarations(traces)
     run["setup"] = setup = viewed(run["setup"], declared, traces)
     shown = Runs(None).show(traces, run_id="saved")
-    first = page_data(shown, setup, list(declared.values()), setup["models"]) | {
-        "saved": True,
-        "help": help_html(served=False),
-    }
+    first = page_data(shown, setup, list(declared.values()), setup["models"], saved=True)
+    first |= {"help": help_html(served=False)}
     first |= {"lesson": lesson} if lesson else {}
     del first["example"]["answer"]["now"]  # the same run makes the same file, whenever it is saved
     compared = compare(traces)

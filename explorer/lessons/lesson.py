@@ -20,6 +20,7 @@ from decoders.trace.trace import Trace
 from explorer.lessons import canvas_stops, search_stops, speculative_stops  # noqa: F401 (found by name)
 from explorer.lessons.facts import FACTS, Reading
 from explorer.lessons.handout import handout
+from explorer.lessons.stop_cards import stop_card
 from explorer.lessons.stops import PLACES, Place
 from explorer.page_requests import Call, Lesson
 from explorer.runs.model_pool import Loader
@@ -75,7 +76,7 @@ def find(name: str) -> dict:
 
 
 def filled(lesson: dict, traces: list[Trace]) -> dict:
-    """What a lesson says of a run: `{stops}`, one `filled_stop` each, and `handout`'s two texts.
+    """What a lesson says of a run: `{stops}`, a `filled_stop` with its card each, and `handout`'s two texts.
 
     ValueError if its lanes are others.
     """
@@ -84,6 +85,8 @@ def filled(lesson: dict, traces: list[Trace]) -> dict:
         raise ValueError("These lanes are not the lesson's any more; Restart brings them back.")
     lanes = {number: Reading(trace) for number, trace in enumerate(traces, 1)}
     stops = [filled_stop(stop, lanes) for stop in lesson["stops"]]
+    for stop, told in zip(lesson["stops"], stops, strict=True):
+        told["card"] = stop_card(stop["title"], told)
     return {"stops": stops, **handout(lesson, stops)}
 
 

@@ -1,9 +1,7 @@
 // The bars above the lanes: what their parts do when people use them, and what they report to the app object. Their HTML is made by
 // explorer/export/bars.py; knows nothing of runs or drawing.
 page.buildBar = function (app) {
-  const { data, playback } = app, made = h("div"), bar = {};
-  made.innerHTML = data.bars;
-  for (const part of made.querySelectorAll("[data-part]")) bar[part.dataset.part] = part;
+  const { data, playback } = app, bar = page.made(data.bars);
   const on = (part, event, act) => part.addEventListener(event, act);
   bar.buttons = { run: bar.run, step: bar.step, pause: bar.pause, stop: bar.stop };
   for (const [name, button] of Object.entries(bar.buttons)) on(button, "click", () => app.press(name));

@@ -21,6 +21,13 @@ page.h = function (tag, attributes, ...children) {
   return element;
 };
 
+// HTML that Python made (explorer/export), as the elements that have a name in it: name -> element.
+page.made = function (html) {
+  const home = page.h("template");
+  home.innerHTML = html;
+  return Object.fromEntries([...home.content.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part]));
+};
+
 // A row of buttons of which one is pressed; gives the function that presses one without a click.
 page.choice = function (row, pick) {
   const select = (value) => [...row.children].forEach((button) => button.setAttribute("aria-pressed", String(button.value === value)));
@@ -32,11 +39,11 @@ page.choice = function (row, pick) {
   return select;
 };
 
-// A row that is one tab stop: arrow keys, Home and End walk its elements; `reach` is called with the one reached.
-page.rove = function (row, selector, reach) {
+// A row, or a column, that is one tab stop: arrow keys, Home and End walk its elements; `reach` is called with the one reached.
+page.rove = function (row, selector, reach, [back, on] = ["ArrowLeft", "ArrowRight"]) {
   row.addEventListener("keydown", (event) => {
     const all = [...row.querySelectorAll(selector)], at = all.indexOf(event.target);
-    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: all.length - 1 }[event.key];
+    const to = { [on]: at + 1, [back]: at - 1, Home: 0, End: all.length - 1 }[event.key];
     if (at < 0 || to === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     reach(all[(to + all.length) % all.length]);

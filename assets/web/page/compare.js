@@ -31,7 +31,6 @@ function atSlider(app, known) {
 class Compare {
   constructor(app) {
     this.app = app;
-    this.badges = new Map(); // lane -> its badge
     this.sentence = h("p", { class: "compare-sentence" });
     this.cost = h("p", { class: "equal-cost" });
     this.status = h("span", { class: "equal-cost" });
@@ -89,20 +88,9 @@ class Compare {
     this.app.lanes.forEach((lane, index) => {
       const stands = answer?.lanes.find((other) => other.lane === index + 1);
       for (const drawing of [lane.chips, lane.text, lane.scene]) if (drawing) player.part(drawing, stands?.parting || null);
-      this.badge(lane, stands?.relation);
+      const { badge = "", caption = "" } = stands?.relation || {};
+      Object.assign(lane.relation, { hidden: !badge, textContent: badge, title: caption });
     });
-  }
-
-  badge(lane, relation) {
-    if (!this.badges.has(lane)) {
-      const made = h("span", { class: "badge relation" });
-      lane.badge.before(made);
-      this.badges.set(lane, made);
-    }
-    const badge = this.badges.get(lane);
-    badge.hidden = !relation || !relation.badge;
-    badge.textContent = relation ? relation.badge : "";
-    badge.title = relation ? relation.caption : "";
   }
 }
 

@@ -37,33 +37,20 @@ class LanePane {
 
   // ---- DOM ------------------------------------------------------------------------------------------------------
 
+  // Its parts are explorer/export/frames.py's.
   build() {
-    this.number = h("span", { class: "disc", "aria-hidden": "true" });
-    this.picker = h("select", { class: "strategy", "aria-label": "Strategy", onchange: () => this.pick(this.picker.value) });
-    this.line = h("span", { class: "parameter-line" });
-    this.gear = h("button", { type: "button", class: "gear", "aria-expanded": "false", "aria-label": "Parameters", title: "Parameters",
-      onclick: () => this.openParameters(this.panel.hidden) }, "⚙");
-    this.panel = h("div", { class: "parameters", role: "group", "aria-label": "Parameters of this lane", hidden: true, onkeydown: (event) => {
+    Object.assign(this, page.made(this.app.data.frames.lane));
+    this.picker.addEventListener("change", () => this.pick(this.picker.value));
+    this.gear.addEventListener("click", () => this.openParameters(this.panel.hidden));
+    this.panel.addEventListener("keydown", (event) => {
       if (event.key !== "Escape") return;
       event.stopPropagation();
       this.openParameters(false);
-    } });
-    this.badge = h("span", { class: "badge", hidden: true });
-    this.remove = h("button", { type: "button", class: "remove", "aria-label": "Remove lane", title: "Remove this lane",
-      onclick: () => this.app.removeLane(this) }, "×");
-    this.chipsElement = h("div", { class: "chips-row" });
-    this.tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Views" });
+    });
+    this.remove.addEventListener("click", () => this.app.removeLane(this));
     page.rove(this.tabs, "[role=tab]", (tab) => tab.click());
-    this.sceneElement = h("div", { class: "scene" });
-    this.textElement = h("div", { class: "text-view", hidden: true });
-    this.hint = h("div", { class: "hint", hidden: true }, h("span"));
-    this.costs = h("dl", { class: "costs", "aria-label": "Costs" });
-    this.ended = h("span", { class: "ended" });
-    this.element = h("section", { class: "lane", role: "region" },
-      h("div", { class: "lane-head" }, this.number, this.picker, this.gear, this.line, this.badge, this.remove), this.panel,
-      this.chipsElement, this.tabs,
-      h("div", { class: "view", role: "tabpanel" }, this.sceneElement, this.textElement, this.hint),
-      h("div", { class: "lane-foot" }, this.costs, this.ended));
+    page.openMenu(this);
+    this.steps = new page.Steps(this);
   }
 
   // The player's parts are made late: the player is read after the frame of the page is on screen.
@@ -98,6 +85,7 @@ class LanePane {
   rename(index) {
     this.element.setAttribute("aria-label", "Lane " + (index + 1));
     this.number.textContent = String(index + 1);
+    this.stepsPanel.setAttribute("aria-label", "Steps of lane " + (index + 1));
   }
 
   // Strategy picker, parameter line and fields, tabs: all from the declaration.

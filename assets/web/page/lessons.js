@@ -4,25 +4,15 @@
 class Guide {
   constructor(app) {
     this.app = app;
-    this.title = h("h2", {});
-    this.where = h("span", { class: "where-in" });
-    this.bar = h("div", { class: "progress", role: "progressbar", "aria-label": "Progress in this lesson", "aria-valuemin": "0" },
-      h("div"));
-    this.body = h("div", { class: "guide-body", "aria-live": "polite" });
-    const button = (text, act, title) => h("button", { type: "button", onclick: act, title }, text);
-    this.back = button("Back", () => this.go(this.index - 1));
-    this.next = button("Next", () => (this.index < this.lesson.stops.length ? this.go(this.index + 1) : this.following()));
-    this.next.classList.add("primary");
-    this.fold = h("button", { type: "button", class: "fold", "aria-expanded": "true", "aria-label": "Show or hide the lesson's text",
-      onclick: () => this.toggle() }, "▾");
-    this.paper = h("div", { class: "handout" });
+    Object.assign(this, page.made(app.data.frames.guide)); // its parts, see explorer/export/frames.py
     this.solutions = h("div", { class: "handout solutions" });
-    this.root = h("aside", { class: "guide", role: "region", "aria-label": "Lesson", hidden: true },
-      h("header", {}, this.title, this.fold, h("button", { type: "button", class: "leave", "aria-label": "Leave the lesson",
-        title: "Leave the lesson; the lanes stay", onclick: () => this.leave() }, "×")),
-      h("div", { class: "guide-place" }, this.where, this.bar), this.body, this.paper,
-      h("div", { class: "guide-foot" }, this.back, this.next,
-        app.data.saved ? null : button("Restart", () => this.start(this.lesson.name), "Brings the lesson's lanes back and decodes them again")));
+    const on = (button, act) => button?.addEventListener("click", act);
+    on(this.back, () => this.go(this.index - 1));
+    on(this.next, () => (this.index < this.lesson.stops.length ? this.go(this.index + 1) : this.following()));
+    on(this.fold, () => this.toggle());
+    on(this.close, () => this.leave());
+    on(this.restart, () => this.start(this.lesson.name));
+    on(this.body, ({ target }) => this.press(target.closest("button")));
     const touched = (event) => app.lanes.findIndex((lane) => lane.element.contains(event.target));
     app.main.addEventListener("click", (event) => this.lesson && touched(event) >= 0 && this.current(touched(event)), true);
     app.on("run", () => this.message && this.listen());
@@ -201,39 +191,38 @@ class Guide {
     return [h("p", {}, again), h("p", { class: "soft" }, "Other models, prompts and seeds give other numbers.")];
   }
 
-  stop(stop) {
-    if (!this.ready()) return [h("h3", {}, stop.title), this.waiting()];
-    const filled = this.message.stops[this.index], [node] = filled.nodes[filled.lane] || [];
-    const look = () => {
-      this.current(filled.lane - 1);
-      this.app.inspector.show(this.app.lanes[filled.lane - 1], { node });
-    };
-    const inspect = node === undefined ? null : h("button", { type: "button", class: "inspect", onclick: look },
-      "Inspect " + (filled.nodes[filled.lane].length > 1 ? "the first token" : "this token"));
-    const words = [h("h3", {}, stop.title), h("p", { class: filled.holds ? null : "not-so" }, filled.text)];
-    if (!filled.holds) return [...words, inspect].filter(Boolean);
-    return [...words, h("p", { class: "question" }, filled.question), ...this.answers(filled), inspect].filter(Boolean);
+  // A press in a stop's card: a look at its token, or an answer.
+  press(button) {
+    const { inspect, answer } = button?.dataset || {};
+    if (inspect) {
+      const { lane } = this.message.stops[this.index];
+      this.current(lane - 1);
+      this.app.inspector.show(this.app.lanes[lane - 1], { node: Number(inspect) });
+    } else if (answer) {
+      this.chosen.set(this.index, Number(answer));
+      this.draw();
+      const next = this.body.querySelector(".choices [aria-pressed='true'], .inspect") || this.next;
+      next.focus({ preventScroll: true });
+      this.body.querySelector(".answer").scrollIntoView({ block: "nearest" });
+    }
   }
 
-  // The choices, or one button where there are none; then whether it was right, and the answer.
-  answers(filled) {
-    const chosen = this.chosen.get(this.index), open = chosen !== undefined;
-    const choose = (index) => {
-      this.chosen.set(this.index, index);
-      this.draw();
-      const button = this.body.querySelector(".choices [aria-pressed='true'], .inspect") || this.next;
-      button.focus({ preventScroll: true });
-      this.body.querySelector(".answer").scrollIntoView({ block: "nearest" });
-    };
-    const look = (i) => (open ? (filled.choices[i].right ? " is-right" : i === chosen ? " is-wrong" : "") : "");
-    const mark = (i) => h("span", { class: "mark", "aria-hidden": "true" }, { "": "", " is-right": "✓", " is-wrong": "✕" }[look(i)]);
-    const buttons = filled.choices.map((choice, i) => h("button", { type: "button", class: "option" + look(i),
-      "aria-pressed": String(i === chosen), onclick: () => choose(i) }, mark(i), choice.text));
-    const asks = buttons.length ? h("div", { class: "choices", role: "group", "aria-label": "Answers" }, ...buttons)
-      : open ? null : h("button", { type: "button", onclick: () => choose(0) }, "Think, then look");
-    if (!open) return [asks];
-    const verdict = buttons.length ? h("b", {}, filled.choices[chosen].right ? "Right. " : "Not quite. ") : null;
-    return [asks, h("p", { class: "answer" }, verdict, filled.answer)];
+  // A stop's card (explorer/lessons/stop_cards.py), with what was chosen in it.
+  stop(stop) {
+    if (!this.ready()) return [h("h3", {}, stop.title), this.waiting()];
+    const card = h("div"), chosen = this.chosen.get(this.index);
+    card.innerHTML = this.message.stops[this.index].card;
+    if (chosen === undefined) return [...card.children];
+    const answer = card.querySelector("template");
+    answer.replaceWith(answer.content);
+    card.querySelector(".think")?.remove();
+    card.querySelectorAll(".option").forEach((option, index) => {
+      const right = "right" in option.dataset, pressed = index === chosen;
+      option.setAttribute("aria-pressed", String(pressed));
+      if (right || pressed) option.classList.add(right ? "is-right" : "is-wrong");
+      if (pressed) card.querySelector(".answer b").textContent = right ? "Right. " : "Not quite. ";
+    });
+    return [...card.children];
   }
 }
 

@@ -1,15 +1,9 @@
 // The steps of a lane as sentences: the text alternative to its pictures, and a quick way to read a run. The sentences come with
 // the lane's text (visualizers/views/any_lane/step_captions.py), so they are the same whatever view is on show. The step on show is marked.
-class Steps {
-  constructor(app, lane) {
-    this.app = app;
-    this.lane = lane;
-    this.button = h("button", { type: "button", class: "gear", "aria-label": "Steps as text", "aria-expanded": "false", title: "Steps as text (T)",
-      onclick: () => this.toggle() }, "≡");
-    this.list = h("ol", { class: "steps-list" });
-    this.panel = h("div", { class: "steps", role: "region", tabindex: "0", hidden: true }, this.list);
-    lane.gear.after(this.button);
-    lane.element.querySelector(".view").append(this.panel);
+page.Steps = class {
+  constructor(lane) {
+    Object.assign(this, { lane, button: lane.stepsButton, panel: lane.stepsPanel, list: lane.stepsPanel.firstChild });
+    this.button.addEventListener("click", () => this.toggle());
     this.panel.addEventListener("keydown", (event) => {
       if (event.key !== "Escape") return;
       event.stopPropagation();
@@ -33,7 +27,6 @@ class Steps {
   // Adds what is new, and marks the step on show.
   draw() {
     if (this.panel.hidden || !this.lane.chips) return;
-    this.panel.setAttribute("aria-label", "Steps of lane " + (this.app.lanes.indexOf(this.lane) + 1));
     const history = this.lane.chips.history;
     if (this.history !== history) this.list.replaceChildren();
     this.history = history;
@@ -45,12 +38,9 @@ class Steps {
     const { offsetTop, offsetHeight } = this.current, { scrollTop, clientHeight } = this.panel;
     if (offsetTop < scrollTop || offsetTop + offsetHeight > scrollTop + clientHeight) this.panel.scrollTop = offsetTop - clientHeight / 2;
   }
-}
+};
 
 page.addPart((app) => {
-  const equip = () => app.lanes.forEach((lane) => (lane.steps = lane.steps || new Steps(app, lane)));
-  const draw = () => app.lanes.forEach((lane) => lane.steps && lane.steps.draw());
-  equip();
-  app.on("lanes", equip);
+  const draw = () => app.lanes.forEach((lane) => lane.steps.draw());
   for (const event of ["run", "data", "shown"]) app.on(event, draw);
 });

@@ -1,0 +1,124 @@
+"""What a lane, its menu and a lesson's guide are before anything happens in them, as HTML.
+
+The scripts of assets/web/page find the parts by `data-part` and say what they do. Knows no runs.
+"""
+
+from explorer.export.bars import button, part
+from explorer.markup import Html, h
+
+LEAVE = "Leave the lesson; the lanes stay"
+RESTART = "Brings the lesson's lanes back and decodes them again"
+PRESENT = (
+    "This lane alone on the whole screen, in large type: ← → or a clicker step, Q shows a QR code of the "
+    "set-up, Esc ends it"
+)
+# A lane's menu: what lane-menu.js does, the words, what they mean, and whether a saved page can do it.
+MENU = [
+    ("present", "Present", PRESENT, True),
+    ("trace", "Save trace", "The lane's record as data (.json.gz), to be opened again here", True),
+    ("page", "Save page", "One HTML file that replays this lane from disk", False),
+    (
+        "figure",
+        "Save figure",
+        "This view at this step as one HTML file with a Plotly figure: zoom, hover, camera",
+        False,
+    ),
+    ("picture png", "Picture (PNG)", "This view {seen}, with its heading and costs", True),
+    ("picture", "Picture (SVG)", "The same as lines and letters, for print", True),
+    (
+        "slide png",
+        "Slide (PNG, 16:9)",
+        "The whole run up to this step, broken into lines, for a lecture",
+        False,
+    ),
+]
+
+
+def lane_html(saved: bool) -> Html:
+    """A lane, in the app or in a saved page."""
+    panel = part("panel", "parameters") | {
+        "role": "group",
+        "aria-label": "Parameters of this lane",
+        "hidden": True,
+    }
+    view = h(
+        "div",
+        {"class": "view", "role": "tabpanel"},
+        h("div", part("sceneElement", "scene")),
+        h("div", part("textElement", "text-view") | {"hidden": True}),
+        h("div", part("hint", "hint") | {"hidden": True}, h("span")),
+        h(
+            "div",
+            part("stepsPanel", "steps") | {"role": "region", "tabindex": 0, "hidden": True},
+            h("ol", "steps-list"),
+        ),
+    )
+    foot = [h("dl", part("costs", "costs") | {"aria-label": "Costs"}), h("span", part("ended", "ended"))]
+    return h(
+        "section",
+        part("element", "lane") | {"role": "region"},
+        h("div", "lane-head", *lane_head()),
+        lane_menu(saved),
+        h("div", panel),
+        h("div", part("chipsElement", "chips-row")),
+        h("div", part("tabs", "tabs") | {"role": "tablist", "aria-label": "Views"}),
+        view,
+        h("div", "lane-foot", *foot),
+    )
+
+
+def lane_head() -> list[Html]:
+    """Strategy, parameters, badges and buttons of a lane."""
+    hidden = {"hidden": True}
+    save = "Save this lane: trace, page, figure, picture"
+    return [
+        h("span", part("number", "disc") | {"aria-hidden": "true"}),
+        h("select", part("picker", "strategy") | {"aria-label": "Strategy"}),
+        button("gear", "⚙", "Parameters", "gear", expanded="false", label="Parameters"),
+        button("stepsButton", "≡", "Steps as text (T)", "gear", expanded="false", label="Steps as text"),
+        h("span", part("line", "parameter-line")),
+        h("span", part("relation", "badge relation") | hidden),
+        h("span", part("badge", "badge") | hidden),
+        button("dots", "⋯", save, "dots", expanded="false", label="Save this lane", haspopup="menu"),
+        button("remove", "×", "Remove this lane", "remove", label="Remove lane"),
+    ]
+
+
+def lane_menu(saved: bool) -> Html:
+    """The entries behind ⋯."""
+    item = {"type": "button", "role": "menuitem", "tabindex": -1}
+    seen = "of the whole run" if saved else "up to this step"
+    entries = [
+        h("button", item | {"value": name, "title": title.format(seen=seen)}, text)
+        for name, text, title, anywhere in MENU
+        if anywhere or not saved
+    ]
+    look = {"role": "menu", "aria-label": "Save this lane", "hidden": True}
+    return h("div", part("menu", "lane-menu") | look, *entries)
+
+
+def guide_html(saved: bool) -> Html:
+    """The guide through a lesson: its place, what it says, and the way on; the solutions are for paper."""
+    fold = {"expanded": "true", "label": "Show or hide the lesson's text"}
+    progress = {"role": "progressbar", "aria-label": "Progress in this lesson", "aria-valuemin": 0}
+    foot = [button("back", "Back"), button("next", "Next", look="primary")]
+    return h(
+        "aside",
+        part("root", "guide") | {"role": "region", "aria-label": "Lesson", "hidden": True},
+        h(
+            "header",
+            "",
+            h("h2", part("title")),
+            button("fold", "▾", None, "fold", **fold),
+            button("close", "×", LEAVE, "leave", label="Leave the lesson"),
+        ),
+        h(
+            "div",
+            "guide-place",
+            h("span", part("where", "where-in")),
+            h("div", part("bar", "progress") | progress, h("div")),
+        ),
+        h("div", part("body", "guide-body") | {"aria-live": "polite"}),
+        h("div", part("paper", "handout")),
+        h("div", "guide-foot", *foot, None if saved else button("restart", "Restart", RESTART)),
+    )

@@ -1,0 +1,43 @@
+"""What the guide shows at a stop, as HTML: what happened, the question, its choices, and the answer.
+
+The answer is in a template, which shows nothing until assets/web/page/lessons.js takes it out. Knows stops
+that are filled.
+"""
+
+from explorer.markup import Html, h, joined
+
+
+def stop_card(title: str, filled: dict) -> Html:
+    """A stop of a lesson; `filled`: see `lesson.filled_stop`."""
+    told = [h("h3", "", title), h("p", "" if filled["holds"] else "not-so", filled["text"])]
+    if not filled["holds"]:
+        return joined([*told, inspect(filled)])
+    choices, answer = filled["choices"], h("p", "answer", filled["answer"])
+    if choices:
+        answer = h("p", "answer", h("b"), filled["answer"])  # says whether it was right
+    asked = [h("p", "question", filled["question"]), options(choices) if choices else think()]
+    return joined([*told, *asked, h("template", "", answer), inspect(filled)])
+
+
+def options(choices: list[dict]) -> Html:
+    """The choices, of which those that are right say so to the script."""
+    buttons = []
+    for index, choice in enumerate(choices):
+        look = {"type": "button", "class": "option", "aria-pressed": "false", "data-answer": index}
+        mark = h("span", {"class": "mark", "aria-hidden": "true"})
+        buttons.append(h("button", look | {"data-right": choice["right"]}, mark, choice["text"]))
+    return h("div", {"class": "choices", "role": "group", "aria-label": "Answers"}, *buttons)
+
+
+def think() -> Html:
+    """The one button of a question without choices."""
+    return h("button", {"type": "button", "class": "think", "data-answer": 0}, "Think, then look")
+
+
+def inspect(filled: dict) -> Html | None:
+    """A look at what the stop is about, if that is a token."""
+    nodes = filled["nodes"].get(filled["lane"])
+    if not nodes:
+        return None
+    words = "Inspect the first token" if len(nodes) > 1 else "Inspect this token"
+    return h("button", {"type": "button", "class": "inspect", "data-inspect": nodes[0]}, words)
