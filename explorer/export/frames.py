@@ -1,4 +1,5 @@
-"""What a lane, its menu and a lesson's guide are before anything happens in them, as HTML.
+"""What a lane, its menu, a lesson's guide and the search for strategies are before anything happens in them,
+as HTML.
 
 The scripts of assets/web/page find the parts by `data-part` and say what they do. Knows no runs.
 """
@@ -121,4 +122,17 @@ def guide_html(saved: bool) -> Html:
         h("div", part("body", "guide-body") | {"aria-live": "polite"}),
         h("div", part("paper", "handout")),
         h("div", "guide-foot", *foot, None if saved else button("restart", "Restart", RESTART)),
+    )
+
+
+def find_html() -> Html:
+    """The dialog that finds a strategy for a lane."""
+    field = {"type": "search", "aria-label": "Search strategies", "maxlength": 200}
+    return h(
+        "dialog",
+        part("dialog", "help find") | {"aria-label": "Find a strategy"},
+        h("header", "", h("h2", "", "Find a strategy"), button("close", "×", label="Close")),
+        h("input", part("field") | field | {"placeholder": "nucleus, Leviathan, draft tree …"}),
+        h("p", part("status", "soft") | {"role": "status"}),
+        h("ul", part("list")),
     )

@@ -10,7 +10,7 @@ from decoders.strategy import SWITCHED_VIEWS, constraint_views
 from explorer.catalog import origins, recorded_runs
 from explorer.export import page_files
 from explorer.export.bars import bars_html
-from explorer.export.frames import guide_html, lane_html
+from explorer.export.frames import find_html, guide_html, lane_html
 from explorer.runs.run_state import Run, answer
 from explorer.runs.validation import MAX_LANES, MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS
 from visualizers.analysis.cost_summary import DEFINITIONS
@@ -37,7 +37,7 @@ def page_data(
         "memory": memory_options.page_fields(),
         "prompts": prompts,
         "bars": bars_html(prompts, setup["max_new_tokens"], MAX_NEW_TOKENS),
-        "frames": {"lane": lane_html(saved), "guide": guide_html(saved)},
+        "frames": {"lane": lane_html(saved), "guide": guide_html(saved), "find": find_html()},
         "saved": saved,
         "palette": page_files.palette(),
         "costs": DEFINITIONS,

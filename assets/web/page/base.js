@@ -62,19 +62,14 @@ page.stored = function (name, value) {
   }
 };
 
-// Who listens to what; `emit` tells them in the order in which they came.
-page.Emitter = class {
-  constructor() {
-    this.listeners = new Map();
-  }
-
+// Whoever tells others that something has happened, with what belongs to it.
+page.Emitter = class extends EventTarget {
   on(name, listener) {
-    if (!this.listeners.has(name)) this.listeners.set(name, []);
-    this.listeners.get(name).push(listener);
+    this.addEventListener(name, ({ detail }) => listener(detail));
   }
 
-  emit(name, ...what) {
-    for (const listener of this.listeners.get(name) || []) listener(...what);
+  emit(name, detail) {
+    this.dispatchEvent(new CustomEvent(name, { detail }));
   }
 };
 

@@ -15,7 +15,6 @@ class Connection extends page.Emitter { // tells "state" when it is another one 
     this.started = null; // which start of the app answered last
     this.looked = 0; // when the app was last asked whether it is there
     this.calls = new Set(); // what is asked and not yet answered
-    this.naps = new Set();
   }
 
   // The first look at the clock, and all that may mean that the network or the page was away.
@@ -95,20 +94,15 @@ class Connection extends page.Emitter { // tells "state" when it is another one 
 
   // A pause that ends early when there is reason to think that things have changed.
   nap(wait) {
-    return new Promise((resolve) => {
-      const end = () => {
-        clearTimeout(timer);
-        this.naps.delete(end);
-        resolve();
-      };
-      const timer = setTimeout(end, wait);
-      this.naps.add(end);
+    return new Promise((end) => {
+      this.addEventListener("wake", end, { once: true, signal: AbortSignal.timeout(wait) });
+      setTimeout(end, wait);
     });
   }
 
   wake() {
     if (this.oldest() < Date.now() - TICK) this.look();
-    for (const end of [...this.naps]) end();
+    this.emit("wake");
   }
 }
 

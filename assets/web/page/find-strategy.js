@@ -12,20 +12,20 @@ page.contrast = function (app) {
 page.addPart((app) => {
   if (app.data.saved) return;
   let lane = null, drawn = null;
-  const field = h("input", { type: "search", "aria-label": "Search strategies", maxlength: "200", placeholder: "nucleus, Leviathan, draft tree …",
-    oninput: () => (drawn = draw()), onkeydown: async (event) => {
-      if (!["Enter", "ArrowDown"].includes(event.key)) return;
-      event.preventDefault();
-      await drawn;
-      const first = list.querySelector("button:not(:disabled)");
-      if (first) event.key === "Enter" ? first.click() : first.focus();
-    } });
-  const status = h("p", { class: "soft", role: "status" }), list = h("ul", { onclick: ({ target }) => {
+  const { dialog, close, field, status, list } = page.made(app.data.frames.find);
+  field.addEventListener("input", () => (drawn = draw()));
+  field.addEventListener("keydown", async (event) => {
+    if (!["Enter", "ArrowDown"].includes(event.key)) return;
+    event.preventDefault();
+    await drawn;
+    const first = list.querySelector("button:not(:disabled)");
+    if (first) event.key === "Enter" ? first.click() : first.focus();
+  });
+  list.addEventListener("click", ({ target }) => {
     const { name } = target.closest("button")?.dataset || {};
     if (name) (lane.choose(name), dialog.close());
-  } });
-  const dialog = h("dialog", { class: "help find", "aria-label": "Find a strategy" },
-    h("header", {}, h("h2", {}, "Find a strategy"), h("button", { type: "button", "aria-label": "Close", onclick: () => dialog.close() }, "×")), field, status, list);
+  });
+  close.addEventListener("click", () => dialog.close());
   dialog.addEventListener("close", () => lane.picker.focus({ preventScroll: true }));
 
   async function draw() {

@@ -205,10 +205,7 @@ class Chips {
     entry.look = look;
     element.className = "dp-chip is-" + (this.colours.state[mark.state] ? mark.state : "chosen");
     element.classList.toggle("dp-outlined", player.kept(this).includes(mark.node));
-    element.classList.toggle("dp-copied", mark.span === "copied");
-    element.classList.toggle("dp-matched", mark.span === "matched");
-    element.classList.toggle("dp-green", mark.span === "green");
-    element.classList.toggle("dp-red", mark.span === "red");
+    if (SPANS[mark.span]) element.classList.add("dp-" + mark.span);
     element.title = SPANS[mark.span] || "";
     element.setAttribute("aria-label", spoken(mark));
     if (this.prose) element.replaceChildren(mark.plain ?? mark.text.replace(/[␣↵⇥]/g, (sign) => SPACES[sign]));

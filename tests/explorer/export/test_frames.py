@@ -1,7 +1,7 @@
 """The frames of a lane and of a lesson's guide: what scripts look for is there once, and a saved page
-offers no more
-than it can do.
+offers no more than it can do.
 """
+
 
 import re
 
