@@ -14,12 +14,26 @@ from explorer.catalog.origins import START
 from explorer.catalog.papers import papers
 from explorer.experiments import experiments, stored
 from explorer.experiments.groups import GROUPS
+from explorer.export.page_files import ASSETS
 from explorer.page.tabs import experiments as experiments_tab
 from explorer.page.tabs.events import inputs
 from explorer.page.tabs.experiment_cards import card, catalogue, grouped, picture
 from explorer.page.tabs.methods import EVERY, matches
 from explorer.schema import Malformed, read
 from visualizers.figures.theme import THEMES, theme
+
+
+def test_the_tab_that_developers_are_shown_is_one():
+    shown = (ASSETS.parent / "DEVELOPERS.md").read_text("utf-8").split("## A new tab")[1]
+    code = shown.split("```python\n")[1].split("```")[0]
+    assert len(code.splitlines()) <= 10
+    names: dict = {}
+    exec(code, names)
+    with gr.Blocks() as demo, gr.Tabs(), gr.Tab("New") as opened:
+        names["build"](opened)
+    (event,) = demo.fns.values()
+    assert event.fn("greedy") == strategies()["greedy"].summary
+    assert inputs(event), "the guard reads off its components what it may be sent"
 
 
 def test_methods_and_papers_are_found_by_words_and_family():

@@ -93,7 +93,7 @@ def beams(trace: Trace, steps: int | None = None) -> nx.DiGraph:
     tree = token_tree(trace, steps)
     scored = [n for n, known in tree.nodes(data=True) if "score" in known and known["depth"] > 0]
     index = trace.index()
-    kept = {index.root}
+    kept = {index.root} if scored else set()
     for node in scored:
         kept.update(takewhile(lambda n: n not in kept, index.upwards(node)))
     return _part(tree, "beams", kept)

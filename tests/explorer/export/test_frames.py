@@ -2,7 +2,6 @@
 offers no more than it can do.
 """
 
-
 import re
 
 import pytest

@@ -217,8 +217,9 @@ def test_what_there_is_not_is_said(models, tmp_path):
     trace = decoded(models, "greedy")
     with pytest.raises(ValueError, match="no graph of kind 'wings'; choose one of tokens"):
         trace.graph("wings")
-    with pytest.raises(ValueError, match="nothing for a graph of kind 'dependencies'"):
-        trace.graph("dependencies")
+    for kind in ("dependencies", "beams"):
+        with pytest.raises(ValueError, match=f"nothing for a graph of kind '{kind}'"):
+            trace.graph(kind)
     with pytest.raises(ValueError, match=r"saved as .graphml.* ends in none of them"):
         save(trace.graph(), tmp_path / "graph.png")
     assert set(KINDS) >= {
