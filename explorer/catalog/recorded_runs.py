@@ -38,7 +38,7 @@ def prompts() -> list[dict]:
 
 
 def record(loader: Loader, lanes: list[dict] = LANES, prompt: str = PROMPT) -> None:
-    """Decodes the stored run anew and writes its files. Raises ValueError with one sentence."""
+    """Decodes the stored run again and writes its files. Raises ValueError with one sentence."""
     from decoders.registry import get
     from explorer.runs.lane_factory import lane_maker
 

@@ -163,7 +163,7 @@ def known_rows(experiment: Experiment, model: str, draft: str) -> list[list[Cell
     """
     if not experiment.adds:
         known = ", ".join(name for name, one in experiments().items() if one.adds)
-        raise ValueError(f"{experiment.name} is answered as a whole; --add goes on with {known}.")
+        raise ValueError(f"{experiment.name} is answered as a whole; --add continues with {known}.")
     try:
         answer = find_stored(experiment.name)
     except KeyError:

@@ -79,7 +79,7 @@ def unpack(data: bytes) -> tuple[dict, list[Trace]]:
     if openai_import.is_response(record):
         traces = [openai_import.from_response(record)]
         setup = settings(traces)
-        del setup["models"]  # it can be shown, not decoded anew
+        del setup["models"]  # it can be shown, not decoded again
         setup["lanes"][0]["view"] = "draft_tree" if traces[0].costs.proposed else "entropy"
         return setup, traces
     if not isinstance(record, dict) or not {"kind", "version", "steps"} & set(record):

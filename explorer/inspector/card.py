@@ -8,7 +8,7 @@ from explorer.inspector.parts import jump, probability, token
 from explorer.inspector.pictures import pictures
 from explorer.markup import Html, h, joined
 
-SCORES, PARTS = 8, 8  # the newest scores that are listed, and of each so many parts
+SCORES, PARTS = 8, 8  # the newest scores that are listed, and the parts of each
 NO_DRAFT = "Chosen by the model; there was no draft to test."
 WEIGHED = "Chosen from two contrasted distributions; nothing was tested."
 ORIGIN = {

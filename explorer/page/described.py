@@ -39,7 +39,7 @@ class OncePerSession(OncePerApp):
     """The components of a session."""
 
     def config_for_block(self, _id: int, rendered_ids: list[int], block: Block, *rendered: Any) -> dict:
-        """The description of a component; one that this session has changed is described anew."""
+        """The description of a component; one that this session has changed is described again."""
         if any(rendered) or self.root_block.blocks.get(_id) is not block:
             return super().config_for_block(_id, rendered_ids, block, *rendered)
         if _id not in self.known:

@@ -24,7 +24,7 @@ from explorer.runs.validation import check_models
 from explorer.schema import Asked, Value, read
 
 AT_ONCE = 16  # calls that may decode at the same time; more wait in line
-# A cursor beyond the end: nothing is sent, the run goes on.
+# A cursor beyond the end: nothing is sent, the run continues.
 END = {"view": "text", "ops": 2**31, "rows": 2**31}
 ASK_AGAIN = 0.5  # seconds between two looks whether the client is still there
 PARAMETERS = """Parameters:

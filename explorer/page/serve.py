@@ -27,7 +27,7 @@ ABOUT = (
 )
 PREVIEW = page_files.ASSETS / "web" / "preview.png"  # 1200 x 630 pixels, what messengers show beside a link
 CARD = re.compile(rb'<meta\s+(?:property="og:|name="twitter:)[^>]*>\s*')  # what Gradio says of itself
-PREFIX = "explorer-files"  # names carry no suffix: Gradio would compress suffixed files anew at every request
+PREFIX = "explorer-files"  # no suffix in names: Gradio would compress suffixed files at every request
 FRONT = "assets"  # where Gradio's page looks for its scripts, style sheets and fonts
 FRONT_END = Path(gr.__file__).parent / "templates" / "frontend" / FRONT
 PAGES_KEPT = 8  # of 0.8 MB each

@@ -160,7 +160,7 @@ class App extends page.Emitter {
     this.edited();
   }
 
-  // What a run depends on, as text: another text means that Run starts anew.
+  // What a run depends on, as text: another text means that Run starts another run.
   settingsKey() {
     return JSON.stringify(this.request());
   }

@@ -133,11 +133,11 @@ class Knobs {
     return lines;
   }
 
-  // The text around the first place that may change: what stays, the place, and what would be written anew.
+  // The text around the first place that may change: what stays, the place, and what would be written instead.
   strip({ at, token }) {
     const { places, texts } = this.data, around = places.slice(Math.max(0, at - BEFORE), at + AFTER);
     return h("p", { class: "strip", "aria-hidden": "true" }, at > BEFORE ? "…" : "", ...around.map((place) => h("span",
-      { class: "token" + (place === places[at] ? " first" : ""), ...(places.indexOf(place) > at ? { "data-anew": "" } : {}) }, texts[place.token],
+      { class: "token" + (place === places[at] ? " first" : ""), ...(places.indexOf(place) > at ? { "data-other": "" } : {}) }, texts[place.token],
       ...(place === places[at] ? [h("b", {}, token === null ? " ?" : " → " + texts[token])] : []))), at + AFTER < places.length ? "…" : "");
   }
 

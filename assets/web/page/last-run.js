@@ -1,4 +1,4 @@
-// Offers the last run of this browser when the page is opened anew, after it was closed, killed or restarted with its computer: by
+// Offers the last run of this browser when the page is opened again, after it was closed, killed or restarted with its computer: by
 // its id where the app still has it, else from the file that the browser kept. Nothing is taken up unasked, and a run that another
 // tab shows is not offered at all. What is stored: an id, the page's own secret, and the trace of that one run.
 const KEY = "explorer-last-run", BASE = "explorer-kept";

@@ -37,7 +37,7 @@ page.addPart((app) => {
   app.ask = (models, chat) => {
     const others = models && !page.sameModels(models, app.choice);
     if (!others && chat === undefined) return;
-    app.emit("wanted", { models: others ? page.completeChoice(models) : null, chat: app.chat, count: count++ }); // asked again is asked anew
+    app.emit("wanted", { models: others ? page.completeChoice(models) : null, chat: app.chat, count: count++ }); // what is asked again counts again
     if (others && panel()) panel().scrollIntoView({ block: "nearest" });
   };
 

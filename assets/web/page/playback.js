@@ -35,7 +35,7 @@ class Playback {
     this.seek(end ? this.ticks.length : Math.round(share * this.ticks.length), !end);
   }
 
-  // Finds the slider's values anew, in the chosen unit.
+  // Finds the slider's values again, in the chosen unit.
   count() {
     const values = new Set();
     for (const lane of this.app.lanes) lane.rows.forEach((row, index) => values.add(KEYS[this.unit](row, index)));

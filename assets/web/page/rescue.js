@@ -49,7 +49,7 @@ class Rescue {
     page.notice(app, "connection", { text, offers: long && this.kept ? [this.saving()] : [] });
   }
 
-  // Another start of the app answers: it tells anew what it can do, and whether it has the run.
+  // Another start of the app answers: it says again what it can do, and whether it has the run.
   async restarted() {
     const { app } = this;
     if (app.run && app.run.id !== app.data.example.run) app.refresh();

@@ -137,7 +137,7 @@ page.start = async function (app, state) {
   return new Run(app, answer.run, state);
 };
 
-// A page that closes says so, and its run stands still at once. If it comes back, it pulls again and the run goes on.
+// A page that closes says so, and its run stands still at once. If it comes back, it pulls again and the run continues.
 window.addEventListener("pagehide", () => {
   if (!page.app || !page.app.run || page.app.run.over) return;
   const message = JSON.stringify({ session: page.app.session });

@@ -103,7 +103,7 @@ function inOrder({ ids, weights, rest, cap, sides }) {
     if (sides && id === sides.id) [below, above] = [sides.below, sides.above];
     else if (sides && id < sides.id) [below, above] = [[0, sides.below[1]], [sides.above[0], rest[1]]];
     else if (sides) [below, above] = [[sides.below[0], rest[1]], [0, sides.above[1]]];
-    below = [Math.max(0, below[0], rest[0] - above[1]), Math.min(below[1], rest[1], (id - before) * cap)]; // so many tokens stand before it
+    below = [Math.max(0, below[0], rest[0] - above[1]), Math.min(below[1], rest[1], (id - before) * cap)]; // at most this many tokens stand before it
     above = [Math.max(0, above[0], rest[0] - below[1]), Math.min(above[1], rest[1])];
     return { id, weight: weights[i], below: plus(sum((one) => one < id), below), above: plus(sum((one) => one > id), above) };
   });

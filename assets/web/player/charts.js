@@ -96,7 +96,7 @@ player.drawers.hook = function (marks, ctx, sheet) {
 
 const PATH_WIDTHS = { ink: 3, soft: 1.5 }, HEAD = 8; // pixels: lines of their own width, the head of an arrow
 
-// The corners of an arrow's head at the end of a path: a triangle of so many pixels in the direction of its last piece.
+// The corners of an arrow's head at the end of a path: a triangle of `HEAD` pixels in the direction of its last piece.
 function corners(mark, ctx) {
   const at = mark.points.slice(-2).map(([x, y]) => [ctx.px(x), ctx.py(y, mark)]), [[ax, ay], [bx, by]] = at;
   const long = Math.hypot(bx - ax, by - ay) || 1, [ux, uy] = [(bx - ax) / long, (by - ay) / long];

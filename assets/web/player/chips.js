@@ -224,7 +224,7 @@ class Chips {
   }
 
   // By entropy and by log-probability: a bar under the token, longer = less sure, in bits (8 bits fill the chip). By decision
-  // depth: as long as the share of the layers after which the token was settled, `settled`: node -> [layers, of so many].
+  // depth: as long as the share of the layers after which the token was settled, `settled`: node -> [layers, of how many].
   amount(element, mark) {
     if (this.by === "source" || mark.state === "prompt") return;
     const [deep, layers] = (this.by === "depth" && this.settled?.[mark.node]) || [];

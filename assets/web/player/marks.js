@@ -26,7 +26,7 @@ const SYMBOLS = {
   "x-thin": (x, y, r) => `M${tenth(x - r)} ${tenth(y - r)}l${2 * r} ${2 * r}M${tenth(x - r)} ${tenth(y + r)}l${2 * r} ${-2 * r}`,
 };
 
-// A style's dash as SVG has it; "4px,3px" stays as it is.
+// A style's dash as SVG has it; "4px,3px" stays unchanged.
 function dashes({ dash, width }) {
   if (!dash || dash === "solid") return null;
   const known = DASHES[dash];
@@ -47,7 +47,7 @@ class Trace {
     Object.assign(this, { mode, yaxis, x: [], y: [], ...look });
   }
 
-  // A polyline, which goes on from the last one where that ends at its beginning, or where it is said.
+  // A polyline, which continues the last one where that ends at its beginning, or where it is said.
   polyline(xs, ys, on) {
     const last = this.x.length - 1, meets = last >= 0 && this.x[last] === xs[0] && this.y[last] === ys[0];
     if (last >= 0 && !meets && !on) this.point(null, null);

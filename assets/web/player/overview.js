@@ -75,7 +75,7 @@ class Overview {
     const share = (x) => 100 * Math.max(0, Math.min(1, (x - first) / columns));
     const width = Math.max(0.5, share(high) - share(low));
     this.open.style.width = width + "%";
-    this.open.style.transform = `translateX(${(100 * share(low)) / width}%)`; // percent of its own width: nothing is laid out anew
+    this.open.style.transform = `translateX(${(100 * share(low)) / width}%)`; // percent of its own width: nothing is laid out again
   }
 
   opened(view) {

@@ -64,7 +64,7 @@ def functions(runs: Runs, loader: Loader) -> list:
     """What the page can ask for."""
 
     async def explorer_depths(request: OfLane) -> str:
-        """`{run, lane}` gives `{depths}`: node -> [layers after which its token is settled, of so many]."""
+        """`{run, lane}` gives `{depths}`: node -> [layers after which its token is settled, of how many]."""
 
         def found() -> dict:
             run = runs.find(request.run)

@@ -136,5 +136,5 @@ def call(source: str, name: str, calls: list[tuple]) -> Ran:
         process.prepare()
         if not (cell.sealed or _unsealed_too):
             process.end(cell)
-            raise ValueError("The wall around a program is gone; start the app anew.")
+            raise ValueError("The wall around a program is gone; restart the app.")
         return process.run_in(cell, asked(source, name, calls))

@@ -174,7 +174,7 @@ def ready() -> Cell:
         end(cell)
         cell = start()
     end(cell)
-    raise ValueError("No process could be started to run a program in; start the app anew.")
+    raise ValueError("No process could be started to run a program in; restart the app.")
 
 
 def prepare() -> None:
