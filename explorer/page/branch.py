@@ -1,4 +1,4 @@
-"""Branches: a new lane in a run that keeps the text before a token, forces another one and continues alike; of
+"""Branches: a new lane in a run that keeps the text before a token, forces another and continues alike; of
 a canvas, a new lane on which one more word stands from the start.
 
 Knows traces, runs and models, nothing of pages. The parent's strategy, parameters and seed stay; its prompt
