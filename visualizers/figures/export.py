@@ -16,7 +16,7 @@ def page(figure: go.Figure) -> str:
 def save(figure: go.Figure, path: str | Path) -> None:
     """Writes a figure in the format that the name's ending says.
 
-    Raises ValueError with one sentence for another ending, or for a picture if kaleido is not installed.
+    Raises ValueError with one sentence for another ending, or a picture if kaleido or its browser is missing.
     """
     path = Path(path)
     if path.suffix in PAGES:
@@ -26,5 +26,12 @@ def save(figure: go.Figure, path: str | Path) -> None:
         endings = ", ".join([PAGES[0], *PICTURES])
         raise ValueError(f"A figure is saved as {endings}; {path.name} ends in none of them.")
     if importlib.util.find_spec("kaleido") is None:
-        raise ValueError("Pictures of figures need kaleido: pip install kaleido, or save as .html.")
-    figure.write_image(path)
+        raise ValueError(
+            "Pictures of figures need kaleido: pip install -r requirements-kaleido.txt, or save as .html."
+        )
+    try:
+        figure.write_image(path)
+    except RuntimeError as error:  # as plotly says that kaleido found no browser
+        raise ValueError(
+            "Kaleido draws with Chrome or Chromium and found none: name it in BROWSER_PATH, or save as .html."
+        ) from error

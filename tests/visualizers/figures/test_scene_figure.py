@@ -146,7 +146,17 @@ def test_what_there_is_not_is_said(traces, tmp_path):
 
 def test_a_picture_needs_kaleido_and_says_so(traces, tmp_path, monkeypatch):
     monkeypatch.setattr("visualizers.figures.export.importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ValueError, match="need kaleido: pip install kaleido"):
+    with pytest.raises(ValueError, match="need kaleido: pip install -r requirements-kaleido.txt"):
+        save(traces["beam"].figure(), tmp_path / "beams.png")
+
+
+def test_a_picture_needs_a_browser_and_says_so(traces, tmp_path, monkeypatch):
+    def refused(figure, path):
+        raise RuntimeError("Kaleido requires Google Chrome to be installed.\n\nEither download it ...")
+
+    monkeypatch.setattr("visualizers.figures.export.importlib.util.find_spec", lambda name: name)
+    monkeypatch.setattr("plotly.graph_objects.Figure.write_image", refused)
+    with pytest.raises(ValueError, match="name it in BROWSER_PATH, or save as .html"):
         save(traces["beam"].figure(), tmp_path / "beams.png")
 
 
