@@ -36,3 +36,9 @@ def test_every_part_that_the_guide_is_asked_for_is_there():
     used = set(re.findall(r"\bon\(this\.(\w+),", script))
     used |= set(re.findall(r"this\.(\w+)\.(?:textContent|innerHTML|disabled|replaceChildren)", script))
     assert len(used) > 8 and used - {"solutions"} <= set(parts)
+
+
+def test_scripts_stay_small():
+    """Lines that are neither blank nor comment: what Python can make or Gradio can show is not a script's."""
+    lines = [line for path in (ASSETS / "web").rglob("*.js") for line in path.read_text().splitlines()]
+    assert sum(not re.match(r"\s*(//|$)", line) for line in lines) <= 5500
