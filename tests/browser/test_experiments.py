@@ -135,7 +135,7 @@ def test_figures_follow_the_theme_of_the_page(visit):
     page = visit(color_scheme="dark")
     ready(page)
     choose(page, "draft-length")
-    ground = f"document.querySelector('{PLOTS}').layout.template.layout.paper_bgcolor"
+    ground = f"document.querySelector('{PLOTS}')?.layout.template.layout.paper_bgcolor"
     page.wait_for_function(f"{ground} === '{theme('dark').surface['bg']}'")
     page.get_by_role("button", name="Switch between light and dark").click()
     page.wait_for_function(f"{ground} === '{theme('light').surface['bg']}'")

@@ -8,12 +8,14 @@ import plotly.graph_objects as go
 
 from decoders.lenses.frame import LensFrame
 from visualizers.analysis.lens_grid import Grid, Square, grid_of
+from visualizers.figures.cell_words import set_words
 from visualizers.figures.charts import framed, greys
-from visualizers.figures.theme import MONO, Theme, theme
+from visualizers.figures.theme import Theme, theme
 from visualizers.figures.traces import plain
 
 FIGURES = ("grid",)
 CELL, ROW, LEFT = 58, 24, 96  # pixels of a column, of a row, of the names of levels
+ABOVE, BELOW, RIGHT = 44, 56, 24  # pixels around the cells
 LETTERS = 7  # characters of a token in its cell
 COLOURS = {  # what may colour a cell, in words
     "probability": "the probability of the cell's token",
@@ -37,8 +39,8 @@ def grid(frame: LensFrame, look: str = "light", colour: str = "probability") -> 
         colours,
         title,
         caption(colour),
-        104 + ROW * len(made.levels),
-        width=LEFT + CELL * len(columns) + 40,
+        ABOVE + ROW * len(made.levels) + BELOW,
+        width=LEFT + CELL * len(columns) + RIGHT,
         dragmode=False,
         xaxis=names([f"{label(frame, at)}<br>{label(frame, at + 1)}" for at in columns]) | {"tickangle": 0},
         yaxis=names(made.levels),
@@ -49,19 +51,17 @@ def grid(frame: LensFrame, look: str = "light", colour: str = "probability") -> 
             "showscale": False,
         },
     )
-    figure.update_layout(margin={"t": 44, "b": 48, "l": LEFT, "r": 20})
+    figure.update_layout(margin={"t": ABOVE, "b": BELOW, "l": LEFT, "r": RIGHT})
+    likeliest = [[words[int(made.squares[row, at].top[0][0])] for at in columns] for row in rows]
+    set_words(figure, likeliest, CELL, ROW, colours)
     figure.add_heatmap(
         z=values,
-        text=[[words[int(made.squares[row, at].top[0][0])] for at in columns] for row in rows],
-        texttemplate="%{text}",
-        textfont={"size": 11, "family": MONO, "color": colours.surface["text"]},
+        text=likeliest,
         hovertext=[[hover(frame, made, words, row, at) for at in columns] for row in rows],
         hoverinfo="text",
         coloraxis="coloraxis",
-        xgap=1,
-        ygap=1,
     )
-    figure.add_trace(borders(made, colours))
+    figure.add_traces([between(len(columns), len(rows), colours), borders(made, colours)])
     return figure.update_layout(showlegend=False)
 
 
@@ -86,6 +86,7 @@ def names(words: list[str]) -> dict:
         "tickvals": list(range(len(words))),
         "ticktext": words,
         "range": [-0.5, len(words) - 0.5],
+        "ticklabeloverflow": "allow",  # else Plotly measures each name again, a third of a grid's time
         "showgrid": False,
         "fixedrange": True,
         "zeroline": False,
@@ -108,6 +109,26 @@ def label(frame: LensFrame, position: int) -> str:
     return word(frame, frame.tokens[position]) if position < len(frame.tokens) else ""
 
 
+def between(columns: int, rows: int, colours: Theme) -> go.Scatter:
+    """Lines between the cells. With gaps of its own a heatmap is a picture of all its pixels, which takes
+    longer than the rest of it.
+    """
+    x, y = [], []
+    for at in range(1, columns):
+        x += [at - 0.5, at - 0.5, None]
+        y += [-0.5, rows - 0.5, None]
+    for at in range(1, rows):
+        x += [-0.5, columns - 0.5, None]
+        y += [at - 0.5, at - 0.5, None]
+    return drawn(x, y, colours.surface["bg"], 1)
+
+
+def drawn(x: list[float | None], y: list[float | None], colour: str, width: int) -> go.Scatter:
+    """Lines along cells, in one trace."""
+    line = {"color": colour, "width": width, "simplify": False}
+    return go.Scatter(x=x, y=y, mode="lines", line=line, hoverinfo="skip")
+
+
 def borders(made: Grid, colours: Theme) -> go.Scatter:
     """A heavy border around the cell of each position's decision depth: one line, which is drawn sooner than
     as many shapes.
@@ -117,8 +138,7 @@ def borders(made: Grid, colours: Theme) -> go.Scatter:
         at = made.positions.index(place)
         x += [at - 0.5, at + 0.5, at + 0.5, at - 0.5, at - 0.5, None]
         y += [row - 0.5, row - 0.5, row + 0.5, row + 0.5, row - 0.5, None]
-    line = {"color": colours.surface["text"], "width": 2}
-    return go.Scatter(x=x, y=y, mode="lines", line=line, hoverinfo="skip")
+    return drawn(x, y, colours.surface["text"], 2)
 
 
 def hover(frame: LensFrame, made: Grid, words: dict[int, str], row: int, at: int) -> str:

@@ -30,17 +30,22 @@ function inSight(plotly) {
     seen.unobserve(place);
     place.classList.remove(UNDRAWN);
     place.style.minHeight = "";
+    if (!place.isConnected) return;
     react(place, ...figure);
+    resize(place); // a scroll bar may have come with it
   };
   const seen = new IntersectionObserver((entries) => entries.filter((one) => one.isIntersecting).forEach((one) => draw(one.target)), {
     rootMargin: `${100 * NEAR}% 0px` });
+  // Gradio hands a new figure to the old one's place too, which it removes at once: who waits for the frame draws once.
   plotly.react = (place, data, layout, config) => {
     name(place, layout);
-    if (near(place)) return react(place, data, layout, config);
     waiting.set(place, [data, layout, config]);
-    place.classList.add(UNDRAWN);
     place.style.minHeight = `${layout.height || HEIGHT}px`;
-    seen.observe(place);
+    if (near(place)) requestAnimationFrame(() => draw(place));
+    else {
+      place.classList.add(UNDRAWN);
+      seen.observe(place);
+    }
     return Promise.resolve(place);
   };
   plotly.Plots.resize = (place) => (waiting.has(place) ? Promise.resolve() : resize(place));

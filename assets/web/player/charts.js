@@ -3,6 +3,7 @@
 const ARC_WIDTHS = [1.5, 2.5, 3.5, 5, 7, 9]; // px, by weight
 const ARC_WEIGHTS = [0.03, 0.06, 0.11, 0.17, 0.23]; // upper bounds of the first five widths
 const LINE = 16.9; // pixels between two lines of a heading
+const BOLD = 1.08; // how much wider bold letters are
 const GLYPHS = { dot: "circle", diamond: "diamond", triangle: "triangle-down", ring: "circle-open", star: "star", square: "square" };
 const SIZES = { dot: 8, diamond: 10, triangle: 10, ring: 9, star: 11, square: 9 };
 
@@ -130,14 +131,18 @@ player.drawers.panel = function (marks, ctx, sheet) {
   for (const mark of marks) {
     if (!mark.heading) continue;
     const { left, size } = ctx.view, panel = ctx.view.panelOf(mark), lead = mark.lead || "";
-    const room = Math.max(1, Math.floor(panel.heightPx / LINE + 0.2)); // lines that fit; the words before the first full stop do last
-    const forms = [mark.heading, mark.short, mark.heading.match(/^[^;:.]*/)[0]].filter((words) => words !== undefined);
-    const tried = forms.map((words) => wrap(lead + words, size.width - left - 8, 13));
+    const room = Math.max(1, Math.floor(panel.heightPx / LINE + 0.2)); // lines that fit; else the first clause, or the lead alone
+    const clause = mark.heading.match(/^([^;:.]|\.\d)*/)[0]; // 6.9 is one number
+    const forms = [mark.heading, mark.short, clause, lead ? "" : undefined].filter((words) => words !== undefined);
+    const width = (size.width - left - 8) / (lead && ctx.narrow ? BOLD : 1); // where a line may be all bold
+    const tried = forms.map((words) => wrap(lead + words, width, 13));
     const lines = tried.find((one) => one.length <= room) || tried.pop().slice(0, room);
     const look = { x: left + 2, color: ctx.palette.surface.soft, size: 13, anchor: "start", free: true };
+    let bold = lead.length; // letters of the lead in this line and the following ones
     lines.forEach((text, i) => {
-      const leads = !i && text.startsWith(lead) ? { lead, text: text.slice(lead.length) } : { text };
+      const leads = bold > 0 ? { lead: text.slice(0, bold), text: text.slice(bold) } : { text };
       sheet.write(mark, { ...look, y: ctx.py(mark.y0, mark) + 9 + LINE * i, ...leads });
+      bold -= text.length + 1; // and the space between
     });
   }
 };

@@ -4,17 +4,20 @@ import json
 import random
 import time
 from contextlib import suppress
+from importlib.util import find_spec
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from decoders.constraints import xgrammars
 from decoders.constraints.constraint import DeadEnd
 from decoders.constraints.grammars import Grammar
 from decoders.constraints.kinds import constraint_of, vocabulary_of
 from decoders.constraints.places.place import Places
 from decoders.constraints.places.syntax import Unread
 from decoders.constraints.problem import ConstraintProblem
+from decoders.constraints.xgrammars import XGrammar
 from decoders.models import load
 
 KINDS = ("json_schema", "regex", "lark", "gbnf", "choices")
@@ -52,11 +55,10 @@ def vocabulary():
     return vocabulary_of(model, model.eos)
 
 
-@settings(max_examples=200, deadline=None)
-@given(kind=st.sampled_from(KINDS), typed=TYPED)
-def test_a_text_is_a_constraint_that_works_or_a_sentence(kind, typed, vocabulary):
+def works_or_says_why(made, kind, typed, vocabulary):
+    """Follows the constraint that an engine makes of a text, or reads the sentence that refuses it."""
     try:
-        constraint = Grammar(kind, typed, vocabulary)
+        constraint = made(kind, typed, vocabulary)
     except ConstraintProblem as problem:
         said = str(problem)
         assert said.endswith(".") and "\n" not in said and len(said) < 250
@@ -73,6 +75,19 @@ def test_a_text_is_a_constraint_that_works_or_a_sentence(kind, typed, vocabulary
             assert str(end).endswith(".")
             return
         assert state is not None
+
+
+@settings(max_examples=200, deadline=None)
+@given(kind=st.sampled_from(KINDS), typed=TYPED)
+def test_a_text_is_a_constraint_that_works_or_a_sentence(kind, typed, vocabulary):
+    works_or_says_why(Grammar, kind, typed, vocabulary)
+
+
+@pytest.mark.skipif(find_spec("xgrammar") is None, reason="xgrammar is installed only where it is wanted")
+@settings(max_examples=100, deadline=None)
+@given(kind=st.sampled_from(xgrammars.KINDS), typed=TYPED)
+def test_so_it_is_for_the_second_engine(kind, typed, vocabulary):
+    works_or_says_why(XGrammar, kind, typed, vocabulary)
 
 
 @pytest.mark.parametrize(

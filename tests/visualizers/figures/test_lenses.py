@@ -1,8 +1,11 @@
 """Figures of lenses: what stands in them is what the frame says, and each has a caption."""
 
 import math
+from urllib.parse import unquote
+from xml.etree import ElementTree
 
 import networkx as nx
+import plotly.graph_objects as go
 import pytest
 
 from decoders.lenses.frame import LensFrame
@@ -12,7 +15,9 @@ from decoders.trace.events import Cell, Distribution, Score
 from tests.helpers import tiny_models
 from visualizers.figures import caption
 from visualizers.figures import lens_grid as drawn
+from visualizers.figures.cell_words import set_words
 from visualizers.figures.lenses import figures, known
+from visualizers.figures.theme import theme
 from visualizers.graphs import save
 from visualizers.graphs.flow_routes import routes
 
@@ -50,6 +55,21 @@ def test_the_grid_shows_the_likeliest_tokens(frames, colour):
     assert settled == {(node - first, int(total)) for node, total in depth.items()}
     assert drawn.COLOURS[colour] in caption(figure)
     assert "<b>sat" not in " ".join(figure.layout.xaxis.ticktext)  # a token is text, never markup
+    (picture,) = figure.layout.images  # of the words, as large as the cells
+    assert picture.sizex * drawn.CELL == figure.layout.width - drawn.LEFT - drawn.RIGHT
+    assert picture.sizey * drawn.ROW == figure.layout.height - drawn.ABOVE - drawn.BELOW
+
+
+def test_words_of_cells_stand_in_their_cells_whatever_they_are():
+    figure, words = go.Figure(), [["a", "&lt;b>\x00"], ["'\"", "␣%20#"]]
+    set_words(figure, words, 10, 20, theme("dark"))
+    (picture,) = figure.layout.images
+    kind, _, source = picture.source.partition(",")
+    set_ones = ElementTree.fromstring(unquote(source))
+    places = [(float(one.get("x")), float(one.get("y")), one.text) for one in set_ones]
+    assert places == [(5, 30, "a"), (15, 30, "<b>�"), (5, 10, "'\""), (15, 10, "␣%20#")]
+    assert kind == "data:image/svg+xml" and (picture.x, picture.y) == (-0.5, 1.5)
+    assert set_ones.get("fill") == theme("dark").surface["text"]
 
 
 def test_a_route_is_what_can_be_walked_to(frames):

@@ -102,7 +102,7 @@ class Bias:
             "gap": 4,
             "overview": "amount",
             "ops": [
-                mark("summary", "panel", y0=0, y1=1, px=20, px_narrow=36),
+                mark("summary", "panel", y0=0, y1=1, px=20, px_narrow=70),
                 mark("rather", "panel", y0=-0.05, y1=1.05, px=24, from_px=LOW),
                 mark("laws", "panel", y0=1.04, y1=-0.04, share=1, ticks=shares),
                 mark("times", "panel", y0=-0.05, y1=1.05, px=22),

@@ -1,0 +1,37 @@
+"""The tab Lenses: a grid is there, each is drawn once, and it has the page's colours."""
+
+import pytest
+
+from tests.browser.test_microscope import decode, fits
+from visualizers.figures.theme import theme
+
+PLOT = "#explorer-tab-lenses .js-plotly-plot"
+# Counts how often a heatmap is painted: each time it hands its pixels to the picture.
+COUNT = """() => {
+    const { toDataURL } = HTMLCanvasElement.prototype;
+    window.painted = 0;
+    HTMLCanvasElement.prototype.toDataURL = function (...how) {
+        window.painted++;
+        return toDataURL.apply(this, how);
+    };
+}"""
+
+
+@pytest.mark.parametrize("size", [(1400, 900), (390, 844)])
+def test_a_grid_is_drawn_once_for_each_change(visit, size):
+    page = visit(*size, own=True)
+    page.evaluate(COUNT)
+    decode(page, [{"strategy": "greedy"}])
+    page.get_by_role("tab", name="Lenses").click()
+    grid = f"document.querySelector('{PLOT}')"
+    page.wait_for_function(f"{grid}?.data?.[0].z[0].length > 10")
+    assert page.locator(f"{PLOT} .layer-above image").get_attribute("href").startswith("data:image/svg+xml")
+    assert page.evaluate("painted") == 1 and fits(page)
+    ground = f"{grid}?.layout.template.layout.paper_bgcolor"
+    page.get_by_role("button", name="Switch between light and dark").click()
+    page.wait_for_function(f"{ground} === '{theme('dark').surface['bg']}'")
+    page.get_by_label("positions").locator("visible=true").fill("5")
+    page.keyboard.press("Tab")
+    page.wait_for_function(f"{grid}?.data?.[0].z[0].length === 5")
+    page.wait_for_timeout(500)  # another drawing would have come
+    assert page.evaluate("painted") == 3 and fits(page)
