@@ -40,12 +40,18 @@ def views_of(trace: Trace, declared: dict[str, dict]) -> list[str]:
     return [*declared[trace.strategy]["views"], *memory_options.views(trace.parameters)]
 
 
-def replay_html(traces: list[Trace], setup: dict | None = None, lesson: dict | None = None) -> str:
+def replay_html(
+    traces: list[Trace],
+    setup: dict | None = None,
+    lesson: dict | None = None,
+    depths: list[dict[int, list[int]]] | None = None,
+) -> str:
     """The whole page as one HTML text: one lane for each of the one to four `traces`.
 
     `setup`: the settings as the app's page holds them (see `run_file.settings`); read off the traces if it
-    is left out. `lesson`: what guides through this run, `{lesson, message}`, see explorer/lessons. Raises
-    ValueError with one sentence if there is no trace or there are too many.
+    is left out. `lesson`: what guides through this run, `{lesson, message}`, see explorer/lessons. `depths`:
+    the decision depths that a lens has told of each lane, {} for none. Raises ValueError with one sentence if
+    there is no trace or there are too many.
     """
     run = container(traces, setup)
     declared = declarations(traces)
@@ -54,11 +60,13 @@ def replay_html(traces: list[Trace], setup: dict | None = None, lesson: dict | N
     first = page_data(shown, setup, list(declared.values()), setup["models"], saved=True)
     first |= {"help": help_html(served=False)}
     first |= {"lesson": lesson} if lesson else {}
+    first |= {"depths": any(depths or [])}  # whether tokens can be coloured by them
     del first["example"]["answer"]["now"]  # the same run makes the same file, whenever it is saved
     compared = compare(traces)
     blobs = {
         "first": first,
-        "rest": rest(shown, declared, setup["lanes"]) | {"marks": comparison.marks(compared)},
+        "rest": rest(shown, declared, setup["lanes"])
+        | {"marks": comparison.marks(compared), "depths": depths or [{} for _ in traces]},
         "run": run,
     }
     blobs["rest"] = rounded(blobs["rest"])

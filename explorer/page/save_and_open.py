@@ -93,7 +93,9 @@ def saved(runs: Runs, run: Run, request: Save) -> Saved:
     made = {
         "trace": lambda: pack(chosen[0].to_json()),
         "run": lambda: pack(container(chosen, setup)),
-        "page": lambda: replay_html(chosen, setup, lesson_of(request.lesson, chosen)).encode(),
+        "page": lambda: replay_html(
+            chosen, setup, lesson_of(request.lesson, chosen), [run.records[i].depths for i in numbers]
+        ).encode(),
         "figure": lambda: figure_page(chosen[0], setup["lanes"][0]["view"], request.step, request.look),
         "picture": lambda: picture(chosen[0], setup["lanes"][0]["view"], request.step, request.look).encode(),
         "slide": lambda: slide(chosen[0], setup["lanes"][0]["view"], request.step, request.look).encode(),

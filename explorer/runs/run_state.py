@@ -31,6 +31,7 @@ class Record:
     slots: int | None = None  # KV slots the lane held last, while it held any
     step: Sliced | None = None  # the step under way, between two slices of it too
     kept: int = 0  # bytes of the trace and the rows, roughly
+    depths: dict[int, list[int]] = field(default_factory=dict)  # decision depths, once asked for
 
     def fold(self, view: str) -> Fold:
         """The fold of one view, made when first asked for."""

@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from decoders.lane import Lane, Limits
 from decoders.models.loading import load
+from decoders.trace.events import Commit
 from explorer.catalog import recorded_runs
 from explorer.export.comparison import charts
 from explorer.export.replay_page import replay_html, show
@@ -248,6 +249,21 @@ def test_four_lanes_of_128_tokens_fit_into_five_megabytes(opened, four_lanes, wi
             page.get_by_role("navigation", name="Lanes").get_by_role("button").nth(lane).click()
         painted(page, lane)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_tokens_are_coloured_by_depths_that_a_lens_has_told(opened, saved, tmp_path):
+    page = opened(saved)
+    ready(page)
+    by, depth = page.get_by_label("Colour tokens by"), "option[value=depth]"
+    expect(by.locator(depth)).to_have_count(0)
+    trace = recorded_runs.traces()[0]
+    nodes = [node for step in trace.steps for commit in step.of(Commit) for node in commit.nodes]
+    path = tmp_path / "depths.html"
+    path.write_text(replay_html([trace], depths=[{nodes[1]: [3, 12]}]), "utf-8")
+    page = opened(path)
+    ready(page)
+    page.get_by_label("Colour tokens by").select_option("depth")
+    expect(page.get_by_title("settled after 3 of 12 layers").first).to_be_visible()
 
 
 def test_a_lane_of_a_watched_call_says_that_it_was_watched(opened, tmp_path):

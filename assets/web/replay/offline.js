@@ -30,6 +30,9 @@ const answers = {
     const answer = request.cell ? cells[request.lane][request.cell.join(",")] : nodes[request.lane][request.node];
     return answer || { error: "This mark is not a token of the trace; click on a token." };
   },
+  async explorer_depths(request) {
+    return { depths: (await blob("rest")).depths[request.lane] };
+  },
   async explorer_what_if(request) {
     return (await blob("rest")).knobs[request.lane];
   },
@@ -52,6 +55,7 @@ page.addPart((app) => {
   const bar = app.bar;
   for (const element of [...Object.values(bar.buttons), bar.add, bar.examples, bar.tokens.parentNode]) element.hidden = true;
   bar.prompt.readOnly = true;
+  if (!app.data.depths) bar.colour.querySelector("[value=depth]").remove(); // no lens has looked
   for (const lane of app.lanes) {
     lane.picker.disabled = true;
     lane.remove.hidden = true;

@@ -68,7 +68,9 @@ def functions(runs: Runs, loader: Loader) -> list:
 
         def found() -> dict:
             run = runs.find(request.run)
-            return {"depths": depths(runs, loader, run, run.lane(request.lane).trace)}
+            record = run.lane(request.lane)
+            record.depths = depths(runs, loader, run, record.trace)
+            return {"depths": record.depths}
 
         return await as_json(asyncio.to_thread(found))
 

@@ -55,6 +55,13 @@ def page() -> str:
     return replay_html(recorded_runs.traces(), recorded_runs.setup())
 
 
+def test_decision_depths_are_kept_of_lanes_that_were_asked_for_them(page):
+    assert not blob(page, "first")["depths"]
+    told = [{}, {7: [3, 12]}]
+    page = replay_html(recorded_runs.traces()[:2], depths=told)
+    assert blob(page, "first")["depths"] and blob(page, "rest")["depths"] == [{}, {"7": [3, 12]}]
+
+
 def test_a_saved_page_holds_every_view_and_every_node(page):
     first, rest = blob(page, "first"), blob(page, "rest")
     assert first["saved"] and first["example"]["prompt"] == recorded_runs.PROMPT
