@@ -3,6 +3,7 @@ Knows no HTTP and no models.
 """
 
 import json
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,6 +19,18 @@ KEPT = ("model", "max_logprobs", "skip_tokenizer_init", "trust_remote_code")  # 
 def is_address(name: str) -> bool:
     """Whether a model's name says that a server, or vLLM, holds it."""
     return name.startswith(("http://", "https://", VLLM))
+
+
+def listed(names: str) -> list[str]:
+    """The names in a list with commas. What a comma and `option=` follow belongs to the name before it."""
+    return [name.strip() for name in re.split(r",(?!\s*\w+=)", names)]
+
+
+def short(name: str) -> str:
+    """How a model is called where there is little room: by the end of its path, or as its server calls it."""
+    if is_address(name):
+        name = name.removeprefix(VLLM).partition(",")[0].rpartition("#")[2]
+    return name.rstrip("/\\").replace("\\", "/").split("/")[-1]
 
 
 def parsed(address: str) -> tuple[str, str, str]:

@@ -102,7 +102,7 @@ def by_role(target: str, draft: str | None) -> dict[str, str]:
     """Model name by role; `draft` may name several draft models, with commas between them. Raises ValueError
     with one sentence if they are too many.
     """
-    drafts = [name.strip() for name in (draft or "").split(",") if name.strip()]
+    drafts = [name for name in address.listed(draft or "") if name]
     if len(drafts) > len(DRAFT_ROLES):
         raise ValueError(f"A lane has at most {len(DRAFT_ROLES)} draft models, not {len(drafts)}.")
     return {"target": target} | dict(zip(DRAFT_ROLES, drafts, strict=False))

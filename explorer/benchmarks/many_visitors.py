@@ -27,7 +27,7 @@ from explorer.timing import NEW_TOKENS, PROMPTS, figure
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = secrets.token_urlsafe()  # of the apps that are started for this
-CROWDS = (20, 50, 100)
+CROWDS = (1, 10, 20, 50, 100)
 LANES = ("beam", "speculative")  # those with which the page opens
 VIEWS = ("beam_tree", "draft_tree")
 PAINTING = 0.05  # seconds from an answer to the next question: what a page needs to paint two lanes
@@ -59,7 +59,7 @@ class Seen:
 
 
 def visiting(options: argparse.Namespace) -> Iterator[dict]:
-    """Waits, lost steps and memory with 20, 50 and 100 visitors, then beside each heavy lane."""
+    """Waits, lost steps and memory with 1 to 100 visitors, then beside each heavy lane."""
     with served(options) as app:
         for count in CROWDS:
             before = app.megabytes()

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator
 from pydantic_core import PydanticCustomError
 
+from decoders.models import address
 from decoders.models.catalog import by_role
 from decoders.strategy import shortened
 from decoders.trace import given_tokens as beginnings
@@ -149,8 +150,8 @@ def check_models(given: Models | dict | None) -> Choice | None:
     if given is None:
         return None
     models = read(Models, given)
-    drafts = (models.draft or "none").split(",")
-    for role, name in (("target", models.target), *(("draft", draft.strip()) for draft in drafts)):
+    drafts = address.listed(models.draft or "none")
+    for role, name in (("target", models.target), *(("draft", draft) for draft in drafts)):
         if not 0 < len(name) <= MAX_NAME_CHARACTERS or CONTROL.search(name):
             raise ValueError(f"The {role} needs a name: one that comes with the app, a Hub id or a folder.")
     dtype, device = models.dtype or "auto", models.device or "auto"

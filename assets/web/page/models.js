@@ -10,8 +10,10 @@ page.sameModels = (a, b) => JSON.stringify(page.completeChoice(a)) === JSON.stri
 
 // What the closed panel says.
 page.titleOfModels = function ({ target, draft }) {
-  const short = (name) => name.replace(/[/\\]+$/, "").split(/[/\\]/).pop();
-  const [first, ...drafts] = [target, ...(draft || "").split(/\s*,\s*/)].filter(Boolean).map(short);
+  const own = (name) => /^(https?:|vllm:)/.test(name) ? name.replace(/^vllm:/, "").split(",")[0].split("#").pop() : name;
+  const short = (name) => own(name).replace(/[/\\]+$/, "").split(/[/\\]/).pop();
+  const listed = (draft || "").split(/\s*,\s*(?!\w+=)/);
+  const [first, ...drafts] = [target, ...listed].filter(Boolean).map(short);
   return !first ? "" : "Models: " + first + (drafts.length ? ", draft " + drafts.join(" and ") : ", no draft");
 };
 

@@ -15,6 +15,7 @@ from dataclasses import asdict
 
 import gradio as gr
 
+from decoders.models import address
 from decoders.models.catalog import shipped_facts
 from explorer.page.tabs import carried
 from explorer.page_requests import Progress, Talk, Wanted
@@ -161,7 +162,7 @@ def devices() -> list[str]:
 
 def drafts(names: str | None) -> tuple[str, str]:
     """The values of both draft fields; more than two names stand in the first, with commas."""
-    listed = [name.strip() for name in (names or NONE).split(",")]
+    listed = address.listed(names or NONE)
     return (listed[0], listed[1]) if len(listed) == 2 else (", ".join(listed), NONE)
 
 
@@ -184,8 +185,7 @@ def choice_in(used: str) -> Choice | None:
 
 def title(choice: Choice, chat: object = None) -> str:
     """What the closed panel says."""
-    names = [name.partition("#")[2] or name for name in choice.names.values()]
-    short = [name.rstrip("/\\").replace("\\", "/").split("/")[-1] for name in names]
+    short = [address.short(name) for name in choice.names.values()]
     text = f"Models: {short[0]}" + (f", draft {' and '.join(short[1:])}" if short[1:] else ", no draft")
     return text + (" · chat" if chat else "")
 

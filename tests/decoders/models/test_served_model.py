@@ -12,7 +12,8 @@ from decoders.engine.served import ServerProblem
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.models import openai_server
-from decoders.models.address import parsed
+from decoders.models.address import listed, parsed, short
+from decoders.models.catalog import by_role
 from decoders.models.loading import check_pair, load
 from decoders.trace import trace
 from decoders.trace.events import Distribution, Forward
@@ -197,6 +198,23 @@ def test_bad_addresses_are_refused_in_a_sentence(bad, says):
 def test_an_address_has_three_parts():
     assert parsed("http://gpu:8000/v1/#Qwen/Qwen3-8B") == ("http://gpu:8000/v1", *["Qwen/Qwen3-8B"] * 2)
     assert parsed("https://gpu/v1#mine,tokenizer=./here") == ("https://gpu/v1", "mine", "./here")
+
+
+def test_lists_and_short_names_of_addresses():
+    names = "http://gpu/v1#mine,tokenizer=Qwen/Qwen3-8B, vllm:./big,seed=1,llama-tiny:bits=4"
+    cut = ["http://gpu/v1#mine,tokenizer=Qwen/Qwen3-8B", "vllm:./big,seed=1", "llama-tiny:bits=4"]
+    assert listed(names) == cut and list(by_role("t", names).values()) == ["t", *cut]
+    assert [short(name) for name in cut] == ["mine", "big", "llama-tiny:bits=4"]
+    assert short("https://gpu/v1#Qwen/Qwen3-8B,endpoint=chat") == "Qwen3-8B" and short("Qwen/Q/") == "Q"
+
+
+def test_a_draft_may_be_served_too(server, folder, here, tiny_model):
+    target, served = tiny_model("llama", 1), load(address(server, folder))
+    there, local = (
+        Lane("speculative", PROMPT, {"target": target, "draft": draft}, {}, 3, Limits(10)).run()
+        for draft in (served, here)
+    )
+    assert there.output() == local.output() and there.models["draft"] == served.name
 
 
 def test_nobody_there_and_no_such_model(server, folder):
