@@ -10,6 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from statistics import median
 from typing import Any
 
@@ -21,6 +22,7 @@ KIND = "the app's process"
 
 def constraints(options: argparse.Namespace) -> Iterator[dict]:
     """Medians on the schemas of the experiment structured-outputs, then the typed texts."""
+    from decoders.constraints import xgrammars
     from explorer.benchmarks.typed_constraints import typed
     from explorer.experiments import structured_outputs
     from explorer.runs.load_pair import load_models
@@ -36,11 +38,14 @@ def constraints(options: argparse.Namespace) -> Iterator[dict]:
     for name, us in (("median", median(masks)), ("95th percentile", masks[int(0.95 * len(masks))])):
         label = f"{len(masks)} tokens: {name} of mask and state, of a target forward"
         yield figure(label, 100 * us / forward, "%", 15, at_least=False)
-    yield from fuzzed([typed(number) for number in range(TEXTS)], options.model)
+    texts = [typed(number) for number in range(TEXTS)]
+    yield from fuzzed(texts, options.model, "llguidance")
+    if find_spec("xgrammar"):
+        yield from fuzzed([one for one in texts if one[0] in xgrammars.KINDS], options.model, "xgrammar")
 
 
-def fuzzed(texts: list[tuple[str, str]], model: str) -> Iterator[dict]:
-    """What happened to the app's process and to the texts."""
+def fuzzed(texts: list[tuple[str, str]], model: str, engine: str) -> Iterator[dict]:
+    """What happened to the app's process and to the texts, with the engine that a lane asks for."""
     from decoders.constraints.engine_process import EngineProcess
     from explorer.timing import figure
 
@@ -48,7 +53,7 @@ def fuzzed(texts: list[tuple[str, str]], model: str) -> Iterator[dict]:
     app.ask("load", model)
     answers = []
     for kind, text in texts:
-        answers.append(app.ask(kind, text) | {"kind": kind, "text": text})
+        answers.append(app.ask(kind, text, engine) | {"kind": kind, "text": text})
         if "problem" in answers[-1]:
             app.ask("load", model)
     app.close()
@@ -56,7 +61,11 @@ def fuzzed(texts: list[tuple[str, str]], model: str) -> Iterator[dict]:
     raised = [one for one in answers if one.get("raised")]
     here = [one for one in answers if "problem" not in one]
     yield figure(
-        f"{len(texts)} typed texts: how often the app's process ended", len(ended), "", 0, at_least=False
+        f"{len(texts)} typed texts, {engine}: how often the app's process ended",
+        len(ended),
+        "",
+        0,
+        at_least=False,
     )
     yield figure("texts that neither worked nor gave a sentence", len(raised), "", 0, at_least=False)
     for name in ("making", "token"):
@@ -67,17 +76,17 @@ def fuzzed(texts: list[tuple[str, str]], model: str) -> Iterator[dict]:
     sentences = [one["sentence"] for one in here if one["sentence"]]
     for words, says in (("crashed over it", "a crash"), ("took more than", "a hang")):
         count = sum(words in sentence for sentence in sentences)
-        yield {"name": f"sentences that tell of {says} in llguidance's own process", "note": str(count)}
+        yield {"name": f"sentences that tell of {says} in {engine}'s own process", "note": str(count)}
     yield {"name": "texts that worked, refused", "note": f"{len(here) - len(sentences)}, {len(sentences)}"}
     for one in (ended + raised)[:5]:
         yield {"name": f"{one['kind']} {one['text'][:80]!r}", "note": one.get("problem") or one["raised"]}
 
 
-def lived(kind: str, text: str, model: Any) -> dict:
+def lived(kind: str, text: str, model: Any, engine: str = "llguidance") -> dict:
     """A lane under a typed text; seconds of this process's own computing."""
     from decoders.lane import Lane, Limits
 
-    asked = {"constraint": kind, "constraint_text": text, "temperature": 3.0}
+    asked = {"constraint": kind, "constraint_text": text, "constraint_engine": engine, "temperature": 3.0}
     answer = {"sentence": "", "raised": "", "making": 0.0, "token": 0.0}
     began = time.process_time()
     try:
@@ -103,15 +112,15 @@ def lived(kind: str, text: str, model: Any) -> dict:
 
 
 def main() -> None:
-    """Answers lines of JSON: ["load", model], then [kind, text]."""
+    """Answers lines of JSON: ["load", model], then [kind, text, engine]."""
     from decoders.models import load
 
     model = None
     for line in sys.stdin:
-        kind, text = json.loads(line)
+        kind, text, *engine = json.loads(line)
         if kind == "load":
             model = load(text, "cpu")
-        print(json.dumps({} if kind == "load" else lived(kind, text, model)), flush=True)
+        print(json.dumps({} if kind == "load" else lived(kind, text, model, *engine)), flush=True)
 
 
 if __name__ == "__main__":
