@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from decoders import registry
 from decoders.lane import Lane, Limits
 from decoders.models.catalog import DRAFT, SHIPPED, TARGET
 from decoders.models.loading import load
@@ -98,6 +99,26 @@ def test_a_strategy_decodes_with_it_as_here(strategy, parameters, served, here):
     assert traces[0].output() == traces[1].output()
     theirs, ours = traces[0].costs.totals(), traces[1].costs.totals()
     assert theirs["logprob"] == pytest.approx(ours["logprob"], abs=1e-3)
+
+
+SPECULATIVE = [name for name, one in registry.strategies().items() if one.family == "speculative"]
+
+
+@pytest.mark.parametrize("name", [name for name in SPECULATIVE if name != "judge"])
+def test_a_speculative_method_drafts_here_and_verifies_there(name, served, here):
+    """All of them, or a sentence says what a served model lacks. `judge` has a trained head for the model
+    here, and so accepts other tokens than there.
+    """
+    local, draft = here
+    prompt, outputs = local.encode(PROMPT), []
+    for target in (served, local):
+        try:
+            lane = Lane(name, prompt, {"target": target, "draft": draft}, {}, 3, Limits(8))
+        except ValueError as error:
+            assert target is served and str(error).endswith(".")
+            return
+        outputs.append(lane.run().output())
+    assert outputs[0] == outputs[1]
 
 
 def test_its_own_decoding_is_followed(served, here):
