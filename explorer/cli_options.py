@@ -130,6 +130,8 @@ def parser() -> Parser:
     bench.add_argument(
         "--family", metavar="NAME", help="of one family: speculative, search, diffusion, heads, constraints"
     )
+    busy = "of the family heads: count the process's own computing time, each prompt once, not the clock's"
+    bench.add_argument("--busy", action="store_true", help=busy)
     alone = "one device instead: greedy, beams, drafts, trees and bandwidth, as loaded and captured"
     machines = "measure its parts on the machines of the Ray cluster at HOST:PORT, one at a time on each"
     bench.add_argument("--ray", nargs="?", const=LOCAL, metavar="ADDRESS", help=machines)

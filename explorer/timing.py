@@ -110,3 +110,19 @@ def alternate(
         statistics.median(b for _, b in speeds),
         statistics.median(a / b for a, b in speeds),
     )
+
+
+def computing_ratio(
+    mine: Callable[[list[int]], int], other: Callable[[list[int]], int], prompts: list[list[int]]
+) -> float:
+    """Tokens/s of `mine` over those of `other` by the process's own time, where a machine does other things.
+    Both decode each prompt once, in turn, after a first one that warms up.
+    """
+    tokens, seconds = [0, 0], [0.0, 0.0]
+    mine(prompts[0]), other(prompts[0])
+    for prompt in prompts:
+        for at, decode in enumerate((mine, other)):
+            began = time.process_time()
+            tokens[at] += decode(prompt)
+            seconds[at] += time.process_time() - began
+    return tokens[0] / seconds[0] / (tokens[1] / seconds[1])

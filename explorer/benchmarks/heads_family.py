@@ -5,7 +5,7 @@ Knows which strategies these are, and EAGLE's kind, which is compared with the s
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from statistics import median
 
@@ -43,15 +43,19 @@ def heads(options: argparse.Namespace) -> Iterator[dict]:
     prompts = [models["target"].encode(text) for kind, many in PROMPTS.items() for text in asked(kind, many)]
     stories, greedy = PROMPTS["stories"], ours(models, "greedy")
     ways = {s.name: (s.name, {}) for s in trained()} | DRAFT_MODELS
+    busy = getattr(options, "busy", False)
     speeds, brought, python = {}, {}, {}
     for label, (name, given) in ways.items():
         settings = without_sampling(name) | given
         try:
-            traces = traced(models, name, settings, prompts)
+            if busy:
+                traces, speeds[label] = computed(models, name, settings, greedy, prompts)
+            else:
+                traces = traced(models, name, settings, prompts)
+                speeds[label] = relative_speed(ours(models, name, **settings), greedy, prompts)
         except ValueError as error:  # a target that has no such heads
             yield {"name": label, "note": str(error)}
             continue
-        speeds[label] = relative_speed(ours(models, name, **settings), greedy, prompts)
         brought[label] = tokens_a_round(traces[:stories])
         forwards, beside = drafting(traces)
         if forwards:
@@ -79,6 +83,23 @@ def heads(options: argparse.Namespace) -> Iterator[dict]:
         worst = max(costly, key=python.get)
         name = f"Python beside a drafter's own forwards, at worst: {worst}"
         yield figure(name, python[worst], "x", 1.0, False)
+
+
+def computed(
+    models: dict, name: str, settings: dict, other: Callable[[list[int]], int], prompts: list[list[int]]
+) -> tuple[list[Trace], float]:
+    """The traces of all prompts, and tokens/s over those of `other` by computing time: each prompt once."""
+    from explorer.benchmarks.speculative_family import traced
+    from explorer.timing import computing_ratio
+
+    traces = []
+
+    def mine(prompt: list[int]) -> int:
+        traces.extend(traced(models, name, settings, [prompt]))
+        return len(traces[-1].output())
+
+    ratio = computing_ratio(mine, other, prompts)
+    return traces[1:], ratio  # the first one warmed up
 
 
 def drafting(traces: list[Trace]) -> tuple[float, float]:

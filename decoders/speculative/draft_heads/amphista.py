@@ -26,7 +26,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     parts,
     name="amphista",
     title="Amphista",
-    parameters=(*tree_parameters(MEASURED, nodes=32, depth=4, width=2), *TYPICAL_PARAMETERS, *GREEDY),
+    parameters=(*tree_parameters(MEASURED, nodes=8, depth=4, width=2), *TYPICAL_PARAMETERS, *GREEDY),
     papers=("amphista",),
     views=HEAD_VIEWS,
     together=typical_fits(parts),

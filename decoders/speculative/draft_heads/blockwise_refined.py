@@ -203,7 +203,7 @@ def suits(parameters: dict, target: Any) -> str | None:
 HEADS = Parameter(
     "heads", "choice", BLOCKWISE, "Whose guesses form the lattice.", choices=(BLOCKWISE, MEDUSA)
 )
-CANDIDATES = Parameter("candidates", "int", 8, "Tokens of each depth in the lattice.", low=1, high=32)
+CANDIDATES = Parameter("candidates", "int", 6, "Tokens of each depth in the lattice.", low=1, high=32)
 DEPTH = Parameter("depth", "int", 4, "Depths of the lattice at most.", low=1, high=16)
 DECLARED = {
     "papers": ("towards-fast-inference",),
@@ -220,7 +220,7 @@ DECLARED = {
         HEADS,
         CANDIDATES,
         DEPTH,
-        Parameter("paths", "int", 8, "Paths of the lattice that are drafted.", low=1, high=32),
+        Parameter("paths", "int", 4, "Paths of the lattice that are drafted.", low=1, high=32),
         Parameter("weight", "float", 1.0, "Of the n-grams beside the heads; 0: none.", low=0.0, high=10.0),
         Parameter("ngram", "int", 3, "Tokens of the longest n-grams.", low=1, high=5),
         Parameter("store", "choice", "stories", "Texts whose n-grams are counted.", choices=(*names(), TEXT)),

@@ -26,7 +26,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     parts,
     name="chimera",
     title="Chimera",
-    parameters=(*tree_parameters(MEASURED, nodes=24, depth=4, width=3), *TYPICAL_PARAMETERS, *GREEDY),
+    parameters=(*tree_parameters(MEASURED, nodes=8, depth=4, width=3), *TYPICAL_PARAMETERS, *GREEDY),
     papers=("chimera",),
     views=HEAD_VIEWS,
     together=typical_fits(parts),

@@ -29,7 +29,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     parts,
     name="falcon",
     title="Falcon",
-    parameters=(*tree_parameters(MEASURED, nodes=24, depth=6, width=3), *GREEDY),
+    parameters=(*tree_parameters(MEASURED, nodes=4, depth=6, width=3), *GREEDY),
     papers=("falcon",),
     views=DRIFT_VIEWS,
     reads=reads_states,

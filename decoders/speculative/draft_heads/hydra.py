@@ -40,7 +40,7 @@ def suits(parameters: dict, target: Any) -> str | None:
         Parameter(
             "heads", "choice", HYDRA, "Hydra's heads, or the deeper ones of Hydra++.", choices=(HYDRA, PLUS)
         ),
-        *tree_parameters(MEASURED, nodes=32, depth=4, width=3),
+        *tree_parameters(MEASURED, nodes=8, depth=4, width=3),
         *TYPICAL_PARAMETERS,
         *GREEDY,
     ),

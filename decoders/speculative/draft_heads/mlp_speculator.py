@@ -28,7 +28,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     parts,
     name="mlp_speculator",
     title="MLP speculator",
-    parameters=(*tree_parameters(CHAINS, nodes=16, depth=3, width=5), *GREEDY),
+    parameters=(*tree_parameters(CHAINS, nodes=16, depth=3, width=3), *GREEDY),
     papers=("accelerating-production-llms-with-combined-token-embedding",),
     views=HEAD_VIEWS,
     reads=reads_states,
@@ -41,8 +41,8 @@ def mlp_speculator(lane: Lane) -> Iterator[None]:
     2. At each depth it is multiplied by a matrix, the embedding of the newest token is added (first the
        root's), and a norm and GELU follow. A vocabulary matrix guesses the next token from it. What is added
        is weighed so that half of the last state still comes from the target.
-    3. The best five, four and three guesses per depth make 60 chains; the five likeliest of them are
-       kept, and common beginnings are shared.
+    3. The best three, two and one guesses per depth make six chains; the three likeliest of them are kept,
+       and common beginnings are shared. The authors' code begins with five: `width` 5.
     4. One target forward reads the tree. The authors' code knows greedy tests alone; here any temperature is
        exact.
 

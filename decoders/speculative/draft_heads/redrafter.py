@@ -42,7 +42,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     parts,
     name="redrafter",
     title="ReDrafter",
-    parameters=(*tree_parameters(BEAMS, nodes=32, depth=5, width=5), ACCEPTANCE, *GREEDY),
+    parameters=(*tree_parameters(BEAMS, nodes=10, depth=3, width=3), ACCEPTANCE, *GREEDY),
     papers=("recurrent-drafter-for-fast-speculative-decoding-in",),
     views=HEAD_VIEWS,
     together=typical_fits(parts),

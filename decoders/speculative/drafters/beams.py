@@ -8,9 +8,11 @@ Chains are rows of a table; entries whose rows agree so far are one node, so the
 import math
 from collections.abc import Sequence
 
+import torch
+
 from decoders.lane import Lane
 from decoders.speculative.drafters.dynamic_trees import best_children
-from decoders.speculative.drafters.fixed_trees import Guess, likeliest, open_ends
+from decoders.speculative.drafters.fixed_trees import Guess, largest, likeliest, open_ends
 from decoders.speculative.interfaces import FIXED, Draft, Shape
 
 TINY = 1e-300  # in place of 0 under a logarithm
@@ -97,19 +99,21 @@ def best_chains(width: int, length: int, nodes: int) -> Shape:
 
     def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:
         level, value, leaves = [lane.tip], {lane.tip: 0.0}, []
-        for depth in range(min(length, max_levels)):
+        deepest = min(length, max_levels)
+        for depth in range(deepest):
             if not level:
                 break
-            children = max(1, width - depth)
-            born = likeliest(lane, draft, level, guess(level), [children] * len(level))
+            scores, children = guess(level), max(1, width - depth)
+            if depth + 1 == deepest:
+                leaves = best_ends(lane, draft, level, scores, children, value, leaves, width)
+                break
+            born = likeliest(lane, draft, level, scores, [children] * len(level))
             for node in born:
                 parent = lane.tree.parents[node]
                 value[node] = value[parent] + math.log(max(draft.probability[node], TINY))
             level = open_ends(lane, born)
             leaves += [node for node in born if node not in level]
-        leaves += [node for node in level if node != draft.root]
-        leaves.sort(key=lambda node: (-value[node], node))
-        keep_chains(lane, draft, leaves, width, nodes)
+        keep_chains(lane, draft, sorted(leaves, key=lambda node: (-value[node], node)), width, nodes)
 
     return Shape(
         grow,
@@ -117,3 +121,30 @@ def best_chains(width: int, length: int, nodes: int) -> Shape:
         "best chains",
         f"Of all combinations of the likeliest tokens the best {width} chains are kept.",
     )
+
+
+def best_ends(
+    lane: Lane,
+    draft: Draft,
+    level: list[int],
+    scores: torch.Tensor,
+    children: int,
+    value: dict[int, float],
+    ended: list[int],
+    most: int,
+) -> list[int]:
+    """The ends of the `most` best chains: those of `ended`, and those that one of the `children` likeliest
+    tokens below a node of `level` makes; of these no others are written down. scores [level, V].
+    """
+    values, tokens = largest(scores.log_softmax(-1), children)
+    found = [(value[node], node, None, 0.0) for node in ended]
+    for node, row, logprobs in zip(level, tokens.tolist(), values.tolist(), strict=True):
+        pairs = zip(row, logprobs, strict=True)
+        found += [(value[node] + logp, node, token, logp) for token, logp in pairs if logp > -math.inf]
+    ends = []
+    for total, node, token, logprob in sorted(found, key=lambda one: -one[0])[:most]:
+        if token is not None:
+            node = draft.propose(lane, node, token, logprob, source="draft", fill=FIXED)
+            value[node] = total
+        ends.append(node)
+    return ends

@@ -6,17 +6,17 @@ Knows scores and counts of runs; no model, no lane.
 """
 
 import math
-from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+import numpy as np
+
 from decoders.datastore import END, Followers, Prefix, followers
 
 BACK_OFF = 1.0  # what a shorter run counts for beside the counts of a longer one
 
-Path = tuple[float, Prefix, Prefix]  # its score times -1, the ranks of its tokens, the tokens
 Column = Sequence[tuple[int, float]]  # tokens of one depth with their log-probabilities, the best first
 # (tokens before, tokens of a column) -> their log-probabilities
 Language = Callable[[Prefix, Sequence[int]], Sequence[float]]
@@ -31,6 +31,9 @@ class NGrams:
     total: int
     order: int
     totals: dict[Prefix, int] = field(default_factory=dict)  # run -> how often it was counted, once asked for
+    found: dict[Prefix, dict] = field(
+        default_factory=dict
+    )  # the last tokens asked about -> run -> see `behind`
 
     @classmethod
     @lru_cache(maxsize=8)
@@ -46,21 +49,35 @@ class NGrams:
         return self.logprobs(before, (token,), words)[0]
 
     def logprobs(self, before: Prefix, tokens: Sequence[int], words: int) -> list[float]:
-        """The same of several tokens."""
-        probs = [(self.single[token] + 1) / (self.total + words) for token in tokens]
-        for n in range(1, min(self.order, len(before) + 1)):
-            run = tuple(before[-n:])
-            seen = self.known.get(run)
-            if seen is None:
-                break
+        """The same of several tokens. What was found for the last tokens that were asked about is kept."""
+        tokens = (*tokens, words)
+        if tokens not in self.found:
+            self.found.clear()
+            self.found[tokens] = {}
+        keep = min(self.order - 1, len(before))
+        return self.behind(tuple(before[len(before) - keep :]), tokens, self.found[tokens])[1]
+
+    def behind(self, run: Prefix, tokens: Prefix, found: dict) -> tuple[list[float], list[float]]:
+        """Probabilities of tokens, behind which stands the number of words, after a run, and their
+        logarithms; found: those of other runs.
+        """
+        if run in found:
+            return found[run]
+        *asked, words = tokens
+        seen = self.known.get(run) if run else None
+        if not run:
+            probs = [(self.single[token] + 1) / (self.total + words) for token in asked]
+        elif seen is None:
+            return found.setdefault(run, self.behind(run[1:], tokens, found))
+        else:
             whole = self.totals.get(run)
             if whole is None:
                 whole = self.totals[run] = seen.total()
-            probs = [
-                (seen.get(token, 0) + BACK_OFF * p) / (whole + BACK_OFF)
-                for token, p in zip(tokens, probs, strict=True)
-            ]
-        return [math.log(p) for p in probs]
+            shorter, _ = self.behind(run[1:], tokens, found)
+            pairs = zip(asked, shorter, strict=True)
+            probs = [(seen.get(token, 0) + BACK_OFF * p) / (whole + BACK_OFF) for token, p in pairs]
+        found[run] = (probs, [math.log(p) for p in probs])
+        return found[run]
 
 
 def best_paths(
@@ -69,36 +86,40 @@ def best_paths(
     """The `count` paths of the largest sum of s_j(x_j) + weight log P(x_j | the order - 1 tokens before),
     exactly, the best first, equal ones by the ranks of their tokens. before: the text so far.
 
-    Paths that end in the same order - 1 tokens go on alike, so of these the best `count` are enough.
+    Paths that end in the same order - 1 tokens go on alike, so of these the best `count` are enough. The
+    rows of `ranks` are always in lexicographic order, which a stable sort by score keeps among equal ones.
     """
     keep = max(0, order - 1)
-    start = tuple(before[len(before) - min(keep, len(before)) :])
-    states = {start: [(0.0, (), ())]}  # the last tokens -> [(-score, ranks, tokens)]
+    ends = [tuple(before[len(before) - min(keep, len(before)) :])]  # last tokens, which paths may share
+    scores, end_of, ranks = np.zeros(1), np.zeros(1, dtype=int), np.zeros((1, 0), dtype=int)
     for depth, column in enumerate(columns, 1):
-        born: dict[Prefix, list] = {}
-        tokens = [token for token, _ in column]
-        for last, paths in states.items():
-            likely = language(last, tokens) if weight else [0.0] * len(column)
-            for rank, ((token, own), logprob) in enumerate(zip(column, likely, strict=True)):
-                ends = (*last, token)[-keep:] if keep and depth < len(columns) else ()
-                born.setdefault(ends, []).append((own + weight * logprob, rank, token, paths))
-        states = {ends: longer(ways, count) for ends, ways in born.items()}
-    every = sorted(path for paths in states.values() for path in paths)
-    return [(-minus, tokens) for minus, _, tokens in every[:count]]
+        tokens, size = [token for token, _ in column], len(column)
+        gains = np.array([[own for _, own in column]] * len(ends))  # [ends, C]
+        if weight:
+            gains = gains + weight * np.array([language(end, tokens) for end in ends])
+        longer: dict[Prefix, int] = {}
+        matters = keep if depth < len(columns) else 0
+        places = [
+            longer.setdefault((*end, token)[-matters:] if matters else (), len(longer))
+            for end in ends
+            for token in tokens
+        ]
+        totals = (scores[:, None] + gains[end_of]).ravel()
+        group = np.array(places).reshape(-1, size)[end_of].ravel()
+        best = first_of_each(group, totals, count)
+        scores, end_of, ends = totals[best], group[best], list(longer)
+        ranks = np.column_stack([ranks[best // size], best % size])
+    found = np.argsort(-scores, kind="stable")[:count]
+    chosen = [[columns[at][rank][0] for at, rank in enumerate(row)] for row in ranks[found].tolist()]
+    return list(zip(scores[found].tolist(), map(tuple, chosen), strict=True))
 
 
-def longer(ways: list[tuple[float, int, int, list[Path]]], count: int) -> list[Path]:
-    """The best `count` paths that go on by one token in one of some ways: what is gained, rank, token,
-    and the paths that it follows, the best first.
-    """
-    found = []
-    for gain, rank, token, paths in ways:
-        for minus, ranks, tokens in paths:
-            if len(found) == count and minus - gain > found[-1][0]:
-                break  # of those behind it none is better
-            insort(found, (minus - gain, (*ranks, rank), (*tokens, token)))
-            del found[count:]
-    return found
+def first_of_each(group: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
+    """The places, ascending, of the `count` largest values in each group; of equal ones the first."""
+    order = np.lexsort((-values, group))
+    sorted_groups = group[order]
+    starts = np.searchsorted(sorted_groups, sorted_groups)  # where the group of each begins
+    return np.sort(order[np.arange(len(order)) - starts < count])
 
 
 def common(path: Sequence[int], text: Sequence[int]) -> int:

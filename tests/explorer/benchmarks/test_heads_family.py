@@ -3,6 +3,7 @@
 from decoders.registry import strategies
 from decoders.trace.events import Commit, Forward
 from decoders.trace.trace import Step, Trace
+from explorer import timing
 from explorer.benchmarks.heads_family import DRAFT_MODELS, EAGLES, drafting, step_time, trained
 from tests.helpers import tiny_models
 
@@ -36,3 +37,20 @@ def test_drafting_is_split_by_hand():
     assert abs(forwards - 0.3 / 2) < 1e-9 and abs(beside - 0.1 / 2) < 1e-9
     assert drafting([]) == (0.0, 0.0)
     assert step_time([trace]) == ", 150.0 ms a draft step" and step_time([]) == ""
+
+
+def test_on_a_busy_machine_only_computing_counts(monkeypatch):
+    """Six tokens in 1 s of computing and 50 s of waiting against six in 2 s; what warms up is not counted."""
+    clock, calls = [0.0], []
+
+    def takes(name, seconds):
+        def decode(prompt):
+            calls.append((name, prompt[0]))
+            clock[0] += 100.0 if calls.count((name, 1)) == 1 and prompt == [1] else seconds
+            return 6
+
+        return decode
+
+    monkeypatch.setattr(timing.time, "process_time", lambda: clock[0])
+    assert timing.computing_ratio(takes("mine", 1.0), takes("other", 2.0), [[1], [2]]) == 2.0
+    assert calls == [("mine", 1), ("other", 1)] * 2 + [("mine", 2), ("other", 2)]
