@@ -6,7 +6,7 @@ drafters/sausage.py.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -203,7 +203,7 @@ def suits(parameters: dict, target: Any) -> str | None:
 HEADS = Parameter(
     "heads", "choice", BLOCKWISE, "Whose guesses form the lattice.", choices=(BLOCKWISE, MEDUSA)
 )
-CANDIDATES = Parameter("candidates", "int", 6, "Tokens of each depth in the lattice.", low=1, high=32)
+CANDIDATES = Parameter("candidates", "int", 8, "Tokens of each depth in the lattice.", low=1, high=32)
 DEPTH = Parameter("depth", "int", 4, "Depths of the lattice at most.", low=1, high=16)
 DECLARED = {
     "papers": ("towards-fast-inference",),
@@ -218,7 +218,7 @@ DECLARED = {
     title="Refined block drafts",
     parameters=(
         HEADS,
-        CANDIDATES,
+        replace(CANDIDATES, default=6),
         DEPTH,
         Parameter("paths", "int", 4, "Paths of the lattice that are drafted.", low=1, high=32),
         Parameter("weight", "float", 1.0, "Of the n-grams beside the heads; 0: none.", low=0.0, high=10.0),

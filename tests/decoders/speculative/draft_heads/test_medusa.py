@@ -78,6 +78,7 @@ def test_the_tree_promises_about_what_it_keeps(llama_tiny):
     promised = expected_tokens(accuracy, topology_from_rank_accuracy(accuracy, 32))
     written = ran = 0
     for prompt in (STORY, "One day, Tom and his dog went to the park."):
-        found = Lane("medusa", llama_tiny.encode(prompt), {"target": llama_tiny}, limits=Limits(80)).run()
+        models, asked = {"target": llama_tiny}, {"nodes": 32}
+        found = Lane("medusa", llama_tiny.encode(prompt), models, asked, limits=Limits(80)).run()
         written, ran = written + len(found.output()), ran + forwards(found)
     assert math.isclose(written / ran, promised, rel_tol=0.2)
