@@ -7,7 +7,7 @@ from decoders.trace.events import Forward
 from decoders.trace.trace import from_json
 from tests.browser.test_page import press, trace
 
-TICKS = """() => [...document.querySelectorAll('.dp-texts > g.dp-slides > text')]
+TICKS = """() => [...document.querySelectorAll('.dp-texts > g.dp-slides text')]
   .map(text => text.getBoundingClientRect()).map(box => [box.left, box.right])"""
 
 

@@ -66,7 +66,8 @@ the step in words, for those who hear the page.
 `head()` returns {"title", "question"} and, all optional: "ops" (marks there before the first step), "column"
 and "wide" (least column width in pixels, on narrow and on wide screens; "column_narrow": on a phone),
 "tight" (pixels to which columns are narrowed so that all fit),
-"tightest" (the same, so that all up to the front fit; "tightest_narrow": on a phone), "row_min" and
+"tightest" (the same, so that all up to the front fit; "tightest_narrow": on a phone), "steady" (true: a
+front that goes back leaves the window as wide as it was, and it widens by thirds), "row_min" and
 "row_tall" (to which rows are lowered or raised, so that they fill their panel), "turn" (columns after
 which edges turn: notes end before),
 "span" (true: x is time, of which all is shown, from a zero that lanes share),

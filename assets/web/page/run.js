@@ -75,6 +75,7 @@ class Run {
     }
     this.state = answer.state;
     this.app.take(answer);
+    DecodingPlayer.drawAhead();
     return true;
   }
 

@@ -14,15 +14,30 @@ player.svg = function (tag, parent, attributes) {
   return made;
 };
 
-// Fills an element with `items`, [key, what makes it]: what stands there under its key stays and costs no layout.
+// Fills an element with `items`, [key, what makes it, its look, what turns another of that look into it]: what stands there under
+// its key stays and costs nothing, and what has gone is used again where it can be, which costs half of a new one.
 player.refill = function (parent, items) {
-  const before = parent.items || new Map();
+  const before = parent.items || new Map(), lacking = [], spare = new Map();
   parent.items = new Map();
-  for (const [key, make] of items) {
-    if (!parent.items.has(key)) parent.items.set(key, before.get(key) || parent.appendChild(make()));
-    before.delete(key);
+  for (const item of items) {
+    const [key] = item;
+    if (parent.items.has(key)) continue;
+    const there = before.get(key);
+    parent.items.set(key, there);
+    if (there) before.delete(key);
+    else lacking.push(item);
   }
-  for (const gone of before.values()) gone.remove();
+  for (const gone of before.values()) {
+    if (!lacking.length || gone.look === undefined) gone.remove();
+    else if (spare.has(gone.look)) spare.get(gone.look).push(gone);
+    else spare.set(gone.look, [gone]);
+  }
+  for (const [key, make, look, turn] of lacking) {
+    const old = spare.get(look)?.pop();
+    if (old) turn(old);
+    parent.items.set(key, old || parent.appendChild(make()));
+  }
+  for (const rest of spare.values()) for (const gone of rest) gone.remove();
 };
 
 // On a phone the legend stands behind a button (see player.css).

@@ -28,6 +28,17 @@ function lastUpTo(list, step) {
   return low - 1;
 }
 
+// The first of `list`, an ordered list of entries, that reaches down to `top`.
+function firstDownTo(list, top) {
+  let low = 0, high = list.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (list[middle].extent[3] < top) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 class History {
   constructor(ops) {
     this.entries = []; // in order of birth
@@ -36,7 +47,7 @@ class History {
     this.columns = new Map(); // column -> the entries that begin in it
     [this.leftmost, this.rightmost] = [Infinity, -Infinity];
     this.wide = []; // entries that cover many columns, or all
-    this.fronts = []; // [step, x, y], by the view
+    this.fronts = []; // [step, x, y, the greatest x so far], by the view
     this.farthestFront = -Infinity; // the greatest x of them
     this.sayings = []; // [step, sentence]
     this.reach = []; // [step, x, y], how far the marks reached, growing
@@ -54,8 +65,8 @@ class History {
   append(step, ops) {
     for (const op of ops) {
       if (op.front) {
-        this.fronts.push([step, op.front[0], op.front[1]]);
         this.farthestFront = Math.max(this.farthestFront, op.front[0]);
+        this.fronts.push([step, op.front[0], op.front[1], this.farthestFront]);
       } else if (op.say) this.sayings.push([step, op.say]);
       else if (op.kind) this.birth(op, step);
       else this.change(op, step);
@@ -76,16 +87,23 @@ class History {
     if (x > before[1] || y > before[2]) this.reach.push([step, Math.max(x, before[1]), Math.max(y, before[2])]);
   }
 
-  // Puts an entry where a question for its columns finds it.
+  // Puts an entry where a question for its columns finds it. Most lists of a column are `ordered`: of one panel, and no entry
+  // begins or ends above the one before it.
   locate(entry) {
     const [low, high] = entry.extent, column = high - low <= SPAN ? Math.floor(low) : null;
-    if (entry.column === column) return;
+    if (entry.column === column) {
+      if (column !== null) this.columns.get(column).ordered = false;
+      return;
+    }
     entry.column = column; // the list it was in before passes it over from now on
     if (column === null) return this.wide.push(entry);
     this.leftmost = Math.min(this.leftmost, column);
     this.rightmost = Math.max(this.rightmost, column);
-    if (this.columns.has(column)) this.columns.get(column).push(entry);
-    else this.columns.set(column, [entry]);
+    const list = this.columns.get(column);
+    if (!list) return this.columns.set(column, Object.assign([entry], { ordered: true }));
+    const above = list.at(-1);
+    list.ordered &&= above.base.panel === entry.base.panel && above.extent[2] <= entry.extent[2] && above.extent[3] <= entry.extent[3];
+    list.push(entry);
   }
 
   change(op, step) {
@@ -151,14 +169,18 @@ class History {
     return result;
   }
 
-  // The marks at a step that touch the columns from `low` to `high`, in order of birth; `keep(extent, mark as it was born)`
-  // may leave some out. Costs what is there, not what the run has.
-  inside(step, low, high, keep) {
+  // The marks at a step that touch the columns from `low` to `high` and the rows that `rowsOf(mark as it was born)` says, [top,
+  // bottom] or null for none, in order of birth. Costs what is there, not what the run has.
+  inside(step, low, high, rowsOf) {
     const result = [];
     const look = (list, column) => {
-      for (const entry of list) {
-        if (entry.born > step || entry.died <= step || entry.column !== column) continue;
-        if (entry.extent[1] >= low && entry.extent[0] <= high && keep(entry.extent, entry.base)) result.push(entry);
+      const within = list.ordered && rowsOf(list[0].base), last = within ? within[1] : Infinity;
+      for (let i = within ? firstDownTo(list, within[0]) : 0; i < list.length; i++) {
+        const entry = list[i], [left, right, top, bottom] = entry.extent;
+        if (top > last && list.ordered) break;
+        if (entry.born > step || entry.died <= step || entry.column !== column || right < low || left > high) continue;
+        const rows = within || rowsOf(entry.base);
+        if (rows && bottom >= rows[0] && top <= rows[1]) result.push(entry);
       }
     };
     look(this.wide, null);
@@ -179,6 +201,12 @@ class History {
   front(step) {
     const list = this.fronts.length ? this.fronts : this.reach, result = list[lastUpTo(list, step)];
     return result ? { x: result[1], y: result[2] } : { x: 0, y: 0 };
+  }
+
+  // The greatest x that the front has had up to a step, -Infinity where the view names no front.
+  reached(step) {
+    const result = this.fronts[lastUpTo(this.fronts, step)];
+    return result ? result[3] : -Infinity;
   }
 
   // How far down the rows of a panel reach at a step.

@@ -91,7 +91,8 @@ player.drawGutters = function (layer, ctx) {
     const panel = view.panelOf(mark);
     if (y < panel.topPx + 4 || y > panel.topPx + panel.heightPx - 4) return;
     const width = side === "left" ? view.left - 8 : view.right - 6;
-    lines.push([JSON.stringify([side, y, width, parts]), () => gutterLine(side, y, width, parts)]);
+    const look = JSON.stringify([side, width, parts]);
+    lines.push([y + look, () => Object.assign(gutterLine(side, y, width, parts), { look }), look, (line) => (line.style.top = y - 8 + "px")]);
   };
   for (const row of ctx.byKind.row || []) {
     const low = ctx.py(row.y1, row) - 14, top = view.panelOf(row).topPx + 8; // the name of a cut row stays in sight

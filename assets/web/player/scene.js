@@ -8,6 +8,7 @@ player.LAYERS = [
 player.SANS_FACE = "system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif";
 player.MONO_FACE = "ui-monospace, SFMono-Regular, Menlo, Consolas, DejaVu Sans Mono, monospace";
 const MARGIN = 2; // columns drawn beyond either side of the window
+const EVERYWHERE = [-Infinity, Infinity];
 const REST = 300; // milliseconds between two pictures from which on what is new fades in
 
 // The nodes that a drawing keeps outlined, for whomever.
@@ -17,30 +18,53 @@ player.kept = ({ keeps }) => Object.values(keeps || {}).flat().filter((node) => 
 // so that the first lane is on the screen while the last is still being drawn.
 const queue = [];
 const FRAME = 12; // milliseconds
+// What can wait until every picture is on the screen: the strips below them, which need not follow every step of a run.
+const calm = new Set(), CALM = 150; // milliseconds between two paintings of strips
+let stripsDrawn = 0, restingStrips = null;
+const frame = { asked: false, ahead: false, now: false }; // whether one is asked for, is drawn for already, is on
 
-function drawNext() {
+function drawSome() {
   const started = performance.now();
-  try {
-    while (queue.length && performance.now() - started < FRAME) {
-      const pointed = queue.findIndex((scene) => scene.root.matches(":hover"));
-      const [scene] = queue.splice(Math.max(0, pointed), 1);
-      scene.waiting = false;
-      scene.draw();
-    }
-  } finally {
-    requestAnimationFrame(queue.length ? drawNext : drawCalm);
+  while (queue.length && performance.now() - started < FRAME) {
+    const pointed = queue.findIndex((scene) => scene.root.matches(":hover"));
+    const [scene] = queue.splice(Math.max(0, pointed), 1);
+    scene.waiting = false;
+    scene.draw();
   }
 }
 
-// What can wait until every picture is on the screen: the strips below them.
-const calm = new Set();
+function askForFrame() {
+  if (!frame.asked) requestAnimationFrame(drawNext);
+  frame.asked = true;
+}
 
-function drawCalm() {
-  if (queue.length || !calm.size) return;
+function drawNext() {
+  Object.assign(frame, { asked: false, ahead: false, now: true });
+  try {
+    drawSome();
+  } finally {
+    frame.now = false;
+    if (queue.length) askForFrame();
+    else restingStrips ??= setTimeout(() => requestAnimationFrame(drawStrips), Math.max(0, stripsDrawn + CALM - performance.now()));
+  }
+}
+
+// Draws what has just come in the time that is left until the next frame, which then has to be painted only: once a frame.
+player.drawAhead = function () {
+  if (frame.ahead || document.hidden || !queue.length) return;
+  frame.ahead = true;
+  askForFrame(); // from which on it may be done again
+  drawSome();
+};
+
+function drawStrips() {
+  restingStrips = null;
+  if (queue.length || !calm.size) return; // whatever is drawn last asks again
   const [overview] = calm;
   calm.delete(overview);
   overview.paint();
-  requestAnimationFrame(drawCalm);
+  stripsDrawn = performance.now();
+  if (calm.size) requestAnimationFrame(drawStrips);
 }
 
 class Scene {
@@ -195,7 +219,7 @@ class Scene {
     if (this.waiting) return;
     this.waiting = true;
     queue.push(this);
-    if (queue.length === 1) requestAnimationFrame(drawNext);
+    askForFrame();
   }
 
   context(view, step) {
@@ -230,12 +254,14 @@ class Scene {
     return !byDepth && (now.left !== left || now.lo !== lo || now.shown !== columns);
   }
 
-  // The pixels are on the screen a task after the frame.
+  // The pixels are on the screen a task after the frame: the one that is on, or the next.
   painted(step) {
-    setTimeout(() => {
+    const after = () => setTimeout(() => {
       this.lastPaint = performance.now();
       this.paintedStep = step;
     }, 0);
+    if (frame.now) after();
+    else requestAnimationFrame(after);
   }
 
   draw() {
@@ -255,10 +281,10 @@ class Scene {
     this.view = view;
     view.slide = before && since === 1 && this.hand.follow ? this.slideOf(view, before, behind) : 0;
     const low = view.range[0] - MARGIN - view.slide / view.columnWidth, high = view.range[1] + MARGIN;
-    let marks = this.history.inside(step, view.byDepth ? -Infinity : low, view.byDepth ? Infinity : high, (e, mark) => {
-      if (mark.panel && !view.panels[mark.panel]) return false;
-      const panel = view.panelOf(mark), top = panel.fold ? panel.fold.from : panel.y0 - 1;
-      return !panel.grow || (e[3] >= top && e[2] <= panel.y1 + 1);
+    let marks = this.history.inside(step, view.byDepth ? -Infinity : low, view.byDepth ? Infinity : high, (mark) => {
+      if (mark.panel && !view.panels[mark.panel]) return null;
+      const panel = view.panelOf(mark);
+      return panel.grow ? [panel.fold ? panel.fold.from : panel.y0 - 1, panel.y1 + 1] : EVERYWHERE;
     });
     if (view.byDepth) marks = marks.map((mark) => (mark.depth === undefined ? mark : { ...mark, x: mark.depth }));
     marks = marks.map((mark) => player.folded(mark, view.panelOf(mark))).filter(Boolean);

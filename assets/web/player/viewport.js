@@ -39,7 +39,7 @@ player.wish = function (scene, step, width) {
   return {
     first, last, ended, front: history.front(step).x, held: scene.held(step), tight, tightest: (narrow && head.tightest_narrow) || (head.tightest ?? tight),
     narrowest: (!narrow && width >= WIDE && head.wide) || column, widest: head.widest || WIDEST,
-    span: head.span, farthest: history.farthest(), unit: head.span ? history.ofKind("panel", step).find((panel) => panel.x_unit)?.x_unit ?? 1 : 1,
+    reached: head.steady ? history.reached(step) : -Infinity, span: head.span, farthest: history.farthest(), unit: head.span ? history.ofKind("panel", step).find((panel) => panel.x_unit)?.x_unit ?? 1 : 1,
     left: gutter("left"), right: gutter("right"), folded: head.fold ? gutter("left") : null,
   };
 };
@@ -48,21 +48,30 @@ player.wish = function (scene, step, width) {
 function agreed(wishes) {
   const max = (name) => Math.max(...wishes.map((wish) => wish[name])), min = (name) => Math.min(...wishes.map((wish) => wish[name]));
   return {
-    first: min("first"), last: max("last"), ended: wishes.every((wish) => wish.ended), front: max("front"),
+    first: min("first"), last: max("last"), reached: max("reached"), ended: wishes.every((wish) => wish.ended), front: max("front"),
     held: wishes.map((wish) => wish.held).find((x) => x !== null) ?? null, tight: max("tight"), tightest: max("tightest"), narrowest: max("narrowest"),
     widest: min("widest"), left: max("left"), right: max("right"),
     folded: wishes.map((wish) => wish.folded).find((left) => left !== null) ?? null, // the gutter left of a fold, where there is one
   };
 }
 
+// So many columns or more: a third more as often as it takes, and all that there can be where the next third would be less.
+function widened(fit, wanted, most) {
+  let columns = fit;
+  while (columns < wanted) columns = 16 * columns > 9 * most ? most : Math.ceil((4 * columns) / 3);
+  return Math.max(fit, columns);
+}
+
 // Columns: as many whole ones as fit, a little narrower where the whole run then fits. The front stays in the last third: when
 // it would leave the window, the window moves by a third of a screen, so that a scene stands still between moves and a step
 // has one picture, whatever came before. What lies beyond the end of the run is not kept free: there the front is at the edge.
-function columnsOf({ first, last, tight, tightest, narrowest, widest, held }, front, inner, hand) {
-  const whole = Math.ceil(Math.max(last, front)) - first + 1;
+// A steady window, whose front comes and goes, widens by a third when it must and stays so wide.
+function columnsOf({ first, last, reached: farthest, tight, tightest, narrowest, widest, held }, front, inner, hand) {
+  const whole = Math.ceil(Math.max(last, front)) - first + 1, most = Math.floor(inner / tightest), steady = farthest - first + 1;
   let fit = Math.max(1, Math.floor(inner / narrowest));
   if (whole > fit && whole <= Math.floor(inner / tight)) fit = whole;
-  else if (front - first + 1 > fit && front - first + 1 <= Math.floor(inner / tightest)) fit = front - first + 1;
+  else if (steady > fit) fit = widened(fit, Math.min(steady, most), most);
+  else if (front - first + 1 > fit && front - first + 1 <= most) fit = front - first + 1;
   let shown = Math.max(1, Math.min(fit, Math.max(whole, Math.ceil(inner / widest))));
   let lo = first;
   const reached = front - first + 1;

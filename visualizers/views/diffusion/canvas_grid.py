@@ -38,6 +38,7 @@ class CanvasGrid:
             "column": 31,
             "wide": 46,
             "tightest": 14,
+            "steady": True,
             "tightest_narrow": 6,  # without text, but no row stands empty beside a window that has moved on
             "row": 24,
             "left": 52,

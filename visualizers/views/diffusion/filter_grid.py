@@ -39,6 +39,7 @@ class FilterGrid:
             "column": 31,
             "wide": 46,
             "tightest": 14,
+            "steady": True,
             "tightest_narrow": 6,  # without text, but no row stands empty beside a window that has moved on
             "row": 20,
             "left": 52,
