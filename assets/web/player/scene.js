@@ -254,9 +254,11 @@ class Scene {
     return !byDepth && (now.left !== left || now.lo !== lo || now.shown !== columns);
   }
 
-  // The pixels are on the screen a task after the frame: the one that is on, or the next.
+  // The pixels are on the screen a task after the frame: the one that is on, or the next, if nothing else was drawn for that.
   painted(step) {
+    const drawing = (this.drawing = {});
     const after = () => setTimeout(() => {
+      if (drawing !== this.drawing) return;
       this.lastPaint = performance.now();
       this.paintedStep = step;
     }, 0);
