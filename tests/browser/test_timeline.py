@@ -8,7 +8,7 @@ from decoders.trace.trace import from_json
 from tests.browser.test_page import press, trace
 
 TICKS = """() => [...document.querySelectorAll('.dp-texts > g.dp-slides text')]
-  .map(text => text.getBoundingClientRect()).map(box => [box.left, box.right])"""
+  .map(text => text.getBoundingClientRect()).map(box => [box.left, box.right]).sort((a, b) => a[0] - b[0])"""
 
 
 @pytest.mark.parametrize("size", [(1400, 900), (390, 844)])

@@ -348,18 +348,21 @@ class LanePane {
     const { badge, promise, ended, problem, model_defaults: own } = this.answerState;
     this.badge.hidden = !badge;
     const after = this.setup.begin ? " after ⚑" : ""; // what stands before was given and promises nothing
-    this.badge.textContent = badge ? (badge === "relaxed" ? "≈ " : "✓ ") + promise + (own ? ", " + own : "") + after : "";
+    page.write(this.badge, badge ? (badge === "relaxed" ? "≈ " : "✓ ") + promise + (own ? ", " + own : "") + after : "");
     this.badge.title = (promise === badge ? "" : promise + ". ") + ((this.app.data.badges || {})[badge] || "") + (own ? ". The model's own generation settings apply: " + own + "." : "");
-    this.ended.textContent = problem || (count === this.rows.length && ended) || "";
+    page.write(this.ended, problem || (count === this.rows.length && ended) || "");
     this.ended.title = this.ended.textContent;
     this.ended.classList.toggle("wrong", Boolean(problem));
     this.drawHint();
   }
 
   drawCosts(row) {
-    const entries = row ? row.cost : [];
-    this.costs.replaceChildren(...entries.map(([name, label]) =>
-      h("div", { title: this.app.data.costs[name] || "" }, h("dd", {}, label), h("dt", {}, name))));
+    const entries = row ? row.cost : [], names = JSON.stringify(entries.map(([name]) => name));
+    if (names !== this.costNames) {
+      this.costNames = names;
+      this.costs.replaceChildren(...entries.map(([name]) => h("div", { title: this.app.data.costs[name] || "" }, h("dd"), h("dt", {}, name))));
+    }
+    entries.forEach(([, label], i) => page.write(this.costs.children[i].firstChild, label));
   }
 
   drawHint() {
@@ -368,9 +371,9 @@ class LanePane {
     this.element.classList.toggle("empty", nothing);
     const lacking = this.declaration().needs.find((role) => !this.app.choice[role]);
     this.hint.hidden = !(nothing || this.stale());
-    this.hint.firstChild.textContent = lacking ? "This strategy needs a " + lacking + " model: choose one under Models" : this.app.outdated() && this.stale() ? "Decoded with the previous models: press Run"
+    page.write(this.hint.firstChild, lacking ? "This strategy needs a " + lacking + " model: choose one under Models" : this.app.outdated() && this.stale() ? "Decoded with the previous models: press Run"
       : this.stale() ? "Settings changed: press Run to decode with them"
-      : this.runIndex === null ? "Press Run to decode with this strategy" : "Waiting for the first step …";
+      : this.runIndex === null ? "Press Run to decode with this strategy" : "Waiting for the first step …");
   }
 
   theme(name) {

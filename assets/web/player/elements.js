@@ -33,7 +33,7 @@ player.refill = function (parent, items) {
     else spare.set(gone.look, [gone]);
   }
   for (const [key, make, look, turn] of lacking) {
-    const old = spare.get(look)?.pop();
+    const old = spare.get(look)?.shift(); // the first: what is drawn left to right stays so
     if (old) turn(old);
     parent.items.set(key, old || parent.appendChild(make()));
   }
