@@ -14,6 +14,7 @@ KINDS = ("records", "copying", "stories")
 EACH = 1  # prompts of each kind
 TASKS = {"json": "records", "upper": "capitals"}  # tasks with checkers, and what they are called
 PROBLEMS = 16  # of each task
+STRICT = 0.97  # probability from which a threshold fills as many masks as records bear
 REACH = 3.0  # tokens per forward that the best rule should reach where it is as often right
 GOAL = 0.8  # of the forwards that a rule saves, the share that must be saved in seconds, too
 
@@ -52,15 +53,17 @@ def at_equal_accuracy(models: dict, task: str, name: str) -> Iterator[dict]:
     one standard error of that share.
     """
     from explorer.experiments.asked import tokens_a_round
-    from explorer.experiments.parallel_bench import RULES, Rule, measured
+    from explorer.experiments.parallel_bench import RULES, Rule, masked, measured
     from explorer.tasks import HELD_OUT_SEED, problems
     from explorer.timing import figure
 
     asked = problems(task, PROBLEMS, HELD_OUT_SEED)
-    masked = [*RULES, *(Rule(name, f"{name}, lossless", name, {}) for name in ("freedave", "ssd"))]
+    lossless = [Rule(name, f"{name}, lossless", name, {}) for name in ("freedave", "ssd")]
+    strict = masked("threshold", f"threshold {STRICT}", policy="threshold", tau=STRICT)
+    bidirectional = [*RULES, strict, *lossless]
     causal = [Rule("wedlm", f"WeDLM, tau {tau:g}", "wedlm", {"tau": tau}) for tau in (0.0, 0.2, 0.4, 0.8)]
     best = (0.0, "no rule")
-    for rules in (masked, causal):  # the first of each fills one mask per forward
+    for rules in (bidirectional, causal):  # the first of each fills one mask per forward
         least = 0.0
         for rule in rules:
             outcomes = measured(models, rule, asked)
