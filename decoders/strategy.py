@@ -19,7 +19,10 @@ CONSTRAINT_VIEWS = {
     **dict.fromkeys(("regex", "lark", "gbnf", "choices"), ("constraint", "rules", "states")),
 }
 
-SWITCHED_VIEWS = {"constraint_bias": ("bias",)}  # a parameter of a constraint -> views that it adds
+SWITCHED_VIEWS = {  # a parameter that is a switch -> views that it adds where they are not there
+    "constraint_bias": ("bias",),
+    "dependencies": ("graph",),
+}
 
 
 def constraint_views(kind: str) -> tuple[str, ...]:
@@ -96,7 +99,7 @@ class Strategy:
     def views_with(self, parameters: dict[str, Any]) -> tuple[str, ...]:
         """Its views, and those of its constraint and its memory."""
         own = (*self.views, *constraint_views(parameters.get("constraint", "none")))
-        return (*own, *switched_views(parameters), *memory.views(parameters))
+        return tuple(dict.fromkeys((*own, *switched_views(parameters), *memory.views(parameters))))
 
     def declaration(self) -> dict:
         """The promised public form, as listed by `strategies --json`."""

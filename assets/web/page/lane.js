@@ -20,7 +20,8 @@ class LanePane {
   views() {
     const { constraint = "none", memory = "none" } = this.setup.parameters, { views } = this.declaration();
     const switched = Object.entries(this.app.data.switched_views || {}).flatMap(([name, own]) => (this.setup.parameters[name] ? own : []));
-    return [...views, ...(this.app.data.constraint_views[constraint] || []), ...switched, ...(memory !== "none" && this.app.data.memory ? [this.app.data.memory.view] : [])];
+    const kept = memory !== "none" && this.app.data.memory ? [this.app.data.memory.view] : [];
+    return [...new Set([...views, ...(this.app.data.constraint_views[constraint] || []), ...switched, ...kept])];
   }
 
   // What can be set of any lane's memory, and of the one that is chosen; not where its strategy keeps no keys and values.

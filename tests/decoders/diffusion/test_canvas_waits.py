@@ -2,7 +2,9 @@
 
 from decoders.lane import Lane, Limits
 from decoders.models.tabular_denoiser import TabularDenoiser
+from decoders.registry import get
 from decoders.trace.events import Depend
+from visualizers.graphs import critical_path
 from visualizers.registry import deltas
 from visualizers.scene.marks import Header
 
@@ -37,3 +39,23 @@ def test_the_grid_says_how_long_the_longest_chain_is():
     assert says[-1] == "3 forwards, of which the longest chain of waits needs 2."
     hooks = [op for delta in steps for op in delta["ops"] if op.get("kind") == "hook"]
     assert len(hooks) == 1
+
+
+def test_a_canvas_is_a_graph_whose_longest_chain_could_not_be_saved():
+    """The third is certain at once; of the pair, one waits for the other."""
+    found = run({(0, 0, 1): 0.6, (1, 1, 1): 0.4}, 3)
+    graph = found.graph("dependencies")
+    assert set(graph.nodes) == {1, 2, 3}
+    assert critical_path(graph).used == 3 and critical_path(graph).unavoidable == 2
+    _, steps = deltas("graph", Header.of(found), found.steps)
+    says = [op["say"] for delta in steps for op in delta["ops"] if "say" in op]
+    assert says[-1].startswith("3 final. At least 2 of 3 iterations were unavoidable")
+
+
+def test_the_graph_is_a_view_of_canvases_that_look_for_waits():
+    for name in ("masked_diffusion", "local_leap"):
+        strategy = get(name)
+        assert "graph" not in strategy.views_with(strategy.check({}))
+        assert strategy.views_with(strategy.check({"dependencies": True})).count("graph") == 1
+    jacobi = get("jacobi")
+    assert jacobi.views_with(jacobi.check({"dependencies": True})).count("graph") == 1
