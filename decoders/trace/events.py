@@ -161,6 +161,12 @@ class Note:
     text: str
 
 
+# States of a Cell with which a position is final. A canvas may fill one by "changed" too, which in Jacobi
+# iterations is a guess.
+FINAL_STATES = frozenset(
+    ("settled", "committed", "anchor", "fixed", "relaxed", "forced", "filtered", "verified", "lookahead")
+)
+
 Event = Forward | Propose | Verdict | Commit | Score | Distribution | Depend | Cell | Note
 EVENTS: dict[str, type] = {
     c.__name__: c for c in (Forward, Propose, Verdict, Commit, Score, Distribution, Depend, Cell, Note)

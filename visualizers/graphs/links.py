@@ -7,13 +7,10 @@ from dataclasses import dataclass
 
 import networkx as nx
 
-from decoders.trace.events import Cell, Depend, Step
+from decoders.trace.events import FINAL_STATES, Cell, Depend, Step
 from decoders.trace.trace import Trace
 from visualizers.graphs.token_tree import token_tree
 from visualizers.scene.marks import Header
-from visualizers.views.diffusion.cell_states import FILLED
-
-FINAL = FILLED - {"changed"} | {"settled"}  # states of a cell: of a canvas, and of other parallel decoders
 
 
 def attention(trace: Trace, steps: int | None = None) -> nx.DiGraph:
@@ -59,7 +56,7 @@ class Waits:
             place = event.position - self.start
             token, since = self.stood.get(place, (None, None))
             self.stood[place] = (event.token, since if token == event.token else event.iteration)
-            if event.state in FINAL:
+            if event.state in FINAL_STATES:
                 text = self.vocabulary.get(event.token, b"").decode("utf-8", "replace")
                 known = {"token": event.token, "text": text, "iteration": event.iteration}
                 self.graph.add_node(place, **known, right_from=self.stood[place][1])

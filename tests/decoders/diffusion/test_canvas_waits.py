@@ -3,10 +3,11 @@
 from decoders.lane import Lane, Limits
 from decoders.models.tabular_denoiser import TabularDenoiser
 from decoders.registry import get
-from decoders.trace.events import Depend
+from decoders.trace.events import FINAL_STATES, Depend
 from visualizers.graphs import critical_path
 from visualizers.registry import deltas
 from visualizers.scene.marks import Header
+from visualizers.views.diffusion.cell_states import FILLED
 
 
 def run(joint, length, **parameters):
@@ -50,6 +51,10 @@ def test_a_canvas_is_a_graph_whose_longest_chain_could_not_be_saved():
     _, steps = deltas("graph", Header.of(found), found.steps)
     says = [op["say"] for delta in steps for op in delta["ops"] if "say" in op]
     assert says[-1].startswith("3 final. At least 2 of 3 iterations were unavoidable")
+
+
+def test_every_state_of_a_filled_position_is_final():
+    assert FILLED | {"settled"} == FINAL_STATES | {"changed"}
 
 
 def test_the_graph_is_a_view_of_canvases_that_look_for_waits():
