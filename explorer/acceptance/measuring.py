@@ -91,11 +91,10 @@ def decoded(
     """Decodes one prompt, and yields `done` after every step; returns the trace. Raises ValueError with one
     sentence that names the prompt by its number.
     """
-    declared = {p.name for p in registry.get(strategy).parameters}
-    wanted = {
-        "temperature": settings.temperature,
-        "num_assistant_tokens": settings.num_assistant_tokens,
-    }
+    declared, count = {p.name: p for p in registry.get(strategy).parameters}, settings.num_assistant_tokens
+    wanted = {"temperature": settings.temperature, "num_assistant_tokens": count}
+    if "tree" in declared and declared["tree"].default == "chain":  # of a head: as long as a draft model's
+        wanted["depth"] = min(count, declared["depth"].high)
     parameters = {name: value for name, value in wanted.items() if name in declared}
     limits = Limits(max_new_tokens=settings.max_new_tokens)
     try:

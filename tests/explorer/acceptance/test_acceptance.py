@@ -189,3 +189,13 @@ def test_the_command_prints_json_and_writes_the_page(tmp_path, capsys):
         "sides"
     ] is None
     assert "mean_acceptance_length" in page.read_text()
+
+
+def test_a_heads_chain_is_as_long_as_that_of_a_draft_model(target, draft):
+    """Five tokens a round where the text lets both draft so many."""
+    eagle = Drafter("eagle", "eagle", {"target": target}, None)
+    model = Drafter("other", "speculative", {"target": target, "draft": draft}, draft)
+    settings = Settings(max_new_tokens=20, num_assistant_tokens=5)
+    for one in report(target, [eagle, model], [Prompt("a cat")], settings)["drafts"]:
+        values = {metric["name"]: metric["value"] for metric in one["metrics"]}
+        assert len(values["acceptance_rate_per_pos"]) == 5
