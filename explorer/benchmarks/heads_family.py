@@ -15,6 +15,7 @@ from decoders.trace.trace import Trace
 
 FOLDER = "decoders.speculative.draft_heads"
 OTHERS = ("kangaroo", "m2r2", "fragments")  # trained drafters among the early exits
+SHORT = {"a chain of 3 from EAGLE": ("eagle", {"tree": "chain", "depth": 3})}  # beside the paper's tree
 EAGLES = ("eagle", "eagle2", "eagle3", "adaeagle")
 DRAFT_MODELS = {  # what the trained drafters are measured beside
     "a chain of 4 from the shipped draft": ("speculative", {"num_assistant_tokens": 4}),
@@ -42,7 +43,7 @@ def heads(options: argparse.Namespace) -> Iterator[dict]:
     models = load_models(options.model, options.draft, ("target", "draft"), "auto")
     prompts = [models["target"].encode(text) for kind, many in PROMPTS.items() for text in asked(kind, many)]
     stories, greedy = PROMPTS["stories"], ours(models, "greedy")
-    ways = {s.name: (s.name, {}) for s in trained()} | DRAFT_MODELS
+    ways = {s.name: (s.name, {}) for s in trained()} | SHORT | DRAFT_MODELS
     busy = getattr(options, "busy", False)
     speeds, brought, python = {}, {}, {}
     for label, (name, given) in ways.items():
@@ -74,7 +75,7 @@ def heads(options: argparse.Namespace) -> Iterator[dict]:
     most = max(heads_alone, key=brought.get)
     yield figure(f"tokens per target forward on stories: {most}", brought[most], "tokens", PER_FORWARD, True)
     chain = next(iter(DRAFT_MODELS))
-    eagles = [label for label in EAGLES if label in speeds]
+    eagles = [label for label in (*SHORT, *EAGLES) if label in speeds]
     if eagles:
         eagle = max(eagles, key=speeds.get)
         yield figure(f"{eagle}, against {chain}", speeds[eagle] / speeds[chain], "x", 1.0, True)

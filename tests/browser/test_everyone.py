@@ -26,7 +26,7 @@ WHERE = """() => {
 # The chips of a text that grows move on, as a line of writing does; nothing else may.
 SHIFTS = """() => {
   window.shifts = [];
-  const isChip = (node) => node && node.classList && node.classList.contains('dp-chip');
+  const isChip = (node) => node && node.closest && node.closest('.dp-chip, .hint'); // nor another hint
   new PerformanceObserver((list) => list.getEntries().forEach((e) => {
     const moved = e.sources.map((s) => s.node).filter((node) => !isChip(node));
     if (!e.hadRecentInput && moved.length)

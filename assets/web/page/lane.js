@@ -358,9 +358,9 @@ class LanePane {
   }
 
   drawCosts(row) {
-    const entries = row ? row.cost : [], names = JSON.stringify(entries.map(([name]) => name));
-    if (names !== this.costNames) {
-      this.costNames = names;
+    const entries = row ? row.cost : [], lengths = JSON.stringify(entries.map(([name, label]) => [name, label.length]));
+    if (lengths !== this.costLengths) { // a number of another length moves those behind it
+      this.costLengths = lengths;
       this.costs.replaceChildren(...entries.map(([name]) => h("div", { title: this.app.data.costs[name] || "" }, h("dd"), h("dt", {}, name))));
     }
     entries.forEach(([, label], i) => page.write(this.costs.children[i].firstChild, label));

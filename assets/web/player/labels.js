@@ -75,9 +75,11 @@ function guideWish(guide, ctx, wishes) {
   wishes.push(atTop(guide.text, ctx, guide, 5, 1));
 }
 
+const lower = (y) => `translateY(${y - 8}px)`; // a line that moves shifts nothing else
+
 function gutterLine(side, y, width, parts) {
   const line = player.element("div", "dp-gutter-" + side);
-  line.style.cssText = `top:${y - 8}px;width:${width}px`;
+  line.style.cssText = `top:0;transform:${lower(y)};width:${width}px`;
   for (const [text, color, bold, face] of parts) {
     if (text) player.element("span", face === "mono" ? "dp-mono" : "", line, text).style.cssText = `color:${color};font-weight:${bold ? 700 : 400}`;
   }
@@ -92,7 +94,7 @@ player.drawGutters = function (layer, ctx) {
     if (y < panel.topPx + 4 || y > panel.topPx + panel.heightPx - 4) return;
     const width = side === "left" ? view.left - 8 : view.right - 6;
     const look = JSON.stringify([side, width, parts]);
-    lines.push([y + look, () => Object.assign(gutterLine(side, y, width, parts), { look }), look, (line) => (line.style.top = y - 8 + "px")]);
+    lines.push([y + look, () => Object.assign(gutterLine(side, y, width, parts), { look }), look, (line) => (line.style.transform = lower(y))]);
   };
   for (const row of ctx.byKind.row || []) {
     const low = ctx.py(row.y1, row) - 14, top = view.panelOf(row).topPx + 8; // the name of a cut row stays in sight

@@ -129,9 +129,9 @@ function cellInk(mark, ctx) {
   return ["tint", "outline"].includes(mark.fill) && mark.state !== "prompt" && mark.state !== "pruned" ? surface.text : surface.soft;
 }
 
-// Its token in the middle of what is seen of it, its glyph at the left edge; below 34 px columns 10 px, and 9 is the floor.
+// Its token in the middle of what is seen of it, its glyph at the left edge; below 34 px columns 10 px, below 14 px 9, the floor: a letter fits into 11.
 function cellText(cell, ctx, sheet) {
-  const size = ctx.columnWidth >= 44 ? 12 : ctx.columnWidth >= 34 ? 11 : 10, tall = cell.h * ctx.unitOf(cell);
+  const size = ctx.columnWidth >= 44 ? 12 : ctx.columnWidth >= 34 ? 11 : ctx.columnWidth >= 14 ? 10 : 9, tall = cell.h * ctx.unitOf(cell);
   const color = cellInk(cell, ctx), y = ctx.py(cell.y, cell), shift = cell.glyph ? 13 : 0, font = Math.min(size, Math.floor(tall - 3));
   const left = ctx.px(Math.max(cell.x - cell.w / 2, ctx.view.range[0])), right = ctx.px(Math.min(cell.x + cell.w / 2, ctx.view.range[1]));
   if (cell.glyph && (tall >= 11 || cell.sliver)) {

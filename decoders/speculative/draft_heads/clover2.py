@@ -12,7 +12,7 @@ from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.drift import DRIFT_VIEWS, record_drift
 from decoders.speculative.draft_heads.gates import with_gates
-from decoders.speculative.draft_heads.trees import MEASURED, drafted_by, tree_parameters
+from decoders.speculative.draft_heads.trees import PUBLISHED, drafted_by, tree_parameters
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.trained_head import (
     TrainedHead,
@@ -42,7 +42,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     parts,
     name="clover2",
     title="Clover-2",
-    parameters=(*tree_parameters(MEASURED, nodes=8, depth=5, width=4), *GREEDY),
+    parameters=(*tree_parameters(PUBLISHED, nodes=25, depth=5, width=4), *GREEDY),
     papers=("clover-2",),
     views=DRIFT_VIEWS,
     reads=reads_states,
@@ -58,8 +58,7 @@ def clover2(lane: Lane) -> Iterator[None]:
        is read once more beside the state by the map that says the next feature.
     3. The target's vocabulary matrix turns features into guesses. They are trained to be the target's own
        states and to give its distributions: *Drift* shows how far they are from it.
-    4. The tree has the ranks that paid where they were measured, and exact tests follow. The paper's is
-       EAGLE's, 25 nodes on five levels: `tree` *EAGLE's ranks* with 25 `nodes`.
+    4. The tree is EAGLE's, 25 nodes on five levels, and exact tests follow.
 
     The layers of llama-tiny are narrow, where the paper's begin as copies of the target's last one, and its
     states before the norm are so large that they are scaled by a constant.

@@ -10,7 +10,7 @@ from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_heads.drift import DRIFT_VIEWS, with_drift
-from decoders.speculative.draft_heads.trees import CHAIN, tree_of, tree_parameters
+from decoders.speculative.draft_heads.trees import PUBLISHED, tree_of, tree_parameters
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.trained_head import named, needs_head, reads_states
 from decoders.speculative.interfaces import Drafter, Verifier
@@ -29,7 +29,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     parts,
     name="eagle",
     title="EAGLE",
-    parameters=(*tree_parameters(CHAIN, nodes=25, depth=3, width=4), *GREEDY),
+    parameters=(*tree_parameters(PUBLISHED, nodes=25, depth=5, width=4), *GREEDY),
     views=DRIFT_VIEWS,
     reads=reads_states,
     suits=needs_head("eagle", "EAGLE layer"),
@@ -40,15 +40,15 @@ def eagle(lane: Lane) -> Iterator[None]:
     1. The layer reads, at each place of the text, the target's state and the token that was chosen after it,
        and says what the next state will be. The token removes the doubt that the state alone leaves.
     2. The target's frozen head turns the state into a distribution of guesses. A guess and the state it was
-       read from are the layer's next input: so a draft grows, one pass for each level.
-    3. One target forward reads the draft; the accepted path and the target's own token are committed.
+       read from are the layer's next input: so a tree grows, one pass for each level. Which ranks are written
+       down is fixed: 25 paths, up to five deep.
+    3. One target forward reads the tree; the accepted path and the target's own token are committed.
     4. What the layer has drafted is dropped, and it reads the target's true states of the new tokens.
 
-    The draft is a chain of three, which is the fastest here: llama-tiny's forward over 25 tokens takes twice
-    as long as over one. The paper's tree of 25 fixed ranks, up to five deep, is `tree` *EAGLE's ranks* with
-    `depth` 5: it brings more tokens per forward. Trees whose guesses are the likeliest are exact at any
-    temperature, for nothing in them is drawn; a chain is drawn from the layer's own distribution, and exact
-    by the usual test. *Drift* shows how far the layer's states are from the target's, the deeper the farther.
+    Trees whose guesses are the likeliest are exact at any temperature, for nothing in them is drawn; a chain
+    is drawn from the layer's own distribution, and exact by the usual test. On llama-tiny a chain of three is
+    faster than the tree, which brings more tokens per forward: a forward over 25 tokens takes twice as long
+    as over one. *Drift* shows how far the layer's states are from the target's, the deeper the farther.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

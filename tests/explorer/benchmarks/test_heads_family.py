@@ -4,7 +4,7 @@ from decoders.registry import strategies
 from decoders.trace.events import Commit, Forward
 from decoders.trace.trace import Step, Trace
 from explorer import timing
-from explorer.benchmarks.heads_family import DRAFT_MODELS, EAGLES, drafting, step_time, trained
+from explorer.benchmarks.heads_family import DRAFT_MODELS, EAGLES, SHORT, drafting, step_time, trained
 from tests.helpers import tiny_models
 
 
@@ -20,6 +20,8 @@ def test_every_strategy_that_needs_heads_is_measured():
     }
     assert refused <= names and {"kangaroo", "m2r2", "eagle3", "hydra", "ppd", *EAGLES} <= names
     assert not {name for name, _ in DRAFT_MODELS.values()} & names
+    for name, settings in SHORT.values():
+        assert name in EAGLES and strategies()[name].check(settings) != strategies()[name].check({})
 
 
 def test_drafting_is_split_by_hand():
