@@ -3,7 +3,6 @@ numerics, never a real difference.
 """
 
 import pytest
-import torch
 
 from decoders.lane import Lane, Limits
 from decoders.models.loading import load
@@ -24,8 +23,4 @@ def test_lossless_lanes_in_half_precision_part_at_ties_alone(dtype):
         )
         compared.append(pair(greedy, tree, (1, 2)))
     kinds = {found.get("kind") for found in compared}
-    assert kinds <= {None, "tie", "numerics"}
-    if (
-        dtype == "bfloat16" and torch.ops.mkldnn._is_mkldnn_bf16_supported()
-    ):  # elsewhere sums are rounded less
-        assert kinds & {"tie", "numerics"}
+    assert kinds <= {None, "tie", "numerics"}  # whether any part depends on how this processor adds up
