@@ -7,29 +7,19 @@ import pytest
 import torch
 
 from decoders.engine import fast_product
-from decoders.heads import KINDS, DraftModule, Target
+from decoders.heads import KINDS, DraftModule
 from decoders.heads.parts.layers import Attention, DecoderLayer, LayerForm
 from tests.helpers import tiny_models
+from tests.helpers.random_heads import random_head
 
 CLOSE = {"atol": 1e-4, "rtol": 1e-4}
 # In the target's own forward, or after its first layers: these have no `begin` on the target's states alone
 APART = {"pass", "ppd", "hidden_transfer", "kangaroo", "m2r2"}
-SETTINGS = {"fragments": {"mark": 251}}
 
 
 @pytest.fixture(scope="module")
 def small():
     return tiny_models.make("llama", seed=3).model
-
-
-def made(kind: str, model) -> DraftModule:
-    """A module with random weights everywhere."""
-    torch.manual_seed(1)
-    module = KINDS[kind](Target.of(model), **SETTINGS.get(kind, {}))
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
-    return module.eval().requires_grad_(False)
 
 
 def drafted(module: DraftModule, mode, seed: int = 0) -> list[torch.Tensor]:
@@ -53,13 +43,13 @@ def drafted(module: DraftModule, mode, seed: int = 0) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in APART])
 def test_every_drafter_says_while_it_drafts_what_its_modules_say(small, kind):
-    module = made(kind, small)
+    module = random_head(kind, small)
     for fast, slow in zip(drafted(module, torch.inference_mode), drafted(module, torch.no_grad), strict=True):
         torch.testing.assert_close(fast, slow, **CLOSE)
 
 
 def test_weights_that_change_are_laid_out_again_and_a_copy_has_its_own(small):
-    eagle = made("eagle", small)
+    eagle = random_head("eagle", small)
     before = drafted(eagle, torch.inference_mode)
     assert eagle.fast.form is not None
     twin = copy.deepcopy(eagle)

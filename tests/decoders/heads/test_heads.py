@@ -16,26 +16,15 @@ from decoders.models.catalog import shipped
 from decoders.models.loading import load
 from decoders.models.model_heads import load_heads
 from tests.helpers import tiny_models
+from tests.helpers.random_heads import MARK, random_head
 
 DEPTH = 3
-MARK = 251  # a token that `some_tokens` does not give
-SETTINGS = {"kangaroo": {"exit": 1}, "m2r2": {"exit": 1}, "fragments": {"mark": MARK}}
 
 
 @pytest.fixture(scope="module")
 def small():
     """A tiny target of random weights."""
     return tiny_models.make("llama", seed=3).model
-
-
-def made(kind: str, model) -> DraftModule:
-    """A module with random weights everywhere: nothing is silent."""
-    torch.manual_seed(1)
-    module = KINDS[kind](Target.of(model), **SETTINGS.get(kind, {}))
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
-    return module.eval().requires_grad_(False)
 
 
 def some_tokens(count: int, length: int = 12) -> torch.Tensor:
@@ -59,7 +48,7 @@ def test_the_taps_are_the_targets_own_states(small):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_guess_reads_nothing_it_may_not(small, kind):
     """Item k - 1, row n: states up to token n, and tokens up to n + k if the module reads the path."""
-    module, tokens = made(kind, small), some_tokens(1)
+    module, tokens = random_head(kind, small), some_tokens(1)
     before = module.along(take_taps(small, tokens, module.reads), DEPTH)
     assert [len(guess[0]) for guess in before] == [10, 9, 8]
     for changed in range(12):
@@ -103,7 +92,7 @@ def test_medusa_starts_by_saying_the_next_token_once_more(small):
 def test_losses_by_hand(small):
     """Medusa's and EAGLE's losses, written out with loops over the places."""
     taps = take_taps(small, some_tokens(2))
-    medusa, eagle = made("medusa", small), made("eagle", small)
+    medusa, eagle = random_head("medusa", small), random_head("eagle", small)
 
     def cross(place: int, logits: torch.Tensor) -> torch.Tensor:
         return -(taps.p[:, place] * logits.log_softmax(-1)).sum(-1).mean()
@@ -122,7 +111,7 @@ def test_losses_by_hand(small):
 @pytest.mark.parametrize("kind", ["eagle", "kangaroo"])
 def test_drafting_gives_what_was_measured_along_the_text(small, kind):
     """Rounds of drafting with entries of its own, some drafts wrong and thrown away, against `along`."""
-    module, tokens = made(kind, small), some_tokens(1)
+    module, tokens = random_head(kind, small), some_tokens(1)
     taps = take_taps(small, tokens, module.reads)
     expected = module.along(taps, DEPTH)
     entries, read = Entries(), 0
@@ -216,7 +205,7 @@ def test_the_copy_pair_language_tells_medusa_from_eagle():
 def saved(tmp_path):
     """(a target that was loaded from its folder, its heads, the folder they are saved in)."""
     target = load(tiny_models.save(tmp_path / "target", seed=3))
-    heads = {kind: made(kind, target.model) for kind in KINDS}
+    heads = {kind: random_head(kind, target.model) for kind in KINDS}
     folder = tmp_path / "heads"
     head_files.save(folder, heads, "target", tmp_path / "target", target.tokenizer, torch.float32)
     return target, heads, folder
@@ -331,7 +320,7 @@ def test_labels_of_fragments_end_with_the_last_mark_that_the_heads_reach():
 
 def test_heads_on_fragments_learn_from_labelled_places_alone(small):
     """Their loss with loops over the places; without a mark there is nothing to learn."""
-    heads = made("fragments", small)
+    heads = random_head("fragments", small)
     tokens = some_tokens(2)
     tokens[0, 5] = tokens[1, 3] = tokens[1, 9] = MARK
     taps, kept = take_taps(small, tokens), labels(tokens, MARK, 4)

@@ -10,8 +10,9 @@ from decoders.heads import Eagle, Eagle3, Entries, Falcon, Gumiho, Target, take_
 from decoders.heads.feature_drafters.chimera import Chimera, grams, padded
 from decoders.heads.feature_drafters.eagle3 import OUTSIDE, tapped
 from decoders.heads.feature_drafters.falcon import relaxed, shown
-from tests.decoders.heads.test_heads import made, some_tokens
+from tests.decoders.heads.test_heads import some_tokens
 from tests.helpers import tiny_models
+from tests.helpers.random_heads import random_head
 
 ROUNDS = ((0, 3), (3, 4), (4, 7))  # tokens that the target reads before each round; the root is the next one
 WRONG = 7  # a token that the text does not go on with
@@ -28,7 +29,7 @@ def test_entries_say_what_was_measured_along_the_text(small, kind):
     """Rounds of drafting, each with a wrong sibling beside the right node; what was drafted never survives a
     round, and of the known tokens, the root included, all but one have an entry.
     """
-    module, tokens = made(kind, small), some_tokens(1)
+    module, tokens = random_head(kind, small), some_tokens(1)
     taps = take_taps(small, tokens, module.reads)
     expected, memory = module.along(taps, 4), module.memory()
     for first, last in ROUNDS:
@@ -67,7 +68,7 @@ def test_falcon_says_what_was_measured_along_the_text(small, block, memory):
 
 def test_falcon_with_blocks_of_one_and_without_memory_is_eagle(small):
     """Works when: its mask becomes causal, and it says what EAGLE says with the same weights."""
-    eagle = made("eagle", small)
+    eagle = random_head("eagle", small)
     falcon = Falcon(Target.of(small), block=1, memory=0, intermediate=eagle.target.intermediate)
     falcon.load_state_dict(
         {
@@ -91,7 +92,7 @@ def test_the_relaxed_mask_and_the_share_of_answers_shown():
 
 def test_glancing_shows_entries_their_own_answers(small):
     """Where a state was exchanged, it and its token are those k places on, at the beginning of a block."""
-    module, tokens = made("falcon", small), some_tokens(2)
+    module, tokens = random_head("falcon", small), some_tokens(2)
     taps = take_taps(small, tokens)
     seen, states = module.glanced(taps, tokens[:, 1:10], taps.hidden[:, :9])
     moved = (states != taps.hidden[:, :9]).any(-1)
@@ -105,7 +106,7 @@ def test_eagle3_unrolls_as_it_drafts(small):
     """Works when: logits of step s equal real drafting along the same tokens, and query (step s, place i) has
     s + i + 1 keys: the example of place 3 at step 2 has six, at rotary places 0 to 5.
     """
-    module, tokens, seen = made("eagle3", small), some_tokens(1), []
+    module, tokens, seen = random_head("eagle3", small), some_tokens(1), []
     taps = take_taps(small, tokens, module.reads)
     forward = module.attention.forward
 
@@ -194,7 +195,7 @@ def test_chimera_without_the_targets_states_is_a_trigram_model(small):
 
 def test_gumihos_pairs_carry_their_own_first_token(small):
     """The input of a pair is the entry of its own depth-1 token beside that of its depth-2 token."""
-    module, tokens = made("gumiho", small), some_tokens(1)
+    module, tokens = random_head("gumiho", small), some_tokens(1)
     taps, memory = take_taps(small, tokens), module.memory()
     module.begin(memory, taps.hidden[0, :4], tokens[0, 1:5])
     module.expand(memory, [0, 0], torch.tensor([11, 12]))
@@ -209,7 +210,7 @@ def test_gumihos_pairs_carry_their_own_first_token(small):
 
 def test_gumihos_loss_by_hand(small):
     """Serial part and parallel networks with loops over the places."""
-    module, taps = made("gumiho", small), take_taps(small, some_tokens(1))
+    module, taps = random_head("gumiho", small), take_taps(small, some_tokens(1))
     serial, _ = module.layer(module.joined(taps.tokens[:, 1:], taps.hidden[:, :-1]), torch.arange(11))
     expected = 0.0
     for depth in range(1, 6):
@@ -228,10 +229,10 @@ def test_gumihos_loss_by_hand(small):
 
 def test_eagle_without_tokens_does_not_see_the_root(small):
     """Works when: with the columns of the token at zero it says the same whatever the root is."""
-    module, tokens = made("eagle", small), some_tokens(1)
+    module, tokens = random_head("eagle", small), some_tokens(1)
     with torch.no_grad():
         module.join.weight[:, :32] = 0
     taps = take_taps(small, tokens)
     said = [module.begin(Entries(), taps.hidden[0, :4], torch.tensor([1, 2, 3, root])) for root in (5, 6)]
     assert torch.equal(*said)
-    assert isinstance(module, Eagle) and isinstance(made("gumiho", small), Gumiho)
+    assert isinstance(module, Eagle) and isinstance(random_head("gumiho", small), Gumiho)

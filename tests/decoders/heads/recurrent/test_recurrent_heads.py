@@ -23,8 +23,9 @@ from decoders.heads import (
     take_taps,
 )
 from decoders.heads.recurrent.mlp_speculator import state_weight, token_weight
-from tests.decoders.heads.test_heads import CopyPairs, made, pairs, some_tokens
+from tests.decoders.heads.test_heads import CopyPairs, pairs, some_tokens
 from tests.helpers import tiny_models
+from tests.helpers.random_heads import random_head
 
 RECURRENT = ["hydra", "hydra_plus", "mlp_speculator", "redrafter", "clover", "clover2"]
 ROUNDS = ((0, 3), (3, 4), (4, 7))  # tokens that the target reads before each round; the root is the next one
@@ -46,7 +47,7 @@ def begun(module, memory, taps, first: int, last: int):
 @pytest.mark.parametrize("kind", RECURRENT)
 def test_states_say_what_was_measured_along_the_text(small, kind):
     """Rounds of drafting, each with a wrong sibling beside the right node."""
-    module = made(kind, small)
+    module = random_head(kind, small)
     taps = take_taps(small, some_tokens(1), module.reads)
     depth = min(4, module.depth or 4)
     expected, memory = module.along(taps, depth), module.memory()
@@ -64,7 +65,7 @@ def test_states_say_what_was_measured_along_the_text(small, kind):
 
 @pytest.mark.parametrize("kind", ["amphista", "blockwise"])
 def test_heads_of_all_depths_say_what_was_measured_along_the_text(small, kind):
-    module = made(kind, small)
+    module = random_head(kind, small)
     taps = take_taps(small, some_tokens(1))
     expected, memory = module.along(taps, 4), module.memory()
     for first, last in ROUNDS:
@@ -101,7 +102,7 @@ def unrolled_loss(module, taps, steps: int, at_depth) -> torch.Tensor:
 )
 def test_losses_by_hand(small, kind, decay, steps):
     """Cross-entropy under the target's own distributions, with loops over the places."""
-    module = made(kind, small)
+    module = random_head(kind, small)
     taps = take_taps(small, some_tokens(2))
 
     def cross(state, row, n, k):
@@ -112,7 +113,7 @@ def test_losses_by_hand(small, kind, decay, steps):
 
 def test_clover2s_loss_by_hand(small):
     """0.7^i times (10 smooth L1 to the state + cross-entropy) at five depths."""
-    module = made("clover2", small)
+    module = random_head("clover2", small)
     taps = take_taps(small, some_tokens(2), module.reads)
 
     def both(state, row, n, k):
@@ -125,7 +126,7 @@ def test_clover2s_loss_by_hand(small):
 
 def test_hydras_heads_read_one_token_more_each(small):
     """Widths 2d, 3d, 4d, 5d; without the columns of the embeddings they are path-independent, as Medusa's."""
-    module, tokens = made("hydra", small), some_tokens(1)
+    module, tokens = random_head("hydra", small), some_tokens(1)
     d = module.target.width
     assert [block.narrow.in_features for block in module.first] == [2 * d, 3 * d, 4 * d, 5 * d]
     with torch.no_grad():
@@ -142,14 +143,14 @@ def test_hydras_heads_read_one_token_more_each(small):
 
 def test_hydra_plus_reads_all_states_through_one_layer(small):
     """Prefix attention: an older state matters; it has four blocks per head."""
-    module = made("hydra_plus", small)
+    module = random_head("hydra_plus", small)
     taps = take_taps(small, some_tokens(1))
     assert [1 + len(blocks) for blocks in module.blocks] == [4] * 4
     hidden = taps.hidden.clone()
     hidden[0, 0] += 1.0
     changed = Taps(taps.tokens, hidden, {}, taps.logits)
     assert not torch.allclose(module.along(taps, 1)[0][0, 5], module.along(changed, 1)[0][0, 5])
-    plain = made("hydra", small)
+    plain = random_head("hydra", small)
     torch.testing.assert_close(plain.along(taps, 1)[0][0, 5], plain.along(changed, 1)[0][0, 5])
 
 
@@ -197,7 +198,7 @@ def test_a_speculator_of_one_stage_is_the_same_tied_or_not(small):
 
 def test_the_recurrence_of_redrafter(small):
     """s_1 = SiLU(W E(root) + b), s_2 = SiLU(W E(c_1) + b + U s_1), the head beside the newest state."""
-    module = made("redrafter", small)
+    module = random_head("redrafter", small)
     taps, memory = take_taps(small, some_tokens(1)), module.memory()
     begun(module, memory, taps, 0, 4)
     module.expand(memory, [0], torch.tensor([9]))
@@ -213,7 +214,7 @@ def test_the_recurrence_of_redrafter(small):
 
 def test_clover_without_values_does_not_see_the_path(small):
     """W_V = 0: all branches and roots have the same guesses."""
-    module, tokens = made("clover", small), some_tokens(1)
+    module, tokens = random_head("clover", small), some_tokens(1)
     torch.nn.init.zeros_(module.cell.v.weight)
     taps, memory = take_taps(small, tokens), module.memory()
     begun(module, memory, taps, 0, 4)
@@ -225,7 +226,7 @@ def test_clover_without_values_does_not_see_the_path(small):
 
 
 def test_clovers_cell_weighs_each_heads_value_by_a_cosine(small):
-    module = made("clover", small)
+    module = random_head("clover", small)
     cell, torch_random = module.cell, torch.Generator().manual_seed(0)
     state, token = torch.randn(2, 32, generator=torch_random)
     q, k, v = cell.q(cell.norm(state)), cell.k(token), cell.v(token)
@@ -240,7 +241,7 @@ def test_clover2_reads_the_states_before_the_last_norm(small):
     """Its features are what the target's last norm turns into its states; and depth 1 does not see what was
     drafted.
     """
-    module = made("clover2", small)
+    module = random_head("clover2", small)
     taps = take_taps(small, some_tokens(1), module.reads)
     stream = taps.states[module.target.layers]
     again = F.rms_norm(stream, (32,), module.target.last_norm, module.target.eps)
@@ -256,7 +257,7 @@ def test_clover2_reads_the_states_before_the_last_norm(small):
 def test_amphista_without_its_layers_is_medusa(small):
     """Works when: with stages and encoder bypassed, and no vectors of places, it says what Medusa says."""
     torch.manual_seed(1)
-    medusa = made("medusa", small)
+    medusa = random_head("medusa", small)
     module = Amphista(Target.of(small), depth=4, rank=0).eval()
     for k, block in enumerate(module.blocks):
         block.linear.load_state_dict(medusa.blocks[k].state_dict())
@@ -272,7 +273,7 @@ def test_amphistas_heads_see_each_other_in_both_directions(small):
     """Masked, they see earlier ones alone; without vectors of places their order means nothing to the
     encoder; a single head works.
     """
-    among = made("amphista", small).among
+    among = random_head("amphista", small).among
     x = torch.randn(4, 32, generator=torch.Generator().manual_seed(0))
     order = torch.tensor([2, 0, 3, 1])
     torch.testing.assert_close(among(x)[order], among(x[order]))
@@ -288,7 +289,7 @@ def test_amphistas_heads_see_each_other_in_both_directions(small):
 
 def test_blockwise_learns_one_head_of_each_batch(small):
     """In training the loss is that of one head, drawn by the batch; otherwise the mean over all."""
-    module = made("blockwise", small)
+    module = random_head("blockwise", small)
     taps = take_taps(small, some_tokens(2))
     states = module.states(taps.hidden)
     each = [
