@@ -66,9 +66,7 @@ class OpenAIServer:
                 f"The server at {self.base} took more than {SECONDS:.0f} s; try again."
             ) from None
         except (httpx.ReadError, httpx.RemoteProtocolError):
-            raise ServerProblem(
-                f"The server at {self.base} broke off before its text was at an end; try again."
-            ) from None
+            raise self.cut_off() from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError):
             raise ServerProblem(
                 f"Nothing answers at {self.base}; start the server there, or correct host and port."
@@ -116,7 +114,7 @@ class OpenAIServer:
                     return
                 if line.startswith("data:"):
                     yield self.event(told)
-        raise ServerProblem(f"The server at {self.base} broke off before its text was at an end; try again.")
+        raise self.cut_off()
 
     def event(self, told: str) -> dict:
         """One event of a stream."""
@@ -140,6 +138,10 @@ class OpenAIServer:
         if math.fsum(map(math.exp, possible.values())) > 1 + SLACK:
             raise self.strange("its probabilities add up to more than 1")
         return possible
+
+    def cut_off(self) -> ServerProblem:
+        """An answer whose end is missing."""
+        return ServerProblem(f"The server at {self.base} broke off before its text was at an end; try again.")
 
     def strange(self, what: str) -> ServerProblem:
         """An answer that cannot be used."""
