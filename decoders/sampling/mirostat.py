@@ -23,7 +23,7 @@ def exponent(p: torch.Tensor) -> float:
     """Zipf's exponent s of probabilities [V], likeliest first, by least squares over the top ranks."""
     top = p[: min(RANKS, len(p))].clamp(min=1e-300).log()
     drops = (top[:-1] - top[1:]).clamp(min=0.0)  # b_i
-    ranks = torch.arange(1, len(top), dtype=torch.float64)
+    ranks = torch.arange(1, len(top), dtype=torch.float64, device=p.device)
     gaps = ((ranks + 1) / ranks).log()  # t_i
     return float((drops * gaps).sum() / (gaps * gaps).sum())
 

@@ -36,7 +36,9 @@ class ClientHere:
 
     @torch.inference_mode()
     def _row(self, text) -> torch.Tensor:
-        return self.model.model(torch.tensor([text])).logits[0, -1].double().log_softmax(-1)
+        model = self.model.model
+        logits = model(torch.tensor([text], device=model.device)).logits[0, -1]
+        return logits.cpu().double().log_softmax(-1)
 
 
 class ServedHere(ServedModel):

@@ -6,6 +6,7 @@ distributions.
 """
 
 import json
+import os
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from decoders.models.flow import FlowModel
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.lora import Adapter, with_tokens
 
+DEVICE = os.environ.get("DECODING_EXPLORER_TEST_DEVICE", "cpu")  # of tiny models: cuda runs the laws on a GPU
 END = "<|end|>"
 SIZES = dict(
     hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, pad_token_id=None
@@ -109,9 +111,15 @@ def masked_tokenizer() -> transformers.PreTrainedTokenizerFast:
 
 
 def make(
-    kind: str = "llama", seed: int = 0, dtype: torch.dtype = torch.float32, endings: float = 2.0
+    kind: str = "llama",
+    seed: int = 0,
+    dtype: torch.dtype = torch.float32,
+    endings: float = 2.0,
+    device: str = DEVICE,
 ) -> LoadedModel:
-    """A fresh tiny model. `endings`: how strongly its end-of-text token swings, so that texts do end."""
+    """A fresh tiny model, the same on each device. `endings`: how strongly its end-of-text token swings, so
+    that texts do end.
+    """
     torch.manual_seed(seed)
     tokenizers = {"forms": forms_tokenizer} | dict.fromkeys(MASKED, masked_tokenizer)
     words = tokenizers.get(kind, tokenizer)()
@@ -128,14 +136,18 @@ def make(
     model = model.to(dtype).eval().requires_grad_(False)
     model.get_output_embeddings().weight[end] *= endings
     model.generation_config = transformers.GenerationConfig(eos_token_id=end, pad_token_id=end)
-    companion = kind in (*MASKED, "flow")
-    return TinyModel(f"tiny-{kind}", model, words, tokens_of=make() if companion else None)
+    tokens_of = make(device=device) if kind in (*MASKED, "flow") else None
+    made = TinyModel(f"tiny-{kind}", model.to(device), words, tokens_of=tokens_of)
+    made.seed = seed
+    return made
 
 
 class TinyModel(LoadedModel):
     """A loaded model with draft heads of random weights, if it is built for some. Those that draft from parts
-    of its layers start from what the layers say, so it needs none.
+    of its layers start from what the layers say, so it needs none. `seed`: what its weights follow from.
     """
+
+    seed = 0
 
     @cached_property
     def heads(self) -> dict[str, DraftModule]:
@@ -146,7 +158,7 @@ class TinyModel(LoadedModel):
     def streams(self) -> ParallelStreams | None:
         if type(self.model).__name__ != "LlamaForCausalLM":
             return None
-        return shaken(ParallelStreams(Target.of(self.model)).to(self.model.dtype))
+        return shaken(ParallelStreams(Target.of(self.model)).to(self.model.dtype)).to(self.model.device)
 
 
 def shaken(module: torch.nn.Module) -> torch.nn.Module:
@@ -173,7 +185,7 @@ def random_modules(target: Target) -> dict[str, DraftModule]:
         with torch.no_grad():
             for parameter in module.parameters():
                 parameter.add_(torch.randn_like(parameter) * 0.1)
-        module.eval().requires_grad_(False)
+        module.to(target.embed.device).eval().requires_grad_(False)
     return modules
 
 
@@ -227,7 +239,7 @@ def labelled_texts(models: dict[str, LoadedModel], pair: list[Adapter]) -> dict[
 
 def generate(model: LoadedModel, prompt: list[int], **options) -> list[int]:
     """The new tokens that transformers' own `generate` gives, up to and with the end token."""
-    ids = torch.tensor([prompt])
+    ids = torch.tensor([prompt], device=model.model.device)
     out = model.model.generate(ids, attention_mask=torch.ones_like(ids), **{"do_sample": False} | options)
     return cut(out[0, len(prompt) :].tolist(), model)
 

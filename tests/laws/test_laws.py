@@ -149,8 +149,9 @@ def test_costs_add_up(found):
 def test_committed_log_probabilities_are_the_targets_own(name, models, prompt, found):
     if registry.get(name.split()[0]).writes_with != "causal":  # each has its probability when it was filled
         return check_cells(found)
-    text = torch.tensor([[*prompt, *found.output()]])
-    logits = models["target"].model(text).logits[0, len(prompt) - 1 : -1]
+    target = models["target"].model
+    text = torch.tensor([[*prompt, *found.output()]], device=target.device)
+    logits = target(text).logits[0, len(prompt) - 1 : -1]
     want = logits.log_softmax(-1).gather(1, text[0, len(prompt) :, None])[:, 0].tolist()
     assert [p for s in found.steps for c in s.of(Commit) for p in c.logprobs] == pytest.approx(want, abs=1e-3)
 
