@@ -34,7 +34,7 @@ def report_page(report: dict, command: str) -> str:
         f"default-src 'none'; script-src {hashes} 'unsafe-eval'; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
-    styles = page_files.surfaces() + states() + (STYLE / "report.css").read_text("utf-8")
+    styles = page_files.colours() + (STYLE / "report.css").read_text("utf-8")
     title = f"Acceptance: {', '.join(draft['name'] for draft in report['drafts'])} for {report['target']}"
     head = [
         Html("<meta charset='utf-8'>"),
@@ -48,16 +48,6 @@ def report_page(report: dict, command: str) -> str:
         "html", {"lang": "en"}, h("head", "", *head), h("body", "", body(report, title, command), *after)
     )
     return f"<!doctype html>\n{page}\n"
-
-
-def states() -> str:
-    """The colours of the states as CSS variables, one set for each theme."""
-    rules = []
-    for look in ("light", "dark"):
-        colours = {name: known[look] for name, known in page_files.palette()["state"].items()}
-        names = (f"--{name}:{one['color']};--{name}-tint:{one['tint']};" for name, one in colours.items())
-        rules.append(f":root[data-theme={look}]{{{''.join(names)}}}")
-    return "".join(rules)
 
 
 def body(report: dict, title: str, command: str) -> Html:

@@ -164,7 +164,7 @@ def document(title: str, blobs: dict[str, bytes]) -> str:
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     sheets = [*page_files.sheets(), SAVED / "saved.css"]
-    styles = "\n".join([page_files.surfaces(), *map(page_files.text, sheets)])
+    styles = "\n".join([page_files.colours(), *map(page_files.text, sheets)])
     return "".join(
         [
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',

@@ -121,9 +121,9 @@ def address(path: Path) -> str:
 
 
 def head() -> str:
-    """Style sheets, the palette's surfaces, and the theme, all known before anything is painted."""
+    """Style sheets, the palette, and the theme, all known before anything is painted."""
     links = "".join(f'<link rel="stylesheet" href="{address(path)}">' for path in page_files.sheets())
-    return f"{links}<style>{page_files.surfaces()}</style><script>{page_files.THEME}</script>"
+    return f"{links}<style>{page_files.colours()}</style><script>{page_files.THEME}</script>"
 
 
 def card(origin: str) -> str:

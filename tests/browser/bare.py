@@ -14,6 +14,8 @@ def bare_player(chromium, body: str, **options) -> Iterator[tuple]:
     page.set_content(body)
     for script in page_files.drawing_scripts():
         page.add_script_tag(content=page_files.text(script))
+    page.add_style_tag(content=page_files.colours())
+    page.evaluate("document.documentElement.dataset.theme = 'light'")
     page.add_style_tag(path=page_files.ASSETS / "web" / "player" / "player.css")
     yield page, errors
     page.close()

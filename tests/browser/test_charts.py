@@ -3,14 +3,13 @@
 Each test gives the player the deltas of a seeded lane and reads back what was drawn.
 """
 
-import json
 import math
 import random
 
 import pytest
 
 from decoders.trace.events import Cell, Commit, Depend, Distribution, Propose, Step
-from explorer.export.page_files import ASSETS
+from explorer.export import page_files
 from tests.browser.bare import bare_player
 from visualizers.registry import deltas
 from visualizers.scene.marks import Header
@@ -29,6 +28,7 @@ PROMPT = [0, 1, 5]
 
 SHOW = """async ([palette, theme, head, deltas, step]) => {
   const main = document.querySelector("main");
+  document.documentElement.dataset.theme = theme;
   main.replaceChildren();
   const scene = window.scene = new DecodingPlayer.Scene(main, {palette, theme});
   scene.reset(head);
@@ -105,8 +105,7 @@ def grid(iterations: int, width: int = 12) -> list[Step]:
 def show(page, name: str, steps: list[Step], step: int, width: int = 1180, theme: str = "light") -> None:
     head, changes = deltas(name, Header(PROMPT, dict(enumerate(WORDS))), steps)
     page.set_viewport_size({"width": width, "height": 320})
-    palette = json.loads((ASSETS / "palette.json").read_text())
-    page.evaluate(SHOW, [palette, theme, head, changes, step])
+    page.evaluate(SHOW, [page_files.palette(), theme, head, changes, step])
 
 
 def touching(texts: list) -> list[str]:

@@ -1,7 +1,5 @@
 """Pictures use their room, and nothing runs through their words: the player alone, on runs decoded here."""
 
-import json
-
 import pytest
 
 from decoders.lane import Lane, Limits
@@ -9,7 +7,7 @@ from decoders.models.table_model import TableModel
 from decoders.trace.events import Commit, Forward, Propose, Step, Verdict
 from decoders.trace.trace import load
 from explorer.catalog import method_cards
-from explorer.export.page_files import ASSETS
+from explorer.export import page_files
 from tests.browser.bare import bare_player
 from tests.browser.test_charts import story
 from tests.browser.test_player import lane, rounds
@@ -60,7 +58,7 @@ def draw(chromium):
 
         def make(width: int, height: int, scene: tuple, ended: bool = True):
             page.evaluate(f"document.querySelector('main').style = 'width: {width}px; height: {height}px'")
-            page.evaluate(MAKE, [json.loads((ASSETS / "palette.json").read_text()), *scene, ended])
+            page.evaluate(MAKE, [page_files.palette(), *scene, ended])
             return page
 
         yield make

@@ -3,13 +3,12 @@
 Each test gives the player the deltas of a small hand-made lane and asks the page what it shows.
 """
 
-import json
 import random
 
 import pytest
 
 from decoders.trace.events import Commit, Propose, Score, Step, Verdict
-from explorer.export.page_files import ASSETS
+from explorer.export import page_files
 from tests.browser.bare import bare_player
 from visualizers.registry import deltas
 from visualizers.scene.marks import Header
@@ -39,7 +38,7 @@ def opened(chromium):
     """One page with the player and `make(kind, head, deltas)`, and the list of its errors."""
     size = {"width": 1000, "height": 700}
     with bare_player(chromium, "<main></main>", viewport=size) as (page, errors):
-        page.evaluate(MAKE, json.loads((ASSETS / "palette.json").read_text()))
+        page.evaluate(MAKE, page_files.palette())
         yield page, errors
 
 
@@ -179,16 +178,15 @@ def test_chips_read_as_a_list_with_their_verdicts(page):
 
 def test_colours_are_the_states_in_both_themes(page):
     page.evaluate("([h, d]) => make('Scene', h, d)", list(lane("draft_tree", rounds(3))))
-    palette = json.loads((ASSETS / "palette.json").read_text())["state"]
-    for theme in ("light", "dark"):
+    for theme, palette in page_files.palette().items():
         page.evaluate("t => { scene.theme(t); return painted(scene); }", theme)
         fills = set(
             page.evaluate("scene.traces.filter(t => t.fill === 'toself' && t.x.length).map(t => t.fillcolor)")
         )
         assert fills == {
-            palette["accepted"][theme]["color"],
-            palette["resampled"][theme]["color"],
-            palette["rejected"][theme]["tint"],
+            palette["state"]["accepted"]["color"],
+            palette["state"]["resampled"]["color"],
+            palette["state"]["rejected"]["tint"],
         }
 
 

@@ -1,10 +1,8 @@
 """Pictures of one kind below each other share their x: a column stands for one position in all of them."""
 
-import json
-
 import pytest
 
-from explorer.export.page_files import ASSETS
+from explorer.export import page_files
 from tests.browser.bare import bare_player
 from tests.browser.test_charts import PROMPT, WORDS, grid, story
 from visualizers.registry import deltas
@@ -43,7 +41,7 @@ def test_a_column_is_one_position_in_both(opened, view):
     page, errors = opened
     steps = grid(60) if view == "parallel_grid" else story(90)
     head, changes = deltas(view, Header(PROMPT, dict(enumerate(WORDS))), steps)
-    page.evaluate(SHOW, [json.loads((ASSETS / "palette.json").read_text()), head, changes])
+    page.evaluate(SHOW, [page_files.palette(), head, changes])
     (*one, ahead), (*other, behind) = page.evaluate(STAND, [len(steps) - 30, len(steps) - 33])
     assert one == other and ahead > behind >= one[2]
     (*one, ahead), (*other, behind) = page.evaluate(STAND, [len(steps) - 33, len(steps) - 30])

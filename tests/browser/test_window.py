@@ -1,11 +1,9 @@
 """The window of the lanes: what fits is shown, one window for all lanes, and a clicked mark stays in it."""
 
-import json
-
 import pytest
 
 from decoders.trace.events import Commit, Propose, Step, Verdict
-from explorer.export.page_files import ASSETS
+from explorer.export import page_files
 from tests.browser.bare import bare_player
 from tests.browser.test_charts import story
 from tests.browser.test_page import ready
@@ -42,7 +40,7 @@ def opened(chromium):
 
         def make(width: int, lanes: list, ended: bool = True):
             page.set_viewport_size({"width": width, "height": 700})
-            page.evaluate(MAKE, [json.loads((ASSETS / "palette.json").read_text()), lanes, ended])
+            page.evaluate(MAKE, [page_files.palette(), lanes, ended])
             return page
 
         yield make

@@ -24,7 +24,6 @@ class Inspector {
     window.addEventListener("resize", () => this.place());
     window.addEventListener("scroll", () => this.place(), { passive: true });
     app.on("lanes", () => this.place());
-    app.on("theme", () => this.paint());
   }
 
   hide() {
@@ -47,10 +46,6 @@ class Inspector {
     this.root.style.setProperty("--under-bars", Math.round(under) + "px");
   }
 
-  paint() {
-    if (player.paint) player.paint(this.root, player.resolve(this.app.data.palette, this.app.theme));
-  }
-
   // `what`: {node} of the lane's trace, or {cell: [position, iteration]} of a parallel decoder.
   async show(lane, what) {
     const run = this.app.run;
@@ -64,7 +59,6 @@ class Inspector {
     this.outline(facts.node);
     if (this.root.hidden) this.back = document.activeElement;
     this.root.hidden = false;
-    this.paint();
     this.draw();
     this.place();
     this.body.scrollTop = 0;

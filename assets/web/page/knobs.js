@@ -101,7 +101,6 @@ class Knobs {
     this.mark(walk);
     this.outcome.replaceChildren(...(moved.length ? this.sentences(walk, moved) : [h("p", { class: "rest" }, "Move a slider: what it would change is computed from what this run has stored.")]));
     this.here.replaceChildren(...(moved.length && this.place ? this.picture(moved) : []));
-    this.inspector.paint();
   }
 
   // ---- the lane ---------------------------------------------------------------------------------------------------------

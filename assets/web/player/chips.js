@@ -81,8 +81,7 @@ class Chips {
   }
 
   theme(name) {
-    this.colours = player.resolve(this.options.palette, name);
-    player.paint(this.root, this.colours);
+    this.colours = this.options.palette[name];
     this.colour(this.by);
   }
 

@@ -53,12 +53,3 @@ player.legendButton = function (root) {
   open(false);
   return button;
 };
-
-// Colours as custom properties, so that the style sheet has no colour of its own.
-player.paint = function (element, colours) {
-  for (const [name, value] of Object.entries(colours.surface)) element.style.setProperty("--dp-" + name, value);
-  for (const [name, state] of Object.entries(colours.state)) {
-    element.style.setProperty("--dp-" + name + "-color", state.color);
-    element.style.setProperty("--dp-" + name + "-tint", state.tint);
-  }
-};

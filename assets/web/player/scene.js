@@ -155,8 +155,7 @@ class Scene {
 
   theme(name) {
     this.themeName = name;
-    this.colours = player.resolve(this.options.palette, name);
-    player.paint(this.root, this.colours);
+    this.colours = this.options.palette[name];
     this.schedule();
   }
 

@@ -44,20 +44,6 @@ player.mix = function (a, b, share) {
   return "#" + mixed.map((v) => v.toString(16).padStart(2, "0")).join("");
 };
 
-// The palette file as plain colours of one theme: {surface, amount, bar, ranks, state, link}.
-player.resolve = function (palette, theme) {
-  const state = {};
-  for (const [name, entry] of Object.entries(palette.state)) state[name] = { ...entry, ...entry[theme] };
-  return {
-    surface: palette.surface[theme],
-    amount: palette.amount[theme],
-    bar: palette.amount.bar[theme],
-    ranks: palette.amount.ranks[theme],
-    state: state,
-    link: palette.link[theme],
-  };
-};
-
 // The colour of a role: a state, "ink", "soft", "amber", "line", "bg".
 player.roleColour = function (role, colours) {
   if (colours.state[role]) return colours.state[role].color;
