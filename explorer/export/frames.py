@@ -5,6 +5,7 @@ The scripts of assets/web/page find the parts by `data-part` and say what they d
 """
 
 from explorer.export.bars import button, part
+from explorer.export.drawings import listed, prose_html, scene_html
 from explorer.markup import Html, h
 
 LEAVE = "Leave the lesson; the lanes stay"
@@ -45,8 +46,8 @@ def lane_html(saved: bool) -> Html:
     view = h(
         "div",
         {"class": "view", "role": "tabpanel"},
-        h("div", part("sceneElement", "scene")),
-        h("div", part("textElement", "text-view") | {"hidden": True}),
+        h("div", part("sceneElement", "scene dp-scene"), scene_html()),
+        h("div", part("textElement", "text-view") | {"hidden": True}, prose_html()),
         h("div", part("hint", "hint") | {"hidden": True}, h("span")),
         h(
             "div",
@@ -61,7 +62,7 @@ def lane_html(saved: bool) -> Html:
         h("div", "lane-head", *lane_head()),
         lane_menu(saved),
         h("div", panel),
-        h("div", part("chipsElement", "chips-row")),
+        h("div", part("chipsElement", "chips-row dp-chips dp-chips-line") | listed()),
         h("div", part("tabs", "tabs") | {"role": "tablist", "aria-label": "Views"}),
         view,
         h("div", "lane-foot", *foot),

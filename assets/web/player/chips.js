@@ -32,30 +32,20 @@ class Chips {
     this.options = { oneLine: true, onHover() {}, onPick() {}, theme: "light", ...options };
     this.prose = !this.options.oneLine; // a text to read, in a place that scrolls, with a button that copies it
     this.scroller = element;
-    if (this.prose) {
-      const button = player.element("button", "copy", element, "Copy");
-      Object.assign(button, { type: "button", ariaLabel: "Copy this text" });
-      element = player.element("div", "dp-prose", element);
-    }
-    this.root = element;
-    element.classList.add("dp-chips", ...(this.prose ? [] : ["dp-chips-line"]));
-    element.setAttribute("role", "listbox");
-    element.setAttribute("aria-label", "Text, token by token");
-    element.tabIndex = 0;
+    this.root = this.prose ? element.lastElementChild : element; // see explorer/export/drawings.py
     this.number = made += 1;
     this.by = "source";
-    this.shown = Infinity;
     this.theme(this.options.theme);
     this.reset({});
     new ResizeObserver(() => {
-      this.seen = element.clientWidth > 0;
+      this.seen = this.root.clientWidth > 0;
       this.schedule();
-    }).observe(element);
-    element.addEventListener("pointerover", (event) => this.options.onHover(this.markOf(event.target)));
-    element.addEventListener("pointerleave", () => this.options.onHover(null));
-    element.addEventListener("keydown", (event) => this.key(event));
-    element.addEventListener("blur", () => this.point(null));
-    element.addEventListener("click", (event) => {
+    }).observe(this.root);
+    this.root.addEventListener("pointerover", (event) => this.options.onHover(this.markOf(event.target)));
+    this.root.addEventListener("pointerleave", () => this.options.onHover(null));
+    this.root.addEventListener("keydown", (event) => this.key(event));
+    this.root.addEventListener("blur", () => this.point(null));
+    this.root.addEventListener("click", (event) => {
       const mark = this.markOf(event.target);
       if (mark) this.options.onPick(mark);
     });

@@ -7,6 +7,9 @@ player.element = function (tag, className, parent, text) {
   return made;
 };
 
+// What Python made and named (explorer/export/drawings.py): name -> element.
+player.parts = (element) => Object.fromEntries([...element.querySelectorAll("[data-dp]")].map((part) => [part.dataset.dp, part]));
+
 player.svg = function (tag, parent, attributes) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const name in attributes) made.setAttribute(name, attributes[name]);
@@ -41,15 +44,9 @@ player.refill = function (parent, items) {
 };
 
 // On a phone the legend stands behind a button (see player.css).
-player.legendButton = function (root) {
-  const button = player.element("button", "dp-legend-button", root, "?"), open = (is) => {
-    root.classList.toggle("dp-legend-open", is);
-    button.setAttribute("aria-expanded", String(is));
-  };
-  Object.assign(button, { type: "button", title: "What the marks mean", ariaLabel: "Legend", hidden: true });
-  button.addEventListener("click", () => open(!root.classList.contains("dp-legend-open")));
+player.foldLegend = function ({ root, legendButton: button }) {
+  const open = (is) => button.setAttribute("aria-expanded", root.classList.toggle("dp-legend-open", is));
+  button.addEventListener("click", () => open());
   button.addEventListener("keydown", (event) => event.key === "Escape" && open(false));
   button.addEventListener("blur", () => open(false));
-  open(false);
-  return button;
 };

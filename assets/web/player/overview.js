@@ -20,16 +20,9 @@ player.spread = function (scene) {
 
 class Overview {
   constructor(scene) {
-    this.scene = scene;
-    this.element = player.element("div", "dp-overview", scene.root);
-    this.button = player.element("button", "dp-whole-button", this.element, "⤢");
-    this.button.type = "button";
-    this.button.addEventListener("click", () => scene.showWhole(!scene.whole));
-    this.strip = player.element("div", "dp-strip", this.element);
-    this.strip.title = "The whole run; the frame is the part that is open. Click or drag to move it.";
-    this.canvas = player.element("canvas", "dp-strip-canvas", this.strip);
-    this.canvas.setAttribute("aria-hidden", "true");
-    this.open = player.element("div", "dp-window", this.strip);
+    const { strips: element, wholeButton: button, strip, canvas, open } = scene;
+    Object.assign(this, { scene, element, button, strip, canvas, open });
+    button.addEventListener("click", () => scene.showWhole(!scene.whole));
     this.attach();
     this.reset();
   }

@@ -227,7 +227,6 @@ function key(scene, event) {
 player.attachPointer = function (scene) {
   const frame = scene.frame;
   let drag = null;
-  frame.tabIndex = 0;
   const spot = (event) => {
     const box = frame.getBoundingClientRect(), zoom = box.width / frame.offsetWidth || 1; // a lane that is presented is larger
     return [(event.clientX - box.left) / zoom, (event.clientY - box.top) / zoom];

@@ -71,32 +71,13 @@ class Scene {
   constructor(element, options) {
     this.options = { onHover() {}, onPick: null, theme: "light", together: () => [], ...options };
     this.root = element;
-    element.replaceChildren();
-    element.classList.add("dp-scene");
-    this.frame = player.element("div", "dp-frame", element);
-    this.picture = player.element("div", "dp-picture", this.frame);
-    this.marks = player.svg("svg", this.picture, { class: "dp-marks" });
-    this.veil = player.element("div", "dp-veil", this.frame);
-    this.texts = player.svg("svg", this.picture, { class: "dp-texts" });
-    this.gutters = player.element("div", "dp-gutters", this.frame);
-    this.extras = player.element("div", "dp-gutters", this.frame); // the fold, and the sign where lanes part
-    this.overlay = player.element("div", "dp-overlay", this.frame);
-    this.followButton = player.element("button", "dp-follow", this.frame, "Follow");
-    this.followButton.type = "button";
+    Object.assign(this, player.parts(element)); // see explorer/export/drawings.py
     this.followButton.addEventListener("click", () => this.follow());
     this.whole = false; // the strip is as large as the picture
     this.head = {};
     this.overview = new player.Overview(this);
-    this.legendButton = player.legendButton(element);
-    this.legend = player.element("div", "dp-legend", element);
-    this.frame.setAttribute("role", "application"); // it has keys of its own: see pointer.js
-    this.frame.setAttribute("aria-roledescription", "picture");
-    for (const part of [this.marks, this.texts, this.gutters, this.extras, this.overlay]) part.setAttribute("aria-hidden", "true");
-    this.voice = player.element("div", "dp-unseen", this.frame); // says the mark that the keys stand at
-    this.voice.setAttribute("role", "status");
-    this.shown = Infinity;
+    player.foldLegend(this);
     this.lastPaint = 0;
-    this.paintedStep = -1;
     this.lastDraw = 0; // milliseconds the last redraw took
     this.began = 0; // when that was
     this.slides = []; // animations of the marks that slide to their place
