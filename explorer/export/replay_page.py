@@ -92,7 +92,8 @@ def rest(run: Run, declared: dict[str, dict], shown: list[dict]) -> dict:
 
     `shown`: the lanes of that picture.
     """
-    from explorer.inspector.knobs import knobs  # which needs torch
+    from explorer.inspector.knob_form import with_form  # which needs torch
+    from explorer.inspector.knobs import knobs
 
     traces = [record.trace for record in run.records]
     facts = [Facts(trace) for trace in traces]
@@ -100,7 +101,7 @@ def rest(run: Run, declared: dict[str, dict], shown: list[dict]) -> dict:
         "lanes": [other_views(run, i, views_of(t, declared), shown[i]["view"]) for i, t in enumerate(traces)],
         "nodes": [{str(node): card(one.of(node), live=False) for node in one.nodes.token} for one in facts],
         "cells": [cells(one) for one in facts],
-        "knobs": [knobs(trace) for trace in traces],
+        "knobs": [with_form(knobs(trace), live=False) for trace in traces],
         "costs": cost_table(traces),
     }
 

@@ -11,6 +11,11 @@ from explorer.markup import Html, h, joined
 SCORES, PARTS = 8, 8  # the newest scores that are listed, and the parts of each
 NO_DRAFT = "Chosen by the model; there was no draft to test."
 WEIGHED = "Chosen from two contrasted distributions; nothing was tested."
+WHAT_IF = h(  # filled by assets/web/page/knobs.js
+    "section",
+    {"class": "what-if", "aria-label": "What if"},
+    h("details", "", h("summary", "what-if-toggle", "What if …")),
+)
 ORIGIN = {
     "prompt": "Given, not decoded.",
     "copied": "Copied from the lane that this one branched off.",
@@ -40,7 +45,7 @@ def card(facts: dict, live: bool = True) -> dict:
         fix(facts["cell"]) if live and fixable(facts) else actions(facts) if branches else None,
         lens(facts) if live and facts["node"] is not None and facts["parent"] is not None else None,
         h("p", {"class": "message", "role": "status"}),
-        h("section", {"class": "what-if", "aria-label": "What if"}),
+        WHAT_IF,
         pictures(facts, branches),
         scores(facts["scores"]),
         siblings(facts["siblings"]),

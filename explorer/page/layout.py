@@ -221,9 +221,10 @@ def server_functions(runs: Runs, loader: Loader) -> list:
             run.lane(request.lane)
 
             def computed() -> dict:
-                from explorer.inspector.knobs import knobs  # which needs torch, as a run does
+                from explorer.inspector.knob_form import with_form  # which needs torch, as a run does
+                from explorer.inspector.knobs import knobs
 
-                return knobs(runs.snapshot(run)[request.lane])
+                return with_form(knobs(runs.snapshot(run)[request.lane]), live=True)
 
             return await asyncio.to_thread(computed)
 

@@ -291,7 +291,7 @@ def test_on_a_phone_sliders_are_as_large_as_fingers_and_hide_nothing(visit):
     page.wait_for_function("decodingExplorer.lanes[0].ended && decodingExplorer.state === 'done'")
     inspect(page, 1, committed(page, 1)[2])
     expect(panel(page).get_by_role("slider")).to_have_count(0)
-    what_if(page).get_by_role("button", name="What if").tap()
+    what_if(page).locator("summary").tap()
     slide(page, "temperature", 0.4)
     for control in panel(page).get_by_role("slider").all():
         assert control.bounding_box()["height"] >= 44

@@ -1,0 +1,68 @@
+"""The inspector's sliders as HTML, and what they say of drafts of another length.
+
+assets/web/page/knobs.js finds the parts by `data-part`, moves them and fills the rest. Knows no trace.
+"""
+
+from explorer.inspector.knobs import LENGTH
+from explorer.markup import Html, h
+
+BESIDE = "A new lane with these values; this one stays, to compare"
+HERE = "Decode this lane again with these values"
+
+
+def with_form(found: dict, live: bool) -> dict:
+    """What `knobs` found, with `form`, the sliders, and `drafts`, a sentence for each length of a draft. A
+    saved page is not `live`: there nothing can be decoded.
+    """
+    if "why" in found:
+        return found
+    run = [
+        h("button", act("beside", BESIDE) | {"class": "run-beside"}, "Run in a new lane"),
+        h("button", act("here", HERE), "Run here"),
+    ]
+    form = h(
+        "div",
+        {"class": "knobs", "data-part": "form"},
+        *map(slider, found["knobs"]),
+        h("div", "actions", h("button", act("reset"), "Reset"), *(run if live else [])),
+        h("div", {"class": "what-if-lane", "role": "status", "data-part": "outcome"}),
+        h("div", {"class": "what-if-here", "data-part": "picture"}),
+    )
+    lengths = found["lengths"] or []
+    return found | {"form": form, "drafts": [drafts(found, at + 1) for at in range(len(lengths))]}
+
+
+def act(name: str, title: str | None = None) -> dict:
+    """A button that does what its value says."""
+    return {"type": "button", "value": name, "title": title}
+
+
+def slider(knob: dict) -> Html:
+    """One slider with its name and the value at which it stands."""
+    ends = {"min": knob["low"], "max": knob["high"], "step": knob["step"], "value": knob["value"]}
+    look = {"type": "range", "name": knob["name"], "aria-label": knob["name"]} | ends
+    shown = h("span", {"class": "value", "aria-hidden": "true"})
+    return h(
+        "label",
+        {"class": "knob", "title": knob["help"]},
+        h("span", "", knob["name"]),
+        h("input", look),
+        shown,
+    )
+
+
+def drafts(found: dict, length: int) -> str:
+    """What drafts of `length` tokens would have done for the same text."""
+    own, tokens = found["values"][LENGTH], len(found["places"])
+    rounds, were = found["lengths"][length - 1], found["lengths"][own - 1]
+    accepted = ranged([tokens - most for most in reversed(rounds)])
+    return (
+        f"Drafts of {length}: {ranged(rounds)} rounds for these {tokens} tokens, {accepted} drafted ones "
+        f"accepted. Drafts of {own} took {ranged(were)}."
+    )
+
+
+def ranged(ends: list[int]) -> str:
+    """`7`, or `7 to 9`."""
+    low, high = ends
+    return str(low) if low == high else f"{low} to {high}"
