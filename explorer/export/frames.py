@@ -6,6 +6,7 @@ The scripts of assets/web/page find the parts by `data-part` and say what they d
 
 from explorer.export.bars import button, part
 from explorer.export.drawings import listed, prose_html, scene_html
+from explorer.export.fields import panel
 from explorer.markup import Html, h
 
 LEAVE = "Leave the lesson; the lanes stay"
@@ -38,7 +39,7 @@ MENU = [
 
 def lane_html(saved: bool) -> Html:
     """A lane, in the app or in a saved page."""
-    panel = part("panel", "parameters") | {
+    look = part("panel", "parameters") | {
         "role": "group",
         "aria-label": "Parameters of this lane",
         "hidden": True,
@@ -61,7 +62,7 @@ def lane_html(saved: bool) -> Html:
         part("element", "lane") | {"role": "region"},
         h("div", "lane-head", *lane_head()),
         lane_menu(saved),
-        h("div", panel),
+        h("div", look, *panel(saved)),
         h("div", part("chipsElement", "chips-row dp-chips dp-chips-line") | listed()),
         h("div", part("tabs", "tabs") | {"role": "tablist", "aria-label": "Views"}),
         view,

@@ -3,12 +3,11 @@
 The app's page and a saved page begin alike. Knows runs and their settings, nothing of HTML.
 """
 
-from decoders import memory_options
 from decoders.constraints.kinds import KINDS
 from decoders.registry import BADGES, FAMILIES
 from decoders.strategy import SWITCHED_VIEWS, constraint_views
 from explorer.catalog import origins, recorded_runs
-from explorer.export import page_files
+from explorer.export import fields, page_files
 from explorer.export.bars import bars_html
 from explorer.export.frames import find_html, guide_html, lane_html
 from explorer.runs.run_state import Run, answer
@@ -26,18 +25,24 @@ def page_data(
     """
     cursors = [{"view": lane["view"], "ops": 0, "rows": 0} for lane in setup["lanes"]]
     prompts = recorded_runs.prompts()
+    known = fields.known(declarations, saved)
     return {
         "example": {"run": run.id, **setup, "answer": answer(run, cursors)},
-        "strategies": declarations,
+        **known,
         "families": FAMILIES,
         "start": origins.START,
         "views": titles(),
         "constraint_views": {kind: constraint_views(kind) for kind in KINDS},
         "switched_views": SWITCHED_VIEWS,
-        "memory": memory_options.page_fields(),
+        "memory": fields.memory(known["fields"], saved),
         "prompts": prompts,
         "bars": bars_html(prompts, setup["max_new_tokens"], MAX_NEW_TOKENS),
-        "frames": {"lane": lane_html(saved), "guide": guide_html(saved), "find": find_html()},
+        "frames": {
+            "lane": lane_html(saved),
+            "guide": guide_html(saved),
+            "find": find_html(),
+            "constraint": fields.constraint_html(prompts),
+        },
         "saved": saved,
         "palette": page_files.palette(),
         "costs": DEFINITIONS,

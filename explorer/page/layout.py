@@ -18,6 +18,7 @@ from decoders.registry import strategies
 from explorer import alive, experiments
 from explorer.access import Access, Guard
 from explorer.catalog import recorded_runs
+from explorer.export import fields
 from explorer.export.help_text import help_html
 from explorer.export.page_data import page_data
 from explorer.inspector.card import card
@@ -160,7 +161,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         hello = {"state": loader.state, "sentence": loader.sentence}
         hello["code"] = (await code).sentence
         if loader.state == "ready":
-            hello["strategies"] = [s.declaration() for s in strategies().values()]
+            hello |= fields.known(s.declaration() for s in strategies().values())
             hello["facts"] = {role: model.facts() for role, model in loader.models.items()}
         return json.dumps(hello)
 

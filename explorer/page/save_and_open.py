@@ -8,6 +8,7 @@ import base64
 from typing import NamedTuple
 
 from decoders.trace.trace import Trace
+from explorer.export.fields import known
 from explorer.export.file_names import dashed, filename
 from explorer.export.foreign_traces import declarations, viewed
 from explorer.export.lane_picture import picture, slide
@@ -54,7 +55,7 @@ def functions(runs: Runs, loader: Loader) -> list:
         return await as_json(save())
 
     async def explorer_again(request: OfRun) -> str:
-        """`{run}` gives `{run, state, setup, declarations}`: what a page needs to show a run that it does not
+        """`{run}` gives `{run, state, setup, strategies, fields}`: what a page needs to show a run that it does not
         know, before it pulls.
         """
 
@@ -162,7 +163,7 @@ def described(runs: Runs, run: Run) -> dict:
     traces = runs.snapshot(run)
     declared = declarations(traces)
     setup = viewed({**settings(traces), **run.asked}, declared, traces)
-    return {"run": run.id, "state": run.state, "setup": setup, "declarations": list(declared.values())}
+    return {"run": run.id, "state": run.state, "setup": setup, **known(declared.values())}
 
 
 def shown(runs: Runs, data: bytes, session: str) -> dict:
@@ -177,5 +178,5 @@ def shown(runs: Runs, data: bytes, session: str) -> dict:
         "title": named(setup["prompt"]),
         "setup": setup,
         "answer": answer(run, cursors, PIECE_OPS),
-        "declarations": list(declared.values()),
+        **known(declared.values()),
     }

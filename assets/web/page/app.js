@@ -356,6 +356,7 @@ class App extends page.Emitter {
   learn(answer) {
     const opened = this.lanes.map((lane) => lane.declaration()); // what came with a file and is not known here stays
     this.strategies = new Map(answer.strategies.map((s) => [s.name, s]));
+    Object.assign(this.data.fields, answer.fields);
     for (const declared of opened) if (!this.strategies.has(declared.name)) this.strategies.set(declared.name, declared);
     for (const lane of this.lanes) lane.describe();
   }

@@ -44,6 +44,24 @@ page.choice = function (row, pick) {
   return select;
 };
 
+// A button that opens a panel, and closes it as Escape does there; gives the function that does either. `fill` is called when it opens,
+// and may name what gets the focus. With `quietly` the focus stays.
+page.disclose = function (button, panel, fill) {
+  const turn = (open = panel.hidden, quietly = false) => {
+    panel.hidden = !open;
+    const first = open && fill();
+    button.setAttribute("aria-expanded", String(open));
+    if (!quietly) (open ? first || panel : button).focus({ preventScroll: true });
+  };
+  button.addEventListener("click", () => turn());
+  panel.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    event.stopPropagation();
+    turn(false);
+  });
+  return turn;
+};
+
 // A row, or a column, that is one tab stop: arrow keys, Home and End walk its elements; `reach` is called with the one reached.
 page.rove = function (row, selector, reach, [back, on] = ["ArrowLeft", "ArrowRight"]) {
   row.addEventListener("keydown", (event) => {

@@ -11,31 +11,31 @@ function place(text, { line, column }) {
   return whole.slice(from, column - 1 + AROUND) + "\n" + " ".repeat(column - 1 - from) + "▲";
 }
 
-page.constraintTools = function (lane, fields) {
-  const { app } = lane, says = h("p", { class: "help", role: "status" }), where = h("pre", { class: "fault", "aria-hidden": "true" });
+// `fold`: what holds the fields of the constraint, which are asked about when one of them changes.
+page.constraintTools = function (lane, fold) {
+  const { app } = lane, { tools, message, where, examples } = page.made(app.data.frames.constraint);
   let timer, asked = 0;
-  const given = () => Object.fromEntries(NAMES.filter((n) => n in lane.setup.parameters).map((n) => [n, lane.setup.parameters[n]]));
+  const own = (parameters) => Object.fromEntries(NAMES.filter((name) => name in parameters).map((name) => [name, parameters[name]]));
   async function check() {
-    const mine = (asked += 1), parameters = given();
-    if ((parameters.constraint || "none") === "none") return says.replaceChildren(), where.replaceChildren();
+    const mine = (asked += 1), parameters = own(lane.setup.parameters);
+    message.textContent = where.textContent = "";
+    if ((parameters.constraint || "none") === "none") return;
     const { error, good, sentence, line, column } = await page.call("explorer_constraint", { parameters, models: app.choice });
     if (mine !== asked) return;
-    says.textContent = error || sentence;
-    says.classList.toggle("wrong", !good);
+    message.textContent = error || sentence;
+    message.classList.toggle("wrong", !good);
     where.textContent = good || error ? "" : place(parameters.constraint_text || "", { line, column });
   }
-  const examples = app.data.prompts.flatMap(({ title, lanes }) => (lanes || []).slice(0, 1).filter((one) => (one.parameters || {}).constraint).map((one) => [title, one]));
-  const picker = h("select", { "aria-label": "Examples of constraints", onchange: () => {
-    const { parameters } = examples[picker.selectedIndex - 1][1];
+  examples.addEventListener("change", () => {
     NAMES.forEach((name) => delete lane.setup.parameters[name]);
-    Object.assign(lane.setup.parameters, Object.fromEntries(NAMES.filter((n) => n in parameters).map((n) => [n, parameters[n]])));
+    Object.assign(lane.setup.parameters, own(app.data.prompts[examples.value].lanes[0].parameters));
     lane.describe();
     app.edited();
-  } }, h("option", {}, "Examples …"), ...examples.map(([title]) => h("option", {}, title)));
-  fields.forEach((field) => field.addEventListener("input", () => {
+  });
+  fold.addEventListener("input", () => {
     clearTimeout(timer);
     timer = setTimeout(check, PAUSE);
-  }));
+  });
   if (!app.data.saved) check();
-  return h("div", { class: "parameter long" }, says, where, picker);
+  return tools;
 };

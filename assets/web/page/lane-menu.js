@@ -9,29 +9,12 @@ function chosen(lane, entry) {
 }
 
 page.openMenu = function (lane) {
-  const { menu, dots, app } = lane;
-
-  function open(shown) {
-    if (shown === !menu.hidden) return;
-    menu.hidden = !shown;
-    dots.setAttribute("aria-expanded", String(shown));
-    (shown ? menu.firstChild : dots).focus({ preventScroll: true });
-  }
-  dots.addEventListener("click", () => open(menu.hidden));
+  const { menu, dots, app } = lane, open = page.disclose(dots, menu, () => menu.firstChild);
   menu.addEventListener("click", async ({ target }) => {
     open(false);
     app.fail((await chosen(lane, target.value)) || "");
   });
   page.rove(menu, "button", (item) => item.focus(), ["ArrowUp", "ArrowDown"]);
-  menu.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" && event.key !== "Tab") return;
-    open(false);
-    event.stopPropagation();
-    if (event.key !== "Tab") event.preventDefault();
-  });
-  menu.addEventListener("focusout", ({ relatedTarget }) => {
-    if (menu.contains(relatedTarget) || relatedTarget === dots) return;
-    menu.hidden = true;
-    dots.setAttribute("aria-expanded", "false");
-  });
+  menu.addEventListener("keydown", (event) => event.key === "Tab" && open(false));
+  menu.addEventListener("focusout", ({ relatedTarget }) => menu.contains(relatedTarget) || relatedTarget === dots || open(false, true));
 };

@@ -24,11 +24,11 @@ class LanePane {
     return [...new Set([...views, ...(this.app.data.constraint_views[constraint] || []), ...switched, ...kept])];
   }
 
-  // What can be set of any lane's memory, and of the one that is chosen; not where its strategy keeps no keys and values.
-  memory() {
-    const { memory } = this.app.data, { writes_with: kind = "causal" } = this.declaration();
-    const own = memory && kind === "causal" ? memory.of[this.setup.parameters.memory || "none"] || [] : [];
-    return own.map((name) => memory.parameters.find((p) => p.name === name));
+  // All that can be set of it: its strategy's parameters and those of any lane's memory, and of the one that is chosen; not where its
+  // strategy keeps no keys and values.
+  declared() {
+    const { parameters, writes_with: kind = "causal" } = this.declaration(), { of } = this.app.data.memory;
+    return [...parameters, ...((kind === "causal" && of[this.setup.parameters.memory || "none"]) || [])];
   }
 
   // A trace may have a name of its own: that of a call which was watched.
@@ -41,14 +41,14 @@ class LanePane {
   // Its parts are explorer/export/frames.py's.
   build() {
     Object.assign(this, page.made(this.app.data.frames.lane));
-    this.picker.addEventListener("change", () => this.pick(this.picker.value));
-    this.gear.addEventListener("click", () => this.openParameters(this.panel.hidden));
-    this.panel.addEventListener("keydown", (event) => {
-      if (event.key !== "Escape") return;
-      event.stopPropagation();
-      this.openParameters(false);
-    });
-    this.remove.addEventListener("click", () => this.app.removeLane(this));
+    const on = (part, event, act) => part.addEventListener(event, act);
+    on(this.picker, "change", () => this.pick(this.picker.value));
+    this.openParameters = page.disclose(this.gear, this.panel, () => this.fillPanel());
+    on(this.panel, "input", ({ target }) => target.name && this.change(target));
+    on(this.begin, "click", () => this.beginAtPrompt());
+    on(this.whatIf, "click", () => this.askWhatIf());
+    on(this.closePanel, "click", () => this.openParameters(false));
+    on(this.remove, "click", () => this.app.removeLane(this));
     page.rove(this.tabs, "[role=tab]", (tab) => tab.click());
     page.openMenu(this);
     this.steps = new page.Steps(this);
@@ -103,12 +103,13 @@ class LanePane {
       }))));
     this.picker.value = this.setup.strategy;
     this.picker.title = this.declaration().summary || "";
-    this.describeParameters();
+    this.drawLine();
+    if (!this.panel.hidden) this.fillPanel();
     this.drawTabs();
   }
 
-  describeParameters() {
-    const declared = [...this.declaration().parameters, ...this.memory()], given = this.setup.parameters;
+  drawLine() {
+    const declared = this.declared(), given = this.setup.parameters;
     const notable = declared.filter((p) => p.name in given && String(given[p.name]) !== String(p.default));
     const shown = notable.length ? notable : declared.slice(0, 2);
     const lines = (value) => String(value).trim().split(/\n+/).length;
@@ -119,82 +120,51 @@ class LanePane {
     if (begin) words.push("⚑ begins with " + begin.tokens.length + (begin.tokens.length > 1 ? " tokens" : " token"));
     this.line.textContent = words.join(" · ");
     this.line.title = this.line.textContent;
-    this.panel.replaceChildren(...[
-      h("p", { class: "summary" }, this.declaration().summary || ""),
-      ...declared.filter((p) => !p.group).map((p) => this.field(p)), ...this.folds(declared),
-      this.field({ name: "seed", kind: "int", default: 0, low: 0, help: "Lanes with the same seed use the same random numbers." }, true),
-      this.setup.begin ? h("button", { type: "button", onclick: () => this.beginAtPrompt() }, "Begin at the prompt") : null,
-      h("button", { type: "button", title: "Sliders that show at once what other values would change in this run", onclick: () => this.askWhatIf() }, "What if …"),
-      h("button", { type: "button", onclick: () => this.openParameters(false) }, "Close"),
-    ].filter(Boolean));
   }
 
-  // Parameters that few people need, group by group behind a heading; open where one of them was changed.
-  folds(declared) {
-    const groups = [...new Set(declared.map((p) => p.group).filter(Boolean))].sort((a, b) => (b === "Constraint") - (a === "Constraint"));
-    return groups.map((group) => {
-      const members = declared.filter((p) => p.group === group), open = members.some((p) => p.name in this.setup.parameters);
-      const fields = members.map((p) => this.field(p));
-      if (group === "Constraint") fields.splice(2, 0, page.constraintTools(this, fields)); // right below the text
-      return h("details", open ? { open } : {}, h("summary", {}, group), ...fields);
-    });
+  // The fields that Python made (explorer/export/fields.py), with this lane's values; gives the first. Parameters that few people need are
+  // behind the heading of their group, which is open where one of them was changed.
+  fillPanel() {
+    const { parameters: given, seed, begin } = this.setup, folds = new Map();
+    this.fields.replaceChildren();
+    for (const { name, default: usual, group, field } of this.declared()) {
+      const { control } = page.made(this.app.data.fields[field]), value = name in given ? given[name] : usual;
+      if (control.type === "checkbox") control.checked = value === true;
+      else control.value = value;
+      if (group && !folds.has(group)) folds.set(group, this.fields.appendChild(h("details", {}, h("summary", {}, group))));
+      const fold = folds.get(group), [first] = folds.values();
+      if (fold) fold.open ||= name in given;
+      if (fold) fold.append(control.parentNode);
+      else this.fields.insertBefore(control.parentNode, first || null);
+    }
+    const constraint = folds.get("Constraint"), [first] = folds.values();
+    if (constraint) first.before(constraint);
+    if (constraint) constraint.children[2].after(page.constraintTools(this, constraint)); // right below the text
+    this.summary.textContent = this.declaration().summary || "";
+    this.seed.value = seed;
+    this.begin.hidden = !begin;
+    return this.panel.querySelector("input, select, textarea");
   }
 
-  field(p, seed) {
-    const value = seed ? this.setup.seed : p.name in this.setup.parameters ? this.setup.parameters[p.name] : p.default;
-    const changed = (event) => {
-      const field = event.target, raw = field.type === "checkbox" ? field.checked : field.value;
-      const number = (p.kind === "int" || p.kind === "float") && raw !== "" && Number.isFinite(Number(raw));
-      if (seed) this.setup.seed = number ? Number(raw) : raw;
-      else if (String(raw) === String(p.default)) delete this.setup.parameters[p.name];
-      else this.setup.parameters[p.name] = number ? Number(raw) : raw;
-      const where = document.activeElement;
-      if (p.name === "memory") {
-        this.describe(); // other fields, and a view more or less
-        where.isConnected || this.panel.querySelector("[aria-label=memory]").focus();
-      } else this.describeLineOnly();
-      if (where) where.focus();
-      this.app.edited();
-    };
-    let control;
-    if (p.kind === "bool") control = h("input", { type: "checkbox", checked: value === true, onchange: changed });
-    else if (p.kind === "choice") {
-      control = h("select", { onchange: changed }, ...p.choices.map((c) => h("option", { value: c }, c)));
-      control.value = value;
-    } else if (p.kind === "ints" || p.kind === "floats") control = h("input", { type: "text", value: [].concat(value).join(","), oninput: changed });
-    else if (p.kind === "text") control = h("textarea", { rows: p.name === "constraint_text" ? "6" : "2", maxlength: "4000", spellcheck: "false", value, oninput: changed });
-    else control = h("input", { type: "number", min: p.low, max: p.high, step: p.kind === "int" ? "1" : "any", value: String(value), oninput: changed });
-    control.setAttribute("aria-label", p.name);
-    control.disabled = Boolean(this.app.data.saved); // what ran cannot be changed
-    return h("label", { class: "parameter" + (p.kind === "text" ? " long" : ""), title: p.help }, h("span", { class: "name" }, p.name), control, h("span", { class: "help" }, p.help || ""));
-  }
-
-  describeLineOnly() {
-    const panel = [...this.panel.childNodes];
-    this.describeParameters();
-    this.panel.replaceChildren(...panel); // keeps the field that is being typed in
-  }
-
-  showPanel(open) {
-    this.panel.hidden = !open;
-    this.gear.setAttribute("aria-expanded", String(open));
+  // A field has another value; that of the declaration is not kept.
+  change({ name, type, checked, value }) {
+    const { parameters } = this.setup, given = type === "checkbox" ? checked : type === "number" && value !== "" ? Number(value) : value;
+    if (name === "seed") this.setup.seed = given;
+    else if (String(given) === String(this.declared().find((p) => p.name === name).default)) delete parameters[name];
+    else parameters[name] = given;
+    if (name === "memory") {
+      this.describe(); // other fields, and a view more or less
+      this.panel.querySelector("[name=memory]").focus();
+    } else this.drawLine();
+    this.app.edited();
   }
 
   // A run of these settings has begun: it is ours, whoever the lane was opened from, and draws where the parameters stand.
   begins() {
-    this.showPanel(false);
+    this.openParameters(false, true);
     if (!this.setup.title) return;
     delete this.setup.title;
     this.describe();
-  }
-
-  openParameters(open) {
-    this.showPanel(open);
-    if (open) {
-      this.describeParameters();
-      const first = this.panel.querySelector("input, select, textarea");
-      if (first) first.focus({ preventScroll: true });
-    } else this.gear.focus({ preventScroll: true });
   }
 
   // The sliders at the newest token of the text.
@@ -210,7 +180,7 @@ class LanePane {
   beginAtPrompt() {
     delete this.setup.begin;
     this.openParameters(false);
-    this.describeParameters();
+    this.drawLine();
     this.app.edited();
   }
 

@@ -3,25 +3,12 @@
 page.Steps = class {
   constructor(lane) {
     Object.assign(this, { lane, button: lane.stepsButton, panel: lane.stepsPanel, list: lane.stepsPanel.firstChild });
-    this.button.addEventListener("click", () => this.toggle());
-    this.panel.addEventListener("keydown", (event) => {
-      if (event.key !== "Escape") return;
-      event.stopPropagation();
-      this.toggle();
-    });
+    this.toggle = page.disclose(this.button, this.panel, () => this.draw());
   }
 
   // The sentence of the step on show.
   sentence() {
     return this.lane.chips && this.lane.shown > 0 ? this.lane.chips.history.captionAt(this.lane.shown - 1) : null;
-  }
-
-  toggle() {
-    const open = this.panel.hidden;
-    this.panel.hidden = !open;
-    this.button.setAttribute("aria-expanded", String(open));
-    this.draw();
-    (open ? this.panel : this.button).focus({ preventScroll: true });
   }
 
   // Adds what is new, and marks the step on show.

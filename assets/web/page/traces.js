@@ -71,7 +71,8 @@ class Traces {
   // The settings of a run that the server knows come into the page's controls.
   put(result) {
     const { app } = this, { models, ...setup } = result.setup;
-    for (const one of result.declarations) if (one.family === "elsewhere" || !app.strategies.has(one.name)) app.strategies.set(one.name, one);
+    Object.assign(app.data.fields, result.fields);
+    for (const one of result.strategies) if (one.family === "elsewhere" || !app.strategies.has(one.name)) app.strategies.set(one.name, one);
     app.applySetup(models && this.other(models) ? result.setup : setup);
   }
 

@@ -118,7 +118,7 @@ def test_a_page_that_was_killed_learns_what_it_needs_to_show_its_run_again(runs)
     found = call(runs, "explorer_again", run=run.id)
     assert found["state"] == "paused" and found["setup"]["prompt"] == "Once"
     (lane,) = found["setup"]["lanes"]
-    assert lane["strategy"] == found["declarations"][0]["name"] == "scripted" and lane["view"]
+    assert lane["strategy"] == found["strategies"][0]["name"] == "scripted" and lane["view"]
     assert "is gone" in call(runs, "explorer_again", run="guess")["error"]
 
 
@@ -129,7 +129,7 @@ def test_an_opened_run_is_a_run_of_this_session_only(runs):
     assert [lane["count"] for lane in found["answer"]["lanes"]] == [
         len(t.steps) for t in recorded_runs.traces()
     ]
-    assert [d["name"] for d in found["declarations"]] == ["beam", "speculative"]
+    assert [d["name"] for d in found["strategies"]] == ["beam", "speculative"]
     again = call(runs, "explorer_save", run=found["run"], form="run")
     (setup, traces), (_, before) = (
         run_file.unpack(base64.b64decode(saved["data"])) for saved in (again, file)
@@ -143,8 +143,8 @@ def test_a_strategy_that_is_not_known_here_opens_too(runs):
     while lane.advance():
         pass
     found = opened(runs, run_file.pack(lane.trace.to_json()))
-    assert found["declarations"][0]["family"] == "elsewhere"
-    assert found["setup"]["lanes"][0]["view"] in found["declarations"][0]["views"]
+    assert found["strategies"][0]["family"] == "elsewhere"
+    assert found["setup"]["lanes"][0]["view"] in found["strategies"][0]["views"]
 
 
 @pytest.mark.parametrize(

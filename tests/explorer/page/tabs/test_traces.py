@@ -204,7 +204,7 @@ def test_a_file_is_opened_as_a_run_of_this_page_only_and_is_gone_then(tab, butto
     assert found["file"] == "tale.run.json.gz" and says == "" and not list(tab.folder.iterdir())
     assert tab.runs.find(found["run"]).session == ME
     assert tab.runs.belongs(found["run"], ME) and not tab.runs.belongs(found["run"], STRANGER)
-    assert [d["name"] for d in found["declarations"]] == ["beam", "speculative"]
+    assert [d["name"] for d in found["strategies"]] == ["beam", "speculative"]
 
 
 @pytest.mark.parametrize(
