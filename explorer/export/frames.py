@@ -10,6 +10,12 @@ from explorer.export.fields import panel
 from explorer.markup import Html, h
 
 LEAVE = "Leave the lesson; the lanes stay"
+AGAIN = (
+    "That was it. The lanes are yours: change a parameter or the seed, press Run, and go back through the "
+    "stops. The lesson then describes your own run."
+)
+OTHERS = "Other models, prompts and seeds give other numbers."
+AGAIN_SAVED = "That was it. Drag the slider, and click on any token."
 RESTART = "Brings the lesson's lanes back and decodes them again"
 PRESENT = (
     "This lane alone on the whole screen, in large type: ← → or a clicker step, Q shows a QR code of the "
@@ -103,7 +109,13 @@ def lane_menu(saved: bool) -> Html:
 def guide_html(saved: bool) -> Html:
     """The guide through a lesson: its place, what it says, and the way on; the solutions are for paper."""
     fold = {"expanded": "true", "label": "Show or hide the lesson's text"}
-    progress = {"role": "progressbar", "aria-label": "Progress in this lesson", "aria-valuemin": 0}
+    over = [AGAIN, OTHERS] if not saved else [AGAIN_SAVED]
+    body = [
+        h("p", part("about")),
+        h("p", part("waiting")),
+        h("div", part("card", "card")),
+        h("div", part("closing", "card"), h("p", "", over[0]), *(h("p", "soft", more) for more in over[1:])),
+    ]
     foot = [button("back", "Back"), button("next", "Next", look="primary")]
     return h(
         "aside",
@@ -119,10 +131,11 @@ def guide_html(saved: bool) -> Html:
             "div",
             "guide-place",
             h("span", part("where", "where-in")),
-            h("div", part("bar", "progress") | progress, h("div")),
+            h("progress", part("bar", "progress") | {"aria-label": "Progress in this lesson"}),
         ),
-        h("div", part("body", "guide-body") | {"aria-live": "polite"}),
+        h("div", part("body", "guide-body") | {"aria-live": "polite"}, *body),
         h("div", part("paper", "handout")),
+        h("div", part("solutions", "handout solutions")),
         h("div", "guide-foot", *foot, None if saved else button("restart", "Restart", RESTART)),
     )
 

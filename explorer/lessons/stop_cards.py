@@ -25,7 +25,11 @@ def options(choices: list[dict]) -> Html:
     for index, choice in enumerate(choices):
         look = {"type": "button", "class": "option", "aria-pressed": "false", "data-answer": index}
         mark = h("span", {"class": "mark", "aria-hidden": "true"})
-        buttons.append(h("button", look | {"data-right": choice["right"]}, mark, choice["text"]))
+        verdict = {
+            "data-right": choice["right"],
+            "data-verdict": "Right. " if choice["right"] else "Not quite. ",
+        }
+        buttons.append(h("button", look | verdict, mark, choice["text"]))
     return h("div", {"class": "choices", "role": "group", "aria-label": "Answers"}, *buttons)
 
 

@@ -55,8 +55,8 @@ def functions(runs: Runs, loader: Loader) -> list:
         return await as_json(save())
 
     async def explorer_again(request: OfRun) -> str:
-        """`{run}` gives `{run, state, setup, strategies, fields}`: what a page needs to show a run that it does not
-        know, before it pulls.
+        """`{run}` gives `{run, state, setup, strategies, fields}`: what a page needs to show a run that it
+        does not know, before it pulls.
         """
 
         async def again() -> dict:

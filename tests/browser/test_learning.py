@@ -170,7 +170,7 @@ def test_a_lesson_runs_stops_asks_and_answers_from_the_run(visit, width, height)
     answered = 0
     for number, stop in enumerate(stops, 1):
         expect(guide.get_by_text(f"Stop {number} of {len(stops)}")).to_be_visible()
-        expect(progress).to_have_attribute("aria-valuenow", str(number))
+        expect(progress).to_have_attribute("value", str(number))
         expect(guide.get_by_text(stop["text"], exact=True).first).to_be_visible()
         assert page.evaluate("decodingExplorer.app.playback.position") == stop["step"] + 1
         for lane, nodes in stop["nodes"].items():

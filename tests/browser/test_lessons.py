@@ -137,7 +137,7 @@ def seen_at(page, stop: dict) -> list[dict] | None:
     if found is None or page.viewport_size["width"] > 760:
         return found
     for look in reversed(stop["look"]):  # the first is the one that the stop brings
-        page.evaluate("lane => decodingExplorer.app.guide.current(lane)", look["lane"] - 1)
+        page.evaluate("lane => decodingExplorer.app.front(lane)", look["lane"] - 1)
         page.wait_for_timeout(60)
         now = page.evaluate(SEEN)
         if now is None:

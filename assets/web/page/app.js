@@ -200,8 +200,7 @@ class App extends page.Emitter {
     if (this.lanes.length < this.data.limits.lanes) this.addLane({ strategy });
     else this.lanes.at(-1).choose(strategy);
     await this.showSection("decode");
-    this.phoneLane = this.lanes.length - 1;
-    this.drawLaneButtons();
+    this.front(this.lanes.length - 1);
     this.lanes.at(-1).element.scrollIntoView({ block: "nearest" });
     this.lanes.at(-1).picker.focus({ preventScroll: true });
     if (models) this.ask(models);
@@ -232,14 +231,17 @@ class App extends page.Emitter {
     this.emit("lanes");
   }
 
+  // The lane that is shown where there is room for one.
+  front(index) {
+    this.phoneLane = index;
+    this.drawLaneButtons();
+  }
+
   drawLaneButtons() {
     this.bar.laneButtons.hidden = this.lanes.length === 1;
     this.lanes.forEach((lane, index) => lane.element.classList.toggle("current", index === this.phoneLane));
     this.bar.laneButtons.replaceChildren(...this.lanes.map((lane, index) =>
-      h("button", { type: "button", "aria-pressed": String(index === this.phoneLane), onclick: () => {
-        this.phoneLane = index;
-        this.drawLaneButtons();
-      } }, index + 1 + " " + lane.title())));
+      h("button", { type: "button", "aria-pressed": String(index === this.phoneLane), onclick: () => this.front(index) }, index + 1 + " " + lane.title())));
   }
 
   setTheme(theme) {

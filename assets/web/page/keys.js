@@ -8,8 +8,7 @@ async function focusLane(app, index) {
   const lane = app.lanes[index];
   if (!lane) return;
   await app.showSection("decode");
-  app.phoneLane = index;
-  app.drawLaneButtons();
+  app.front(index);
   lane.element.tabIndex = -1;
   lane.element.focus();
 }
@@ -27,17 +26,15 @@ function seekRejection(app, back) {
     .filter(([, fields]) => fields.state === "rejected").map(([step]) => step + 1)) : [];
   const ahead = steps.filter((step) => (back ? step < lane.shown : step > lane.shown) && step <= lane.rows.length);
   if (!ahead.length) return;
-  seekStep(app, lane, back ? Math.max(...ahead) : Math.min(...ahead));
+  app.playback.seekStep(lane, back ? Math.max(...ahead) : Math.min(...ahead));
 }
-
-const seekStep = ({ playback }, lane, step) => playback.seek(playback.ticks.indexOf(playback.valueOf(lane, step)) + 1, true);
 
 // A drafted token of a lane, counted from 1: its round is in the picture, and the inspector says why (explorer/page/tabs/rejections.py).
 page.goToToken = async function ({ lane: number, step, node }) {
   const { app } = page, lane = app.lanes[number - 1], views = lane.views();
   await focusLane(app, number - 1);
   if (!["draft_tree", "draft_round"].includes(lane.view) && views.includes("draft_tree")) lane.showView("draft_tree");
-  seekStep(app, lane, step);
+  app.playback.seekStep(lane, step);
   lane.scene.hold({ node });
   lane.element.scrollIntoView({ block: "nearest" });
   await app.inspector.show(lane, { node });

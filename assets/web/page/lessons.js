@@ -1,11 +1,12 @@
 // The guide beside the lanes that leads through a lesson (explorer/page/tabs/lessons.py lists them): it puts the lesson's setup in
 // place, runs it, and stops where something happened in that very run. What it says of a run comes from the server, which reads the
 // traces; a page that was saved during a lesson brings it along.
+const READY = "All lanes are done. Start when you are ready.", WAIT = "Decoding … the lesson continues when all lanes are done.";
+
 class Guide {
   constructor(app) {
     this.app = app;
     Object.assign(this, page.made(app.data.frames.guide)); // its parts, see explorer/export/frames.py
-    this.solutions = h("div", { class: "handout solutions" });
     const on = (button, act) => button?.addEventListener("click", act);
     on(this.back, () => this.go(this.index - 1));
     on(this.next, () => (this.index < this.lesson.stops.length ? this.go(this.index + 1) : this.following()));
@@ -14,7 +15,7 @@ class Guide {
     on(this.restart, () => this.start(this.lesson.name));
     on(this.body, ({ target }) => this.press(target.closest("button")));
     const touched = (event) => app.lanes.findIndex((lane) => lane.element.contains(event.target));
-    app.main.addEventListener("click", (event) => this.lesson && touched(event) >= 0 && this.current(touched(event)), true);
+    app.main.addEventListener("click", (event) => this.lesson && touched(event) >= 0 && app.front(touched(event)), true);
     app.on("run", () => this.message && this.listen());
     app.on("data", () => {
       this.spread();
@@ -103,8 +104,8 @@ class Guide {
       const pane = this.app.lanes[lane - 1];
       if (pane && pane.view !== view) pane.showView(view);
     }
-    this.current(Math.min(stop.look[0].lane, this.app.lanes.length) - 1);
-    if (filled.step !== null) this.seek(filled);
+    this.app.front(Math.min(stop.look[0].lane, this.app.lanes.length) - 1);
+    if (filled.step !== null) this.app.playback.seekStep(this.app.lanes[filled.lane - 1], filled.step + 1);
     for (const { scene } of this.app.lanes) if (!scene.hand.follow) scene.follow();
     this.outline(filled.nodes);
     this.whole = stop.look.filter((look) => look.whole).map((look) => this.app.lanes[look.lane - 1]);
@@ -119,26 +120,10 @@ class Guide {
     this.whole = late;
   }
 
-  // The slider goes to where the step of the stop is done, in the unit in which it counts.
-  seek(filled) {
-    const playback = this.app.playback, lane = this.app.lanes[filled.lane - 1];
-    const row = lane.rows[Math.min(filled.step, lane.rows.length - 1)];
-    const value = { step: filled.step + 1, forwards: row && row.t, seconds: row && row.seconds }[playback.unit];
-    const position = playback.ticks.findIndex((tick) => tick >= value) + 1;
-    playback.seek(position || playback.ticks.length, true);
-  }
-
   unit(unit) {
     if (this.app.playback.unit === unit) return;
     this.app.bar.selectUnit(unit);
     this.app.playback.setUnit(unit);
-  }
-
-  // The lane that is shown where there is room for one.
-  current(index) {
-    if (this.app.phoneLane === index) return;
-    this.app.phoneLane = index;
-    this.app.drawLaneButtons();
   }
 
   // Outlines the stop's tokens until the next stop.
@@ -154,18 +139,24 @@ class Guide {
   // ---- what it says ---------------------------------------------------------------------------------------------
 
   draw() {
-    const stops = this.lesson.stops, count = stops.length, at = this.index;
-    this.title.textContent = this.lesson.title;
-    this.where.textContent = at < 0 ? "Before you start" : at < count ? "Stop " + (at + 1) + " of " + count : "The end";
-    this.bar.setAttribute("aria-valuemax", String(count));
-    this.bar.setAttribute("aria-valuenow", String(Math.max(0, Math.min(at + 1, count))));
-    this.bar.firstChild.style.width = (100 * Math.max(0, Math.min(at + 1, count))) / count + "%";
-    this.back.disabled = at < 0;
-    this.next.disabled = (at < 0 && !this.ready()) || (at === count && !this.list);
-    this.next.textContent = at < 0 ? "Start" : at < count - 1 ? "Next" : at < count ? "Finish" : "Next lesson";
-    this.body.replaceChildren(...(at < 0 ? this.opening() : at < count ? this.stop(stops[at]) : this.closing()));
+    const { stops, title, about } = this.lesson, count = stops.length, at = this.index, begun = at >= 0, over = at === count, ready = this.ready();
+    const problem = this.message?.error || this.app.bar.alert.textContent, done = Math.max(0, Math.min(at + 1, count));
+    this.title.textContent = title;
+    this.where.textContent = !begun ? "Before you start" : over ? "The end" : "Stop " + done + " of " + count;
+    Object.assign(this.bar, { max: count, value: done });
+    this.back.disabled = !begun;
+    this.next.disabled = (!begun && !ready) || (over && !this.list);
+    this.next.textContent = !begun ? "Start" : over ? "Next lesson" : done < count ? "Next" : "Finish";
+    this.about.textContent = about;
+    this.about.hidden = begun;
+    this.waiting.textContent = ready ? READY : problem || WAIT;
+    this.waiting.className = problem && !ready ? "problem" : "soft";
+    this.waiting.hidden = over || (begun && ready);
+    this.closing.hidden = !over;
+    this.card.replaceChildren();
+    if (begun && !over) this.stop(stops[at]);
     this.body.scrollTop = 0;
-    const { questions = "", answers = "" } = this.ready() ? this.message : {}; // for paper, see explorer/lessons/handout.py
+    const { questions = "", answers = "" } = ready ? this.message : {}; // for paper, see explorer/lessons/handout.py
     this.paper.innerHTML = questions;
     this.solutions.innerHTML = answers;
   }
@@ -174,29 +165,12 @@ class Guide {
     return Boolean(this.message) && !this.message.error;
   }
 
-  waiting() {
-    const problem = (this.message && this.message.error) || this.app.bar.alert.textContent;
-    return h("p", { class: problem ? "problem" : "soft" }, problem || "Decoding … the lesson continues when all lanes are done.");
-  }
-
-  opening() {
-    const ready = this.ready() ? h("p", { class: "soft" }, "All lanes are done. Start when you are ready.") : this.waiting();
-    return [h("p", {}, this.lesson.about), ready];
-  }
-
-  closing() {
-    if (this.app.data.saved) return [h("p", {}, "That was it. Drag the slider, and click on any token.")];
-    const again = "That was it. The lanes are yours: change a parameter or the seed, press Run, and go back through the stops. "
-      + "The lesson then describes your own run.";
-    return [h("p", {}, again), h("p", { class: "soft" }, "Other models, prompts and seeds give other numbers.")];
-  }
-
   // A press in a stop's card: a look at its token, or an answer.
   press(button) {
     const { inspect, answer } = button?.dataset || {};
     if (inspect) {
       const { lane } = this.message.stops[this.index];
-      this.current(lane - 1);
+      this.app.front(lane - 1);
       this.app.inspector.show(this.app.lanes[lane - 1], { node: Number(inspect) });
     } else if (answer) {
       this.chosen.set(this.index, Number(answer));
@@ -209,20 +183,15 @@ class Guide {
 
   // A stop's card (explorer/lessons/stop_cards.py), with what was chosen in it.
   stop(stop) {
-    if (!this.ready()) return [h("h3", {}, stop.title), this.waiting()];
-    const card = h("div"), chosen = this.chosen.get(this.index);
-    card.innerHTML = this.message.stops[this.index].card;
-    if (chosen === undefined) return [...card.children];
-    const answer = card.querySelector("template");
+    const chosen = this.chosen.get(this.index);
+    this.card.classList.toggle("answered", chosen !== undefined);
+    if (!this.ready()) return this.card.append(h("h3", {}, stop.title));
+    this.card.innerHTML = this.message.stops[this.index].card;
+    if (chosen === undefined) return;
+    const answer = this.card.querySelector("template"), option = this.card.querySelectorAll("[data-answer]")[chosen];
     answer.replaceWith(answer.content);
-    card.querySelector(".think")?.remove();
-    card.querySelectorAll(".option").forEach((option, index) => {
-      const right = "right" in option.dataset, pressed = index === chosen;
-      option.setAttribute("aria-pressed", String(pressed));
-      if (right || pressed) option.classList.add(right ? "is-right" : "is-wrong");
-      if (pressed) card.querySelector(".answer b").textContent = right ? "Right. " : "Not quite. ";
-    });
-    return [...card.children];
+    option.setAttribute("aria-pressed", "true");
+    this.card.querySelector(".answer b")?.append(option.dataset.verdict);
   }
 }
 

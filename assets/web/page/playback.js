@@ -64,6 +64,12 @@ class Playback {
     this.app.emit("shown");
   }
 
+  // To where a lane has done so many of its steps.
+  seekStep({ rows }, step) {
+    const at = Math.min(step, rows.length), value = at && KEYS[this.unit](rows[at - 1], at - 1);
+    this.seek(this.ticks.findIndex((tick) => tick >= value) + 1 || this.ticks.length, true);
+  }
+
   drawPosition(value) {
     const last = this.ticks[this.ticks.length - 1] || 0, slider = this.app.bar.slider;
     const words = this.unit === "seconds" ? Math.max(value, 0).toFixed(2) + " s of " + last.toFixed(2) + " s"

@@ -54,8 +54,7 @@ async function welcome(app) {
     app.playback.seek(app.playback.ticks.length, true);
   };
   app.on("state", () => app.state() === "none" || !app.notices.welcome || done());
-  app.phoneLane = app.lanes.indexOf(fork.lane);
-  app.drawLaneButtons();
+  app.front(app.lanes.indexOf(fork.lane));
   app.playback.seek(1, true);
   say("A recorded run, slowly: two strategies write a text with the same model.", [["Skip", "Show the whole run", all]]);
   if (!(await replay(app, fork))) return done();
