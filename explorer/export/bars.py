@@ -3,6 +3,11 @@
 assets/web/page/bar.js finds the parts by `data-part` and says what they do. Knows no runs.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from decoders.models import address
+from decoders.models.catalog import by_role
 from explorer.markup import Html, h, joined
 
 BUTTONS = {
@@ -34,12 +39,73 @@ COLOURS = {
 }
 
 
-def bars_html(prompts: list[dict], max_new_tokens: int, limit: int) -> Html:
-    """The top row, and the bars: `prompts` are the examples, `limit` is the greatest `max_new_tokens`."""
-    theme = button("theme", "◐", "Light or dark", "theme", label="Switch between light and dark")
-    title, sections = h("h1", "brand", "Decoding Explorer"), h("div", part("sections", "sections"))
-    top = h("header", part("root", "top"), title, sections, h("div", "tools", theme))
-    return joined([top, h("div", part("models", "models")), controls(prompts, max_new_tokens, limit)])
+@dataclass(frozen=True)
+class Around:
+    """What stands around the lanes of a page besides its bars."""
+
+    help: str  # what the dialog says, as HTML, see help_text.py
+    tabs: Sequence[tuple[str, str]] = ()  # (name, title): what Gradio's look like until they are there
+    about: str = ""  # a sentence for who comes first
+
+
+def bars_html(
+    prompts: list[dict], max_new_tokens: int, limit: int, models: dict[str, str | None], around: Around
+) -> Html:
+    """All bars: `prompts` are the examples, `limit` is the greatest `max_new_tokens`; `models`: those in use,
+    by role. The last of them stand in no place until the page wants them.
+    """
+    names = list(by_role(models["target"], models.get("draft")).values()) if models.get("target") else []
+    folded = h("span", "", "◀") if around.tabs else None
+    return joined(
+        [
+            top(around),
+            h("div", part("models", "models"), models_title(names) if names else None, folded),
+            controls(prompts, max_new_tokens, limit),
+            below(),
+            h(
+                "p",
+                part("about", "about-page"),
+                around.about,
+                button("hideAbout", "×", "Hide", label="Hide this sentence"),
+            ),
+            button("runThis", "Run this set-up", None, "primary run-this"),
+        ]
+    )
+
+
+def models_title(names: list[str], chat: object = None) -> str:
+    """What the closed panel of the models says."""
+    first, *drafts = map(address.short, names)
+    text = f"Models: {first}" + (f", draft {' and '.join(drafts)}" if drafts else ", no draft")
+    return text + (" · chat" if chat else "")
+
+
+def top(around: Around) -> Html:
+    """The first row, with the dialog that its ? opens and the link that skips it."""
+    tabs = [
+        h("button", {"type": "button", "value": name, "aria-pressed": str(not at).lower()}, title)
+        for at, (name, title) in enumerate(around.tabs)
+    ]
+    tools = [
+        button("helpButton", "?", "Keys, words and endpoints (?)", "theme", label="Help", haspopup="dialog"),
+        button("theme", "◐", "Light or dark", "theme", label="Switch between light and dark"),
+    ]
+    return h(
+        "header",
+        part("root", "top"),
+        h("a", part("skip", "skip") | {"href": "#explorer-main"}, "Skip to the lanes"),
+        h("h1", "brand", "Decoding Explorer"),
+        h("div", part("sections", "sections"), *tabs),
+        h("div", "tools", *tools),
+        h("dialog", part("help", "help") | {"aria-label": "Help"}, Html(around.help)),
+    )
+
+
+def below() -> Html:
+    """What stands below the lanes, and how they stand to each other."""
+    look = {"class": "compare-summary", "aria-label": "How the lanes stand to each other"}
+    cost, sentence = h("p", part("cost", "equal-cost")), h("p", part("compared", "compare-sentence"))
+    return h("div", part("below", "below"), h("section", look, cost, sentence))
 
 
 def controls(prompts: list[dict], max_new_tokens: int, limit: int) -> Html:
@@ -70,7 +136,7 @@ def controls(prompts: list[dict], max_new_tokens: int, limit: int) -> Html:
         settings(choice("Line up lanes by", "unit", UNITS, "step")),
         button("play", "▶", "Replay what is here", "play", label="Play"),
         h("input", slider | {"aria-label": "Step position"}),
-        h("output", part("where", "where")),
+        h("output", part("where", "where") | {"aria-live": "off"}),  # it would be read at every step
         settings(
             choice("Speed", "speed", SPEEDS, "live"), labelled("colour by", colours), button("add", "+ Lane")
         ),
@@ -82,6 +148,8 @@ def controls(prompts: list[dict], max_new_tokens: int, limit: int) -> Html:
             "div",
             part("offers", "offers") | {"role": "group", "aria-label": "What you can do", "hidden": True},
         ),
+        h("span", part("costInBar", "equal-cost")),
+        h("div", part("spoken", "unseen") | {"role": "status", "aria-label": "Steps"}),
     ]
     lanes = h("nav", part("laneButtons", "lane-buttons") | {"aria-label": "Lanes"})
     rows = {"bar first": first, "bar second": second, "bar status": status}

@@ -75,10 +75,12 @@ def help_html(served: bool, token: bool = False, mcp: bool = False) -> str:
         '<button aria-label="Close help" title="Close (Escape)">×</button></form></header>'
         '<div class="help-body" tabindex="0" role="group" aria-label="Keys, words and endpoints">'
         f"{listed('keys', keys)}"
-        '<label class="field"><input type="checkbox"><span>Keys work (fields keep theirs in any case)</span>'
+        '<label class="field"><input type="checkbox" data-part="keys">'
+        "<span>Keys work (fields keep theirs in any case)</span>"
         f"</label><section><h3>Words</h3>{listed('glossary', words)}</section>"
         f"{for_scripts(token, mcp) if served else ''}"
-        '<section class="programs" hidden><h3>Programs that a model writes</h3><p></p></section></div>'
+        '<section class="programs" data-part="programs" hidden>'
+        "<h3>Programs that a model writes</h3><p></p></section></div>"
     )
 
 

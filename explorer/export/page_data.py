@@ -8,7 +8,7 @@ from decoders.registry import BADGES, FAMILIES
 from decoders.strategy import SWITCHED_VIEWS, constraint_views
 from explorer.catalog import origins, recorded_runs
 from explorer.export import fields, page_files
-from explorer.export.bars import bars_html
+from explorer.export.bars import Around, bars_html
 from explorer.export.frames import find_html, guide_html, lane_html
 from explorer.runs.run_state import Run, answer
 from explorer.runs.validation import MAX_LANES, MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS
@@ -17,7 +17,12 @@ from visualizers.registry import titles
 
 
 def page_data(
-    run: Run, setup: dict, declarations: list[dict], models: dict[str, str], saved: bool = False
+    run: Run,
+    setup: dict,
+    declarations: list[dict],
+    models: dict[str, str],
+    around: Around,
+    saved: bool = False,
 ) -> dict:
     """The run with its settings `{prompt, max_new_tokens, lanes: [{strategy, parameters, seed, view}]}`.
 
@@ -36,7 +41,7 @@ def page_data(
         "switched_views": SWITCHED_VIEWS,
         "memory": fields.memory(known["fields"], saved),
         "prompts": prompts,
-        "bars": bars_html(prompts, setup["max_new_tokens"], MAX_NEW_TOKENS),
+        "bars": bars_html(prompts, setup["max_new_tokens"], MAX_NEW_TOKENS, models, around),
         "frames": {
             "lane": lane_html(saved),
             "guide": guide_html(saved),

@@ -17,6 +17,7 @@ from pathlib import Path
 from decoders import memory_options
 from decoders.trace.trace import Trace
 from explorer.export import comparison, page_files
+from explorer.export.bars import Around
 from explorer.export.file_names import dashed
 from explorer.export.foreign_traces import declarations, viewed
 from explorer.export.help_text import help_html
@@ -57,8 +58,8 @@ def replay_html(
     declared = declarations(traces)
     run["setup"] = setup = viewed(run["setup"], declared, traces)
     shown = Runs(None).show(traces, run_id="saved")
-    first = page_data(shown, setup, list(declared.values()), setup["models"], saved=True)
-    first |= {"help": help_html(served=False)}
+    around = Around(help_html(served=False))
+    first = page_data(shown, setup, list(declared.values()), setup["models"], around, saved=True)
     first |= {"lesson": lesson} if lesson else {}
     first |= {"depths": any(depths or [])}  # whether tokens can be coloured by them
     del first["example"]["answer"]["now"]  # the same run makes the same file, whenever it is saved

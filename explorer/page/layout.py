@@ -19,6 +19,7 @@ from explorer import alive, experiments
 from explorer.access import Access, Guard
 from explorer.catalog import recorded_runs
 from explorer.export import fields
+from explorer.export.bars import Around
 from explorer.export.help_text import help_html
 from explorer.export.page_data import page_data
 from explorer.inspector.card import card
@@ -68,14 +69,15 @@ THEME = """const tell = () => { props.value = ExplorerPage.app.theme; };
 setTimeout(tell); ExplorerPage.app.on("theme", tell);"""
 
 
-def first_data(runs: Runs, loader: Loader) -> dict:
-    """What the page needs to show itself: the stored run with its declarations, names and limits."""
+def first_data(runs: Runs, loader: Loader, help: str, tabs: list[tuple[str, str]]) -> dict:
+    """What the page needs to show itself: the stored run with its declarations, names and limits; `help`:
+    what its help says, `tabs`: names and titles of those that it will have.
+    """
     setup = recorded_runs.setup()
     run = runs.show(recorded_runs.traces(), run_id=EXAMPLE, asked=setup)
-    known = {"started": alive.STARTED, "gone": GONE, "about": serve.ABOUT}
-    if loader.choice.target in shipped():
-        known["about"] += f" {SMALL}"
-    return page_data(run, setup, setup["declarations"], asdict(loader.choice)) | known
+    about = f"{serve.ABOUT} {SMALL}" if loader.choice.target in shipped() else serve.ABOUT
+    data = page_data(run, setup, setup["declarations"], asdict(loader.choice), Around(help, tabs, about))
+    return data | {"started": alive.STARTED, "gone": GONE}
 
 
 def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.Blocks, dict]:
@@ -121,17 +123,15 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
         lambda session: endpoints.waits(demo, session),
         lambda: endpoints.tools(demo),
     )
-    known_here = {
-        "help": help_html(True, access.token is not None, endpoints.speaks_mcp()),
-        "tabs": [[one.id, one.label] for one in tabs.children],
-    }
+    told = help_html(True, access.token is not None, endpoints.speaks_mcp())
+    first = first_data(runs, loader, told, [(one.id, one.label) for one in tabs.children])
     launch = {
         "app_kwargs": {
             "routes": [*serve.routes(), *alive.routes(), *methods_tab.routes(), *session_routes(runs)],
             "middleware": [
                 Middleware(Guard, access=access),
                 *bad_requests.middleware(known),
-                *serve.middleware(first_data(runs, loader) | known_here),
+                *serve.middleware(first),
             ],
             "exception_handlers": bad_requests.HANDLERS,
         },

@@ -12,7 +12,7 @@ from visualizers.analysis.speculation_report import microscope
 from visualizers.scene.marks import many
 
 SIZES = ((1400, 900), (390, 844))
-SECTIONS = "decodingExplorer.app.data.tabs.map(([name]) => name)"
+SECTIONS = "[...decodingExplorer.app.bar.sections.children].map((tab) => tab.value)"
 SMALL = """() => {
   const kinds = '.explorer :is(button, select, input:not([type=range], [type=checkbox]), summary, textarea)';
   const sizes = [...document.querySelectorAll(kinds)].filter(e => e.checkVisibility()).map(e => [e, e.getBoundingClientRect()]);

@@ -119,7 +119,7 @@ def test_the_stored_run_is_real_and_whole():
 def served():
     """A client of a small app with our files and our middleware around a page like Gradio's."""
     runs = Runs(lambda request: [ScriptedLane([b" a"])])
-    first = first_data(runs, Loader("tiny </script><b>", None))
+    first = first_data(runs, Loader("tiny </script><b>", None), "", [])
     script = '<script type="module" crossorigin src="./assets/index-1.js"></script>'
     card = '<meta\n\tproperty="og:image"\n\tcontent="https://elsewhere.example/x.jpg"\n/>'
     card += '<meta name="twitter:title" content="Gradio" />'

@@ -26,7 +26,7 @@ class App extends page.Emitter {
     this.bar = page.buildBar(this);
     this.main = h("div", { class: "lanes" });
     this.content = h("main", { id: "explorer-main" });
-    this.below = h("div", { class: "below" });
+    this.below = this.bar.below;
     this.inspector = page.buildInspector(this);
     this.sections = new Map();
     this.section = "decode";

@@ -22,10 +22,7 @@ page.buildBar = function (app) {
   bar.selectUnit = page.choice(bar.unit, (unit) => playback.setUnit(unit));
   page.choice(bar.speed, (speed) => playback.setSpeed(speed));
   offerExamples(app, bar.examples);
-  // What Gradio's panel and tabs look like, until they are there (page.attach); a saved page has none.
-  bar.models.append(page.titleOfModels(data.models), ...(data.saved ? [] : [h("span", {}, "◀")]));
-  bar.sections.append(...(data.tabs || []).map(([name, title], index) =>
-    h("button", { type: "button", "aria-pressed": String(!index), onclick: () => app.showSection(name) }, title)));
+  on(bar.sections, "click", ({ target }) => target.value && app.showSection(target.value)); // until Gradio's are there (page.attach)
   return bar;
 };
 

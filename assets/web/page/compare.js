@@ -31,17 +31,13 @@ function atSlider(app, known) {
 class Compare {
   constructor(app) {
     this.app = app;
-    this.sentence = h("p", { class: "compare-sentence" });
-    this.cost = h("p", { class: "equal-cost" });
-    this.status = h("span", { class: "equal-cost" });
-    this.element = h("section", { class: "compare-summary", "aria-label": "How the lanes stand to each other" }, this.cost, this.sentence);
-    app.below.prepend(this.element);
-    app.bar.status.parentNode.append(this.status);
+    const { cost, costInBar: status, compared: sentence } = app.bar;
+    Object.assign(this, { cost, status, sentence });
     for (const name of ["run", "data", "shown", "lanes", "state"]) app.on(name, () => this.changed());
     if (window.IntersectionObserver) new IntersectionObserver(([entry]) => {
       this.seen = entry.isIntersecting;
       this.changed();
-    }).observe(this.element);
+    }).observe(sentence.parentNode);
   }
 
   // Something may be different: what is another run's goes at once, what is this one's comes soon.

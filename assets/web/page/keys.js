@@ -74,19 +74,15 @@ function attach(app, help) {
 
 // Its text is explorer/export/help_text.py's; only the page knows its address, and the app later how it walls in programs.
 function buildHelp(app) {
-  const panel = h("dialog", { class: "help", "aria-label": "Help" });
-  panel.innerHTML = app.data.help;
-  const on = panel.querySelector("input"), programs = panel.querySelector(".programs"), open = () => panel.open || panel.showModal();
+  const { help, helpButton, keys: on, programs } = app.bar, open = () => help.open || help.showModal();
   on.checked = page.stored(STORED) !== "off";
   on.addEventListener("change", () => page.stored(STORED, on.checked ? "on" : "off"));
-  for (const here of panel.querySelectorAll(".here")) here.textContent = location.origin + location.pathname;
+  for (const here of help.querySelectorAll(".here")) here.textContent = location.origin + location.pathname;
   app.on("models", () => {
     programs.hidden = !app.models.code;
     programs.lastChild.textContent = app.models.code || "";
   });
-  app.bar.theme.before(h("button", { type: "button", class: "theme", "aria-label": "Help", "aria-haspopup": "dialog",
-    title: "Keys, words and endpoints (?)", onclick: open }, "?"));
-  app.bar.root.append(panel);
+  helpButton.addEventListener("click", open);
   return { on, open };
 }
 
@@ -94,14 +90,13 @@ function buildHelp(app) {
 
 // The sentences of the steps that are shown, once the picture has come to rest, or now and then while it runs.
 function announce(app) {
-  const region = h("div", { class: "unseen", role: "status", "aria-label": "Steps" });
   let timer = null, last = 0, before = "";
   const say = () => {
     timer = null;
     last = performance.now();
     const words = app.lanes.map((lane, i) => [i + 1, lane.steps.sentence()]).filter(([, sentence]) => sentence);
     const text = words.map(([number, sentence]) => (words.length > 1 ? "Lane " + number + ", " : "") + sentence).join(" ");
-    if (text !== before && last > QUIET) region.textContent = before = text;
+    if (text !== before && last > QUIET) app.bar.spoken.textContent = before = text;
   };
   app.on("shown", () => {
     const moving = app.state() === "running" || app.playback.playing, due = last + LONGEST - performance.now();
@@ -109,16 +104,13 @@ function announce(app) {
     clearTimeout(timer);
     timer = setTimeout(say, moving ? Math.max(QUIET, due) : QUIET);
   });
-  app.bar.where.setAttribute("aria-live", "off"); // an output would be read at every step
-  app.root.append(region);
 }
 
 page.addPart((app) => {
-  const skip = h("a", { class: "skip", href: "#explorer-main", onclick: (event) => {
+  app.bar.skip.addEventListener("click", (event) => {
     event.preventDefault();
     focusLane(app, app.phoneLane);
-  } }, "Skip to the lanes");
-  app.bar.root.prepend(skip);
+  });
   attach(app, buildHelp(app));
   announce(app);
 });

@@ -14,9 +14,9 @@ page.linkOf = async function (setup) {
 
 page.addPart((app) => {
   if (app.data.saved) return;
-  const large = h("button", { type: "button", class: "primary run-this", hidden: true, onclick: () => app.press("run") }, "Run this set-up");
-  app.main.before(large);
-  app.on("run", () => (large.hidden = true));
+  const large = app.bar.runThis;
+  large.addEventListener("click", () => app.press("run"));
+  app.on("run", () => large.remove());
 
   async function follow() {
     const { hash } = location, mark = [MARK, RUNS].find((one) => hash.startsWith(one));
@@ -26,7 +26,7 @@ page.addPart((app) => {
     if (error) return app.fail(error);
     const here = !setup.models || page.sameModels(setup.models, app.choice);
     app.applySetup(setup);
-    large.hidden = false;
+    app.main.before(large);
     if (here && mark === RUNS) app.press("run");
   }
   let opening = true;

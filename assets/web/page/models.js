@@ -8,15 +8,6 @@ page.completeChoice = ({ target, draft, dtype, device }) =>
   ({ target, draft: draft || null, dtype: dtype || "auto", device: device || "auto" });
 page.sameModels = (a, b) => JSON.stringify(page.completeChoice(a)) === JSON.stringify(page.completeChoice(b));
 
-// What the closed panel says.
-page.titleOfModels = function ({ target, draft }) {
-  const own = (name) => /^(https?:|vllm:)/.test(name) ? name.replace(/^vllm:/, "").split(",")[0].split("#").pop() : name;
-  const short = (name) => own(name).replace(/[/\\]+$/, "").split(/[/\\]/).pop();
-  const listed = (draft || "").split(/\s*,\s*(?!\w+=)/);
-  const [first, ...drafts] = [target, ...listed].filter(Boolean).map(short);
-  return !first ? "" : "Models: " + first + (drafts.length ? ", draft " + drafts.join(" and ") : ", no draft");
-};
-
 // Tells the panel what its chat template renders; without a chat only that there is none any more.
 page.tellPrompt = function (tell) {
   const { app } = page;

@@ -65,11 +65,11 @@ async function welcome(app) {
 
 page.addPart((app) => {
   if (app.data.saved) return;
-  const close = h("button", { type: "button", "aria-label": "Hide this sentence", title: "Hide", onclick: () => {
+  const { about, hideAbout } = app.bar;
+  hideAbout.addEventListener("click", () => {
     page.stored(SEEN, "closed");
     about.remove();
-  } }, "×");
-  const about = h("p", { class: "about-page" }, app.data.about, close);
+  });
   if (page.stored(SEEN) !== "closed") app.sections.get("decode").element.prepend(about);
   let first = page.stored(SEEN) === null && !location.hash && !matchMedia("(prefers-reduced-motion: reduce)").matches;
   app.on("data", () => {

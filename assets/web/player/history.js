@@ -17,27 +17,22 @@ function extent(mark) {
 
 const SPAN = 8; // columns a mark may cover to be found by its column; wider ones are in a list of their own
 
-// The last of `list`, sorted by its entries' first field, that is at most `step`; -1 if none is.
-function lastUpTo(list, step) {
+// The first of a list that fails a test, which those before it pass and those behind it fail; its length if none does.
+function firstNot(list, passes) {
   let low = 0, high = list.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (list[middle][0] <= step) low = middle + 1;
-    else high = middle;
-  }
-  return low - 1;
-}
-
-// The first of `list`, an ordered list of entries, that reaches down to `top`.
-function firstDownTo(list, top) {
-  let low = 0, high = list.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (list[middle].extent[3] < top) low = middle + 1;
+    if (passes(list[middle])) low = middle + 1;
     else high = middle;
   }
   return low;
 }
+
+// The last of `list`, sorted by its entries' first field, that is at most `step`; -1 if none is.
+const lastUpTo = (list, step) => firstNot(list, (entry) => entry[0] <= step) - 1;
+
+// The first of `list`, an ordered list of entries, that reaches down to `top`.
+const firstDownTo = (list, top) => firstNot(list, (entry) => entry.extent[3] < top);
 
 class History {
   constructor(ops) {
@@ -140,26 +135,15 @@ class History {
     return entry.base[field];
   }
 
-  // Entries of a kind that are there at a step, in order of birth.
+  // Entries that are there at a step, of a kind or of all, in order of birth.
   *present(kind, step) {
-    for (const entry of this.byKind.get(kind) || []) {
+    for (const entry of (kind ? this.byKind.get(kind) : this.entries) || []) {
       if (entry.born > step) return;
       if (entry.died > step) yield entry;
     }
   }
 
-  // All marks at a step, in order of birth.
-  marks(step) {
-    const result = [];
-    for (const entry of this.entries) {
-      if (entry.born > step) break;
-      const mark = this.at(entry, step);
-      if (mark) result.push(mark);
-    }
-    return result;
-  }
-
-  // The marks of one kind at a step, in order of birth.
+  // The marks of one kind at a step, or of all, in order of birth.
   ofKind(kind, step) {
     const result = [];
     for (const entry of this.present(kind, step)) {
@@ -167,6 +151,10 @@ class History {
       if (mark) result.push(mark);
     }
     return result;
+  }
+
+  marks(step) {
+    return this.ofKind(null, step);
   }
 
   // The marks at a step that touch the columns from `low` to `high` and the rows that `rowsOf(mark as it was born)` says, [top,

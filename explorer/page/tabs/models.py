@@ -17,6 +17,7 @@ import gradio as gr
 
 from decoders.models import address
 from decoders.models.catalog import shipped_facts
+from explorer.export.bars import models_title
 from explorer.page.tabs import carried
 from explorer.page_requests import Progress, Talk, Wanted
 from explorer.runs.model_pool import Loader
@@ -185,9 +186,7 @@ def choice_in(used: str) -> Choice | None:
 
 def title(choice: Choice, chat: object = None) -> str:
     """What the closed panel says."""
-    short = [address.short(name) for name in choice.names.values()]
-    text = f"Models: {short[0]}" + (f", draft {' and '.join(short[1:])}" if short[1:] else ", no draft")
-    return text + (" · chat" if chat else "")
+    return models_title(list(choice.names.values()), chat)
 
 
 def paragraphs(lines: list[str], problem: str = "") -> str:
