@@ -5,12 +5,8 @@ here is made here, so that the words of a model are never markup.
 """
 
 import html
-import json
-from itertools import groupby, product
+from itertools import groupby
 from typing import Any
-
-from explorer.export.bars import choice, labelled
-from explorer.markup import Html, h
 
 LIKELIHOODS = {"mean": "mean per token", "total": "total"}
 REFERENCE = "Grey: what lane {lane} does not have. ≠: the first difference."
@@ -133,39 +129,3 @@ def table(compared: dict) -> dict:
 def plain(cell: dict) -> float | str | None:
     """The value of a cell of the table; a list as text."""
     return " ".join(map(str, cell["value"])) if isinstance(cell["value"], list) else cell["value"]
-
-
-def choices(charges: dict[str, str]) -> Html:
-    """What the charts of a saved page count in, as buttons."""
-    rows = {"charge": ("Cost measured in", charges), "likelihood": ("Log-probability", LIKELIHOODS)}
-    made = []
-    for name, (label, options) in rows.items():
-        buttons = [(value, words, None) for value, words in options.items()]
-        made.append(labelled(label, choice(label, name, buttons, next(iter(options)))))
-    return h("div", "saved-choices", *made)
-
-
-def whole(compared: dict) -> dict:
-    """All that a saved page shows of a comparison, as JSON: every chart in both looks, with every choice.
-
-    `charts`: look -> name of a chart -> figure; of a chart that counts a cost the name is `tokens charge` or
-    `likelihood charge likelihood`.
-    """
-    from visualizers.figures import comparison
-
-    made = {}
-    for look in ("light", "dark"):
-        figures = by_token(compared, look)
-        for charge in compared["charges"]:
-            figures[f"tokens {charge}"] = comparison.tokens_reached(compared, charge, look)
-        for charge, likelihood in product(compared["charges"], LIKELIHOODS):
-            figures[f"likelihood {charge} {likelihood}"] = likely(compared, charge, likelihood, look)
-        made[look] = {name: json.loads(figure.to_json()) for name, figure in figures.items()}
-    return {
-        "texts": texts(compared),
-        "charts": made,
-        "rows": ROWS,
-        "choices": choices(compared["charges"]),
-        "table": table(compared),
-        "titles": [f"{column['title']} ({column['how']})" for column in compared["table"]["columns"]],
-    }

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from decoders import memory_options
 from decoders.trace.trace import Trace
-from explorer.export import comparison, page_files
+from explorer.export import comparison, page_files, saved_comparison
 from explorer.export.bars import Around
 from explorer.export.file_names import dashed
 from explorer.export.foreign_traces import declarations, viewed
@@ -73,7 +73,7 @@ def replay_html(
     blobs["rest"] = rounded(blobs["rest"])
     packed = {name: pack(blob) for name, blob in blobs.items()}
     packed["pictures"] = pack([lane_pictures(trace, views_of(trace, declared)) for trace in traces])
-    packed |= {"comparison": pack(rounded(comparison.whole(compared))), "plotly": plotly()[0]}
+    packed |= {"comparison": pack(rounded(saved_comparison.whole(compared))), "plotly": plotly()[0]}
     return document(named(setup["prompt"]), packed)
 
 

@@ -1,5 +1,5 @@
 // Only in a saved page: the comparison of the whole run, which the page carries: texts, charts, costs. Charts are drawn by the
-// plotly.js that the page carries too; it is unpacked when they come near the screen. Everything was made by explorer/export/comparison.py.
+// plotly.js that the page carries too; it is unpacked when they come near the screen. All else was made by explorer/export/saved_comparison.py.
 const WHOLE = "Texts, charts and costs are those of the whole run, wherever the slider stands.";
 const NEAR = "300px"; // so far from the screen charts are drawn
 const CONFIG = { responsive: true, displaylogo: false };
@@ -32,9 +32,9 @@ class SavedComparison {
   }
 
   async fill() {
-    this.data = JSON.parse(await page.unpack("comparison"));
-    const { texts, choices, rows, charts } = this.data;
-    this.body.innerHTML = texts + choices; // made and escaped by explorer/export/comparison.py
+    const { html, charts, orders } = JSON.parse(await page.unpack("comparison"));
+    Object.assign(this, { charts, orders });
+    this.body.innerHTML = html;
     for (const row of this.body.querySelectorAll(".choice")) {
       const name = row.dataset.part;
       this[name] = row.firstChild.value;
@@ -43,20 +43,9 @@ class SavedComparison {
         this.draw();
       });
     }
-    this.figures = rows.flat().filter((name) => this.chart(name, charts.light)).map((name) => {
-      const plot = h("div"), caption = h("figcaption");
-      return { name, plot, caption, element: h("figure", {}, plot, caption) };
-    });
-    const grid = h("div", { class: "saved-charts" }, ...this.figures.map((figure) => figure.element));
-    this.table = h("div", { class: "saved-costs", tabindex: "0", role: "region", "aria-label": "All costs" });
-    this.body.append(grid, h("h3", {}, "All costs"), this.table);
-    this.tabulate();
-    whenNear(grid, () => this.begin());
-  }
-
-  // A chart under the choices of now.
-  chart(name, charts) {
-    return charts[name] || charts[`${name} ${this.charge}`] || charts[`${name} ${this.charge} ${this.likelihood}`];
+    this.rows = [...this.body.querySelectorAll("tbody tr")];
+    this.body.querySelector("thead").addEventListener("click", ({ target }) => target.closest("button") && this.sort(target.closest("th")));
+    whenNear(this.body.querySelector(".saved-charts"), () => this.begin());
   }
 
   async begin() {
@@ -65,26 +54,24 @@ class SavedComparison {
     this.draw();
   }
 
+  // Every chart under the choices of now.
   draw() {
     if (!window.Plotly) return;
-    for (const { name, plot, caption } of this.figures) {
-      const { data, layout } = this.chart(name, this.data.charts[this.app.theme]);
+    const charts = this.charts[this.app.theme];
+    for (const figure of this.body.querySelectorAll("[data-chart]")) {
+      const { chart } = figure.dataset, counted = `${chart} ${this.charge}`, [plot, caption] = figure.children;
+      const { data, layout } = charts[chart] || charts[counted] || charts[`${counted} ${this.likelihood}`];
       Plotly.react(plot, data, layout, CONFIG);
       caption.textContent = layout.meta.caption;
     }
   }
 
-  // The costs, sorted by the column `by`, the largest first or last; what a lane has not is last either way.
-  tabulate(by, up) {
-    const { headers, data, metadata } = this.data.table, order = data.map((row, i) => i), value = (i) => data[i][by];
-    const compare = (a, b) => (value(a) > value(b)) - (value(a) < value(b));
-    if (by !== undefined) order.sort((a, b) => (value(a) === null) - (value(b) === null) || (up ? compare(a, b) : compare(b, a)));
-    const head = (name, column) => h("th", { scope: "col", title: column ? this.data.titles[column - 1] : null,
-      "aria-sort": column !== by ? "none" : up ? "ascending" : "descending" },
-      h("button", { type: "button", "aria-label": "Sort by " + name, onclick: () => this.tabulate(column, column === by && !up) }, name));
-    const row = (i) => h("tr", {}, ...metadata.display_value[i].map((cell, at) => h(at ? "td" : "th", at ? {} : { scope: "row" }, cell)));
-    this.table.replaceChildren(h("table", {}, h("thead", {}, h("tr", {}, ...headers.map(head))), h("tbody", {}, ...order.map(row))));
-    if (by !== undefined) this.table.querySelectorAll("thead button")[by].focus();
+  // The costs by the column of a head: the largest first, where they are so already the least.
+  sort(head) {
+    const up = head.getAttribute("aria-sort") === "descending";
+    for (const other of head.parentNode.children) other.setAttribute("aria-sort", "none");
+    head.setAttribute("aria-sort", up ? "ascending" : "descending");
+    this.rows[0].parentNode.append(...this.orders[head.cellIndex][up ? 0 : 1].map((at) => this.rows[at]));
   }
 }
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from explorer.catalog import recorded_runs
-from explorer.export import comparison
+from explorer.export import comparison, saved_comparison
 from tests.helpers.scripted_lane import ScriptedLane
 from visualizers.analysis.comparison import compare
 
@@ -57,7 +57,7 @@ def test_words_of_a_model_are_never_markup_and_one_lane_is_compared_with_none():
 
 
 def test_a_saved_page_has_every_chart_in_both_looks_with_every_choice(found):
-    whole = comparison.whole(found)
+    whole = saved_comparison.whole(found)
     for look in ("light", "dark"):
         assert set(whole["charts"][look]) == {
             *("entropies", "log_probabilities", "depth", "class"),
@@ -68,6 +68,13 @@ def test_a_saved_page_has_every_chart_in_both_looks_with_every_choice(found):
             assert figure["data"] and len(figure["layout"]["meta"]["caption"]) > 40
     named = {name.split()[0] for name in whole["charts"]["light"]}
     assert named <= {name for row in comparison.ROWS for name in row}
+    columns = comparison.table(found)["headers"]
+    assert len(whole["orders"]) == len(columns)
+    assert all(f"Sort by {name}" in whole["html"] for name in columns)
+
+
+def test_costs_are_ordered_by_a_column_with_what_is_missing_last():
+    assert saved_comparison.orders((2.0, None, 1.0, 3.0)) == [[2, 0, 3, 1], [3, 0, 2, 1]]
 
 
 def test_the_table_shows_few_digits_and_keeps_all(found):
