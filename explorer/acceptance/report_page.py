@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from explorer.acceptance.words import compared
-from explorer.export import page_files
+from explorer.export import page_files, palette
 from explorer.export.replay_page import hashed
 from explorer.markup import Html, h
 from visualizers.analysis.acceptance_report import worst_first
@@ -34,7 +34,7 @@ def report_page(report: dict, command: str) -> str:
         f"default-src 'none'; script-src {hashes} 'unsafe-eval'; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
-    styles = page_files.colours() + (STYLE / "report.css").read_text("utf-8")
+    styles = palette.css() + (STYLE / "report.css").read_text("utf-8")
     title = f"Acceptance: {', '.join(draft['name'] for draft in report['drafts'])} for {report['target']}"
     head = [
         Html("<meta charset='utf-8'>"),

@@ -7,7 +7,7 @@ from decoders.constraints.kinds import KINDS
 from decoders.registry import BADGES, FAMILIES
 from decoders.strategy import SWITCHED_VIEWS, constraint_views
 from explorer.catalog import origins, recorded_runs
-from explorer.export import fields, page_files
+from explorer.export import fields, palette
 from explorer.export.bars import Around, bars_html
 from explorer.export.frames import find_html, guide_html, lane_html
 from explorer.runs.run_state import Run, answer
@@ -49,7 +49,7 @@ def page_data(
             "constraint": fields.constraint_html(prompts),
         },
         "saved": saved,
-        "palette": page_files.palette(),
+        "palette": palette.palette(),
         "costs": DEFINITIONS,
         "badges": BADGES,
         "models": models,

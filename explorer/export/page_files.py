@@ -52,35 +52,6 @@ def text(path: Path) -> str:
     return content(path).decode()
 
 
-def palette() -> dict[str, dict]:
-    """The palette that Python and the browser share, as each theme has it."""
-    every = json.loads((ASSETS / "palette.json").read_text())
-    return {
-        theme: {
-            "surface": surface,
-            "amount": every["amount"][theme],
-            "ranks": every["amount"]["ranks"][theme],
-            "state": {
-                name: {"edge": state["edge"], **state[theme]} for name, state in every["state"].items()
-            },
-            "link": every["link"][theme],
-        }
-        for theme, surface in every["surface"].items()
-    }
-
-
-def colours() -> str:
-    """The palette as CSS rules, one for each theme; no style sheet has a colour of its own."""
-    rules = []
-    for theme, own in palette().items():
-        named = dict(own["surface"])
-        for name, state in own["state"].items():
-            named |= {f"dp-{name}-color": state["color"], f"dp-{name}-tint": state["tint"]}
-        given = "".join(f"--{name}:{colour};" for name, colour in named.items())
-        rules.append(f":root[data-theme={theme}]{{color-scheme:{theme};{given}}}")
-    return "".join(rules)
-
-
 THEME = (  # a script that finds the theme before anything is painted
     "const t=(()=>{try{return localStorage.getItem('explorer-theme')}catch{}})();document.documentElement"
     ".dataset.theme=t||(matchMedia('(prefers-color-scheme: dark)').matches?'dark':'light');"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from decoders import memory_options
 from decoders.trace.trace import Trace
-from explorer.export import comparison, page_files, saved_comparison
+from explorer.export import comparison, page_files, palette, saved_comparison
 from explorer.export.bars import Around
 from explorer.export.file_names import dashed
 from explorer.export.foreign_traces import declarations, viewed
@@ -166,7 +166,7 @@ def document(title: str, blobs: dict[str, bytes]) -> str:
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     sheets = [*page_files.sheets(), SAVED / "saved.css"]
-    styles = "\n".join([page_files.colours(), *map(page_files.text, sheets)])
+    styles = "\n".join([palette.css(), *map(page_files.text, sheets)])
     return "".join(
         [
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',

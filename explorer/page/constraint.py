@@ -13,6 +13,7 @@ from decoders.trace.number_format import many
 from explorer.page_requests import Constraint
 from explorer.runs.validation import as_json, check_models
 
+AROUND = 30  # characters shown on either side of a fault
 NAMED = 6  # tokens that may begin the text
 
 
@@ -20,7 +21,7 @@ def functions(runs, loader) -> list:
     """What the page can ask for: see `explorer.page.layout.server_functions`."""
 
     async def explorer_constraint(request: Constraint) -> str:
-        """`{parameters, models}` gives `{good, sentence, line, column}`: see `judged`."""
+        """`{parameters, models}` gives `{good, sentence, fault}`: see `judged`."""
 
         async def made() -> dict:
             models = loader.find(check_models(request.models)).wait()
@@ -33,21 +34,31 @@ def functions(runs, loader) -> list:
 
 def judged(given: dict[str, Any], target: Any) -> dict:
     """`good`: whether a lane on this model could use it; `sentence`: what is wrong, or what may come first;
-    `line` and `column` from 1, where the fault has a place.
+    `fault`: the line with what is wrong and a mark below it, where that has a place.
     """
     try:
         values = {p.name: p.parse(given.get(p.name, p.default)) for p in CONSTRAINT}
         if values["constraint"] == NONE:
-            return {"good": True, "sentence": "", "line": None, "column": None}
+            return {"good": True, "sentence": "", "fault": ""}
         start = time.perf_counter()
         constraint = constraint_of(values, target, target.eos)
         seconds = time.perf_counter() - start
         first = constraint.allowed(constraint.start()).nonzero()[:, 0].tolist()
     except ConstraintProblem as problem:
-        return {"good": False, "sentence": str(problem), "line": problem.line, "column": problem.column}
+        fault = marked(values["constraint_text"], problem.line, problem.column)
+        return {"good": False, "sentence": str(problem), "fault": fault}
     except ValueError as problem:
-        return {"good": False, "sentence": str(problem), "line": None, "column": None}
+        return {"good": False, "sentence": str(problem), "fault": ""}
     words = [target.bytes_of(token).decode("utf-8", "replace") for token in first[:NAMED]]
     named = ", ".join(f"“{word}”" for word in words) + (", …" if len(first) > NAMED else "")
     sentence = f"Ready after {1000 * seconds:.0f} ms. {many(len(first), 'token')} may come first: {named}."
-    return {"good": True, "sentence": sentence, "line": None, "column": None}
+    return {"good": True, "sentence": sentence, "fault": ""}
+
+
+def marked(text: str, line: int | None, column: int | None) -> str:
+    """The surroundings of a place in a text, which is counted from 1, with a mark below it."""
+    if not line or not column or line > text.count("\n") + 1:
+        return ""
+    start = max(0, column - 1 - AROUND)
+    whole = text.split("\n")[line - 1]
+    return f"{whole[start : column - 1 + AROUND]}\n{' ' * (column - 1 - start)}▲"

@@ -1,6 +1,6 @@
 """The look of Gradio's components: the colours of our palette, in light and dark, and our sizes.
 
-The palette's surfaces are CSS variables of the page (`page_files.colours`), which change with its theme; so
+The palette's surfaces are CSS variables of the page (`palette.css`), which change with its theme; so
 each of Gradio's own variables is the same in its light and its dark mode. Knows colours, no components.
 """
 

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from explorer.export import page_files
+from explorer.export import page_files, palette
 
 TITLE = "Decoding Explorer"
 ABOUT = (
@@ -123,7 +123,7 @@ def address(path: Path) -> str:
 def head() -> str:
     """Style sheets, the palette, and the theme, all known before anything is painted."""
     links = "".join(f'<link rel="stylesheet" href="{address(path)}">' for path in page_files.sheets())
-    return f"{links}<style>{page_files.colours()}</style><script>{page_files.THEME}</script>"
+    return f"{links}<style>{palette.css()}</style><script>{page_files.THEME}</script>"
 
 
 def card(origin: str) -> str:

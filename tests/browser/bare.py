@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from explorer.export import page_files
+from explorer.export import page_files, palette
 from explorer.export.drawings import prose_html, scene_html
 
 # Fills the element of a drawing with its frame, as a lane's HTML does it in the app.
@@ -38,7 +38,7 @@ def bare_player(chromium, body: str, **options) -> Iterator[tuple]:
     for script in page_files.drawing_scripts():
         page.add_script_tag(content=page_files.text(script))
     page.evaluate(FRAMED, [scene_html(), prose_html()])
-    page.add_style_tag(content=page_files.colours())
+    page.add_style_tag(content=palette.css())
     page.evaluate("document.documentElement.dataset.theme = 'light'")
     page.add_style_tag(path=page_files.ASSETS / "web" / "player" / "player.css")
     yield page, errors

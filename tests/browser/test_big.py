@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from decoders.lane import Lane, Limits
 from decoders.models.loading import load
-from explorer.export import page_files
+from explorer.export import palette
 from tests.browser.bare import bare_player
 from tests.browser.test_charts import touching
 from tests.browser.test_page import finished, marks, press, seek, start
@@ -103,7 +103,7 @@ def show(page, scenes, case, width: int, height: int) -> int:
     """Feeds a scene whole; the number of its steps."""
     head, fed, _ = scenes[case]
     page.set_viewport_size({"width": width, "height": height})
-    page.evaluate(SHOW, [page_files.palette(), head, fed])
+    page.evaluate(SHOW, [palette.palette(), head, fed])
     return len(fed)
 
 

@@ -9,7 +9,7 @@ import random
 import pytest
 
 from decoders.trace.events import Cell, Commit, Depend, Distribution, Propose, Step
-from explorer.export import page_files
+from explorer.export import palette
 from tests.browser.bare import bare_player
 from visualizers.registry import deltas
 from visualizers.scene.marks import Header
@@ -105,7 +105,7 @@ def grid(iterations: int, width: int = 12) -> list[Step]:
 def show(page, name: str, steps: list[Step], step: int, width: int = 1180, theme: str = "light") -> None:
     head, changes = deltas(name, Header(PROMPT, dict(enumerate(WORDS))), steps)
     page.set_viewport_size({"width": width, "height": 320})
-    page.evaluate(SHOW, [page_files.palette(), theme, head, changes, step])
+    page.evaluate(SHOW, [palette.palette(), theme, head, changes, step])
 
 
 def touching(texts: list) -> list[str]:

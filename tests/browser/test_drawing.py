@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.export import page_files
+from explorer.export import palette
 from tests.browser.bare import bare_player
 
 WIDTH, HEIGHT = 1000, 300
@@ -43,7 +43,7 @@ def picture(chromium):
     with bare_player(chromium, body) as (page, errors):
 
         def make(head: dict):
-            page.evaluate(MAKE, [page_files.palette(), head])
+            page.evaluate(MAKE, [palette.palette(), head])
             return page
 
         yield make

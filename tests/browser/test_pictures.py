@@ -7,7 +7,7 @@ from decoders.models.table_model import TableModel
 from decoders.trace.events import Commit, Forward, Propose, Step, Verdict
 from decoders.trace.trace import load
 from explorer.catalog import method_cards
-from explorer.export import page_files
+from explorer.export import palette
 from tests.browser.bare import bare_player
 from tests.browser.test_charts import story
 from tests.browser.test_player import lane, rounds
@@ -58,7 +58,7 @@ def draw(chromium):
 
         def make(width: int, height: int, scene: tuple, ended: bool = True):
             page.evaluate(f"document.querySelector('main').style = 'width: {width}px; height: {height}px'")
-            page.evaluate(MAKE, [page_files.palette(), *scene, ended])
+            page.evaluate(MAKE, [palette.palette(), *scene, ended])
             return page
 
         yield make

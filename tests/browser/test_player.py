@@ -8,7 +8,7 @@ import random
 import pytest
 
 from decoders.trace.events import Commit, Propose, Score, Step, Verdict
-from explorer.export import page_files
+from explorer.export import palette
 from tests.browser.bare import bare_player
 from visualizers.registry import deltas
 from visualizers.scene.marks import Header
@@ -38,7 +38,7 @@ def opened(chromium):
     """One page with the player and `make(kind, head, deltas)`, and the list of its errors."""
     size = {"width": 1000, "height": 700}
     with bare_player(chromium, "<main></main>", viewport=size) as (page, errors):
-        page.evaluate(MAKE, page_files.palette())
+        page.evaluate(MAKE, palette.palette())
         yield page, errors
 
 
@@ -178,15 +178,15 @@ def test_chips_read_as_a_list_with_their_verdicts(page):
 
 def test_colours_are_the_states_in_both_themes(page):
     page.evaluate("([h, d]) => make('Scene', h, d)", list(lane("draft_tree", rounds(3))))
-    for theme, palette in page_files.palette().items():
+    for theme, own in palette.palette().items():
         page.evaluate("t => { scene.theme(t); return painted(scene); }", theme)
         fills = set(
             page.evaluate("scene.traces.filter(t => t.fill === 'toself' && t.x.length).map(t => t.fillcolor)")
         )
         assert fills == {
-            palette["state"]["accepted"]["color"],
-            palette["state"]["resampled"]["color"],
-            palette["state"]["rejected"]["tint"],
+            own["state"]["accepted"]["color"],
+            own["state"]["resampled"]["color"],
+            own["state"]["rejected"]["tint"],
         }
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.export import page_files
+from explorer.export import palette
 from tests.browser.bare import bare_player
 from tests.browser.test_charts import PROMPT, WORDS, grid, story
 from visualizers.registry import deltas
@@ -41,7 +41,7 @@ def test_a_column_is_one_position_in_both(opened, view):
     page, errors = opened
     steps = grid(60) if view == "parallel_grid" else story(90)
     head, changes = deltas(view, Header(PROMPT, dict(enumerate(WORDS))), steps)
-    page.evaluate(SHOW, [page_files.palette(), head, changes])
+    page.evaluate(SHOW, [palette.palette(), head, changes])
     (*one, ahead), (*other, behind) = page.evaluate(STAND, [len(steps) - 30, len(steps) - 33])
     assert one == other and ahead > behind >= one[2]
     (*one, ahead), (*other, behind) = page.evaluate(STAND, [len(steps) - 33, len(steps) - 30])

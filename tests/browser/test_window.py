@@ -3,7 +3,7 @@
 import pytest
 
 from decoders.trace.events import Commit, Propose, Step, Verdict
-from explorer.export import page_files
+from explorer.export import palette
 from tests.browser.bare import bare_player
 from tests.browser.test_charts import story
 from tests.browser.test_page import ready
@@ -40,7 +40,7 @@ def opened(chromium):
 
         def make(width: int, lanes: list, ended: bool = True):
             page.set_viewport_size({"width": width, "height": 700})
-            page.evaluate(MAKE, [page_files.palette(), lanes, ended])
+            page.evaluate(MAKE, [palette.palette(), lanes, ended])
             return page
 
         yield make

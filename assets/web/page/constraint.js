@@ -1,15 +1,6 @@
 // Below a lane's constraint, in its parameters: examples to begin from, and whether what is typed can be used, and where it is wrong.
 const PAUSE = 300; // milliseconds without a key before the app is asked
-const AROUND = 30; // characters shown on either side of a fault
 const NAMES = ["constraint", "constraint_text", "constraint_white_space", "constraint_engine", "constraint_fast_forward", "constraint_bias", "constraint_bias_texts"];
-
-// The line with the fault and a mark below it; empty where the fault has no place.
-function place(text, { line, column }) {
-  const whole = line ? text.split("\n")[line - 1] : undefined;
-  if (whole === undefined || !column) return "";
-  const from = Math.max(0, column - 1 - AROUND);
-  return whole.slice(from, column - 1 + AROUND) + "\n" + " ".repeat(column - 1 - from) + "▲";
-}
 
 // `fold`: what holds the fields of the constraint, which are asked about when one of them changes.
 page.constraintTools = function (lane, fold) {
@@ -20,11 +11,11 @@ page.constraintTools = function (lane, fold) {
     const mine = (asked += 1), parameters = own(lane.setup.parameters);
     message.textContent = where.textContent = "";
     if ((parameters.constraint || "none") === "none") return;
-    const { error, good, sentence, line, column } = await page.call("explorer_constraint", { parameters, models: app.choice });
+    const { error, good, sentence, fault } = await page.call("explorer_constraint", { parameters, models: app.choice });
     if (mine !== asked) return;
     message.textContent = error || sentence;
     message.classList.toggle("wrong", !good);
-    where.textContent = good || error ? "" : place(parameters.constraint_text || "", { line, column });
+    where.textContent = fault || "";
   }
   examples.addEventListener("change", () => {
     NAMES.forEach((name) => delete lane.setup.parameters[name]);

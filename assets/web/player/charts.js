@@ -69,11 +69,11 @@ function joined(stroke, mark) {
 }
 
 player.drawers.arc = function (marks, ctx, sheet) {
-  const { surface, amount } = ctx.palette, far = [];
+  const { surface, amount, arcs } = ctx.palette, far = [];
   for (const mark of marks) {
     if (mark.strong && mark.x0 < ctx.view.range[0]) far.push(mark);
     const heavier = ARC_WEIGHTS.findIndex((bound) => mark.weight < bound), i = heavier < 0 ? ARC_WEIGHTS.length : heavier;
-    const color = mark.strong ? player.mix(surface.bg, surface.text, 0.45 + 0.11 * i) : amount[3];
+    const color = mark.strong ? arcs[i] : amount[3];
     joined(sheet.stroke(mark, { width: mark.strong ? ARC_WIDTHS[i] : 1, color }, mark.strong ? i : -1), mark);
   }
   if (!far.length) return;
@@ -87,7 +87,7 @@ player.drawers.arc = function (marks, ctx, sheet) {
 };
 
 player.drawers.hook = function (marks, ctx, sheet) {
-  const { link, surface } = ctx.palette, faint = player.mix(surface.bg, link, 0.55);
+  const { link, faint } = ctx.palette;
   for (const mark of marks) {
     const look = mark.strong ? { width: 2.4, color: link } : { width: 1.2, color: faint };
     joined(sheet.stroke(mark, look, look.width), mark);

@@ -95,7 +95,7 @@ class Overview {
     const add = (name, x, y, w, h) => boxes.get(name).push([(x - first) * unit, y, w * unit - gap, h]);
     ({ rows, piled, amount })[scene.head.overview](scene, step, low, add, pen, (x) => (x - first) * unit);
     for (const [name, list] of boxes) {
-      pen.fillStyle = colour(name, scene.colours);
+      pen.fillStyle = scene.colours.strip[name];
       for (const box of list) pen.fillRect(...box);
     }
     if (scene.whole) numbers(pen, scene, first, columns, unit, low);
@@ -123,12 +123,6 @@ class Overview {
     for (const end of ["pointerup", "pointercancel"]) this.strip.addEventListener(end, () => (held = null));
     this.strip.addEventListener("dblclick", () => this.scene.follow());
   }
-}
-
-function colour(name, { state, surface, amount }) {
-  const grey = { band: state.accepted.tint, prompt: amount[1], pruned: amount[2], unreached: amount[1], guess: amount[1] };
-  if (name === "early") return player.mix(surface.bg, state.accepted.color, 0.5);
-  return grey[name] || (state[name] ? state[name].color : amount[2]);
 }
 
 // The name under which a cell is drawn: what is filled is its state, what is outlined or tinted is only near it.
@@ -179,11 +173,13 @@ function piled(scene, step, height, add) {
 
 function amount(scene, step, height, add, pen, px) {
   const { history, colours } = scene, width = px(1) - px(0), gap = width >= 5 ? 1 : 0;
+  pen.fillStyle = colours.surface.text;
   for (const entry of history.present("step", step)) {
     const { x, y } = entry.base;
-    pen.fillStyle = player.mix(colours.surface.panel, colours.surface.text, 0.06 + 0.6 * Math.min(1, y / MAX_BITS));
+    pen.globalAlpha = 0.06 + 0.6 * Math.min(1, y / MAX_BITS);
     pen.fillRect(px(x), 0, width - gap, height);
   }
+  pen.globalAlpha = 1;
   for (const entry of history.present("band", step)) {
     const { x0, x1, role } = entry.base;
     if (role === "amber") add("live", Math.round((x0 + x1) / 2), 0, 1, Math.max(4, height / 5));

@@ -37,16 +37,5 @@ player.probability = function (p, digits) {
   return p.toFixed(places).replace(/^0\./, ".");
 };
 
-// Mixes two #RRGGBB colours; share 0 is a, 1 is b.
-player.mix = function (a, b, share) {
-  const part = (c, i) => parseInt(c.slice(1 + 2 * i, 3 + 2 * i), 16);
-  const mixed = [0, 1, 2].map((i) => Math.round(part(a, i) * (1 - share) + part(b, i) * share));
-  return "#" + mixed.map((v) => v.toString(16).padStart(2, "0")).join("");
-};
-
 // The colour of a role: a state, "ink", "soft", "amber", "line", "bg".
-player.roleColour = function (role, colours) {
-  if (colours.state[role]) return colours.state[role].color;
-  const named = { ink: colours.surface.text, soft: colours.surface.soft, amber: colours.state.live.color, link: colours.link };
-  return named[role] || colours.surface[role] || colours.surface.text;
-};
+player.roleColour = (role, colours) => colours.roles[role] || colours.surface.text;
