@@ -185,9 +185,10 @@ class Constraint(Call):
 
 
 class Find(Call):
-    """What a person looks for in the list of strategies."""
+    """What a person looks for in the list of strategies, and the models of the page."""
 
     words: Annotated[str, Field(max_length=200)]
+    models: Models
 
 
 class Link(Call):

@@ -32,6 +32,20 @@ def traces() -> list[Trace]:
     return [load(FOLDER / f"first-{number}.json.gz") for number in range(1, len(setup()["lanes"]) + 1)]
 
 
+def first_rejection(lanes: list[dict]) -> dict | None:
+    """The first drafted token of a run that was rejected: `{lane, step, node, rejected, instead}`, the last
+    two as text. `lanes`: see `run_state.answer`.
+    """
+    for at, lane in enumerate(lanes):
+        for step, row in enumerate(lane["rows"], 1):
+            born = {op["state"]: op for op in reversed(row["chips"]) if "state" in op}
+            if "rejected" in born and "resampled" in born:
+                lost, instead = born["rejected"], born["resampled"]["text"]
+                place = {"lane": at, "step": step, "node": lost["node"]}
+                return place | {"rejected": lost["text"], "instead": instead}
+    return None
+
+
 def prompts() -> list[dict]:
     """Example prompts: `[{title, prompt}]`, some that show a point: `max_new_tokens, lanes, message`."""
     return json.loads((FOLDER / "prompts.json").read_text())

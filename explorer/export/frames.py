@@ -140,13 +140,29 @@ def guide_html(saved: bool) -> Html:
     )
 
 
+def inspector_html() -> Html:
+    """The place of what explorer/inspector/card.py says of a token."""
+    close = button("close", "×", "Close (Escape)", label="Close inspector")
+    return h(
+        "aside",
+        part("root", "inspector") | {"aria-label": "Inspector", "hidden": True},
+        h("header", "", h("h2", part("title") | {"tabindex": -1}), close),
+        h("div", part("body", "inspector-body")),
+    )
+
+
 def find_html() -> Html:
     """The dialog that finds a strategy for a lane."""
     field = {"type": "search", "aria-label": "Search strategies", "maxlength": 200}
     return h(
         "dialog",
         part("dialog", "help find") | {"aria-label": "Find a strategy"},
-        h("header", "", h("h2", "", "Find a strategy"), button("close", "×", label="Close")),
+        h(
+            "header",
+            "",
+            h("h2", "", "Find a strategy"),
+            h("form", {"method": "dialog"}, h("button", {"aria-label": "Close"}, "×")),
+        ),
         h("input", part("field") | field | {"placeholder": "nucleus, Leviathan, draft tree …"}),
         h("p", part("status", "soft") | {"role": "status"}),
         h("ul", part("list")),

@@ -9,7 +9,7 @@ from decoders.strategy import SWITCHED_VIEWS, constraint_views
 from explorer.catalog import origins, recorded_runs
 from explorer.export import fields, palette
 from explorer.export.bars import Around, bars_html
-from explorer.export.frames import find_html, guide_html, lane_html
+from explorer.export.frames import find_html, guide_html, inspector_html, lane_html
 from explorer.runs.run_state import Run, answer
 from explorer.runs.validation import MAX_LANES, MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS
 from visualizers.analysis.cost_summary import DEFINITIONS
@@ -46,6 +46,7 @@ def page_data(
             "lane": lane_html(saved),
             "guide": guide_html(saved),
             "find": find_html(),
+            "inspector": inspector_html(),
             "constraint": fields.constraint_html(prompts),
         },
         "saved": saved,

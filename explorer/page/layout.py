@@ -77,7 +77,8 @@ def first_data(runs: Runs, loader: Loader, help: str, tabs: list[tuple[str, str]
     run = runs.show(recorded_runs.traces(), run_id=EXAMPLE, asked=setup)
     about = f"{serve.ABOUT} {SMALL}" if loader.choice.target in shipped() else serve.ABOUT
     data = page_data(run, setup, setup["declarations"], asdict(loader.choice), Around(help, tabs, about))
-    return data | {"started": alive.STARTED, "gone": GONE}
+    fork = recorded_runs.first_rejection(data["example"]["answer"]["lanes"])
+    return data | {"started": alive.STARTED, "gone": GONE, "fork": fork}
 
 
 def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.Blocks, dict]:

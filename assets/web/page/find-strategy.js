@@ -12,7 +12,7 @@ page.contrast = function (app) {
 page.addPart((app) => {
   if (app.data.saved) return;
   let lane = null, drawn = null;
-  const { dialog, close, field, status, list } = page.made(app.data.frames.find);
+  const { dialog, field, status, list } = page.made(app.data.frames.find);
   field.addEventListener("input", () => (drawn = draw()));
   field.addEventListener("keydown", async (event) => {
     if (!["Enter", "ArrowDown"].includes(event.key)) return;
@@ -25,19 +25,13 @@ page.addPart((app) => {
     const { name } = target.closest("button")?.dataset || {};
     if (name) (lane.choose(name), dialog.close());
   });
-  close.addEventListener("click", () => dialog.close());
   dialog.addEventListener("close", () => lane.picker.focus({ preventScroll: true }));
 
   async function draw() {
-    const words = field.value, { error, sentence, html } = await page.call("explorer_find", { words });
+    const words = field.value, { error, sentence, html } = await page.call("explorer_find", { words, models: app.choice });
     if (words !== field.value) return drawn; // the answer to what was typed since
     status.textContent = error || sentence;
     list.innerHTML = html || "";
-    for (const button of list.querySelectorAll("[data-needs]:not([data-needs=''])")) {
-      const lacking = button.dataset.needs.split(" ").find((role) => !app.choice[role]);
-      button.disabled = Boolean(lacking);
-      if (lacking) button.lastChild.textContent = "Needs a " + lacking + " model: choose one under Models.";
-    }
   }
 
   app.findStrategy = (forLane) => {

@@ -5,13 +5,9 @@ const WIDE = 1000; // from here on the inspector is a column beside the lanes, b
 class Inspector {
   constructor(app) {
     this.app = app;
-    this.title = h("h2", { tabindex: "-1" });
-    this.body = h("div", { class: "inspector-body" });
-    this.close = h("button", { type: "button", "aria-label": "Close inspector", title: "Close (Escape)",
-      onclick: () => this.hide() }, "×");
+    Object.assign(this, page.made(app.data.frames.inspector));
     this.knobs = new page.Knobs(this);
-    this.root = h("aside", { class: "inspector", "aria-label": "Inspector", hidden: true },
-      h("header", {}, this.title, this.close), this.body);
+    this.close.addEventListener("click", () => this.hide());
     document.addEventListener("keydown", (event) => {
       if (event.key === "Escape" && !this.root.hidden) this.hide();
     });
@@ -68,8 +64,8 @@ class Inspector {
 
   // The token that it is about, in its lane, whatever else happens.
   outline(node) {
-    const { chips, text, scene, view } = this.lane || {};
-    for (const drawing of [chips, text, view === "sampler" ? null : scene]) if (drawing) drawing.keep(node ?? null, "inspector");
+    const { drawings = [], scene, view } = this.lane || {};
+    for (const drawing of drawings) if (drawing !== scene || view !== "sampler") drawing.keep(node ?? null, "inspector");
   }
 
   key(event) {

@@ -7,6 +7,7 @@ class LanePane {
     this.app = app;
     this.setup = { parameters: {}, seed: 0, ...setup };
     this.view = setup.view || this.views()[0];
+    this.drawings = []; // of its tokens and of its view, when the player is there
     this.build();
     this.describe();
     this.empty();
@@ -71,6 +72,7 @@ class LanePane {
     this.chips = new player.Chips(this.chipsElement, { ...options, onHover: link(() => [this.scene]) });
     this.text = new player.Chips(this.textElement, { ...options, oneLine: false, onHover: link(() => [this.chips]) });
     for (const chips of [this.chips, this.text]) chips.colour(this.app.colour);
+    this.drawings = [this.chips, this.text, this.scene];
   }
 
   // What its tokens are coloured by; decision depths are asked for when they are chosen.
@@ -268,7 +270,7 @@ class LanePane {
     this.badge.hidden = true;
     this.drawTabs();
     this.toggleText();
-    if (this.scene) [this.scene, this.chips, this.text].forEach((drawing) => drawing.reset({}));
+    for (const drawing of this.drawings) drawing.reset({});
   }
 
   key() {
@@ -348,7 +350,7 @@ class LanePane {
   }
 
   theme(name) {
-    if (this.scene) [this.scene, this.chips, this.text].forEach((drawing) => drawing.theme(name));
+    for (const drawing of this.drawings) drawing.theme(name);
   }
 }
 

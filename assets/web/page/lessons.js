@@ -130,9 +130,8 @@ class Guide {
   outline(nodes) {
     this.app.lanes.forEach((lane, index) => {
       const own = nodes[index + 1] || [], kept = own.length > 1 ? own : own[0] ?? null;
-      if (!lane.scene) return;
-      for (const drawing of [lane.chips, lane.text]) drawing.keep(kept);
-      lane.scene.keep(lane.view === "sampler" ? null : kept); // every bar there is of one token: a band marks it already
+      const marked = lane.view === "sampler" ? lane.scene : null; // every bar there is of one token: a band marks it already
+      for (const drawing of lane.drawings) drawing.keep(drawing === marked ? null : kept);
     });
   }
 

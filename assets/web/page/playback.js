@@ -105,16 +105,19 @@ class Playback {
       this.playing = requestAnimationFrame(tick);
     };
     this.playing = requestAnimationFrame(tick);
-    this.app.bar.play.textContent = "❚❚";
-    this.app.bar.play.setAttribute("aria-label", "Hold playback");
+    this.sayPlay("❚❚", "Hold playback");
   }
 
   stopPlaying() {
     if (!this.playing) return;
     cancelAnimationFrame(this.playing);
     this.playing = null;
-    this.app.bar.play.textContent = "▶";
-    this.app.bar.play.setAttribute("aria-label", "Play");
+    this.sayPlay("▶", "Play");
+  }
+
+  sayPlay(sign, words) {
+    this.app.bar.play.textContent = sign;
+    this.app.bar.play.setAttribute("aria-label", words);
   }
 }
 

@@ -95,22 +95,16 @@ class Traces {
 
   // Files may be dropped anywhere.
   listen(root) {
-    const carries = (event) => event.dataTransfer && [...event.dataTransfer.types].includes("Files");
-    const mark = (on) => root.classList.toggle("dropping", on);
-    document.addEventListener("dragover", (event) => {
-      if (!carries(event)) return;
+    const over = (event) => {
+      if (!event.dataTransfer?.types.includes("Files")) return;
       event.preventDefault();
-      mark(true);
-    });
-    document.addEventListener("dragleave", (event) => event.relatedTarget || mark(false));
-    document.addEventListener("drop", (event) => {
-      if (!carries(event)) return;
-      event.preventDefault();
-      mark(false);
-      const { files } = event.dataTransfer;
+      root.classList.toggle("dropping", event.type === "dragover");
+      const { files } = event.dataTransfer; // none before they are dropped
       if (files.length > 1) this.app.fail("One file at a time: a run of several lanes is one file.");
       else if (files.length) this.open(files[0]);
-    });
+    };
+    for (const name of ["dragover", "drop"]) document.addEventListener(name, over);
+    document.addEventListener("dragleave", (event) => event.relatedTarget || root.classList.remove("dropping"));
   }
 }
 

@@ -3,17 +3,6 @@
 const SEEN = "explorer-welcome"; // in this browser
 const SECONDS = 10, SLOWEST = 2; // of the whole replay, and of one step
 
-// The first rejection of the run: {lane, step, rejected, instead}, the last two as text; null if there is none.
-function firstFork(app) {
-  for (const lane of app.lanes) {
-    const rejected = lane.chips.history.entries.find((entry) => entry.base.state === "rejected");
-    if (!rejected) continue;
-    const instead = lane.chips.marksAt(rejected.born).find((mark) => mark.state === "resampled");
-    if (instead) return { lane, step: rejected.born + 1, rejected: rejected.base, instead: instead.text };
-  }
-  return null;
-}
-
 // Replays the run up to the fork, unless the notice goes or something is pressed; resolves to whether it came there.
 function replay(app, fork) {
   const pause = 1000 * Math.min(SLOWEST, SECONDS / fork.step);
@@ -27,16 +16,16 @@ function replay(app, fork) {
     const timer = setInterval(() => {
       if (!app.notices.welcome) return end(false);
       app.playback.seek(app.playback.position + 1, true);
-      if (fork.lane.shown >= fork.step) end(true);
+      if (app.lanes[fork.lane].shown >= fork.step) end(true);
     }, pause);
     for (const kind of ["pointerdown", "keydown"]) document.addEventListener(kind, skip, true);
   });
 }
 
-function showFork({ lane, rejected }) {
+function showFork(lane, node) {
   const { scene } = lane, look = () => {
     if (scene.waiting) return requestAnimationFrame(look);
-    const mark = scene.marksAt(lane.shown - 1).find((one) => one.node === rejected.node);
+    const mark = scene.marksAt(lane.shown - 1).find((one) => one.node === node);
     if (mark) player.showCard(scene, mark);
     lane.element.querySelector(".dp-card")?.scrollIntoView({ block: "nearest" }); // a phone shows less
   };
@@ -44,7 +33,7 @@ function showFork({ lane, rejected }) {
 }
 
 async function welcome(app) {
-  const fork = firstFork(app);
+  const { fork } = app.data; // null where the target rejected nothing
   if (!fork) return;
   page.stored(SEEN, "yes");
   const say = (text, offers) => page.notice(app, "welcome", { text, offers });
@@ -54,12 +43,12 @@ async function welcome(app) {
     app.playback.seek(app.playback.ticks.length, true);
   };
   app.on("state", () => app.state() === "none" || !app.notices.welcome || done());
-  app.front(app.lanes.indexOf(fork.lane));
+  app.front(fork.lane);
   app.playback.seek(1, true);
   say("A recorded run, slowly: two strategies write a text with the same model.", [["Skip", "Show the whole run", all]]);
   if (!(await replay(app, fork))) return done();
-  showFork(fork);
-  say(`The draft model guessed “${fork.rejected.text}”; the target rejected it and wrote “${fork.instead}”. Point at any token, drag the `
+  showFork(app.lanes[fork.lane], fork.node);
+  say(`The draft model guessed “${fork.rejected}”; the target rejected it and wrote “${fork.instead}”. Point at any token, drag the `
     + "slider, or press Run.", [["Show all", "Show the whole run", all]]);
 }
 
