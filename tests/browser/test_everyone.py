@@ -212,7 +212,7 @@ def test_steps_as_text_tell_every_step_and_mark_the_one_on_show(visit):
     page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")
     expect(steps.first).to_have_attribute("aria-current", "step")
-    said = page.locator("#explorer > .unseen")
+    said = page.locator("#explorer .bar .unseen")
     expect(said).to_contain_text("Lane 1, Step 1: ")
     expect(said).to_contain_text("Lane 2, Round 1: ")
     page.keyboard.press("t")
@@ -226,7 +226,7 @@ def test_nothing_shifts_while_a_run_grows_and_little_is_said(visit, size):
     page.evaluate("decodingExplorer.app.applySetup({ prompt: 'Once', max_new_tokens: 40 })")
     page.evaluate("""() => {
       window.told = 0;
-      const region = document.querySelector('#explorer > .unseen');
+      const region = document.querySelector('#explorer .bar .unseen');
       new MutationObserver(() => (told += 1)).observe(region, { childList: true, subtree: true });
     }""")
     before, began = page.evaluate(BOXES), page.evaluate("performance.now()")
