@@ -42,6 +42,7 @@ def test_a_step_waits_few_times(strategy, parameters, most, tiny_model):
         with Reads() as reads:
             step = lane.advance()
         assert step is not None and 0 < reads.count <= most
+    lane.close()  # the model is shared
 
 
 def test_reads_are_seen():
