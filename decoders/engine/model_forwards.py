@@ -37,9 +37,10 @@ class ModelForwards:
         return Blocks(self.model)
 
     def capture(self, **compiler: Any) -> None:
-        """From now on forwards have few shapes, each compiled once; see `static_shapes`. `compiler`: options
-        of `torch.compile`, such as mode="reduce-overhead", which captures CUDA graphs. The queries of a model
-        that has no lean forward are no longer read, so its attention cannot be shown.
+        """From now on forwards have few shapes, and on a GPU each is recorded once as a CUDA graph; see
+        `static_shapes`. `compiler`: options of `torch.compile`, such as mode="default", which compiles each
+        shape first: that takes a quarter of a minute for each. The queries of a model that has no lean
+        forward are no longer read, so its attention cannot be shown.
         """
         if self.lean is None:
             self.tap.leave(self.model)

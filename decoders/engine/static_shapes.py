@@ -1,4 +1,4 @@
-"""Forwards of few shapes, so that a compiler or a CUDA graph captures each of them once.
+"""Forwards of few shapes, so that a CUDA graph records each of them once, as it is or compiled.
 
 The rows of a forward and the slots that it reads are rounded up to powers of two. Rows that fill up read
 token 0 and write to a slot that belongs to nobody; slots that fill up are masked. The numbers are those of
@@ -17,50 +17,100 @@ from decoders.engine.kv_cache import Columns, SlotCache
 
 ROWS = 256  # of a forward that is captured; longer ones, such as long prompts, run as they are
 COLUMNS = 256  # slots that are read at least
+WARM_UP = 2  # runs of a shape before it is recorded
 SHAPES = 64  # that the compiler keeps: nine numbers of rows and up to seven of slots
 
 Step = Callable[[torch.Tensor, torch.Tensor, torch.Tensor | dict[str, torch.Tensor], bool], tuple]
 
 
 class Captured:
-    """The forwards of one model, compiled shape by shape. `step(tokens [N], positions [N], mask, hidden)` is
+    """The forwards of one model, recorded shape by shape. `step(tokens [N], positions [N], mask, hidden)` is
     one forward through `cache`: (logits [N, V], last-layer states [N, d] or None, queries or None).
     """
 
     def __init__(self, step: Step, cache: SlotCache, dtype: torch.dtype, **compiler: Any):
-        """`compiler`: options of `torch.compile`. Takes one slot, and the memory of all that the cache may
-        hold: a captured forward finds them at the same address each time.
+        """`compiler`: options of `torch.compile`; without any, the step is recorded as it is. Takes one slot,
+        and the memory of all that the cache may hold: a recorded forward finds them at the same address each
+        time.
         """
         self.cache, self.dtype = cache, dtype
         self.spare = cache.take(1)[0]
         cache.reserve()
-        for store in cache.storage:
-            torch._dynamo.mark_static_address(store)
         self.device = cache.storage[0].device
-        limits = torch._dynamo.config.patch(recompile_limit=SHAPES, accumulated_recompile_limit=4 * SHAPES)
-        self.step = limits(torch.compile(step, dynamic=False, **compiler))
+        self.step = compiled(step, cache, compiler) if compiler else step
+        self.graphs: Graphs | None = Graphs(self.step, cache) if self.device.type == "cuda" else None
 
     def takes(self, request: ForwardRequest) -> bool:
         """Whether this forward is captured: nothing but tokens through the whole model, and not too many."""
         return request.is_plain and not request.streams and len(request.tokens) <= ROWS
 
+    @torch.inference_mode()
     def forward(self, request: ForwardRequest) -> Batch:
         """What the forward leaves, without the rows that filled up."""
         count, rows = len(request.tokens), bucket(len(request.tokens))
         filling = [0] * (rows - count)
         columns = rounded(request.columns, count, rows, self.spare, self.cache.fresh, self.device, self.dtype)
-        self.cache.point(columns)
         tokens = torch.tensor(request.tokens + filling, device=self.device)
         positions = torch.tensor(request.positions + filling, device=self.device)
-        with torch.inference_mode():
+        if self.graphs is None:
+            self.cache.point(columns)
             logits, states, queries = self.step(tokens, positions, columns.mask, request.hidden)
-            wanted = slice(0, count) if request.wants_all_rows else request.rows
-            # cloned, since the next replay of a graph overwrites what this one has left
-            return Batch(
-                logits[wanted].clone(),
-                states[wanted].clone() if request.hidden else None,
-                None if queries is None else queries[:, :, :count].clone(),
-            )
+        else:
+            logits, states, queries = self.graphs.run(tokens, positions, columns, request.hidden)
+        wanted = slice(0, count) if request.wants_all_rows else request.rows
+        # cloned, since the next replay of a graph overwrites what this one has left
+        return Batch(
+            logits[wanted].clone(),
+            states[wanted].clone() if request.hidden else None,
+            None if queries is None else queries[:, :, :count].clone(),
+        )
+
+
+def compiled(step: Step, cache: SlotCache, compiler: dict[str, Any]) -> Step:
+    """`step`, compiled once for each of its shapes."""
+    for store in cache.storage:
+        torch._dynamo.mark_static_address(store)
+    limits = torch._dynamo.config.patch(recompile_limit=SHAPES, accumulated_recompile_limit=4 * SHAPES)
+    return limits(torch.compile(step, dynamic=False, **compiler))
+
+
+class Graphs:
+    """A CUDA graph for each shape of `step`: recorded when the shape first occurs, replayed from then on. A
+    replay is one launch in place of hundreds.
+    """
+
+    def __init__(self, step: Step, cache: SlotCache):
+        self.step, self.cache = step, cache
+        self.pool = torch.cuda.graph_pool_handle()
+        self.recorded: dict[tuple, tuple] = {}  # shape -> the graph, the tensors it leaves, those it reads
+
+    def run(self, tokens: torch.Tensor, positions: torch.Tensor, columns: Columns, hidden: bool) -> tuple:
+        """What `step` leaves; the next run overwrites it."""
+        masks = columns.mask if isinstance(columns.mask, dict) else {"": columns.mask}
+        inputs = [tokens, positions, columns.write, *masks.values()]
+        key = (len(tokens), columns.count, hidden, *masks)
+        if key not in self.recorded:
+            self.recorded[key] = *self._record(tokens, positions, columns, hidden), inputs
+        graph, outputs, read = self.recorded[key]
+        for one, new in zip(read, inputs, strict=True):
+            one.copy_(new)
+        graph.replay()
+        return outputs
+
+    def _record(
+        self, tokens: torch.Tensor, positions: torch.Tensor, columns: Columns, hidden: bool
+    ) -> tuple[torch.cuda.CUDAGraph, tuple]:
+        self.cache.point(columns)
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):  # the first runs compile, choose kernels and take workspaces
+            for _ in range(WARM_UP):
+                self.step(tokens, positions, columns.mask, hidden)
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self.pool):
+            outputs = self.step(tokens, positions, columns.mask, hidden)
+        return graph, outputs
 
 
 def rounded(

@@ -103,6 +103,8 @@ def _bias(value: str | list, around: Around) -> logits_process.LogitsProcessor:
     pairs = value
     if isinstance(value, str):
         pairs = token_constraints.biases("sequence_bias", value, around.cut, around.vocabulary)
+    if isinstance(pairs, list) and all(isinstance(ids, list) for ids, *_ in pairs):
+        pairs = {tuple(ids): bias for ids, bias in pairs}  # older versions refuse token 0 in a list
     return logits_process.SequenceBiasLogitsProcessor(pairs)
 
 

@@ -9,6 +9,7 @@ from decoders.engine.engine import Engine
 from decoders.engine.static_shapes import bucket
 from decoders.lane import Lane, Limits
 from tests.decoders.engine.test_engine import assert_close, check, grow
+from tests.helpers import tiny_models
 
 CAPTURE = {"backend": "eager", "fullgraph": True}  # traced as for a GPU; an error if it falls into pieces
 
@@ -81,3 +82,16 @@ def test_long_forwards_run_as_they_are(tiny_model, monkeypatch):
     scorer = captured(model.model).attach(tree)
     check(model, tree, 4, scorer.score([4])[0])  # a prompt of five
     assert "unique_graphs" not in torch._dynamo.utils.counters["stats"]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("compiler", [{}, {"mode": "default"}], ids=["as it is", "compiled"])
+@pytest.mark.parametrize("kind", ["llama", "qwen3", "gpt2", "gemma3"])
+def test_graphs_on_a_gpu_decode_as_the_model_does(kind, compiler):
+    model = tiny_models.make(kind, dtype=torch.float64, device="cuda")
+    names = ("greedy", "beam", "prompt_lookup")
+    alone = [Lane(name, [5, 6, 7], {"target": model}, limits=Limits(24)).run().output() for name in names]
+    model.engine.capture(**compiler)
+    for name, plain in zip(names, alone, strict=True):
+        assert Lane(name, [5, 6, 7], {"target": model}, limits=Limits(24)).run().output() == plain
+    assert model.engine.captured.graphs.recorded

@@ -31,10 +31,15 @@ def _short(monkeypatch):
     monkeypatch.setattr(device_speed, "TIMES", 1)
     monkeypatch.setattr(device_speed, "COPIED", 1 << 16)
     monkeypatch.setattr(device_speed, "PROMPTS", device_speed.PROMPTS[:1])
-    monkeypatch.setattr(Engine, "capture", partialmethod(Engine.capture, backend="eager"))
+    monkeypatch.setattr(Engine, "capture", partialmethod(capture, Engine.capture))
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()
+
+
+def capture(engine: Engine, plain, **compiler) -> None:
+    """What is asked to be compiled is traced."""
+    plain(engine, **({"backend": "eager"} if compiler else {}))
 
 
 def names_of(rows: list[dict]) -> list[str]:
@@ -45,8 +50,8 @@ def names_of(rows: list[dict]) -> list[str]:
 
 def of_one_model(name: str) -> list[str]:
     loaded = [f"{name}: {row}" for row in (*OF_A_MODEL, *OF_FORWARDS)]
-    captured = [f"{name}, captured: {row}" for row in (OF_A_MODEL[0], *OF_FORWARDS)]
-    return loaded + captured
+    ways, rows = ("captured", "captured and compiled"), (OF_A_MODEL[0], *OF_FORWARDS)
+    return loaded + [f"{name}, {how}: {row}" for how in ways for row in rows]
 
 
 def test_the_table_of_the_processor(tmp_path):
