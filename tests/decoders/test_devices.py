@@ -24,8 +24,8 @@ def device():
 
 @pytest.mark.parametrize("name", [name for name, values in VALUES.items() if len(values) > 1])
 def test_a_processor_leaves_the_same(name, device):
-    """In double precision: single sums differ by rounding, and with them what a truncation keeps."""
-    stack = processors({name: VALUES[name][-1]}, VOCABULARY, AROUND)
+    """In double precision: rounding would decide what a truncation keeps."""
+    stack = processors({name: VALUES[name][1]}, VOCABULARY, AROUND)
     logits = torch.randn(2, VOCABULARY, generator=torch.Generator().manual_seed(3)).double() * 3
     paths = [[1, 2, 3, 4], [0, 1, 0, 1, 0]]
     ours, there = stack(logits, paths), stack(logits.to(device), paths)
