@@ -60,8 +60,7 @@ def bars_html(
         [
             top(around),
             h("div", part("models", "models"), models_title(names) if names else None, folded),
-            controls(prompts, max_new_tokens, limit),
-            below(),
+            h("main", part("content") | {"id": "explorer-main"}, decode(prompts, max_new_tokens, limit)),
             h(
                 "p",
                 part("about", "about-page"),
@@ -106,6 +105,12 @@ def below() -> Html:
     look = {"class": "compare-summary", "aria-label": "How the lanes stand to each other"}
     cost, sentence = h("p", part("cost", "equal-cost")), h("p", part("compared", "compare-sentence"))
     return h("div", part("below", "below"), h("section", look, cost, sentence))
+
+
+def decode(prompts: list[dict], max_new_tokens: int, limit: int) -> Html:
+    """The bars that stay with the lanes, the place of the lanes, and what stands below them."""
+    bars = controls(prompts, max_new_tokens, limit)
+    return h("div", part("decode", "decode"), bars, h("div", part("main", "lanes")), below())
 
 
 def controls(prompts: list[dict], max_new_tokens: int, limit: int) -> Html:

@@ -35,7 +35,8 @@ def bare_player(chromium, body: str, **options) -> Iterator[tuple]:
     page, errors = chromium.new_page(**options), []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.set_content(body)
-    for script in page_files.drawing_scripts():
+    makes_elements = page_files.page_scripts()[0]
+    for script in [makes_elements, *page_files.drawing_scripts()]:
         page.add_script_tag(content=page_files.text(script))
     page.evaluate(FRAMED, [scene_html(), prose_html()])
     page.add_style_tag(content=palette.css())

@@ -24,24 +24,14 @@ class App extends page.Emitter {
 
   build() {
     this.bar = page.buildBar(this);
-    this.main = h("div", { class: "lanes" });
-    this.content = h("main", { id: "explorer-main" });
-    this.below = this.bar.below;
+    this.main = this.bar.main;
     this.inspector = page.buildInspector(this);
-    this.sections = new Map();
-    this.section = "decode";
-    this.addSection("decode", h("div", { class: "decode" }, this.bar.controls, this.main, this.below));
+    this.section = "decode"; // the tab on show
     for (const setup of this.data.example.lanes) this.lanes.push(new page.LanePane(this, setup));
-    this.content.append(this.sections.get("decode").element);
-    this.root.replaceChildren(this.bar.root, this.bar.models, this.content, this.inspector.root);
+    this.root.replaceChildren(this.bar.root, this.bar.models, this.bar.content, this.inspector.root);
     for (const build of page.parts) build(this);
     this.arrange();
     this.status();
-  }
-
-  // A section of the page; Gradio's tab of this name is its place, see page.place. `shown` is called whenever it comes on screen.
-  addSection(name, element, shown) {
-    this.sections.set(name, { element, shown });
   }
 
   // Chooses one of Gradio's tabs, as soon as they are there; resolves when it is on screen.
@@ -56,11 +46,9 @@ class App extends page.Emitter {
 
   // A tab has been chosen: by showSection, or by hand.
   arrive(name) {
-    const panel = document.getElementById("explorer-tab-" + name), { shown, element } = this.sections.get(name) || {};
+    const panel = document.getElementById("explorer-tab-" + name);
     if (panel) panel.setAttribute("aria-labelledby", panel.id + "-button"); // it may not have been there when showSection asked
-    if (name === this.section) return;
     this.section = this.wanted = name;
-    if (shown && element.isConnected) shown(); // else page.place does it
   }
 
   // The stored run, as soon as the player is there.

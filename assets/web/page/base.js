@@ -2,7 +2,7 @@
 // runs, lanes or strategies.
 //
 // A part is a file in this folder that calls `page.addPart((app) => ...)`; it is built once, after the bars and the first lanes.
-// It may add a section beside the lanes with `app.addSection`, put an element below them (`app.below`), listen with `app.on`,
+// It may put an element below the lanes (`app.bar.below`), listen with `app.on`,
 // and ask the server with `page.call`, or `page.patient` where the question can wait for the network. What is emitted: "run"
 // (another run is shown), "data" (rows came), "shown" (the slider stands elsewhere), "lanes" (lanes came, went or changed),
 // "state", "theme", "models", "kept" (more of the trace is here), "wish" (a button waits for the app), "lost" (the app has the

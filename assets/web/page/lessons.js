@@ -39,10 +39,10 @@ class Guide {
   // Shows the guide before its first stop; `message`: what is said of the run on screen, null where that comes later.
   open(lesson, message) {
     Object.assign(this, { lesson, message, asked: message && this.app.run.id, chosen: new Map(), index: -1 });
-    this.home().insertBefore(this.root, this.app.main);
-    this.home().append(this.solutions);
+    this.app.main.before(this.root);
+    this.app.bar.decode.append(this.solutions);
     this.root.hidden = false;
-    this.home().classList.add("with-guide");
+    this.app.bar.decode.classList.add("with-guide");
     this.unit("step");
     this.draw();
     window.scrollTo(0, 0);
@@ -53,17 +53,13 @@ class Guide {
     this.lesson = null;
     this.root.hidden = true;
     this.solutions.remove();
-    this.home().classList.remove("with-guide");
+    this.app.bar.decode.classList.remove("with-guide");
     this.outline({});
     this.app.bar.prompt.focus({ preventScroll: true });
   }
 
   following() {
     this.start(this.list[(this.list.indexOf(this.lesson) + 1) % this.list.length].name);
-  }
-
-  home() {
-    return this.app.sections.get("decode").element;
   }
 
   toggle() {

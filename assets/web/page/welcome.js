@@ -59,7 +59,7 @@ page.addPart((app) => {
     page.stored(SEEN, "closed");
     about.remove();
   });
-  if (page.stored(SEEN) !== "closed") app.sections.get("decode").element.prepend(about);
+  if (page.stored(SEEN) !== "closed") app.bar.decode.prepend(about);
   let first = page.stored(SEEN) === null && !location.hash && !matchMedia("(prefers-reduced-motion: reduce)").matches;
   app.on("data", () => {
     const now = first && app.run.stored;

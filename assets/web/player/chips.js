@@ -164,8 +164,7 @@ class Chips {
 
   grouped(elements) {
     return Array.from({ length: Math.ceil(elements.length / GROUP) }, (_, i) => {
-      const group = (this.groups[i] ??= player.element("div", "dp-chips-group"));
-      group.setAttribute("role", "presentation");
+      const group = (this.groups[i] ??= h("div", { class: "dp-chips-group", role: "presentation" }));
       place(group, elements.slice(i * GROUP, (i + 1) * GROUP));
       return group;
     });
@@ -175,10 +174,7 @@ class Chips {
   chip(mark) {
     let entry = this.made.get(mark.id);
     if (!entry) {
-      const element = document.createElement("span");
-      element.setAttribute("role", "option");
-      element.id = "dp-" + this.number + "-" + mark.id;
-      element.dataset.id = mark.id;
+      const element = h("span", { role: "option", id: "dp-" + this.number + "-" + mark.id, "data-id": mark.id });
       entry = { element, look: "" };
       this.made.set(mark.id, entry);
     }
@@ -204,11 +200,10 @@ class Chips {
 
   // A token as a chip: its white space as signs, the mark of its state, its number as a bar.
   fill(element, mark) {
-    element.replaceChildren();
-    const space = /^␣/.test(mark.text) ? "␣" : "";
-    if (space) player.element("span", "dp-space", element, space);
-    element.append(mark.text.slice(space.length));
-    if (MARKS[mark.state]) player.element("span", "dp-chip-mark", element, MARKS[mark.state]).ariaHidden = "true";
+    const space = mark.text.startsWith("␣"), sign = MARKS[mark.state];
+    element.replaceChildren(mark.text.slice(space ? 1 : 0));
+    if (space) element.prepend(h("span", { class: "dp-space" }, "␣"));
+    if (sign) element.append(h("span", { class: "dp-chip-mark", "aria-hidden": "true" }, sign));
     this.amount(element, mark);
   }
 
@@ -218,14 +213,14 @@ class Chips {
     if (this.by === "source" || mark.state === "prompt") return;
     const [deep, layers] = (this.by === "depth" && this.settled?.[mark.node]) || [];
     if (layers) {
-      player.element("span", "dp-chip-bar", element).style.width = (100 * deep) / layers + "%";
+      element.append(h("span", { class: "dp-chip-bar", style: `width:${(100 * deep) / layers}%` }));
       element.title = "settled after " + deep + " of " + layers + " layers";
     }
     if (this.by === "depth") return;
     const nats = this.by === "entropy" ? mark.entropy : typeof mark.logprob === "number" ? -mark.logprob : null;
     if (typeof nats !== "number") return;
-    const bits = nats / Math.LN2, bar = player.element("span", "dp-chip-bar", element);
-    bar.style.width = Math.min(100, 12.5 * bits) + "%";
+    const bits = nats / Math.LN2;
+    element.append(h("span", { class: "dp-chip-bar", style: `width:${Math.min(100, 12.5 * bits)}%` }));
     element.title = (this.by === "entropy" ? "entropy " : "−log₂ p ") + bits.toFixed(2) + " bits";
   }
 }

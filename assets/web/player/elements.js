@@ -1,12 +1,4 @@
 // Makes and fills elements of the page for whatever the player draws. Knows no marks and no history.
-player.element = function (tag, className, parent, text) {
-  const made = document.createElement(tag);
-  made.className = className;
-  if (text !== undefined) made.textContent = text;
-  if (parent) parent.append(made);
-  return made;
-};
-
 // What Python made and named (explorer/export/drawings.py): name -> element.
 player.parts = (element) => Object.fromEntries([...element.querySelectorAll("[data-dp]")].map((part) => [part.dataset.dp, part]));
 

@@ -78,12 +78,9 @@ function guideWish(guide, ctx, wishes) {
 const lower = (y) => `translateY(${y - 8}px)`; // a line that moves shifts nothing else
 
 function gutterLine(side, y, width, parts) {
-  const line = player.element("div", "dp-gutter-" + side);
-  line.style.cssText = `top:0;transform:${lower(y)};width:${width}px`;
-  for (const [text, color, bold, face] of parts) {
-    if (text) player.element("span", face === "mono" ? "dp-mono" : "", line, text).style.cssText = `color:${color};font-weight:${bold ? 700 : 400}`;
-  }
-  return line;
+  const written = parts.filter(([text]) => text).map(([text, color, bold, face]) =>
+    h("span", { class: face === "mono" ? "dp-mono" : null, style: `color:${color};font-weight:${bold ? 700 : 400}` }, text));
+  return h("div", { class: "dp-gutter-" + side, style: `top:0;transform:${lower(y)};width:${width}px` }, ...written);
 }
 
 // Gutters are plain page text beside the plot: names of rows, and labels that belong to a side.

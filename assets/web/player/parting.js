@@ -32,6 +32,6 @@ player.dressParting = function (element, mark, parting, prose) {
   if (here) {
     element.title = parting.words;
     element.setAttribute("aria-label", element.getAttribute("aria-label") + ", " + parting.words);
-    if (!prose) player.element("span", "dp-parted-mark", element, "≠").ariaHidden = "true";
+    if (!prose) element.append(h("span", { class: "dp-parted-mark", "aria-hidden": "true" }, "≠"));
   }
 };

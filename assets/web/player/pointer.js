@@ -101,15 +101,13 @@ player.showCard = function (scene, mark, touch, at) {
   scene.hovered = mark;
   scene.touched = touch;
   player.outline(scene, [mark], mark.parent ? rootPath(scene, mark) : null);
-  const card = (scene.card = player.element("div", "dp-card", scene.frame));
-  card.setAttribute("role", "tooltip");
   const parted = scene.parting && scene.parting.node === mark.node ? [scene.parting.words] : [];
-  [...mark.hover.slice(0, 2 - parted.length), ...parted].forEach((line) => player.element("div", "dp-card-line", card, line));
+  const lines = [...mark.hover.slice(0, 2 - parted.length), ...parted].map((line) => h("div", { class: "dp-card-line" }, line));
+  const card = (scene.card = h("div", { class: "dp-card", role: "tooltip" }, ...lines));
   if (touch && scene.options.onPick) {
-    const button = player.element("button", "dp-card-button", card, "Inspect");
-    button.type = "button";
-    button.addEventListener("click", () => scene.options.onPick(mark));
+    card.append(h("button", { class: "dp-card-button", type: "button", onclick: () => scene.options.onPick(mark) }, "Inspect"));
   }
+  scene.frame.append(card);
   const around = at && player.isLink(mark) ? [at[0] - 5, at[1] - 5, at[0] + 5, at[1] + 5] : boxOf(mark, scene.view);
   const [x0, y0, x1, y1] = around, { width, height } = scene.view.size;
   const wide = card.offsetWidth, tall = card.offsetHeight;

@@ -346,13 +346,9 @@ class Scene {
     const key = JSON.stringify(entries) + this.themeName;
     if (key === this.legendKey) return;
     this.legendKey = key;
-    this.legend.replaceChildren();
     this.legendButton.hidden = !entries.length;
-    for (const [, glyph, role, text] of entries) {
-      const item = player.element("span", "dp-legend-item", this.legend);
-      player.element("span", "dp-legend-glyph", item, glyph).style.color = player.roleColour(role, this.colours);
-      item.append(" " + text);
-    }
+    this.legend.replaceChildren(...entries.map(([, glyph, role, text]) => h("span", { class: "dp-legend-item" },
+      h("span", { class: "dp-legend-glyph", style: "color:" + player.roleColour(role, this.colours) }, glyph), " " + text)));
   }
 }
 

@@ -26,7 +26,7 @@ class SavedComparison {
     this.body = h("div");
     this.element = h("details", { class: "saved-compare", open: page.compareOpen() ? "" : null,
       ontoggle: () => page.keepCompare(this.element.open) }, h("summary", {}, "Compare"), h("p", { class: "soft" }, WHOLE), this.body);
-    app.below.append(this.element);
+    app.bar.below.append(this.element);
     app.on("theme", () => this.draw());
     whenNear(this.body, () => this.fill());
   }
