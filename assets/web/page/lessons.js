@@ -43,7 +43,7 @@ class Guide {
     this.app.bar.decode.append(this.solutions);
     this.root.hidden = false;
     this.app.bar.decode.classList.add("with-guide");
-    this.unit("step");
+    this.app.playback.setUnit("step");
     this.draw();
     window.scrollTo(0, 0);
     this.next.focus({ preventScroll: true });
@@ -95,7 +95,7 @@ class Guide {
     this.draw();
     const stop = this.lesson.stops[this.index], filled = stop && this.message && !this.message.error ? this.message.stops[this.index] : null;
     if (!filled) return this.outline({});
-    this.unit((stop.look.find((look) => look.unit) || { unit: "step" }).unit);
+    this.app.playback.setUnit((stop.look.find((look) => look.unit) || { unit: "step" }).unit);
     for (const { lane, view } of stop.look) {
       const pane = this.app.lanes[lane - 1];
       if (pane && pane.view !== view) pane.showView(view);
@@ -114,12 +114,6 @@ class Guide {
     const late = (this.whole || []).filter((lane) => lane && !lane.head);
     for (const lane of this.whole || []) if (lane && lane.head) player.spread(lane.scene);
     this.whole = late;
-  }
-
-  unit(unit) {
-    if (this.app.playback.unit === unit) return;
-    this.app.bar.selectUnit(unit);
-    this.app.playback.setUnit(unit);
   }
 
   // Outlines the stop's tokens until the next stop.

@@ -1,5 +1,5 @@
-// The models in use: a line that names them until Gradio's panel (explorer/page/tabs/models.py) is in its place, what the page does when
-// others have been loaded, and what the panel must know of prompt and chat.
+// The models in use: what the page does when Gradio's panel (explorer/page/tabs/models.py) has loaded others, and what the panel must know
+// of prompt and chat.
 const REST_MS = 300; // from the last key to the question what the chat template makes of the prompt
 const panel = () => document.getElementById("explorer-models");
 

@@ -29,6 +29,8 @@ class Playback {
   }
 
   setUnit(unit) {
+    if (unit === this.unit) return;
+    this.app.bar.selectUnit(unit);
     const end = this.following || this.position === this.ticks.length, share = this.position / (this.ticks.length || 1);
     this.unit = unit;
     this.count();

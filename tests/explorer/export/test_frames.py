@@ -39,6 +39,6 @@ def test_every_part_that_the_guide_is_asked_for_is_there():
 
 
 def test_scripts_stay_small():
-    """Lines that are neither blank nor comment: what Python can make or Gradio can show is not a script's."""
+    """All lines, with comments and blank ones: what Python can make or Gradio can show is not a script's."""
     lines = [line for path in (ASSETS / "web").rglob("*.js") for line in path.read_text().splitlines()]
-    assert sum(not re.match(r"\s*(//|$)", line) for line in lines) <= 5500
+    assert len(lines) <= 6000
