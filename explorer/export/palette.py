@@ -9,6 +9,29 @@ from explorer.export.page_files import ASSETS
 ARCS = 6  # widths of arcs, each in a colour of its own, see assets/web/player/charts.js
 
 
+CLEAR = "rgba(0,0,0,0)"
+# How a node looks: its symbol, its size in pixels, that where rows are low, the width of a line around it,
+# and whether it is filled with the ground; drawn in this order.
+NODES = {
+    "prompt": ("circle", 4, 4, 0, False),
+    "unreached": ("circle", 5.5, 5.5, 1.2, True),
+    "pruned": ("circle", 4, 4, 0, False),
+    "finished": ("square", 9, 6, 0, False),
+    "rejected": ("x-thin", 9, 9, 2.2, False),
+    "bonus": ("star", 13, 13, 0, False),
+    "resampled": ("diamond", 11, 11, 0, False),
+    "tolerated": ("circle", 9, 9, 0, False),
+    "accepted": ("circle", 9, 9, 0, False),
+    "forced": ("pentagon", 11, 11, 0, False),
+    "chosen": ("circle", 7, 5, 0, False),
+    "ended": ("x-thin", 8, 5, 1.8, False),
+    "live": ("circle", 7, 5, 1.8, True),
+    "live front": ("circle", 10, 7, 0, False),
+    "chosen front": ("circle", 11, 8, 0, False),
+}
+LOW_LINE = {"ended": 1.2}  # the width where rows are low, if it is another one
+
+
 def palette() -> dict[str, dict]:
     """What the player draws with in each theme.
 
@@ -16,6 +39,8 @@ def palette() -> dict[str, dict]:
     roles     every name that a mark may give as its role
     arcs      of the six widths of an arc; faint: of a hook that is not strong
     strip     of a box in the strip below a picture, by the name of what it stands for
+    nodes     how a node looks: `{rank, drawn}`, drawn where rows are high and where they are low
+    cells     state -> what fills a cell -> its colour, and the line around it
     """
     every = json.loads((ASSETS / "palette.json").read_text())
     return {theme: one_theme(every, theme) for theme in every["surface"]}
@@ -40,6 +65,32 @@ def one_theme(every: dict, theme: str) -> dict:
         "arcs": [mixed(surface["bg"], surface["text"], 0.45 + 0.11 * at) for at in range(ARCS)],
         "faint": mixed(surface["bg"], link, 0.55),
         "strip": colours | grey | between,
+        "nodes": {look: node(at, look, colours, surface["bg"]) for at, look in enumerate(NODES)},
+        "cells": {name: cell(name, one, surface["bg"]) for name, one in state.items()},
+    }
+
+
+def node(rank: int, look: str, colours: dict[str, str], ground: str) -> dict:
+    """How a node looks, see `palette`."""
+    symbol, size, small, width, hollow = NODES[look]
+    colour = colours["pruned" if look == "ended" else look.split()[0]]
+    filled = {"symbol": symbol, "color": ground if hollow else colour}
+    wide = filled | {"size": size, "line": {"color": colour, "width": width}}
+    low = filled | {"size": small, "line": {"color": colour, "width": LOW_LINE.get(look, width)}}
+    return {"rank": rank, "drawn": [wide, low]}
+
+
+def cell(state: str, own: dict, ground: str) -> dict[str, list]:
+    """How a cell of a state looks by what fills it; a tinted one has a line where the state is outlined."""
+    colour, none = own["color"], {"width": 0}
+    border = 1.4 if state in ("rejected", "tolerated") else 0
+    return {
+        "filled": [colour, none],
+        "outline": [ground, {"color": colour, "width": 2}],
+        "dashed": [CLEAR, {"color": colour, "width": 1.4, "dash": "4px,3px"}],
+        "dotted": [CLEAR, {"color": colour, "width": 1.2, "dash": "1.5px,2px"}],
+        "none": [CLEAR, none],
+        "tint": [own["tint"], {"color": colour, "width": border}],
     }
 
 

@@ -42,27 +42,12 @@ player.drawers.edge = function (marks, ctx, sheet) {
 };
 
 // ---- nodes -------------------------------------------------------------------------------------------------
-const full = (symbol, size) => (color) => ({ symbol, size, color, line: { color, width: 0 } });
-const open = (symbol, size, width) => (color, bg) => ({ symbol, size, color: bg, line: { color, width } });
-const cross = (size, width) => (color) => ({ symbol: "x-thin", size, color, line: { color, width } });
-
-// How a node of a state looks; [sparse, dense] where that depends on the height of the rows.
-const NODES = {
-  prompt: full("circle", 4), unreached: open("circle", 5.5, 1.2), pruned: full("circle", 4), rejected: cross(9, 2.2),
-  ended: [cross(8, 1.8), cross(5, 1.2)], finished: [full("square", 9), full("square", 6)], bonus: full("star", 13),
-  resampled: full("diamond", 11), accepted: full("circle", 9), tolerated: full("circle", 9), forced: full("pentagon", 11),
-  chosen: [full("circle", 7), full("circle", 5)], live: [open("circle", 7, 1.8), open("circle", 5, 1.8)],
-  "live front": [full("circle", 10), full("circle", 7)], "chosen front": [full("circle", 11), full("circle", 8)],
-};
-const NODE_ORDER = [...STATES.filter((state) => state !== "live"), "ended", "live", "live front", "chosen front"];
-
 player.drawers.node = function (marks, ctx, sheet) {
-  const dense = ctx.rowHeight < 34, { state, surface } = ctx.palette;
+  const dense = Number(ctx.rowHeight < 34), { nodes } = ctx.palette;
   for (const node of marks.filter(isDrawn)) {
     const name = stateOf(node), front = node.front && (name === "live" || name === "chosen");
-    const look = front ? name + " front" : name === "pruned" && node.ended ? "ended" : name;
-    const made = [NODES[look]].flat().at(dense ? -1 : 0);
-    sheet.points(node, made(state[name].color, surface.bg), NODE_ORDER.indexOf(look)).point(node.x, node.y);
+    const { rank, drawn } = nodes[front ? name + " front" : name === "pruned" && node.ended ? "ended" : name];
+    sheet.points(node, drawn[dense], rank).point(node.x, node.y);
   }
 };
 
@@ -84,17 +69,11 @@ const GUIDES_APART = 10; // pixels: nearer ones would be a grey area
 const SLIVER_GLYPH = 8; // pixels of the mark of a state where a row is too low for words
 const SHADES = 6;
 const HATCH = 7; // pixels between two strokes of a hatched cell
-const CLEAR = "rgba(0,0,0,0)";
 
 // Its colour, and the line around it.
-function cellLook(cell, fill, { state, amount, surface }) {
-  const name = stateOf(cell), { color, tint } = state[name], shade = Math.floor((cell.weight ?? 0) * SHADES);
-  const border = name === "rejected" || name === "tolerated" ? 1.4 : 0; // outlined, filled or not
-  return {
-    amount: [amount[Math.max(0, Math.min(SHADES - 1, shade))], { width: 0 }], filled: [color, { width: 0 }],
-    outline: [surface.bg, { color, width: 2 }], dashed: [CLEAR, { color, width: 1.4, dash: "4px,3px" }],
-    dotted: [CLEAR, { color, width: 1.2, dash: "1.5px,2px" }], none: [CLEAR, { width: 0 }], tint: [tint, { color, width: border }],
-  }[fill];
+function cellLook(cell, fill, { cells, amount }) {
+  if (fill !== "amount") return cells[stateOf(cell)][fill];
+  return [amount[Math.max(0, Math.min(SHADES - 1, Math.floor((cell.weight ?? 0) * SHADES)))], { width: 0 }];
 }
 
 // Slanted strokes through a cell from half-width w and half-height h, in data units.
