@@ -40,7 +40,8 @@ def palette() -> dict[str, dict]:
     arcs      of the six widths of an arc; faint: of a hook that is not strong
     strip     of a box in the strip below a picture, by the name of what it stands for
     nodes     how a node looks: `{rank, drawn}`, drawn where rows are high and where they are low
-    cells     state -> what fills a cell -> its colour, and the line around it
+    cells     state -> what fills a cell -> its colour, the line around it, and what it is in the strip: what
+              is filled is its state, what is outlined or tinted is only near it
     """
     every = json.loads((ASSETS / "palette.json").read_text())
     return {theme: one_theme(every, theme) for theme in every["surface"]}
@@ -84,14 +85,26 @@ def cell(state: str, own: dict, ground: str) -> dict[str, list]:
     """How a cell of a state looks by what fills it; a tinted one has a line where the state is outlined."""
     colour, none = own["color"], {"width": 0}
     border = 1.4 if state in ("rejected", "tolerated") else 0
-    return {
-        "filled": [colour, none],
-        "outline": [ground, {"color": colour, "width": 2}],
-        "dashed": [CLEAR, {"color": colour, "width": 1.4, "dash": "4px,3px"}],
-        "dotted": [CLEAR, {"color": colour, "width": 1.2, "dash": "1.5px,2px"}],
-        "none": [CLEAR, none],
-        "tint": [own["tint"], {"color": colour, "width": border}],
+    looks = {
+        "filled": (colour, none),
+        "outline": (ground, {"color": colour, "width": 2}),
+        "dashed": (CLEAR, {"color": colour, "width": 1.4, "dash": "4px,3px"}),
+        "dotted": (CLEAR, {"color": colour, "width": 1.2, "dash": "1.5px,2px"}),
+        "none": (CLEAR, none),
+        "tint": (own["tint"], {"color": colour, "width": border}),
     }
+    return {fill: [*look, box(state, fill)] for fill, look in looks.items()}
+
+
+def box(state: str, fill: str) -> str:
+    """What stands for a cell in the strip below a picture."""
+    if fill == "filled" or state in ("rejected", "live", "tolerated"):
+        return state
+    if fill == "outline":
+        return "early" if state == "accepted" else "pruned"
+    if state == "chosen" and fill == "tint":
+        return "guess"
+    return "unreached" if state == "unreached" else "prompt"
 
 
 def mixed(one: str, other: str, share: float) -> str:

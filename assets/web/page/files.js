@@ -14,23 +14,20 @@ page.through = async (stream, bytes) => new Uint8Array(await new Response(new Bl
 
 // The browser saves `what` (a Blob) under this name.
 page.download = function (name, what) {
-  const address = URL.createObjectURL(what), link = h("a", { href: address, download: name });
-  document.body.append(link);
-  link.click();
-  link.remove();
+  const address = URL.createObjectURL(what);
+  h("a", { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), 60000);
 };
 
 // An SVG as PNG with twice its pixels.
 async function raster(svg) {
-  const image = new Image(), canvas = document.createElement("canvas");
+  const image = new Image();
   image.src = URL.createObjectURL(svg);
   await image.decode();
-  canvas.width = image.width * SCALE;
-  canvas.height = image.height * SCALE;
+  const canvas = new OffscreenCanvas(image.width * SCALE, image.height * SCALE);
   canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
   URL.revokeObjectURL(image.src);
-  return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+  return canvas.convertToBlob();
 }
 
 // What the lanes of the run show, null for those that were removed.

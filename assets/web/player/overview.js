@@ -125,23 +125,18 @@ class Overview {
   }
 }
 
-// The name under which a cell is drawn: what is filled is its state, what is outlined or tinted is only near it.
-function cellName(cell, fill, state) {
-  if (fill === "filled" || ["rejected", "live", "tolerated"].includes(state)) return state;
-  if (state === "accepted" && fill === "outline") return "early";
-  if (fill === "outline" || (state === "chosen" && fill === "tint")) return fill === "outline" ? "pruned" : "guess";
-  return state === "unreached" ? "unreached" : "prompt";
-}
+// The name under which a cell is drawn.
+const cellName = ({ cells }, fill, state) => (cells[state] ? (cells[state][fill] || cells[state].none)[2] : "prompt");
 
 function rows(scene, step, height, add) {
-  const { history, head } = scene, reach = history.reach[history.reach.length - 1];
+  const { history, head, colours } = scene, reach = history.reach[history.reach.length - 1];
   const count = head.rows || (reach ? Math.ceil(reach[2]) : 1), unit = height / count, gap = unit >= 5 ? 1 : 0;
   for (const entry of history.present("band", step)) {
     const { x0, x1, y0, y1, role } = entry.base;
     if (role === "accepted") add("band", x0 + 0.5, y0 * unit, x1 - x0, (y1 - y0) * unit);
   }
   for (const entry of history.present("cell", step)) {
-    const name = cellName(entry.base, history.value(entry, step, "fill"), history.value(entry, step, "state"));
+    const name = cellName(colours, history.value(entry, step, "fill"), history.value(entry, step, "state"));
     add(name, entry.base.x, entry.base.y * unit, 1, Math.max(1, unit - gap));
   }
   for (const entry of history.present("node", step)) {
@@ -152,14 +147,14 @@ function rows(scene, step, height, add) {
 }
 
 function piled(scene, step, height, add) {
-  const { history } = scene, piles = new Map();
+  const { history, colours } = scene, piles = new Map();
   let tallest = 1;
   for (const kind of KINDS.piled) {
     for (const entry of history.present(kind, step)) {
       if (entry.base.drawn === false || entry.base.aside) continue;
       const x = Math.round(entry.base.x), pile = piles.get(x) || piles.set(x, []).get(x);
       const state = history.value(entry, step, "state");
-      const name = kind === "node" ? state : cellName(entry.base, history.value(entry, step, "fill"), state);
+      const name = kind === "node" ? state : cellName(colours, history.value(entry, step, "fill"), state);
       if (name === state && state !== "rejected" && state !== "unreached") pile.unshift(name);
       else pile.push(name);
       tallest = Math.max(tallest, Math.min(PILE, pile.length));
@@ -188,7 +183,7 @@ function amount(scene, step, height, add, pen, px) {
 
 function numbers(pen, scene, first, columns, unit, low) {
   const every = [1, 5, 10, 20, 50, 100, 200].find((n) => n * unit >= 44) || 500;
-  pen.font = "11px " + player.SANS_FACE;
+  pen.font = "11px system-ui, sans-serif";
   pen.textAlign = "center";
   pen.fillStyle = scene.colours.surface.soft;
   for (let x = Math.ceil(first / every) * every; x < first + columns; x += every) {

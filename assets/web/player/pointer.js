@@ -67,8 +67,7 @@ player.outline = function (scene, marks, path) {
       player.svg("circle", way, { cx: points[i][0], cy: points[i][1], r: 4, fill: player.roleColour(mark.state, scene.colours) });
       const text = mark.text ? player.fit(mark.text, view.columnWidth - 8, 13) : "";
       if (!text || points[i][0] < view.left) return;
-      const label = player.svg("text", layer, { x: points[i][0], y: points[i][1] - 14, "text-anchor": "middle", "font-size": 13 });
-      label.setAttribute("style", `font-family:${player.MONO_FACE};font-weight:700;dominant-baseline:central;fill:${ink}`);
+      const label = player.svg("text", layer, { x: points[i][0], y: points[i][1] - 14, class: "dp-way" });
       label.textContent = text; // as text: whatever the token holds, it is not read as markup
     });
   }

@@ -5,8 +5,6 @@
 player.LAYERS = [
   "panel", "band", "bar", "step", "row", "guide", "edge", "path", "hook", "arc", "stem", "cell", "tick", "node", "symbol", "label",
 ];
-player.SANS_FACE = "system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif";
-player.MONO_FACE = "ui-monospace, SFMono-Regular, Menlo, Consolas, DejaVu Sans Mono, monospace";
 const MARGIN = 2; // columns drawn beyond either side of the window
 const EVERYWHERE = [-Infinity, Infinity];
 const REST = 300; // milliseconds between two pictures from which on what is new fades in

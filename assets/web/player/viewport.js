@@ -14,11 +14,8 @@ const LOWEST = 8, HIGHEST = 14, READABLE = 25; // pixels of a folded row: withou
 
 const positional = (head) => !head.axis && head.axis !== null || head.axis === "token position";
 
-// Whether the window of a view is one with those of other lanes: its columns are token positions, and no wider than words.
-player.shares = (head) => positional(head) && (head.column || 0) <= WIDEST;
-
-// Which pictures have a window together: those over token positions, and those over time.
-player.sharing = (head) => (head.span ? "time" : player.shares(head) ? "positions" : null);
+// Which pictures have a window together: those over token positions whose columns are no wider than words, and those over time.
+player.sharing = (head) => (head.span ? "time" : positional(head) && (head.column || 0) <= WIDEST ? "positions" : null);
 
 // Time is shown from zero to the end of the longest lane; while it runs, to the next round number. `unit`: of a column.
 function timeOf(wishes, inner, hand) {
