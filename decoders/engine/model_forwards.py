@@ -14,7 +14,7 @@ from decoders.engine.born_states import entering
 from decoders.engine.fast_llama import LeanLlama
 from decoders.engine.forward_outputs import Batch
 from decoders.engine.forward_request import ForwardRequest
-from decoders.engine.kv_cache import SlotCache
+from decoders.engine.kv_cache import Columns, SlotCache
 from decoders.engine.partial_forward import Blocks, Layers
 from decoders.engine.static_shapes import Captured
 
@@ -42,9 +42,18 @@ class ModelForwards:
         shape first: that takes a quarter of a minute for each. The queries of a model that has no lean
         forward are no longer read, so its attention cannot be shown.
         """
+        if not self.cache.storage:
+            self._read_a_token()
         if self.lean is None:
             self.tap.leave(self.model)
         self.captured = Captured(self._step, self.cache, self.dtype, **compiler)
+
+    def _read_a_token(self) -> None:
+        """A forward over one token, after which the cache knows the shapes of keys and values."""
+        slots = self.cache.take(1)
+        at = slice(slots[0], slots[0] + 1)
+        self._forward(ForwardRequest(tokens=[0], positions=[0], columns=Columns(at, at, 1, None), rows=[0]))
+        self.cache.give(slots)
 
     def _step(self, tokens: torch.Tensor, positions: torch.Tensor, mask: Any, hidden: bool) -> tuple:
         """See `Captured`."""

@@ -248,6 +248,11 @@ class LoadedModel:
                 found |= load_heads(name, self)
         return found
 
+    def capture(self) -> None:
+        """On a GPU, records its forwards as CUDA graphs from now on, if its engine can (`Engine.capture`)."""
+        if isinstance(self.engine, Engine) and self.model.device.type == "cuda":
+            self.engine.capture()
+
     @property
     def chats(self) -> bool:
         """Whether its tokenizer brings a chat template."""

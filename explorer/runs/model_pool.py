@@ -77,7 +77,7 @@ class Loader(ModelSet):
     """The set that the app was started with, and the others by what was chosen.
 
     allowed: the names that people may choose; None for any folder and any Hub id. heads: folders of trained
-    heads for the models that the app was started with.
+    heads for the models that the app was started with. capture: whether forwards on a GPU become CUDA graphs.
     """
 
     def __init__(
@@ -87,9 +87,10 @@ class Loader(ModelSet):
         device: str = "auto",
         allowed: frozenset[str] | None = None,
         heads: Sequence[str] = (),
+        capture: bool = False,
     ):
         super().__init__(Choice(target, draft, "auto", device))
-        self.heads = heads
+        self.heads, self.capture = heads, capture
         self.allowed = None if allowed is None else allowed | frozenset(self.names.values())
         self.sets: dict[Choice, ModelSet] = {self.choice: self}
         self.queue: queue.Queue[ModelSet] = queue.Queue()
@@ -194,6 +195,8 @@ class Loader(ModelSet):
             for role, name in missing.items():
                 models[role] = load(name, choice.device, choice.dtype, wanted.report)
                 models[role].facts()  # tries its engine out
+                if self.capture:
+                    models[role].capture()
             if heads and "target" not in missing:  # other sets keep the target without these heads
                 known = models["target"]
                 models["target"] = LoadedModel(known.name, known.model, known.tokenizer)

@@ -23,11 +23,8 @@ def _nothing_compiled_before():
 
 
 def captured(model, slots: int = 512) -> Engine:
-    """An engine of a model, whose forwards are captured."""
+    """A fresh engine of a model, whose forwards are captured."""
     engine = Engine(model, limit=slots)
-    scorer = engine.attach(grow([], [1, 2]))
-    scorer.score([1])
-    scorer.close()
     engine.capture(**CAPTURE)
     return engine
 
@@ -95,3 +92,9 @@ def test_graphs_on_a_gpu_decode_as_the_model_does(kind, compiler):
     for name, plain in zip(names, alone, strict=True):
         assert Lane(name, [5, 6, 7], {"target": model}, limits=Limits(24)).run().output() == plain
     assert model.engine.captured.graphs.recorded
+
+
+def test_a_model_on_the_cpu_stays_as_it_is():
+    model = tiny_models.make()
+    model.capture()
+    assert model.engine.captured is None

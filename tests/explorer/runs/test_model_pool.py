@@ -8,6 +8,7 @@ import time
 import pytest
 
 from decoders.models import memory_estimate
+from decoders.models.loaded_model import LoadedModel
 from explorer.runs import model_pool
 from explorer.runs.lane_factory import lane_maker
 from explorer.runs.model_pool import Loader
@@ -174,3 +175,13 @@ def test_a_chat_run_decodes_the_rendered_prompt(tmp_path):
     said = b"".join(lane.trace.vocabulary[t] for t in lane.trace.prompt)
     assert said == b"system: be brief<|end|>user: Once<|end|>assistant:"
     assert lane.trace.prompt.count(tiny_models.tokenizer().eos_token_id) == 2
+
+
+def test_forwards_are_captured_where_that_was_asked_for(folders, monkeypatch):
+    captured = []
+    monkeypatch.setattr(LoadedModel, "capture", lambda model: captured.append(model.name))
+    Loader(folders[0], folders[1], "cpu").load()
+    assert not captured
+    loader = Loader(folders[0], folders[1], "cpu", capture=True)
+    loader.load()
+    assert sorted(captured) == sorted(folders[:2]) and loader.state == "ready"
