@@ -139,11 +139,11 @@ def of_prompt(rounds: list[Round], lost: list[dict]) -> dict:
     values = {one["name"]: one["value"] for one in metrics(rounds)} if rounds else {}
     names = ("num_drafts", "num_draft_tokens", "num_accepted_tokens")
     rates = ("draft_acceptance_rate", "mean_acceptance_length")
-    most = Counter(one["split"] for one in lost).most_common(1)
+    top_split = Counter(one["split"] for one in lost).most_common(1)
     return (
         {name: values.get(name, 0) for name in names}
         | {name: values.get(name) for name in rates}
-        | {"lost": len(lost), "split": most[0][0] if most else None}
+        | {"lost": len(lost), "split": top_split[0][0] if top_split else None}
     )
 
 
@@ -229,10 +229,10 @@ def groups(lost: list[dict], name: str) -> list[dict]:
     """Lost places by the rejected token (`token`) or by the end of the text before it (`before`), the largest
     group first: [{name, lost, splits, example, places: [[prompt, place], ...]}], at most TOP.
     """
-    found: dict[str, list[dict]] = {}
+    by_key: dict[str, list[dict]] = {}
     for one in lost:
         key = one["token"] if name == "token" else last_word(one["context"])
-        found.setdefault(key, []).append(one)
+        by_key.setdefault(key, []).append(one)
     made = [
         {
             "name": key,
@@ -241,7 +241,7 @@ def groups(lost: list[dict], name: str) -> list[dict]:
             "example": quoted(group[0]),
             "places": [[one["prompt"], one["place"]] for one in group if one["place"] is not None][:PLACES],
         }
-        for key, group in found.items()
+        for key, group in by_key.items()
     ]
     return sorted(made, key=lambda group: -group["lost"])[:TOP]
 

@@ -1,7 +1,7 @@
 """Comparison: what lanes got for what they paid, as one JSON-able dict folded from their traces.
 
 Knows traces, nothing of strategies, pages or how anything is drawn. Every number is measured (recorded in the
-trace) or derived from measured ones by a formula that is said beside it.
+trace) or derived from measured ones by a formula that stands beside it.
 """
 
 import math

@@ -72,8 +72,8 @@ def best(offer: Distribution, token: int) -> bool:
 
 
 def tolerated(step, parameters: dict) -> set[int]:
-    """The drafted nodes that passed in a step though the target would have said something else. Empty unless
-    it takes its likeliest (a temperature of 0): what is drawn need not be the best.
+    """The drafted nodes that passed in a step though the target would have written something else. Empty
+    unless it takes its likeliest (a temperature of 0): what is drawn need not be the best.
     """
     if parameters.get("temperature") != 0:
         return set()

@@ -159,7 +159,7 @@ def forward_cost(trace: Trace, count: int | None) -> float | None:
 
 
 def size(widths: list[int]) -> int:
-    """Drafted tokens of a tree whose nodes have so many children, level by level."""
+    """Drafted tokens of a tree whose nodes have this many children, level by level."""
     return sum(math.prod(widths[: depth + 1]) for depth in range(len(widths)))
 
 
@@ -206,8 +206,8 @@ def first_tests(trace: Trace, count: int | None) -> list[bool]:
 
 
 def agreement(path: list[Place], passed: list[bool]) -> float:
-    """How far unnamed mass of p and q agrees, from 0 to 1: the share with which the mean chance of one drawn
-    token, over the known places, is the share of `passed` tests.
+    """How far unnamed mass of p and q agrees, from 0 to 1: the share with which the mean probability of one
+    drawn token, over the known places, is the share of `passed` tests.
     """
     offers = [place.offers for place in path if place.offers is not None]
     if not offers or not passed:
@@ -221,7 +221,7 @@ def agreement(path: list[Place], passed: list[bool]) -> float:
 
 
 def expected_rounds(path: list[Place], widths: list[int], stop_below: float, tails: float) -> float:
-    """Rounds for the whole text if place i passes with its own chance, each independent of the others."""
+    """Rounds for the whole text if each place passes with its own probability, independent of the others."""
     passes = {width: passing(path, width, tails) for width in set(widths)}
     expected = [0.0] * (len(path) + 1)
     for start in reversed(range(len(path))):
@@ -240,7 +240,7 @@ def expected_rounds(path: list[Place], widths: list[int], stop_below: float, tai
 
 
 def passing(path: list[Place], width: int, tails: float) -> list[float]:
-    """The chance of each place that one of `width` drafted tokens passes; the mean where it is unknown."""
+    """Of each place, the probability that one of `width` drafted tokens passes; the mean where unknown."""
     known = [
         None if place.offers is None else pass_probability(*place.offers, width, tails) for place in path
     ]

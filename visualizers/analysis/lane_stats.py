@@ -210,7 +210,7 @@ def by_depth(rounds: list[Round]) -> tuple[list[dict], float | None]:
 
     At depth k: `rounds` that drafted so deep, `tried`: those that tested a token there, `reached`: those that
     accepted one. `share` = reached / rounds, measured. `theory` = alpha^k, derived: what would be if every
-    acceptance had the same chance alpha = all reached / all tried.
+    acceptance had the same probability alpha = all reached / all tried.
     """
     depths: dict[int, dict] = {}
     for made in rounds:

@@ -53,7 +53,7 @@ def lost_places(trace: Trace, count: int | None = None, alone: Alone | None = No
 
     Each is the row of the first rejected token there (`drafted_tokens.row`), with `round`, `step`, `place`
     (of the new token in the text, from 0), `siblings` (tokens that were drafted for it) and `split`, one of
-    SPLITS. With `alone` of this very text the splits that a model has to tell are told too.
+    SPLITS. With `alone` of this very text the splits that need a model are found too.
     """
     facts = LaneFacts(trace, count)
     written = {facts.nodes.parent[token.node]: (at, token.token) for at, token in enumerate(facts.tokens)}
@@ -75,12 +75,12 @@ def lost_places(trace: Trace, count: int | None = None, alone: Alone | None = No
 def split(lost: dict, alone: Alone | None = None) -> str:
     """Why a place was lost, one of SPLITS."""
     place = lost["place"]
-    told = alone is not None and place is not None and place < len(alone.right)
-    if told and not alone.known[place]:
+    measured = alone is not None and place is not None and place < len(alone.right)
+    if measured and not alone.known[place]:
         return VOCABULARY
     if lost["siblings"] > 1:
         return TREE
-    if told and lost["depth"] > 1 and alone.right[place]:
+    if measured and lost["depth"] > 1 and alone.right[place]:
         return DRIFT if alone.sees_path else DEPTH
     if lost["entropy"] is not None and lost["entropy"] >= UNSURE_BITS:
         return UNSURE

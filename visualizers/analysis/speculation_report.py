@@ -63,7 +63,7 @@ def microscope(trace: Trace, count: int | None = None) -> dict:
     depths      [{depth, rounds, drafted, tested, accepted, of_rounds, of_tested}]; depth 1 is vLLM's place 0
     ranks       [{depth, cells: [{rank, tested, accepted, share} or None]}]: by rank among siblings
     classes     by class of the token: see `lane_stats.by_class`, each with `examples` of what was rejected;
-                empty if it is not told what was rejected
+                empty if it is not recorded what was rejected
     entropies   by the target's entropy at their places: see `drafted_tokens.by_entropy`
     rounds      [{drafted, accepted, rejected, own, recent}]: see `over_time`
     histogram   rounds by number of accepted tokens, from 0 on
@@ -258,7 +258,7 @@ def expected(rounds: list[Round]) -> dict:
 
     alpha: levels accepted / levels tested, measured. expected: the mean over rounds of
     (1 - alpha^(d + 1)) / (1 - alpha), d being how deep a round drafted: what would be if every acceptance had
-    the chance alpha, whatever came before. realised: 1 + accepted / rounds. by_draft: see `by_draft`.
+    the probability alpha, whatever came before. realised: 1 + accepted / rounds. by_draft: see `by_draft`.
     """
     realised = 1 + sum(accepted(made) for made in rounds) / len(rounds)
     alpha = by_depth(rounds)[1]

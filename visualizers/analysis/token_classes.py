@@ -1,4 +1,4 @@
-"""Token classes: what kind of piece of text a token is, told from its bytes alone.
+"""Token classes: what kind of piece of text a token is, judged by its bytes alone.
 
 The one definition that pictures, tables and tests share. Knows nothing of tokenizers or languages.
 """
