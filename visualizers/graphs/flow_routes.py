@@ -34,14 +34,14 @@ def routes(
     flow = frame.data["flow"].over(tau, renormalise)
     layers = len(flow.mlp)
     graph = nx.MultiDiGraph(kind="flow routes", tau=tau, renormalise=renormalise, position=at)
-    waiting, said = [("state", layers, at)], readouts(frame)
+    waiting, texts = [("state", layers, at)], readouts(frame)
     while waiting:
         here = waiting.pop()
         if named(here) in graph and "kind" in graph.nodes[named(here)]:
             continue
         kind, layer, place = here
         text = frame.words.get(frame.tokens[place], "")
-        says = said.get((kind, layer, place), "")
+        says = texts.get((kind, layer, place), "")
         graph.add_node(named(here), kind=kind, layer=layer, position=place, text=text, says=says)
         for source, edge in incoming(flow, here):
             graph.add_edge(named(source), named(here), **edge)
@@ -92,15 +92,15 @@ def readouts(frame: LensFrame) -> dict[Node, str]:
     level = {name: at for at, name in enumerate(frame.levels)}
     tops = {(e.view, level[e.level], e.node): [int(t) for t, _ in e.top] for e in frame.of(Distribution)}
     events = {(e.view, level[e.level], e.node): e for e in frame.of(Distribution)}
-    said = {}
+    texts = {}
     for (view, at, place), event in events.items():
         below = tops.get(("state", at - 1, place), []) if view == "state" else None
         words = [
             f"{moved(int(token), rank, below)}{frame.words.get(int(token), '').strip()} {math.exp(p):.2f}"
             for rank, (token, p) in enumerate(event.top[:NAMED])
         ]
-        said[view, at, place] = " · ".join(words)
-    return said
+        texts[view, at, place] = " · ".join(words)
+    return texts
 
 
 def moved(token: int, rank: int, below: list[int] | None) -> str:

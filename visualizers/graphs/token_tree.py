@@ -117,6 +117,6 @@ def search(trace: Trace, steps: int | None = None) -> nx.DiGraph:
 
 
 def _part(tree: nx.DiGraph, kind: str, nodes: set[int]) -> nx.DiGraph:
-    part = nx.DiGraph(tree.subgraph(nodes))  # a copy: a view would go on to hold the whole
+    part = nx.DiGraph(tree.subgraph(nodes))  # a copy: a view would still hold the whole
     part.graph["kind"] = kind
     return part

@@ -44,8 +44,8 @@ def loops(
     graph: nx.DiGraph, longest: int = LONGEST_LOOP, max_loops: int = MAX_LOOPS
 ) -> list[tuple[list[int], int]]:
     """The simple cycles of a walk of up to `longest` tokens, and how often each may have been gone round: the
-    least `times` of its edges. Most often first, then the longer ones. A text that goes everywhere has more
-    cycles than can be listed: only the first `max_loops` are looked at.
+    smallest `times` of its edges. Most often first, then the longer ones. A text that goes everywhere has
+    more cycles than can be listed: only the first `max_loops` are looked at.
     """
     cycles = [
         (cycle, _rounds(graph, cycle))
