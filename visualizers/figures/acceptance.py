@@ -176,11 +176,11 @@ def _lines(
             grey = colours.surface["soft"]
             bars = {"error_y": {"array": up, "arrayminus": down, "thickness": 1, "width": 3, "color": grey}}
         made.add_trace(lane_line(draft["name"], "", at, x, y, colours, **bars))
-    said: dict[float, list[str]] = {}
+    sentences: dict[float, list[str]] = {}
     for line, some in zip(lines, texts, strict=True):
         for point, sentence in zip(line, some, strict=True):
-            said.setdefault(point[0], []).append(sentence)
-    return reader(made, sorted(said), [" ".join(said[x]) for x in sorted(said)])
+            sentences.setdefault(point[0], []).append(sentence)
+    return reader(made, sorted(sentences), [" ".join(sentences[x]) for x in sorted(sentences)])
 
 
 def both_sides(report: dict, look: str = "light") -> go.Figure:

@@ -146,7 +146,7 @@ def _wrapped(text: str, width: int) -> str:
 
 
 def number(value: float | None, digits: int) -> str:
-    """A number with so many digits and a true minus sign; a dash where there is none."""
+    """A number with this many digits and a true minus sign; a dash where there is none."""
     return "—" if value is None else f"{value:.{digits}f}".replace("-", MINUS)
 
 

@@ -14,7 +14,7 @@ from visualizers.figures.traces import plain
 from visualizers.graphs.flow_routes import TAU, routes
 
 FIGURES = ("flow_routes", "head_split", "token_flow")
-ROW, BANDS = 40, 8  # pixels of a layer; edges of a kind have so many strengths
+ROW, BANDS = 40, 8  # pixels of a layer; edges of a kind have this many strengths
 FAINTEST = 0.25
 UP = {"state": 0.0, "attention": -0.62, "mlp": -0.28}  # where a node stands below its layer's state
 SIDE = {"state": 0.0, "attention": 0.0, "mlp": 0.22}
@@ -88,7 +88,7 @@ def edges(
         (x0, y0), (x1, y1) = (place_of(graph.nodes[n], x) for n in (a, b))
         heads = f"<br>heads {edge['heads']}" if edge.get("heads") else ""
         source, target = graph.nodes[a], graph.nodes[b]
-        words = f"{title} {edge['weight']:.2f}<br>{told(source)} → {told(target)}{heads}"
+        words = f"{title} {edge['weight']:.2f}<br>{node_text(source)} → {node_text(target)}{heads}"
         hovers.append(((x0 + x1) / 2, (y0 + y1) / 2, words))
     for one in made:
         one.update(legendgroup=title, showlegend=False)
@@ -105,7 +105,7 @@ def edges(
     return made
 
 
-def told(node: dict) -> str:
+def node_text(node: dict) -> str:
     """A node in a few words."""
     kind = {"state": "state", "attention": "attention", "mlp": "MLP"}[node["kind"]]
     return f"{kind} {node['layer']} at {plain(shown(node['text']))} ({node['position']})"
@@ -127,7 +127,8 @@ def marks(frame: LensFrame, graph: nx.MultiDiGraph, kind: str, x: dict, colours:
             "line": {"color": colours.surface["text"], "width": 1.2},
         },
         hovertext=[
-            told(node) + (f"<br>{verb} {plain(shown(node['says']))}" if node["says"] else "") for node in own
+            node_text(node) + (f"<br>{verb} {plain(shown(node['says']))}" if node["says"] else "")
+            for node in own
         ],
         hoverinfo="text",
         showlegend=False,

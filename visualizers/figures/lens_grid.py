@@ -142,7 +142,7 @@ def borders(made: Grid, colours: Theme) -> go.Scatter:
 
 
 def hover(frame: LensFrame, made: Grid, words: dict[int, str], row: int, at: int) -> str:
-    """What a cell says, in lines. words: token -> as it is shown."""
+    """What a cell says, in lines. words: token -> its text."""
     square = made.squares[row, at]
     read = words[frame.tokens[at]]
     lines = [f"<b>{made.levels[row]}</b>, after {read} (position {at})"]

@@ -18,9 +18,9 @@ HIGH = 170  # pixels of the edges
 
 def kl_map(frame: LensFrame, look: str = "light") -> go.Figure:
     """D: a row for each changed token, a column for each prediction, a ring around each row's peak."""
-    colours, found = theme(look), frame.data["differences"]
+    colours, differences = theme(look), frame.data["differences"]
     names = [label(frame, at) for at in range(len(frame.tokens))]
-    values = [[None if v != v else v for v in row] for row in found.tolist()]
+    values = [[None if v != v else v for v in row] for row in differences.tolist()]
     if not frame.data["masked"]:
         values = [[None if j < i else v for j, v in enumerate(row)] for i, row in enumerate(values)]
     other = [v for i, row in enumerate(values) for j, v in enumerate(row) if v is not None and i != j]

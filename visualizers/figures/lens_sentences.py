@@ -54,10 +54,10 @@ def cells_of(frame: LensFrame, cells: list[Cell], longest: int, colours: Theme) 
     texts, hovers = ({level: [""] * longest for level in frame.levels} for _ in range(2))
     for cell in cells:
         title, _, text = KINDS[cell.state]
-        said, at = word(frame, cell.token), cell.position - 1
+        token_text, at = word(frame, cell.token), cell.position - 1
         rows[cell.level][at] = float(cell.state == "kept")
-        texts[cell.level][at] = text.format(said)
-        hovers[cell.level][at] = f"{cell.level}, token {cell.position}: {said}<br>{title}"
+        texts[cell.level][at] = text.format(token_text)
+        hovers[cell.level][at] = f"{cell.level}, token {cell.position}: {token_text}<br>{title}"
     tints = [colours.state[role]["tint"] for _, role, _ in KINDS.values()]
     return go.Heatmap(
         z=list(rows.values()),

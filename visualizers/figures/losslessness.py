@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from visualizers.figures.charts import chart, counted, dotted, ends, lane_line, nothing, reader
 from visualizers.figures.theme import theme
 
-LATE = 20  # the first such part of the seeds is left out: there chance alone fills the picture
+LATE = 20  # the first such part of the seeds is left out: there sampling noise fills the picture
 
 
 def distance_to_target(state: dict, lane: int | str = "", look: str = "light") -> go.Figure:
@@ -49,7 +49,7 @@ def distance_to_target(state: dict, lane: int | str = "", look: str = "light") -
 
 
 def row_text(row: list[float], ways: list[dict]) -> str:
-    """What is known after so many seeds, in a sentence."""
+    """What is known after this many seeds, in a sentence."""
     count, median, edge = row
     parts = []
     for way in ways:

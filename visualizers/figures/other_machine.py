@@ -68,7 +68,7 @@ def tokens_by_time(answer: dict, labels: dict[int, str] | None = None, look: str
 
 
 def tokens_at(race: list[list[float]], seconds: float) -> int:
-    """Tokens that a lane has after so many seconds."""
+    """Tokens that a lane has after this many seconds."""
     return [tokens for taken, tokens in race if taken <= seconds + 1e-12][-1]
 
 

@@ -18,8 +18,8 @@ WIDE, HIGH, MARGIN = 1600, 900, 28
 INNER = WIDE - 2 * MARGIN
 TOP, FOOT = 158, 66  # pixels for title, question and legend, and for the two sentences below
 AROUND, TICKS, BETWEEN = 6, 22, 12  # pixels of a figure over its panels and under them, and between two lines
-MOST_LINES, MOST_SCALE, LEGEND = 8, 2.6, 1.5
-MOST_BESIDE, ASIDE = 4, 24  # lines of stairs beside each other, and pixels between them
+MAX_LINES, MAX_SCALE, LEGEND = 8, 2.6, 1.5
+MAX_BESIDE, ASIDE = 4, 24  # lines of stairs beside each other, and pixels between them
 LOWEST, LARGEST = 0.75, 2.0  # times their own size, of panels
 MARGINAL = 0.7  # columns right of the last line's beginning with nothing in them
 LETTER, SENTENCE = 0.56, 150  # width of a letter by its height, on average; letters of the sentence
@@ -156,14 +156,14 @@ def best(at: Frame) -> tuple[Plan, float, float]:
         words = len(rows) * (AROUND + TICKS)
         high = sum(max(height(at, *window) for window in row) for row in rows) - words
         room = HIGH - TOP - FOOT - (len(rows) - 1) * BETWEEN
-        size = min(INNER / across(at, lines, beside), room / (LOWEST * high + words), MOST_SCALE)
+        size = min(INNER / across(at, lines, beside), room / (LOWEST * high + words), MAX_SCALE)
         return size, min((room / size - words) / high, 1 if running_text else LARGEST)
 
     running_text = layout.xaxis.visible is False and layout.yaxis.visible is False
-    choices = [(lines, 1) for lines in range(1, 1 if running_text else MOST_LINES + 1)] or [(1, 1)]
+    choices = [(lines, 1) for lines in range(1, 1 if running_text else MAX_LINES + 1)] or [(1, 1)]
     if stairs:
         choices += [
-            (n * beside, beside) for beside in range(2, MOST_BESIDE + 1) for n in range(1, MOST_LINES + 1)
+            (n * beside, beside) for beside in range(2, MAX_BESIDE + 1) for n in range(1, MAX_LINES + 1)
         ]
     lines, beside = max(choices, key=lambda choice: (fit(*choice)[0], -choice[0]))
     size, taller = fit(lines, beside)

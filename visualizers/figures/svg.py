@@ -221,14 +221,14 @@ def note(one: go.layout.Annotation, at: Frame) -> str:
     return text(one.text, x, top + size, size, one.font.color, one.xanchor)
 
 
-def legend(figure: go.Figure, x: float, y: float, most: float = 0) -> Iterator[str]:
-    """Symbols and names of the traces that have some, in rows of `most` pixels (0: as wide as the figure)."""
+def legend(figure: go.Figure, x: float, y: float, max_width: float = 0) -> Iterator[str]:
+    """Symbols and names of the traces that have some, in rows of `max_width` pixels (0: of the figure)."""
     soft = figure.layout.template.layout.font.color
     for trace in figure.data:
         if not trace.showlegend or not trace.name:
             continue
         wide = 42 + 6.2 * len(unescape(trace.name))
-        if x > EDGE and x + wide > (most or figure.layout.width):
+        if x > EDGE and x + wide > (max_width or figure.layout.width):
             x, y = EDGE, y + 17
         if "markers" in trace.mode:
             yield glyph(

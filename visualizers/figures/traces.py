@@ -46,7 +46,7 @@ def kind_of(mark: Op) -> dict:
 def points(
     marks: list[Op], room: Room, at: Callable[[Op], tuple[float, float]], **look: object
 ) -> go.Scatter:
-    """One point a mark, with what is said of it when it is pointed at."""
+    """One point a mark, with the text that appears when it is pointed at."""
     x, y = zip(*(at(mark) for mark in marks), strict=True)
     hovers = ["<br>".join(map(plain, mark.get("hover") or [mark.get("text") or ""])) for mark in marks]
     return go.Scatter(

@@ -55,7 +55,7 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
           sentence at its top left (short: where that does not fit) after the bold lead; x_unit: what a
           column stands for at the ticks of x, 1 if left out;
           from_px: the picture's height from which on it is there; px_low: its
-          height in a low picture; rows: so many, of the height that they
+          height in a low picture; rows: this many, of the height that they
           find, or if that is less than `least` pixels of so much, and it scrolls
 Any mark may be hidden again by the change {"gone": true}; {"drawn": false} keeps it (counted, listed)
 without drawing it; {"aside": true}, at birth, keeps it out of the strip that shows the whole run. `priority`
@@ -264,10 +264,10 @@ class Nodes(NodeIndex):
             self.total[node] = 0.0
 
     def text(self, node: int) -> str:
-        """The node's token as it is shown."""
+        """The node's token as text."""
         token = self.token.get(node)
         return self.word(token) if token is not None else "?"
 
     def word(self, token: int) -> str:
-        """A token as it is shown."""
+        """A token as text."""
         return visible(self.header.vocabulary.get(token, b"?"))
