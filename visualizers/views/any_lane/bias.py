@@ -1,8 +1,8 @@
 """Bias: what a mask made of the model's distribution at every token, beside what the model itself would write
 among the texts that the constraint allows.
 
-A fold over Propose, Commit and Score ("bias": the total variation between the two laws; its parts are the
-probabilities under both, by token, and of all others together). Knows no strategy and no constraint.
+A fold over Propose, Commit and Score ("bias": the total variation between the two distributions; its parts
+are the probabilities under both, by token, and of all others together). Knows no strategy and no constraint.
 """
 
 import math
@@ -25,7 +25,7 @@ QUESTION = (
 
 
 @dataclass(frozen=True)
-class Laws:
+class TokenBias:
     """A "bias" score, read: both probabilities and the standard error by token, or OTHERS."""
 
     taken: int
@@ -35,13 +35,13 @@ class Laws:
     parts: dict[str, float]
 
     @classmethod
-    def of(cls, event: Any, token: int) -> "Laws":
+    def of(cls, event: Any, token: int) -> "TokenBias":
         """Of the token that was taken."""
         read: dict[str, dict[Any, float]] = {"masked": {}, "true": {}, "error": {}}
         for name, value in event.parts.items():
-            law, _, key = name.partition(" ")
-            if law in read and (key == OTHERS or key.isdecimal()):
-                read[law][key if key == OTHERS else int(key)] = value
+            kind, _, key = name.partition(" ")
+            if kind in read and (key == OTHERS or key.isdecimal()):
+                read[kind][key if key == OTHERS else int(key)] = value
         masked = {key: p for key, p in read["masked"].items() if key in read["true"]}
         return cls(token, masked, read["true"], read["error"], event.parts)
 
@@ -77,15 +77,15 @@ class Laws:
 
 @view("bias", "Bias")
 class Bias:
-    """Columns are committed tokens. Below each other: the token that the mask took most from, both laws as
-    stacked bars, how far the taken token is overdone, the token.
+    """Columns are committed tokens. Below each other: the token that the mask took most from, both
+    distributions as stacked bars, how far the taken token is overdone, the token.
     """
 
     def __init__(self, header: Header):
         self.header, self.nodes = header, Nodes(header)
         self.column = 0
         self.log, self.variance = 0.0, 0.0  # of the text: sum of the logs of `times`, and its variance
-        self.unknown = self.measured = 0  # tokens whose `times` is not known; tokens with both laws
+        self.unknown = self.measured = 0  # tokens whose `times` is not known; tokens with both probabilities
         self.estimated = False
 
     def head(self) -> dict:
@@ -122,90 +122,90 @@ class Bias:
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a column for each token that was committed."""
-        found = {e.node: e for e in step.events if type(e).__name__ == "Score" and e.name == NAME}
+        scores = {e.node: e for e in step.events if type(e).__name__ == "Score" and e.name == NAME}
         _, _, commits = self.nodes.read(step)
         ops, captions = [], []
         for node in commits:
-            ops += self._column(node, found.get(node), captions)
+            ops += self._column(node, scores.get(node), captions)
         return [*ops, self._heading(), {"say": " ".join(captions)}] if commits else []
 
     def _column(self, node: int, event: Any, captions: list[str]) -> list[Op]:
         self.column += 1
         x, key, text = self.column, f"c{self.column}", self.nodes.text(node)
         place = {"panel": "tokens", "x": x, "y": 0, "w": 0.96, "h": 1, "text": text, "node": node}
-        laws = None if event is None else Laws.of(event, self.nodes.token[node])
-        if laws is None or laws.taken not in laws.masked:
+        bias = None if event is None else TokenBias.of(event, self.nodes.token[node])
+        if bias is None or bias.taken not in bias.masked:
             words = [f"{text}: the bias was not measured here."]
             captions.append(words[0])
             return [mark(f"{key}-token", "cell", **place, state="prompt", fill="tint", hover=words)]
-        self._count(laws)
-        words = self._words(text, laws)
+        self._count(bias)
+        words = self._words(text, bias)
         captions.append(words[0])
         shared = {"hover": words, "node": node}
-        look = {"state": "chosen", "fill": "dashed" if laws.forced else "tint"}
-        ops = [*self._bars(x, key, laws, shared), mark(f"{key}-token", "cell", **place, **look, hover=words)]
-        if not laws.forced:
-            ops += self._verdict(x, key, laws, shared)
+        look = {"state": "chosen", "fill": "dashed" if bias.forced else "tint"}
+        ops = [*self._bars(x, key, bias, shared), mark(f"{key}-token", "cell", **place, **look, hover=words)]
+        if not bias.forced:
+            ops += self._verdict(x, key, bias, shared)
         return ops
 
-    def _count(self, laws: Laws) -> None:
-        self.measured, self.estimated = self.measured + 1, self.estimated or laws.estimated
-        if laws.times is None:
+    def _count(self, bias: TokenBias) -> None:
+        self.measured, self.estimated = self.measured + 1, self.estimated or bias.estimated
+        if bias.times is None:
             self.unknown += 1
         else:
-            self.log += math.log(laws.times)
-            self.variance += laws.spread**2
+            self.log += math.log(bias.times)
+            self.variance += bias.spread**2
 
-    def _bars(self, x: int, key: str, laws: Laws, shared: dict) -> list[Op]:
-        """Both laws as stacked bars, the taken token at the bottom; what is not named stays white."""
-        ops, taken = [], laws.true[laws.taken]
-        for side, law, at in (("m", laws.masked, x - 0.21), ("t", laws.true, x + 0.21)):
+    def _bars(self, x: int, key: str, bias: TokenBias, shared: dict) -> list[Op]:
+        """Both distributions as stacked bars, the taken token at the bottom; unnamed tokens stay white."""
+        ops, taken = [], bias.true[bias.taken]
+        for side, probs, at in (("m", bias.masked, x - 0.21), ("t", bias.true, x + 0.21)):
             top = 0.0
-            for rank, token in enumerate(token for token in laws.order if token != OTHERS):
-                low, top = top, min(1.0, top + law[token])
+            for rank, token in enumerate(token for token in bias.order if token != OTHERS):
+                low, top = top, min(1.0, top + probs[token])
                 if top - low >= 0.002:
                     box = {"x": at, "w": 0.36, "y0": round(low, 4), "y1": round(top, 4), "rank": min(rank, 3)}
                     ops.append(mark(f"{key}-{side}{rank}", "bar", panel="laws", **box, **shared))
-            share = min(1.0, law[laws.taken])
+            share = min(1.0, probs[bias.taken])
             dot = {"panel": "laws", "x": at, "y": round(share, 4), "glyph": "dot", "role": "ink"}
             ops.append(mark(f"{key}-{side}", "symbol", **dot, **shared))
-        if error := laws.errors.get(laws.taken):
+        if error := bias.errors.get(bias.taken):
             low, high = max(0.0, taken - error), min(1.0, taken + error)
             stem = {"panel": "laws", "x": x + 0.21, "y0": round(low, 4), "y1": round(high, 4)}
             ops.append(mark(f"{key}-error", "stem", **stem, **shared))
         return ops
 
-    def _verdict(self, x: int, key: str, laws: Laws, shared: dict) -> list[Op]:
+    def _verdict(self, x: int, key: str, bias: TokenBias, shared: dict) -> list[Op]:
         """How far the token is overdone, and what the model would rather write."""
-        times = laws.times
+        times = bias.times
         bent = times is None or not 1 / BENT < times < BENT
         place = {"panel": "times", "x": x, "y": 0.5, "w": 0.94, "h": 0.9, "text": factor(times)}
         look = {"state": "live" if bent else "prompt", "fill": "tint"}
         ops = [mark(f"{key}-times", "cell", **place, **look, **shared)]
-        lost = {token: laws.true[token] - laws.masked[token] for token in laws.masked}
-        most = max(lost, key=lambda token: lost[token])
-        if lost[most] >= RATHER and most != laws.taken:
-            word = "rest" if most == OTHERS else self.nodes.word(most)
+        lost = {token: bias.true[token] - bias.masked[token] for token in bias.masked}
+        preferred = max(lost, key=lambda token: lost[token])
+        if lost[preferred] >= RATHER and preferred != bias.taken:
+            word = "rest" if preferred == OTHERS else self.nodes.word(preferred)
             place = {"panel": "rather", "x": x, "y": 0.5, "w": 0.94, "h": 0.9, "text": word, "priority": 3}
             line = (
-                f"among allowed texts the model would write {self._word(most)} with "
-                f"{share(laws.true[most])}; the mask leaves it {share(laws.masked[most])}"
+                f"among allowed texts the model would write {self._word(preferred)} with "
+                f"{share(bias.true[preferred])}; the mask leaves it {share(bias.masked[preferred])}"
             )
-            look = {"state": "finished", "fill": "tint", "weight": round(laws.true[most], 4)}
+            look = {"state": "finished", "fill": "tint", "weight": round(bias.true[preferred], 4)}
             ops.append(mark(f"{key}-rather", "cell", **place, **look, hover=[line], node=shared["node"]))
         return ops
 
-    def _words(self, text: str, laws: Laws) -> list[str]:
+    def _words(self, text: str, bias: TokenBias) -> list[str]:
         """Two lines: what the mask made of the token that was taken, and of the others."""
-        if laws.forced:
+        if bias.forced:
             return [f"{text}: the only allowed token, so the mask bends nothing."]
         first = (
-            f"{text}: {share(laws.masked[laws.taken])} under the mask, {true_share(laws, laws.taken)} for "
-            f"the model among allowed texts: {verdict(laws)}."
+            f"{text}: {share(bias.masked[bias.taken])} under the mask, {true_share(bias, bias.taken)} for "
+            f"the model among allowed texts: {verdict(bias)}."
         )
-        others = [f"{self._word(key)} {moved(laws, key)}" for key in laws.order if key != laws.taken]
-        if laws.estimated:
-            texts, worth = int(laws.parts["texts"]), laws.parts.get("worth", 0.0)
+        others = [f"{self._word(key)} {moved(bias, key)}" for key in bias.order if key != bias.taken]
+        if bias.estimated:
+            texts, worth = int(bias.parts["texts"]), bias.parts.get("worth", 0.0)
             few = f", worth only {worth:.1f}" if 0 < worth < POOR else ""
             others.append(f"from {texts} drawn texts per token{few}")
         return [first, " · ".join(others)]
@@ -219,7 +219,7 @@ class Bias:
             words = "the bias of the mask was not measured"
             return {"id": "summary", "set": {"lead": "", "heading": words, "short": words}}
         times = math.exp(max(-700.0, min(700.0, self.log)))
-        bent = "as likely as it should be" if close(times) else f"{said(times)} than it should be"
+        bent = "as likely as it should be" if close(times) else f"{in_words(times)} than it should be"
         how = "exact"
         if self.estimated:
             spread = number(math.exp(min(9.0, math.sqrt(self.variance))))
@@ -264,29 +264,29 @@ def short(times: float) -> str:
     return number(times) if times < 1000 else "10" + str(round(math.log10(times))).translate(RAISED)
 
 
-def said(times: float) -> str:
+def in_words(times: float) -> str:
     """A factor in words."""
     return f"{number(times)} times likelier" if times > 1 else f"{number(1 / times)} times less likely"
 
 
-def verdict(laws: Laws) -> str:
+def verdict(bias: TokenBias) -> str:
     """What the mask did to the token that was taken."""
-    if laws.times is None:
-        return "no drawn text says how likely it should be" if laws.estimated else "it should never be"
-    return "as likely as it should be" if close(laws.times) else f"{said(laws.times)} than it should be"
+    if bias.times is None:
+        return "no drawn text says how likely it should be" if bias.estimated else "it should never be"
+    return "as likely as it should be" if close(bias.times) else f"{in_words(bias.times)} than it should be"
 
 
-def moved(laws: Laws, key: Any) -> str:
+def moved(bias: TokenBias, key: Any) -> str:
     """`.14 → .44 ± .20`: a probability under the mask, and the true one."""
-    return f"{share(laws.masked[key])} → {true_share(laws, key)}"
+    return f"{share(bias.masked[key])} → {true_share(bias, key)}"
 
 
-def true_share(laws: Laws, key: Any) -> str:
+def true_share(bias: TokenBias, key: Any) -> str:
     """`.44 ± .20`: the true probability, with its standard error where it is estimated."""
-    error = f" ± {share(laws.errors.get(key, 0.0))}" if laws.estimated else ""
-    return share(laws.true[key]) + error
+    error = f" ± {share(bias.errors.get(key, 0.0))}" if bias.estimated else ""
+    return share(bias.true[key]) + error
 
 
 def share(p: float) -> str:
-    """A probability, of which nothing below .0001 is told."""
+    """A probability, of which nothing below .0001 is written."""
     return "0" if p <= 0 else "<.0001" if p < 1e-4 else probability(p)

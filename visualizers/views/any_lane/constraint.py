@@ -13,7 +13,7 @@ from visualizers.views.any_lane.entropy import mark
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 NAMED = 2  # forbidden tokens that stand above a column ...
 LOW = 190  # pixels of the picture from which on forbidden tokens are named in it
-LEAST = 0.02  # ... if the model gave them at least this probability
+MIN_PROBABILITY = 0.02  # ... if the model gave them at least this probability
 ONLY = {"state": "chosen", "fill": "dashed"}
 QUESTION = "Which tokens did the constraint forbid? How much probability did it remove? What was forced?"
 
@@ -110,7 +110,7 @@ class Constraint:
         if logprob is not None:
             place = {"panel": "mass", "x": x, "y": round(math.exp(min(0.0, logprob)), 4)}
             ops.append(mark(f"{key}-taken", "symbol", **place, glyph="dot", role="ink", **shared))
-        likely = [(t, p) for t, lp in event.top if (p := math.exp(lp)) >= LEAST][:NAMED]
+        likely = [(t, p) for t, lp in event.top if (p := math.exp(lp)) >= MIN_PROBABILITY][:NAMED]
         for row, (token, p) in enumerate(likely):
             word = self.nodes.word(token)
             place = {"panel": "forbidden", "x": x, "y": row + 0.5, "w": 0.94, "h": 0.9, "text": word}

@@ -188,7 +188,7 @@ class Tokens:
         return chain
 
     def _straight(self, node: int) -> bool:
-        """Whether a node may go on in its parent's row: nothing is there from its column on."""
+        """Whether a node may continue its parent's row: nothing is there from its column on."""
         return all(column < self._column(node) for column in self.taken[self.row[self._parent(node)]])
 
     def _is_end(self, chain: list[int]) -> bool:

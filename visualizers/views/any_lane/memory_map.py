@@ -12,7 +12,7 @@ from visualizers.scene.marks import Header, Nodes, Op, view
 from visualizers.views.any_lane.entropy import mark
 
 DRIFT, BYTES, ALL = "KL from the full cache", "memory bytes", "all layers"
-ROW, MOST = 17, 48  # pixels of a layer's row; layers that have room
+ROW, MAX_LAYERS = 17, 48  # pixels of a layer's row; layers that have room
 FLOOR, DECADES = 1e-4, 5  # where the scale of KL begins, and its powers of ten
 LOOKS = {  # state -> how its cell looks
     "full": {"state": "chosen", "fill": "tint"},
@@ -91,10 +91,10 @@ class MemoryMap:
                 ops += self._drift(self.count, node, scores[node])
         cells = [e for e in step.of(Cell) if e.level and (e.level == ALL or layer_of(e.level) is not None)]
         ops += self._slots(cells)
-        found = [e for e in step.of(Score) if e.name == BYTES]
-        if not found:
+        sizes = [e for e in step.of(Score) if e.name == BYTES]
+        if not sizes:
             return ops
-        self.bytes = found[-1].total, found[-1].parts.get("full", 0.0)
+        self.bytes = sizes[-1].total, sizes[-1].parts.get("full", 0.0)
         return [*ops, self._heading(), {"front": [self.count, 0]}, {"say": self._say(len(cells))}]
 
     def _token(self, place: int, token: int, node: int | None = None) -> Op:
@@ -126,7 +126,7 @@ class MemoryMap:
         ops: list[Op] = []
         named = [layer_of(cell.level) + 1 for cell in cells if cell.level != ALL]
         if named and not self.layers:
-            self.layers = min(MOST, max(named))
+            self.layers = min(MAX_LAYERS, max(named))
             ops = [{"id": f"m-1.{place}", "set": {"gone": True}} for _, place in self.state]
             ops += [{"id": "r-1", "set": {"gone": True}}] if self.state else []
             ops += [self._row(layer, f"layer {layer + 1}") for layer in range(self.layers)]

@@ -1,4 +1,4 @@
-"""Gauges: numbers that a method sets anew for every token, as traces over the text and as bars below the
+"""Gauges: numbers that a method sets for each token, as traces over the text and as bars below the
 tokens.
 
 A fold over Score (of the level "gauge"; its part `high` is where the scale ends), Propose and Commit. Knows
@@ -20,7 +20,7 @@ QUESTION = "What value was set for each token? Where did it rise and fall?"
 
 
 @view("gauges", "Gauges")
-class Gauges:
+class PerTokenValues:
     """Above, a trace for each number; below, the tokens, and under each how far every number is up."""
 
     def __init__(self, header: Header):
@@ -58,15 +58,15 @@ class Gauges:
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a column for each token that was committed."""
-        gauges: dict[int, list] = {}
+        scores: dict[int, list] = {}
         for event in step.events:
             if type(event).__name__ == "Score" and event.level == GAUGE and event.parts.get("high", 0) > 0:
-                gauges.setdefault(event.node, []).append(event)
+                scores.setdefault(event.node, []).append(event)
         _, _, commits = self.nodes.read(step)
         ops, captions = [], []
         for node in commits:
             self.column += 1
-            mine = gauges.get(node, [])
+            mine = scores.get(node, [])
             words = [self.nodes.text(node) + (": " + ", ".join(map(number, mine)) if mine else "")]
             words += [extra(mine[0])] if mine and extra(mine[0]) else []
             look = {"state": "chosen" if mine else "prompt", "fill": "tint" if mine else "dashed"}
@@ -74,13 +74,13 @@ class Gauges:
             text = {"text": self.nodes.text(node), "hover": words, "node": node}
             ops.append(mark(f"t{self.column}", "cell", **place, **look, **text))
             for event in mine:
-                ops += self._gauge(event, node, words)
+                ops += self._value(event, node, words)
             captions.append(words[0])
         if not captions:
             return []
         return [*ops, *self._heading(), {"say": ". ".join(captions) + "."}]
 
-    def _gauge(self, score, node: int, words: list[str]) -> list[Op]:
+    def _value(self, score, node: int, words: list[str]) -> list[Op]:
         """One number of one token: a piece of its trace, and its bar. Nothing if all room is taken."""
         ops = []
         if score.name not in self.names:
@@ -133,7 +133,7 @@ def number(score) -> str:
 
 
 def extra(score) -> str:
-    """What else was said of it: `entropy 1.20, kept 4`."""
+    """What else was recorded: `entropy 1.20, kept 4`."""
     parts = ((name, value) for name, value in score.parts.items() if name != "high")
     text = (
         f"{shown(name)} {int(value) if value == int(value) else round(value, 2)}" for name, value in parts

@@ -70,7 +70,7 @@ class Rules:
         }
 
     def _shown(self, line: list[int]) -> str:
-        """A line, whose white space stays as wide as it is."""
+        """A line, whose white space keeps its width."""
         return "".join("\N{NO-BREAK SPACE}" if self.text[at].isspace() else self.text[at] for at in line)
 
     def feed(self, step) -> list[Op]:
@@ -183,16 +183,16 @@ def bracketed(text: str) -> list[Line]:
 
 
 def wrapped(lines: list[Line], text: str) -> list[Line]:
-    """No line longer than WIDE: broken behind a space or a separator, else anywhere; what goes on is further
-    in.
+    """No line longer than WIDE: broken behind a space or a separator, else anywhere; the continuation is
+    indented further.
     """
-    found: list[Line] = []
+    result: list[Line] = []
     for indent, line in lines:
         while indent + len(line) > WIDE:
             room = WIDE - indent
             breaks = [n for n in range(room // 2, room) if text[line[n]] in BREAKS]
             cut = breaks[-1] + 1 if breaks else room
-            found.append((indent, line[:cut]))
+            result.append((indent, line[:cut]))
             indent, line = min(indent + INDENT, WIDE // 2), line[cut:]
-        found.append((indent, line))
-    return found
+        result.append((indent, line))
+    return result

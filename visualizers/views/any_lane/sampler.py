@@ -30,7 +30,7 @@ class Sampler:
         self.offers: dict[int, distribution_stages.Offers] = {}  # node -> what was on offer after it
         self.proposed: dict[int, float | None] = {}
         self.draws: dict[int, object] = {}  # node -> its draw
-        self.sampled: set[int] = set()  # nodes said to be drawn, whether with a known number or not
+        self.sampled: set[int] = set()  # nodes recorded as drawn, whether with a known number or not
         self.shown = 0  # steps drawn so far
 
     def head(self) -> dict:

@@ -271,7 +271,7 @@ def layers(edges) -> dict[int, int]:
     order = {state: n for n, state in enumerate(nx.dfs_postorder_nodes(graph, 0))}
     onward = nx.DiGraph((a, b) for a, b in graph.edges if order[a] > order[b])
     onward.add_nodes_from(graph.nodes)
-    found: dict[int, int] = {}
+    depths: dict[int, int] = {}
     for state in nx.topological_sort(onward):
-        found[state] = max((found[before] + 1 for before in onward.predecessors(state)), default=0)
-    return found
+        depths[state] = max((depths[before] + 1 for before in onward.predecessors(state)), default=0)
+    return depths

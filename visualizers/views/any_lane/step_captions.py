@@ -43,7 +43,7 @@ class Sentences:
         return " ".join([caption, *(event.text for event in by_type.get("Note", []))])
 
     def token(self, token: int) -> str:
-        """A token id as it is shown."""
+        """A token id as text."""
         return visible(self.nodes.header.vocabulary.get(token, b"?"))
 
     def tokens(self, number: int, commits: list) -> str:

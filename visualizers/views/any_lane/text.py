@@ -3,7 +3,7 @@
 A fold over Propose, Verdict, Distribution, Score, Commit and Depend(kind "copy" or "match"): what a step's
 draft was copied from is marked while that step is shown. Chips are never moved: a rejected token stands
 before the token that replaced it, and the tail that is not final yet (the best beam) is hidden and written
-anew where it changes.
+again where it changes.
 """
 
 import codecs
@@ -29,12 +29,12 @@ class Text:
         self.logprob: dict[int, float | None] = {}
         self.entropy: dict[int, float] = {}  # of the target's distribution after a node
         self.verdicts: dict[int, object] = {}
-        self.tolerated: set[int] = set()  # accepted, though not what the target would have said
+        self.tolerated: set[int] = set()  # accepted, though the target would have written another token
         self.rejected: dict[int, list[int]] = {}  # parent -> rejected children, in the order tried
         self.tail: list[int] = []  # nodes with a live chip
         self.split: dict[
             int, bytes
-        ] = {}  # node -> the beginning of a character that the next token goes on with
+        ] = {}  # node -> the beginning of a character that the next token continues
         self.chips: dict[int, str] = {}  # node -> id of its chip now in the text
         self.marked: list[str] = []  # ids of the chips that the last step copied from
         self.made = 0
@@ -118,7 +118,7 @@ class Text:
 
     def _retail(self, ranked: int | None) -> list[Op]:
         """The best beam's tokens that are not final yet; only the part that differs from before is written
-        anew.
+        again.
         """
         if ranked is None and not self.tail:
             return []

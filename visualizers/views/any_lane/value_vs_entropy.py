@@ -18,7 +18,7 @@ from visualizers.views.any_lane.per_token_values import number, shown
 PANELS = 2
 BITS = 8  # columns, a bit each: where entropies above 7.5 occur the window moves
 MIN_SPAN = 0.2  # of the whole scale, that a panel shows at least
-FEW = 8  # points from which on a correlation is told
+FEW = 8  # points from which on a correlation is shown
 QUESTION = "Does the method sample more freely where the model is unsure?"
 
 
@@ -83,19 +83,19 @@ class AgainstEntropy:
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a point in each panel for each token that was committed."""
-        gauges: dict[int, list] = {}
+        scores: dict[int, list] = {}
         for event in step.events:
             match type(event).__name__:
                 case "Distribution" if event.view == "target" and event.level is None:
                     self.bits[event.node] = event.entropy / math.log(2)
                 case "Score" if event.level == GAUGE and event.parts.get("high", 0) > 0:
-                    gauges.setdefault(event.node, []).append(event)
+                    scores.setdefault(event.node, []).append(event)
         _, _, commits = self.nodes.read(step)
         ops: list[Op] = []
         captions = []
         for node in commits:
             bits = self.bits.get(self.nodes.parent[node])
-            mine = [score for score in gauges.get(node, []) if self._has_room(score.name)]
+            mine = [score for score in scores.get(node, []) if self._has_room(score.name)]
             if bits is None or not mine:
                 continue
             words = f"{self.nodes.text(node)}: {', '.join(map(number, mine))}"

@@ -6,7 +6,7 @@ from decoders.registry import get
 from decoders.trace.events import Commit, Propose, Score, Step
 from visualizers.registry import build
 from visualizers.scene.marks import Header
-from visualizers.views.any_lane.bias import factor, said
+from visualizers.views.any_lane.bias import factor, in_words
 
 WORDS = {0: b"cat", 1: b"dog", 2: b"cow"}
 EXACT = Score(
@@ -78,7 +78,7 @@ def test_a_factor_fits_into_a_column(times, text):
 
 
 def test_a_factor_reads_as_a_number():
-    assert said(12_345) == "12,000 times likelier" and said(2.5e-8) == "4.0 × 10⁷ times less likely"
+    assert in_words(12_345) == "12,000 times likelier" and in_words(2.5e-8) == "4.0 × 10⁷ times less likely"
 
 
 def test_the_view_is_there_when_it_is_asked_for():
