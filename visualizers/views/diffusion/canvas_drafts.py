@@ -136,12 +136,12 @@ class CanvasDrafts:
             numbers.append(f"p {probability(verdict.p)} now")
         if verdict.q is not None:
             numbers.append(f"{probability(verdict.q)} when drafted")
-        said = {
+        explanation = {
             "merged": "the same canvas was reached in another order",
             "never reached": "behind a rejected draft, so not looked at",
         }.get(verdict.status, "")
         first = verdict.reason or f"{self._words(cells)}: {verdict.status}"
-        hover = [first, ", ".join(numbers) or said]
+        hover = [first, ", ".join(numbers) or explanation]
         state = STATES[verdict.status]
         return self._box(f"{event.node}", x, y, self._short(cells), state, fill, glyph, hover)
 

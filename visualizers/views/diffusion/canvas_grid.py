@@ -13,7 +13,7 @@ ASKS = (
     "In which order were the positions filled? How sure was the model of each?",
     "What did each forward fill, and how many bits did filling it together cost (first column)?",
 )
-LEAST = -1.0  # bits: a pair is joined if one token makes the other at most half as likely
+CONFLICT_BITS = -1.0  # bits: a pair is joined if one token makes the other at most half as likely
 DEAREST = 6.0  # bits from which on a forward's cost is as dark as it gets
 
 
@@ -130,7 +130,7 @@ class CanvasGrid:
 
     def _conflict(self, event) -> list[Op]:
         """A bracket below two positions that were filled together, with what they say of each other."""
-        if bits(event.weight) > LEAST:
+        if bits(event.weight) > CONFLICT_BITS:
             return []
         first, second = (p - self.prompt + 1 for p in (event.source, event.target))
         y, low, high = self.filled[first] + 0.42, min(first, second), max(first, second)

@@ -21,7 +21,7 @@ def panels() -> list[Op]:
 
 
 def word(header: Header, token: int) -> str:
-    """A token as it is shown."""
+    """A token as text."""
     return visible(header.vocabulary.get(token, b"?"))
 
 

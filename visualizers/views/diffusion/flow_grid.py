@@ -10,7 +10,7 @@ JUMP = "jump_probability"
 DARKEST, MANY = (
     0.75,
     3,
-)  # grey of a cell whose position changed so many times or more: its text stays readable
+)  # grey of a cell whose position changed this many times or more: its text stays readable
 
 
 @view("flow_grid", "Flow grid")

@@ -124,7 +124,7 @@ class ContrastView:
         if gain > self.ceiling:
             self.ceiling = 2 * math.ceil(gain / 2)
             ops.append({"id": "gain", "set": {"y0": self.ceiling, "ticks": scale(self.ceiling)}})
-        low, high = sorted((0.0, round(max(gain, FLOOR), 4)))  # what is lost beyond the panel is said only
+        low, high = sorted((0.0, round(max(gain, FLOOR), 4)))  # what is lost beyond the panel is only text
         less = "more" if gain >= 0 else "less"
         lines = [f"the amplified view gives it {abs(gain):.2f} bits {less} than the other"]
         place = {"panel": "gain", "x": x, "w": 0.5, "y0": low, "y1": high}

@@ -89,11 +89,11 @@ class Gutter:
         if not ops:
             return []
         p = scores.get(commits[-1])
-        told = "" if p is None else f", where the label has {probability(p)}"
+        label_text = "" if p is None else f", where the label has {probability(p)}"
         return [
             *ops,
             {"front": [1, len(self.lines)]},
-            {"say": f"Line {len(self.lines)}: {self.nodes.text(commits[-1])}{told}."},
+            {"say": f"Line {len(self.lines)}: {self.nodes.text(commits[-1])}{label_text}."},
         ]
 
     def _token(self, node: int, p: float | None) -> list[Op]:

@@ -272,7 +272,7 @@ def bent(x0: float, y0: float, x1: float, y1: float) -> list[list[float]]:
 def between(
     start: tuple[float, float], end: tuple[float, float], leaves: float, arrives: float
 ) -> list[list[float]]:
-    """A curve that leaves its start upright and arrives upright at its end, by so many rows each."""
+    """A curve that leaves its start upright and arrives upright at its end, by this many rows each."""
     controls = (start[0], start[1] + leaves), (end[0], end[1] + arrives)
     points = []
     for i in range(PIECES + 1):

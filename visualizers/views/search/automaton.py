@@ -194,8 +194,8 @@ class Automaton:
         ranks, ops = self._ranks(), []
         for edge in self.place:
             rank, name = ranks.get(edge), f"{edge[0]}.{edge[1]}"
-            found = "pruned" if rank is None else "chosen" if rank == 1 else "live"
-            state = "rejected" if edge in blocked else "forced" if edge in forced else found
+            path_state = "pruned" if rank is None else "chosen" if rank == 1 else "live"
+            state = "rejected" if edge in blocked else "forced" if edge in forced else path_state
             note = signed(self.cost[edge])
             if state != self.looks[edge]:
                 self.looks[edge] = state

@@ -114,7 +114,7 @@ class Plans:
         ]
 
     def _plans(self, plans: list) -> list[Op]:
-        """Plans that got a unit more, and who of all goes on."""
+        """Plans that got a unit more, and which plans continue."""
         ops: list[Op] = []
         for event in plans:
             if event.level not in self.paths:

@@ -104,7 +104,7 @@ class LabelTrie:
         return [edge, node | {"hover": [place]}]
 
     def _edge(self, place: str) -> str:
-        """What the edge to a place adds, as it is shown."""
+        """What the edge to a place adds, as text."""
         above = next(self.graph.predecessors(place))
         return self.graph.edges[above, place]["text"].replace(" ", "␣")
 
@@ -120,7 +120,7 @@ class LabelTrie:
                 ops += self._offered(offer)
             self.text += self.header.vocabulary.get(self.nodes.token[node], b"").decode("utf-8", "replace")
         used, begun = self._parsed()
-        if len(used) > self.count:  # the next label begins anew: numbers of the last one go
+        if len(used) > self.count:  # the next label begins: numbers of the last one go
             self.count = len(used)
             ops += [{"id": self.key[place], "set": {"note": ""}} for place in self.noted]
             self.noted = set()

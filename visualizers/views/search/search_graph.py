@@ -39,7 +39,7 @@ class SearchGraph:
         self.reason: dict[int, str | None] = {}
         self.total: dict[int, float] = {}  # node -> its newest score
         self.logprob: dict[int, float | None] = {}
-        self.into: dict[int, int] = {}  # merged node -> the node that goes on for it
+        self.into: dict[int, int] = {}  # merged node -> the node that continues in its place
         self.ways: dict[int, int] = {}  # node that others were merged into -> ways to it
         self.committed: list[int] = []
         self.spine: set[int] = set()

@@ -2,7 +2,8 @@
 
 A fold over Propose, Score ("span", and "greedy" for the way that greedy decoding takes), Verdict and Commit.
 A row is a beginning, a cell the token that a span ends with, the stronger its grey the likelier. Beginnings
-that go on in different ways share their first cells; each other way has a row of its own. Knows no strategy.
+that continue in different ways share their first cells; each other way has a row of its own. Knows no
+strategy.
 """
 
 import math

@@ -113,7 +113,7 @@ class Superposition:
         ]
 
     def _draft(self, node: int, total: float, ended: bool = False) -> list[Op]:
-        """A cell for a draft's newest token, and the line to the draft that it goes on from."""
+        """A cell for a draft's newest token, and the line to the draft that it continues."""
         x, parent = self.nodes.position[node], self.nodes.parent[node]
         y = self.row[node] = self.taken.get(x, 0)
         self.taken[x], self.total[node] = y + 1, total

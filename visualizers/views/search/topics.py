@@ -2,7 +2,7 @@
 
 A fold over Distribution (processed, of the level "topics": what was offered behind a sentence), Propose,
 Verdict, Score (rank 1: the best text so far) and Commit. Columns are tokens of the best text so far, which is
-written anew where another overtakes it; a topic is a row, a token lies in the row of its sentence. What is
+written again where another overtakes it; a topic is a row, a token lies in the row of its sentence. What is
 proposed behind a seam is a topic. Knows no strategy.
 """
 
@@ -13,7 +13,7 @@ from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 from visualizers.views.any_lane.entropy import mark
 
 LEVEL = "topics"
-MAX_NAMED = 3  # of the topics that were likely at a seam, so many are shown
+MAX_NAMED = 3  # of the topics that were likely at a seam, this many are shown
 NOTHING = {
     "lead": "The prompt's sentence",
     "heading": " is written to its end before the first topic.",
@@ -23,7 +23,7 @@ QUESTION = "Which topic does each sentence have? Which topics were likely where 
 
 
 @view("beads", "Topics")
-class Beads:
+class Topics:
     """Above, a track through the rows of the topics; below, the tokens."""
 
     def __init__(self, header: Header):

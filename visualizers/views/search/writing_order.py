@@ -8,13 +8,13 @@ strategy.
 from visualizers.scene.marks import STATES, Header, Nodes, Op, many, probability, view
 from visualizers.views.any_lane.entropy import mark
 
-ZONES = ("prefix", "middle", "suffix", "left to right")
+PARTS = ("prefix", "middle", "suffix", "left to right")
 SHARES = [[0, "0"], [0.5, ".5"], [1, "1"]]
 QUESTION = "In which order were the parts of the text written? Where did the model jump to the end?"
 
 
 @view("zones", "Zones")
-class Zones:
+class WritingOrder:
     """Above, the largest probability and its limit; below, the tokens in the row of their zone."""
 
     def __init__(self, header: Header):
@@ -26,7 +26,7 @@ class Zones:
     def head(self) -> dict:
         """Title, question, layout and legend."""
         rows = [
-            mark(f"z{at}", "row", panel="rows", y0=at, y1=at + 1, text=zone) for at, zone in enumerate(ZONES)
+            mark(f"z{at}", "row", panel="rows", y0=at, y1=at + 1, text=zone) for at, zone in enumerate(PARTS)
         ]
         return {
             "title": self.title,
@@ -41,7 +41,7 @@ class Zones:
             "ops": [
                 mark("heading", "panel", panel="heading", y0=0, y1=1, px=20, px_narrow=36),
                 mark("number", "panel", y0=1.05, y1=0, share=1, ticks=SHARES),
-                mark("rows", "panel", y0=-0.1, y1=len(ZONES) + 0.1, px=34 * len(ZONES)),
+                mark("rows", "panel", y0=-0.1, y1=len(PARTS) + 0.1, px=34 * len(PARTS)),
                 *rows,
             ],
             "legend": [
@@ -62,8 +62,8 @@ class Zones:
             match type(event).__name__:
                 case "Propose":
                     self.nodes.add(event)
-                    if event.source in ZONES:
-                        ops += self._written(event.node, ZONES.index(event.source))
+                    if event.source in PARTS:
+                        ops += self._written(event.node, PARTS.index(event.source))
                 case "Score" if "limit" in event.parts and event.node in self.column:
                     ops += self._sure(event)
                 case "Verdict" if event.node in self.column:
@@ -87,7 +87,7 @@ class Zones:
         x = self.column[node] = len(self.column) + 1
         place = {"panel": "rows", "x": x, "y": row + 0.5, "w": 0.96, "h": 0.86, "node": node}
         look = {"state": "live", "fill": "tint", "text": self.nodes.text(node)}
-        ops = [mark(f"t{node}", "cell", **place, **look, hover=[f"{self.nodes.text(node)}: {ZONES[row]}"])]
+        ops = [mark(f"t{node}", "cell", **place, **look, hover=[f"{self.nodes.text(node)}: {PARTS[row]}"])]
         if self.last is not None and self.last[1] != row:
             self.jumps += 1
             down = 0.1 if self.last[1] < row else 0.9

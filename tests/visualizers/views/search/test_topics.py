@@ -4,7 +4,7 @@ import math
 
 from decoders.trace.events import Commit, Distribution, Propose, Score, Verdict
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.views.search.topics import Beads
+from visualizers.views.search.topics import Topics
 
 WORDS = ["A", " dog", ".", "<t1>", "<t2>", "<end>", " x"]
 T1, T2 = 3, 4
@@ -37,7 +37,7 @@ def steps() -> list[list]:
 
 
 def test_the_track_follows_the_topics_of_the_best_text():
-    marks, ops = fold(Beads, steps(), [0], WORDS)
+    marks, ops = fold(Topics, steps(), [0], WORDS)
     row = {mark["text"]: -(mark["y0"] + mark["y1"]) / 2 for mark in of_kind(marks, "row")}
     assert set(row) == {"t1", "t2"}
     assert [marks[f"t{n}"]["text"] for n in (1, 2, 4, 5, 6)] == ["␣dog", "t2", "␣x", ".", "t1"]
@@ -54,7 +54,7 @@ def test_the_track_follows_the_topics_of_the_best_text():
 
 
 def test_a_text_that_is_overtaken_is_hidden_and_what_is_not_output_is_live():
-    marks, _ = fold(Beads, steps()[:3], [0], WORDS)
+    marks, _ = fold(Topics, steps()[:3], [0], WORDS)
     assert marks["t3"]["x"] == 3 and marks["t3"]["state"] == "live" and "t4" not in marks
-    marks, _ = fold(Beads, steps()[:4], [0], WORDS)
+    marks, _ = fold(Topics, steps()[:4], [0], WORDS)
     assert "t3" not in marks and "b3" not in marks and marks["t4"]["x"] == 3 and marks["t5"]["x"] == 4

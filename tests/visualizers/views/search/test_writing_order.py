@@ -2,7 +2,7 @@
 
 from decoders.trace.events import Commit, Propose, Score, Verdict
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.views.search.writing_order import Zones
+from visualizers.views.search.writing_order import WritingOrder
 
 WORDS = ["Once", " a", "<SUF>", "<b>", " end", "<MID>"]
 
@@ -26,7 +26,7 @@ STEPS = [
 
 
 def test_tokens_stand_where_and_when_they_were_written():
-    marks, ops = fold(Zones, STEPS, [0], WORDS)
+    marks, ops = fold(WritingOrder, STEPS, [0], WORDS)
     cells = of_kind(marks, "cell")
     assert [cell["x"] for cell in cells] == [1, 2, 3, 4, 5]
     assert [cell["y"] for cell in cells] == [0.5, 2.5, 2.5, 1.5, 1.5]  # what was only placed has no cell
@@ -34,7 +34,7 @@ def test_tokens_stand_where_and_when_they_were_written():
 
 
 def test_jumps_are_arrows_and_unsure_places_amber():
-    marks, _ = fold(Zones, STEPS, [0], WORDS)
+    marks, _ = fold(WritingOrder, STEPS, [0], WORDS)
     arrows = [path["points"] for path in of_kind(marks, "path") if path["role"] == "link"]
     assert arrows == [[[1.5, 0.5], [1.5, 2.1]], [[3.5, 2.5], [3.5, 1.9]]]
     assert [band["x0"] for band in of_kind(marks, "band")] == [1.5]
@@ -42,7 +42,7 @@ def test_jumps_are_arrows_and_unsure_places_amber():
 
 
 def test_what_became_of_tokens():
-    marks, _ = fold(Zones, STEPS, [0], WORDS)
+    marks, _ = fold(WritingOrder, STEPS, [0], WORDS)
     assert [marks[f"t{node}"]["state"] for node in range(1, 6)] == [
         "chosen",
         "forced",
