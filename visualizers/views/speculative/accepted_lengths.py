@@ -6,7 +6,7 @@ A fold over Propose, Verdict and Commit. Knows no strategy; what decoded without
 from visualizers.scene.marks import Header, Nodes, Op, many, view
 
 NEW = {"state": "accepted", "fill": "filled"}
-LEAST_HIGH = 6  # rounds that the scale has room for at first
+MIN_HEIGHT = 6  # rounds that the scale has room for at first
 DRAFTED = ("num_assistant_tokens", "prompt_lookup_num_tokens")  # parameters that say how long a draft may be
 
 
@@ -19,7 +19,7 @@ class AcceptedLengths:
         self.longest = max((int(header.parameters.get(name) or 0) for name in DRAFTED), default=0)
         self.heights: dict[int, int] = {}  # accepted tokens -> rounds
         self.rounds = self.accepted = 0
-        self.high = LEAST_HIGH
+        self.high = MIN_HEIGHT
         self.newest: str | None = None
 
     def head(self) -> dict:
@@ -75,6 +75,6 @@ class AcceptedLengths:
 
 
 def scale(high: int) -> dict:
-    """A panel's scale from 0 at its bottom up to so many rounds, with at most four ticks."""
+    """A panel's scale from 0 at its bottom up to this many rounds, with at most four ticks."""
     every = max(1, -(-high // 4))
     return {"y0": high + 0.3, "y1": 0, "ticks": [[n, str(n)] for n in range(0, high + 1, every)]}

@@ -1,4 +1,4 @@
-"""Draft rounds: what the draft offered in each round, how far the target followed, and what it said instead.
+"""Draft rounds: what the draft offered in each round, how far the target followed, and what it wrote instead.
 
 A fold over Propose, Verdict and Commit: rows are rounds, columns token positions, so that good rounds are
 long stairs. Chains and trees are one picture: verification only ever looks at children of the path, so the
@@ -27,7 +27,7 @@ class DraftTree:
         self.header, self.nodes = header, Nodes(header)
         self.rounds = 0
         self.drafted: set[int] = set()  # nodes that were guessed, not decoded by the target
-        self.tolerated: set[int] = set()  # accepted, though not what the target would have said
+        self.tolerated: set[int] = set()  # accepted, though the target would have written another token
         self.waiting: dict[
             int, tuple
         ] = {}  # cells drawn before their verdict: node -> its Propose and its row

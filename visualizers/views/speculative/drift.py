@@ -1,4 +1,4 @@
-"""Drift: how far the features that a drafter goes on with are from the target's own, round by round and
+"""Drift: how far the features that a drafter continues with are from the target's own, round by round and
 depth by depth.
 
 A fold over Score (the name "drift", its level the depth below the root) and Verdict. Knows no strategy: a
@@ -53,15 +53,15 @@ class Drift:
         """A column, if this step recorded a drift."""
         self.nodes.read(step)
         accepted = {event.node for event in step.of(Verdict) if event.status == "accepted"}
-        found: dict[int, list[Score]] = {}
+        by_depth: dict[int, list[Score]] = {}
         for event in step.of(Score):
             if event.name == "drift" and event.level:
-                found.setdefault(int(event.level.split()[-1]), []).append(event)
-        if not found:
+                by_depth.setdefault(int(event.level.split()[-1]), []).append(event)
+        if not by_depth:
             return []
         self.round += 1
         ops = [mark(f"n{self.round}", "label", panel="rounds", x=self.round, y=0, text=str(self.round))]
-        for depth, scores in sorted(found.items()):
+        for depth, scores in sorted(by_depth.items()):
             if depth not in self.seen and depth < ROWS:
                 name = "root" if depth == 0 else f"depth {depth}"
                 ops.append(
@@ -70,7 +70,7 @@ class Drift:
             self.seen.setdefault(depth, []).extend(score.total for score in scores)
             if depth < ROWS:
                 ops.append(self._cell(depth, scores, accepted))
-        return [*ops, self._heading(), {"front": [self.round, ROWS / 2]}, {"say": self._caption(found)}]
+        return [*ops, self._heading(), {"front": [self.round, ROWS / 2]}, {"say": self._caption(by_depth)}]
 
     def _cell(self, depth: int, scores: list[Score], accepted: set[int]) -> Op:
         """One depth of one round."""
@@ -93,10 +93,10 @@ class Drift:
         rest = f"; deeper {', '.join(means[1:])}, as means so far." if means[1:] else ", as a mean so far."
         return {"id": "heading", "set": {"lead": lead, "heading": rest}}
 
-    def _caption(self, found: dict[int, list[Score]]) -> str:
+    def _caption(self, by_depth: dict[int, list[Score]]) -> str:
         """`Round 3: drift 0.02 at the root, 0.10 at depth 1.`"""
         means = (
             f"{fmean(s.total for s in scores):.2f} " + ("at the root" if depth == 0 else f"at depth {depth}")
-            for depth, scores in sorted(found.items())
+            for depth, scores in sorted(by_depth.items())
         )
         return f"Round {self.round}: drift {', '.join(means)}."

@@ -31,7 +31,7 @@ class ParallelGrid:
             int, list[tuple[int, int]]
         ] = {}  # unsettled column -> [(iteration, token)], oldest first
         self.settled: dict[int, int] = {}  # column -> iteration in which it became final
-        self.words: dict[int, str] = {}  # settled column -> its token as it is shown
+        self.words: dict[int, str] = {}  # settled column -> its token as text
         self.longest: dict[int, int] = {}  # column -> the last to settle of those it waited for
         self.chain: set[str] = set()  # hooks of the chain that ends in the newest final column
         self.waits = Waits(header) if header.parameters.get("dependencies") else None  # if they are tested
@@ -228,7 +228,7 @@ class ParallelGrid:
     def _focus(self, column: int) -> list[Op]:
         """Makes the chain of waits that ends in `column` strong: each link is a forward that no one can save.
 
-        Only the difference to the chain before is told, so a step stays short however long the chain.
+        Only the difference from the chain before is sent, so a step stays short however long the chain.
         """
         chain: set[str] = set()
         while column in self.longest:

@@ -38,7 +38,7 @@ class LayersView:
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
-        self.total: int | None = None  # layers, once a forward has told
+        self.total: int | None = None  # layers, once a forward has recorded it
         self.column = self.written = 0
         self.waiting: list[tuple[int, list]] = []  # columns without known height: x, what to draw
         self.passes = self.drafted = self.drafts = 0.0  # forwards; those that drafted, and how many they were
@@ -117,7 +117,7 @@ class LayersView:
         ops += self._token(x, column, state)
         for score in column.choices:
             ops += self._choice(x, score)
-        if self.best is not None and self.best[0] < x:  # what is used goes on being so good
+        if self.best is not None and self.best[0] < x:  # what is used keeps its score
             line = {"panel": "found", "points": [[x - 1, self.best[1]], [x, self.best[1]]], "role": "ink"}
             ops.append(mark(f"p{x}", "path", **line, width=1.6))
             self.best = (x, self.best[1])

@@ -163,10 +163,10 @@ class NoteBus:
         plan = f"{100 * self.looked.get(PLANNER, 0.0) / whole:.0f} %"
         gates = ", ".join(f"{layer} {three_digits(gate)}" for layer, gate in self.gates.items())
         lets = f" Gates for notes: {gates}." if gates else ""
-        told = {stream: weight for stream, weight in self.looked.items() if stream != PLANNER}
-        if not told:
+        by_stream = {stream: weight for stream, weight in self.looked.items() if stream != PLANNER}
+        if not by_stream:
             return "Only the planner's note is there", f": {counts}.{lets}"
-        writer = max(told, key=told.get)
-        share = f"{100 * told[writer] / whole:.0f} %"
+        writer = max(by_stream, key=by_stream.get)
+        share = f"{100 * by_stream[writer] / whole:.0f} %"
         lead = f"Of the streams, {writer} is read most"
         return lead, f": {share} of all attention to notes, the planner {plan}. {counts}.{lets}"

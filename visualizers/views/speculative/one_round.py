@@ -1,8 +1,8 @@
 """One round: why this token was accepted and that one not. Each step shows its own round, as a whole tree.
 
-A visited node carries a test bar: a box from 0 to 1, filled to the chance of its test, as a rule min(1, p/q),
-with a tick at u; a tick inside the fill means passed (Leviathan et al. 2023). A greedy verifier draws no u:
-its fill is 0 or 1.
+A visited node carries a test bar: a box from 0 to 1, filled to the probability of its test, as a rule
+min(1, p/q), with a tick at u; a tick inside the fill means passed (Leviathan et al. 2023). A greedy verifier
+draws no u: its fill is 0 or 1.
 """
 
 import math
@@ -20,7 +20,7 @@ TESTED, LEAF = 3.2, 1.6  # rows of a node with a test bar: with numbers below it
 MIN_ROW = 18  # pixels of a row at least, so that names and numbers of tested nodes have room
 WRITERS = {"draft 2": " ²", "draft 3": " ³", "draft 4": " ⁴"}  # which draft model guessed, if not the first
 TICK = 0.035  # width of the tick at u, in columns
-RING, RING_OF_MANY, MANY = 0.62, 0.45, 30  # rows of a never-reached leaf; smaller above so many nodes
+RING, RING_OF_MANY, MANY = 0.62, 0.45, 30  # rows of a never-reached leaf; smaller above this many nodes
 SETTLED = ["accepted", "resampled", "bonus", "chosen", "forced", "finished"]
 HIGH, MAX_WATCHED = 0.7, 3.0  # of a watched number: near the heading; drawn at most, both in limits
 ORDER = [*SETTLED, "rejected", "live", "pruned", "unreached"]  # of siblings, top to bottom

@@ -26,7 +26,7 @@ class Place:
 
 
 @view("heap", "Open places")
-class Heap:
+class OpenSlots:
     """x counts the places of the round in the order of filling; y: what waits, the best first."""
 
     def __init__(self, header: Header):

@@ -179,8 +179,8 @@ class Sees:
         text = {"text": self.nodes.text(node)} if seen else {}
         what = "the root" if back == 0 else f"the drafted token of depth {back}"
         how = ", through the target's first layers" if FIRST in self.states else ""
-        sight = f"seen at depth {depth}{how}" if seen else f"not seen at depth {depth}"
-        hover = [f"{what}, {self.nodes.text(node)}, is {sight}"]
+        visibility = f"seen at depth {depth}{how}" if seen else f"not seen at depth {depth}"
+        hover = [f"{what}, {self.nodes.text(node)}, is {visibility}"]
         return mark(f"p{self.rounds}.{depth}.{back}", "cell", **place, **shape, **text, hover=hover)
 
     def _guess(self, depth: int, node: int, logprob: float | None, sights: int, branches: int) -> Op:

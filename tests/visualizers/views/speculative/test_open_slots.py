@@ -2,7 +2,7 @@
 
 from decoders.trace.events import Commit, Propose, Score, Verdict
 from tests.helpers.view_folding import fold
-from visualizers.views.speculative.open_slots import Heap
+from visualizers.views.speculative.open_slots import OpenSlots
 
 WORDS = ["Once", " upon", " a", " the", " cat"]
 
@@ -25,7 +25,7 @@ def a_round(first: int) -> list:
 
 
 def test_the_place_that_is_filled_next_stands_out_and_all_others_wait():
-    marks, ops = fold(Heap, [a_round(2)], [0, 1], WORDS)
+    marks, ops = fold(OpenSlots, [a_round(2)], [0, 1], WORDS)
     assert [(marks[f"n{n}"]["x"], marks[f"n{n}"]["state"]) for n in (2, 3, 4)] == [
         (1, "accepted"),
         (2, "rejected"),
@@ -48,5 +48,5 @@ def test_the_place_that_is_filled_next_stands_out_and_all_others_wait():
 
 
 def test_each_step_shows_its_own_round():
-    marks, _ = fold(Heap, [a_round(2), [Commit([], [])], a_round(5)], [0, 1], WORDS)
+    marks, _ = fold(OpenSlots, [a_round(2), [Commit([], [])], a_round(5)], [0, 1], WORDS)
     assert "n2" not in marks and {"n5", "n6", "n7"} <= set(marks)
