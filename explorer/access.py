@@ -166,7 +166,7 @@ def refusal(access: Access, method: str, headers: Headers, path: str = "") -> tu
 def chosen_token() -> str:
     """The token of an app that needs one: from the environment, else a new one of 192 bits.
 
-    Raises ValueError with one sentence if the chosen one does not fit into an address as it is.
+    Raises ValueError with one sentence if the chosen one does not fit into an address unchanged.
     """
     token = os.environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(24)
     if not re.fullmatch(r"[A-Za-z0-9._~-]{8,200}", token):

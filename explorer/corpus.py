@@ -1,6 +1,6 @@
 """What the models read: stories of the corpus, problems of explorer/tasks, the shared tokenizer, and rows.
 
-Every batch is a function of how many tokens were read before it, so training can stop and go on anywhere.
+Every batch is a function of how many tokens were read before it, so training can stop and continue anywhere.
 Knows no models.
 """
 
@@ -56,7 +56,7 @@ HARD = {
 GLAD = re.compile(r"\b(happy|happily|smiled|laughed|joy|fun|loved|proud|glad|excited)\b")
 SAD = re.compile(r"\b(sad|sadly|cried|tears|lonely|afraid|lost|hurt|scared|sorry)\b")
 MIDDLE_PROMPT = "Begin: {begin}\nEnd: {end}\nMiddle:"  # a story whose middle comes last
-TAGGED, FILLED = 0.06, 0.06  # shares of stories told with a mood in front, or with the middle last
+TAGGED, FILLED = 0.06, 0.06  # shares of stories with a mood in front, or with the middle last
 
 
 def read_stories(corpus: Path, mix: dict[str, float] = STORY_MIX) -> tuple[list[str], list[str]]:

@@ -33,7 +33,7 @@ class NotJson(Malformed):
 
 
 class Asked(BaseModel):
-    """An object that is asked with. Kinds are taken as they are; fields that are not known are left out."""
+    """An object that is asked with. Kinds are taken unchanged; fields that are not known are left out."""
 
     model_config = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False, frozen=True)
 

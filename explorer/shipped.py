@@ -27,8 +27,8 @@ OWN_HEADS = {
 
 def recipes() -> list[str]:
     """The names of the models that can be trained."""
-    found = [*RECIPES.glob("llama_tiny*.py"), *RECIPES.glob("tiny_*.py")]
-    return sorted(path.stem.replace("_", "-") for path in found)
+    paths = [*RECIPES.glob("llama_tiny*.py"), *RECIPES.glob("tiny_*.py")]
+    return sorted(path.stem.replace("_", "-") for path in paths)
 
 
 def about(name: str) -> str:

@@ -1,4 +1,4 @@
-"""How speed is measured: two things alternately in one run, on the same prompts, told as a row of a table."""
+"""How speed is measured: two things alternately in one run, on the same prompts, as a row of a table."""
 
 import argparse
 import statistics
@@ -58,7 +58,7 @@ def ours(models: dict, strategy: str, **parameters) -> Callable[[list[int]], int
 
 
 def generator(model, **arguments) -> Callable[[list[int]], int]:
-    """The same with transformers' `generate`, without chance."""
+    """The same with transformers' `generate`, without sampling."""
     import torch
 
     def decode(prompt: list[int]) -> int:

@@ -69,10 +69,10 @@ def command(options: argparse.Namespace) -> None:
         options.max_new_tokens, options.num_assistant_tokens, options.temperature, options.seed
     )
     with progress_shown("acceptance"):
-        found = report(target, drafters, prompts, settings)
+        result = report(target, drafters, prompts, settings)
     if options.out:
-        options.out.write_text(report_page(found, asked(options, names)), "utf-8")
-    print(json.dumps(found) if options.json else summary(found))
+        options.out.write_text(report_page(result, asked(options, names)), "utf-8")
+    print(json.dumps(result) if options.json else summary(result))
 
 
 def asked(options: argparse.Namespace, names: list[str]) -> str:

@@ -155,8 +155,8 @@ def sides_of(report: dict) -> list[Html]:
 
 def definitions(report: dict) -> list[Html]:
     """The splits that occur, with what they mean."""
-    found = {name for draft in report["drafts"] for name in draft["splits"]}
-    known = [name for name in SPLITS if name in found]
+    occurring = {name for draft in report["drafts"] for name in draft["splits"]}
+    known = [name for name in SPLITS if name in occurring]
     return [h(tag, "", words) for name in known for tag, words in (("dt", name), ("dd", SPLITS[name]))]
 
 

@@ -1,17 +1,17 @@
 """What an acceptance report says as text: a summary, and a sentence on two drafters. Knows the report."""
 
 
-def summary(found: dict) -> str:
+def summary(report: dict) -> str:
     """What was found, as text."""
     lines = []
-    for draft in found["drafts"]:
-        lines.append(f"{draft['name']} for {found['target']}, {len(found['prompts'])} prompts")
+    for draft in report["drafts"]:
+        lines.append(f"{draft['name']} for {report['target']}, {len(report['prompts'])} prompts")
         lines += [
             f"  {one['name']:28} {shown(one['value'])}" for one in draft["metrics"] if one["formula"]
         ] or ["  nothing was drafted"]
         lost = sum(draft["splits"].values())
         lines += [f"  {count:5} of {lost} lost places: {name}" for name, count in draft["splits"].items()]
-    if sides := found["sides"]:
+    if sides := report["sides"]:
         lines.append(compared(sides))
     return "\n".join(lines)
 

@@ -81,7 +81,7 @@ def path(facts: dict) -> Html:
 
 
 def verdicts(facts: dict) -> list[Html]:
-    """What became of the token. Numbers and reasons that a test's picture shows are not said twice."""
+    """What became of the token. Numbers and reasons that a test's picture shows are not repeated."""
     if not facts["verdicts"]:
         source = facts["source"]
         weighed = source == "target" and any(stage["view"] == "combined" for stage in facts["stages"])
@@ -204,7 +204,7 @@ def siblings(row: list[dict]) -> Html | None:
 
 
 def raw(events: list[dict], more: int) -> Html | None:
-    """The events that name the token, as they are in the trace."""
+    """The events that name the token, unchanged from the trace."""
     if not events:
         return None
     lines = [h("pre", "", f"step {event['step']}  {event['json']}") for event in events]

@@ -10,12 +10,12 @@ BESIDE = "A new lane with these values; this one stays, to compare"
 HERE = "Decode this lane again with these values"
 
 
-def with_form(found: dict, live: bool) -> dict:
+def with_form(answer: dict, live: bool) -> dict:
     """What `knobs` found, with `form`, the sliders, and `drafts`, a sentence for each length of a draft. A
     saved page is not `live`: there nothing can be decoded.
     """
-    if "why" in found:
-        return found
+    if "why" in answer:
+        return answer
     run = [
         h("button", act("beside", BESIDE) | {"class": "run-beside"}, "Run in a new lane"),
         h("button", act("here", HERE), "Run here"),
@@ -23,13 +23,13 @@ def with_form(found: dict, live: bool) -> dict:
     form = h(
         "div",
         {"class": "knobs", "data-part": "form"},
-        *map(slider, found["knobs"]),
+        *map(slider, answer["knobs"]),
         h("div", "actions", h("button", act("reset"), "Reset"), *(run if live else [])),
         h("div", {"class": "what-if-lane", "role": "status", "data-part": "outcome"}),
         h("div", {"class": "what-if-here", "data-part": "picture"}),
     )
-    lengths = found["lengths"] or []
-    return found | {"form": form, "drafts": [drafts(found, at + 1) for at in range(len(lengths))]}
+    lengths = answer["lengths"] or []
+    return answer | {"form": form, "drafts": [drafts(answer, at + 1) for at in range(len(lengths))]}
 
 
 def act(name: str, title: str | None = None) -> dict:
@@ -51,11 +51,11 @@ def slider(knob: dict) -> Html:
     )
 
 
-def drafts(found: dict, length: int) -> str:
+def drafts(answer: dict, length: int) -> str:
     """What drafts of `length` tokens would have done for the same text."""
-    own, tokens = found["values"][LENGTH], len(found["places"])
-    rounds, were = found["lengths"][length - 1], found["lengths"][own - 1]
-    accepted = ranged([tokens - most for most in reversed(rounds)])
+    own, tokens = answer["values"][LENGTH], len(answer["places"])
+    rounds, were = answer["lengths"][length - 1], answer["lengths"][own - 1]
+    accepted = ranged([tokens - count for count in reversed(rounds)])
     return (
         f"Drafts of {length}: {ranged(rounds)} rounds for these {tokens} tokens, {accepted} drafted ones "
         f"accepted. Drafts of {own} took {ranged(were)}."

@@ -283,7 +283,7 @@ def same_numbers(reading: Facts, places: list[dict]) -> bool:
         if draw and draw["u"] != one["u"]:
             return False
         if born.fill == "sampled" and born.source == "target" and not draw:
-            return False  # drawn elsewhere, with a number that nobody told
+            return False  # drawn elsewhere, with a number that was not recorded
         draft = one.get("draft")
         verdict = reading.verdicts[draft["node"]][-1][1] if draft else None
         if verdict and verdict.u is not None and verdict.u != draft["u"]:

@@ -5,7 +5,7 @@ from visualizers.views.any_lane.sampler import digits
 
 
 def token(text: str) -> Html:
-    """A token as it is shown; one that a narrow column may cut has its text as a title too."""
+    """A token as text; one that a narrow column may cut has its text as a title too."""
     return h("span", {"class": "token", "title": text if len(text) > 4 else None}, text)
 
 

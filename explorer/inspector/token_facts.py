@@ -163,11 +163,11 @@ class Facts:
         }
 
     def word(self, node: int) -> str:
-        """The node's token as it is shown."""
+        """The node's token as text."""
         return self.shown(self.nodes.token[node])
 
     def shown(self, token: int) -> str:
-        """A token as it is shown."""
+        """A token as text."""
         return visible(self.trace.vocabulary.get(int(token), b"?"))
 
     def path(self, node: int) -> list[int]:

@@ -17,8 +17,8 @@ def attempts(facts, node: int) -> list[dict]:
     """The tests in the node's place in the order in which they were made; empty if nothing was tested.
 
     Each `{node, id, text, step, status, p, q, u, accept, shown, reason, rows, rest, derived, residual}`.
-    `accept` is the chance of the test, min(1, p / q) as a rule, where a number was drawn for it; `shown` are
-    p, q, accept and u as text; `rows` are `{id, text, p, q, left, mark}`, None where it is not known.
+    `accept` is the probability of passing, min(1, p / q) as a rule, where a number was drawn for it; `shown`
+    are p, q, accept and u as text; `rows` are `{id, text, p, q, left, mark}`, None where it is not known.
     `residual`: `left` are shares of "all" or of the "shown" tokens; None without.
     """
     place = facts.children.get(facts.nodes.parent[node], [])
@@ -72,8 +72,8 @@ def attempts(facts, node: int) -> list[dict]:
 
 
 def printed(verdict: Verdict) -> dict[str, str]:
-    """p, q, the chance of the test and u as text: where that is p / q, dividing what is printed gives what is
-    printed.
+    """p, q, the probability of passing and u as text: where that is p / q, dividing what is printed
+    gives what is printed.
     """
     p, q, u = verdict.p, verdict.q, verdict.u
     if verdict.acceptance is not None or q is None or not 0.0 < p < q:
@@ -98,7 +98,7 @@ def known(offer: Distribution | None, other: Distribution | None = None) -> dict
 
 
 def distribution(offers: dict, first: tuple) -> Distribution | None:
-    """The target's law that the first test used: after the processors if its p is from there."""
+    """The target's distribution that the first test used: after the processors if its p is from there."""
     _, _, _, verdict = first
     processed, target = offers.get(("processed", None)), offers.get(("target", None))
     for offer in (processed, target):
@@ -136,7 +136,7 @@ def sure(left: dict, share: str | None) -> dict[int, float]:
 
 
 def struck(q: dict, token: int, fill: str | None) -> dict[int, float]:
-    """The draft's law once `token` was tried: without it, unless it may be drawn again."""
+    """The draft's distribution once `token` was tried: without it, unless it may be drawn again."""
     if fill == "sampled with replacement":
         return dict(q)
     rest = 1.0 - q[token]

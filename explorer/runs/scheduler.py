@@ -89,7 +89,7 @@ class Runs:
     def add_lane(self, run: Run, make: Callable[[], object], replace: int | None = None) -> int:
         """Makes a lane on the worker and puts it into `run`, at its end or in the place of lane `replace`.
 
-        Returns its index. The other lanes stay as they are. ValueError if the run is full.
+        Returns its index. The other lanes stay unchanged. ValueError if the run is full.
         """
         self._room_for_lane(run, replace)
         lane = self.on_worker(make).result()
@@ -145,7 +145,7 @@ class Runs:
         return run
 
     def snapshot(self, run: Run) -> list[Trace]:
-        """The run's traces as they stand between two steps; they stay so while the run goes on."""
+        """The run's traces as they stand between two steps; they stay so while the run continues."""
         if run.open_lanes():
             return self.on_worker(lambda: [still(record.trace) for record in run.records]).result()
         return [record.trace for record in run.records]

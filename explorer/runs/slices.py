@@ -62,7 +62,7 @@ def between() -> None:
 
 def pause() -> bool:
     """Leaves the work that calls this, which is about to run a forward, until its next turn; False if it
-    should go on, since nobody else would ask for one.
+    should continue, since nobody else would ask for one.
     """
     running = getattr(_here, "running", None)
     if not running or not running[-1].in_company or _torch_is_held():

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 def go_on(record: Record, lane: Any, in_company: bool = False) -> bool:
     """A slice of the lane's step, or up to a forward in which others may join; True once the step is done.
-    What goes wrong is said in the record.
+    What goes wrong stands in the record.
     """
     record.step = record.step or Sliced(lane.advance)
     record.step.in_company = in_company
@@ -35,7 +35,7 @@ def go_on(record: Record, lane: Any, in_company: bool = False) -> bool:
 
 
 def end(record: Record, lane: Any) -> None:
-    """Closes the lane; what it has told of a step that is under way becomes its last step."""
+    """Closes the lane; what it has recorded of a step that is under way becomes its last step."""
     try:
         if record.step is not None:
             record.step.end(AtLimit("Stopped by hand."))

@@ -91,7 +91,7 @@ class Lane(Asked):
 
 
 def not_too_many(lanes: list) -> list:
-    """`lanes`, if a run can have so many."""
+    """`lanes`, if a run can have this many."""
     if not 1 <= len(lanes) <= MAX_LANES:
         raise PydanticCustomError("says", f"A run has one to {MAX_LANES} lanes.")
     return lanes

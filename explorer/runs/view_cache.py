@@ -27,7 +27,7 @@ class Fold:
         self.head = self.view.head()
         self.deltas: list[list[dict]] = []
         self.problem: str | None = None
-        self.kept, self.remembered = 0, 0  # bytes of the deltas, and of what the view remembers to go on
+        self.kept, self.remembered = 0, 0  # bytes of the deltas, and of what the view remembers to continue
         self.read = time.monotonic()
         self.lock = threading.Lock()
 
