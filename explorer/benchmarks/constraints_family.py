@@ -31,9 +31,9 @@ def constraints(options: argparse.Namespace) -> Iterator[dict]:
     models = load_models(options.model, options.draft, ("target", "draft"), "auto")
     schemas = json.loads(structured_outputs.SCHEMAS.read_text("utf-8"))
     forward = structured_outputs.forward_us(models)
-    found = [structured_outputs.tried(models, one, "llguidance") for one in schemas]
-    compiled = [one.compile_ms for one in found if one.taken]
-    masks = sorted(us for one in found for us in one.token_us)
+    results = [structured_outputs.tried(models, one, "llguidance") for one in schemas]
+    compiled = [one.compile_ms for one in results if one.taken]
+    masks = sorted(us for one in results for us in one.token_us)
     yield figure(f"{len(compiled)} schemas: median to compile", median(compiled), "ms", 50, at_least=False)
     for name, us in (("median", median(masks)), ("95th percentile", masks[int(0.95 * len(masks))])):
         label = f"{len(masks)} tokens: {name} of mask and state, of a target forward"
@@ -105,9 +105,9 @@ def lived(kind: str, text: str, model: Any, engine: str = "llguidance") -> dict:
             answer["token"] = max(answer["token"], time.process_time() - began)
     except Exception as error:
         answer["raised"] = f"{type(error).__name__}: {error}"[:200]
-    said = answer["sentence"]
-    if said and (not said.endswith(".") or "\n" in said or len(said) > 250):
-        answer["raised"] = f"No sentence: {said[:200]}"
+    sentence = answer["sentence"]
+    if sentence and (not sentence.endswith(".") or "\n" in sentence or len(sentence) > 250):
+        answer["raised"] = f"No sentence: {sentence[:200]}"
     return answer
 
 

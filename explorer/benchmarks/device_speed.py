@@ -59,7 +59,7 @@ def large(name: str, shape: dict, prompts: list[list[int]], device: str = "cuda"
 
 
 def speeds(name: str, target, plain, prompts: list[list[int]], goal: float) -> Iterator[dict]:
-    """Of one model, as it is loaded: each strategy against `generate`, and single forwards."""
+    """Of one model as loaded: each strategy against `generate`, and single forwards."""
     models, greedy = {"target": target}, ours({"target": target}, "greedy")
     yield compared(f"{name}: greedy against generate", greedy, generator(plain), prompts, goal)
     static = generator(plain, cache_implementation="static")  # which transformers compiles on a GPU
@@ -70,7 +70,7 @@ def speeds(name: str, target, plain, prompts: list[list[int]], goal: float) -> I
 
 
 def captured_speeds(name: str, target, plain, prompts: list[list[int]]) -> Iterator[dict]:
-    """The same model with its forwards captured, as they are and compiled: CUDA graphs on a GPU."""
+    """The same model with its forwards captured, plain and compiled: CUDA graphs on a GPU."""
     warm = ours({"target": target}, "greedy")
     warm(prompts[0])
     for how, compiler in (("captured", {}), ("captured and compiled", {"mode": "default"})):

@@ -65,14 +65,14 @@ def at_equal_accuracy(models: dict, task: str, name: str) -> Iterator[dict]:
     causal = [Rule("wedlm", f"WeDLM, tau {tau:g}", "wedlm", {"tau": tau}) for tau in (0.0, 0.2, 0.4, 0.8)]
     best = (0.0, "no rule")
     for rules in (bidirectional, causal):  # the first of each fills one mask per forward
-        least = 0.0
+        min_accuracy = 0.0
         for rule in rules:
             outcomes = measured(models, rule, asked)
             right = fmean(solved for _, solved in outcomes)
             per_forward = tokens_a_round([trace for trace, _ in outcomes])
             if rule is rules[0]:
-                least = right - math.sqrt(right * (1 - right) / len(asked))
-            equal = right >= least
+                min_accuracy = right - math.sqrt(right * (1 - right) / len(asked))
+            equal = right >= min_accuracy
             words = "" if equal else ", less often than with one mask per forward"
             note = f"{right:.0%} right{words}; {per_forward:.2f} tokens per forward"
             yield {"name": f"{name}: {rule.label}", "note": note}

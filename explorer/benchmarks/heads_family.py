@@ -72,8 +72,9 @@ def heads(options: argparse.Namespace) -> Iterator[dict]:
         return
     best = max(heads_alone, key=heads_alone.get)
     yield figure(f"the fastest trained drafter, {best}, against greedy", speeds[best], "x", FASTER, True)
-    most = max(heads_alone, key=brought.get)
-    yield figure(f"tokens per target forward on stories: {most}", brought[most], "tokens", PER_FORWARD, True)
+    longest = max(heads_alone, key=brought.get)
+    label = f"tokens per target forward on stories: {longest}"
+    yield figure(label, brought[longest], "tokens", PER_FORWARD, True)
     chain = next(iter(DRAFT_MODELS))
     eagles = [label for label in (*SHORT, *EAGLES) if label in speeds]
     if eagles:

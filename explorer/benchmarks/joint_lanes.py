@@ -47,14 +47,14 @@ def joint(options: argparse.Namespace) -> list[dict]:
 
 def gains(models: dict, prompts: list[list[int]], strategy: str) -> list[float]:
     """How many times faster the lanes are together, round by round."""
-    found = []
+    ratios = []
     for _ in range(ROUNDS):
         apart, outputs = timed(lambda: one_by_one(models, prompts, strategy))
         together, same = timed(lambda: decoded(models, prompts, strategy, list(range(LANES))))
         if outputs != same:
             raise ValueError(f"{strategy} lanes wrote other tokens together than alone.")
-        found.append(apart / together)
-    return found
+        ratios.append(apart / together)
+    return ratios
 
 
 def burdens(models: dict, prompts: list[list[int]]) -> list[float]:
@@ -72,12 +72,12 @@ def burdens(models: dict, prompts: list[list[int]]) -> list[float]:
             while not step.go_on():
                 pass
 
-    found = []
+    ratios = []
     for _ in range(ROUNDS):
         free, _ = timed(lambda: run(Callbacks()))
         waiting, _ = timed(lambda: run(Callbacks(pause=pause)))
-        found.append(free / waiting)
-    return found
+        ratios.append(free / waiting)
+    return ratios
 
 
 def one_by_one(models: dict, prompts: list[list[int]], strategy: str) -> list[list[int]]:

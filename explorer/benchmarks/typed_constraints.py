@@ -1,4 +1,4 @@
-"""Texts that somebody might type for a constraint, by chance: right ones, nearly right ones, and wild ones.
+"""Random texts that somebody might type for a constraint: right ones, nearly right ones, and wild ones.
 
 `typed(number)` is always the same text for the same number. Nearly all are as short as a lane demands. Knows
 kinds of constraints, no engine.
