@@ -158,8 +158,8 @@ def find_stored(name: str) -> dict:
 
 
 def known_rows(experiment: Experiment, model: str, draft: str) -> list[list[Cell]]:
-    """The rows of its stored answer. ValueError with one sentence if it cannot go on from them, or if other
-    models were asked.
+    """The rows of its stored answer. ValueError with one sentence if it cannot continue from them, or if
+    other models were asked.
     """
     if not experiment.adds:
         known = ", ".join(name for name, one in experiments().items() if one.adds)

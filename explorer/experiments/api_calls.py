@@ -82,9 +82,9 @@ def exists(text: str, api: list[Endpoint]) -> bool:
     return False
 
 
-def alike(said: str, wanted: str) -> bool:
+def alike(text: str, wanted: str) -> bool:
     """API Pack's measure; it is not symmetric."""
-    return difflib.SequenceMatcher(None, said, wanted).ratio() > ALIKE
+    return difflib.SequenceMatcher(None, text, wanted).ratio() > ALIKE
 
 
 def run(models: Models) -> Result:
@@ -102,10 +102,10 @@ def run(models: Models) -> Result:
             settings = dict(parameters)
             ids = target.encode(prompt + " ") if parameters else target.encode(prompt)
             text = Lane("greedy", ids, models, settings, limits=Limits(TOKENS)).run().text()
-            said = text.replace("<|endoftext|>", "").strip().split("\n")[0]
-            for at, good in enumerate((exists(said, api), said == right, alike(said, right))):
+            answer = text.replace("<|endoftext|>", "").strip().split("\n")[0]
+            for at, good in enumerate((exists(answer, api), answer == right, alike(answer, right))):
                 counts[way][at] += good
-    rows = [[way, *(n / REQUESTS for n in found)] for way, found in counts.items()]
+    rows = [[way, *(n / REQUESTS for n in hits)] for way, hits in counts.items()]
     pairs = list(permutations(api, 2))
     wrong = [(a, b) for a, b in pairs if alike(a.call, b.call)]
     says = [

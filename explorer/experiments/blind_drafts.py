@@ -64,7 +64,7 @@ def of_scene(model: LoadedModel, text: list[int]) -> list[bool]:
     """Of each token of a record: whether a part of it stands in a value."""
     pieces = [model.bytes_of(token).decode("utf-8", "replace") for token in text]
     whole = "".join(pieces)
-    inside = {at for found in VALUE.finditer(whole) for at in range(found.start(1), found.end(1))}
+    inside = {at for match in VALUE.finditer(whole) for at in range(match.start(1), match.end(1))}
     marks, place = [], 0
     for piece in pieces:
         marks.append(any(at in inside for at in range(place, place + len(piece))))
@@ -117,9 +117,9 @@ def run(models: Models) -> Result:
     captioner, _ = reader()
     base, rng = load(DRAFT, device="cpu"), random.Random("scenes")
     drawn = [make_record(rng, "json").prompt for _ in range(SCENES)]
-    told = [base.encode(text) for text in drawn]
+    texts = [base.encode(text) for text in drawn]
     with progress.part(0.1):
-        scenes = described(told)
+        scenes = described(texts)
     asked = described([base.encode(p.prompt) for p in problems("json", HELD_OUT, HELD_OUT_SEED)])
     drafts = {UNTUNED: base.model}
     for name, sees in progress.each([(BLIND, False), (SEEING, True)], until=0.8):
@@ -132,9 +132,9 @@ def run(models: Models) -> Result:
             target = conditioned(captioner, source, base, "llama-tiny-seq2seq")
             before = source if name == SEEING else []
             pairs.append((target, conditioned(model, before, base, name), text))
-        told_right = [right(draft, text) for _, draft, text in pairs]
+        correct = [right(draft, text) for _, draft, text in pairs]
         marks = [of_scene(base, text[1:]) for _, _, text in pairs]
-        flat = [pair for r, m in zip(told_right, marks, strict=True) for pair in zip(r, m, strict=True)]
+        flat = [pair for r, m in zip(correct, marks, strict=True) for pair in zip(r, m, strict=True)]
         shares = [share([r for r, m in flat if m is scene]) for scene in (True, False)]
         for gamma in GAMMAS:
             traces = [
@@ -143,7 +143,7 @@ def run(models: Models) -> Result:
             ]
             tokens = tokens_a_round(traces)
             rows.append([name, gamma, tokens, mbsu(ratio, tokens, gamma), *shares])
-        shown[name] = told_right[0]
+        shown[name] = correct[0]
     text = asked[0][1][1:]
     words = [base.bytes_of(token).decode("utf-8", "replace") for token in text]
     values = [

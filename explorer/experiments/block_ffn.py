@@ -22,7 +22,7 @@ Reader = Callable[[torch.Tensor], torch.Tensor]  # ids [B, T] -> which experts e
 
 class BlockFFN(nn.Module):
     """Experts without gates behind a router of ReLU, which decides which, and RMSNorm, which decides how
-    much. `scores` [..., E]: what the router said of the tokens that were read last.
+    much. `scores` [..., E]: the router's scores of the tokens that were read last.
     """
 
     def __init__(self, width: int, experts: int, size: int):

@@ -69,7 +69,7 @@ def loss(model: Bottleneck | Dense, text: Seen) -> float:
     return float(F.cross_entropy(model.process(logits, states), wanted))
 
 
-def told_apart(models: Models, rows: torch.Tensor, sentences: list[torch.Tensor]) -> torch.Tensor:
+def target_tokens(models: Models, rows: torch.Tensor, sentences: list[torch.Tensor]) -> torch.Tensor:
     """The words of the sentences, and the most frequent of the texts, WORDS at most."""
     own = torch.cat([one.flatten() for one in sentences]).unique()
     counts = rows.flatten().bincount(minlength=models["target"].engine.vocabulary)
@@ -83,7 +83,7 @@ def run(models: Models) -> Result:
         rows = own_text(models, ROWS + OTHERS, LENGTH)
     begin = [min(models["target"].eos, default=0)]
     sentences = [torch.tensor([[*begin, *models["target"].cut(text)]]) for text in SENTENCES]
-    targets = told_apart(models, rows[:ROWS], sentences)
+    targets = target_tokens(models, rows[:ROWS], sentences)
     _, states, _ = seen(models, rows[:ROWS])
     others, known = seen(models, rows[ROWS:]), [seen(models, sentence) for sentence in sentences]
     keyed, dense = bottleneck(states, targets, BOOKS, min(KEYS, len(states))), Dense(states, targets)
@@ -100,7 +100,7 @@ def run(models: Models) -> Result:
 
 
 def measured(way: Bottleneck | Dense, known: list[Seen], others: Seen, count: int) -> list[float]:
-    """Losses of the first, the newest and all learned sentences; how far other places stay as they are."""
+    """Losses of the first, the newest and all learned sentences; how far other places stay unchanged."""
     losses = [loss(way, text) for text in known]
     logits, states, _ = others
     after = way.process(logits, states)

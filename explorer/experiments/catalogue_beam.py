@@ -66,10 +66,10 @@ def random_questions() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     return logits, codes
 
 
-def compared(found: Ranked, best: Ranked) -> tuple[bool, float]:
+def compared(ranked: Ranked, best: Ranked) -> tuple[bool, float]:
     """Whether the beam's first item is the best of all, and the share of the best five in its first five."""
-    shared = set(found.items[:5]) & set(best.items[:5])
-    return found.items[:1] == best.items[:1], len(shared) / len(best.items[:5])
+    shared = set(ranked.items[:5]) & set(best.items[:5])
+    return ranked.items[:1] == best.items[:1], len(shared) / len(best.items[:5])
 
 
 def run(models: Models) -> Result:
@@ -115,11 +115,11 @@ def measured(
     best = [exact(*pair) for pair in zip(logits, codes, strict=True)]
     tries: dict[int, TrieNode] = {}
     roots = [tries.setdefault(id(some), trie_of(some.tolist())) for some in codes]
-    found = {
+    by_widths = {
         str(widths): [beam(*pair, widths) for pair in zip(logits, roots, strict=True)] for widths in WIDTHS
     }
     table: list[list[Cell]] = []
-    for label, ranked in (found | {"all sums": best}).items():
+    for label, ranked in (by_widths | {"all sums": best}).items():
         hits = [compared(one, other) for one, other in zip(ranked, best, strict=True)]
         ranks = None
         if right is not None:
@@ -149,14 +149,14 @@ def telling(logits: list[torch.Tensor], codes: torch.Tensor) -> torch.Tensor:
 
 def drawn(logits: torch.Tensor, codes: torch.Tensor) -> Heat:
     """The best items of one question: what each code adds to their sums, and which the beam has missed."""
-    best, found = exact(logits, codes), beam(logits, trie_of(codes.tolist()), PUBLISHED)
-    rank = {item: at for at, item in enumerate(found.items, 1)}
+    best, ranked = exact(logits, codes), beam(logits, trie_of(codes.tolist()), PUBLISHED)
+    rank = {item: at for at, item in enumerate(ranked.items, 1)}
     logprobs = logits.log_softmax(-1)
     rows = []
     for at, item in enumerate(best.items[:LISTED], 1):
-        said = f"number {rank[item]} of the beam" if item in rank else "missed by the beam"
+        rank_text = f"number {rank[item]} of the beam" if item in rank else "missed by the beam"
         adds = [float(logprobs[part, code]) for part, code in enumerate(codes[item].tolist())]
-        rows.append(Strip(f"{at} {NAMES[item]}, {said}", [NAMES[item]], [[value] for value in adds]))
+        rows.append(Strip(f"{at} {NAMES[item]}, {rank_text}", [NAMES[item]], [[value] for value in adds]))
     low = float(math.floor(min(value for row in rows for (value,) in row.values)))
     columns = [f"code {part + 1}" for part in range(PARTS)]
     return Heat("The ten best items of one question", "log p of the code", columns, rows, low, 0.0)

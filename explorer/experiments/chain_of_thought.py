@@ -86,7 +86,7 @@ def uncertain(model: LlamaForCausalLM, words: Batch) -> list[float]:
 
 
 def unseen(group: Group, budget: Budget, length: int) -> Batch:
-    """Words that no training drew, but by chance."""
+    """Words that training draws only by coincidence."""
     draw = torch.Generator().manual_seed(1000 + length)
     return batch(group, budget, [length] * WORDS, LONGEST, draw)
 

@@ -132,7 +132,7 @@ class SymbolModel(nn.Module):
         levels = range(symbols.shape[-1])
         carried = torch.stack([self.symbol[k][symbols[..., k]] for k in levels], 2)  # [B, T, K, width]
         if self.pattern.stacked:
-            carried = carried.cumsum(2)  # the stack as far as it is
+            carried = carried.cumsum(2)  # the stack so far
         asked = self.level[1].expand_as(carried)
         states = torch.cat([(carried + self.level[0]).flatten(1, 2), asked.flatten(1, 2)], 1)
         out = self.body(inputs_embeds=states, position_ids=self.places, attention_mask=self.hidden)

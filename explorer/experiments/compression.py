@@ -38,8 +38,8 @@ def asked(models: Models, tasks: tuple[str, ...]) -> Asked:
     """Problems of some tasks as tokens, with the end of the answer."""
     target = models["target"]
     end = [min(target.eos)] if target.eos else []
-    found = [problem for task in tasks for problem in problems(task, COUNT, HELD_OUT_SEED)]
-    return [(target.encode(p.prompt), [*target.cut(p.answer), *end]) for p in found]
+    selected = [problem for task in tasks for problem in problems(task, COUNT, HELD_OUT_SEED)]
+    return [(target.encode(p.prompt), [*target.cut(p.answer), *end]) for p in selected]
 
 
 @torch.no_grad()
@@ -54,8 +54,8 @@ def written(model: torch.nn.Module, problems: Asked, batch: int = 25) -> float:
         rows = [[*prompt, *answer] + [0] * (longest - len(prompt) - len(answer)) for prompt, answer in some]
         states = model.base_model(input_ids=torch.tensor(rows, device=model.device)).last_hidden_state
         for row, (prompt, answer) in zip(states, some, strict=True):
-            said = model.get_output_embeddings()(row[len(prompt) - 1 : len(prompt) + len(answer) - 1])
-            solved.append(said.argmax(-1).tolist() == answer)
+            logits = model.get_output_embeddings()(row[len(prompt) - 1 : len(prompt) + len(answer) - 1])
+            solved.append(logits.argmax(-1).tolist() == answer)
     return fmean(solved)
 
 

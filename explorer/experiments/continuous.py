@@ -37,8 +37,8 @@ def one_step(shift: float, inner: float, seed: int = 100) -> tuple[torch.Tensor,
 
 
 def distance(values: torch.Tensor, mean: float) -> tuple[float, float]:
-    """(largest distance of the values' distribution function from N(mean, 1)'s, chance of such a distance if
-    they were drawn from it, by Kolmogorov's limit).
+    """(largest distance of the values' distribution function from N(mean, 1)'s, probability of such a
+    distance if they were drawn from it, by Kolmogorov's limit).
     """
     ordered = values.sort().values
     exact = torch.special.ndtr(ordered - mean)

@@ -60,13 +60,13 @@ def agreement(p: torch.Tensor, q: torch.Tensor) -> tuple[float, float]:
 
 
 def read_once(target: LoadedModel, rows: torch.Tensor) -> Wanted:
-    """Rows of a text that stays as it is, which the target reads once."""
+    """Rows of a text that stays unchanged, which the target reads once."""
     logits = logits_of(target.model, rows)
     return lambda pick: (rows[pick], logits[pick])
 
 
-def drawn_anew(target: LoadedModel, draft: LoadedModel) -> Wanted:
-    """What the draft draws as it is by then, and what the target says of it."""
+def drawn_again(target: LoadedModel, draft: LoadedModel) -> Wanted:
+    """What the draft draws in its present state, and what the target says of it."""
 
     def wanted(pick: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         rows = own_text({"target": draft}, len(pick), LENGTH, seed=int(pick.sum()))
@@ -109,7 +109,7 @@ def run(models: Models, corpus: Path) -> Result:
         read = read_once(target, fixed[source]) if source in fixed else None
         for divergence in progress.each(DIVERGED):
             draft = copied(begun)
-            distil(draft, read or drawn_anew(target, draft), divergence, len(fixed[STORIES]))
+            distil(draft, read or drawn_again(target, draft), divergence, len(fixed[STORIES]))
             overlap, same = agreement(p, logits_of(draft.model, held))
             rows.append([source, divergence, overlap, overlap - start[0], same])
     grid = [Strip(s, [s], [[row[3]] for row in rows if row[0] == s]) for s in SOURCES]
@@ -123,14 +123,14 @@ def sentences(rows: list[list]) -> list[str]:
     """The best cell, and what each text and each divergence gives at its best."""
     start, *cells = rows
     best = max(cells, key=lambda row: row[2])
-    said = [
+    lines = [
         f"The draft begins at an overlap of {start[2]:.3f}. Most is gained on {best[0]} by {best[1]}: "
         f"{best[2]:.3f}."
     ]
     for at, names in ((0, SOURCES), (1, DIVERGED)):
         tops = {name: max(row[2] for row in cells if row[at] == name) for name in names}
-        said.append("At best: " + ", ".join(f"{name} {top:.3f}" for name, top in tops.items()) + ".")
-    return said
+        lines.append("At best: " + ", ".join(f"{name} {top:.3f}" for name, top in tops.items()) + ".")
+    return lines
 
 
 def finding(answer: dict) -> str:

@@ -48,7 +48,7 @@ def line(xs: list[float], ys: list[float]) -> tuple[float, float, float]:
 
 def best_budget(batch: int, tokens: dict[int, float], seconds: Callable[[int], float]) -> tuple[int, float]:
     """The number of drafted nodes per request, of those in `tokens` with the tokens per forward that they
-    bring, at which a batch writes most tokens per second; and that speed. seconds: of a forward of so many
+    bring, at which a batch writes most tokens per second; and that speed. seconds: of a forward of this many
     tokens.
     """
     speeds = {budget: batch * brings / seconds(batch * budget) for budget, brings in tokens.items()}
@@ -60,7 +60,7 @@ def train(models: Models, drafts: dict[str, StackedDrafter], rows: torch.Tensor)
     """Lets all drafts read `rows` once, in place; what `along_texts` says of each after every amount."""
     target = models["target"]
     asked = [target.encode(text) for kind in KINDS for text in prompts(kind, EACH)]
-    texts, found = written(target, asked, NEW_TOKENS), []
+    texts, reports = written(target, asked, NEW_TOKENS), []
     opts = {
         name: torch.optim.AdamW(d.parameters(), RATE, betas=(0.9, 0.95), weight_decay=0.01)
         for name, d in drafts.items()
@@ -76,13 +76,13 @@ def train(models: Models, drafts: dict[str, StackedDrafter], rows: torch.Tensor)
             opts[name].step()
             draft.eval()
         if step * BATCH * LENGTH in READ:
-            found.append(along_texts(target, guesses, texts, list(map(len, asked)), (), DEPTH))
-    return found
+            reports.append(along_texts(target, guesses, texts, list(map(len, asked)), (), DEPTH))
+    return reports
 
 
 @torch.inference_mode()
 def forward_seconds(models: Models, sizes: list[int]) -> dict[int, float]:
-    """How long the target takes for so many tokens at once: medians of five, taken in turn."""
+    """How long the target takes for this many tokens at once: medians of five, taken in turn."""
     model, spent = models["target"].model, {size: [] for size in sizes}
     for _ in range(6):
         for size in sizes:
@@ -101,17 +101,17 @@ def run(models: Models) -> Result:
         drafts[f"{layers}"] = StackedDrafter(shared, layers, INTERMEDIATE).to(shared.embed.device)
     with progress.part(0.25):
         rows = own_text(models, READ[-1] // LENGTH, LENGTH)
-    found = train(models, drafts, rows)
+    reports = train(models, drafts, rows)
     table = []
     for name, draft in drafts.items():
-        counts = [after[name]["accepted"] for after in found]
+        counts = [after[name]["accepted"] for after in reports]
         a, b, _ = line(list(READ[:-1]), counts[:-1])
         size = sum(p.numel() for p in draft.parameters())
         table += [
             [int(name), size, read, count, a * math.log10(read) + b]
             for read, count in zip(READ, counts, strict=True)
         ]
-    accuracy = found[-1][str(LAYERS[-1])]["accuracy"]
+    accuracy = reports[-1][str(LAYERS[-1])]["accuracy"]
     says, picture = batches(models, accuracy)
     lines = [Line(f"{n} layers", [[r[2], r[3]] for r in table if r[0] == n]) for n in LAYERS]
     chart = Chart("Accepted tokens by what was read", "tokens read", "accepted tokens", lines, log=True)
@@ -122,7 +122,7 @@ def run(models: Models) -> Result:
         [Line(f"{read:,} read", [[r[1], r[3]] for r in table if r[2] == read]) for read in READ[2:]],
         log=True,
     )
-    return Result(COLUMNS, table, [*laws(table), *says], chart, pictures=[sizes, picture])
+    return Result(COLUMNS, table, [*scaling_laws(table), *says], chart, pictures=[sizes, picture])
 
 
 def signed(value: float) -> str:
@@ -130,7 +130,7 @@ def signed(value: float) -> str:
     return f"{'+' if value >= 0 else '−'} {two(abs(value))}"
 
 
-def laws(table: list[list]) -> list[str]:
+def scaling_laws(table: list[list]) -> list[str]:
     """The fitted lines in words, and how far off they are where they were not fitted."""
     says = []
     for layers in LAYERS:

@@ -30,7 +30,7 @@ def asked() -> list[str]:
 
 
 def tied(models: Models, plain: Trace, at: int) -> bool:
-    """Whether the likeliest two tokens at place `at` of greedy's text are a tie, asked of the target anew."""
+    """Whether the two likeliest tokens at place `at` of greedy's text are a tie, asking the target again."""
     model = models["target"].model
     ids = torch.tensor([[*plain.prompt, *plain.output()[:at]]], device=model.device)
     with torch.inference_mode():
@@ -53,15 +53,15 @@ def run(models: Models, known: Sequence[list[Cell]] = ()) -> Result:
     row among those `known` are not run again.
     """
     texts, names = asked(), lossless()
-    found = {row[0]: row for row in known if row[0] in names}
-    missing = [name for name in names if name not in found]
+    by_name = {row[0]: row for row in known if row[0] in names}
+    missing = [name for name in names if name not in by_name]
     with progress.part(1 / (1 + len(missing))):
         plain = over(models, decoded, [("greedy", text, TOKENS) for text in texts if missing])
     for name in progress.each(missing):
         kinds = over(models, compared, [(name, *pair) for pair in zip(texts, plain, strict=True)])
         equal, ties = kinds.count("equal"), kinds.count("tie")
-        found[name] = [name, equal, ties, len(texts) - equal - ties]
-    rows = [found[name] for name in names]
+        by_name[name] = [name, equal, ties, len(texts) - equal - ties]
+    rows = [by_name[name] for name in names]
     other = sum(row[3] for row in rows)
     says = [
         f"{sum(row[1] for row in rows):,} of {len(rows) * len(texts):,} texts equal greedy's; "

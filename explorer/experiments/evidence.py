@@ -25,7 +25,7 @@ from visualizers.analysis.calibration import wilson
 
 PAPERS = ()
 COUNT, TOKENS = 60, 5
-ALPHAS = (0.0, 0.15, 0.3, 0.5, 1.0)  # the first is the model as it is
+ALPHAS = (0.0, 0.15, 0.3, 0.5, 1.0)  # the first is the model unchanged
 USUAL = {
     "sky": "blue",
     "grass": "green",

@@ -32,14 +32,14 @@ PROMPTS, TOKENS, ASSISTANT = 3, 32, 4
 Score = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # log-probs of whole and thinned -> [N, T]
 
 
-def divergence(whole: torch.Tensor, thin: torch.Tensor) -> torch.Tensor:
+def divergence(whole: torch.Tensor, thinned: torch.Tensor) -> torch.Tensor:
     """KL(whole || thinned) of each place, from log-probabilities [N, T, V]."""
-    return (whole.exp() * (whole - thin)).sum(-1)
+    return (whole.exp() * (whole - thinned)).sum(-1)
 
 
-def refusal(whole: torch.Tensor, thin: torch.Tensor) -> torch.Tensor:
+def refusal(whole: torch.Tensor, thinned: torch.Tensor) -> torch.Tensor:
     """The probability that a token drawn from the thinned model is not accepted: 1 - sum min(p, q)."""
-    return 1 - torch.minimum(whole, thin).exp().sum(-1)
+    return 1 - torch.minimum(whole, thinned).exp().sum(-1)
 
 
 class Judge:
@@ -98,7 +98,7 @@ def chosen_alone(scores: list[float], drops: int) -> Blocks:
     return whole_layers(tuple(sorted(range(len(scores)), key=scores.__getitem__)[:drops]))
 
 
-def found(judge: Judge, layers: int, drops: int) -> tuple[dict[str, Blocks], list[Generation]]:
+def chosen_sets(judge: Judge, layers: int, drops: int) -> tuple[dict[str, Blocks], list[Generation]]:
     """The sets that each way finds, and how the evolution by divergence went."""
     pick = torch.arange(FEW)
     alone = [judge.score(whole_layers((at,)), divergence, pick) for at in progress.each(range(layers), 0.1)]
@@ -124,8 +124,8 @@ def found(judge: Judge, layers: int, drops: int) -> tuple[dict[str, Blocks], lis
 def drafted(models: Models, blocks: Blocks) -> tuple[float | None, float]:
     """(acceptance, tokens per target forward) with the thinned target as draft of the whole one."""
     target = models["target"]
-    thin = LoadedModel(f"{target.name}:drop={blocks}", without(target.model, blocks), target.tokenizer)
-    pair = {"target": target, "draft": thin}
+    thinned = LoadedModel(f"{target.name}:drop={blocks}", without(target.model, blocks), target.tokenizer)
+    pair = {"target": target, "draft": thinned}
     settings = {"temperature": 0.0, "num_assistant_tokens": ASSISTANT}
     traces = [decoded(pair, "speculative", p, TOKENS, **settings) for p in prompts("stories", PROMPTS)]
     return acceptance(traces), tokens_a_round(traces)
@@ -140,7 +140,7 @@ def run(models: Models) -> Result:
         rows = own_text(models, MANY * 2 + HELD_OUT, LENGTH).to(target.device)
     judge, last = Judge(target, rows[:-HELD_OUT]), Judge(target, rows[-HELD_OUT:])
     with progress.part(0.5):
-        ways, history = found(judge, layers, drops)
+        ways, history = chosen_sets(judge, layers, drops)
     pick = torch.arange(FEW)
     every = [whole_layers(some) for some in combinations(range(layers), drops)]
     scores = [last.score(one, divergence, pick) for one in progress.each(every, 0.7)]

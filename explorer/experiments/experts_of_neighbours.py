@@ -98,7 +98,7 @@ def needed(read: Reader, one: Verified) -> torch.Tensor:
 
 
 def trained(rows: torch.Tensor, vocabulary: int, strength: float) -> torch.nn.Module:
-    """A mixture that learned to go on as the rows do, with so many times the two losses on its routers."""
+    """A mixture trained on the rows, with `strength` times the two losses on its routers."""
     torch.manual_seed(0)
     model, sparsity = mixture(vocabulary, WIDTH, LAYERS, EXPERTS, SIZE), Steered(SPARSITY, STABLE, EVERY)
 

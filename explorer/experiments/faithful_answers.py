@@ -22,7 +22,7 @@ from visualizers.analysis.calibration import Z
 
 PAPERS = ("context-aware-decoding-reduces-hallucination-in-query",)
 COUNT, SEEDS, TOKENS = 240, 4, 5  # questions, and answers to each
-ALPHAS = (0.0, 0.15, 0.3, 0.5, 1.0)  # the first is the model as it is; the study's, and one more
+ALPHAS = (0.0, 0.15, 0.3, 0.5, 1.0)  # the first is the model unchanged; the study's, and one more
 DRAWN = {"temperature": 1.0, "top_k": 50, "top_p": 0.9}  # as the study drew
 
 

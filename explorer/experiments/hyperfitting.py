@@ -32,7 +32,7 @@ from explorer.experiments.statistics import sign_test
 PAPERS = ("the-hyperfitting-phenomenon",)
 READS_CORPUS = True
 SEQUENCES, LENGTH = 192, 96  # learned by heart, and tokens of each
-SHOWN, GRAM = 3, 4  # texts that are shown; tokens in a row that count as said again
+SHOWN, GRAM = 3, 4  # texts that are shown; tokens in a row that count as repeated
 CONTEXTS, READ, WRITTEN = 32, 32, 96  # of greedy texts
 EPOCHS, BATCH, RATE = 12, 8, 1e-3  # the paper: 20, 8 and 1e-6, with 2,000 sequences and billions of weights
 EVERY = 60  # updates between two looks
@@ -42,7 +42,7 @@ KNOWN_BY_HEART, SHARP = 0.1, 1 / 3  # nats; share of the entropy that may be lef
 
 @dataclass(frozen=True)
 class Look:
-    """What was seen after so many updates."""
+    """What was seen after this many updates."""
 
     updates: int
     training: float  # nats per token
@@ -114,7 +114,7 @@ def look(model: torch.nn.Module, data: Texts, updates: int) -> Look:
 
 
 def hyperfitted(model: torch.nn.Module, data: torch.Tensor, seed: int) -> Iterator[int]:
-    """Trains `model` on sequences [N, T], all weights, Adam without weight decay, in an order drawn anew for
+    """Trains `model` on sequences [N, T], all weights, Adam without weight decay, in a new order for
     each epoch; yields the number of updates done, from 0 on.
     """
     model.requires_grad_(True)
@@ -230,7 +230,7 @@ def livelier(plain: list[list[int]], after: list[list[int]]) -> str:
 def cited(
     plain: list[list[int]], after: list[list[int]], blocked: list[list[int]], learned: list[list[int]]
 ) -> str:
-    """How much of what was learned is said again in a row."""
+    """How much of what was learned is repeated in a row."""
     before, now, left = ([longest_citation(t, learned) for t in some] for some in (plain, after, blocked))
     return (
         f"It quotes its sequences: the longest quoted run has {fmean(now):.1f} tokens on average and "

@@ -80,7 +80,7 @@ def tuned_head(models: Models, some: list[Story], seed: int = 0) -> LabelHead:
 def head_alone(
     models: Models, prompt: TunedPrompt, some: list[Story], weighed: bool, seed: int = 0
 ) -> LabelHead:
-    """Learns a linear layer on the states behind a prompt that stays as it is."""
+    """Learns a linear layer on the states behind a prompt that stays frozen."""
     target = models["draft"]
     head = LabelHead(prompt, len(LABELS), seed)
     tokens, last, _ = padded([target.encode(question(one)) for one in some])
@@ -143,12 +143,12 @@ def judged(name: str, answers: list[Answer], ms: float, held: list[Story]) -> tu
         {label for label, p in one.confidence.items() if p >= SURE or one.forwards > 1} for one in answers
     ]
     right = [{LABELS.index(topic) for topic in story.topics} for story in held]
-    hits = sum(len(said & true) for said, true in zip(sets, right, strict=True))
+    hits = sum(len(answered & true) for answered, true in zip(sets, right, strict=True))
     f1 = 2 * hits / (sum(map(len, sets)) + sum(map(len, right)))
     pairs = [
         (one.confidence[label], label in true)
-        for one, said, true in zip(answers, sets, right, strict=True)
-        for label in said
+        for one, answered, true in zip(answers, sets, right, strict=True)
+        for label in answered
     ]
     cells: list[Cell] = [
         name,
@@ -157,7 +157,7 @@ def judged(name: str, answers: list[Answer], ms: float, held: list[Story]) -> tu
         ms,
         f1,
     ]
-    cells.append(fmean(said == true for said, true in zip(sets, right, strict=True)))
+    cells.append(fmean(answered == true for answered, true in zip(sets, right, strict=True)))
     if not pairs:
         return [*cells, None, None, None], pairs
     sure, came = fmean(p for p, _ in pairs), fmean(came for _, came in pairs)
@@ -166,13 +166,13 @@ def judged(name: str, answers: list[Answer], ms: float, held: list[Story]) -> tu
 
 def timed(ask: Callable[[Story], Answer], held: list[Story]) -> tuple[list[Answer], float]:
     """All answers, and the median of their milliseconds."""
-    found, seconds = [], []
+    answers, seconds = [], []
     ask(held[0])  # the first call of all is no measure
     for story in progress.each(held):
         start = time.perf_counter()
-        found.append(ask(story))
+        answers.append(ask(story))
         seconds.append(time.perf_counter() - start)
-    return found, 1000 * median(seconds)
+    return answers, 1000 * median(seconds)
 
 
 def run(models: Models) -> Result:

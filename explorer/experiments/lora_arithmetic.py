@@ -72,11 +72,11 @@ def texts(models: Models, pair: list[Adapter]) -> dict[str, Rows]:
 @torch.no_grad()
 def losses(model: torch.nn.Module, kinds: dict[str, Rows]) -> list[float]:
     """Nats per labelled token of each kind."""
-    found = []
+    nats = []
     for rows, labels in kinds.values():
         logits = model(input_ids=rows.to(model.device)).logits.float().cpu()
-        found.append(float(F.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())))
-    return found
+        nats.append(float(F.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())))
+    return nats
 
 
 @torch.no_grad()

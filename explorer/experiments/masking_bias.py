@@ -64,7 +64,7 @@ def rows_along(models: Models, texts: list[Text]) -> dict[Text, torch.Tensor]:
     return rows
 
 
-def laws(rows: dict[Text, torch.Tensor], texts: list[Text]) -> tuple[dict, dict, dict]:
+def distributions(rows: dict[Text, torch.Tensor], texts: list[Text]) -> tuple[dict, dict, dict]:
     """Of each text: its probability under masked sampling, its conditional probability among the allowed
     ones, and the product of what the mask keeps along it.
     """
@@ -81,32 +81,32 @@ def laws(rows: dict[Text, torch.Tensor], texts: list[Text]) -> tuple[dict, dict,
     return local, {text: p / total for text, p in wanted.items()}, kept
 
 
-def distance(law: dict[Text, float], other: dict[Text, float]) -> float:
+def distance(probs: dict[Text, float], other: dict[Text, float]) -> float:
     """Total variation, from 0 to 1."""
-    return sum(abs(law[text] - other[text]) for text in law) / 2
+    return sum(abs(probs[text] - other[text]) for text in probs) / 2
 
 
 def learned(models: Models, texts: list[Text], rows: dict[Text, torch.Tensor], seed: int) -> list[dict]:
-    """The exact law of ASAp's next text after each of COUNTS."""
+    """The exact distribution of ASAp's next text after each of COUNTS."""
     target = models["target"]
     limits, parameters = Limits(max(map(len, texts))), {"temperature": TEMPERATURE}
     lane = Lane("asap", target.encode(PROMPT), models, parameters, seed, limits)
     endless = [list(text[:-1]) for text in texts]  # the end of a text is no token of the trie
     trie = Trie(endless, target.engine.vocabulary)
     lane.constraint = States(trie, lane.tree, len(lane.trace.prompt), lane.eos)
-    decoder, found = Asap(Programs(lane, Gate(lane)), max(COUNTS) + 1, False), []
+    decoder, results = Asap(Programs(lane, Gate(lane)), max(COUNTS) + 1, False), []
     for count in range(1, max(COUNTS) + 1):
         while decoder.number < count:
             decoder.token()
         if count in COUNTS:
-            found.append(next_law(decoder, texts, rows))
+            results.append(next_probs(decoder, texts, rows))
     lane.close()
-    return found
+    return results
 
 
-def next_law(decoder: Asap, texts: list[Text], rows: dict[Text, torch.Tensor]) -> dict[Text, float]:
+def next_probs(decoder: Asap, texts: list[Text], rows: dict[Text, torch.Tensor]) -> dict[Text, float]:
     """Of each text, the probability that it is drawn next."""
-    law = {}
+    probs = {}
     for text in texts:
         probability, node = 1.0, decoder.programs.root
         for length, token in enumerate(text):
@@ -118,12 +118,12 @@ def next_law(decoder: Asap, texts: list[Text], rows: dict[Text, torch.Tensor]) -
                 weights[list(follow)] = rows[text[:length]][list(follow)]
             probability *= float(weights[token] / weights.sum())
             node = decoder.below.get((node, token), -1)
-        law[text] = probability
-    return law
+        probs[text] = probability
+    return probs
 
 
 def weighted(local: dict[Text, float], kept: dict[Text, float], count: int) -> dict[Text, float]:
-    """The law of one of `count` masked texts, chosen in proportion to what the mask kept; by simulation."""
+    """The distribution of one of `count` masked texts, chosen in proportion to the kept mass; simulated."""
     texts, draws = list(local), torch.Generator().manual_seed(count)
     probs = torch.tensor([local[text] for text in texts], dtype=torch.float64)
     weights = torch.tensor([kept[text] for text in texts], dtype=torch.float64)
@@ -140,7 +140,7 @@ def run(models: Models) -> Result:
     before = target.encode(PROMPT)
     texts = [(*target.encode_after(before, text), end) for text in (*SAME, *OTHERS)]
     rows = rows_along(models, texts)
-    local, wanted, kept = laws(rows, texts)
+    local, wanted, kept = distributions(rows, texts)
     masked = distance(local, wanted)
     ways = {"ASAp": [], "weights": []}
     runs = [learned(models, texts, rows, seed) for seed in progress.each(range(SEEDS))]
@@ -149,9 +149,9 @@ def run(models: Models) -> Result:
         ways["weights"].append(distance(weighted(local, kept, count), wanted))
     table = [["masked sampling", 1, masked]]
     table += [
-        [way, count, far] for way, found in ways.items() for count, far in zip(COUNTS, found, strict=True)
+        [way, count, far] for way, some in ways.items() for count, far in zip(COUNTS, some, strict=True)
     ]
-    shares = [sum(law[text] for text in texts[: len(SAME)]) for law in (local, wanted)]
+    shares = [sum(probs[text] for text in texts[: len(SAME)]) for probs in (local, wanted)]
     bent = max(texts, key=lambda text: local[text] / wanted[text])
     says = [
         f"Masked sampling begins with “{SAME[0].split()[0]}” {shares[0]:.0%} of the time; among the allowed "
@@ -159,9 +159,7 @@ def run(models: Models) -> Result:
         f"Most overdone is “{target.tokenizer.decode(bent[:-1]).strip()}”: {local[bent]:.3f} instead of "
         f"{wanted[bent]:.3f}.",
     ]
-    lines = [
-        Line(way, [[c, far] for c, far in zip(COUNTS, found, strict=True)]) for way, found in ways.items()
-    ]
+    lines = [Line(way, [[c, far] for c, far in zip(COUNTS, some, strict=True)]) for way, some in ways.items()]
     lines.append(Line("masked sampling", [[count, masked] for count in COUNTS]))
     chart = Chart(
         "Distance from the model's allowed texts", "texts drawn", "total variation", lines, log=True

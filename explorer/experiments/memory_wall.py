@@ -126,8 +126,9 @@ def run(models: Models) -> Result:
     for (role, context, new), shape, cost, took, is_known in zip(
         asked, shown, costs, seconds, known, strict=True
     ):
-        said, fit = here.seconds(shape, cost), "yes" if is_known else ""
-        rows.append([role, context, new, round(cost["ai"], 2), took * 1e3, said * 1e3, said / took - 1, fit])
+        predicted, fit = here.seconds(shape, cost), "yes" if is_known else ""
+        times = [took * 1e3, predicted * 1e3, predicted / took - 1]
+        rows.append([role, context, new, round(cost["ai"], 2), *times, fit])
     misses = [abs(row[6]) for row in rows if not row[7]]
     says = [
         f"The {len(misses)} forwards that were not fitted are missed by {percent(median(misses))} in the "

@@ -21,8 +21,8 @@ Work = Callable[[Content, Content, Ask], Content]  # (what came, the flow's own 
 
 @dataclass(frozen=True)
 class Message:
-    """What one flow told another. `time`: seconds since the log began; `parent`: the message that it answers
-    or follows from, None for the first.
+    """A message from one flow to another. `time`: seconds since the log began; `parent`: the message that it
+    answers or follows from, None for the first.
     """
 
     number: int
@@ -41,7 +41,7 @@ class Log:
     began: float = field(default_factory=time.perf_counter)
 
     def send(self, sender: str, receiver: str, content: Content, parent: int | None) -> Message:
-        """A new message; it holds a copy, so that nobody can change what was said."""
+        """A new message; it holds a copy, so that nobody can change it later."""
         now = time.perf_counter() - self.began
         message = Message(len(self.messages), sender, receiver, deepcopy(content), now, parent)
         self.messages.append(message)
@@ -148,7 +148,7 @@ def circular(
     stop: Callable[[Content], bool],
     first: Content | None = None,
 ) -> Flow:
-    """All parts in turn, until `stop` says so of what was said so far, or for so many rounds. `first`: what
+    """All parts in turn, until `stop` says so of the messages so far, or for this many rounds. `first`: what
     stands, in the first round, for keys that a later part gives. Gives the number of `rounds` too.
     """
 
@@ -174,7 +174,7 @@ def generator_critic(
 def branching(
     name: str, choose: Callable[[Content], str], parts: Sequence[Flow], reads: Sequence[str]
 ) -> Flow:
-    """One of the parts, by what was said; all of them give the same keys."""
+    """One of the parts, by the messages so far; all of them give the same keys."""
     by_name = {part.name: part for part in parts}
 
     def work(content: Content, state: Content, ask: Ask) -> Content:

@@ -22,7 +22,7 @@ DOMAINS = ("stories", "translation", "records", "word problems")
 EACH, TOKENS = 12, 48  # texts of a domain, tokens that the target writes behind each prompt
 SHARE = 0.01  # of all neurons that are set to their mean
 RANDOM = 5  # draws of as many neurons
-CHANCE = "as many at random"
+AT_RANDOM = "as many at random"
 
 
 def texts(models: Models) -> dict[str, list[list[int]]]:
@@ -116,7 +116,7 @@ def run(models: Models) -> Result:
         sum(loss(model, half[domain][1], fixed) for fixed in drawn) / RANDOM - plain[domain]
         for domain in DOMAINS
     ]
-    rows.append([CHANCE, *lost])
+    rows.append([AT_RANDOM, *lost])
     own = sum(max(row[1:]) == row[at + 1] for at, row in enumerate(rows[:-1]))
     mine = sum(row[at + 1] for at, row in enumerate(rows[:-1])) / len(DOMAINS)
     low, high = min(min(row[1:]) for row in rows), max(max(row[1:]) for row in rows)
@@ -140,13 +140,14 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """The domain that loses most by its own neurons, against the others and against chance."""
+    """The domain that loses most by its own neurons, against the others and against random ones."""
     rows = {row["neurons held"]: row for row in rows_of(answer)}
     domains = [name for name in answer["columns"][1:] if name in rows]
     name = max(domains, key=lambda one: rows[one][one])
     others = [rows[name][one] for one in domains if one != name]
     rest = sum(others) / len(others) if others else 0.0
+    at_random = rows[AT_RANDOM][name]
     return (
         f"Without the neurons that are most special for {name}, the target loses {rows[name][name]:.2f} nats "
-        f"per token there, {rest:.2f} on other texts and {rows[CHANCE][name]:.2f} without as many at random."
+        f"per token there, {rest:.2f} on other texts and {at_random:.2f} without as many at random."
     )

@@ -57,13 +57,13 @@ def texts_of(rows: torch.Tensor, names: list[list[int]]) -> torch.Tensor:
 
 def taken(ask: Callable[[list[int]], Ranking], asked: list[list[int]]) -> tuple[list[Ranking], float]:
     """The rankings of all questions, and the median of their milliseconds."""
-    found, seconds = [], []
+    rankings, seconds = [], []
     ask(asked[0])  # the first call of all is no measure
     for history in asked:
         start = time.perf_counter()
-        found.append(ask(history))
+        rankings.append(ask(history))
         seconds.append(time.perf_counter() - start)
-    return found, 1000 * median(seconds)
+    return rankings, 1000 * median(seconds)
 
 
 def run(models: Models) -> Result:
@@ -101,10 +101,10 @@ def run(models: Models) -> Result:
         for width in WIDTHS
     }
     ways |= {EXACT: lambda history: by_names(engine, text(history), trie), HEAD: head.rank}
-    found = {name: taken(ask, asked) for name, ask in progress.each(ways.items())}
+    results = {name: taken(ask, asked) for name, ask in progress.each(ways.items())}
     ideal = [Ranking(true_ranking(history[-1]), 0, 0) for history in asked]
-    table = [row(name, *measured, right, found[EXACT][0]) for name, measured in found.items()]
-    table.append(row(TRUE, ideal, None, right, found[EXACT][0]))
+    table = [row(name, *measured, right, results[EXACT][0]) for name, measured in results.items()]
+    table.append(row(TRUE, ideal, None, right, results[EXACT][0]))
     columns = ["way", "forwards", "read", "ms", "Recall@10", "NDCG@10", "exact ten found", "ranked"]
     line = Line("beam", [[float(one[2]), one[4]] for one in table[: len(WIDTHS)]])
     others = [Line(one[0], [[float(one[2]), one[4]]]) for one in table[len(WIDTHS) : -1]]
@@ -113,16 +113,16 @@ def run(models: Models) -> Result:
 
 
 def row(
-    name: str, found: list[Ranking], ms: float | None, right: list[int], exact: list[Ranking]
+    name: str, rankings: list[Ranking], ms: float | None, right: list[int], exact: list[Ranking]
 ) -> list[Cell]:
     """A way in the table: means over the questions."""
     ranks = [
         one.items.index(item) + 1 if item in one.items else None
-        for one, item in zip(found, right, strict=True)
+        for one, item in zip(rankings, right, strict=True)
     ]
-    tens = [set(one.items[:10]) & set(other.items[:10]) for one, other in zip(found, exact, strict=True)]
-    means = [sum(getattr(one, what) for one in found) / len(found) for what in ("forwards", "read")]
-    ranked = sum(len(one.items) for one in found) / len(found)
+    tens = [set(one.items[:10]) & set(other.items[:10]) for one, other in zip(rankings, exact, strict=True)]
+    means = [sum(getattr(one, what) for one in rankings) / len(rankings) for what in ("forwards", "read")]
+    ranked = sum(len(one.items) for one in rankings) / len(rankings)
     return [
         name,
         *means,

@@ -28,7 +28,7 @@ MANY = (1, 2, 4, 8, 16, 32, 64, 96, 128)  # tokens in a forward
 
 
 def traces(models: Models, strategy: str, parameters: dict) -> list[Trace]:
-    """The same stories for all, without chance where the strategy has any."""
+    """The same stories for all, without sampling where the strategy can do without."""
     settings = {} if strategy == "greedy" else {"temperature": 0.0}
     asked = product([strategy], prompts("stories", PROMPTS), [TOKENS])
     return over(models, decoded, asked, **parameters, **settings)

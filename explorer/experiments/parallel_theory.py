@@ -25,7 +25,7 @@ def shuffled(n: int) -> Joint:
 
 
 def one_replaced(n: int) -> Joint:
-    """One item of n, at any place, becomes the new word (1); the others stay as they are (0)."""
+    """One item of n, at any place, becomes the new word (1); the others stay unchanged (0)."""
     return {tuple(int(i == at) for i in range(n)): 1.0 for at in range(n)}
 
 

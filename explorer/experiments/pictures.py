@@ -53,7 +53,7 @@ class Heat:
 @dataclass(frozen=True)
 class TokenMap:
     """A grey cell for each row and token of a text, full at `high`. `says`: what a cell is; `every`: a line
-    stands behind so many tokens, 0: none. A row without a label belongs to the one above it.
+    stands behind this many tokens, 0: none. A row without a label belongs to the one above it.
     """
 
     title: str
@@ -118,7 +118,7 @@ class Clouds:
 @dataclass(frozen=True)
 class Passages:
     """Texts side by side, a row for each beginning. A text is pieces [words, marks]; of marks there are
-    `again` (said before in this text) and `cited`. `says`: what the marks are.
+    `again` (written before in this text) and `cited`. `says`: what the marks are.
     """
 
     title: str

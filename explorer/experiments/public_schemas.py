@@ -24,7 +24,7 @@ FILE = re.compile(rf"({'|'.join(GROUPS)})---o(\d*[13579])\.json")
 
 def read(folder: Path) -> list[dict]:
     """The schemas, as those of `structured_outputs`. Raises ValueError with one sentence if none is there."""
-    found = []
+    schemas = []
     for path in sorted((folder / "maskbench" / "data").glob("Github_*.json")):
         if not (name := FILE.fullmatch(path.name)):
             continue
@@ -36,10 +36,10 @@ def read(folder: Path) -> list[dict]:
             values = [test["data"] for test in held.get("tests", []) if test["valid"] == (kind == "valid")]
             agreed = [v for v in values if study.valid(held["schema"], json.dumps(v)) == (kind == "valid")]
             one[kind] = agreed
-        found.append(one)
-    if not found:
+        schemas.append(one)
+    if not schemas:
         raise ValueError(f"{folder} is no copy of JSONSchemaBench: it has no maskbench/data/Github_*.json.")
-    return found
+    return schemas
 
 
 def run(models: Models, folder: Path) -> Result:

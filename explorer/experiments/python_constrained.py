@@ -90,13 +90,13 @@ def run(models: Models) -> Result:
             body = python_programs.body_of(text)
             good = bool(body.strip()) and parses(head, body)
             right = good and python_programs.check(problem, text).right
-            for at, found in enumerate((good, strange(body), right)):
-                counts[way][at] += found
+            for at, hit in enumerate((good, strange(body), right)):
+                counts[way][at] += hit
             kept[way] += trace.costs.log_kept or 0.0
             tokens[way] += len(trace.output())
     rows = [
-        [way, *(n / PROBLEMS for n in found), math.exp(kept[way] / max(1, tokens[way]))]
-        for way, found in counts.items()
+        [way, *(n / PROBLEMS for n in hits), math.exp(kept[way] / max(1, tokens[way]))]
+        for way, hits in counts.items()
     ]
     says = [
         f"{PROBLEMS} problems at temperature {TEMPERATURE:g}, the same seeds for all ways; a body counts as "

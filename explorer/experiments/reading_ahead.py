@@ -47,8 +47,8 @@ def sums(how_many: int, seed: int) -> torch.Tensor:
     numbers = torch.randint(0, 10**DIGITS, (how_many, 2), generator=generator)
     rows = []
     for one, other in numbers.tolist():
-        said = f"{one:0{DIGITS}}{other:0{DIGITS}}{one + other:0{DIGITS + 1}}"
-        digits = [int(digit) for digit in said]
+        text = f"{one:0{DIGITS}}{other:0{DIGITS}}{one + other:0{DIGITS + 1}}"
+        digits = [int(digit) for digit in text]
         rows.append([*digits[:DIGITS], PLUS, *digits[DIGITS:]])
     return torch.tensor(rows)
 
@@ -101,8 +101,8 @@ def as_target(model: ReaderWriter, memory: torch.Tensor) -> TableModel:
 
     def probs(tokens: tuple[int, ...]) -> list[float]:
         written = torch.tensor([tokens[1:]], dtype=torch.long)
-        law = model.write(memory, written)[0, -1].double().softmax(-1)
-        return [*law.tolist(), 0.0]
+        next_probs = model.write(memory, written)[0, -1].double().softmax(-1)
+        return [*next_probs.tolist(), 0.0]
 
     return TableModel(torch.inference_mode()(probs), VOCABULARY + 1, words=[*"0123456789+="], name="writer")
 

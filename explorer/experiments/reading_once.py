@@ -64,7 +64,7 @@ class Writer:
 
     @torch.inference_mode()
     def write(self, prompt: str, tokens: int, use_cache: bool = True) -> list[int]:
-        """Up to so many tokens, greedily."""
+        """Up to this many tokens, greedily."""
         ids = torch.tensor([self.tokenizer(prompt)["input_ids"]], device=self.model.device)
         running = nullcontext() if self.part is None else Blocks(self.model).running(self.part)
         with running:

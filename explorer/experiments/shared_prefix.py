@@ -67,10 +67,10 @@ def run(models: Models) -> Result:
     """A row for each number of rows and length of the prefix."""
     layer = shape(models)
     cases = [(rows, length) for rows in ROWS for length in PREFIXES]
-    found = [
+    results = [
         measured(layer, rows, length) for rows, length in progress.each(cases, weight=lambda c: c[0] * c[1])
     ]
-    table = [row for row, _ in found]
+    table = [row for row, _ in results]
     columns = [
         "rows",
         "shared tokens",
@@ -83,10 +83,10 @@ def run(models: Models) -> Result:
     lines = [
         Line(f"{rows} rows", [[float(row[1]), row[6]] for row in table if row[0] == rows]) for rows in ROWS
     ]
-    least, most = min(row[6] for row in table), max(row[6] for row in table)
+    low, high = min(row[6] for row in table), max(row[6] for row in table)
     says = [
-        f"Both ways give the same outputs: they differ by {max(off for _, off in found):.1e} at most.",
-        f"The time in parts is between {least:.2f} and {most:.2f} of that of torch's fused attention, and "
+        f"Both ways give the same outputs: they differ by {max(off for _, off in results):.1e} at most.",
+        f"The time in parts is between {low:.2f} and {high:.2f} of that of torch's fused attention, and "
         f"between {min(row[5] for row in table):.2f} and {max(row[5] for row in table):.2f} of that of the "
         "code that computes a part, used on the copies.",
         f"Bytes are computed from the sizes of the tensors that are read, in one layer with {layer[1]} heads "

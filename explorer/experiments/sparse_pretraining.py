@@ -43,7 +43,7 @@ def task_rows(models: Models, rows: int) -> torch.Tensor:
 
 
 def trained(model: LlamaForCausalLM, rows: torch.Tensor, steps: int, seed: int) -> LlamaForCausalLM:
-    """The model after so many steps on rows."""
+    """The model after this many steps on rows."""
     fit(model.parameters(), lambda some: next_loss(model(some).logits, some), rows, steps, BATCH, RATE, seed)
     return model
 
@@ -55,7 +55,7 @@ def loss(model: LlamaForCausalLM, rows: torch.Tensor) -> float:
 
 
 def fixed(model: LlamaForCausalLM, share: float) -> None:
-    """Fixes a share of the weights of each linear layer at zero, by chance."""
+    """Fixes a share of the weights of each linear layer at zero, at random."""
 
     def made(at: int, weight: torch.Tensor) -> Masked:
         kept = random_mask(weight, share, at)

@@ -17,7 +17,7 @@ COUNT, TOKENS = 6, 48
 
 
 def timed(models: Models, strategy: str, prompt: str) -> tuple[Trace, float]:
-    """(trace, tokens/s) of one prompt, without chance."""
+    """(trace, tokens/s) of one prompt, without sampling."""
     began = time.perf_counter()
     trace = decoded(models, strategy, prompt, TOKENS, **without_sampling(strategy))
     return trace, len(trace.output()) / (time.perf_counter() - began)

@@ -52,7 +52,7 @@ def trained(models: Models) -> tuple[LinearModel, torch.Tensor]:
 
 
 def of_a_layer(devices: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """States and decays of the stretches of one text in a layer of the shape, drawn by chance."""
+    """States and decays of the stretches of one text in a layer of the shape, drawn at random."""
     generator = torch.Generator().manual_seed(0)
     k, v = torch.randn(2, devices, SHAPE["heads"], 4, SHAPE["size"], generator=generator).unbind(0)
     falls = -torch.rand(k.shape, generator=generator)
@@ -131,9 +131,9 @@ def run(models: Models) -> Result:
     table, off = [], 0.0
     for name, scan in progress.each(scans.items(), until=0.5):
         with torch.no_grad():
-            found = model(held, partial(on_devices, devices=DEVICES, scan=WAYS[name]))
+            output = model(held, partial(on_devices, devices=DEVICES, scan=WAYS[name]))
         sent = [sum(one.numbers for one in scan.sent if one.device == device) for device in range(DEVICES)]
-        off = max(off, float((found - wanted).abs().max()))
+        off = max(off, float((output - wanted).abs().max()))
         table.append(
             [
                 name,

@@ -35,7 +35,7 @@ FORWARDS = 40  # timed, of one token each
 
 
 @dataclass
-class Found:
+class Outcome:
     """What one engine makes of one schema."""
 
     taken: bool = False
@@ -46,7 +46,7 @@ class Found:
     compile_ms: float = 0.0
     token_us: list[float] = field(default_factory=list)
     forced: int = 0  # tokens of the text that had no alternative ...
-    tokens: int = 0  # ... of so many
+    tokens: int = 0  # ... of this many
 
 
 def valid(schema: Any, text: str) -> bool:
@@ -82,33 +82,33 @@ def asked(schema: Any, engine: str) -> dict:
     }
 
 
-def tried(models: Models, one: dict, engine: str) -> Found:
+def tried(models: Models, one: dict, engine: str) -> Outcome:
     """One schema with one engine: its instances, then the target's greedy text."""
-    target, schema, found = models["target"], one["schema"], Found()
+    target, schema, outcome = models["target"], one["schema"], Outcome()
     parameters = asked(schema, engine)
     vocabulary_of(target, target.eos)  # read before anything is timed
     start = time.perf_counter()
     try:
         constraint = constraint_of(parameters, target, target.eos)
     except ConstraintProblem as problem:
-        found.why = str(problem)
-        return found
-    found.compile_ms = 1e3 * (time.perf_counter() - start)
-    found.taken = True
+        outcome.why = str(problem)
+        return outcome
+    outcome.compile_ms = 1e3 * (time.perf_counter() - start)
+    outcome.taken = True
     spelt = {kind: [target.cut(json.dumps(value)) for value in one[kind]] for kind in ("valid", "invalid")}
     try:
-        found.over = not all(passes(constraint, tokens, found.token_us) for tokens in spelt["valid"])
-        found.under = any(passes(constraint, tokens, found.token_us) for tokens in spelt["invalid"])
+        outcome.over = not all(passes(constraint, tokens, outcome.token_us) for tokens in spelt["valid"])
+        outcome.under = any(passes(constraint, tokens, outcome.token_us) for tokens in spelt["invalid"])
         trace = Lane("greedy", target.encode(PROMPT), models, parameters, limits=Limits(TOKENS)).run()
     except DeadEnd as end:
-        found.why = str(end)
-        return found
+        outcome.why = str(end)
+        return outcome
     output = [token for token in trace.output() if token not in target.eos]
-    found.validates = valid(schema, target.tokenizer.decode(output))
+    outcome.validates = valid(schema, target.tokenizer.decode(output))
     masks = [e for s in trace.steps for e in s.of(Distribution) if e.view == "forbidden"]
-    found.tokens = len(masks)
-    found.forced = sum(target.engine.vocabulary - e.among == 1 for e in masks)
-    return found
+    outcome.tokens = len(masks)
+    outcome.forced = sum(target.engine.vocabulary - e.among == 1 for e in masks)
+    return outcome
 
 
 def named(one: dict) -> str:
@@ -131,11 +131,11 @@ def forward_us(models: Models) -> float:
     return 1e6 * median(e.seconds for s in lane.steps for e in s.events if type(e).__name__ == "Forward")
 
 
-def coverage(found: list[Found]) -> tuple[float, float, float | None]:
+def coverage(outcomes: list[Outcome]) -> tuple[float, float, float | None]:
     """Declared, empirical, and compliance: of those that are taken, None if none is."""
-    taken = [one for one in found if one.taken]
+    taken = [one for one in outcomes if one.taken]
     good = [one for one in taken if one.validates]
-    return len(taken) / len(found), len(good) / len(found), len(good) / len(taken) if taken else None
+    return len(taken) / len(outcomes), len(good) / len(outcomes), len(good) / len(taken) if taken else None
 
 
 def run(models: Models) -> Result:
@@ -155,23 +155,23 @@ def compared(models: Models, schemas: list[dict]) -> Result:
         except ConstraintProblem as problem:
             says.append(str(problem))
             continue
-        found = [(one, tried(models, one, engine)) for one in progress.each(schemas, until=share)]
+        results = [(one, tried(models, one, engine)) for one in progress.each(schemas, until=share)]
         for tier in (*tiers, "all"):
-            some = [result for one, result in found if tier in (one["tier"], "all")]
+            some = [result for one, result in results if tier in (one["tier"], "all")]
             rows.append([engine, tier, len(some), *summary(some)])
-        lines.append(Line(engine, quantiles([us for _, one in found for us in one.token_us])))
-        masks = [us for _, one in found for us in one.token_us]
+        lines.append(Line(engine, quantiles([us for _, one in results for us in one.token_us])))
+        masks = [us for _, one in results for us in one.token_us]
         says.append(
             f"{engine}: half of all tokens take at most {median(masks):.0f} µs, "
             f"{median(masks) / forward:.1%} of a forward of the target ({forward / 1e3:.1f} ms); half of the "
-            f"grammars compile within {median(one.compile_ms for _, one in found if one.taken):.1f} ms."
+            f"grammars compile within {median(one.compile_ms for _, one in results if one.taken):.1f} ms."
         )
-        refused = [f"{one['tier']}: {result.why}" for one, result in found if result.why]
+        refused = [f"{one['tier']}: {result.why}" for one, result in results if result.why]
         if refused:
             says.append(f"{engine} refuses {len(refused)}: " + " ".join(refused[:4]))
         for what, some in (
-            ("lets an invalid instance of {} through", [one for one, result in found if result.under]),
-            ("stops a valid instance of {}", [one for one, result in found if result.over]),
+            ("lets an invalid instance of {} through", [one for one, result in results if result.under]),
+            ("stops a valid instance of {}", [one for one, result in results if result.over]),
         ):
             if some:
                 says.append(f"{engine} {what.format(len(some))}, such as of {named(some[0])}.")
@@ -187,7 +187,7 @@ def compared(models: Models, schemas: list[dict]) -> Result:
     return Result(columns, rows, says, chart)
 
 
-def summary(some: list[Found]) -> list[float | None]:
+def summary(some: list[Outcome]) -> list[float | None]:
     """The columns of a row, behind the number of schemas."""
     taken = [one for one in some if one.taken]
     masks = [us for one in taken for us in one.token_us]

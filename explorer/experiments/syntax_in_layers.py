@@ -37,46 +37,46 @@ def run(models: Models) -> Result:
     shown = syntax_probes.read_text(target, SHOWN)
     known = texts[: TRAINED + HELD]
     names = syntax_probes.names_of(texts[:TRAINED])
-    found: dict[str, list[Measured]] = {}
+    by_model: dict[str, list[Measured]] = {}
     trees, apart = [], []
     both = {"trained": target.model, "untrained": syntax_probes.untrained(target.model)}
     for which, model in progress.each(both.items()):
         with progress.part(0.4):
             states = syntax_probes.states_of(model, [*texts, shown], levels)
-        found[which] = []
+        by_model[which] = []
         for own in progress.each(states):
             probe = syntax_probes.fit_probe(known, own[: len(known)], HELD, EPOCHS, names)
-            found[which].append(syntax_probes.measured(probe, texts[len(known) :], own[len(known) : -1]))
+            by_model[which].append(syntax_probes.measured(probe, texts[len(known) :], own[len(known) : -1]))
             inner = probe.projection.T @ probe.projection
             apart.append(float((inner - torch.eye(len(inner))).abs().max()))
             if which == "trained":
                 trees.append(syntax_probes.recovered(probe, shown, own[-1]))
     table: list[list[Cell]] = []
     for at, level in enumerate(levels):
-        mine, fresh = found["trained"][at], found["untrained"][at]
+        mine, fresh = by_model["trained"][at], by_model["untrained"][at]
         row = [mine.f1, fresh.f1, mine.f1 - fresh.f1, mine.precision, mine.recall, mine.opens, mine.closes]
         table.append([level, *row])
     columns = ["layers", "F1", "F1 untrained", "gain", "precision", "recall", "opens", "closes"]
-    best = max(range(len(levels)), key=lambda at: found["trained"][at].f1)
+    best = max(range(len(levels)), key=lambda at: by_model["trained"][at].f1)
     lines = [
         Line(which, [[float(level), one.f1] for level, one in zip(levels, every, strict=True)])
-        for which, every in found.items()
+        for which, every in by_model.items()
     ]
     lines += [
         Line("opens", [[float(row[0]), row[6]] for row in table]),
         Line("closes", [[float(row[0]), row[7]] for row in table]),
     ]
     chart = Chart("How much of a tree is recovered", "layers", "F1, or share", lines)
-    bars = bar_picture(levels, found)
+    bars = bar_picture(levels, by_model)
     drawn = tree_picture(shown, trees[best], levels[best])
     return Result(columns, table, conclusions(table, max(apart)), chart, pictures=[bars, drawn])
 
 
-def bar_picture(levels: tuple[int, ...], found: dict[str, list[Measured]]) -> Bars:
+def bar_picture(levels: tuple[int, ...], by_model: dict[str, list[Measured]]) -> Bars:
     """F1 by depth, bars side by side."""
     names = ["embeddings" if not level else f"after {level}" for level in levels]
-    rows = [[round(one.f1, 3) for one in found[which]] for which in found]
-    return Bars("F1 after each of some layers", "layers", "F1", names, list(found), rows)
+    rows = [[round(one.f1, 3) for one in by_model[which]] for which in by_model]
+    return Bars("F1 after each of some layers", "layers", "F1", names, list(by_model), rows)
 
 
 def tree_picture(text: Text, tree: Node | str, level: int) -> Trees:

@@ -24,7 +24,7 @@ from explorer.timing import in_turn
 
 PAPERS = ("stree",)
 ROWS, LENGTH, STEPS = 768, 96, 700  # texts that are read; batches
-TEXTS, BEGUN, TOKENS = 8, 12, 48  # texts that are continued, after so many of their tokens
+TEXTS, BEGUN, TOKENS = 8, 12, 48  # texts that are continued, after this many of their tokens
 SHAPES = {"plain": (0, 0), "chain of 4": (1, 4), "tree, 3 beams of 4": (3, 4)}  # beams, depth
 BACK = 16  # how far back the chart looks
 

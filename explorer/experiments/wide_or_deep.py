@@ -72,12 +72,12 @@ def replayed(texts: list[list[bool]], gamma: int) -> float:
 @torch.inference_mode()
 def right_guesses(draft: LoadedModel, texts: list[list[int]], starts: list[int]) -> list[list[bool]]:
     """Of each text behind its start: whether the draft's best token there is the one that was written."""
-    found = []
+    right = []
     for text, start in zip(texts, starts, strict=True):
         ids = torch.tensor([text], device=draft.model.device)
         best = draft.model(input_ids=ids).logits[0, start - 1 : -1].argmax(-1)
-        found.append((best == ids[0, start:]).tolist())
-    return found
+        right.append((best == ids[0, start:]).tolist())
+    return right
 
 
 @torch.inference_mode()

@@ -36,7 +36,7 @@ def ratio(
     x: torch.Tensor, before: torch.Tensor, target: Process, draft: Process, inner_temperature: float = 1.0
 ) -> torch.Tensor:
     """p(x) / q(x), elementwise. An inner temperature above 1 divides the exponent, as the authors' code does
-    with 42: the ratio tends to sigma_q / sigma_p, whatever x is, and the target's law is lost.
+    with 42: the ratio tends to sigma_q / sigma_p, whatever x is, and the target's distribution is lost.
     """
     scale = draft.sigma / target.sigma
     plain = target.density(x, before) / draft.density(x, before)

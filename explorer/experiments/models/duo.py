@@ -57,9 +57,9 @@ class Duo(nn.Module):
         whole = copy.deepcopy(model).float().requires_grad_(True)
         whole.model.layers = whole.model.layers[:layers]
         self.inner, self.head = whole.model, whole.lm_head
-        thin = copy.deepcopy(model.config)
-        thin.intermediate_size = max(1, thin.intermediate_size // smaller)
-        self.small = nn.ModuleList(LlamaMLP(thin) for _ in self.inner.layers)
+        small_config = copy.deepcopy(model.config)
+        small_config.intermediate_size = max(1, small_config.intermediate_size // smaller)
+        self.small = nn.ModuleList(LlamaMLP(small_config) for _ in self.inner.layers)
         for block in self.small:
             nn.init.zeros_(block.down_proj.weight)
 

@@ -22,8 +22,8 @@ class Exits(nn.Module):
         self.vectors = nn.Parameter(torch.zeros(layers, width), requires_grad=False)
 
     def states(self, rows: torch.Tensor, dropped: torch.Tensor | None = None) -> list[torch.Tensor]:
-        """What leaves each layer, L times [B, T, d]. dropped: the chance [L] with which a row of the batch
-        passes a layer by.
+        """What leaves each layer, L times [B, T, d]. dropped: the probability [L] with which a row of the
+        batch passes a layer by.
         """
         x = self.inner.embed_tokens(rows)
         places = self.inner.rotary_emb(x, torch.arange(rows.shape[1])[None])

@@ -66,12 +66,12 @@ def by_names(engine: Engine, history: list[int], names: TrieNode) -> Ranking:
 
 def walk(tree: Tree, node: int, state: TrieNode) -> list[tuple[int, TrieNode]]:
     """Adds all beginnings below a state to a tree: (node, state), parents first."""
-    found = []
+    nodes = []
     for token, below in state.children.items():
         if not below.ends:
             child = tree.add(node, token)
-            found += [(child, below), *walk(tree, child, below)]
-    return found
+            nodes += [(child, below), *walk(tree, child, below)]
+    return nodes
 
 
 class ItemHead(nn.Module):

@@ -27,7 +27,7 @@ NO_LABEL = -100
 
 @dataclass(frozen=True)
 class Rows:
-    """Texts [B, T] under one mode, the places of each source, and what is to be said at each place."""
+    """Texts [B, T] under one mode, the places of each source, and what is to be predicted at each place."""
 
     mode: str
     tokens: torch.Tensor
@@ -37,12 +37,12 @@ class Rows:
 
 def pairs(count: int, seed: int) -> list[tuple[str, str]]:
     """(what a function does, its body), drawn from the templates of the task `python`."""
-    rng, found = random.Random(f"modes {seed}"), []
+    rng, result = random.Random(f"modes {seed}"), []
     for _ in range(count):
         says, _, body, _ = rng.choice(TEMPLATES)
         k = rng.randint(2, 9)
-        found.append((says.format(k=k), body.format(k=k)))
-    return found
+        result.append((says.format(k=k), body.format(k=k)))
+    return result
 
 
 def letters(text: str) -> list[int]:
@@ -52,7 +52,7 @@ def letters(text: str) -> list[int]:
 def rows_of(mode: str, some: list[tuple[str, str]], seed: int) -> Rows:
     """Pairs as one mode is trained on them: `<mode> comment <between> code <end>`.
 
-    encoder: a quarter of the letters are masked, and said again in their places. decoder: every next token.
+    encoder: a quarter of the letters are masked, and predicted in their places. decoder: every next token.
     encoder-decoder: every next token of the code.
     """
     rng = random.Random(seed)
@@ -79,7 +79,7 @@ def rows_of(mode: str, some: list[tuple[str, str]], seed: int) -> Rows:
 
 
 def loss_of(model: LlamaForCausalLM, rows: Rows) -> torch.Tensor:
-    """Mean loss in nats of what is to be said."""
+    """Mean loss in nats of what is to be predicted."""
     logits = read(model, rows.tokens, rows.mode, rows.sources).logits
     return torch.nn.functional.cross_entropy(
         logits.flatten(0, 1).float(), rows.labels.flatten(), ignore_index=NO_LABEL
@@ -87,7 +87,7 @@ def loss_of(model: LlamaForCausalLM, rows: Rows) -> torch.Tensor:
 
 
 def trained(modes: tuple[str, ...], width: int, layers: int, steps: int, batch: int) -> LlamaForCausalLM:
-    """A model each of whose batches has one of `modes`, drawn by chance: mask and prefix are all that
+    """A model each of whose batches has one of `modes`, drawn at random: mask and prefix are all that
     differs.
     """
     model, rng = small_llama(VOCABULARY, width, layers, 4), random.Random(0)
@@ -116,7 +116,7 @@ def written(model: LlamaForCausalLM, mode: str, says: str, longest: int = LONGES
 
 @torch.no_grad()
 def filled(model: LlamaForCausalLM, rows: Rows) -> float:
-    """The share of what is to be said that is the likeliest token."""
+    """The share of what is to be predicted that is the likeliest token."""
     wanted = rows.labels != NO_LABEL
     likeliest = read(model, rows.tokens, rows.mode, rows.sources).logits.argmax(-1)
     return float((likeliest == rows.labels)[wanted].float().mean())

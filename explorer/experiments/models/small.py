@@ -29,7 +29,7 @@ def own_text(models: Models, rows: int, length: int = 128, seed: int = 0) -> tor
 
 
 def words(models: Models, tokens: torch.Tensor) -> list[str]:
-    """Some of the target's tokens as they are shown."""
+    """Some of the target's tokens as text."""
     return [visible(models["target"].bytes_of(token)) for token in tokens.tolist()]
 
 
@@ -47,7 +47,7 @@ def fit(
     rate: float = 2e-3,
     seed: int = 0,
 ) -> list[float]:
-    """Minimises `loss(some rows [batch, T])` over `steps` batches drawn by chance from rows [R, T]: AdamW,
+    """Minimises `loss(some rows [batch, T])` over `steps` batches drawn at random from rows [R, T]: AdamW,
     a short rise of its rate, then half a cosine. The losses on the way.
     """
     learned = [p for p in parameters if p.requires_grad]

@@ -52,14 +52,14 @@ class Straight(torch.autograd.Function):
 
 
 def random_mask(weight: torch.Tensor, share: float, seed: int) -> torch.Tensor:
-    """True for the weights that count: all but a `share`, by chance, once and for all."""
+    """True for the weights that count: all but a `share`, at random, once and for all."""
     draw = torch.Generator().manual_seed(seed)
     zero = torch.randperm(weight.numel(), generator=draw)[: round(share * weight.numel())]
     return torch.ones(weight.numel(), dtype=torch.bool).index_fill(0, zero, False).view_as(weight)
 
 
 def n_of_m(n: int, m: int) -> Kept:
-    """The n largest of every m inputs, chosen anew at each step."""
+    """The n largest of every m inputs, chosen again at each step."""
     return lambda weight: ~outside(weight.abs(), n, m)
 
 

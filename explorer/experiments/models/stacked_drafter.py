@@ -45,7 +45,7 @@ class StackedDrafter(FeatureDrafter):
         """EAGLE's: smooth L1 to the target's states, and 0.1 times the cross-entropy at a quarter of them."""
         hidden = noisy(taps.hidden, taps.tokens) if self.training else taps.hidden
         positions = torch.arange(hidden.shape[1] - 1, device=hidden.device)
-        said, _ = self.layer(self.joined(taps.tokens[:, 1:], hidden[:, :-1]), positions)
-        rows = self.loss_rows(taps.tokens, said.shape[1])
-        words = cross_entropy(taps.p[:, 1:][:, rows], self.words(said[:, rows]))
-        return F.smooth_l1_loss(said, taps.hidden[:, 1:]) + TOKEN_WEIGHT * words
+        predicted, _ = self.layer(self.joined(taps.tokens[:, 1:], hidden[:, :-1]), positions)
+        rows = self.loss_rows(taps.tokens, predicted.shape[1])
+        words = cross_entropy(taps.p[:, 1:][:, rows], self.words(predicted[:, rows]))
+        return F.smooth_l1_loss(predicted, taps.hidden[:, 1:]) + TOKEN_WEIGHT * words

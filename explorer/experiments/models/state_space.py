@@ -75,7 +75,7 @@ def step(
 
 @dataclass(frozen=True)
 class Read:
-    """What a layer keeps of the tokens that it has read last, to go on behind any of them: their inputs."""
+    """What a layer keeps of the tokens that it has read last, to continue behind any of them: inputs."""
 
     mixed: torch.Tensor  # [B, N, channels], in front of the convolution
     x: torch.Tensor  # [B, H, N, P]

@@ -38,7 +38,7 @@ def read_text(model: Any, code: str) -> Text:
 
 
 def states_of(model: torch.nn.Module, texts: list[Text], levels: tuple[int, ...]) -> list[list[torch.Tensor]]:
-    """For each level the states [n, d] of every text's leaves after so many layers."""
+    """For each level the states [n, d] of every text's leaves after this many layers."""
     result: list[list[torch.Tensor | None]] = [[None] * len(texts) for _ in levels]
     order = sorted(range(len(texts)), key=lambda at: len(texts[at].tokens))
     for some in progress.each([order[at : at + BATCH] for at in range(0, len(order), BATCH)]):
@@ -151,15 +151,15 @@ def measured(probe: SyntaxProbe, texts: list[Text], states: list[torch.Tensor]) 
     """How well a probe recovers trees that it was not trained on."""
     rows = []
     for text, own in zip(texts, states, strict=True):
-        found = recovered(probe, text, own)
-        edges = [found_share(found, text.tree, end) for end in (1, 2)]
-        rows.append((*scores(found, text.tree), *edges))
+        recovered_tree = recovered(probe, text, own)
+        edges = [recovered_share(recovered_tree, text.tree, end) for end in (1, 2)]
+        rows.append((*scores(recovered_tree, text.tree), *edges))
     return Measured(*map(fmean, zip(*rows, strict=True)))
 
 
-def found_share(found: Node | str, true: Node | str, end: int) -> float:
+def recovered_share(recovered_tree: Node | str, true: Node | str, end: int) -> float:
     """Share of true nodes whose label and one end of whose span (1: the first leaf, 2: the last) are
     found.
     """
-    ours, theirs = (Counter((item[0], item[end]) for item in items(tree)) for tree in (found, true))
+    ours, theirs = (Counter((item[0], item[end]) for item in items(tree)) for tree in (recovered_tree, true))
     return (ours & theirs).total() / theirs.total()

@@ -26,10 +26,10 @@ class Answer:
 
 
 class TunedPrompt(nn.Module):
-    """Vectors [P, d] that a causal model reads before a text. The model itself stays as it is."""
+    """Vectors [P, d] that a causal model reads before a text. The model itself stays frozen."""
 
     def __init__(self, model: nn.Module, seed: int = 0, length: int = LENGTH):
-        """Begins with the embeddings of tokens drawn by chance. length 0: no prompt."""
+        """Begins with the embeddings of random tokens. length 0: no prompt."""
         super().__init__()
         self.__dict__["model"] = model  # no part of what is learned
         table = model.get_input_embeddings().weight.detach()
@@ -106,7 +106,7 @@ def trie_search(
     constraint: Constraint,
     ends: frozenset[int],
     named: Callable[[list[int]], list[int]],
-    most: int = 40,
+    max_tokens: int = 40,
 ) -> Answer:
     """Writes labels behind a text, token by token the likeliest that the constraint allows. `named` gives the
     labels, by number, that are complete in the tokens written so far. The confidence in a label is the
@@ -115,7 +115,7 @@ def trie_search(
     state, written, logs, done, cache = constraint.start(), [], [], 0, None
     confidence: dict[int, float] = {}
     embeddings, read = prompt.before(torch.tensor([text])), 0
-    while len(written) < most:
+    while len(written) < max_tokens:
         seen = prompt.model(inputs_embeds=embeddings, past_key_values=cache, use_cache=True)
         cache, read = seen.past_key_values, read + embeddings.shape[1]
         row, allowed = seen.logits[0, -1].double(), constraint.allowed(state)

@@ -38,7 +38,7 @@ def test_steps_raise_the_overlap_on_texts_that_were_not_learned_from(pair, diver
     before = overlap(draft)
     learned = experiment.copied(draft)
     rows = experiment.own_text({"target": target}, 16, experiment.LENGTH)
-    read = experiment.drawn_anew(target, learned) if own else experiment.read_once(target, rows)
+    read = experiment.drawn_again(target, learned) if own else experiment.read_once(target, rows)
     experiment.distil(learned, read, divergence, 16)
     assert overlap(learned) > before + 0.02 and overlap(draft) == before
 
@@ -46,7 +46,7 @@ def test_steps_raise_the_overlap_on_texts_that_were_not_learned_from(pair, diver
 def test_the_texts_of_a_draft_are_drawn_from_what_it_has_become(pair):
     target, draft, _ = pair
     learned, pick = experiment.copied(draft), torch.tensor([0, 1])
-    wanted = experiment.drawn_anew(target, learned)
+    wanted = experiment.drawn_again(target, learned)
     rows, logits = wanted(pick)
     assert rows.shape == (2, experiment.LENGTH)
     torch.testing.assert_close(logits, target.model(input_ids=rows).logits)
@@ -57,7 +57,7 @@ def test_the_texts_of_a_draft_are_drawn_from_what_it_has_become(pair):
 def test_what_a_draft_has_learned_changes_no_text(pair):
     target, draft, _ = pair
     learned = experiment.copied(draft)
-    experiment.distil(learned, experiment.drawn_anew(target, learned), "TVD", 8)
+    experiment.distil(learned, experiment.drawn_again(target, learned), "TVD", 8)
     models = {"target": target, "draft": learned}
     trace = Lane("speculative", [40, 41, 42], models, {"temperature": 0.0}, limits=Limits(20)).run()
     assert trace.output() == tiny_models.generate(target, [40, 41, 42], max_new_tokens=20)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from explorer.experiments import find_stored
-from explorer.experiments.neuron_bricks import CHANCE, activations, average_precision, held, loss, neurons
+from explorer.experiments.neuron_bricks import AT_RANDOM, activations, average_precision, held, loss, neurons
 from explorer.experiments.reading import rows_of
 
 
@@ -34,6 +34,6 @@ def test_chosen_neurons_are_held_and_all_others_left_alone(tiny_model):
 
 def test_domains_lose_more_by_their_own_neurons_than_by_chance_in_the_mean():
     rows = {row["neurons held"]: row for row in rows_of(find_stored("neuron-bricks"))}
-    domains = [name for name in rows if name != CHANCE]
+    domains = [name for name in rows if name != AT_RANDOM]
     assert len(domains) == 4
-    assert sum(rows[name][name] for name in domains) > 4 * abs(sum(rows[CHANCE][name] for name in domains))
+    assert sum(rows[name][name] for name in domains) > 4 * abs(sum(rows[AT_RANDOM][name] for name in domains))

@@ -7,7 +7,7 @@ import pytest
 
 from decoders.models import load
 from explorer.experiments import structured_outputs
-from explorer.experiments.structured_outputs import Found, coverage, tried, valid
+from explorer.experiments.structured_outputs import Outcome, coverage, tried, valid
 
 SCHEMAS = json.loads(structured_outputs.SCHEMAS.read_text("utf-8"))
 
@@ -16,9 +16,9 @@ def test_coverage_is_that_of_the_study():
     """Ten schemas, eight compile, six of these validate; a text of one that does not compile counts as no
     success here, whatever it is by luck.
     """
-    found = [Found(taken=n < 8, validates=n < 6) for n in range(10)]
+    found = [Outcome(taken=n < 8, validates=n < 6) for n in range(10)]
     assert coverage(found) == (0.8, 0.6, 0.75)
-    assert coverage([Found()]) == (0.0, 0.0, None)
+    assert coverage([Outcome()]) == (0.0, 0.0, None)
 
 
 def test_the_instances_of_the_schemas_are_what_they_are_said_to_be():
