@@ -18,7 +18,7 @@ from explorer.experiments.pictures import Chart
 
 @dataclass(frozen=True)
 class Panel:
-    """A cloud of points that moves: `frames` [N, 2], one per step; the last one stays when others go on.
+    """A cloud of points that moves: `frames` [N, 2], one per step; the last one stays while others continue.
 
     `names`: what each step is; `shades` of the points per step, from 0 (pale) to 1 (dark); `edges`: pairs of
     points that are joined; `behind` [M, 2]: points that stay, such as the data.
@@ -55,17 +55,17 @@ class Miniature:
 @cache
 def miniatures() -> dict[str, Miniature]:
     """All miniatures by the slug of their paper."""
-    found = {}
+    by_paper = {}
     for info in pkgutil.iter_modules(__path__):
         module = importlib.import_module(f"{__name__}.{info.name}")
         if not hasattr(module, "tell"):
             continue  # what several share
         title, _, asks = (module.__doc__ or "").partition("\n\n")
         name = info.name.replace("_", "-")
-        found[module.PAPER] = Miniature(
+        by_paper[module.PAPER] = Miniature(
             name, " ".join(title.split()).removesuffix("."), " ".join(asks.split()), module.PAPER, module.tell
         )
-    return found
+    return by_paper
 
 
 @cache

@@ -34,10 +34,10 @@ def tell() -> Story:
         "one model six times as large": lambda x, t: large(at(x, t)),
     }
     errors = {name: [error(euler(start, n, f)[-1], exact) for n in STEPS] for name, f in models.items()}
-    at_24 = {name: found[STEPS.index(24)] for name, found in errors.items()}
+    at_24 = {name: curve[STEPS.index(24)] for name, curve in errors.items()}
     small, blocks, big = at_24.values()
     lines = [
-        Line(name, [[n, e] for n, e in zip(STEPS, found, strict=True)]) for name, found in errors.items()
+        Line(name, [[n, e] for n, e in zip(STEPS, curve, strict=True)]) for name, curve in errors.items()
     ]
     return Story(
         [Panel(sentence(name), euler(start, 12, f), named(12), behind=where) for name, f in models.items()],

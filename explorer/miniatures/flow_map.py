@@ -54,7 +54,7 @@ def tell() -> Story:
 
 
 def named(steps: int) -> list[str]:
-    """What each frame of so many equal steps is."""
+    """What each frame of this many equal steps is."""
     return [f"t = {k / steps:.2g}" for k in range(steps + 1)]
 
 

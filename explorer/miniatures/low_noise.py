@@ -26,7 +26,7 @@ def tell() -> Story:
         width: [steepness(x, 1 - level, width) for x, level in zip(frames, LEVELS, strict=True)]
         for width in WIDTHS
     }
-    medians = {width: [float(np.median(of)) for of in found] for width, found in steep.items()}
+    medians = {width: [float(np.median(of)) for of in per_level] for width, per_level in steep.items()}
     shown = steep[WIDTHS[-1]]
     largest = np.log(np.percentile(shown[-1], 90))
     panel = Panel(
@@ -36,17 +36,17 @@ def tell() -> Story:
         shades=[np.clip(np.log(np.maximum(of, 1)) / largest, 0, 1) for of in shown],
     )
     lines = [
-        Line(f"data of width {width:g}", [[level, m] for level, m in zip(LEVELS, found, strict=True)])
-        for width, found in medians.items()
+        Line(f"data of width {width:g}", [[level, m] for level, m in zip(LEVELS, per_level, strict=True)])
+        for width, per_level in medians.items()
     ]
-    thin, thick = medians[WIDTHS[-1]], medians[WIDTHS[0]]
+    narrow, wide = medians[WIDTHS[-1]], medians[WIDTHS[0]]
     return Story(
         [panel],
         [
-            f"For data of width {WIDTHS[-1]:g}, a displacement changes the velocity by {thin[1]:.1f} times "
-            f"its own length at noise {LEVELS[1]:g} (median), and by {thin[-1]:.0f} times at noise "
+            f"For data of width {WIDTHS[-1]:g}, a displacement changes the velocity by {narrow[1]:.1f} times "
+            f"its own length at noise {LEVELS[1]:g} (median), and by {narrow[-1]:.0f} times at noise "
             f"{LEVELS[-1]:g}.",
-            f"For data of width {WIDTHS[0]:g} it is {max(thick):.0f} times at most, and {thick[-1]:.0f} "
+            f"For data of width {WIDTHS[0]:g} it is {max(wide):.0f} times at most, and {wide[-1]:.0f} "
             f"times at noise {LEVELS[-1]:g}: data with a width of their own end the growth.",
         ],
         Chart("Steepness of the exact velocity by noise", "noise left", "steepness", lines, log=True),

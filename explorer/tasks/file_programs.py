@@ -53,7 +53,7 @@ def lines_of(program: str) -> list[str]:
 def flaws(program: str) -> list[int]:
     """The lines, from 0 on, that use a file which is not open."""
     opened: set[str] = set()
-    found = []
+    result = []
     for at, line in enumerate(lines_of(program)):
         verb, _, name = line.partition(" ")
         if verb == OPEN:
@@ -61,8 +61,8 @@ def flaws(program: str) -> list[int]:
         elif verb == CLOSE:
             opened.discard(name)
         elif verb in (READ, WRITE) and name not in opened:
-            found.append(at)
-    return found
+            result.append(at)
+    return result
 
 
 def does(program: str, task: list[str]) -> bool:

@@ -32,7 +32,7 @@ def latin(rng: random.Random) -> list[str]:
 
 
 def with_blanks(grid: list[str], blanks: int, rng: random.Random) -> list[str]:
-    """The grid with so many dots."""
+    """The grid with this many dots."""
     holes = set(rng.sample(range(SIZE * SIZE), blanks))
     return ["".join("." if r * SIZE + c in holes else grid[r][c] for c in range(SIZE)) for r in range(SIZE)]
 

@@ -1,5 +1,5 @@
 """Random functions in the small Python of the task `python`: lists of numbers, their parts and
-comprehensions, nested by chance. Knows plain text; `ast` reads their trees off.
+comprehensions, nested at random. Knows plain text; `ast` reads their trees off.
 """
 
 import random
@@ -73,7 +73,7 @@ def condition(rng: random.Random, names: list[str], items: list[str], depth: int
 def functions(count: int, seed: int) -> list[str]:
     """`count` different functions."""
     rng = random.Random(f"functions {seed}")
-    found: dict[str, None] = {}
-    while len(found) < count:
-        found[function(rng)] = None
-    return list(found)
+    result: dict[str, None] = {}
+    while len(result) < count:
+        result[function(rng)] = None
+    return list(result)

@@ -76,7 +76,7 @@ KINDS = (
         -0.4,
     ),
 )
-FIRST, NOISE = 1.0, 0.5  # what counts for the person of the first fact; how much chance counts
+FIRST, NOISE = 1.0, 0.5  # what counts for the person of the first fact; how much noise counts
 JOINED = 0.3  # share of neighbouring facts that `and` makes one sentence
 
 
@@ -128,7 +128,7 @@ def make_sheet(rng: random.Random) -> Sheet:
 
 
 def salient(weights: list[float], rng: random.Random) -> list[int]:
-    """The facts that are told, in their order: the heaviest after Gumbel noise; about every second one."""
+    """The facts that a summary mentions, in order: the heaviest after Gumbel noise, about half of them."""
     noisy = [weight - NOISE * math.log(-math.log(rng.random())) for weight in weights]
     count = min(4, max(2, len(weights) // 2 + rng.choice((-1, 0, 0, 0))))
     return sorted(sorted(range(len(weights)), key=lambda i: -noisy[i])[:count])

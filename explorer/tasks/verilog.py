@@ -34,21 +34,21 @@ MAX_STATEMENTS = 3
 SIGNIFICANT = re.compile(r"[A-Za-z_]\w*|\d+|<=|[=&|^~?:+@]")  # what a fragment ends with
 
 
-def make_module(rng: random.Random, most: int = MAX_STATEMENTS) -> tuple[str, str]:
+def make_module(rng: random.Random, max_statements: int = MAX_STATEMENTS) -> tuple[str, str]:
     """(prompt, module): a comment that says what the outputs are, and the Verilog that it asks for, of one to
-    `most` statements.
+    `max_statements` statements.
     """
     name = rng.choice(MODULES)
     signals = rng.sample(SIGNALS, 9)
-    count = rng.randint(1, most)
+    count = rng.randint(1, max_statements)
     outputs, inputs = signals[:count], signals[count : count + 4]
-    said, body, used, registers, clocked = [], [], [], set(), False
+    sentences, body, used, registers, clocked = [], [], [], set(), False
     for y in outputs:
         says, lines, register = rng.choice(STATEMENTS)
         word = rng.choice(list(OPERATORS))
         a, b, s = rng.sample(inputs, 3)
         values = {"y": y, "a": a, "b": b, "s": s, "word": word, "sign": OPERATORS[word]}
-        said.append(says.format(**values))
+        sentences.append(says.format(**values))
         body += [line.format(**values) for line in lines]
         used += [values[key] for key in re.findall(r"\{([abs])\}", says)]
         clocked |= register
@@ -58,14 +58,14 @@ def make_module(rng: random.Random, most: int = MAX_STATEMENTS) -> tuple[str, st
     ports += [f"output {'reg ' * (y in registers)}{y}" for y in outputs]
     head = f"module {name}(\n" + ",\n".join(f"  {port}" for port in ports) + "\n);\n"
     return (
-        ASKED.format(name, "; ".join(said)),
+        ASKED.format(name, "; ".join(sentences)),
         head + "".join(f"  {line}\n" for line in body) + "endmodule\n",
     )
 
 
 def marked(module: str) -> str:
     """A module with a mark at the end of each fragment."""
-    return SIGNIFICANT.sub(lambda found: found[0] + FRAGMENT, module)
+    return SIGNIFICANT.sub(lambda match: match[0] + FRAGMENT, module)
 
 
 def unmarked(text: str) -> str:

@@ -55,7 +55,7 @@ class Protection:
 
 
 def allow_unsealed() -> None:
-    """From now on programs run where the kernel cannot wall them in, too: who starts the app said so."""
+    """From now on programs run where the kernel cannot wall them in, too: who starts the app asked for it."""
     _unsealed_too[:] = [True]
 
 
@@ -117,7 +117,7 @@ def refused(probe: str) -> bool:
 
 
 def asked(source: str, name: str, calls: list[tuple]) -> dict:
-    """What a process is told."""
+    """The message to a process."""
     return {"source": source, "name": name, "calls": calls, "whole": False}
 
 

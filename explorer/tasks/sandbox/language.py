@@ -18,7 +18,7 @@ from functools import cache
 from explorer.tasks.sandbox.allowed import BUILTINS, MODULES, exports, words
 
 LONGEST = 20_000  # characters of a program
-NAME = "answer"  # of the file that a program is said to be
+NAME = "answer"  # of the file as which a program runs
 # What Python says of a program that it parses is for nobody here to read.
 warnings.filterwarnings("ignore", module=f"{NAME}$", category=SyntaxWarning)
 warnings.filterwarnings("ignore", module=f"{NAME}$", category=DeprecationWarning)
@@ -99,7 +99,7 @@ def refusal(source: str) -> str | None:
 
 
 def order(node: ast.AST) -> tuple[int, int]:
-    """Sorts what is told of a program: `open(x).y.z` reaches for open, else for y, else for z."""
+    """Sorts what is known of a program: `open(x).y.z` reaches for open, else for y, else for z."""
     return (node.end_lineno, node.end_col_offset) if isinstance(node, ast.Attribute) else (0, 0)
 
 

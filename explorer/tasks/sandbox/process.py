@@ -31,7 +31,7 @@ STOPPED = "It reaches for the system, which is not allowed."  # of what the kern
 
 @dataclass
 class Cell:
-    """A process that waits for its program. `held`: the layers of its wall, once it has said so."""
+    """A process that waits for its program. `held`: the layers of its wall, once it has reported them."""
 
     process: subprocess.Popen
     held: frozenset[str] = field(default=frozenset())
@@ -85,7 +85,7 @@ def settle(cell: Cell) -> bool:
 def exchange(
     process: subprocess.Popen, message: bytes, seconds: float, until: bytes = b""
 ) -> tuple[bytes, bool]:
-    """Sends a message, ends it unless `until` is waited for, and gives what is said: to its end, to
+    """Sends a message, ends it unless `until` is waited for, and gives the answer: to its end, to
     `until`, or as much as is heard; and whether the time was up before.
     """
     received, deadline = b"", time.monotonic() + seconds
@@ -118,7 +118,7 @@ def sent(process: subprocess.Popen, message: bytes) -> bytes:
         return message[os.write(process.stdin.fileno(), message) :]
     except BlockingIOError:
         return message
-    except OSError:  # it has ended; what it said tells why
+    except OSError:  # it has ended; its message says why
         return b""
 
 
@@ -148,7 +148,7 @@ def run_in(cell: Cell, asked: dict) -> Ran:
 
 
 def answer(received: bytes) -> Ran | None:
-    """What a process said, which a program may have forged: texts and nothing else, or None."""
+    """A process's answer, which a program may have forged: texts and nothing else, or None."""
     try:
         reply = json.loads(received)
         values, failed = reply["values"], reply["failed"]
