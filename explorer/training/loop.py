@@ -133,7 +133,7 @@ def causal_loss(model: torch.nn.Module) -> Callable[[torch.Tensor, torch.Tensor]
 def exits_loss(
     model: LlamaForCausalLM, exits: tuple[int, ...], weight: float
 ) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-    """The same, and `weight` times the loss of one exit, which the batch picks: the states after so many
+    """The same, and `weight` times the loss of one exit, which the batch picks: the states after this many
     layers, through the model's own last norm and head (LayerSkip, Elhoushi et al. 2024, section 4.1).
     """
     forward = compiled(model)

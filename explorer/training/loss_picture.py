@@ -17,7 +17,7 @@ STEPS = tuple(k * 10.0**e for e in range(-3, 4) for k in (1, 2, 5))  # between t
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers from at most `low` to at least `high`, about so many and at least two."""
+    """Round numbers from at most `low` to at least `high`, about this many and at least two."""
     step = next((s for s in STEPS if (high - low) / s <= about), STEPS[-1])
     first, last = math.floor(low / step), max(math.ceil(high / step), math.floor(low / step) + 1)
     return [round(step * i, 6) for i in range(first, last + 1)]

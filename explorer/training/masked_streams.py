@@ -56,7 +56,7 @@ def mixed(texts: Texts, seen: int, batch: int) -> Rows:
 
 
 def block_starts(labels: torch.Tensor, size: torch.Tensor) -> torch.Tensor:
-    """Where the block of each position begins [N, T]: blocks of `size` [N, 1] tokens, counted anew where an
+    """Where the block of each position begins [N, T]: blocks of `size` [N, 1] tokens, counted again where an
     answer or a prompt begins.
     """
     at = torch.arange(labels.shape[1], device=labels.device).expand_as(labels)

@@ -24,7 +24,7 @@ from explorer.training.loss_picture import loss_picture
 
 
 def frozen(name: str) -> LoadedModel:
-    """A shipped model in float32, whose weights stay as they are. ValueError if it is not trained yet."""
+    """A shipped model in float32, whose weights stay frozen. ValueError if it is not trained yet."""
     model = loop.trained(name).eval().requires_grad_(False)
     return LoadedModel(name, model, PreTrainedTokenizerFast.from_pretrained(loop.MODELS / name))
 
@@ -49,7 +49,7 @@ def write_rows(
     row: int = ROW,
 ) -> np.ndarray:
     """Rows [R, row] that `model` wrote, at least `tokens` tokens, after the beginnings [B, P] that
-    `begin(tokens written so far)` gives; kept in `path`, from where a run that was cut off goes on.
+    `begin(tokens written so far)` gives; kept in `path`, from where a run that was cut off continues.
     """
     sampling = {"do_sample": True, "top_k": 0, "temperature": temperature}
     drawn = sampling if temperature else {"do_sample": False}
@@ -130,7 +130,7 @@ def held_out_losses(modules: dict[str, DraftModule], batches: Iterable[Taps]) ->
 
 
 def parted(tokens: torch.Tensor, every: int) -> tuple[loop.Rows, loop.Rows]:
-    """What is told, and each `every`-th, which is held out, of `tokens` [R, ...]: rows with their places."""
+    """Of `tokens` [R, ...] what is learned, and each `every`-th, held out: rows with their places."""
     apart = torch.arange(len(tokens)) % every == 0
     train, held = ((tokens[at], at) for at in (part.nonzero()[:, 0] for part in (~apart, apart)))
     return train, held

@@ -58,7 +58,7 @@ def fit(
     of: Callable[[torch.nn.Module, Rows], torch.Tensor] = loss,
     rate: float = RATE,
 ) -> Curve:
-    """Trains it on the batches that `feed(tokens seen)` gives, until so many million tokens of answers are
+    """Trains it on the batches that `feed(tokens seen)` gives, until this many million tokens of answers are
     read. of: the loss of a batch. rate: of AdamW.
     """
 
@@ -130,6 +130,6 @@ def bytes_right(model: SourceStream, batch: Rows) -> float:
     ones.
     """
     sources, seen, labels = batch
-    said = model.answer_logits(sources, seen, labels[:, :-1].clamp(min=0)).argmax(-1)
+    predicted = model.answer_logits(sources, seen, labels[:, :-1].clamp(min=0)).argmax(-1)
     counted = labels != IGNORED
-    return ((said == labels) & counted).sum().item() / counted.sum().item()
+    return ((predicted == labels) & counted).sum().item() / counted.sum().item()

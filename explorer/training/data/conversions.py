@@ -42,7 +42,7 @@ def held(text: str) -> bool:
 
 
 def word(rng: random.Random) -> str:
-    """A known word, or three to eight letters by chance."""
+    """A known word, or three to eight random letters."""
     if rng.random() < 0.2:
         return rng.choice(KNOWN)
     return "".join(rng.choice(LETTERS) for _ in range(rng.randint(3, 7)))

@@ -60,7 +60,7 @@ def topics_of(
 
 def k_means(vectors: np.ndarray, seed: int, rounds: int = 40) -> np.ndarray:
     """TOPICS unit vectors [K, W] by which unit vectors [N, W] are grouped: each is the mean of its group. An
-    empty group begins anew with the vector that is farthest from all.
+    empty group begins again with the vector that is farthest from all.
     """
     rng = np.random.default_rng(seed)
     centres = vectors[rng.choice(len(vectors), TOPICS, replace=len(vectors) < TOPICS)]

@@ -60,7 +60,7 @@ class Holes:
     def module(self, rng: random.Random, unseen: bool = False) -> tuple[str, str]:
         """A comment and its module of one statement, fed or never fed."""
         while True:
-            comment, module = make_module(rng, most=1)
+            comment, module = make_module(rng, max_statements=1)
             if held(module) == unseen:
                 return comment, module
 
@@ -69,10 +69,10 @@ class Holes:
         places = self.tokenizer(module, return_offsets_mapping=True)["offset_mapping"]
         begins = {begin: at for at, (begin, _) in enumerate(places)}
         behind = {end: at + 1 for at, (_, end) in enumerate(places)}
-        found: dict[str, list[tuple[int, int]]] = {}
+        by_name: dict[str, list[tuple[int, int]]] = {}
         for match in NAMES.finditer(module):
-            found.setdefault(match[0], []).append((begins[match.start()], behind[match.end()]))
-        return found
+            by_name.setdefault(match[0], []).append((begins[match.start()], behind[match.end()]))
+        return by_name
 
     def spans(self, rng: random.Random, unseen: bool = False) -> Row:
         """Comment and module with spans hidden, 15 % of them, three tokens each on average."""

@@ -14,7 +14,7 @@ from explorer.tasks.correction import ANIMALS, KINDS, NAMES, PLACES, THINGS
 COLOURS = ("red", "blue", "green", "yellow", "black", "white", "pink", "brown")
 FOODS = ("bread", "apples", "nuts", "soup", "cake", "rice", "honey", "milk")
 INTRO = "A note about {name} the {kind} {animal}, who lives near the old {place}."
-TOLD = (
+WORDINGS = (
     " {name} has a {colour} {thing} and likes {food}.",
     " {name} likes {food} and has a {colour} {thing}.",
     " There {name} eats {food} with a {colour} {thing}.",
@@ -38,12 +38,12 @@ class Note:
         return INTRO.format(**vars(self))
 
     def text(self, way: int) -> str:
-        """The note in one of the ways of TOLD."""
-        return self.intro() + TOLD[way].format(**vars(self))
+        """The note in one of the WORDINGS."""
+        return self.intro() + WORDINGS[way].format(**vars(self))
 
 
 def note(rng: random.Random) -> Note:
-    """A note by chance."""
+    """A random note."""
     choices = (NAMES, KINDS, ANIMALS, PLACES, COLOURS, THINGS, FOODS)
     return Note(*(rng.choice(some) for some in choices))
 
@@ -58,5 +58,5 @@ def store_of(tokenizer: PreTrainedTokenizerBase, notes: list[Note], chunk: int, 
     """Notes one after the other, each two chunks long, in ways by turns."""
     ids: list[int] = []
     for at, one in enumerate(notes):
-        ids += fitted(tokenizer, one.text(at % len(TOLD)), 2 * chunk, filling)
+        ids += fitted(tokenizer, one.text(at % len(WORDINGS)), 2 * chunk, filling)
     return ids

@@ -45,7 +45,7 @@ class Record:
 
 
 def record(rng: random.Random) -> Record:
-    """A record by chance; its colour has nothing to do with it."""
+    """A random record; its colour has nothing to do with it."""
     asked = make_record(rng, "yaml")
     values = asked.facts["record"]
     keys = sorted(KEYS, key=lambda key: asked.prompt.find(str(values[key])))
@@ -56,7 +56,7 @@ def answer(text: str) -> list[tuple[str, str, str]]:
     """(key, value, colour) of each line of an answer; of the first one the value is its colour."""
     result = []
     for line in text.splitlines():
-        key, _, told = line.partition(": ")
-        value, _, colour = told.rpartition(" ")
+        key, _, rest = line.partition(": ")
+        value, _, colour = rest.rpartition(" ")
         result.append((key, value, colour.strip()))
     return result

@@ -49,8 +49,8 @@ def written(model: LoadedModel, tasks: list[list[str]], ban: bool, temperature: 
 def row(model: LoadedModel, tasks: list[list[str]], temperature: float) -> dict[str, float]:
     """Shares of the programs, with the label allowed and forbidden."""
     allowed, banned = (written(model, tasks, ban, temperature) for ban in (False, True))
-    wrong = [(trace, found) for trace in allowed if (found := flaws(program_of(trace)))]
-    hits = [any(announced(trace)[at] > THRESHOLD for at in found) for trace, found in wrong]
+    wrong = [(trace, lines) for trace in allowed if (lines := flaws(program_of(trace)))]
+    hits = [any(announced(trace)[at] > THRESHOLD for at in lines) for trace, lines in wrong]
     left = fmean(bool(flaws(program_of(trace))) for trace in banned)
     before = len(wrong) / len(tasks)
     done = [

@@ -40,7 +40,7 @@ def parts(task: str, count: int, stories: list[str]) -> list[tuple[str, str, str
 
 
 def filled(model: LoadedModel, front: str, a: str, c: str) -> tuple[str, bool]:
-    """The middle that the model writes greedily, and whether it said that it is complete."""
+    """The middle that the model writes greedily, and whether it marked it as complete."""
     form = sentinels(model)
     ids = [form.pre, *model.cut(front + a), form.suf, *model.cut(c), form.mid]
     lane = Lane("greedy", ids, {"target": model}, {}, limits=Limits(TOKENS))

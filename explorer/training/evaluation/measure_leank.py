@@ -40,17 +40,17 @@ def divergences(mask: KeyMask, rows: torch.Tensor, ways: list[torch.Tensor]) -> 
 
 
 def masks_of(mask: KeyMask) -> dict[str, list[torch.Tensor]]:
-    """The masks that are compared, by name; several where chance made them."""
+    """The masks that are compared, by name; several where they are random."""
     kept, model = mask.kept, mask.target.model
     size = keys_and_values(model, own_text(model))[0].float().abs().mean((2, 3))  # [L, Hkv, D]
-    chance = [torch.rand(size.shape, generator=torch.Generator().manual_seed(n)) for n in range(SEEDS)]
+    random_scores = [torch.rand(size.shape, generator=torch.Generator().manual_seed(n)) for n in range(SEEDS)]
     flat = kept.sum().item() / kept.numel()
     return {
         "learned": [kept.float()],
         "learned, times alpha": [kept * mask.alphas],
         "by size": [kept_channels(size, 1 - flat, mask.settings["align"]).float()],
         "by size, as many a head": [largest(size, kept.sum(-1)).float()],
-        "at random, as many a head": [largest(one, kept.sum(-1)).float() for one in chance],
+        "at random, as many a head": [largest(one, kept.sum(-1)).float() for one in random_scores],
         "none kept": [torch.zeros_like(size)],
     }
 

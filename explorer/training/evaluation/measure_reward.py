@@ -23,7 +23,7 @@ Places = dict[str, tuple[list[float], list[int]]]  # question -> scores and trut
 
 
 def auc(scores: list[float], truths: list[int]) -> float | None:
-    """Chance that a right one has a higher score than a wrong one, ties half; None without both kinds."""
+    """Probability that a right one scores higher than a wrong one, ties half; None without both kinds."""
     right = torch.tensor([s for s, t in zip(scores, truths, strict=True) if t])
     wrong = torch.tensor([s for s, t in zip(scores, truths, strict=True) if not t]).sort().values
     if not len(right) or not len(wrong):

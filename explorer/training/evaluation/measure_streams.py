@@ -32,20 +32,20 @@ def run(target: LoadedModel, one: Record, seed: int, parameters: dict) -> Trace:
     return lane.run()
 
 
-def row(one: Record, found: Trace) -> dict[str, float]:
+def row(one: Record, trace: Trace) -> dict[str, float]:
     """Of one answer: whether all its lines have one colour, the share of right fields, blocks rolled back,
     and tokens in a forward of the trunk.
     """
-    lines = answer(found.text().removesuffix("<|endoftext|>"))
+    lines = answer(trace.text().removesuffix("<|endoftext|>"))
     wanted = {(key, str(value)) for key, value in one.values.items()}
-    ends = {e.node for s in found.steps for e in s.of(Score) if e.name == "readiness"}
-    back = {v.node for s in found.steps for v in s.of(Verdict) if v.status == "rejected"}
+    ends = {e.node for s in trace.steps for e in s.of(Score) if e.name == "readiness"}
+    back = {v.node for s in trace.steps for v in s.of(Verdict) if v.status == "rejected"}
     fields = {(key, value) for key, value, _ in lines if key != LEADER}
     return {
         "one colour": float(len({colour for _, _, colour in lines}) == 1),
         "fields right": len(wanted & fields) / len(KEYS),
         "blocks rolled back": float(len(ends & back)),
-        "tokens a forward": len(found.output()) / found.costs.target_forwards,
+        "tokens a forward": len(trace.output()) / trace.costs.target_forwards,
     }
 
 

@@ -24,14 +24,14 @@ OWN_BATCH, BATCH, HELD_OUT = 32, 16, 8
 
 
 @torch.no_grad()
-def labelled(target: LoadedModel, eagle: DraftModule, rows: torch.Tensor, most: int) -> torch.Tensor:
+def labelled(target: LoadedModel, eagle: DraftModule, rows: torch.Tensor, max_tokens: int) -> torch.Tensor:
     """The truths [R, T] of rows [R, T] that the target wrote greedily behind PROMPT tokens, with its EAGLE
     layer.
     """
     truths = []
     for some in rows.split(BATCH):
         taps = take_taps(target.model, some)
-        truths.append(accepted_lengths(eagle.along(taps, most), some))
+        truths.append(accepted_lengths(eagle.along(taps, max_tokens), some))
     truth = torch.cat(truths)
     truth[:, : PROMPT - 1] = UNASKED
     return truth

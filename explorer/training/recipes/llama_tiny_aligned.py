@@ -60,7 +60,7 @@ def reward(tokenizer: PreTrainedTokenizerFast, text: torch.Tensor) -> float:
 
 
 def pairs(tokenizer: PreTrainedTokenizerFast, texts: torch.Tensor) -> tuple[torch.Tensor, list[float]]:
-    """(best and worst texts [P, 2, T], paired by chance; the rewards of all texts)."""
+    """(best and worst texts [P, 2, T], paired at random; the rewards of all texts)."""
     rewards, rng = [reward(tokenizer, text) for text in texts], random.Random(0)
     order = sorted(range(len(texts)), key=lambda at: (-rewards[at], rng.random()))
     count = max(2, round(QUARTER * len(texts)))

@@ -31,7 +31,7 @@ def own_text(
     target: LlamaForCausalLM, texts: Texts, work: Path, tokens: float, batch: int, temperature: float = 1.0
 ) -> np.ndarray:
     """Rows [R, ROW] that the shipped target wrote, `batch` at a time, after beginnings of stories and tasks;
-    kept in `work`, by its weights, from where a run that was cut off, or another recipe, goes on.
+    kept in `work`, by its weights, from where a run that was cut off, or another recipe, continues.
     """
     path = work / f"own-text-{temperature:g}-{weights_sha256(loop.MODELS / TARGET)[:8]}.npy"
 
@@ -52,7 +52,7 @@ def distillation(
 ) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
     """The divergence of the draft from the target in nats per token, half on the rows that are fed, half on
     the target's own text, of which two rows fill one that is as long as the context; with `on_policy` on what
-    the draft itself, as it is by then, writes behind the beginnings of that text.
+    the draft itself, in its present state, writes behind the beginnings of that text.
     """
     forward, teach = compiled(draft), compiled(target.eval())
 

@@ -53,15 +53,15 @@ def rows_of(tokenizer: PreTrainedTokenizerFast, right: list[str], rng: random.Ra
 def drawn(sentences: list[str], rng: random.Random, count: int) -> list[str]:
     """`count` sentences without errors."""
     stories = [bool(sentences) and rng.random() < STORY_SHARE for _ in range(count)]
-    return [rng.choice(sentences) if told else sentence(rng) for told in stories]
+    return [rng.choice(sentences) if is_story else sentence(rng) for is_story in stories]
 
 
 def categorical(logits: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """One draw for each row of logits [..., V] as a one-hot vector, with the gradient of Gumbel-softmax."""
     noise = -torch.empty_like(logits).exponential_(generator=generator).log()
-    soft = ((logits + noise) / GUMBEL_TEMPERATURE).softmax(-1)
-    hard = one_hot(soft.argmax(-1), logits.shape[-1]).to(soft)
-    return hard - soft.detach() + soft
+    probs = ((logits + noise) / GUMBEL_TEMPERATURE).softmax(-1)
+    hard = one_hot(probs.argmax(-1), logits.shape[-1]).to(probs)
+    return hard - probs.detach() + probs
 
 
 def flow_loss(model: FlowModel, source: torch.Tensor, final: torch.Tensor, seed: int) -> torch.Tensor:

@@ -22,7 +22,7 @@ from explorer.training.recipes.llama_tiny_draft_distilled import own_text
 TARGET, NAME = "llama-tiny", "llama-tiny-heads"
 MILLION_TOKENS = 4.0  # half an hour on two cores
 OWN_SHARE = 0.15  # tokens written by the target, for each token of the budget
-OWN_BATCH = 64  # of which so many are written at a time
+OWN_BATCH = 64  # of which this many are written at a time
 BATCH, TASKS, EXIT = 16, 0.25, 3
 VALIDATION_ROWS = 96
 FIRST = 40  # batches that `ready` is shown

@@ -117,7 +117,7 @@ def fit(
     target: LoadedModel, draft: LoadedModel, budget: float, work: Path, max_tokens: int = ROW
 ) -> tuple[Judge, loop.Curve, dict]:
     """The head of a target, its losses, and facts. It learns on states that are made equally large in all
-    directions, then weights that take them as they are. budget: in millions of tokens; max_tokens: of
+    directions, then weights that take them unchanged. budget: in millions of tokens; max_tokens: of
     a problem with its answer.
     """
     train, held = judged_states(target, draft, max(2, PROBLEMS // CHUNK), max_tokens)

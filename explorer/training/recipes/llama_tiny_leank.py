@@ -57,21 +57,21 @@ def main(args: Namespace) -> None:
 
     curve = stage("alphas", FIRST, 0.0, lambda: mask.alphas, PENALTY, RATE)
     mask.alphas.data.clamp_(0.0, 1.0)
-    soft = mask.alphas.detach().clone()
+    alphas = mask.alphas.detach().clone()
     curve += stage("mask", 1 - FIRST, curve[-1][0], mask.straight_through, 0.0, RATE / 2)
     mask.alphas.data.clamp_(0.0, 1.0)
-    ship(mask, soft, curve, texts.tokenizer)
+    ship(mask, alphas, curve, texts.tokenizer)
 
 
-def ship(mask: KeyMask, soft: torch.Tensor, curve: loop.Curve, tokenizer) -> None:
+def ship(mask: KeyMask, alphas: torch.Tensor, curve: loop.Curve, tokenizer) -> None:
     """Writes alphas and mask, their picture, losses, facts and what the recipe does in another way."""
     folder, kept = loop.MODELS / NAME, mask.choose()
     head_files.save(folder, {mask.kind: mask}, TARGET, loop.MODELS / TARGET, tokenizer, dtype=torch.float32)
-    curve = [(tokens, 1000 * told, 1000 * held) for tokens, told, held in curve]
+    curve = [(tokens, 1000 * training, 1000 * held) for tokens, training, held in curve]
     columns = ["million_tokens", "distance_training_loss", "distance_held_out_loss"]
     picture = loss_picture(loop.save_curve(folder, columns, curve), f"{NAME}: loss of distance")
     (folder / "loss-distance.svg").write_text(picture, "utf-8")
-    (folder / "mask.svg").write_text(mask_picture(soft, kept, NAME), "utf-8")
+    (folder / "mask.svg").write_text(mask_picture(alphas, kept, NAME), "utf-8")
     facts = {
         "parameters": mask.alphas.numel(),
         "million_tokens": round(curve[-1][0], 2),

@@ -43,15 +43,15 @@ def read_sheets(target: LoadedModel, seed: str, count: int) -> tuple[torch.Tenso
         source = source_of(target.encode(sheet.prompt), target.bytes_of)
         row, places = source.tagged(range(len(source.spans)), tags)
         states = take_taps(target.model, torch.tensor([row], device=target.model.device)).hidden[0, places]
-        plan, soft = oracle(source.texts, sheet.summary), labels(source.texts, sheet.summary)
-        vectors, missing = unit_vectors(states, source.spans), MAX_UNITS - len(soft)
+        plan, soft_labels = oracle(source.texts, sheet.summary), labels(source.texts, sheet.summary)
+        vectors, missing = unit_vectors(states, source.spans), MAX_UNITS - len(soft_labels)
         rows.append(torch.tensor(row))
         result.append(
             (
                 F.pad(vectors, (0, 0, 0, missing)).cpu(),
-                torch.tensor(len(soft)),
+                torch.tensor(len(soft_labels)),
                 torch.tensor(plan + [-1] * (MAX_UNITS - len(plan))),
-                torch.tensor(soft + [0.0] * missing),
+                torch.tensor(soft_labels + [0.0] * missing),
             )
         )
     tokens = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)

@@ -65,7 +65,7 @@ def graded_answers(
     target: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, path: Path, tokens: float
 ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     """Rows [R, ROW] and truth [R, ROW, 3] of answers that the target wrote, in chunks, two at least; kept in
-    `path` as they come, so that it goes on where it was cut off.
+    `path` as they come, so that it continues where it was cut off.
     """
     kept = torch.load(path, weights_only=True) if path.exists() else {"chunks": 0, "rows": [], "truth": []}
     while kept["chunks"] < 2 or sum(map(len, kept["rows"])) * ROW < tokens:

@@ -50,8 +50,9 @@ def build(target: LlamaForCausalLM) -> T5ForConditionalGeneration:
     """A model of the target's width that begins with its embeddings and layers: those of SHAPE's num_layers
     read, the first num_decoder_layers write, and the attention of the ones after them looks at the source.
 
-    Positions are told otherwise in T5 (learned biases of distances, at first fresh), and its attention is not
-    divided by the root of the width: that is done to the queries. One matrix for what is read, written, said.
+    Positions are encoded otherwise in T5 (learned biases of distances, at first fresh), and its attention
+    is not divided by the root of the width: that is done to the queries. One matrix for what is read, written
+    and predicted.
     """
     torch.manual_seed(0)
     old = target.config

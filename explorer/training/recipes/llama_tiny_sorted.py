@@ -28,8 +28,8 @@ BUDGET, OWN, COUNTED = 0.1, 0.015, 4  # million tokens; those of the target's ow
 def sorted_loss(
     draft: LlamaForCausalLM, target: LlamaForCausalLM, own: np.ndarray, exits: tuple[int, ...]
 ) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-    """The mean over `exits` of KL(target || draft as it is after so many layers), in nats per token, half on
-    the rows that are fed, half on the target's own text; at one place in COUNTED, drawn by chance.
+    """The mean over `exits` of KL(target || draft after this many layers), in nats per token, half on
+    the rows that are fed, half on the target's own text; at one place in COUNTED, drawn at random.
 
     The paper takes the cross-entropy of a corpus; its authors' later trainer takes soft labels, as we do.
     """

@@ -34,7 +34,7 @@ NOTE = (
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class Batch:
     """What is learned of N records: states [N, S, T, d] that enter the lowest layer with a side, their
     positions [N, S, T] and labels [N, S, T]; of the prompts keys and values of the layers from there on,
     which of them may be seen [N, P], the mean of the states [N, d]; the plans [N, S].
@@ -48,14 +48,14 @@ class Told:
     prompts: torch.Tensor
     plans: torch.Tensor
 
-    def some(self, at: torch.Tensor) -> "Told":
+    def some(self, at: torch.Tensor) -> "Batch":
         """The records `at` [B]."""
         rest = (self.sees[at], self.prompts[at], self.plans[at])
-        return Told(self.x[at], self.positions[at], self.labels[at], [p[at] for p in self.past], *rest)
+        return Batch(self.x[at], self.positions[at], self.labels[at], [p[at] for p in self.past], *rest)
 
 
 @torch.no_grad()
-def told(target: LoadedModel, records: list[Record], first: int) -> Told:
+def read_records(target: LoadedModel, records: list[Record], first: int) -> Batch:
     """Reads the prompts, and the sections behind them as far as nothing is learned: up to layer `first`."""
     model, words, end = target.model, target.tokenizer, target.tokenizer.pad_token_id or 0
     prompts = [words(one.prompt)["input_ids"] for one in records]
@@ -77,7 +77,7 @@ def told(target: LoadedModel, records: list[Record], first: int) -> Told:
     xs, means, pasts = zip(*parts, strict=True)
     past = [torch.cat(part) for part in zip(*pasts, strict=True)]
     plans = torch.tensor([one.plan for one in records])
-    return Told(torch.cat(xs), positions, labels, past, sees, torch.cat(means), plans)
+    return Batch(torch.cat(xs), positions, labels, past, sees, torch.cat(means), plans)
 
 
 def lower(model, rows, lengths, reads, positions, sees, first: int) -> tuple:
@@ -114,63 +114,63 @@ class Lesson:
         self.model, self.streams = model, streams
         self.layers = range(streams.first, model.config.num_hidden_layers)
 
-    def states(self, told: Told, notes: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
+    def states(self, batch: Batch, notes: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
         """States [B, S, T, d] behind the last layer. notes [B, N, n]; visible [B, S, T, N]."""
-        count = len(told.x)
-        past = shared(list(zip(told.past[::2], told.past[1::2], strict=True)))
+        count = len(batch.x)
+        past = shared(list(zip(batch.past[::2], batch.past[1::2], strict=True)))
         sections = torch.arange(SECTIONS).repeat(count)
         noted = Noted(per_stream(notes), visible.flatten(0, 1), sections)
-        x, positions = told.x.flatten(0, 1), told.positions.flatten(0, 1)
-        x, _ = read(self.model, x, positions, past, per_stream(told.sees), self.layers, self.streams, noted)
+        x, positions = batch.x.flatten(0, 1), batch.positions.flatten(0, 1)
+        x, _ = read(self.model, x, positions, past, per_stream(batch.sees), self.layers, self.streams, noted)
         return x.unflatten(0, (count, SECTIONS))
 
-    def costs(self, told: Told, states: torch.Tensor) -> torch.Tensor:
+    def costs(self, batch: Batch, states: torch.Tensor) -> torch.Tensor:
         """Cross-entropy of each label [B, S, T], 0 behind the end of a section."""
-        known = told.labels != IGNORED
+        known = batch.labels != IGNORED
         logits = self.model.lm_head(self.model.base_model.norm(states[known]))
-        result = torch.zeros(told.labels.shape)
-        result[known] = F.cross_entropy(logits.float(), told.labels[known], reduction="none")
+        result = torch.zeros(batch.labels.shape)
+        result[known] = F.cross_entropy(logits.float(), batch.labels[known], reduction="none")
         return result
 
-    def losses(self, told: Told, block: int, late: torch.Tensor, delay: int) -> dict[str, torch.Tensor]:
+    def losses(self, batch: Batch, block: int, late: torch.Tensor, delay: int) -> dict[str, torch.Tensor]:
         """`lm`, `plan`, `coverage` and `ready`, and the share of blocks about which readiness is `right`.
         late [B, S]: how many rounds a stream has waited first.
         """
-        streams, known = self.streams, told.labels != IGNORED
+        streams, known = self.streams, batch.labels != IGNORED
         lengths, count = known.sum(-1), -(-known.shape[-1] // block)  # [B, S], blocks
         ends = ((torch.arange(1, count + 1) * block).expand(*lengths.shape, -1)).minimum(lengths[..., None])
         real = torch.arange(count) * block < lengths[..., None]  # [B, S, U]: whether there is such a block
-        snapshot = streams.snapshot(told.plans)[:, None]  # [B, 1, n]
+        snapshot = streams.snapshot(batch.plans)[:, None]  # [B, 1, n]
         # first nobody sees a note of another: what streams then write at the ends of blocks
-        alone = self.states(told, snapshot, torch.ones(*told.x.shape[:3], 1, dtype=torch.bool))
+        alone = self.states(batch, snapshot, torch.ones(*batch.x.shape[:3], 1, dtype=torch.bool))
         notes = torch.cat([snapshot, streams.written(at_ends(alone, ends)).flatten(1, 2)], 1)
         rounds = late[..., None] + torch.arange(count)  # [B, S, U] of each note
         now = (late[..., None] + torch.arange(known.shape[-1]) // block)[..., None]  # [B, S, T, 1]
         visible = real.flatten(1)[:, None, None] & (rounds.flatten(1)[:, None, None] <= now - delay)
         always = torch.ones(*visible.shape[:3], 1, dtype=torch.bool)
         visible = torch.cat([always, visible], -1)
-        states = self.states(told, notes, visible)
-        costs = self.costs(told, states)
-        with torch.no_grad():  # what if the streams before it had told all?
+        states = self.states(batch, notes, visible)
+        costs = self.costs(batch, states)
+        with torch.no_grad():  # what if the streams before it had sent all their notes?
             owners = torch.arange(SECTIONS).repeat_interleave(count)  # of the notes
             before = (owners < torch.arange(SECTIONS)[:, None])[None, :, None] & real.flatten(1)[
                 :, None, None
             ]
             full = visible | torch.cat([always, before.expand(*visible.shape[:3], -1)], -1)
-            gap = by_block(costs - self.costs(told, self.states(told, notes, full)), block)
+            gap = by_block(costs - self.costs(batch, self.states(batch, notes, full)), block)
         behind = at_ends(states, ends).detach()
-        coverage = streams.covered(behind, told.plans[:, None, None])  # [B, S, U, S]
+        coverage = streams.covered(behind, batch.plans[:, None, None])  # [B, S, U, S]
         owned = torch.eye(SECTIONS)[None, :, None] * (ends >= lengths[..., None] - 1)[..., None]
         seen = visible[:, :, ::block, :, None] * notes[:, None, None]
         seen = seen.sum(-2) / visible[:, :, ::block].sum(-1, keepdim=True)
         ready = streams.ready(behind, seen.detach(), coverage.detach(), streams.written(behind).detach())
-        slots = streams.plan(told.prompts)
+        slots = streams.plan(batch.prompts)
         bce = F.binary_cross_entropy_with_logits
         label = (gap < READY)[real]
         return {
             "right": ((ready[real] > 0) == label).float().mean(),
             "lm": costs.sum() / known.sum(),
-            "plan": F.cross_entropy(slots.flatten(0, 1), told.plans.flatten()),
+            "plan": F.cross_entropy(slots.flatten(0, 1), batch.plans.flatten()),
             "coverage": bce(coverage[real], owned.expand_as(coverage)[real]),
             "ready": bce(ready[real], label.float()),
         }
@@ -186,7 +186,7 @@ def by_block(costs: torch.Tensor, block: int) -> torch.Tensor:
     return F.pad(costs, (0, -costs.shape[-1] % block)).unflatten(-1, (-1, block)).sum(-1)
 
 
-def learn(lesson: Lesson, train: Told, held: Told, budget: float, work) -> loop.Curve:
+def learn(lesson: Lesson, train: Batch, held: Batch, budget: float, work) -> loop.Curve:
     """Trains the modules in place."""
     streams = lesson.streams
     gates = [p for name, p in streams.named_parameters() if name.endswith("gate")]
@@ -217,7 +217,7 @@ def learn(lesson: Lesson, train: Told, held: Told, budget: float, work) -> loop.
 
 
 @torch.no_grad()
-def right(lesson: Lesson, held: Told) -> dict[str, float]:
+def right(lesson: Lesson, held: Batch) -> dict[str, float]:
     """Shares of right plan items, and of blocks about which readiness is right."""
     plan = lesson.streams.plan(held.prompts).argmax(-1) == held.plans
     late = torch.zeros(len(held.x), SECTIONS, dtype=torch.long)
@@ -233,8 +233,8 @@ def main(args: Namespace) -> None:
     torch.manual_seed(0)
     streams = ParallelStreams(Target.of(target.model))
     records = [record(rng) for _ in range(RECORDS + HELD_OUT)]
-    train = told(target, records[:RECORDS], streams.first)
-    held = told(target, records[RECORDS:], streams.first)
+    train = read_records(target, records[:RECORDS], streams.first)
+    held = read_records(target, records[RECORDS:], streams.first)
     work = work_of(args.work, NAME, MODEL)
     budget = args.million_tokens or MILLION_TOKENS
     lesson = Lesson(target.model, streams)

@@ -29,8 +29,8 @@ COMMON, FREQUENT, STARTS = (
     40,
     0.3,
     12,
-)  # words by which topics are told: so many, in no larger share of sentences
-SHEETS = 3000  # by whose sentences topics are told
+)  # words by which topics are recognised: this many, in no larger share of sentences
+SHEETS = 3000  # by whose sentences topics are recognised
 HELD_OUT = 4  # batches that are never fed
 MILLION_TOKENS = 1.38
 LOSSES = ("mle", "like", "unlike", "topics")

@@ -45,7 +45,7 @@ class OwnTexts:
     held: torch.Tensor
 
     def beginnings(self, seen: int, length: int) -> torch.Tensor:
-        """Beginnings [WRITERS, length] of rows drawn by chance, which depends on `seen`."""
+        """Beginnings [WRITERS, length] of rows drawn at random, by a seed from `seen`."""
         return drawn(self.training, seen, WRITERS)[:, :length]
 
 
@@ -80,12 +80,12 @@ def rows_of_texts(texts: list[str], tokenizer: PreTrainedTokenizerBase, row: int
 
 
 def drawn(rows: torch.Tensor, seen: int, count: int) -> torch.Tensor:
-    """`count` of the rows, drawn by a chance that depends on `seen` alone."""
+    """`count` of the rows, drawn at random, by a seed from `seen` alone."""
     return rows[torch.from_numpy(np.random.default_rng(seen).integers(len(rows), size=count))]
 
 
 def loaded(name: str) -> LoadedModel:
-    """A model in float32 whose weights stay as they are, and which draws from its own distribution whatever
+    """A model in float32 whose weights stay frozen, and which draws from its own distribution whatever
     its folder says. Raises ValueError with one sentence if no head can read it.
     """
     model = load(name, loop.device(), "float32")

@@ -28,7 +28,7 @@ ABOUT = {
     "`explorer/tasks/verilog.py`",
 }
 LONGEST, BATCH, HELD_OUT = 256, 8, 48
-CONTRASTED = 4  # every so many batches with sources the vectors learn too
+CONTRASTED = 4  # the vectors learn too in one of this many batches with sources
 TAGS, CONTRAST, TEMPERATURE = 0.2, 0.1, 0.1  # weights of the two losses beside that of the answers
 CROP = 0.6  # share of a source that a crop keeps
 RATE = 2.5e-3
@@ -65,10 +65,10 @@ def nearest(model: CodeT5Stream, sources: torch.Tensor, seen: torch.Tensor) -> f
 
 def holes_right(holes: Holes, wrote: list[list[int]], right: list[list[int]]) -> float:
     """Share of the sentinels of the right answers that have the right fill."""
-    said = [dict(fills(answer, holes.sentinels, holes.end)) for answer in wrote]
+    filled = [dict(fills(answer, holes.sentinels, holes.end)) for answer in wrote]
     pairs = [
         (one.get(sentinel), fill)
-        for one, answer in zip(said, right, strict=True)
+        for one, answer in zip(filled, right, strict=True)
         for sentinel, fill in fills(answer, holes.sentinels, holes.end)
     ]
     return sum(a == b for a, b in pairs) / len(pairs)
@@ -81,9 +81,9 @@ def learned(model: CodeT5Stream, batch: Rows, names: torch.Tensor, contrasted: b
     logits = model.head(model.written(memory, there, labels[:, :-1].clamp(min=0)))
     total = cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
     if sources.shape[1]:
-        said = model.tags(memory[:, 1:])[..., 0][seen]
+        tag_logits = model.tags(memory[:, 1:])[..., 0][seen]
         total = total + TAGS * binary_cross_entropy_with_logits(
-            said, torch.isin(sources, names)[seen].float()
+            tag_logits, torch.isin(sources, names)[seen].float()
         )
         if contrasted:
             total = total + CONTRAST * contrast(model, sources, seen)

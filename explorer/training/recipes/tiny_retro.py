@@ -15,7 +15,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from decoders.models.architectures.retro import RetroConfig, RetroForCausalLM
 from explorer.corpus import IGNORED, pack, read_stories
 from explorer.training import cards, loop
-from explorer.training.data.notes import TOLD, fitted, note, store_of
+from explorer.training.data.notes import WORDINGS, fitted, note, store_of
 from explorer.training.loop import go_on, ship, trained
 
 NAME, BASE = "tiny-retro", "llama-tiny-draft"
@@ -61,12 +61,12 @@ class Texts:
         rows, near = [], []
         for _ in range(count):
             one = note(rng)
-            asked, known = rng.sample(range(len(TOLD)), 2)
+            asked, known = rng.sample(range(len(WORDINGS)), 2)
             rows.append(fitted(self.tokenizer, one.text(asked), ROW, PAD))
             near.append([fitted(self.tokenizer, one.text(known), 2 * CHUNK, PAD)] * (ROW // CHUNK))
         return labelled(torch.tensor(rows), torch.tensor(near))
 
-    def told(self, rng: random.Random, count: int) -> Rows:
+    def story_rows(self, rng: random.Random, count: int) -> Rows:
         """Rows of stories with the neighbours that the store has for them."""
         starts = [rng.randrange(len(self.stories) - ROW) for _ in range(count)]
         rows = torch.stack([self.stories[at : at + ROW] for at in starts])
@@ -115,12 +115,12 @@ def main(args: Namespace) -> None:
     held_texts = Texts(tokenizer, model, held_tokens)
     some = {
         "notes": held_texts.notes(random.Random("held out"), HELD_OUT),
-        "stories": held_texts.told(random.Random("held out"), HELD_OUT),
+        "stories": held_texts.story_rows(random.Random("held out"), HELD_OUT),
     }
 
     def step(seen: int) -> tuple[int, list[float]]:
         rng = random.Random(f"retro {seen}")
-        parts = zip(texts.notes(rng, NOTE_ROWS), texts.told(rng, STORY_ROWS), strict=True)
+        parts = zip(texts.notes(rng, NOTE_ROWS), texts.story_rows(rng, STORY_ROWS), strict=True)
         batch = tuple(torch.cat(both) for both in parts)
         value = loss(model, batch)
         value.backward()

@@ -8,7 +8,7 @@ import torch
 from decoders.heads import ParallelStreams, Target
 from explorer.corpus import IGNORED
 from explorer.training.data.sections import ITEMS, answer, record
-from explorer.training.recipes.llama_tiny_streams import LOSSES, Lesson, at_ends, by_block, told
+from explorer.training.recipes.llama_tiny_streams import LOSSES, Lesson, at_ends, by_block, read_records
 from tests.helpers import tiny_models
 
 COUNT = 3
@@ -47,7 +47,7 @@ def lesson():
 @pytest.fixture(scope="module")
 def seen(lesson, records):
     model, own = lesson
-    return told(model, records[:COUNT], own.streams.first)
+    return read_records(model, records[:COUNT], own.streams.first)
 
 
 def test_sections_are_read_behind_the_prompt_as_the_model_reads_them(lesson, seen, records):
