@@ -3,6 +3,8 @@ It is a GPU where there is one, else a device that is as strict. All laws run on
 DECODING_EXPLORER_TEST_DEVICE=cuda.
 """
 
+from functools import cache
+
 import pytest
 import torch
 
@@ -12,9 +14,8 @@ from tests.helpers import other_device, tiny_models
 from tests.helpers.served_here import ServedHere
 from tests.laws.running import PROMPTS, every_strategy, start
 
-SINGLE = {
-    "scmoe"
-}  # on a GPU, transformers multiplies the matrices of experts in no more than single precision
+made = cache(tiny_models.make)  # once for all strategies
+SINGLE = {"scmoe"}  # transformers multiplies experts' matrices on a GPU in no more than single precision
 
 
 @pytest.fixture(scope="session")
@@ -33,17 +34,18 @@ def test_a_processor_leaves_the_same(name, device):
     torch.testing.assert_close(there.cpu(), ours)
 
 
+def moved(model, device):
+    """The same tiny model on another device."""
+    if isinstance(model, ServedHere):
+        return ServedHere(moved(model.client.model, device))
+    return made(model.name.removeprefix("tiny-"), model.seed, model.model.dtype, device=device)
+
+
 @every_strategy
 def test_a_strategy_writes_the_same(name, target_for, tiny_model, device):
     """In double precision, so that no rounding decides a token."""
-
-    def moved(model):
-        if isinstance(model, ServedHere):
-            return ServedHere(moved(model.client.model))
-        kind = model.name.removeprefix("tiny-")
-        return tiny_models.make(kind, model.seed, model.model.dtype, device=device)
-
     dtype = torch.float32 if name in SINGLE else torch.float64
     here = {"target": target_for(name.split()[0], dtype), "draft": tiny_model("llama", 1, dtype)}
-    there = {role: moved(model) for role, model in here.items()}
-    assert start(name, there, PROMPTS[2]).run().output() == start(name, here, PROMPTS[2]).run().output()
+    there = {role: moved(model, device) for role, model in here.items()}
+    ours, theirs = (start(name, models, PROMPTS[2], new_tokens=6).run() for models in (here, there))
+    assert theirs.output() == ours.output()
