@@ -19,7 +19,7 @@ INNER = WIDE - 2 * MARGIN
 TOP, FOOT = 158, 66  # pixels for title, question and legend, and for the two sentences below
 AROUND, TICKS, BETWEEN = 6, 22, 12  # pixels of a figure over its panels and under them, and between two lines
 MAX_LINES, MAX_SCALE, LEGEND = 8, 2.6, 1.5
-MAX_BESIDE, ASIDE = 4, 24  # lines of stairs beside each other, and pixels between them
+MAX_SIDE_BY_SIDE, ASIDE = 4, 24  # lines of stairs beside each other, and pixels between them
 LOWEST, LARGEST = 0.75, 2.0  # times their own size, of panels
 MARGINAL = 0.7  # columns right of the last line's beginning with nothing in them
 LETTER, SENTENCE = 0.56, 150  # width of a letter by its height, on average; letters of the sentence
@@ -32,7 +32,7 @@ class Plan:
     """
 
     lines: int
-    beside: int
+    side_by_side: int
     size: float
 
 
@@ -45,7 +45,7 @@ def slide(figure: go.Figure, foot: str = "") -> str:
         layout.template.layout.font.color,
         layout.template.layout.xaxis.tickfont.color,
     )
-    size = min(plan.size, INNER / across(at, plan.lines, plan.beside))
+    size = min(plan.size, INNER / across(at, plan.lines, plan.side_by_side))
     caption = (layout.meta or {}).get("caption", "")
     notes = [one for one in layout.annotations if not (one.yref == "paper" and one.y == 0)]
     content = [piece for axis in axes(figure) for piece in scale(axis, at)]
@@ -79,7 +79,7 @@ def fitted(marked: str | None, y: float, size: float, colour: str) -> str:
 def broken(at: Frame, plan: Plan) -> list[str]:
     """The lines of the run, each with the words at the left of its panels."""
     before, size, drawn, y = gutter(at), plan.size, [], TOP
-    for number, row in enumerate(rows_of_lines(at, plan.lines, plan.beside)):
+    for number, row in enumerate(rows_of_lines(at, plan.lines, plan.side_by_side)):
         for place, (start, end) in enumerate(row):
             x = MARGIN + place * (size * widest(at, plan.lines) + ASIDE)
             low = y
@@ -150,28 +150,31 @@ def best(at: Frame) -> tuple[Plan, float, float]:
     layout, panels = at.figure.layout, at.bottom - at.top
     stairs = bool((layout.meta or {}).get("stairs"))
 
-    def fit(lines: int, beside: int) -> tuple[float, float]:
+    def fit(lines: int, side_by_side: int) -> tuple[float, float]:
         """How large all can be, and by which factor panels are then higher."""
-        rows = rows_of_lines(at, lines, beside)
+        rows = rows_of_lines(at, lines, side_by_side)
         words = len(rows) * (AROUND + TICKS)
         high = sum(max(height(at, *window) for window in row) for row in rows) - words
         room = HIGH - TOP - FOOT - (len(rows) - 1) * BETWEEN
-        size = min(INNER / across(at, lines, beside), room / (LOWEST * high + words), MAX_SCALE)
+        size = min(INNER / across(at, lines, side_by_side), room / (LOWEST * high + words), MAX_SCALE)
         return size, min((room / size - words) / high, 1 if running_text else LARGEST)
 
     running_text = layout.xaxis.visible is False and layout.yaxis.visible is False
     choices = [(lines, 1) for lines in range(1, 1 if running_text else MAX_LINES + 1)] or [(1, 1)]
     if stairs:
         choices += [
-            (n * beside, beside) for beside in range(2, MAX_BESIDE + 1) for n in range(1, MAX_LINES + 1)
+            (n * side_by_side, side_by_side)
+            for side_by_side in range(2, MAX_SIDE_BY_SIDE + 1)
+            for n in range(1, MAX_LINES + 1)
         ]
-    lines, beside = max(choices, key=lambda choice: (fit(*choice)[0], -choice[0]))
-    size, taller = fit(lines, beside)
+    lines, side_by_side = max(choices, key=lambda choice: (fit(*choice)[0], -choice[0]))
+    size, taller = fit(lines, side_by_side)
     spare = min(
-        (INNER / size - across(at, lines, beside)) * lines / beside, (LARGEST - 1) * (at.right - at.left)
+        (INNER / size - across(at, lines, side_by_side)) * lines / side_by_side,
+        (LARGEST - 1) * (at.right - at.left),
     )
     wide = layout.width + spare * (not running_text)
-    return Plan(lines, beside, size), wide, layout.height + (taller - 1) * panels
+    return Plan(lines, side_by_side, size), wide, layout.height + (taller - 1) * panels
 
 
 def widest(at: Frame, lines: int) -> float:
@@ -179,15 +182,15 @@ def widest(at: Frame, lines: int) -> float:
     return max(gutter(at) * bool(i) + end - start for i, (start, end) in enumerate(windows(at, lines)))
 
 
-def across(at: Frame, lines: int, beside: int) -> float:
+def across(at: Frame, lines: int, side_by_side: int) -> float:
     """The pixels of the figure beside each other on the slide; a little more where there are gaps."""
-    return beside * widest(at, lines) * INNER / (INNER - (beside - 1) * ASIDE)
+    return side_by_side * widest(at, lines) * INNER / (INNER - (side_by_side - 1) * ASIDE)
 
 
-def rows_of_lines(at: Frame, lines: int, beside: int) -> list[list[tuple[float, float]]]:
+def rows_of_lines(at: Frame, lines: int, side_by_side: int) -> list[list[tuple[float, float]]]:
     """The lines as they are read: those beside each other, and then the ones below."""
     shown = windows(at, lines)
-    return [shown[i : i + beside] for i in range(0, len(shown), beside)]
+    return [shown[i : i + side_by_side] for i in range(0, len(shown), side_by_side)]
 
 
 def windows(at: Frame, lines: int) -> list[tuple[float, float]]:

@@ -56,7 +56,7 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
           column stands for at the ticks of x, 1 if left out;
           from_px: the picture's height from which on it is there; px_low: its
           height in a low picture; rows: this many, of the height that they
-          find, or if that is less than `least` pixels of so much, and it scrolls
+          find, or if that is less than `least` pixels, of `least`; then it scrolls
 Any mark may be hidden again by the change {"gone": true}; {"drawn": false} keeps it (counted, listed)
 without drawing it; {"aside": true}, at birth, keeps it out of the strip that shows the whole run. `priority`
 0 is never dropped; higher goes first. Two more ops: {"front": [x, y]} says where the action is at this step

@@ -61,7 +61,7 @@ def test_rounds_are_large_on_a_slide_as_a_line_shows_its_own_alone():
     at = frame(made)
     plan, _, _ = best(at)
     whole = (HIGH - TOP - FOOT) / (at.bottom - at.top)
-    assert plan.beside > 1 and plan.size > 1.2 * min(whole, INNER / made.layout.width)
+    assert plan.side_by_side > 1 and plan.size > 1.2 * min(whole, INNER / made.layout.width)
 
 
 def test_a_long_run_is_broken_between_columns_so_that_its_letters_are_larger():
