@@ -167,8 +167,8 @@ def marks(trace: Trace) -> list[str]:
                 states[event.node] = event.status
             elif isinstance(event, Commit):
                 path += event.nodes
-    kept = ("accepted", "resampled", "bonus")
-    return [states[node] if states.get(node) in kept else "" for node in path]
+    written = ("accepted", "resampled", "bonus")
+    return [states[node] if states.get(node) in written else "" for node in path]
 
 
 def by_entropy(folded: list[LaneFacts]) -> list[dict]:

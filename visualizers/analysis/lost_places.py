@@ -59,8 +59,8 @@ def lost_places(trace: Trace, count: int | None = None, alone: Alone | None = No
     written = {facts.nodes.parent[token.node]: (at, token.token) for at, token in enumerate(facts.tokens)}
     rows = []
     for number, made in enumerate(facts.rounds, 1):
-        kept = {test.parent for test in made.tests if test.accepted}
-        lost = [test for test in made.tests if test.fate == REJECTED and test.parent not in kept]
+        accepted_parents = {test.parent for test in made.tests if test.accepted}
+        lost = [test for test in made.tests if test.fate == REJECTED and test.parent not in accepted_parents]
         if not lost:
             continue
         first = lost[0]

@@ -39,7 +39,7 @@ class Schedule:
         self.busy = {"draft": 0.0, "target": 0.0}
         self.both = 0.0  # seconds in which both models ran
         self.costs: dict[str, list[float]] = {"draft": [], "target": []}  # of forwards that ran alone
-        self.beside: dict[str, list[float]] = {"draft": [], "target": []}  # of rounds that overlapped
+        self.overlapped: dict[str, list[float]] = {"draft": [], "target": []}  # of rounds that overlapped
         self.rounds: dict[bool, list[float]] = {False: [], True: []}  # overlapped? -> seconds per round took
         self.met: set[str] = set()  # rows whose model has read the prompt
         self.devices = self.in_turn = 0.0
@@ -52,7 +52,7 @@ class Schedule:
         for bar in bars:
             self.busy[bar.row] += bar.seconds
             if bar.row in self.met:
-                (self.beside if shared else self.costs)[bar.row].append(bar.seconds)
+                (self.overlapped if shared else self.costs)[bar.row].append(bar.seconds)
             self.met.add(bar.row)
         if bars and not any(begin.values()):
             self.rounds[shared > 0].append(seconds - self.wall)
@@ -71,7 +71,7 @@ class Schedule:
         """The median seconds of a forward so far: of those that ran alone, or of all, whichever is less (to
         run beside another makes none faster, but a few that ran alone may have been unlucky).
         """
-        alone, all_of_them = self.costs[row], [*self.costs[row], *self.beside[row]]
+        alone, all_of_them = self.costs[row], [*self.costs[row], *self.overlapped[row]]
         return min((median(known) for known in (alone, all_of_them) if known), default=0.0)
 
     # ---- words ---------------------------------------------------------------------------------------------

@@ -133,8 +133,8 @@ class AgainstEntropy:
         cloud.newest = f"{at}-{node}"
         place = {"panel": f"n{at}", "x": round(bits, 4), "y": round(score.total, 4)}
         shared = {"hover": [words, f"the target's entropy there: {bits:.2f} bits"], "node": node}
-        beside = 13 if 2 * score.total > cloud.scale.low + cloud.scale.high else -13
-        text = {"text": self.nodes.text(node), "face": "mono", "role": "ink", "dy": beside}
+        dy = 13 if 2 * score.total > cloud.scale.low + cloud.scale.high else -13
+        text = {"text": self.nodes.text(node), "face": "mono", "role": "ink", "dy": dy}
         return [
             *ops,
             mark(f"d{cloud.newest}", "symbol", **place, glyph="star", role="live", **shared),

@@ -264,8 +264,8 @@ def bent(x0: float, y0: float, x1: float, y1: float) -> list[list[float]]:
     if abs(y1 - y0) <= 1:
         reach = 0.4 if y1 != y0 else 0.26 + 0.02 * abs(x1 - x0)
         return between(start, end, out * reach, into * reach)
-    beside = x0 + (0.5 if x1 > x0 or x0 == 1 else -0.5) + LANE * ((x1 + y1) % 3 - 1)
-    first, last = (beside, y0 + out * (1 - TALL / 2)), (beside, y1 - out * (1 - TALL / 2))
+    lane_x = x0 + (0.5 if x1 > x0 or x0 == 1 else -0.5) + LANE * ((x1 + y1) % 3 - 1)
+    first, last = (lane_x, y0 + out * (1 - TALL / 2)), (lane_x, y1 - out * (1 - TALL / 2))
     return between(start, first, out * GAP, -out * GAP) + between(last, end, out * GAP, into * GAP)
 
 

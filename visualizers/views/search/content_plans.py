@@ -122,14 +122,14 @@ class Plans:
             if event.parts["whole"]:
                 self.whole[event.level] = event.total
         self.last = {e.level for e in plans if e.parts["whole"]}
-        return ops + self._going_on({e.level for e in plans})
+        return ops + self._continuing({e.level for e in plans})
 
     def _over(self, step) -> list[Op]:
         """The search over plans is over when words are written: what is not whole is given up."""
         writes = any(type(event).__name__ == "Propose" for event in step.events)
-        return self._going_on(self.last) if writes and not self.summarised else []
+        return self._continuing(self.last) if writes and not self.summarised else []
 
-    def _going_on(self, kept: set[str]) -> list[Op]:
+    def _continuing(self, kept: set[str]) -> list[Op]:
         """Whole plans, beginnings of plans that are kept, and all others, which are not."""
         alive = {level for one in kept for level in prefixes(one)}
         ops = []

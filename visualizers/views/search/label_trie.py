@@ -51,8 +51,8 @@ class LabelTrie:
 
     def __init__(self, header: Header):
         self.header, self.nodes = header, Nodes(header)
-        typed = header.parameters.get("labels") or header.parameters.get("constraint_text", "")
-        self.labels = labels_of(typed) if typed.strip() else []
+        labels_text = header.parameters.get("labels") or header.parameters.get("constraint_text", "")
+        self.labels = labels_of(labels_text) if labels_text.strip() else []
         self.separator = header.parameters.get("separator", SEPARATOR)
         self.graph = trie_graph(self.labels)
         self.key = {place: f"n{at}" for at, place in enumerate(sorted(self.graph))}
