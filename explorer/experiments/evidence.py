@@ -87,7 +87,7 @@ def overlap(text: str, evidence: str) -> float:
 
 
 def weighed(models: Models, item: Item, alpha: float) -> Trace:
-    """The answer with the evidence counted so much more; the question stands in both views."""
+    """The answer with the evidence weighted by `alpha`; the question stands in both views."""
     return decoded(models, "context_aware", item.prompt, TOKENS, alpha=alpha, context=item.evidence)
 
 

@@ -23,7 +23,7 @@ def branch(row: dict, branches: bool) -> Html | None:
 
 
 def bar(kind: str, share: float) -> Html:
-    """A bar of so much of its room, in whole percent: a saved page holds very many."""
+    """A bar that fills a share of its room, in whole percent: a saved page holds very many."""
     width = f"width:{100 * min(1.0, share):.0f}%" if share else None
     return h("span", {"class": f"bar {kind}", "hidden": not share, "style": width})
 

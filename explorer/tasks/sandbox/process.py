@@ -123,7 +123,7 @@ def sent(process: subprocess.Popen, message: bytes) -> bytes:
 
 
 def end(cell: Cell) -> int:
-    """Ends the process and whatever it may have started; gives its status, as subprocess tells it."""
+    """Ends the process and whatever it may have started; gives its status, as subprocess reports it."""
     process = cell.process
     try:
         os.killpg(process.pid, signal.SIGKILL)  # not waited for yet, so the number is still its own
