@@ -123,7 +123,7 @@ class Dream(CrossAttentionDrafter):
         texts, length = taps.tokens.shape
         random = torch.Generator().manual_seed(int(taps.tokens.sum()) % 2**31)
         periods = torch.randint(PERIODS[0], PERIODS[1] + 1, (texts,), generator=random).tolist()
-        # the root of entry e is token e + 1, of which the target has said nothing yet
+        # the root of entry e is token e + 1, which the target has not read yet
         sees = torch.stack([memory_mask(length, period)[:-1] for period in periods])[:, None]
         sees = sees.to(taps.tokens.device)
         remembered = self.remember(taps.hidden, taps.states, 0)

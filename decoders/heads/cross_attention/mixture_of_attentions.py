@@ -2,7 +2,7 @@
 lacks.
 
 Layer self-attention sums up all of the target's layers at a token; cross-attention reads these memories, of
-verified tokens only, so that they stay as they are while it drafts; self-attention covers what was drafted.
+verified tokens only, so that they stay unchanged while it drafts; self-attention covers what was drafted.
 """
 
 import torch
@@ -19,7 +19,10 @@ from decoders.heads.parts.layers import DecoderLayer, FeedForward, Past
 from decoders.heads.parts.module import cross_entropy
 from decoders.heads.parts.taps import Taps, Target
 
-PERIODS = (6, 14)  # of a text in training: every so many tokens the newest one counts as verified
+PERIODS = (
+    6,
+    14,
+)  # of a text in training: after this many tokens each, the newest one counts as verified
 TOKEN_WEIGHT = 0.1  # of the divergence, beside 1 for the state
 
 

@@ -2,7 +2,7 @@
 own states.
 
     trigram of token i: [E(i - 2); E(i - 1); E(i)] through a residual SiLU block and a linear map to width d
-    g_t: what one decoder layer says behind  h_1 ... h_n, trigram(root), trigram(c_1) ... trigram(c_{t-1})
+    g_t: one decoder layer's output behind  h_1 ... h_n, trigram(root), trigram(c_1) ... trigram(c_{t-1})
     head t: logits = A_t [h_n; g_t]
 """
 
@@ -58,11 +58,11 @@ class Chimera(DraftModule):
         _, past = self.layer(taps.hidden, positions)
         x = self.trigrams(grams(taps.tokens))
         back = positions[:, None] - positions  # how far a column is behind a row
-        said = []
+        outputs = []
         for t in range(1, depth + 1):
             mask = torch.cat([back >= t, (back >= 0) & (back < t)], 1)
-            said.append(self.layer(x, positions, mask, past)[0][:, t:])
-        return said
+            outputs.append(self.layer(x, positions, mask, past)[0][:, t:])
+        return outputs
 
     def loss(self, taps: Taps) -> torch.Tensor:
         """For each head the cross-entropy under the target's distribution there, and the mean squared
@@ -99,15 +99,15 @@ class Chimera(DraftModule):
         memory.last = hidden[-1]
         newest = memory.tails[0] if memory.tails else []
         memory.tails = [[*newest, *tokens.tolist()][-GRAM:]]
-        return self.said(memory, [0], memory.tails)[0]
+        return self.logits_below(memory, [0], memory.tails)[0]
 
     def expand(self, memory: "Trigrams", parents: list[int], tokens: torch.Tensor) -> torch.Tensor:
         """As `DraftModule.begin` says: logits [N, V] below new nodes, all of one depth."""
         tails = [[*memory.tails[p], t][-GRAM:] for p, t in zip(parents, tokens.tolist(), strict=True)]
         memory.tails += tails
-        return self.said(memory, [parent + 1 for parent in parents], tails)
+        return self.logits_below(memory, [parent + 1 for parent in parents], tails)
 
-    def said(self, memory: "Trigrams", parents: list[int], tails: list[list[int]]) -> torch.Tensor:
+    def logits_below(self, memory: "Trigrams", parents: list[int], tails: list[list[int]]) -> torch.Tensor:
         """Logits [N, V] behind new entries with the trigrams of these last tokens."""
         read = torch.tensor([padded(tail) for tail in tails], device=memory.last.device)
         g = memory.draft(self.layer, self.trigrams(read), parents)

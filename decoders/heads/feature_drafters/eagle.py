@@ -1,7 +1,7 @@
 """The feature drafter of EAGLE (Li et al., 2024): it guesses the target's next state, not its next token.
 
 One decoder layer with keys and values of its own reads the state after token i together with token i + 1, and
-says the state after token i + 1; the target's frozen head turns that into a distribution of token i + 2.
+predicts the state after token i + 1; the target's frozen head turns that into a distribution of token i + 2.
 """
 
 import torch

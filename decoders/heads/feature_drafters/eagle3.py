@@ -1,5 +1,5 @@
 """EAGLE-3's drafter (Li et al., 2025): several layers of the target are read, no feature is predicted, and it
-is trained on what it says itself.
+is trained on its own outputs.
 
     g_i = F_3[a_i; b_i; c_i]               a, b, c: the residual stream that enters layers 2, L / 2 and L - 3
     o_{i+1} = g_i + attention[norm(E(token i + 1)); norm(g_i)], then a feed-forward layer
@@ -138,13 +138,13 @@ class Eagle3(FeatureDrafter):
         do not count.
         """
         total = torch.zeros((), device=taps.tokens.device)
-        for k, said in enumerate(self.unrolled(taps, self.settings["steps"]), start=1):
-            rows = torch.arange(said.shape[1], device=said.device)
+        for k, features in enumerate(self.unrolled(taps, self.settings["steps"]), start=1):
+            rows = torch.arange(features.shape[1], device=features.device)
             if self.training:
-                rows = some_rows(taps.tokens, said.shape[1])
+                rows = some_rows(taps.tokens, features.shape[1])
             wanted = taps.logits[:, rows + k].float()
             at = torch.isin(wanted.argmax(-1), self.kept)
             if at.any():
-                p, own = wanted[at][:, self.kept].softmax(-1), self.own_logits(said[:, rows][at])
+                p, own = wanted[at][:, self.kept].softmax(-1), self.own_logits(features[:, rows][at])
                 total = total + DECAY ** (k - 1) * cross_entropy(p, own)
         return total

@@ -1,6 +1,6 @@
-"""Falcon's drafter (Gao et al., 2024): a feature drafter that says k tokens per pass.
+"""Falcon's drafter (Gao et al., 2024): a feature drafter that predicts k tokens per pass.
 
-Entry i reads [E(token i + 1); state i] through an LSTM and a decoder layer, and says the state of token
+Entry i reads [E(token i + 1); state i] through an LSTM and a decoder layer, and predicts the state of token
 i + k. Entries of one block of k see each other (relaxed causal mask); the blocks are counted back from the
 newest entry. Trained by glancing: some entries read their own answer.
 """
@@ -58,15 +58,15 @@ class Falcon(DraftModule):
         tokens, states = taps.tokens[:, 1 : rows + 1], hidden[:, :rows]
         if self.training:
             tokens, states = self.glanced(taps, tokens, states)
-        said = self.blockwise(tokens, states)
+        outputs = self.blockwise(tokens, states)
         at = self.loss_rows(taps.tokens, rows)
-        p, logits = taps.logits[:, at + k].float().softmax(-1), self.target.logits(said[:, at])
+        p, logits = taps.logits[:, at + k].float().softmax(-1), self.target.logits(outputs[:, at])
         hard = F.cross_entropy(logits.flatten(0, 1).float(), p.argmax(-1).flatten())
-        feature = F.smooth_l1_loss(said.float(), taps.hidden[:, k : k + rows])
+        feature = F.smooth_l1_loss(outputs.float(), taps.hidden[:, k : k + rows])
         return feature + TOKEN_WEIGHT * ((1 - HARD) * cross_entropy(p, logits) + HARD * hard)
 
     def blockwise(self, tokens: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
-        """What entries say [B, N, d] in blocks that begin with the first."""
+        """The entries' outputs [B, N, d] in blocks that begin with the first."""
         mask = relaxed(tokens.shape[1], self.block).to(tokens.device)
         positions = torch.arange(tokens.shape[1], device=tokens.device)
         return self.layer(self.read(tokens, states)[0], positions, mask)[0]
@@ -101,12 +101,12 @@ class Falcon(DraftModule):
         x, behind = self.read_stepwise(tokens[:, 1:], taps.hidden[:, :-1])
         _, past = self.layer(x, places)
         sees, nothing = (places <= places[:, None]), torch.zeros(rows, rows, dtype=torch.bool, device=device)
-        said = []  # of the newest block
+        newest = []  # of the newest block
         for j in range(k):
             at = (places - k + 1 + j).clamp(min=0)
             out, _ = self.layer(x[:, at], at, torch.cat([sees, nothing], 1), past)
-            said.append(out)
-        outputs = torch.stack(said, 2)  # [B, R, k, d]
+            newest.append(out)
+        outputs = torch.stack(newest, 2)  # [B, R, k, d]
         guesses, masks = list(outputs.unbind(2)), [sees.repeat_interleave(k, 0)]
         own = places.repeat_interleave(k)
         while len(guesses) < depth:
@@ -144,17 +144,17 @@ class Falcon(DraftModule):
     ) -> torch.Tensor:
         """As `DraftModule.begin`: logits [V] of depth 1; those of the whole first block are kept."""
         x, behind = self.read(tokens[None], hidden[None], memory.behind)
-        said = self.target.logits(memory.know(self.layer, x[0], behind, self.block))  # [k, V]
-        memory.nodes, memory.ran = [Node(0, 0, said, [])], len(tokens)
-        return said[0]
+        logits = self.target.logits(memory.know(self.layer, x[0], behind, self.block))  # [k, V]
+        memory.nodes, memory.ran = [Node(0, 0, logits, [])], len(tokens)
+        return logits[0]
 
     def expand(self, memory: "Blocks", parents: list[int], tokens: torch.Tensor) -> torch.Tensor:
         """As `DraftModule.begin` says: logits [N, V] below new nodes. Only those that end a block of k
-        drafted tokens take a pass; the others ask for what was said at the block above them.
+        drafted tokens take a pass; the others take their logits from the block above them.
         """
         above = [memory.nodes[parent] for parent in parents]
         born = [
-            Node(node.depth + 1, node.block, node.said, [*node.tokens, token])
+            Node(node.depth + 1, node.block, node.logits, [*node.tokens, token])
             for node, token in zip(above, tokens.tolist(), strict=True)
         ]
         memory.nodes += born
@@ -163,10 +163,10 @@ class Falcon(DraftModule):
         if ending:
             first = len(memory.paths)
             read = torch.tensor([node.tokens for node in ending], device=tokens.device)
-            said = self.below(memory, [node.block for node in ending], read)
+            logits = self.below(memory, [node.block for node in ending], read)
             for at, node in enumerate(ending):
-                node.block, node.said, node.tokens = first + at, said[at], []
-        return torch.stack([node.said[len(node.tokens)] for node in born])
+                node.block, node.logits, node.tokens = first + at, logits[at], []
+        return torch.stack([node.logits[len(node.tokens)] for node in born])
 
     def below(self, memory: "Blocks", parents: list[int], tokens: torch.Tensor) -> torch.Tensor:
         """Logits [N, k, V] of the next k depths below blocks of drafted tokens [N, k], which hang below the
@@ -177,20 +177,20 @@ class Falcon(DraftModule):
         x, behind = self.read(tokens, torch.stack([memory.outputs[parent] for parent in parents]), both)
         return self.target.logits(memory.draft(self.layer, x, behind, parents))
 
-    def said_at(self, memory: "Blocks", number: int) -> torch.Tensor:
+    def feature_at(self, memory: "Blocks", number: int) -> torch.Tensor:
         node = memory.nodes[number]
         return memory.outputs[node.block][len(node.tokens)]
 
 
 @dataclass
 class Node:
-    """A drafted node: its depth, its newest whole block, what that block said [k, V], and the tokens behind
+    """A drafted node: its depth, its newest whole block, that block's logits [k, V], and the tokens behind
     it, fewer than k.
     """
 
     depth: int
     block: int
-    said: torch.Tensor
+    logits: torch.Tensor
     tokens: list[int]
 
 

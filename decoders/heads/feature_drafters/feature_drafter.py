@@ -1,6 +1,6 @@
-"""What EAGLE and its successors share: a drafter that reads the target's features and goes on with its own.
+"""What EAGLE and its successors share: a drafter that reads the target's features and continues with its own.
 
-Entry i reads the feature of token i together with token i + 1; what it says stands for the feature of token
+Entry i reads the feature of token i together with token i + 1; its output stands for the feature of token
 i + 1, and is read in its place where the target has not been. Knows no loss and no form of the layer.
 """
 
@@ -37,28 +37,28 @@ class FeatureDrafter(DraftModule):
         mask: torch.Tensor | None = None,
         past: Past | None = None,
     ) -> tuple[torch.Tensor, Past]:
-        """What entries say [B, N, d] after what they read x [B, N, ...]; as `Attention.forward`."""
+        """The entries' outputs [B, N, d] from what they read, x [B, N, ...]; as `Attention.forward`."""
         raise NotImplementedError
 
     def words(self, states: torch.Tensor) -> torch.Tensor:
-        """Logits [..., V] of what entries said [..., d]: the target's head."""
+        """Logits [..., V] of the entries' outputs [..., d]: the target's head."""
         return self.target.logits(states)
 
     def unrolled(self, taps: Taps, depth: int) -> list[torch.Tensor]:
-        """What entries say at depths 1 to `depth` along known texts, item k - 1 being [B, T - 1 - k, d].
+        """The entries' outputs at depths 1 to `depth` along known texts, item k - 1 being [B, T - 1 - k, d].
 
-        Depth k reads what depth k - 1 said: its entry at row n sees the true entries up to n and the drafted
-        ones of the same row.
+        Depth k reads the outputs of depth k - 1: its entry at row n sees the true entries up to n and the
+        drafted ones of the same row.
         """
-        states, past, said = self.features(taps.hidden, taps.states), None, []
+        states, past, outputs = self.features(taps.hidden, taps.states), None, []
         for tokens, positions, mask in taps.levels(depth):
             x = self.joined(tokens, states[:, : len(positions)])
             states, past = self.layer(x, positions, mask, past)
-            said.append(states)
-        return said
+            outputs.append(states)
+        return outputs
 
     def along(self, taps: Taps, depth: int) -> list[torch.Tensor]:
-        return [self.words(said) for said in self.unrolled(taps, depth)]
+        return [self.words(states) for states in self.unrolled(taps, depth)]
 
     def begin(
         self,
@@ -75,5 +75,5 @@ class FeatureDrafter(DraftModule):
         x = self.joined(tokens, memory.outputs[parents])
         return self.words(memory.draft(self.layer, x, parents))
 
-    def said_at(self, memory: Entries, number: int) -> torch.Tensor:
+    def feature_at(self, memory: Entries, number: int) -> torch.Tensor:
         return memory.outputs[number]

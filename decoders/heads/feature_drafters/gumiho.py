@@ -2,7 +2,7 @@
 two layers, and the later ones, all at once, out of small parallel networks.
 
     entry: F[E(token); feature], then two decoder layers with keys and values of their own: depths 1 and 2
-    parallel network j reads [F[E(c_1); f_1]; F[E(c_2); f_2]] and says the feature for depth 2 + j
+    parallel network j reads [F[E(c_1); f_1]; F[E(c_2); f_2]] and predicts the feature for depth 2 + j
 
 c_1, c_2 are the drafted tokens of depths 1 and 2; f_1, f_2 the features that they were guessed from.
 """
@@ -69,7 +69,7 @@ class Gumiho(FeatureDrafter):
     ) -> tuple[torch.Tensor, Past]:
         return one_after_another(self.layers, x, positions, mask, past)
 
-    def said_in_parallel(self, pairs: torch.Tensor) -> list[torch.Tensor]:
+    def parallel_features(self, pairs: torch.Tensor) -> list[torch.Tensor]:
         """The features [..., d] of depths 3, 4, ... below pairs [..., 2d]."""
         return [network(pairs) for network in self.networks]
 
@@ -88,31 +88,31 @@ class Gumiho(FeatureDrafter):
         rows = taps.tokens.shape[1] - 1 - SERIAL  # row n has f_1 in row n and f_2 in row n + 1
         tokens = taps.tokens[:, 2:].unfold(1, SERIAL, 1)[:, :rows]
         features = torch.stack([serial[:, at : at + rows] for at in range(SERIAL)], 2)
-        for j, said in enumerate(self.said_in_parallel(self.pair(tokens, features)), start=1):
-            total = total + self.apart(taps, said[:, : taps.tokens.shape[1] - SERIAL - j], SERIAL + j)
+        for j, predicted in enumerate(self.parallel_features(self.pair(tokens, features)), start=1):
+            total = total + self.apart(taps, predicted[:, : taps.tokens.shape[1] - SERIAL - j], SERIAL + j)
         return total
 
-    def apart(self, taps: Taps, said: torch.Tensor, depth: int) -> torch.Tensor:
-        """How far features said at a depth are from the target's: row n against the state of token
+    def apart(self, taps: Taps, predicted: torch.Tensor, depth: int) -> torch.Tensor:
+        """How far features predicted at a depth are from the target's: row n against the state of token
         n + depth.
         """
-        count = said.shape[1]
-        rows = torch.arange(count, device=said.device)
+        count = predicted.shape[1]
+        rows = torch.arange(count, device=predicted.device)
         if self.training:
             rows = some_rows(taps.tokens, count)
-        feature = F.smooth_l1_loss(said.float(), taps.hidden[:, depth : depth + count])
+        feature = F.smooth_l1_loss(predicted.float(), taps.hidden[:, depth : depth + count])
         p = taps.logits[:, rows + depth].float().softmax(-1)
-        return feature + TOKEN_WEIGHT * cross_entropy(p, self.target.logits(said[:, rows]))
+        return feature + TOKEN_WEIGHT * cross_entropy(p, self.target.logits(predicted[:, rows]))
 
     def along(self, taps: Taps, depth: int) -> list[torch.Tensor]:
         serial = self.unrolled(taps, min(depth, SERIAL))
-        guesses = [self.words(said) for said in serial]
+        guesses = [self.words(states) for states in serial]
         if depth > SERIAL:
             rows = taps.rows(SERIAL)
             tokens = taps.tokens[:, 2:].unfold(1, SERIAL, 1)[:, :rows]
-            features = torch.stack([said[:, :rows] for said in serial], 2)
-            for j, said in enumerate(self.said_in_parallel(self.pair(tokens, features)), start=1):
-                guesses.append(self.words(said[:, : taps.rows(SERIAL + j)]))
+            features = torch.stack([states[:, :rows] for states in serial], 2)
+            for j, predicted in enumerate(self.parallel_features(self.pair(tokens, features)), start=1):
+                guesses.append(self.words(predicted[:, : taps.rows(SERIAL + j)]))
         return guesses[:depth]
 
     def memory(self) -> "Pairs":
@@ -132,7 +132,7 @@ class Gumiho(FeatureDrafter):
 
     def expand(self, memory: "Pairs", parents: list[int], tokens: torch.Tensor) -> torch.Tensor:
         """As `DraftModule.begin` says: logits [N, V] below new nodes. Only those of depths 1 and 2 take a
-        network; deeper ones ask for what was said at the pair above them.
+        network; deeper ones take their logits from the pair above them.
         """
         above = [memory.nodes[parent] for parent in parents]
         born = [
@@ -151,8 +151,8 @@ class Gumiho(FeatureDrafter):
                 born[place].entry = entered + at
         if pairs:
             read = torch.tensor([[born[at].before, born[at].token] for at in pairs], device=tokens.device)
-            said = self.below_pairs(memory, [born[at].entry for at in pairs], read)  # [N, K, V]
-            for at, row in zip(pairs, said, strict=True):
+            below = self.below_pairs(memory, [born[at].entry for at in pairs], read)  # [N, K, V]
+            for at, row in zip(pairs, below, strict=True):
                 born[at].below = row
         for at, node in enumerate(born):
             if node.depth >= SERIAL:
@@ -164,11 +164,11 @@ class Gumiho(FeatureDrafter):
         `firsts`, which the serial part has read.
         """
         features = torch.stack([memory.outputs[[0] * len(firsts)], memory.outputs[firsts]], 1)
-        said = torch.stack(self.said_in_parallel(self.pair(tokens, features)), 1)  # [N, K, d]
-        return self.words(said)
+        predicted = torch.stack(self.parallel_features(self.pair(tokens, features)), 1)  # [N, K, d]
+        return self.words(predicted)
 
-    def said_at(self, memory: "Pairs", number: int) -> torch.Tensor | None:
-        """Of nodes of the serial part alone; what the parallel networks say is read by nobody."""
+    def feature_at(self, memory: "Pairs", number: int) -> torch.Tensor | None:
+        """Of nodes of the serial part alone; the output of the parallel networks is read by nobody."""
         node = memory.nodes[number]
         return memory.outputs[node.entry] if node.depth < SERIAL else None
 
@@ -176,7 +176,7 @@ class Gumiho(FeatureDrafter):
 @dataclass
 class Node:
     """A drafted node: its depth, the entry of its ancestor of depth 1, its token and the one before it, and
-    what was said below the pair above it [K, V].
+    the logits below the pair above it [K, V].
     """
 
     depth: int
@@ -187,7 +187,7 @@ class Node:
 
 
 class Pairs(Entries):
-    """Entries of the serial part, and the nodes of the tree, which also go on below them. `ran`: how many
+    """Entries of the serial part, and the nodes of the tree, which also continue below them. `ran`: how many
     nodes the last call put through a network.
     """
 

@@ -1,4 +1,4 @@
-"""The adapter of Kangaroo (Liu et al., 2024): an early exit that learns to say what the last layer says.
+"""The adapter of Kangaroo (Liu et al., 2024): an early exit that learns to imitate the last layer.
 
 It reads the target's states after a few layers. A node of a draft must have run through those layers before
 it can be expanded; verification continues from there.

@@ -105,7 +105,7 @@ class FastFeed:
         self.down = joined(feed.down)
         self.floor = None if norm is None else torch.tensor((norm.eps * len(norm.weight)) ** 0.5)
 
-    def said(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x [N, d] -> [N, d]."""
         if self.floor is not None:
             x = x / torch.hypot(torch.linalg.vector_norm(x, dim=-1, keepdim=True), self.floor)
@@ -131,7 +131,7 @@ class FastBlock:
         """x [1, N, d] with what the attention reads of it [1, N, r]; as `Attention.forward`."""
         mixed, past = self.attention.mix(read[0], positions, mask, past)
         x = x[0] + mixed
-        return (x + self.feed.said(x))[None], past
+        return (x + self.feed.forward(x))[None], past
 
 
 def joined(*layers: nn.Linear, norm: nn.RMSNorm | None = None) -> Matrix:

@@ -131,7 +131,7 @@ class FeedForward(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x [..., d] -> [..., d]."""
         if (fast := self.fast.of(self, x)) is not None:
-            return fast.said(x.reshape(-1, x.shape[-1])).view(x.shape)
+            return fast.forward(x.reshape(-1, x.shape[-1])).view(x.shape)
         return self.down(F.silu(self.gate(x)) * self.up(x))
 
 

@@ -77,8 +77,8 @@ class DraftModule(nn.Module):
         """
         return depth if self.sees.path else int(self.sees.root)
 
-    def said_at(self, memory: Any, number: int) -> torch.Tensor | None:
-        """The feature [d] that it said to stand behind a drafted node (0: the root); None if it says none."""
+    def feature_at(self, memory: Any, number: int) -> torch.Tensor | None:
+        """The feature [d] that it predicted behind a drafted node (0: the root); None if it predicts none."""
         return None
 
     def features(self, hidden: torch.Tensor, states: dict[int, torch.Tensor] | None) -> torch.Tensor:

@@ -38,8 +38,8 @@ class ResidualBlock(nn.Module):
 
 
 def narrow_layer(target: Target, heads: int, intermediate: int) -> DecoderLayer:
-    """A decoder layer of the target's width with so many heads of attention and a feed-forward layer of that
-    width; it begins by passing on what it reads.
+    """A decoder layer of the target's width with this many heads of attention and a feed-forward layer of
+    that width; it begins by passing on what it reads.
     """
     size = min(HEAD_SIZE, target.width)
     form = LayerForm(heads, heads, size, target.theta)

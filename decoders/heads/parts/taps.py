@@ -69,7 +69,7 @@ class Target:
 
     @cached_property
     def fast_head(self) -> Fast:
-        """The head as it is multiplied while drafting."""
+        """The head in the form that is multiplied while drafting."""
         return Fast(lambda target: Matrix(target.head), lambda target: [target.head])
 
     def exit_logits(self, states: torch.Tensor) -> torch.Tensor:

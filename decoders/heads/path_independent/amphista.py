@@ -100,8 +100,8 @@ class Amphista(DraftModule):
         token = normed(self.target.read(tokens), self.target.eps)
         return torch.cat([hidden, token.to(hidden.dtype)], -1)
 
-    def said(self, stages: torch.Tensor) -> torch.Tensor:
-        """What the heads say [..., K, d], of both stages side by side [..., 2d]."""
+    def head_states(self, stages: torch.Tensor) -> torch.Tensor:
+        """The heads' output states [..., K, d] from both stages side by side [..., 2d]."""
         a, b = stages.chunk(2, -1)
         half = self.depth // 2
         own = [block(a if k < half else b) for k, block in enumerate(self.blocks)]
@@ -113,10 +113,11 @@ class Amphista(DraftModule):
         """
         count = taps.tokens.shape[1] - 1 - self.depth
         rows = self.loss_rows(taps.tokens, count)
-        said, total = self.said(self.staged(taps)[:, rows]), torch.zeros((), device=taps.tokens.device)
+        states = self.head_states(self.staged(taps)[:, rows])
+        total = torch.zeros((), device=taps.tokens.device)
         for k in range(1, self.depth + 1):
             p = taps.p[:, rows + k]
-            total = total + DECAY**k * cross_entropy(p, self.target.logits(said[:, :, k - 1]))
+            total = total + DECAY**k * cross_entropy(p, self.target.logits(states[:, :, k - 1]))
         return total
 
     def staged(self, taps: Taps) -> torch.Tensor:
@@ -125,8 +126,8 @@ class Amphista(DraftModule):
         return self.layer(x, torch.arange(x.shape[1], device=x.device))[0]
 
     def along(self, taps: Taps, depth: int) -> list[torch.Tensor]:
-        said, deepest = self.said(self.staged(taps)), min(depth, self.depth)
-        return [self.target.logits(said[:, : taps.rows(k), k - 1]) for k in range(1, deepest + 1)]
+        states, deepest = self.head_states(self.staged(taps)), min(depth, self.depth)
+        return [self.target.logits(states[:, : taps.rows(k), k - 1]) for k in range(1, deepest + 1)]
 
     def begin(
         self,
@@ -136,4 +137,4 @@ class Amphista(DraftModule):
         states: dict[int, torch.Tensor] | None = None,
     ) -> torch.Tensor:
         """As `DraftModule.begin`: logits [K, V]."""
-        return self.target.logits(self.said(memory.know(self.layer, self.entries(hidden, tokens))))
+        return self.target.logits(self.head_states(memory.know(self.layer, self.entries(hidden, tokens))))

@@ -1,5 +1,5 @@
-"""Clover-2's drafter (Xiao et al., 2024): the root comes in before the layers that sum up the text, and what
-is said stands for the target's state.
+"""Clover-2's drafter (Xiao et al., 2024): the root comes in before the layers that sum up the text, and its
+output stands for the target's state.
 
     x_i = h_i + cell_A(h_i, e(token i + 1)), h before the target's last norm; two decoder layers; a norm: s_1
     o_1 = norm(W_1 s_1);   s_j = s_{j-1} + cell_B(s_{j-1}, e_{j-1}),   o_j = norm(W_2 [s_j; e_{j-1}])  (j > 1)
@@ -77,17 +77,17 @@ class Clover2(RecurrentHeads):
         before = state[..., : self.target.width]
         return torch.cat([before + self.cell_b(before, token), token], -1)
 
-    def said(self, state: torch.Tensor, k: int) -> torch.Tensor:
+    def output_state(self, state: torch.Tensor, k: int) -> torch.Tensor:
         """o_k [..., d], which stands for the target's state of that depth."""
         return self.last_norm((self.first if k == 1 else self.later)(state))
 
     def words(self, state: torch.Tensor, k: int) -> torch.Tensor:
-        return self.target.logits(self.said(state, k))
+        return self.target.logits(self.output_state(state, k))
 
     def loss_at(self, taps: Taps, state: torch.Tensor, rows: torch.Tensor, k: int) -> torch.Tensor:
         """10 times smooth L1 to the target's state, plus the cross-entropy under its distribution."""
-        apart = F.smooth_l1_loss(self.said(state, k).float(), taps.hidden[:, rows + k])
+        apart = F.smooth_l1_loss(self.output_state(state, k).float(), taps.hidden[:, rows + k])
         return self.state_weight * apart + super().loss_at(taps, state, rows, k)
 
-    def said_at(self, memory, number: int) -> torch.Tensor:
-        return self.said(memory.states[number], memory.depths[number])
+    def feature_at(self, memory, number: int) -> torch.Tensor:
+        return self.output_state(memory.states[number], memory.depths[number])

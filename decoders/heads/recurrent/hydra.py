@@ -1,6 +1,6 @@
 """Hydra heads (Ankner et al., 2024): Medusa's heads, but each one reads the tokens drafted above it.
 
-    head k reads v = [h_n; E(root); E(c_1); ...; E(c_{k-1})] and says  A v + SiLU(B v), then residual blocks
+    head k reads v = [h_n; E(root); E(c_1); ...; E(c_{k-1})] -> A v + SiLU(B v), then residual blocks
 
 Hydra++ has deeper heads, and a decoder layer over all states whose output stands for h_n (prefix attention).
 """

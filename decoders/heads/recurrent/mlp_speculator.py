@@ -97,8 +97,8 @@ class MlpSpeculator(RecurrentHeads):
         return F.gelu(at(self.ln, k)(mixed))
 
     def words(self, state: torch.Tensor, k: int) -> torch.Tensor:
-        said = at(self.head, k)(state)
-        return said if self.own_tables else self.target.logits(said)
+        out = at(self.head, k)(state)
+        return out if self.own_tables else self.target.logits(out)
 
 
 def at(parts: nn.ModuleList, k: int) -> nn.Module:

@@ -68,7 +68,7 @@ class RecurrentHeads(DraftModule):
         return guesses
 
     def loss(self, taps: Taps) -> torch.Tensor:
-        """The sum over depths of decay^(k - 1) times what `loss_at` says, on a random part of the rows."""
+        """The sum over depths of decay^(k - 1) times `loss_at`, on a random part of the rows."""
         steps = min(self.steps, self.depth or self.steps)
         count = taps.tokens.shape[1] - 1 - steps
         rows = self.loss_rows(taps.tokens, count)

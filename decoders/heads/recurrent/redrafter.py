@@ -37,8 +37,8 @@ class ReDrafter(RecurrentHeads):
     def after(self, state: torch.Tensor, tokens: torch.Tensor, k: int) -> torch.Tensor:
         hidden, before = state.chunk(2, -1)
         token = normed(self.target.read(tokens), self.target.eps)
-        said = F.silu(self.read(token) + self.recur(before))
-        return torch.cat([hidden.to(said.dtype), said], -1)
+        updated = F.silu(self.read(token) + self.recur(before))
+        return torch.cat([hidden.to(updated.dtype), updated], -1)
 
     def words(self, state: torch.Tensor, k: int) -> torch.Tensor:
         return self.target.logits(self.out(self.blocks(state)))

@@ -54,8 +54,8 @@ class AdaEagle(nn.Module):
         """Mean absolute difference, doubled where it is too little. truth [B, T]: of row n the length behind
         token n + 1, or UNASKED.
         """
-        said, truth = self(taps.hidden[:, :-1], taps.tokens[:, 1:]), truth[:, :-1]
-        apart = (said - truth)[truth != UNASKED]
+        predicted, truth = self(taps.hidden[:, :-1], taps.tokens[:, 1:]), truth[:, :-1]
+        apart = (predicted - truth)[truth != UNASKED]
         return torch.where(apart < 0, -UNDER * apart, apart).mean()
 
 

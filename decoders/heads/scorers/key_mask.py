@@ -36,7 +36,7 @@ class KeyMask(nn.Module):
         self.register_buffer("kept", torch.ones(self.alphas.shape, dtype=torch.bool))
 
     def choose(self) -> torch.Tensor:
-        """The mask [L, Hkv, D] by the alphas as they are now; it is what a file keeps."""
+        """The mask [L, Hkv, D] by the current alphas; it is what a file keeps."""
         self.kept = kept_channels(self.alphas.detach(), self.settings["prune"], self.settings["align"])
         return self.kept
 
@@ -108,8 +108,8 @@ def thinned(
     """
     group = q.shape[1] // k.shape[1]
     k, v = (part.repeat_interleave(group, 1) for part in (k, v))
-    thin = q * factors.repeat_interleave(group, 0)[:, None]  # q (alpha k) = (alpha q) k
-    logits = torch.where(whole, q @ k.mT, thin @ k.mT) * scaling
+    scaled_q = q * factors.repeat_interleave(group, 0)[:, None]  # q (alpha k) = (alpha q) k
+    logits = torch.where(whole, q @ k.mT, scaled_q @ k.mT) * scaling
     hidden = ~seen | (empty.repeat_interleave(group)[:, None, None] & ~whole)  # [H, N, K]
     return logits.masked_fill(hidden, -torch.inf).softmax(-1) @ v
 

@@ -38,7 +38,7 @@ class SyntaxProbe(nn.Module):
         return steps.square().sum(-1), steps @ self.labels, places @ self.unary
 
     @torch.no_grad()
-    def said(self, words: torch.Tensor) -> tuple[list[float], list[str], list[str]]:
+    def predict(self, words: torch.Tensor) -> tuple[list[float], list[str], list[str]]:
         """Heights, labels and unary labels of one text's leaves [n, d], as `tree_of` takes them."""
         heights, labels, unary = self(words[None])
         names = [self.names[at] for at in labels[0].argmax(-1).tolist()]
@@ -56,21 +56,21 @@ class SyntaxProbe(nn.Module):
 
         heights [B, n - 1], 0 where there is no gap; labels [B, n - 1] and unary [B, n], -100 there.
         """
-        said, of_gaps, of_leaves = self(words)
+        predicted, of_gaps, of_leaves = self(words)
         return (
-            order_loss(said, heights)
+            order_loss(predicted, heights)
             + F.cross_entropy(of_gaps.flatten(0, 1), labels.flatten())
             + F.cross_entropy(of_leaves.flatten(0, 1), unary.flatten())
             + KEEPS_APART * self.apart()
         )
 
 
-def order_loss(said: torch.Tensor, heights: torch.Tensor) -> torch.Tensor:
-    """`max(0, 1 - (said_a - said_b))`, the mean over all pairs of gaps with height a > height b of each
-    text, then over texts. said, heights [B, G]; gaps of height 0 are none.
+def order_loss(predicted: torch.Tensor, heights: torch.Tensor) -> torch.Tensor:
+    """`max(0, 1 - (predicted_a - predicted_b))`, the mean over all pairs of gaps with height a > height b of
+    each text, then over texts. predicted, heights [B, G]; gaps of height 0 are none.
     """
     higher = (heights[:, :, None] > heights[:, None, :]) & (heights[:, None, :] > 0)  # [B, G, G]
-    lacks = (MARGIN - (said[:, :, None] - said[:, None, :])).clamp(min=0)
+    lacks = (MARGIN - (predicted[:, :, None] - predicted[:, None, :])).clamp(min=0)
     counts = higher.sum((1, 2))
     means = (lacks * higher).sum((1, 2)) / counts.clamp(min=1)
-    return means[counts > 0].mean() if (counts > 0).any() else said.sum() * 0
+    return means[counts > 0].mean() if (counts > 0).any() else predicted.sum() * 0

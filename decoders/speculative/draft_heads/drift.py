@@ -1,7 +1,7 @@
-"""How far the features that a drafter goes on with are from the target's own: recorded for every drafted node
-that the target has read.
+"""How far the features that a drafter continues with are from the target's own: recorded for every drafted
+node that the target has read.
 
-Knows modules by `said_at` alone; those that say no features have no drift.
+Knows modules by `feature_at` alone; those that predict no features have no drift.
 """
 
 from dataclasses import replace
@@ -38,21 +38,21 @@ def with_drift(find: Find, shape: Shape, name: str, says: str) -> Drafter:
 
 @torch.inference_mode()
 def record_drift(lane: Lane, head: TrainedHead, draft: Draft, seen: Seen) -> None:
-    """Records 1 - cos between what the module said at a node, as the feature behind it, and the target's own
+    """Records 1 - cos between the feature that the module predicted behind a node and the target's own
     feature there; `level` is the node's depth below the root. Of nodes that both have read.
     """
     if not draft.nodes or head.module is None:
         return
     row = {node: at for at, node in enumerate(seen.nodes)}
     asked = {node: number for node, number in head.number.items() if node in row}
-    said = {node: head.module.said_at(head.memory, number) for node, number in asked.items()}
-    said = {node: feature for node, feature in said.items() if feature is not None}
-    if not said:
+    features = {node: head.module.feature_at(head.memory, number) for node, number in asked.items()}
+    features = {node: feature for node, feature in features.items() if feature is not None}
+    if not features:
         return
-    rows = [row[node] for node in said]
+    rows = [row[node] for node in features]
     streams = {layer: seen.streams[layer, rows] for layer in head.module.reads}
     true = head.module.imitated(seen.hidden[rows], streams).float()
-    apart = (1.0 - F.cosine_similarity(torch.stack(list(said.values())).float(), true)).tolist()
+    apart = (1.0 - F.cosine_similarity(torch.stack(list(features.values())).float(), true)).tolist()
     root = lane.tree.depths[draft.root]
-    for node, value in zip(said, apart, strict=True):
+    for node, value in zip(features, apart, strict=True):
         lane.record_score(node, NAME, value, level=f"depth {lane.tree.depths[node] - root}")

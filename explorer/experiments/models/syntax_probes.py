@@ -131,7 +131,7 @@ def fit_probe(
 
 def recovered(probe: SyntaxProbe, text: Text, states: torch.Tensor) -> Node | str:
     """The tree that a probe reads off the states [n, d] of a text."""
-    return tree_of(*probe.said(states), text.truth.leaves)
+    return tree_of(*probe.predict(states), text.truth.leaves)
 
 
 @dataclass(frozen=True)

@@ -200,7 +200,7 @@ def test_gumihos_pairs_carry_their_own_first_token(small):
     module.begin(memory, taps.hidden[0, :4], tokens[0, 1:5])
     module.expand(memory, [0, 0], torch.tensor([11, 12]))
     read = []
-    module.said_in_parallel = lambda pairs: read.append(pairs) or [pairs[..., :32]]
+    module.parallel_features = lambda pairs: read.append(pairs) or [pairs[..., :32]]
     module.expand(memory, [2, 1], torch.tensor([5, 5]))
     first, second = read[0].chunk(2, -1)
     for row, (c1, node) in enumerate(((12, 2), (11, 1))):
@@ -219,7 +219,7 @@ def test_gumihos_loss_by_hand(small):
             said = serial[0, n]
             if depth > 2:
                 pair = module.pair(taps.tokens[0, n + 2 : n + 4], serial[0, n : n + 2])
-                said = module.said_in_parallel(pair)[depth - 3]
+                said = module.parallel_features(pair)[depth - 3]
             features.append(F.smooth_l1_loss(said, taps.hidden[0, n + depth]))
             words.append(-(taps.p[0, n + depth] * module.target.logits(said).log_softmax(-1)).sum())
         if depth != 2:  # that depth has no network of its own

@@ -117,7 +117,7 @@ def test_clover2s_loss_by_hand(small):
     taps = take_taps(small, some_tokens(2), module.reads)
 
     def both(state, row, n, k):
-        apart = F.smooth_l1_loss(module.said(state, k), taps.hidden[row, n + k])
+        apart = F.smooth_l1_loss(module.output_state(state, k), taps.hidden[row, n + k])
         cross = -(taps.p[row, n + k] * module.words(state, k).log_softmax(-1)).sum()
         return 0.7 ** (k - 1) * (10 * apart + cross)
 

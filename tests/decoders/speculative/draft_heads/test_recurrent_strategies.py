@@ -159,7 +159,7 @@ def test_clover2s_drift_is_the_distance_from_the_targets_states():
     trace = Lane("clover2", [5, 6, 7], {"target": target}, {"tree": "chain"}, limits=Limits(12)).run()
     text = torch.tensor([[5, 6, 7, *trace.output()]])
     taps = take_taps(target.model, text, module.reads)
-    said = module.said(module.summaries(taps), 1)[0]
+    said = module.output_state(module.summaries(taps), 1)[0]
     depth = dict(enumerate(range(3)))
     for step in trace.steps:
         for event in step.of(Propose):
