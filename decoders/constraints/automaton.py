@@ -22,7 +22,7 @@ class Automaton(Protocol):
         """The state of the empty text."""
 
     def step(self, state: Hashable, byte: int) -> Hashable | None:
-        """The state after one more byte, None if no allowed text goes on so."""
+        """The state after one more byte, None if no allowed text continues like that."""
 
     def may_end(self, state: Hashable) -> bool:
         """Whether the text is allowed as it stands."""

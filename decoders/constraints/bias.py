@@ -9,7 +9,7 @@ other processors.
 c is exact where all beginnings of allowed texts can be listed. Elsewhere it is the mean weight of masked
 texts, which is right on average (Lipkin et al. 2025, AWRS, whose estimates of Z are not needed where there
 are masks). As many are drawn behind each likely token, and behind all others together; those that begin as
-the output goes on count again at its next token, since from there on they are masked texts like any others.
+the output continues count again at its next token, since from there on they are masked texts like any others.
 Knows one lane's tree, model and constraint, no strategy and no picture.
 """
 
@@ -29,7 +29,7 @@ from decoders.engine.tree import Tree
 from decoders.logits.distributions import probabilities
 from decoders.trace.events import Forward, Score
 
-NAME = "bias"  # of a Score: total variation between the two laws; its level says how c was found
+NAME = "bias"  # of a Score: total variation between the two distributions; its level says how c was found
 EXACT, ESTIMATED = "exact", "estimated"
 OTHERS = "others"  # stands for all allowed tokens that are not named, in the names of a score's parts
 LISTED = 512  # beginnings of allowed texts that are read at most to know c exactly
@@ -58,9 +58,9 @@ class Future:
 
 
 @dataclass
-class Laws:
-    """Both laws after a beginning. Keys are tokens, or OTHERS. `kept` is Z, `allowed` is c of the beginning
-    itself; errors are standard errors, to first order.
+class Distributions:
+    """Both distributions after a beginning. Keys are tokens, or OTHERS. `kept` is Z, `allowed` is c of the
+    beginning itself; errors are standard errors, to first order.
     """
 
     masked: dict[Any, float]
@@ -71,7 +71,7 @@ class Laws:
     futures: dict[Any, Future] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, mass: dict[Any, float], futures: dict[Any, Future]) -> "Laws":
+    def of(cls, mass: dict[Any, float], futures: dict[Any, Future]) -> "Distributions":
         """mass: the model's own probability of each. Raises ZeroDivisionError if nothing is allowed."""
         kept = sum(mass.values())
         weights = {key: p * futures[key].mean for key, p in mass.items()}
@@ -107,9 +107,9 @@ class Laws:
 
 
 class BiasRecord:
-    """The laws at each token that a lane commits; nothing where it is not asked to measure them. Beginnings
-    stand in a tree of their own, which the target reads by a scorer of its own: the lane's work counts the
-    same.
+    """Both distributions at each token that a lane commits; nothing where it is not asked to measure them.
+    Beginnings stand in a tree of their own, which the target reads by a scorer of its own: the lane's work
+    counts the same.
     """
 
     def __init__(self, lane: Any):
@@ -132,7 +132,7 @@ class BiasRecord:
         self.exact: dict[int, float] = {}  # node -> c, once all allowed texts below it are listed
 
     def commit(self, nodes: list[int]) -> None:
-        """Records both laws at nodes that are committed, a path below what was committed before."""
+        """Records both distributions at nodes that are committed, a path below the earlier ones."""
         if not self.asked or self.lane.constraint is None:
             return
         try:
@@ -148,8 +148,8 @@ class BiasRecord:
             self.lane.note(f"The bias of the mask is measured no further. {full}")
 
     def measure(self, node: int, token: int) -> None:
-        """Records both laws where the output stands; nothing if the token is none that the mask allows, or
-        if all drawn texts weigh nothing.
+        """Records both distributions where the output stands; nothing if the token is none that the mask
+        allows, or if all drawn texts weigh nothing.
         """
         if self.at not in self.exact:
             self.list_all()
@@ -157,13 +157,13 @@ class BiasRecord:
         place = {t: n for n, t in enumerate(tokens.tolist())}
         if token not in place or not float(p[place[token]]):
             return
-        if int((p > 0).sum()) == 1:  # whatever c is, both laws are 1
+        if int((p > 0).sum()) == 1:  # whatever c is, both are 1
             parts = {"kept": float(p.sum()), f"masked {token}": 1.0, f"true {token}": 1.0}
             self.lane._events.append(Score(node, NAME, 0.0, parts, level=EXACT))
             return
         known = self.at in self.exact
-        least = 0.0 if known else LIKELY * float(p.sum())
-        named = [int(tokens[n]) for n in p.argsort(descending=True, stable=True)[:NAMED] if p[n] > least]
+        min_mass = 0.0 if known else LIKELY * float(p.sum())
+        named = [int(tokens[n]) for n in p.argsort(descending=True, stable=True)[:NAMED] if p[n] > min_mass]
         if known:  # the model's own likeliest may be one that the mask hardly leaves
             c = torch.tensor([self.known(self.at, t) for t in place], dtype=p.dtype)
             named.append(int(tokens[(p * c).argmax()]))
@@ -177,7 +177,9 @@ class BiasRecord:
             mass[OTHERS] = float(rest.sum())
         futures = (self.exact_futures if known else self.drawn_futures)(mass, tokens, rest)
         if any(futures[key].mean for key in mass):
-            self.lane._events.append(Laws.of(mass, futures).score(node, token, 0 if known else self.texts))
+            self.lane._events.append(
+                Distributions.of(mass, futures).score(node, token, 0 if known else self.texts)
+            )
 
     # ---- c, exactly ---------------------------------------------------------------------------------------
 
@@ -201,17 +203,17 @@ class BiasRecord:
         """The beginnings of all allowed texts below the output that are not whole, parents first; None if
         they are too many. Asks the constraint alone.
         """
-        found = [self.at]
-        for node in found:
+        listed = [self.at]
+        for node in listed:
             if self.tree.depths[node] + 1 >= self.deepest:
                 continue
             tokens = [t for t in self.states.mask(node).nonzero()[:, 0].tolist() if t not in self.lane.eos]
-            if len(found) + len(tokens) > LISTED:
+            if len(listed) + len(tokens) > LISTED:
                 return None
             children = [self.child(node, token) for token in tokens]
-            found += [child for child in children if not self.is_whole(child)]
+            listed += [child for child in children if not self.is_whole(child)]
             self.lane.breathe()
-        return found
+        return listed
 
     def exact_futures(
         self, mass: dict[Any, float], tokens: torch.Tensor, rest: torch.Tensor
@@ -239,19 +241,19 @@ class BiasRecord:
             texts[token if token in mass else OTHERS].append((first, end))
         whole, starts = {}, []
         depth = self.tree.depths[self.at]
-        for key, found in texts.items():
+        for key, drawn_texts in texts.items():
             if key == OTHERS:
-                numbers = range(len(found), self.texts)
+                numbers = range(len(drawn_texts), self.texts)
                 draws = [self.chooser.categorical(rest, (depth, OTHERS, n)).value for n in numbers]
                 starts += [(key, self.child(self.at, int(tokens[draw]))) for draw in draws]
             elif self.is_whole(child := self.child(self.at, key)):
                 whole[key] = Future(1.0)
             else:
-                starts += [(key, child)] * (self.texts - len(found))
+                starts += [(key, child)] * (self.texts - len(drawn_texts))
         for (key, start), end in zip(starts, self.draw([start for _, start in starts]), strict=True):
             texts[key].append((start, end))
             self.ends.append(end)
-        drawn = {key: found[: self.texts] for key, found in texts.items() if key not in whole}
+        drawn = {key: drawn_texts[: self.texts] for key, drawn_texts in texts.items() if key not in whole}
         return whole | {key: Future.of([self.weight(*text) for text in some]) for key, some in drawn.items()}
 
     def draw(self, starts: list[int]) -> list[int]:
@@ -313,7 +315,7 @@ class BiasRecord:
             self.lane._events.append(Forward("target", "lens", start=start, seconds=seconds, **counts))
 
     def move(self, token: int) -> None:
-        """The output goes on with a token: what does not begin with it is dropped."""
+        """The output continues with a token: what does not begin with it is dropped."""
         self.at = self.child(self.at, token)
         depth = self.tree.depths[self.at]
 

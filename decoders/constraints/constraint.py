@@ -17,7 +17,7 @@ STATE_BYTES = 16 << 10  # what a state is taken to weigh
 
 
 class Constraint(Protocol):
-    """A language over tokens. `advance` leaves the state that it is given as it is."""
+    """A language over tokens. `advance` leaves the given state unchanged."""
 
     vocabulary: int
 
@@ -37,7 +37,7 @@ class Constraint(Protocol):
         """Whether the text is allowed as it stands."""
 
     def forced(self, state: Any) -> list[int]:
-        """The tokens that must come next, since every allowed text goes on with their characters."""
+        """The tokens that must come next, since every allowed text continues with their characters."""
 
 
 FREE = object()  # the state where the constraint says nothing: before and beside the text, and behind its end
@@ -45,7 +45,7 @@ FORBIDDEN = object()  # the state behind a token that was not allowed
 
 
 class DeadEnd(ValueError):
-    """No token goes on: a sentence that ends a lane."""
+    """No token can follow: a sentence that ends a lane."""
 
 
 DEAD_END = (

@@ -30,10 +30,10 @@ class LabelState(NamedTuple):
 class Labels:
     """An automaton; see `automaton.Automaton`. One space may stand before the first label."""
 
-    def __init__(self, labels: list[str], separator: str = SEPARATOR, most: int = 0):
-        """most: labels in one text, 0 for any number. Raises ConstraintProblem with one sentence."""
+    def __init__(self, labels: list[str], separator: str = SEPARATOR, max_labels: int = 0):
+        """max_labels: in one text, 0 for any number. Raises ConstraintProblem with one sentence."""
         self.labels = [label.encode() for label in labels]
-        self.separator, self.most = separator.encode(), most or len(labels)
+        self.separator, self.max_labels = separator.encode(), max_labels or len(labels)
         if not separator:
             raise ConstraintProblem("The separator is empty; type one, such as a comma and a space.")
         for label in labels:
@@ -56,7 +56,7 @@ class Labels:
 
     def step(self, state: LabelState, byte: int) -> LabelState | None:
         used, at = state.used, state.at + bytes([byte])
-        piece, goes_on = self._piece(used, at), len(used) + 1 < self.most
+        piece, goes_on = self._piece(used, at), len(used) + 1 < self.max_labels
         for number, label in enumerate(self.labels):
             text = label + self.separator if goes_on else label
             if number not in used and text.startswith(piece):

@@ -113,8 +113,8 @@ def problem(kind: str, reason: str) -> ConstraintProblem:
         if pointed := re.search(r"^( *)\^", reason.replace(LARK_MARGIN, ""), re.MULTILINE):
             column = max(1, len(pointed[1]) - 3)
             line = 1
-        if said := re.search(r"error: (.*)", reason):
-            first = said[1]
+        if explained := re.search(r"error: (.*)", reason):
+            first = explained[1]
     first = first_line(first)
     return ConstraintProblem(f"The {NAMES[kind]} cannot be used: {first}.", line, column)
 

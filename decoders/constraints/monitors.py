@@ -1,7 +1,7 @@
 """Monitors: static analysis beside the decoder, asleep until a dot or a bracket, then limiting what follows.
 
 Agrawal et al. (2023), Guiding Language Models of Code with Global Context using Monitors. Knows texts and
-tokens; what an object has is said by an analysis, such as object_language.py.
+tokens; what an object has is known from an analysis, such as object_language.py.
 """
 
 import re
@@ -77,7 +77,7 @@ class MemberMonitor:
         return Watch(text, frozenset(name.encode() for name in names) or None)
 
     def _read(self, state: Watch, byte: int) -> Watch | None:
-        """The state after one more byte, None if no member goes on so."""
+        """The state after one more byte, None if no member continues like that."""
         text = state.text + bytes([byte])
         if state.rest is None:
             return self._woken(text)
@@ -126,7 +126,7 @@ class MemberMonitor:
         return allowed
 
     def _spelling(self, name: bytes) -> list[int]:
-        """The tokens that begin a name, and those that go on behind it with a break."""
+        """The tokens that begin a name, and those that continue behind it with a break."""
         node, tokens = self.trie, []
         for byte in name:
             if (node := node.get(byte)) is None:
@@ -205,7 +205,7 @@ class ArgumentMonitor:
             return Calls(text, self._filled(brackets), still)
         if byte in OPENING:
             known = self.call(decoded(state.text)) if byte == ord("(") else None
-            pair = None if known is None else (known.fewest, known.most)
+            pair = None if known is None else (known.min_arguments, known.max_arguments)
             return Calls(text, (*self._filled(brackets), Bracket(pair)), 0)
         if byte in CLOSING and top is not None:
             count = top.commas + 1 if top.filled else top.commas
@@ -260,13 +260,13 @@ def names_used(project: str, text: str, begin: int) -> list[tuple[int, int]]:
     pairs, above = [], len(project) + 1
     lines = (project + "\n" + text).split("\n")
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
-    for found in USED.finditer(text, begin):
-        if found.end() == len(text):
-            break  # it may go on
-        before = text[: found.start()]
-        place = Analysis(project + "\n" + before.rpartition("\n")[0]).declared(chain_before(before), found[1])
+    for match in USED.finditer(text, begin):
+        if match.end() == len(text):
+            break  # it may continue
+        before = text[: match.start()]
+        place = Analysis(project + "\n" + before.rpartition("\n")[0]).declared(chain_before(before), match[1])
         if place is not None and (at := starts[place[0]] + place[1] - above) >= 0:
-            pairs.append((at, found.start(1)))
+            pairs.append((at, match.start(1)))
     return pairs
 
 

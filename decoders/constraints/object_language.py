@@ -31,8 +31,8 @@ START = "start"  # the state of a new object
 class Signature:
     """How many arguments a call may have, and the class of what it gives, None if unknown."""
 
-    fewest: int
-    most: int
+    min_arguments: int
+    max_arguments: int
     gives: str | None = None
 
 
@@ -66,8 +66,8 @@ def signature(arguments: str, gives: str | None) -> tuple[Signature, dict[str, s
         name, _, annotation = piece.partition(":")
         if annotation:
             types[name.strip()] = annotation.partition("=")[0].strip()
-    most = 1 << 30 if starred else len(plain)
-    return Signature(sum("=" not in piece for piece in plain), most, gives), types
+    max_arguments = 1 << 30 if starred else len(plain)
+    return Signature(sum("=" not in piece for piece in plain), max_arguments, gives), types
 
 
 def ordered(record: Record) -> frozenset[str]:
@@ -91,34 +91,34 @@ class Analysis:
 
     def _read(self, line: str, inside: str | None, number: int) -> str | None:
         """Reads a line inside a class, or outside of all; gives the class that later lines are inside of."""
-        if inside and (found := PROTOCOL.match(line)):
-            self.records[inside].protocol = protocol_of(found[1])
+        if inside and (match := PROTOCOL.match(line)):
+            self.records[inside].protocol = protocol_of(match[1])
             return inside
-        if found := CLASS.match(line):
-            self.records[found[1]] = Record(is_enum=bool(found[2]) and "Enum" in found[2])
-            return found[1]
-        if found := FUNCTION.match(line):
-            indent, name, arguments, gives = found.groups()
+        if match := CLASS.match(line):
+            self.records[match[1]] = Record(is_enum=bool(match[2]) and "Enum" in match[2])
+            return match[1]
+        if match := FUNCTION.match(line):
+            indent, name, arguments, gives = match.groups()
             made, types = signature(arguments, gives)
             self.variables |= types
             for parameter in ("self", *types):
                 self.called.pop(parameter, None)
             if indent and inside:
-                self.records[inside].places[name] = number, found.start(2)
+                self.records[inside].places[name] = number, match.start(2)
                 self.records[inside].members[name] = gives
                 self.records[inside].methods[name] = made
                 self.variables["self"] = inside
                 return inside
             self.functions[name] = made
             return None
-        if inside and line[0].isspace() and not line.startswith(" " * 8) and (found := FIELD.match(line)):
+        if inside and line[0].isspace() and not line.startswith(" " * 8) and (match := FIELD.match(line)):
             record = self.records[inside]
-            record.members[found[1]] = inside if record.is_enum else found[2]
-            record.places[found[1]] = number, found.start(1)
+            record.members[match[1]] = inside if record.is_enum else match[2]
+            record.places[match[1]] = number, match.start(1)
             record.fields, record.given = record.fields + 1, record.given + ("=" in line)
             return inside
-        if found := VARIABLE.match(line):
-            self._assign(*found.groups())
+        if match := VARIABLE.match(line):
+            self._assign(*match.groups())
         return inside if line[0].isspace() else None
 
     def _assign(self, name: str, annotation: str | None, value: str | None) -> None:
@@ -190,5 +190,5 @@ def chain_before(text: str) -> str:
     line = text.rpartition("\n")[2][-LOOKED_AT:]
     if "#" in line:
         return ""
-    found = CHAIN.search(line)
-    return found[1] if found and not line[: found.start()].endswith(".") else ""
+    match = CHAIN.search(line)
+    return match[1] if match and not line[: match.start()].endswith(".") else ""

@@ -1,4 +1,4 @@
-"""A closed set of token sequences as a trie: what may follow is what some sequence goes on with.
+"""A closed set of token sequences as a trie: what may follow is what some sequence continues with.
 
 Knows tokens only. Labels that may be listed one after another, each once, are in labels.py.
 """

@@ -151,7 +151,7 @@ class WithWords:
 
 
 class RequiredWords(OfBytes):
-    """The constraint. Any text goes on; only its end waits for the words."""
+    """The constraint. Any text may continue; only its end waits for the words."""
 
     def __init__(self, groups: list[list[str]], vocabulary: Vocabulary):
         super().__init__(WithWords(groups), vocabulary)

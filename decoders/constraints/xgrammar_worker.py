@@ -77,7 +77,7 @@ def main() -> None:
     states: dict[int, xgrammar.GrammarMatcher] = {}
     print(json.dumps({}), flush=True)
 
-    def told(number: int, state) -> dict:
+    def described(number: int, state) -> dict:
         states[number] = state
         mask = b""  # nothing may follow
         if not state.is_terminated():
@@ -89,13 +89,13 @@ def main() -> None:
         answer, (what, *rest) = {}, json.loads(line)
         try:
             if what == "compile":
-                answer = told(number, xgrammar.GrammarMatcher(compiled(*rest, compiler)))
+                answer = described(number, xgrammar.GrammarMatcher(compiled(*rest, compiler)))
             elif what == "drop":
                 for dropped in rest[0]:
                     states.pop(dropped, None)
             else:
                 below = states[rest[0]].fork()
-                answer = told(number, below) if below.accept_token(rest[1]) else {"state": None}
+                answer = described(number, below) if below.accept_token(rest[1]) else {"state": None}
         except (RuntimeError, ValueError, TypeError) as error:
             answer = {"problem": str(error)}
         print(json.dumps(answer), flush=True)

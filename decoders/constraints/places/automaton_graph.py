@@ -1,4 +1,4 @@
-"""The smallest automaton that tells a constraint's texts, as a graph that can be drawn: states, and edges
+"""The smallest automaton that accepts a constraint's texts, as a graph that can be drawn: states, and edges
 labelled with characters, chains of which are one edge. Knows no tokens.
 """
 
@@ -19,10 +19,10 @@ from decoders.constraints.places.syntax import (
     without,
 )
 
-MOST_STATES = 600  # of an automaton before it is made smaller
-MOST_EDGES = 48  # that a picture can hold
-MOST_PARTS = 20_000  # of the top rule with all rules in their places
-MOST_WORK = 1_000_000  # edges that are looked at for the states
+MAX_STATES = 600  # of an automaton before it is made smaller
+MAX_EDGES = 48  # that a picture can hold
+MAX_PARTS = 20_000  # of the top rule with all rules in their places
+MAX_WORK = 1_000_000  # edges that are looked at for the states
 SIGNS = {" ": "␣", "\n": "↵", "\t": "⇥"}
 WIDE = 0x1000  # a set with more characters is named by those that it lacks
 
@@ -60,7 +60,7 @@ class AutomatonGraph:
         self.moves, accepting = smallest(*subsets(network, self.classes))
         self.edges, self.where, self.edge_of = compressed(joined(self.moves, self.classes), accepting)
         self.ends = frozenset(self.where[state].state for state in accepting)
-        if len(self.edges) > MOST_EDGES:
+        if len(self.edges) > MAX_EDGES:
             raise Unread(f"The automaton has {len(self.edges)} edges, too many to be drawn.")
 
     def after(self, state: int, character: str) -> int | None:
@@ -79,7 +79,7 @@ def inlined(grammar: Grammar) -> Rule:
     def within(part: Part, above: tuple[str, ...]) -> Part:
         nonlocal parts
         parts += 1
-        if parts > MOST_PARTS:
+        if parts > MAX_PARTS:
             raise Unread("The automaton is too large to be drawn.")
         match part:
             case Call():
@@ -127,7 +127,7 @@ def subsets(network: Network, classes: list[Ranges]) -> tuple[list[dict[int, int
     for states in queue:
         at = number[states]
         work += len(classes) * sum(1 + len(network.moves[state]) for state in states)
-        if work > MOST_WORK:
+        if work > MAX_WORK:
             raise Unread("The automaton is too large to be drawn.")
         if any(network.end.get(state) == network.top for state in states):
             accepting.add(at)
@@ -138,7 +138,7 @@ def subsets(network: Network, classes: list[Ranges]) -> tuple[list[dict[int, int
                 continue
             below = reached(onward)
             if below not in number:
-                if len(number) >= MOST_STATES:
+                if len(number) >= MAX_STATES:
                     raise Unread("The automaton is too large to be drawn.")
                 number[below] = len(moves)
                 moves.append({})
@@ -179,7 +179,7 @@ def joined(moves: list[dict[int, int]], classes: list[Ranges]) -> list[Edge]:
 def compressed(
     edges: list[Edge], accepting: set[int]
 ) -> tuple[list[Edge], dict[int, Where], dict[tuple[int, int], int]]:
-    """Chains as one edge, states numbered anew; where each of the old states stands, and which edge leads
+    """Chains as one edge, states numbered again; where each of the old states stands, and which edge leads
     from one of them to the next.
     """
     out, into = {}, {}
@@ -231,5 +231,5 @@ def shown(some: Ranges) -> str:
 
 
 def sign(code: int) -> str:
-    """A character as it is shown."""
+    """The form in which a character is shown."""
     return SIGNS.get(chr(code), chr(code) if chr(code).isprintable() else f"\\x{code:02x}")

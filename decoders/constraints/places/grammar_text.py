@@ -160,7 +160,7 @@ def text(word: re.Match) -> Part:
 def counted(word: str) -> tuple[int, int | None]:
     """How often: {2}, {2,}, {2,5}, ~2, ~2..5."""
     numbers = re.findall(r"\d+", word)
-    least = int(numbers[0])
+    min_count = int(numbers[0])
     if len(numbers) > 1:
-        return least, int(numbers[1])
-    return least, None if "," in word else least
+        return min_count, int(numbers[1])
+    return min_count, None if "," in word else min_count

@@ -17,9 +17,9 @@ from decoders.constraints.places.syntax import (
     holds,
 )
 
-MOST_STATES = 4000
-MOST_PARTS = 40_000  # that are built: an empty one takes no state, however often it is repeated
-MOST_STEPS = 50_000  # for one character of a text
+MAX_STATES = 4000
+MAX_PARTS = 40_000  # that are built: an empty one takes no state, however often it is repeated
+MAX_STEPS = 50_000  # for one character of a text
 
 
 class Network:
@@ -45,7 +45,7 @@ class Network:
             raise Unread(f"The rule {min(missing)} is not defined here.")
 
     def _state(self) -> int:
-        if len(self.moves) >= MOST_STATES:
+        if len(self.moves) >= MAX_STATES:
             raise Unread("The grammar is too large to follow.")
         self.moves.append([])
         self.calls.append([])
@@ -55,7 +55,7 @@ class Network:
     def _built(self, part: Part, at: int) -> int:
         """Adds a part behind a state; the state behind it."""
         self.built += 1
-        if self.built > MOST_PARTS:
+        if self.built > MAX_PARTS:
             raise Unread("The grammar is too large to follow.")
         if isinstance(part, Chars | Call):
             behind = self._state()
@@ -81,16 +81,16 @@ class Network:
         return new
 
     def _repeated(self, part: Repeat, at: int) -> int:
-        for _ in range(part.least):
+        for _ in range(part.min_count):
             at = self._built(part.part, at)
         behind = self._state()
         self.skips[at].append(behind)
-        if part.most is None:
+        if part.max_count is None:
             loop = self._linked(at)
             last = self._built(part.part, loop)
             self.skips[last] += [loop, behind]
             return behind
-        for _ in range(part.most - part.least):
+        for _ in range(part.max_count - part.min_count):
             at = self._built(part.part, self._linked(at))
             self.skips[at].append(behind)
         return behind
@@ -109,8 +109,8 @@ class Network:
         return self._closed(chart, [(self.start[self.top], chart)])
 
     def after(self, chart: "Chart", character: str) -> "Chart | None":
-        """Where a text stands after one more character, None if no text goes on so. Raises Unread where the
-        text may be read in too many ways.
+        """Where a text stands after one more character, None if no text continues like that. Raises Unread
+        where the text may be read in too many ways.
         """
         code = ord(character)
         moved = [
@@ -133,7 +133,7 @@ class Network:
         waiting, steps = list(reached), 0
         while waiting:
             steps += 1
-            if steps > MOST_STEPS:
+            if steps > MAX_STEPS:
                 raise Unread("The text may be read in too many ways to follow.")
             item = state, origin = waiting.pop()
             if item in chart.items:
@@ -154,7 +154,7 @@ class Network:
 
 class Chart:
     """What may be under way behind a character: (state, the chart in which its rule began) pairs, in order;
-    `waiting`: rule -> what goes on behind it; `empty`: rules that stand here without any character.
+    `waiting`: rule -> what continues behind it; `empty`: rules that stand here without any character.
     """
 
     def __init__(self, first: "Chart | None" = None):

@@ -26,7 +26,7 @@ EDGE = "automaton_edge"  # its number; parts: from which state to which; its lev
 STATE = "automaton_state"  # the state, or the edge that is half taken; parts: "took N" the edges of the token
 NAMES = (PLACE, EDGE, STATE)
 KINDS = ("json_schema", "regex", "lark", "gbnf", "choices")
-MOST_PLACES = 32  # that one record names
+MAX_PLACES = 32  # that one record names
 LONGEST = 4000  # characters of an output that are followed
 
 
@@ -97,7 +97,7 @@ class Places:
             around = [self.network.spans[rule] for rule in rules]
             over = self.network.may_end(standing.chart)
         parts = {written(span): 0.0 for span in around} | {written(span): 1.0 for span in awaited}
-        events: list[Event] = [Score(node, PLACE, float(over), dict(list(parts.items())[:MOST_PLACES]))]
+        events: list[Event] = [Score(node, PLACE, float(over), dict(list(parts.items())[:MAX_PLACES]))]
         if standing.state is not None:
             where = self.graph.where[standing.state]
             parts = {f"took {edge}": 1.0 for edge in standing.took}
@@ -160,7 +160,7 @@ class PlaceRecord:
         self.places, self.tree, self.bytes_of, self.eos = places, tree, bytes_of, eos
         self.root = prompt - 1
         self.known: dict[int, Standing | None] = {self.root: places.start()}
-        self.told = False
+        self.automaton_recorded = False
 
     def at(self, node: int) -> Standing | None:
         """Where the output stands behind a node; None if that is not known."""
@@ -180,8 +180,8 @@ class PlaceRecord:
 
     def events(self, nodes: list[int]) -> list[Event]:
         """What a trace says of nodes that become output; before the first of them, the automaton."""
-        made = [] if self.told else self.places.edges(nodes[0])
-        self.told = True
+        made = [] if self.automaton_recorded else self.places.edges(nodes[0])
+        self.automaton_recorded = True
         standings = ((node, self.at(node)) for node in nodes)
         return made + [
             event for node, standing in standings if standing for event in self.places.record(standing, node)

@@ -63,8 +63,8 @@ class Reader:
             if sign == "{" and not counts:
                 raise Unread("A brace that counts nothing is not read here.")
             self.at = counts.end() if sign == "{" else self.at + 1
-            least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}.get(sign) or numbers(counts)
-            part = Repeat(part, least, most)
+            min_count, max_count = {"*": (0, None), "+": (1, None), "?": (0, 1)}.get(sign) or numbers(counts)
+            part = Repeat(part, min_count, max_count)
             if self.peek() == "?":
                 self.at += 1
         return part
@@ -136,18 +136,18 @@ class Reader:
 
 def numbers(counts: re.Match) -> tuple[int, int | None]:
     """How often, of a match of COUNTS."""
-    least = int(counts[1])
-    return least, (int(counts[3]) if counts[3] else None) if counts[2] else least
+    min_count = int(counts[1])
+    return min_count, (int(counts[3]) if counts[3] else None) if counts[2] else min_count
 
 
 def following(parts: list[Part]) -> tuple[Part, ...]:
     """Single characters that follow each other as one text: while one is awaited, the rest is to come."""
-    found: list[Part] = []
+    grouped: list[Part] = []
     for part in reversed(parts):
-        if single(part) and found and single(found[-1]) and part.span[1] == found[-1].span[0]:
-            part = Chars(part.ranges, (part.span[0], found[-1].span[1]))
-        found.append(part)
-    return tuple(reversed(found))
+        if single(part) and grouped and single(grouped[-1]) and part.span[1] == grouped[-1].span[0]:
+            part = Chars(part.ranges, (part.span[0], grouped[-1].span[1]))
+        grouped.append(part)
+    return tuple(reversed(grouped))
 
 
 def single(part: Part) -> bool:

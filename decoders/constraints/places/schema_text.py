@@ -26,8 +26,8 @@ class Value:
     items: list["Value"] = field(default_factory=list)
 
     def get(self, name: str) -> "Value | None":
-        found = self.members.get(name)
-        return found[1] if found else None
+        member = self.members.get(name)
+        return member[1] if member else None
 
 
 def read(typed: str) -> Value:
@@ -132,22 +132,22 @@ class Schema:
 
     def _below(self, part: Value, frame: Frame) -> list[tuple[Value, Span]]:
         """The schemas of the value under way in an object or a list."""
-        found = []
+        schemas = []
         for one in self._concrete(part, frame.kind):
             if frame.kind == "{":
                 member = one.get("properties") and one.get("properties").members.get(frame.names[-1])
                 other = one.get("additionalProperties")
                 if member:
-                    found.append((member[1], (member[0][0], member[1].span[1])))
+                    schemas.append((member[1], (member[0][0], member[1].span[1])))
                 elif other and not isinstance(other.value, bool):
-                    found.append((other, other.span))
+                    schemas.append((other, other.span))
                 continue
             first, others = one.get("prefixItems"), one.get("items")
             if first and frame.index < len(first.items):
-                found.append((first.items[frame.index], first.items[frame.index].span))
+                schemas.append((first.items[frame.index], first.items[frame.index].span))
             elif others and not isinstance(others.value, bool):
-                found.append((others, others.span))
-        return found
+                schemas.append((others, others.span))
+        return schemas
 
     def _concrete(self, part: Value, begun: str, depth: int = 0) -> list[Value]:
         """The schemas that a reference or alternatives stand for, of those whose type a text may have that
@@ -156,11 +156,11 @@ class Schema:
         if depth > DEEPEST:
             return []
         if reference := part.get("$ref"):
-            found = self._referred(str(reference.value))
-            return self._concrete(found, begun, depth + 1) if found else []
+            referred = self._referred(str(reference.value))
+            return self._concrete(referred, begun, depth + 1) if referred else []
         inner = [one for name in COMBINED if part.get(name) for one in part.get(name).items]
         if inner:
-            return [found for one in inner for found in self._concrete(one, begun, depth + 1)]
+            return [concrete for one in inner for concrete in self._concrete(one, begun, depth + 1)]
         wanted, stated = TYPES.get(begun[:1], "number"), part.get("type")
         types = [stated.value, *(one.value for one in stated.items)] if stated else []
         if begun and types and wanted not in types and (wanted != "number" or "integer" not in types):

@@ -43,11 +43,11 @@ class Choice:
 
 @dataclass(frozen=True)
 class Repeat:
-    """`most` None: without end."""
+    """`max_count` None: without end."""
 
     part: "Part"
-    least: int
-    most: int | None
+    min_count: int
+    max_count: int | None
 
 
 Part = Chars | Call | Sequence | Choice | Repeat

@@ -198,7 +198,7 @@ def test_signatures():
     counts = {
         name: found.call(name) for name in ("find", "Place", "Person", "p.greet", "every", "Color", "x")
     }
-    known = {name: (made.fewest, made.most) for name, made in counts.items() if made}
+    known = {name: (made.min_arguments, made.max_arguments) for name, made in counts.items() if made}
     assert known.pop("every")[1] > 99 and counts["Color"] is None and counts["x"] is None
     assert known == {"find": (1, 2), "Place": (1, 2), "Person": (2, 2), "p.greet": (1, 2)}
 
