@@ -16,7 +16,7 @@ from decoders.logits.distributions import entropies, log_softmax, summarise
 from decoders.trace.events import Cell, Depend, Distribution, Event, Note, Propose, Score, Verdict
 from decoders.trace.trace import Trace
 
-LEAST_LOG = -1e4  # stands for the logarithm of nothing
+MIN_LOGPROB = -1e4  # stands for the logarithm of nothing
 TOP_FORBIDDEN = 4  # tokens that the record of a constraint names; the others are one number
 
 
@@ -59,10 +59,10 @@ class Recorder:
             self._meet(token for token, _ in top)
             self._events.append(Distribution(node, view, top, rest, entropy, level, among, unseen=left_out))
         if view == "target" and self.constraint is not None:
-            self._tell_forbidden(nodes, logprobs)
+            self._record_forbidden(nodes, logprobs)
         return logprobs
 
-    def _tell_forbidden(self, nodes: list[int], logprobs: torch.Tensor) -> None:
+    def _record_forbidden(self, nodes: list[int], logprobs: torch.Tensor) -> None:
         """Records what the constraint removes from rows [N, V]: the likeliest forbidden tokens, the mass of
         the others, how many there are, and the entropy of what is left.
         """
@@ -79,7 +79,7 @@ class Recorder:
             kept = float(left.double().logsumexp(0))
             entropy = float(entropies(log_softmax(left))) if kept > -math.inf else 0.0
             self._meet(token for token, _ in pairs)
-            kept = max(kept, LEAST_LOG)  # JSON has no infinity
+            kept = max(kept, MIN_LOGPROB)  # JSON has no infinity
             self._events.append(
                 Distribution(node, "forbidden", pairs, rest, entropy, among=len(removed), kept=kept)
             )
@@ -94,7 +94,7 @@ class Recorder:
         fill: str | None = None,
         node: int | None = None,
     ) -> int:
-        """A candidate exists; returns its node: `node` if it stands in the tree already, untold."""
+        """A candidate exists; returns its node: `node` if it stands in the tree already, unrecorded."""
         self.breathe()
         node = self.tree.add(parent, token) if node is None else node
         self._meet((token,))

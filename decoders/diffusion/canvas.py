@@ -12,7 +12,7 @@ import torch
 
 from decoders.lane import Lane
 from decoders.logits.distributions import entropies, log_softmax
-from decoders.recorder import LEAST_LOG
+from decoders.recorder import MIN_LOGPROB
 
 
 @dataclass
@@ -156,7 +156,7 @@ def settle(lane: Lane, canvas: Canvas) -> None:
             lane.distribution([parent], row[None])
             if heated is not None:
                 lane.distribution([parent], heated[None], view="processed")
-            logprob = max(float(row[token]), LEAST_LOG)
+            logprob = max(float(row[token]), MIN_LOGPROB)
         source = "target" if row is not None else "placed"
         parent = lane.propose(parent, token, logprob, source)
         nodes.append(parent)

@@ -10,7 +10,7 @@ import torch
 
 from decoders.diffusion.canvas import Canvas, Guess
 from decoders.lane import Lane
-from decoders.recorder import LEAST_LOG
+from decoders.recorder import MIN_LOGPROB
 from decoders.strategy import Parameter
 
 CONFLICTS = Parameter(
@@ -59,10 +59,10 @@ def looked(lane: Lane, canvases: list[list[int]], places: list[int], tokens: lis
     """Log-probabilities [N, k] of the k tokens at their places on each of N canvases."""
     low, high = places[0], places[-1] + 1
     columns = torch.tensor(places) - low
-    found = []
+    rows = []
     for at in range(0, len(canvases), AT_ONCE):
         some = canvases[at : at + AT_ONCE]
         logits = lane.run_forward(lambda scorer, some=some: scorer.denoise(some, low, high), "lens")
         logprobs = logits[:, columns.to(logits.device)].double().log_softmax(-1)
-        found.append(logprobs[:, torch.arange(len(tokens)), tokens].cpu())
-    return torch.cat(found).clamp(min=LEAST_LOG)
+        rows.append(logprobs[:, torch.arange(len(tokens)), tokens].cpu())
+    return torch.cat(rows).clamp(min=MIN_LOGPROB)

@@ -18,10 +18,15 @@ WAITS = Parameter(
 
 
 def record_waits(
-    lane: Lane, canvas: Canvas, guessed: Guess, chosen: list[int], before: list[int], least: float = 0.0
+    lane: Lane,
+    canvas: Canvas,
+    guessed: Guess,
+    chosen: list[int],
+    before: list[int],
+    min_probability: float = 0.0,
 ) -> None:
     """Records which of `before`, the positions that the forward before this one filled, each of the chosen
-    positions (indices into the guess) waited for. `least`: the probability below which none is filled
+    positions (indices into the guess) waited for. `min_probability`: that below which none is filled
     but for want of a surer one.
     Call it before the canvas is filled. Costs one lens forward over len(before) canvases.
     """
@@ -33,6 +38,6 @@ def record_waits(
     for k, source in enumerate(before):
         for i in chosen:
             position, token = guessed.positions[i], guessed.tokens[i]
-            row, sure = rows[k, position - low], float(guessed.confidence[i]) >= least
-            if int(row.argmax()) != token or (sure and float(row[token].exp()) < least):
+            row, sure = rows[k, position - low], float(guessed.confidence[i]) >= min_probability
+            if int(row.argmax()) != token or (sure and float(row[token].exp()) < min_probability):
                 lane.depend(source, position, 1.0, "causal")

@@ -1,5 +1,5 @@
-"""A canvas that grows behind a causal past: masks are added as they are needed, and what is final enters the
-cache by being read once, causally.
+"""A canvas that grows behind a causal past: masks are added when they are needed, and what is final enters
+the cache by being read once, causally.
 
 Knows lanes and canvases, no policy.
 """
@@ -20,7 +20,7 @@ def empty(lane: Lane) -> Canvas:
 
 
 def grow(lane: Lane, canvas: Canvas, count: int) -> None:
-    """Adds so many masks at its end, or as many as the lane may still write; records them."""
+    """Adds this many masks at its end, or as many as the lane may still write; records them."""
     room = canvas.committed + lane.left - canvas.stop
     for _ in range(min(count, room)):
         lane.cell(canvas.stop, canvas.iteration, canvas.mask, "mask")

@@ -15,7 +15,7 @@ from decoders.diffusion.canvas import Canvas, Guess, blocks, fill, guess_each, j
 from decoders.diffusion.denoising_loop import canvas_of
 from decoders.diffusion.unmask_policies import quotas, surest_first, threshold
 from decoders.lane import Lane
-from decoders.recorder import LEAST_LOG
+from decoders.recorder import MIN_LOGPROB
 from decoders.trace.number_format import number
 from decoders.trace.token_text import visible
 
@@ -186,7 +186,7 @@ def _propose(lane: Lane, drafts: list[Draft]) -> None:
     """A node for each drafted canvas, named by the surest token that it adds."""
     drafts[0].node = lane.tip
     for draft in drafts[1:]:
-        logprob = max(math.log(draft.confidence), LEAST_LOG) if draft.confidence else LEAST_LOG
+        logprob = max(math.log(draft.confidence), MIN_LOGPROB) if draft.confidence else MIN_LOGPROB
         parent, (_, token) = drafts[draft.parent].node, draft.surest
         draft.node = lane.propose(parent, token, logprob, SOURCE, draft.slot, "fixed")
 

@@ -70,7 +70,7 @@ def canvas_of(lane: Lane) -> Canvas:
 
 
 def filling(lane: Lane, choose: Callable[[int], Choice]) -> Iterator[None]:
-    """Fills the lane's canvas. `choose(masks)` begins a block with so many masks and gives its choice."""
+    """Fills the lane's canvas. `choose(masks)` begins a block with this many masks and gives its choice."""
     canvas = canvas_of(lane)
     if lane.ended_by:
         return
@@ -81,7 +81,7 @@ def filling(lane: Lane, choose: Callable[[int], Choice]) -> Iterator[None]:
             guessed = guess(lane, canvas, logits, low, high, lane.parameters.get("temperature", 0.0))
             chosen = choice(guessed, forwards)
             if lane.parameters.get("dependencies"):
-                record_waits(lane, canvas, guessed, list(chosen), before, least(lane.parameters))
+                record_waits(lane, canvas, guessed, list(chosen), before, min_probability(lane.parameters))
                 before = [guessed.positions[i] for i in chosen]
             if lane.parameters.get("conflicts"):
                 record_conflicts(lane, canvas, guessed, list(chosen))
@@ -95,7 +95,7 @@ def filling(lane: Lane, choose: Callable[[int], Choice]) -> Iterator[None]:
             return
 
 
-def least(parameters: dict[str, Any]) -> float:
+def min_probability(parameters: dict[str, Any]) -> float:
     """The probability below which a lane fills no mask, but where nothing else is surer."""
     thresholds = "tau" in parameters and parameters.get("policy", "threshold") == "threshold"
     return parameters.get("tau_low", parameters["tau"]) if thresholds else 0.0

@@ -25,15 +25,15 @@ def parsed(text: str) -> list[tuple[int, str]]:
     """[(place, word)] of a parameter's text, a quoted word with its quotes. Raises ValueError with one
     sentence.
     """
-    found = []
+    pairs = []
     for piece in filter(str.strip, PIECE.findall(text)):
         place, colon, word = (part.strip() for part in piece.partition(":"))
         if not colon or not place.isdecimal() or int(place) < 1 or not word or word == '""':
             raise ValueError(
                 f"fixed_words has {piece.strip()[:40]!r}; write place: word, such as 5: cat; 12: Once."
             )
-        found.append((int(place), word))
-    return found
+        pairs.append((int(place), word))
+    return pairs
 
 
 def with_word(text: str, place: int, word: str, exactly: bool) -> str:

@@ -25,7 +25,7 @@ from decoders.engine.model_forwards import ModelForwards
 from decoders.engine.partial_forward import Layers, trial
 from decoders.engine.sparse_kv import View
 from decoders.engine.tree import Tree
-from decoders.engine.tree_attention import Sight, as_index
+from decoders.engine.tree_attention import TreeMask, as_index
 from decoders.engine.trimmed_head import TrimmedHead
 
 __all__ = ["Engine", "OutOfSlots", "Scorer"]
@@ -120,7 +120,7 @@ class Scorer:
         self.work = Work()
         self.peak, self.started = len(key), False  # peak: most slots this lane held at one time
         self.pause: Pause | None = None  # lets other lanes bring what is to run in the same forward
-        self.sight = Sight(tree, self._slot)
+        self.tree_mask = TreeMask(tree, self._slot)
 
     @property
     def used(self) -> int:
@@ -187,11 +187,11 @@ class Scorer:
         reads these nodes again. Raises OutOfSlots with nothing changed.
         """
         order = sorted(self._with_unread(nodes, self.slots.__contains__))
-        self.sight.view = view
+        self.tree_mask.view = view
         try:
             batch = self._forward(order, nodes, False)
         finally:
-            self.sight.view = None
+            self.tree_mask.view = None
         self.early.update(dict.fromkeys(order))
         scope = f"{self.cache.read_count} of {self.tree.depths[order[-1]] + 1} places"
         self.work = Work(len(order), rows=len(nodes), scope=scope)
@@ -322,7 +322,7 @@ class Scorer:
         request = ForwardRequest(
             tokens=[tree.tokens[n] for n in order],
             positions=[tree.depths[n] for n in order],
-            columns=self.sight.look_at(order, self.engine),
+            columns=self.tree_mask.look_at(order, self.engine),
             rows=[index[n] for n in nodes],
             hidden=hidden,
             streams=self.taps and part is None,
@@ -363,7 +363,7 @@ class Scorer:
         self.forget(nodes)
         for node in nodes:
             if node in self.slots:
-                self.sight.forget(node)
+                self.tree_mask.forget(node)
             self.early.pop(node, None)
         self.cache.give([self.slots.pop(n) for n in nodes if n in self.slots])
 

@@ -76,12 +76,12 @@ def fastest(rows: int, dtype: torch.dtype) -> str:
     ways = {PLAIN: lambda: x @ turned, LEFT: lambda: by_weight(x, weight)}
     if packed is not None:
         ways[PACKED] = lambda: by_onednn(x, packed)
-    took = {way: least_seconds(product) for way, product in ways.items()}
+    took = {way: min_seconds(product) for way, product in ways.items()}
     best = min(took, key=took.get)
     return best if took[best] < GAIN * took[PLAIN] else PLAIN
 
 
-def least_seconds(call: Callable[[], object]) -> float:
+def min_seconds(call: Callable[[], object]) -> float:
     """The shortest of several tries: what the machine does beside makes a try longer, never shorter."""
     took = []
     for _ in range(TRIES):

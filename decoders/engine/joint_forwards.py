@@ -1,6 +1,6 @@
 """Forwards that several lanes wait for at one time, run as one: batching across lanes.
 
-A lane that asks for a forward pauses, and others bring theirs; the first that goes on runs all of them. The
+A lane that asks for a forward pauses, and others bring theirs; the first that continues runs all of them. The
 rows stand one below the other, their slots side by side, and the mask hides from each row the slots of the
 others, so the numbers are those of a forward alone up to rounding. Knows requests and slots, no lanes.
 """

@@ -93,16 +93,16 @@ def segments(parents: Sequence[int]) -> list[list[int]]:
     for parent in parents:
         if parent >= 0:
             children[parent] += 1
-    found: list[list[int]] = []
+    stretches: list[list[int]] = []
     home: dict[int, list[int]] = {}
     for node, parent in enumerate(parents):
         if parent >= 0 and children[parent] == 1:
             home[node] = home[parent]
         else:
             home[node] = []
-            found.append(home[node])
+            stretches.append(home[node])
         home[node].append(node)
-    return found
+    return stretches
 
 
 def tree_attention(

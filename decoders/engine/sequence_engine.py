@@ -149,7 +149,7 @@ class SequenceScorer:
         return self.engine.layer_count if node in self.whole else self.depth.get(node, 0)
 
     def deepen(self, nodes: list[int], count: int) -> torch.Tensor:
-        """As `engine.Scorer.deepen`, in one go: the texts are read again, by so many layers where not all
+        """As `engine.Scorer.deepen`, in one go: the texts are read again, by this many layers where not all
         have read them.
         """
         logits = self.score_part(nodes, Layers.first(count, self.engine.layer_count))

@@ -35,8 +35,8 @@ class Client(Protocol):
 
     vocabulary: int
     top: int | None
-    scores: bool  # whether it tells what may follow any text, or only what follows in its own
-    continues: bool  # whether its own text can go on behind any text; a chat answers a message
+    scores: bool  # whether it scores what may follow any text, or only what follows in its own
+    continues: bool  # whether its own text can continue behind any text; a chat answers a message
 
     def next_tokens(self, texts: Sequence[list[int]]) -> list[Row]: ...
 
@@ -114,7 +114,7 @@ class ServedScorer:
 
     def _ask(self, nodes: list[int]) -> dict[int, Row]:
         """The server's rows after nodes: in one text where most of its places are asked for, else in one for
-        each node. A server reads such a text once, but tells of all its places.
+        each node. A server reads such a text once, but scores all its places.
         """
         depths = self.tree.depths
         path = self.tree.path(max(nodes, key=depths.__getitem__))
@@ -126,7 +126,7 @@ class ServedScorer:
         return dict(zip(nodes, rows, strict=True))
 
     def attention(self, nodes: list[int]) -> None:
-        """None: a server does not tell."""
+        """None: a server does not give it."""
         return None
 
     def forget(self, nodes: list[int]) -> None:

@@ -62,9 +62,9 @@ class StateScorer(SequenceScorer):
         for node in sorted(missing, key=lambda n: self.tree.depths[n]):  # parents before children
             state, unread = self._nearest(node)
             ids = torch.tensor([[self.tree.tokens[n] for n in unread]], device=self.engine.device)
-            said, state = model.read(ids, state, last_only=True)
+            states, state = model.read(ids, state, last_only=True)
             self._keep(node, state)
-            self.kept[node] = (model.logits_of(said)[0, -1], model.norm(said)[0, -1], None)
+            self.kept[node] = (model.logits_of(states)[0, -1], model.norm(states)[0, -1], None)
             self.whole.update(unread)
             tokens += len(unread)
         self.work = Work(tokens=tokens, rows=len(nodes))

@@ -1,4 +1,4 @@
-"""Forwards of few shapes, so that a CUDA graph records each of them once, as it is or compiled.
+"""Forwards of few shapes, so that a CUDA graph records each of them once, unchanged or compiled.
 
 The rows of a forward and the slots that it reads are rounded up to powers of two. Rows that fill up read
 token 0 and write to a slot that belongs to nobody; slots that fill up are masked. The numbers are those of
@@ -15,7 +15,7 @@ from decoders.engine.forward_request import ForwardRequest
 from decoders.engine.joint_forwards import as_tensor, by_kind, mask_of
 from decoders.engine.kv_cache import Columns, SlotCache
 
-ROWS = 256  # of a forward that is captured; longer ones, such as long prompts, run as they are
+ROWS = 256  # of a forward that is captured; longer ones, such as long prompts, run without capture
 COLUMNS = 256  # slots that are read at least
 WARM_UP = 2  # runs of a shape before it is recorded
 SHAPES = 64  # that the compiler keeps: nine numbers of rows and up to seven of slots
@@ -29,9 +29,9 @@ class Captured:
     """
 
     def __init__(self, step: Step, cache: SlotCache, dtype: torch.dtype, **compiler: Any):
-        """`compiler`: options of `torch.compile`; without any, the step is recorded as it is. Takes one slot,
-        and the memory of all that the cache may hold: a recorded forward finds them at the same address each
-        time.
+        """`compiler`: options of `torch.compile`; without any, the step is recorded uncompiled. Takes one
+        slot, and the memory of all that the cache may hold: a recorded forward finds them at the same address
+        each time.
         """
         self.cache, self.dtype = cache, dtype
         self.spare = cache.take(1)[0]
@@ -140,6 +140,6 @@ def rounded(
     return Columns(write, slice(0, total), total, by_kind([columns], mask))
 
 
-def bucket(count: int, least: int = 1) -> int:
-    """The smallest power of two that is neither below `count` nor below `least`."""
-    return max(least, 1 << (count - 1).bit_length())
+def bucket(count: int, minimum: int = 1) -> int:
+    """The smallest power of two that is neither below `count` nor below `minimum`."""
+    return max(minimum, 1 << (count - 1).bit_length())

@@ -27,7 +27,7 @@ class Reader(Protocol):
     mixed: bool
 
 
-class Sight:
+class TreeMask:
     """`slot(node)` is the slot of a node that is read, or is about to be."""
 
     def __init__(self, tree: Tree, slot: Callable[[int], int]):

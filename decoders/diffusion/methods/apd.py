@@ -139,7 +139,7 @@ def judged_round(lane: Lane, canvas: Canvas) -> None:
     lane.distribution(looked_at, logq[: agreed + 1], view="draft")
     lane.distribution(looked_at, drawn[: agreed + 1], view="processed")
     lane.distribution(looked_at, mixed[: agreed + 1], view="combined")
-    tell(lane, canvas, nodes, winners, agreed, logp, drawn, mixed)
+    record(lane, canvas, nodes, winners, agreed, logp, drawn, mixed)
     kept = nodes[: max(1, agreed)]
     logprobs = [float(logp[i, lane.tree.tokens[n]]) for i, n in enumerate(kept)]
     lane.commit(kept, logprobs)
@@ -162,7 +162,7 @@ def draft(lane: Lane, logp: torch.Tensor, tokens: list[int]) -> list[int]:
     return nodes
 
 
-def tell(
+def record(
     lane: Lane,
     canvas: Canvas,
     nodes: list[int],

@@ -13,7 +13,7 @@ import torch
 from decoders.diffusion.candidates import error_rates, medoid, most_frequent
 from decoders.lane import Lane
 from decoders.logits.distributions import entropies, log_softmax
-from decoders.recorder import LEAST_LOG
+from decoders.recorder import MIN_LOGPROB
 from decoders.registry import strategy
 from decoders.strategy import Parameter, Part
 from decoders.trace.number_format import many, number
@@ -161,7 +161,7 @@ def propose_text(lane: Lane, candidate: Candidate, open_: range) -> None:
     candidate.node, shown = lane.tip, b""
     for at in open_[: lane.left]:
         token = candidate.tokens[at]
-        logprob = max(float(candidate.logprobs[at, token]), LEAST_LOG)
+        logprob = max(float(candidate.logprobs[at, token]), MIN_LOGPROB)
         candidate.node = lane.propose(candidate.node, token, logprob, "flow", candidate.number)
         if lane.ends(candidate.node):
             break
@@ -204,7 +204,7 @@ def commit(lane: Lane, candidate: Candidate, open_: range) -> None:
     if candidate.drawn is not candidate.logprobs:
         lane.distribution(parents, candidate.drawn[open_.start :][: len(nodes)], "processed")
     tokens = [lane.tree.tokens[node] for node in nodes]
-    logprobs = [max(float(row[token]), LEAST_LOG) for row, token in zip(rows, tokens, strict=True)]
+    logprobs = [max(float(row[token]), MIN_LOGPROB) for row, token in zip(rows, tokens, strict=True)]
     ended = lane.ends(candidate.node)
     for at in open_[len(nodes) :] if ended else ():
         where = (place(lane, at), lane.parameters["num_steps"], candidate.tokens[at], "trimmed")

@@ -1,4 +1,4 @@
-"""LoPA: the order of filling is searched; the canvas that leaves the model surest of its other masks goes on.
+"""LoPA: the order of filling is searched; the canvas that leaves the model surest of its other masks wins.
 
 "LoPA: Scaling dLLM Inference via Lookahead Parallel Decoding" (Xu et al. 2025).
 """
@@ -11,7 +11,7 @@ from decoders.diffusion.canvas import Canvas, Guess, blocks, fill, guess_each, j
 from decoders.diffusion.denoising_loop import BLOCK, SUFFIX, canvas_of, schedule
 from decoders.diffusion.unmask_policies import surest_first, threshold
 from decoders.lane import Lane
-from decoders.recorder import LEAST_LOG
+from decoders.recorder import MIN_LOGPROB
 from decoders.registry import strategy
 from decoders.strategy import Parameter, Part
 from decoders.trace.number_format import number
@@ -103,21 +103,21 @@ def look_ahead(
     """
     for slot, branch in enumerate(branches[1:]):
         ((position, token),) = branch.filled.items()
-        logprob = max(float(last.logprobs[last.positions.index(position), token]), LEAST_LOG)
+        logprob = max(float(last.logprobs[last.positions.index(position), token]), MIN_LOGPROB)
         branch.node = lane.propose(lane.tip, token, logprob, SOURCE, slot, "fixed")
     guesses = guess_each(lane, canvas, [branch.filled for branch in branches], low, high)
     scores = [float(one.confidence.mean()) if one.positions else 1.0 for one in guesses]
     winner = scores.index(max(scores))  # the first of equal ones: the anchor, then the surest
     if branches[1:]:
         record(lane, canvas, branches, guesses, scores, winner)
-    found, extra = guesses[winner], branches[winner].filled
-    sure = threshold(found.confidence, tau)
-    states = {found.positions[i]: "committed" if found.confidence[i] >= tau else "forced" for i in sure}
+    best, extra = guesses[winner], branches[winner].filled
+    sure = threshold(best.confidence, tau)
+    states = {best.positions[i]: "committed" if best.confidence[i] >= tau else "forced" for i in sure}
     states |= dict.fromkeys(extra, "lookahead")
     positions = canvas.masks(low, high)
-    whole = joined([last if p in extra else found for p in positions], positions)
+    whole = joined([last if p in extra else best for p in positions], positions)
     fill(lane, canvas, whole, {i: states[p] for i, p in enumerate(positions) if p in states})
-    return found
+    return best
 
 
 def record(

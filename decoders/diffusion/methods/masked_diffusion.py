@@ -97,14 +97,14 @@ def masked_diffusion(lane: Lane) -> Iterator[None]:
 
 
 def drawn(parameters: dict) -> bool:
-    """Whether anything is left to chance."""
+    """Whether anything is drawn at random."""
     return parameters["temperature"] > 0 or (
         parameters["order"] == "random" and parameters["policy"] == "quota"
     )
 
 
 def choice_of(lane: Lane, masks: int) -> Choice:
-    """The policy of a lane for a block of so many masks."""
+    """The policy of a lane for a block of this many masks."""
     parameters = lane.parameters
     count = policies.quotas if parameters["schedule"] == "even" else policies.quotas_in_time
     quotas = count(masks, parameters["tokens_per_forward"])

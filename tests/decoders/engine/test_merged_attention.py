@@ -17,7 +17,7 @@ from decoders.engine.merged_attention import (
     tree_attention,
 )
 from decoders.engine.tree import Tree
-from decoders.engine.tree_attention import Sight
+from decoders.engine.tree_attention import TreeMask
 
 
 def close(found, wanted):
@@ -102,7 +102,7 @@ def test_a_tree_in_segments_is_the_engines_ancestor_mask(seed):
     tree = drawn_tree(seed)
     nodes = list(range(len(tree.tokens)))
     engine = SimpleNamespace(device=torch.device("cpu"), dtype=torch.float32, window=None, mixed=False)
-    mask = Sight(tree, lambda node: node).look_at(nodes, engine).mask
+    mask = TreeMask(tree, lambda node: node).look_at(nodes, engine).mask
     torch.manual_seed(seed)
     q, k, v = torch.randn(3, 2, 4, len(nodes), 8).unbind(0)
     out, read = tree_attention(q, k, v, tree.parents)
