@@ -95,9 +95,9 @@ def chained(label: str, children: tuple["Node | str", ...]) -> Node:
 
 def sequences(tree: "Node | str") -> Sequences:
     """The heights, labels and unary labels of a tree."""
-    found = Sequences([], [], [], [])
-    read(binary(tree), found)
-    return found
+    read_off = Sequences([], [], [], [])
+    read(binary(tree), read_off)
+    return read_off
 
 
 def read(tree: Split | Leaf, into: Sequences) -> int:
@@ -154,11 +154,11 @@ def width(tree: "Node | str") -> int:
     return 1 if isinstance(tree, str) else sum(map(width, tree.children))
 
 
-def scores(found: "Node | str", true: "Node | str") -> tuple[float, float, float]:
+def scores(predicted: "Node | str", true: "Node | str") -> tuple[float, float, float]:
     """Precision, recall and F1 over items, each counted as often as it occurs (the published code counts a
     predicted item as often as it is predicted).
     """
-    ours, theirs = Counter(items(found)), Counter(items(true))
+    ours, theirs = Counter(items(predicted)), Counter(items(true))
     common = (ours & theirs).total()
     if not common:
         perfect = not ours and not theirs
@@ -167,10 +167,10 @@ def scores(found: "Node | str", true: "Node | str") -> tuple[float, float, float
     return precision, recall, 2 * precision * recall / (precision + recall)
 
 
-def wrong(found: "Node | str", true: "Node | str") -> list[bool]:
-    """Of each item of `found`, in the order of `items`: whether `true` does not have it."""
+def wrong(predicted: "Node | str", true: "Node | str") -> list[bool]:
+    """Of each item of `predicted`, in the order of `items`: whether `true` does not have it."""
     left, result = Counter(items(true)), []
-    for item in items(found):
+    for item in items(predicted):
         result.append(left[item] < 1)
         left[item] -= 1
     return result

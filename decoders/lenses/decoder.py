@@ -59,8 +59,8 @@ def decoder(model: Any, tokens: list[int], options: dict[str, Any]) -> LensFrame
             events.append(Cell(place, at, token, "kept" if shared else "changed", level=level))
         own = chosen_ranks(log_softmax(logits[at]), final)
         events.append(Score(len(final), SENTENCE, sum(p for p, _ in own), level=level))
-    said, text = says(sentences, levels), [start_of(model.model), *final]
-    return LensFrame("decoder", "DecoderLens", text, levels, events, cost, said, source=tokens)
+    caption, text = sentence_about(sentences, levels), [start_of(model.model), *final]
+    return LensFrame("decoder", "DecoderLens", text, levels, events, cost, caption, source=tokens)
 
 
 @torch.no_grad()
@@ -136,7 +136,7 @@ def agreeing(own: list[int], final: list[int]) -> list[bool]:
     return shared
 
 
-def says(sentences: list[list[int]], levels: list[str]) -> str:
+def sentence_about(sentences: list[list[int]], levels: list[str]) -> str:
     """The main thing in one sentence."""
     same = [sentence == sentences[-1] for sentence in sentences]
     at = len(same) - same[::-1].index(False) if False in same else 0

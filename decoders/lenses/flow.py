@@ -111,9 +111,9 @@ def layer_flow(layer: LayerTape) -> dict[str, torch.Tensor]:
         own = [pre, zero if bias is None else bias, *([mlp] if layer.parallel else [])]
         whole = layer.post[at] if layer.parallel else layer.mid[at]
         parts = torch.cat([layer.head_parts(at).flatten(0, 1), torch.stack(own)])  # [H (at + 1) + 2 or 3, d]
-        found = with_residual(importances(parts, whole), heads * (at + 1))
-        attention[:, at, : at + 1] = found[: heads * (at + 1)].view(heads, at + 1)
-        residual, bias_weight, *more = found[heads * (at + 1) :]
+        weights = with_residual(importances(parts, whole), heads * (at + 1))
+        attention[:, at, : at + 1] = weights[: heads * (at + 1)].view(heads, at + 1)
+        residual, bias_weight, *more = weights[heads * (at + 1) :]
         if not layer.parallel:
             more = with_residual(importances(torch.stack([mlp, whole]), layer.post[at]), 1)
         for name, weight in zip(VECTORS, [residual, bias_weight, *more, pre.new_zeros(())], strict=False):
@@ -159,12 +159,12 @@ def flow(model: Any, tokens: list[int], options: dict[str, Any]) -> LensFrame:
     One forward, and no second prompt to compare with.
     """
     tape = record(model.model, tokens, layers=True)
-    found, levels = flow_of(tape), level_names(tape.depth)
+    routes, levels = flow_of(tape), level_names(tape.depth)
     first = max(0, len(tokens) - options["positions"])
-    events = [*readouts(tape, levels, first), *token_edges(found, first)]
+    events = [*readouts(tape, levels, first), *token_edges(routes, first)]
     attended = torch.stack([layer.pattern for layer in tape.layers])
-    data, title = {"flow": found, "pattern": attended, "first": first}, "Information flow routes"
-    return LensFrame("flow", title, tokens, levels, events, [tape.forward], says(found), data=data)
+    data, title = {"flow": routes, "pattern": attended, "first": first}, "Information flow routes"
+    return LensFrame("flow", title, tokens, levels, events, [tape.forward], says(routes), data=data)
 
 
 def readouts(tape: Tape, levels: list[str], first: int) -> list[Distribution]:
@@ -183,9 +183,9 @@ def readouts(tape: Tape, levels: list[str], first: int) -> list[Distribution]:
     return events
 
 
-def token_edges(found: Flow, first: int) -> list[Depend]:
+def token_edges(routes: Flow, first: int) -> list[Depend]:
     """How much of each position comes from each token, of the positions from `first` on."""
-    shares = found.tokens().tolist()
+    shares = routes.tokens().tolist()
     return [
         Depend(source, target, shares[target][source], "flow")
         for target in range(first, len(shares))
@@ -193,14 +193,14 @@ def token_edges(found: Flow, first: int) -> list[Depend]:
     ]
 
 
-def says(found: Flow) -> str:
+def says(routes: Flow) -> str:
     """The main thing about a text's last position in one sentence."""
-    if found.parallel:
-        attention, mlp = found.attention[:, :, -1].sum() / len(found.mlp), found.mlp[:, -1].mean()
+    if routes.parallel:
+        attention, mlp = routes.attention[:, :, -1].sum() / len(routes.mlp), routes.mlp[:, -1].mean()
     else:
-        attention = (found.mid[:, -1] * found.attention[:, :, -1].sum((1, 2))).mean()
-        mlp = found.mlp[:, -1].mean()
-    layer, head = divmod(int(found.attention[:, :, -1].sum(-1).argmax()), found.attention.shape[1])
+        attention = (routes.mid[:, -1] * routes.attention[:, :, -1].sum((1, 2))).mean()
+        mlp = routes.mlp[:, -1].mean()
+    layer, head = divmod(int(routes.attention[:, :, -1].sum(-1).argmax()), routes.attention.shape[1])
     return (
         f"At the last position a layer adds {float(attention):.0%} by attention and {float(mlp):.0%} by its "
         f"MLP on average, and keeps the rest; head {head + 1} of layer {layer + 1} brings most."

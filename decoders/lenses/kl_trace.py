@@ -66,22 +66,23 @@ def kl_trace(model: Any, tokens: list[int], options: dict[str, Any]) -> LensFram
     began = time.perf_counter()
     masked = options["tracer"] == MASKED
     try:
-        found, forwards, read = (over_masks if masked else over_text)(model, tokens, options)
+        differences, forwards, read = (over_masks if masked else over_text)(model, tokens, options)
     except OutOfSlots as full:
         raise ValueError(str(full)) from full
-    peaks = [None] * len(tokens) if masked else tracing.peaks(found, options["guard"])
+    peaks = [None] * len(tokens) if masked else tracing.peaks(differences, options["guard"])
     edges = [
-        Depend(i, j, float(found[i, j]), KIND)
+        Depend(i, j, float(differences[i, j]), KIND)
         for i in range(len(tokens))
         for j in range(len(tokens))
-        if i != j and found[i, j] > 0
+        if i != j and differences[i, j] > 0
     ]
     seconds = (time.perf_counter() - began) / forwards
     each = [Forward("target", "lens", read // forwards, 1, 0.0, seconds) for _ in range(forwards)]
     each[0].tokens += read - forwards * (read // forwards)
-    data = {"differences": found, "peaks": peaks, "masked": masked}
-    says = sentence(found, peaks, masked, [model.bytes_of(t).decode("utf-8", "replace") for t in tokens])
-    return LensFrame("kl_trace", "KL-tracing", tokens, ["text"], edges, each, says, data=data)
+    data = {"differences": differences, "peaks": peaks, "masked": masked}
+    words = [model.bytes_of(t).decode("utf-8", "replace") for t in tokens]
+    caption = sentence(differences, peaks, masked, words)
+    return LensFrame("kl_trace", "KL-tracing", tokens, ["text"], edges, each, caption, data=data)
 
 
 def over_text(model: Any, tokens: list[int], options: dict[str, Any]) -> tuple[torch.Tensor, int, int]:
@@ -120,9 +121,9 @@ def over_masks(model: Any, tokens: list[int], options: dict[str, Any]) -> tuple[
     return tracing.canvas_trace(engine.attach(Tree(tokens)), engine.mask, tokens, sets, put_in)
 
 
-def sentence(found: torch.Tensor, peaks: list[int | None], masked: bool, words: list[str]) -> str:
+def sentence(differences: torch.Tensor, peaks: list[int | None], masked: bool, words: list[str]) -> str:
     """The strongest dependence between two places."""
-    apart = found.nan_to_num().clone()
+    apart = differences.nan_to_num().clone()
     apart.fill_diagonal_(0.0)
     if not len(words) > 1 or not apart.max() > 0:
         return "No other prediction moves when a token of this text is changed."

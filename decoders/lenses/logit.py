@@ -1,5 +1,5 @@
 """The logit lens (nostalgebraist 2020): middle states through the model's own last norm and head, and what
-every lens by depth tells of the distributions that it read. Knows tapes, no lane.
+every lens by depth shows of the distributions that it read. Knows tapes, no lane.
 """
 
 from collections.abc import Iterable
@@ -44,8 +44,8 @@ def depth_frame(name: str, title: str, tape: Tape, rows: Iterable[torch.Tensor],
     """
     levels, final = level_names(tape.depth), tape.logits[first:]  # [N, V]
     events, depths = depth_events(name, levels, chain(rows, [final]), final, tape.tokens[first + 1 :], first)
-    said = sentence(depths, tape.depth)
-    return LensFrame(name, title, tape.tokens, levels, events, [tape.forward], said)
+    caption = sentence(depths, tape.depth)
+    return LensFrame(name, title, tape.tokens, levels, events, [tape.forward], caption)
 
 
 def depth_events(
@@ -56,7 +56,7 @@ def depth_events(
     following: list[int],
     first: int = 0,
 ) -> tuple[list[Event], list[int]]:
-    """What the rows [N, V] of each level tell of positions `first` to `first` + N - 1, and the decision depth
+    """What the rows [N, V] of each level show of positions `first` to `first` + N - 1, and the decision depth
     of each [N]. following: the token that was chosen behind each position, as far as there is one.
     """
     events, winners = [], []

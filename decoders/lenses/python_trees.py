@@ -55,15 +55,15 @@ def parse(code: str) -> Parsed:
 
 def tokens(code: str) -> list[Span]:
     """The spans of the tokens that code begins with, up to where it cannot be read."""
-    starts, found = line_starts(code), []
+    starts, spans = line_starts(code), []
     try:
         for word in tokenize.generate_tokens(io.StringIO(code).readline):
             if word.type not in DROPPED and word.string.strip():
                 begin, end = (starts[line - 1] + column for line, column in (word.start, word.end))
-                found.append((begin, end))
+                spans.append((begin, end))
     except (tokenize.TokenError, IndentationError, SyntaxError):
         pass
-    return found
+    return spans
 
 
 def line_starts(code: str) -> list[int]:
@@ -100,14 +100,14 @@ def inside(inner: Span, outer: Span) -> bool:
 
 def docs(module: ast.Module) -> list[ast.stmt]:
     """The statements that are docstrings."""
-    found = []
+    docstrings = []
     for node in ast.walk(module):
         if isinstance(node, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.body:
             first = node.body[0]
             constant = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
             if constant and isinstance(first.value.value, str):
-                found.append(first)
-    return found
+                docstrings.append(first)
+    return docstrings
 
 
 def one_leaf(node: ast.AST) -> bool:
@@ -134,18 +134,18 @@ def grown(node: ast.AST, words: list[Span], places: Places, code: str) -> Node |
 
 def children_of(inner: list, words: list[Span], places: Places, code: str) -> list[Node | str]:
     """Trees of nodes, or of lists of nodes that are blocks, and what stands between them: all of `words`."""
-    found: list[Node | str] = []
+    trees: list[Node | str] = []
     owned = [(reach(one, places), one) for one in inner]
     for span, one in sorted(owned, key=lambda pair: pair[0]):
         before = [word for word in words if word[1] <= span[0]]
         own = [word for word in words if inside(word, span)]
-        found += [code[a:b] for a, b in before]
+        trees += [code[a:b] for a, b in before]
         words = [word for word in words if word[0] >= span[1]]
         if own and isinstance(one, list):
-            found.append(Node("block", tuple(children_of(one, own, places, code))))
+            trees.append(Node("block", tuple(children_of(one, own, places, code))))
         elif own:
-            found.append(grown(one, own, places, code))
-    return found + [code[a:b] for a, b in words]
+            trees.append(grown(one, own, places, code))
+    return trees + [code[a:b] for a, b in words]
 
 
 def reach(one: ast.AST | list, places: Places) -> Span:
@@ -159,13 +159,13 @@ def parts(node: ast.AST) -> list:
     """The nodes below a node that stand somewhere, those of placeless ones (parameters, clauses of a
     comprehension) among them; the statements of a body as one list, a block.
     """
-    found: list = []
+    nodes_below: list = []
     for name, value in ast.iter_fields(node):
         values = value if isinstance(value, list) else [value]
         nodes = [one for one in values if isinstance(one, ast.AST)]
         if name in BODIES and isinstance(value, list) and nodes and not isinstance(node, ast.Module):
-            found.append(nodes)
+            nodes_below.append(nodes)
             continue
         for one in nodes:
-            found += [one] if hasattr(one, "lineno") else parts(one)
-    return found
+            nodes_below += [one] if hasattr(one, "lineno") else parts(one)
+    return nodes_below

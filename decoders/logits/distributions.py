@@ -229,8 +229,8 @@ def processors(parameters: dict, vocabulary: int, around: Around | None = None) 
     nothing.
 
     The returned function maps logits [N, V] and the N token paths to processed logits [N, V]; removed tokens
-    are -inf. `hear(name, scores)`, if given, is told of every stage but the last. See processor_order.py for
-    the order. Raises ValueError with one sentence for typed words that are of no use.
+    are -inf. `hear(name, scores)`, if given, is called with every stage but the last. See processor_order.py
+    for the order. Raises ValueError with one sentence for typed words that are of no use.
     """
     names = stages(parameters)
     if not names:

@@ -39,11 +39,11 @@ def processor_of(parameters: dict, vocabulary: int, device: torch.device | str) 
 
 
 @lru_cache(maxsize=4)
-def _made(vocabulary: int, device: torch.device | str, **told: Any) -> WatermarkLogitsProcessor:
+def _made(vocabulary: int, device: torch.device | str, **settings: Any) -> WatermarkLogitsProcessor:
     """A processor whose table of a million shuffled numbers others share: it takes 8 MB, and longer to make
     than a text of a small model. Nothing writes to it.
     """
-    return WatermarkLogitsProcessor(vocabulary, device, **told)
+    return WatermarkLogitsProcessor(vocabulary, device, **settings)
 
 
 def is_green(processor: WatermarkLogitsProcessor, text: list[int]) -> bool | None:

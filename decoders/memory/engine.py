@@ -48,7 +48,7 @@ class MemoryEngine(Engine):
             f"Keys and values of the {parameters.get('memory_of', 'target')} pass through "
             f"{self.declared.title}; slots and forwards are this lane's own."
         )
-        self.make(self.shape, parameters)  # what is wrong is said before anything is decoded
+        self.make(self.shape, parameters)  # errors are raised before anything is decoded
         if self.make.unbounded:
             self.context = max(self.context, MAX_SLOTS)
 
@@ -231,7 +231,7 @@ def checked(rotary: Rotary | None, keys: torch.Tensor) -> Rotary | None:
 
 
 def longer(lean: Any, context: int) -> Any:
-    """The lean forward with rotary tables for so many positions."""
+    """The lean forward with rotary tables for this many positions."""
     if lean is None or len(lean.cos) >= context:
         return lean
     own = type(lean).__new__(type(lean))

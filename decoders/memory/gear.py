@@ -11,7 +11,7 @@ from decoders.memory.policy import NUMBER, Policy, Slots
 SCALE = 2 * NUMBER  # bytes of a group's smallest number and step
 INDEX = 4  # bytes of an outlier's place
 ROUNDS = 3  # of the power iteration
-EXACT = 16  # bits from which on numbers are stored as they are
+EXACT = 16  # bits from which on numbers are stored unchanged
 
 
 def quantised(x: torch.Tensor, bits: int, group: int) -> torch.Tensor:
@@ -38,11 +38,11 @@ def rounded(x: torch.Tensor, bits: int) -> torch.Tensor:
 
 def outliers(x: torch.Tensor, share: float) -> torch.Tensor:
     """Where the largest and the smallest share / 2 of the numbers of each vector of x [..., n] stand."""
-    count, found = per_side(x.shape[-1], share), torch.zeros_like(x, dtype=torch.bool)
+    count, mask = per_side(x.shape[-1], share), torch.zeros_like(x, dtype=torch.bool)
     if count:
-        found.scatter_(-1, x.topk(count).indices, True)
-        found.scatter_(-1, x.topk(count, largest=False).indices, True)
-    return found
+        mask.scatter_(-1, x.topk(count).indices, True)
+        mask.scatter_(-1, x.topk(count, largest=False).indices, True)
+    return mask
 
 
 def per_side(length: int, share: float) -> int:
@@ -64,12 +64,12 @@ def low_rank(error: torch.Tensor, rank: int, rounds: int, generator: torch.Gener
 
 
 def without_error(x: torch.Tensor, bits: int, group: int, share: float) -> torch.Tensor:
-    """D + S of x [..., n]: outliers as they are, and all else in few bits, with the vector's mean in the
+    """D + S of x [..., n]: outliers unchanged, and all else in few bits, with the vector's mean in the
     place of outliers while it is rounded.
     """
-    found = outliers(x, share)
-    filled = x.where(~found, x.mean(-1, keepdim=True))
-    return x.where(found, quantised(filled, bits, group))
+    mask = outliers(x, share)
+    filled = x.where(~mask, x.mean(-1, keepdim=True))
+    return x.where(mask, quantised(filled, bits, group))
 
 
 def block_bytes(n: int, heads: int, width: int, p: dict, rank: int) -> float:

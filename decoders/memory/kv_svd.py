@@ -80,8 +80,8 @@ class KvSvd(Policy):
             if self.pre:
                 keys = shape.rotary.turn(keys, -torch.arange(keys.shape[3], device=keys.device))
             both = torch.stack([keys, values]).flatten(3, 4)  # [2, L, Hkv, T, D]
-            found, self.energy = basis(grouped(both, self.groups), shape.width)
-            self.maps = (found @ found.mT).to(both)  # [2, L, g, t D, t D]: project and expand
+            vectors, self.energy = basis(grouped(both, self.groups), shape.width)
+            self.maps = (vectors @ vectors.mT).to(both)  # [2, L, g, t D, t D]: project and expand
 
     def edit(self, layer: int, reading: Reading, pool: torch.Tensor) -> bool:
         if self.maps is None:

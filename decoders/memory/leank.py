@@ -17,7 +17,7 @@ from decoders.memory.policy import NUMBER, Policy, Shape, Slots
 
 
 def kept_channels(alphas: torch.Tensor, prune: float, align: int) -> torch.Tensor:
-    """Which channels stay of alphas [L, Hkv, D]: per head, so many of the largest as stand above the quantile
+    """Which channels stay of alphas [L, Hkv, D]: per head, as many of the largest as stand above the quantile
     `prune` of all, rounded to a multiple of `align`, halves up.
     """
     threshold = alphas.float().flatten().quantile(prune)

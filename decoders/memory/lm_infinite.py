@@ -43,7 +43,7 @@ class LmInfinite(Policy):
         seen = torch.zeros_like(near, dtype=q.dtype) if mask is None else mask[0]
         local = attention_part(q[0], k[0], v[0], self._bias(seen, near, group), scaling)
         turn = self.shape.rotary.turn
-        still = turn(k[0], -depths)  # [Hkv, K, D] keys as they are before their rotation
+        still = turn(k[0], -depths)  # [Hkv, K, D] keys before their rotation
         at_cap = turn(q[0], (self.cap - rows).expand(q.shape[1], -1))  # [H, N, D]
         distant = attention_part(at_cap, still, v[0], self._bias(seen, far, group), scaling)
         return merge_lse([local, distant])[None]

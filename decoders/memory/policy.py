@@ -14,9 +14,9 @@ import torch
 from decoders.memory.attention import dense
 from decoders.memory.rotary import Rotary
 
-NUMBER = 2  # bytes of a number that is stored as it is: all counts are for caches in 16 bits
+NUMBER = 2  # bytes of a number that is stored unchanged: all counts are for caches in 16 bits
 HIDDEN = -1e30  # added to a logit: nothing is left of it in a softmax
-STATES = {  # of a place in a layer, as they are shown
+STATES = {  # of a place in a layer, as shown
     "full": "as it is",
     "sink": "first token, kept for all",
     "quantised": "in few bits",

@@ -22,7 +22,7 @@ class Rotary:
 
 def rotary_of(model: torch.nn.Module) -> Rotary | None:
     """The rotary positions of a model; None if it has none that turn whole heads by fixed frequencies."""
-    found = getattr(getattr(model, "model", None), "rotary_emb", None)
-    frequencies = getattr(found, "inv_freq", None)
-    plain = frequencies is not None and getattr(found, "attention_scaling", 1.0) == 1.0
+    rotary = getattr(getattr(model, "model", None), "rotary_emb", None)
+    frequencies = getattr(rotary, "inv_freq", None)
+    plain = frequencies is not None and getattr(rotary, "attention_scaling", 1.0) == 1.0
     return Rotary(frequencies) if plain else None

@@ -51,8 +51,8 @@ class Stream:
         """The next token of each head: key and value [B, D]."""
         self._cluster(key)
         norm = value.square().sum(-1)  # [B]
-        chance = norm / (self.mu + norm).clamp(min=torch.finfo(norm.dtype).tiny)
-        taken = self._coins(self.norms.shape, chance[:, None])  # [B, s]
+        probability = norm / (self.mu + norm).clamp(min=torch.finfo(norm.dtype).tiny)
+        taken = self._coins(self.norms.shape, probability[:, None])  # [B, s]
         pair = torch.stack([key, value], dim=1)[:, None]  # [B, 1, 2, D]
         self.slots = torch.where(taken[..., None, None], pair, self.slots)
         self.norms = torch.where(taken, norm[:, None], self.norms)
@@ -69,8 +69,8 @@ class Stream:
             joins = batch[~opens]
             at = nearest[joins]
             self.counts[joins, at] += 1
-            chance = 1 / self.counts[joins, at]
-            taken = self._coins((len(joins), self.samples.shape[2]), chance[:, None])
+            probability = 1 / self.counts[joins, at]
+            taken = self._coins((len(joins), self.samples.shape[2]), probability[:, None])
             new = torch.where(taken[..., None], key[joins][:, None], self.samples[joins, at])
             self.samples[joins, at] = new
         if not opens.any():
@@ -84,9 +84,9 @@ class Stream:
         self.centres[rows, at], self.counts[rows, at] = key[rows], 1.0
         self.samples[rows, at] = key[rows][:, None].expand(-1, self.samples.shape[2], -1)
 
-    def _coins(self, shape: tuple, chance: torch.Tensor) -> torch.Tensor:
+    def _coins(self, shape: tuple, probability: torch.Tensor) -> torch.Tensor:
         drawn = torch.rand(shape, generator=self.generator)
-        return drawn.to(chance) < chance
+        return drawn.to(probability) < probability
 
     def estimate(
         self, q: torch.Tensor, heads: slice = slice(None)
@@ -217,7 +217,7 @@ class SubGen(Policy):
         )
         return merge_lse([(out, lse), exact])[None]
 
-    # ---- what is told
+    # ---- what is recorded
     # ------------------------------------------------------------------------------------------
 
     def kept_bytes(self, count: int) -> float:
