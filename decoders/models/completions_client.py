@@ -18,8 +18,8 @@ ALL = -1
 class CompletionsClient(OpenAIServer):
     """A server that names tokens by their ids, behind any text of token ids."""
 
-    continues = scores = True  # a text goes on where it stands; next tokens are told behind any text
-    tells_prompts: bool = True  # until it refuses to name tokens along a prompt
+    continues = scores = True  # a text continues where it stands; next tokens are given behind any text
+    supports_prompt_logprobs: bool = True  # until it refuses to name tokens along a prompt
 
     def find_top(self) -> None:
         """Finds out how many log-probabilities the server gives: all, if it may, else 20 or 5. Raises
@@ -50,21 +50,21 @@ class CompletionsClient(OpenAIServer):
 
     def along(self, text: list[int], lengths: Sequence[int]) -> list[dict[int, float]] | None:
         """After the first n tokens of a text, for each n of `lengths`: token -> log-probability, from one
-        reading of it. None if this server tells nothing of prompts. Raises ServerProblem with one sentence.
+        reading of it. None if this server scores no prompts. Raises ServerProblem with one sentence.
         """
-        if not self.tells_prompts:
+        if not self.supports_prompt_logprobs:
             return None
         count = ALL if self.top is None else self.top
         try:
             (choice,) = self._choices([text], count, prompt_logprobs=count)
-            told = choice["prompt_logprobs"]
+            prompt_logprobs = choice["prompt_logprobs"]
         except (KeyError, ServerProblem) as error:
             if isinstance(error, ServerProblem) and error.status not in (400, 422):
                 raise
-            self.tells_prompts = False
+            self.supports_prompt_logprobs = False
             return None
         try:  # the row of a place stands beside the token that follows it
-            rows = [{int(t): one["logprob"] for t, one in row.items()} for row in told[1:]]
+            rows = [{int(t): one["logprob"] for t, one in row.items()} for row in prompt_logprobs[1:]]
             rows.append({token_id(t): v for t, v in choice["logprobs"]["top_logprobs"][0].items()})
             wanted = [self.checked(rows[n - 1]) for n in lengths]
         except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
@@ -119,7 +119,7 @@ class CompletionsClient(OpenAIServer):
     def _written(self, event: dict, asked: int) -> list[tuple[int, dict[int, float]]]:
         """The tokens of one event of a stream, with their rows."""
         try:
-            choice = next(iter(event["choices"]), None)  # none: it tells what was used
+            choice = next(iter(event["choices"]), None)  # none: it reports usage
             logprobs = choice and choice["logprobs"]
             if not logprobs and not (choice and choice["text"]):
                 return []

@@ -128,8 +128,8 @@ def check_disk(identifier: str, missing: int) -> None:
         )
 
 
-def counting(tell: Callable[[int], None]) -> type[tqdm]:
-    """A progress bar that draws nothing and tells how many bytes have come."""
+def counting(report: Callable[[int], None]) -> type[tqdm]:
+    """A progress bar that draws nothing and reports how many bytes have come."""
 
     class Bar(tqdm):
         def __init__(self, *args, **kwargs):
@@ -140,7 +140,7 @@ def counting(tell: Callable[[int], None]) -> type[tqdm]:
         def update(self, n=1):
             self.got += n or 0
             if self.bytes:
-                tell(int(self.got))
+                report(int(self.got))
 
     return Bar
 

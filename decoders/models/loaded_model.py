@@ -213,8 +213,8 @@ class LoadedModel:
         if wanted == self.model_kind:
             return self
         if wanted not in self._companions:
-            found = shipped_companion(self.tokenizer, wanted, *self._place())
-            self._companions[wanted] = found and LoadedModel(*found, tokens_of=self)
+            companion = shipped_companion(self.tokenizer, wanted, *self._place())
+            self._companions[wanted] = companion and LoadedModel(*companion, tokens_of=self)
         return self._companions[wanted]
 
     @cached_property
@@ -242,11 +242,11 @@ class LoadedModel:
         return next(iter(self._shipped("aligned").values()), None)
 
     def _shipped(self, wanted: str) -> dict[str, torch.nn.Module]:
-        found: dict[str, torch.nn.Module] = {}
+        modules: dict[str, torch.nn.Module] = {}
         for name in head_files.shipped_heads(wanted):
             if head_files.read_config(name, head_files.find(name))["target"] == self.name:
-                found |= load_heads(name, self)
-        return found
+                modules |= load_heads(name, self)
+        return modules
 
     def capture(self) -> None:
         """On a GPU, records its forwards as CUDA graphs from now on, if its engine can (`Engine.capture`)."""

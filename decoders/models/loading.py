@@ -40,10 +40,10 @@ def load(
     if changes := edits_of(name):
         return changed(name, changes, load(changes.base, device, dtype, progress))
     device = pick_device(device)
-    tell = progress or (lambda words, done, total: None)
+    report = progress or (lambda words, done, total: None)
     where, revision = locate(name)
     if is_hub_id(name):
-        where = str(hub.fetch(where, revision, tell))
+        where = str(hub.fetch(where, revision, report))
     config = config_of(name, where)
     if config.is_encoder_decoder:
         raise ValueError(f"The model {name!r} is an encoder-decoder; choose a causal language model.")

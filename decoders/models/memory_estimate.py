@@ -1,5 +1,5 @@
-"""How much memory a model will take, said before its weights are read: from its config and the headers of its
-safetensors files.
+"""How much memory a model will take, known before its weights are read: from its config and the headers of
+its safetensors files.
 
 Knows bytes and devices; loads no weights.
 """

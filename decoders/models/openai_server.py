@@ -110,16 +110,16 @@ class OpenAIServer:
             for line in reply.iter_lines():
                 if line and not line.startswith(("data:", ":", "event:", "id:")):
                     raise self.strange("it is no stream of events")
-                if (told := line.removeprefix("data:").strip()) == "[DONE]":
+                if (text := line.removeprefix("data:").strip()) == "[DONE]":
                     return
                 if line.startswith("data:"):
-                    yield self.event(told)
+                    yield self.event(text)
         raise self.cut_off()
 
-    def event(self, told: str) -> dict:
+    def event(self, text: str) -> dict:
         """One event of a stream."""
         try:
-            event = json.loads(told)
+            event = json.loads(text)
         except ValueError:
             raise self.strange("it is not JSON") from None
         if not isinstance(event, dict):

@@ -67,7 +67,7 @@ class ServedModel(LoadedModel):
         return {}
 
     def facts(self) -> dict:
-        """As `LoadedModel.facts`, as far as a server tells."""
+        """As `LoadedModel.facts`, as far as a server gives them."""
         top, whose = self.engine.top, "" if self.engine.scores else ", in its own text"
         return {
             "name": self.name,

@@ -18,7 +18,7 @@ from decoders.models.token_bytes import TokenBytes
 
 CHAT, COMPLETIONS = "/chat/completions", "/completions"
 ESCAPED = re.compile(r"\\x([0-9a-f]{2})")  # in "bytes:\xe2\x80", a token that is no text alone
-Told = tuple[
+TokenLogprobs = tuple[
     bytes, float, list[tuple[bytes, float]]
 ]  # a token, its log-probability, the likeliest of its place
 
@@ -27,13 +27,13 @@ Told = tuple[
 class TextStreamClient(OpenAIServer):
     """`path`: the endpoint that is followed, CHAT or COMPLETIONS."""
 
-    scores = False  # it tells nothing of texts that it does not write
+    scores = False  # none for texts that it does not write
     path: str = CHAT
     bytes_of: TokenBytes | None = field(default=None, repr=False)
 
     @property
     def continues(self) -> bool:
-        """Whether a text goes on where it stands; a chat answers a whole message."""
+        """Whether a text continues where it stands; a chat answers a whole message."""
         return self.path == COMPLETIONS
 
     def find_top(self) -> None:
@@ -41,13 +41,13 @@ class TextStreamClient(OpenAIServer):
         refusal = None
         for count in TRIED_TOPS:
             try:
-                told = self._told(self.ask("POST", self.path, self._body("Hello", 1, count)))
+                tokens = self._tokens_of(self.ask("POST", self.path, self._body("Hello", 1, count)))
             except ServerProblem as error:
                 if error.status not in REFUSED:
                     raise
                 refusal = error
                 continue
-            if told and (count := min(len(tops) for _, _, tops in told)):
+            if tokens and (count := min(len(tops) for _, _, tops in tokens)):
                 self.top = count
                 return
         why = refusal or "It writes without them."
@@ -60,7 +60,7 @@ class TextStreamClient(OpenAIServer):
         )
 
     def along(self, text: list[int], lengths: list[int]) -> None:
-        """None: it tells nothing of prompts."""
+        """None: it gives nothing along prompts."""
         return None
 
     def stream(
@@ -73,7 +73,7 @@ class TextStreamClient(OpenAIServer):
         body = self._body(message, max_tokens, top) | dict(settings)
         with closing(self.events(self.path, body)) as events:
             for event in events:
-                if written := [self._row(one, top) for one in self._told(event)]:
+                if written := [self._row(one, top) for one in self._tokens_of(event)]:
                     yield written
 
     def _body(self, message: str, max_tokens: int, top: int) -> dict[str, Any]:
@@ -83,25 +83,25 @@ class TextStreamClient(OpenAIServer):
         asked = [{"role": "user", "content": message}]
         return body | {"messages": asked, "logprobs": True, "top_logprobs": top}
 
-    def _told(self, answer: dict) -> list[Told]:
+    def _tokens_of(self, answer: dict) -> list[TokenLogprobs]:
         """The tokens of an answer, or of one event of a stream."""
         try:
-            choice = next(iter(answer["choices"]), None)  # none: it tells what was used
+            choice = next(iter(answer["choices"]), None)  # none: it reports usage
             if choice is None:
                 return []
             if logprobs := choice.get("logprobs"):
                 return of_chat(logprobs) if "content" in logprobs else of_completions(logprobs)
-            said = choice.get("delta") or choice.get("message") or {}
-            texts = [choice.get("text"), *(said.get(name) for name in ("content", "reasoning_content"))]
+            message = choice.get("delta") or choice.get("message") or {}
+            texts = [choice.get("text"), *(message.get(name) for name in ("content", "reasoning_content"))]
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise self.strange("its log-probabilities have another form than OpenAI's") from error
         if any(texts):
             raise self.strange("there are no log-probabilities in it")
         return []
 
-    def _row(self, told: Told, asked: int) -> tuple[int, Row]:
+    def _row(self, token_logprobs: TokenLogprobs, asked: int) -> tuple[int, Row]:
         """A token and its row, by their ids; alternatives that the tokenizer does not have are left out."""
-        own, logprob, tops = told
+        own, logprob, tops = token_logprobs
         if len(tops) < asked:
             raise self.strange(f"it names fewer tokens than the {asked} that were asked for")
         if (token := self._ids.get(own)) is None:
@@ -123,7 +123,7 @@ class TextStreamClient(OpenAIServer):
         return {self.bytes_of(token): token for _, token in ordered}
 
 
-def of_chat(logprobs: dict) -> list[Told]:
+def of_chat(logprobs: dict) -> list[TokenLogprobs]:
     """`{"content": [{token, bytes, logprob, top_logprobs}]}`."""
     return [
         (piece(one), one["logprob"], [(piece(other), other["logprob"]) for other in one["top_logprobs"]])
@@ -131,7 +131,7 @@ def of_chat(logprobs: dict) -> list[Told]:
     ]
 
 
-def of_completions(logprobs: dict) -> list[Told]:
+def of_completions(logprobs: dict) -> list[TokenLogprobs]:
     """`{"tokens": [...], "token_logprobs": [...], "top_logprobs": [{token: log-probability}]}`."""
     rows = zip(logprobs["tokens"], logprobs["token_logprobs"], logprobs["top_logprobs"], strict=True)
     return [(raw(own), value, [(raw(name), v) for name, v in tops.items()]) for own, value, tops in rows]

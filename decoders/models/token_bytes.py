@@ -31,10 +31,10 @@ class TokenBytes:
         return token not in self.special and self.tokenizer.convert_ids_to_tokens(token) is not None
 
     def __call__(self, token: int) -> bytes:
-        found = self.known.get(token)
-        if found is None:
-            found = self.known[token] = self._bytes(token)
-        return found
+        text = self.known.get(token)
+        if text is None:
+            text = self.known[token] = self._bytes(token)
+        return text
 
     def _bytes(self, token: int) -> bytes:
         piece = self.tokenizer.convert_ids_to_tokens(token)

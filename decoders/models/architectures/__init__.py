@@ -16,12 +16,12 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 @cache
 def architectures() -> dict[str, tuple[type[PreTrainedModel], tuple[str, ...]]]:
     """model_type -> (its class, the slugs of its papers)."""
-    found = {}
+    classes = {}
     for info in pkgutil.iter_modules(__path__):
         module = importlib.import_module(f"{__name__}.{info.name}")
         if hasattr(module, "MODEL"):
-            found[module.MODEL.config_class.model_type] = module.MODEL, module.PAPERS
-    return found
+            classes[module.MODEL.config_class.model_type] = module.MODEL, module.PAPERS
+    return classes
 
 
 @cache

@@ -86,7 +86,7 @@ class Block(nn.Module):
 
 @dataclass
 class Rings:
-    """What writing goes on from: of each block its last (k - 1) dilation activations [N, reach, d] in a
+    """What writing continues from: of each block its last (k - 1) dilation activations [N, reach, d] in a
     ring, and the unfolded source [N, |t^|, 2 d].
     """
 
@@ -136,9 +136,9 @@ class ByteNet(SourceStream):
         states = self.join(torch.cat([before, memory], -1))
         for block in self.decoder:
             states = block(states)
-        return self.said(states)
+        return self.head_input(states)
 
-    def said(self, states: torch.Tensor) -> torch.Tensor:
+    def head_input(self, states: torch.Tensor) -> torch.Tensor:
         """States of the last block -> what the head reads."""
         return relu(self.last(relu(self.norm(states))))
 
@@ -164,7 +164,7 @@ class ByteNet(SourceStream):
             read = torch.einsum("nik,oik->no", window, block.dilated.weight) + block.dilated.bias
             states = block.after(states, read)
         rings.written += 1
-        return self.head(self.said(states))
+        return self.head(self.head_input(states))
 
 
 MODEL = ByteNet

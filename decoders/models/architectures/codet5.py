@@ -38,7 +38,7 @@ class CodeT5Config(T5Config):
 
 class CodeT5Stream(SourceStream):
     """The source stands behind a begin mark, so that an empty one is that mark alone: then only the decoder
-    has something to go on.
+    has something to continue from.
     """
 
     config_class = CodeT5Config
@@ -92,7 +92,7 @@ class CodeT5Stream(SourceStream):
 
     def vectors(self, sources: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
         """One vector [N, embedding] of length 1 for each source: the mean of its states, projected. No
-        gradient reaches the encoder, so that what this learns leaves the other modes as they are; CodeT5+
+        gradient reaches the encoder, so that what this learns leaves the other modes unchanged; CodeT5+
         lets it.
         """
         with torch.no_grad():

@@ -195,11 +195,11 @@ def one_by_one(
     """States [B, T, d] of tokens [B, T] that `advance` reads one after the other behind `state`, and what is
     kept behind the last one.
     """
-    said = []
+    states = []
     for at in range(ids.shape[1]):
         one, state = advance(ids[:, at : at + 1], state)
-        said.append(one)
-    return torch.cat(said, 1), state
+        states.append(one)
+    return torch.cat(states, 1), state
 
 
 def numbers_in(state: State) -> int:

@@ -1,5 +1,5 @@
 """MBLM: bytes in patches, patches in larger patches; a stage of its own for each size, of which the slower
-ones tell the faster ones what they know (Multiscale Byte Language Models, Egli et al. 2025, section 3).
+ones pass on to the faster ones what they know (Multiscale Byte Language Models, Egli et al. 2025, section 3).
 
 Stage s advances once every `stride` bytes, the product of the patch sizes below it. Positions are rotary
 inside a stage, where the paper leaves them to the stage. Knows tensors; neither texts nor engines.
@@ -18,7 +18,7 @@ PAPERS = ("multiscale-byte-language-models-a-hierarchical-architecture",)
 
 class Stage(nn.Module):
     """One stage: patches of `stride` bytes become vectors [.., d], a learned start takes the place of the
-    one before the first, and what the stage above said is added.
+    one before the first, and the output of the stage above is added.
     """
 
     def __init__(self, config: "MblmConfig", number: int):
@@ -129,7 +129,7 @@ class Mblm(Architecture):
         many, tail, before = state
         many, tail = many + 1, torch.cat([tail, byte], 1)[:, -self.stages[0].stride :]
         above, stages = None, []
-        for number, (stage, (cache, said)) in enumerate(zip(self.stages, before, strict=True)):
+        for number, (stage, (cache, output)) in enumerate(zip(self.stages, before, strict=True)):
             if many % stage.stride == 0:
                 slot = many // stage.stride % stage.size if number else many // stage.stride
                 cache = cache if slot else None
@@ -138,10 +138,10 @@ class Mblm(Architecture):
                 if number:
                     x = x + stage.told(above).unflatten(-1, (stage.size, -1))[:, :, slot]
                 y, cache = stage.stack(x, cache, slot)
-                said = stage.norm(y)
+                output = stage.norm(y)
                 self.calls[number] += 1
-            stages.append((cache, said))
-            above = said
+            stages.append((cache, output))
+            above = output
         return above, (many, tail, stages)
 
     def get_output_embeddings(self) -> nn.Module:
@@ -150,7 +150,7 @@ class Mblm(Architecture):
 
 
 def calls_of(tokens: int, patches: tuple[int, ...]) -> list[int]:
-    """How often each stage computes for so many bytes: ceil(T / stride)."""
+    """How often each stage computes for this many bytes: ceil(T / stride)."""
     return [-(-tokens // math.prod(patches[number:])) for number in range(len(patches) + 1)]
 
 

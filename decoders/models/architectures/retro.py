@@ -137,11 +137,11 @@ class RetroForCausalLM(PreTrainedModel):
         """Rows [N, T] -> the neighbour [N, U, 2 c] of each complete chunk but one that ends the row."""
         size = self.config.chunk
         whole = max(0, rows.shape[1] // size)
-        found = [
+        ids = [
             [self.store.neighbour(row[u * size : (u + 1) * size]) for u in range(whole)]
             for row in rows.tolist()
         ]
-        return torch.tensor(found, device=rows.device).view(len(rows), whole, 2 * size)
+        return torch.tensor(ids, device=rows.device).view(len(rows), whole, 2 * size)
 
     def turns(self, like: torch.Tensor, places: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Cosines and sines of rotary positions at places [T]."""
@@ -170,10 +170,10 @@ class RetroForCausalLM(PreTrainedModel):
         first, last = size - 1, size - 1 + chunks * size  # the tokens that read: the last one of a chunk on
         asking = nn.functional.pad(states, (0, 0, 0, max(0, last - length)))[:, first:last]
         asking = asking.reshape(rows * chunks, size, width)
-        found = self.encoded(used.reshape(rows * chunks, 2 * size))
+        encoded = self.encoded(used.reshape(rows * chunks, 2 * size))
         places = torch.arange(2 * size, device=states.device)
         added = self.cross(
-            asking, found, self.turns(found, places), self.turns(found, places[size - 1 : 2 * size - 1])
+            asking, encoded, self.turns(encoded, places), self.turns(encoded, places[size - 1 : 2 * size - 1])
         )
         added = added.reshape(rows, chunks * size, width)[:, : length - first]
         return nn.functional.pad(added, (0, 0, first, 0))
@@ -197,8 +197,8 @@ class RetroForCausalLM(PreTrainedModel):
         past = past.triu(1).to(states.dtype)[None, None]
         for at, layer in enumerate(self.model.layers):
             if at == self.config.after and self.cross.gate.item() != 0:
-                found = self.neighbours_of(input_ids) if neighbours is None else neighbours
-                states = states + self.read(states, found)
+                given = self.neighbours_of(input_ids) if neighbours is None else neighbours
+                states = states + self.read(states, given)
             states = layer(states, attention_mask=past, position_embeddings=turned, position_ids=places[None])
         states = self.model.norm(states)
         logits = nn.functional.linear(states, self.model.embed_tokens.weight)

@@ -23,10 +23,10 @@ class Spliced:
 
 
 def random_spans(
-    length: int, rng: random.Random, share: float = 0.15, mean: int = 3, most: int = 8
+    length: int, rng: random.Random, share: float = 0.15, mean: int = 3, max_spans: int = 8
 ) -> list[Span]:
     """Spans that cover about `share` of a text, `mean` tokens each on average, apart from each other."""
-    count = max(1, min(most, round(length * share / mean)))
+    count = max(1, min(max_spans, round(length * share / mean)))
     sizes = [rng.randint(1, 2 * mean - 1) for _ in range(count)]
     free = length - sum(sizes) - count + 1  # at least one token between two spans
     if free < 0:

@@ -99,8 +99,8 @@ class Yoco(Architecture):
 
 
 def kept_rows(tokens: int, layers: int, window: int) -> int:
-    """Rows of keys and values that are kept after so many tokens: n + W L / 2, against n L of a plain model.
-    A window that is not full yet keeps as many as there are.
+    """Rows of keys and values that are kept after this many tokens: n + W L / 2, against n L of a plain
+    model. A window that is not full yet keeps as many as there are.
     """
     return tokens + min(window, tokens) * layers // 2
 

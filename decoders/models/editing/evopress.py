@@ -54,7 +54,7 @@ def mutated(parent: Blocks, layers: int, tied: bool, rng: random.Random) -> Bloc
 
 
 def children_of(parent: Blocks, layers: int, tied: bool, count: int, rng: random.Random) -> list[Blocks]:
-    """Different children, none of them the parent; fewer where there are not so many."""
+    """Different children, none of them the parent; fewer where there are not that many."""
     children: dict[Blocks, None] = {}
     for _ in range(TRIES * count):
         if len(children) == count:
@@ -86,7 +86,7 @@ def evolve(
     2. Each generation: `children` of the parent, scored in stage 0, of which two are kept; they and the
        parent are scored in stage 1, and the best is the next parent: never worse than the last on its data.
 
-    Raises ValueError with one sentence if so many blocks cannot be dropped.
+    Raises ValueError with one sentence if this many blocks cannot be dropped.
     """
     if not 0 <= drops < layers:
         raise ValueError(f"Of {layers} layers 0 to {layers - 1} can be dropped, not {drops}.")

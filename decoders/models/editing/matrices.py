@@ -65,10 +65,10 @@ def linear_layers(model: nn.Module) -> dict[str, nn.Linear]:
     one sentence if there are none.
     """
     head = model.get_output_embeddings()
-    found = {n: m for n, m in model.named_modules() if isinstance(m, nn.Linear) and m is not head}
-    if not found:
+    linears = {n: m for n, m in model.named_modules() if isinstance(m, nn.Linear) and m is not head}
+    if not linears:
         raise ValueError(f"{type(model).__name__} has no linear layers that can be edited; take another.")
-    return found
+    return linears
 
 
 @torch.no_grad()
@@ -104,7 +104,7 @@ def input_norms(model: nn.Module, rows: torch.Tensor) -> Norms:
 
 def own_rows(model: nn.Module, begin: int, rows: int = 16, length: int = 64) -> torch.Tensor:
     """Texts [rows, length] that the model draws behind the token `begin`, always the same ones: what it reads
-    where nobody gave a text to prune by. The chance of others is not touched.
+    where nobody gave a text to prune by. The random state of others is not touched.
     """
     state = torch.get_rng_state()
     torch.manual_seed(0)

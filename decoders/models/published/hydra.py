@@ -25,13 +25,13 @@ def read_hydra(name: str, config: dict, tensors: Tensors, target: Target) -> Hyd
     plain = {key.removeprefix("hydra_head."): value for key, value in tensors.items()}
     plain = {key: value for key, value in plain.items() if not key.endswith("rotary_emb.inv_freq")}
     plain.pop(f"{PREFIX}embed_tokens.weight", None)  # the layer is given states, and reads no token
-    found = [match for key in plain if (match := BLOCK.fullmatch(key))]
-    if not any(match[3] == "res_connection" for match in found):
+    matches = [match for key in plain if (match := BLOCK.fullmatch(key))]
+    if not any(match[3] == "res_connection" for match in matches):
         raise ValueError(UNGROUNDED.format(name))
-    depth = 1 + max(int(match[1]) for match in found)
-    order = sorted({int(match[2]) for match in found})  # places of the blocks, dropout layers left out
+    depth = 1 + max(int(match[1]) for match in matches)
+    order = sorted({int(match[2]) for match in matches})  # places of the blocks, dropout layers left out
     places = {}
-    for match in found:
+    for match in matches:
         head, block = int(match[1]), order.index(int(match[2]))
         part = {"res_connection": "a", "linear": "b" if block == 0 else "deeper"}[match[3]]
         at = f"{part}.{head}.{block - 1}" if part == "deeper" else f"{part}.{head}"

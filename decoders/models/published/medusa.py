@@ -21,13 +21,13 @@ def read_medusa(name: str, config: dict, tensors: Tensors, target: Target) -> Me
     kept = plain.pop("token_map", None)
     vllm = any(VLLM.fullmatch(key) for key in plain)
     pattern = VLLM if vllm else AUTHORS
-    found = [match for key in plain if (match := pattern.fullmatch(key))]
-    if not found:
+    matches = [match for key in plain if (match := pattern.fullmatch(key))]
+    if not matches:
         raise ValueError(f"The heads {name!r} hold no tensors of Medusa heads.")
-    depth = 1 + max(int(match[1]) for match in found)
-    blocks = 1 + max(int(match[2]) for match in found) - (0 if vllm else 1)
+    depth = 1 + max(int(match[1]) for match in matches)
+    blocks = 1 + max(int(match[2]) for match in matches) - (0 if vllm else 1)
     places = {}
-    for match in found:
+    for match in matches:
         head, block = int(match[1]), int(match[2])
         at = f"matrices.{head}" if not vllm and block == blocks else f"blocks.{head}.{block}"
         places[match.string] = f"{at}.{match[3]}"

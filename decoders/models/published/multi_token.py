@@ -35,7 +35,7 @@ class Names:
 
 
 def families(layers: int) -> list[Names]:
-    """All that are known, for a target of so many layers."""
+    """All that are known, for a target of this many layers."""
     own = f"model.layers.{layers}."
     served = dict(first_token_out=True)
     return [
@@ -77,7 +77,7 @@ def families(layers: int) -> list[Names]:
     ]
 
 
-def found_in(names: Iterable[str], layers: int) -> Names | None:
+def family_of(names: Iterable[str], layers: int) -> Names | None:
     """The family of a checkpoint with these tensors; None if it has no such layer."""
     names = set(names)
     return next((one for one in families(layers) if f"{next(iter(one.rest))}.weight" in names), None)
@@ -86,14 +86,14 @@ def found_in(names: Iterable[str], layers: int) -> Names | None:
 def has_multi_token(folder: Path, model: torch.nn.Module) -> bool:
     """Whether the files of a model hold such a layer."""
     layers = getattr(model.config.get_text_config(), "num_hidden_layers", None)
-    return layers is not None and found_in(tensor_names(folder), layers) is not None
+    return layers is not None and family_of(tensor_names(folder), layers) is not None
 
 
 def read_multi_token(name: str, folder: Path, target: Target) -> MultiToken:
     """The layer in a target's folder, which has one. Raises ValueError with one sentence if it does not fit
     the target.
     """
-    family = found_in(tensor_names(folder), target.layers)
+    family = family_of(tensor_names(folder), target.layers)
     tensors = merged_experts(read_tensors(folder, family.prefix))
     base, config = target.model.base_model, target.model.config.get_text_config()
     block = fresh_layer(base, config, target.layers)

@@ -39,11 +39,11 @@ def find_format(folder: Path) -> str | None:
         return None  # ours
     if kind := by_names(tensor_names(folder)):
         return kind
-    said = config.get("speculators_model_type") or config.get("model_type")
-    if config.get("speculators_model_type") or said in ("mlp_speculator", "medusa", "hydra"):
+    model_type = config.get("speculators_model_type") or config.get("model_type")
+    if config.get("speculators_model_type") or model_type in ("mlp_speculator", "medusa", "hydra"):
         if pickles(folder):
             raise ValueError(CONVERT.format(str(folder)))
-        raise ValueError(UNKNOWN.format(str(folder), said))
+        raise ValueError(UNKNOWN.format(str(folder), model_type))
     if pickles(folder) and not list(folder.glob("*.safetensors")):
         raise ValueError(CONVERT.format(str(folder)))
     return None

@@ -18,14 +18,14 @@ def tensor_names(folder: Path) -> dict[str, Path]:
     """Name of each tensor in a folder's safetensors files -> its file; nothing is read but headers. A file
     that cannot be read names none: whoever loads it says so.
     """
-    found = {}
+    paths = {}
     for path in sorted(folder.glob("*.safetensors")):
         try:
             with safe_open(path, framework="pt") as file:
-                found |= dict.fromkeys(file.keys(), path)
+                paths |= dict.fromkeys(file.keys(), path)
         except SafetensorError:
             continue
-    return found
+    return paths
 
 
 def read_tensors(folder: Path, prefix: str = "") -> Tensors:

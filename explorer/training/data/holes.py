@@ -77,7 +77,7 @@ class Holes:
     def spans(self, rng: random.Random, unseen: bool = False) -> Row:
         """Comment and module with spans hidden, 15 % of them, three tokens each on average."""
         ids = self.tokenizer("".join(self.module(rng, unseen)))["input_ids"]
-        groups = [[span] for span in random_spans(len(ids), rng, most=HOLES)]
+        groups = [[span] for span in random_spans(len(ids), rng, max_spans=HOLES)]
         return self.closed(*with_holes(ids, groups, self.sentinels, self.end))
 
     def identifiers(self, rng: random.Random, unseen: bool = False) -> Row:
