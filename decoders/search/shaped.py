@@ -16,12 +16,12 @@ def shaped(lane: Lane, nodes: list[int], logits: torch.Tensor) -> tuple[torch.Te
     scores = lane.process(logits, nodes)
     if scores is logits:
         return logprobs, logprobs
-    tell(lane, nodes, scores)
+    record_processed(lane, nodes, scores)
     gone = ~scores.isfinite().any(-1, keepdim=True)
     return logprobs, log_softmax(scores.masked_fill(gone, 0.0)).masked_fill(gone, -math.inf)
 
 
-def tell(lane: Lane, nodes: list[int], scores: torch.Tensor) -> None:
+def record_processed(lane: Lane, nodes: list[int], scores: torch.Tensor) -> None:
     """Records what the processors left [N, V] after those nodes after which they left something."""
     left = scores.isfinite().any(-1).tolist()
     rows = [i for i, any_left in enumerate(left) if any_left]

@@ -18,7 +18,7 @@ from decoders.search.beam.beam_state import (
     close_step,
     too_many_returned,
 )
-from decoders.search.shaped import tell
+from decoders.search.shaped import record_processed
 from decoders.strategy import Parameter, Part
 
 
@@ -74,7 +74,7 @@ def beam(lane: Lane) -> Iterator[None]:
             if not scores.isfinite().any():
                 lane.ended_by = NOTHING_LEFT
                 return
-            tell(lane, beams.live, scores)
+            record_processed(lane, beams.live, scores)
         beams.advance(scores, logprobs)
         close_step(lane, [beams])
         yield

@@ -25,7 +25,7 @@ from decoders.search.beam.beam_state import (
     too_many_returned,
 )
 from decoders.search.beam.lexical_constraint import LexicalConstraint, Met, phrases_of, slots_per_bank
-from decoders.search.shaped import tell
+from decoders.search.shaped import record_processed
 from decoders.strategy import Parameter, Part
 from decoders.trace.number_format import many
 
@@ -83,7 +83,7 @@ class BankedBeams(Beams):
         for candidate in candidates:
             candidate.may_finish = candidate.place < self.slots[candidate.bank]
         if self.constraint.tokens:
-            self._tell_slots()
+            self._record_slots()
         return candidates
 
     def _overall(self, scores: torch.Tensor, logprobs: torch.Tensor) -> list[Candidate]:
@@ -123,13 +123,13 @@ class BankedBeams(Beams):
         here = f"number {place} of {self.competing[bank]} in bank {bank}"
         return f"{here}, which has {many(self.slots[bank], 'slot')}" + (" for texts that end" if ends else "")
 
-    def _tell_slots(self) -> None:
+    def _record_slots(self) -> None:
         """Records what each bank got: slots, and how many compete for them."""
         for bank, (slots, competing) in enumerate(zip(self.slots, self.competing, strict=True)):
             parts = {"candidates": float(competing)}
             self.lane.record_score(self.lane.tip, "bank_slots", float(slots), level=name(bank), **parts)
 
-    def tell_met(self, before: list[int]) -> None:
+    def record_met(self, before: list[int]) -> None:
         """Records the bank of each hypothesis just kept, and how many tokens it met and un-met."""
         parents = self.lane.tree.parents
         ended = [h.node for h in self.finished if parents[h.node] in before]
@@ -217,18 +217,18 @@ def dba(lane: Lane) -> Iterator[None]:
             if not scores.isfinite().any():
                 lane.ended_by = NOTHING_LEFT
                 return
-            tell(lane, leaves, scores)
+            record_processed(lane, leaves, scores)
         beams.advance(scores, logprobs)
         if phrases:
-            beams.tell_met(leaves)
+            beams.record_met(leaves)
         if not beams.live:
-            tell_missing(lane, beams)
+            record_missing(lane, beams)
         close_step(lane, [beams])
         yield
 
 
-def tell_missing(lane: Lane, beams: BankedBeams) -> None:
-    """Says what the answer lacks, if the limit came first."""
+def record_missing(lane: Lane, beams: BankedBeams) -> None:
+    """Notes what the answer lacks, if the limit came first."""
     if not beams.finished or beams.constraint.may_end(met := beams.met(beams.finished[0].node)):
         return
     words = lane.models["target"].bytes_of

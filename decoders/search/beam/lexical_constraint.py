@@ -25,7 +25,7 @@ class Met:
 
 
 class LexicalConstraint:
-    """Phrases (token sequences), flattened. `retry`: a token that breaks a phrase may start one anew."""
+    """Phrases (token sequences), flattened. `retry`: a token that breaks a phrase may start one again."""
 
     def __init__(self, phrases: Sequence[Sequence[int]], retry: bool = True):
         self.retry = retry

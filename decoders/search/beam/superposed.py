@@ -127,7 +127,7 @@ class Mixture:
         self.scorer.close()
 
 
-def tell_linearity(lane: Lane, mixture: Mixture, live: list[int], shares: Sequence[float]) -> None:
+def record_linearity(lane: Lane, mixture: Mixture, live: list[int], shares: Sequence[float]) -> None:
     """Runs the drafts for themselves, which decides nothing, and records how like the mixture's states are to
     the mean of theirs, layer by layer.
     """
@@ -244,7 +244,7 @@ def extend(lane: Lane, beams: Beams, mixture: Mixture, known: Followers) -> None
     for node, share in zip(live, shares, strict=True):
         lane.record_score(node, "share", share)
     if given["linearity"]:
-        tell_linearity(lane, mixture, live, shares)
+        record_linearity(lane, mixture, live, shares)
     scores, shared = scored(lane, live, row, known)
     beams.advance(scores, shared.expand(len(live), -1))
 

@@ -59,7 +59,7 @@ class Prefix:
 
 @dataclass
 class Passages:
-    """The sentences of a document as token sequences, and what the model has said of them."""
+    """The sentences of a document as token sequences, and the model's scores of them."""
 
     lane: Lane
     document: str
@@ -95,12 +95,12 @@ class Passages:
 
     def sentences(self, place: TrieNode) -> list[int]:
         """The sentences below a place of the trie."""
-        found, stack = [], [place]
+        sentences_below, stack = [], [place]
         while stack:
             place = stack.pop()
-            found += [self.numbers[n] for n in place.ends]
+            sentences_below += [self.numbers[n] for n in place.ends]
             stack += place.children.values()
-        return sorted(found)
+        return sorted(sentences_below)
 
     def add(self, above: int, token: int, logprob: float) -> int:
         """The node of a token, proposed if it is new."""
@@ -158,7 +158,7 @@ class Passages:
                 where = {} if prefix.sentence is None else {"sentence": prefix.sentence + 1.0}
                 lane.record_score(prefix.node, "sentence prefix", prefix.score, rank, **where)
             yield live
-        self.found = live
+        self.live = live
 
     def _grown(self, prefix: Prefix, row: torch.Tensor) -> list[Prefix]:
         """The beginnings that are one token longer, by a row [V] of log-probabilities."""
@@ -168,7 +168,7 @@ class Passages:
             node = self.add(prefix.node, token, logprob)
             total, length = prefix.total + logprob, prefix.length + 1
             group = prefix.group if prefix.length else token
-            several = place.children and place.ends  # one sentence ends here, others go on
+            several = place.children and place.ends  # one sentence ends here, others continue
             if several:
                 made.append(Prefix(place, node, total, length, group, self.numbers[place.ends[0]]))
             longer = Prefix(place, node, total, length, group)
@@ -254,7 +254,7 @@ def cfic(lane: Lane) -> Iterator[None]:
     for _ in passages.starts():
         yield
     ranges = []
-    for prefix in passages.found:
+    for prefix in passages.live:
         ranges.append((prefix.sentence, passages.end_of(prefix.sentence)))
         yield
     conclude(lane, passages, merged(ranges))
@@ -281,7 +281,7 @@ def conclude(lane: Lane, passages: Passages, ranges: list[tuple[int, int]]) -> N
         if math.isfinite(logprob):
             path = [*path, lane.propose(path[-1], -end, logprob)]
             logprobs.append(logprob)
-    written = max((prefix.length for prefix in passages.found), default=0)
+    written = max((prefix.length for prefix in passages.live), default=0)
     lane.note(
         f"Sentences differ after at most {many(written, 'token')}; {many(len(tokens), 'token')} of "
         f"{many(len(ranges), 'passage')} are output."

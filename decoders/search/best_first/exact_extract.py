@@ -122,7 +122,7 @@ def exact_extract(lane: Lane) -> Iterator[None]:
         places = range(first, min(first + starts, len(passage)))
         spans.read([passage[i : i + max_span] for i in places])
         for node in sorted(spans.sums.keys() - known):
-            tell(lane, spans, node, penalty)
+            record(lane, spans, node, penalty)
         lane.note(f"Spans that begin at places {first + 1} to {places[-1] + 1} of {len(passage)} are scored.")
         yield
     best = max(spans.sums, key=lambda node: (spans.score(node, penalty), -node))
@@ -135,7 +135,7 @@ def exact_extract(lane: Lane) -> Iterator[None]:
     conclude(lane, spans, best, penalty)
 
 
-def tell(lane: Lane, spans: Spans, node: int, penalty: float) -> None:
+def record(lane: Lane, spans: Spans, node: int, penalty: float) -> None:
     """A span and its score; impossible ones have none."""
     parent, token, length = lane.tree.parents[node], lane.tree.tokens[node], spans.lengths[node]
     lane.propose(parent, token, finite(spans.logprobs[node]), slot=length, fill="fixed", node=node)

@@ -88,10 +88,10 @@ class LanePaths:
             logprob, edges = self.logprobs[prefix.node][offer.token], self.automaton.edges[prefix.state]
             slot = list(edges).index(offer.token)
             node = self.children[key] = self.lane.propose(prefix.node, offer.token, logprob, slot=slot)
-            self.tell_state(Prefix(edges[offer.token], prefix.cost + offer.cost, node), offer.cost)
+            self.record_state(Prefix(edges[offer.token], prefix.cost + offer.cost, node), offer.cost)
         return self.children[key]
 
-    def tell_state(self, prefix: Prefix, edge: float = 0.0) -> None:
+    def record_state(self, prefix: Prefix, edge: float = 0.0) -> None:
         """Records the state of a prefix, its layer, and what its last edge and all of it cost."""
         layer = next(i for i, layer in enumerate(self.automaton.layers) if prefix.state in layer)
         parts = {"edge": edge, "layer": float(layer)}
@@ -99,7 +99,7 @@ class LanePaths:
         self.lane.record_score(prefix.node, "path_cost", prefix.cost, level=level, **parts)
 
     def lost(self, loser: Prefix, winner: Prefix) -> None:
-        """Two prefixes met in a state; said once of each."""
+        """Two prefixes met in a state; recorded once for each."""
         if loser.node in self.judged:
             return
         self.judged.add(loser.node)
@@ -189,17 +189,17 @@ def graph_decoding(lane: Lane) -> Iterator[None]:
         )
         return
     search = PathSearch(automaton, paths.expand, paths.tried, paths.lost, divide, given["graph_beam"])
-    found: list[Prefix] = []
+    ended: list[Prefix] = []
     for event in search.k_best(start, given["k_best"]):
         if isinstance(event, Searched):
-            tell_search(paths, event)
+            record_search(paths, event)
         else:
-            found.append(event)
-            lane.verdict(event.node, "finished", reason=f"path {len(found)}, cost {event.cost:.3f}")
-            lane.record_score(event.node, "path", event.cost, rank=len(found))
-        if found:
+            ended.append(event)
+            lane.verdict(event.node, "finished", reason=f"path {len(ended)}, cost {event.cost:.3f}")
+            lane.record_score(event.node, "path", event.cost, rank=len(ended))
+        if ended:
             yield
-    conclude(lane, paths, found)
+    conclude(lane, paths, ended)
 
 
 def begin(lane: Lane, paths: LanePaths, wanted: list[tuple[int, ...]]) -> Prefix | None:
@@ -212,7 +212,7 @@ def begin(lane: Lane, paths: LanePaths, wanted: list[tuple[int, ...]]) -> Prefix
     if state is None or state == automaton.end:
         return None
     prefix = Prefix(automaton.walk(given), 0.0, lane.tip, given)
-    paths.tell_state(prefix)
+    paths.record_state(prefix)
     for token in tokens:
         paths.expand([prefix])
         node = paths.tried(prefix, Offer(token, 0.0))
@@ -221,7 +221,7 @@ def begin(lane: Lane, paths: LanePaths, wanted: list[tuple[int, ...]]) -> Prefix
     return prefix
 
 
-def tell_search(paths: LanePaths, searched: Searched) -> None:
+def record_search(paths: LanePaths, searched: Searched) -> None:
     """Records which edges a search had to leave out, and what came of it."""
     lane, root, path = paths.lane, searched.root, searched.path
     if searched.blocked:
@@ -234,19 +234,19 @@ def tell_search(paths: LanePaths, searched: Searched) -> None:
     paths.first = False
 
 
-def conclude(lane: Lane, paths: LanePaths, found: list[Prefix]) -> None:
+def conclude(lane: Lane, paths: LanePaths, ended: list[Prefix]) -> None:
     """Judges what no search has judged, and commits the cheapest of the paths."""
-    opened, ends = {parent for parent, _ in paths.children}, {path.node for path in found}
+    opened, ends = {parent for parent, _ in paths.children}, {path.node for path in ended}
     for node in paths.children.values():
         if node not in opened and node not in ends and node not in paths.judged:
             lane.verdict(node, "pruned", reason="no path that was asked for leads here")
-    if not found:
+    if not ended:
         lane.ended_by = "The model gives every output probability 0; list other outputs."
         return
-    ranked = sorted(found, key=lambda path: path.cost)
-    if ranked[0] is not found[0]:
+    ranked = sorted(ended, key=lambda path: path.cost)
+    if ranked[0] is not ended[0]:
         lane.note(
-            f"Path {1 + found.index(ranked[0])} is the cheapest: the first search lost its beginning where "
+            f"Path {1 + ended.index(ranked[0])} is the cheapest: the first search lost its beginning where "
             "two met, or to graph_beam. A trie whose edges are all tried loses none."
         )
         for rank, path in enumerate(ranked, 1):

@@ -136,24 +136,24 @@ class PathSearch:
             self.lost(one, other)
 
     def k_best(self, start: Prefix, k: int) -> Iterator[Searched | Prefix]:
-        """All searches as they are made, and the k cheapest paths as they are found, cheapest first.
+        """All searches when they are made, and the k cheapest paths when they are found, cheapest first.
 
         For each prefix of the newest path the cheapest way on is searched that no earlier path takes behind
         the same prefix; a search that was made before is not made again.
         """
         path = self.best(start)
         yield Searched(start, frozenset(), path)
-        found: list[Prefix] = []
+        shortest: list[Prefix] = []
         heap: list[tuple[float, int, Prefix]] = []
         tried: set[tuple] = set()
         seen = {path.tokens} if path else set()
         while path is not None:
-            found.append(path)
+            shortest.append(path)
             yield path
-            if len(found) == k:
+            if len(shortest) == k:
                 return
             for root in path.chain()[:-1]:
-                blocked = branches(found, root)
+                blocked = branches(shortest, root)
                 edges = self.automaton.edges[root.state].keys()
                 if (
                     len(root.tokens) < len(start.tokens)
@@ -170,7 +170,7 @@ class PathSearch:
             path = heapq.heappop(heap)[2] if heap else None
 
 
-def branches(found: list[Prefix], root: Prefix) -> frozenset[int]:
-    """The tokens that the found paths take directly behind the prefix `root`."""
+def branches(shortest: list[Prefix], root: Prefix) -> frozenset[int]:
+    """The tokens that the shortest paths so far take directly behind the prefix `root`."""
     length = len(root.tokens)
-    return frozenset(p.tokens[length] for p in found if p.tokens[:length] == root.tokens)
+    return frozenset(p.tokens[length] for p in shortest if p.tokens[:length] == root.tokens)

@@ -44,7 +44,7 @@ class Summaries:
         width, whole = self.lane.parameters["num_plans"], []
         for live, whole in plan_beams(self.next_unit(), width):
             for rank, plan in enumerate(sorted([*live, *whole], key=lambda p: -p.logprob), 1):
-                self.tell(PLAN, plan.units[-1], plan.logprob, rank, plan, {"whole": float(plan.whole)})
+                self.record(PLAN, plan.units[-1], plan.logprob, rank, plan, {"whole": float(plan.whole)})
             yield
         for plan in whole:
             start, _ = self.source.tagged(plan.units, self.tags)
@@ -61,7 +61,7 @@ class Summaries:
             next_unit, shares = planner.opened(unit_vectors(self.states(), self.source.spans))
         for unit, share in enumerate(shares):
             first, behind = self.source.spans[unit]
-            self.tell(UNIT, unit, share, None, None, {"first": float(first), "last": float(behind - 1)})
+            self.record(UNIT, unit, share, None, None, {"first": float(first), "last": float(behind - 1)})
         return next_unit
 
     def states(self) -> torch.Tensor:
@@ -82,7 +82,7 @@ class Summaries:
         """A tagged prompt, cut at its beginning if the text to come would not fit behind it."""
         return start[max(0, len(start) + self.lane.left - self.target.context) :]
 
-    def tell(self, name: str, unit: int, total: float, rank, plan: Plan | None, parts: dict) -> None:
+    def record(self, name: str, unit: int, total: float, rank, plan: Plan | None, parts: dict) -> None:
         """A score of a unit, given to its last token in the prompt."""
         node = self.source.spans[unit][1] - 1
         self.lane.record_score(node, name, total, rank, plan.name if plan else str(unit + 1), **parts)

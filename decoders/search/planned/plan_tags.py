@@ -1,4 +1,4 @@
-"""A prompt with tags around some of its units, as tokens: how a realiser is told a content plan.
+"""A prompt with tags around some of its units, as tokens: how a realiser is given a content plan.
 
 Knows tokens and their bytes; knows no lane and no models.
 """

@@ -33,8 +33,8 @@ def badge(parameters: dict) -> str:
 
 
 @dataclass
-class Zones:
-    """One self-infill: nodes of each zone without sentinels, and the path that they lie on as written."""
+class Infill:
+    """One self-infill: nodes of each segment without sentinels, and the path that they lie on as written."""
 
     tip: int
     prefix: list[int] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Zones:
     middle: list[int] = field(default_factory=list)
     path: list[int] = field(default_factory=list)
     jumped: bool = False  # the end was written before the middle
-    closed: bool = False  # the model said itself that the middle is complete
+    closed: bool = False  # the model itself ended the middle
 
     def __len__(self) -> int:
         """Tokens of text."""
@@ -50,7 +50,7 @@ class Zones:
 
 
 class Writer:
-    """Writes the zones of one lane. `form`: its model's sentinels; `begin`: with what a suffix begins."""
+    """Writes the segments of one lane. `form`: its model's sentinels; `begin`: with what a suffix begins."""
 
     def __init__(self, lane: Lane, form: Sentinels):
         self.lane, self.form, target = lane, form, lane.models["target"]
@@ -67,9 +67,9 @@ class Writer:
         bytes_of, eos = self.lane.models["target"].bytes_of, self.lane.eos
         return b"".join(bytes_of(t) for t in tokens if t not in eos).decode("utf-8", "replace")
 
-    def text(self, *zones: list[int]) -> str:
-        """Text of the nodes of some zones."""
-        return self.words([self.lane.tree.tokens[node] for zone in zones for node in zone])
+    def text(self, *segments: list[int]) -> str:
+        """Text of the nodes of some segments."""
+        return self.words([self.lane.tree.tokens[node] for segment in segments for node in segment])
 
     def cut(self, text: str) -> list[int]:
         """Tokens of a text that is put somewhere."""
@@ -81,9 +81,9 @@ class Writer:
         last = self.lane.tree.tokens[nodes[-1]] if nodes else None
         return last in self.lane.eos or bool(self.stop) and self.stop in self.text(nodes)
 
-    def has_room(self, zones: Zones) -> bool:
+    def has_room(self, infill: Infill) -> bool:
         """Whether one more token may be written."""
-        return len(zones) < self.lane.left and len(zones.path) < self.longest
+        return len(infill) < self.lane.left and len(infill.path) < self.longest
 
     # ---- tokens
 
@@ -104,113 +104,113 @@ class Writer:
         lane.record_score(new, LARGEST, sure, level=level, limit=lane.parameters["tau"])
         return new
 
-    def put(self, zones: Zones, tokens: list[int], level: str, why: str) -> list[int]:
+    def put(self, infill: Infill, tokens: list[int], level: str, why: str) -> list[int]:
         """Forces tokens behind the newest one; returns their nodes."""
         nodes = []
         for token in tokens:
-            zones.tip = self.lane.propose(zones.tip, token, None, level, fill="fixed")
-            self.lane.verdict(zones.tip, "forced", reason=why)
-            nodes.append(zones.tip)
-        zones.path += nodes
+            infill.tip = self.lane.propose(infill.tip, token, None, level, fill="fixed")
+            self.lane.verdict(infill.tip, "forced", reason=why)
+            nodes.append(infill.tip)
+        infill.path += nodes
         self.forced.update(nodes)
         return nodes
 
     # ---- zones
 
-    def prefix(self, zones: Zones) -> Written:
+    def prefix(self, infill: Infill) -> Written:
         """From left to right until the model is unsure. False if the text is complete without a jump."""
-        while self.has_room(zones):
-            logits = self.row(zones.tip, PREFIX, others(self.form, *self.lane.eos))
+        while self.has_room(infill):
+            logits = self.row(infill.tip, PREFIX, others(self.form, *self.lane.eos))
             sure = float(log_softmax(logits).max().exp())
-            if self.interrupts(zones, sure):
+            if self.interrupts(infill, sure):
                 why = f"forced: {LARGEST} {sure:.2f} is below tau {self.lane.parameters['tau']:g}"
-                (node,) = self.put(zones, [self.form.suf], SUFFIX, why)
+                (node,) = self.put(infill, [self.form.suf], SUFFIX, why)
                 self.lane.record_score(node, LARGEST, sure, level=SUFFIX, limit=self.lane.parameters["tau"])
                 return True
-            zones.tip = self.choose(zones.tip, PREFIX, logits)
-            zones.prefix.append(zones.tip)
-            zones.path.append(zones.tip)
+            infill.tip = self.choose(infill.tip, PREFIX, logits)
+            infill.prefix.append(infill.tip)
+            infill.path.append(infill.tip)
             yield
-            if self.ended(zones.prefix):
+            if self.ended(infill.prefix):
                 break
         return False
 
-    def interrupts(self, zones: Zones, sure: float) -> bool:
+    def interrupts(self, infill: Infill, sure: float) -> bool:
         """Whether the end of the text is written next."""
-        tau, line = self.lane.parameters["tau"], self.text(zones.prefix).split("\n")[-1]
+        tau, line = self.lane.parameters["tau"], self.text(infill.prefix).split("\n")[-1]
         needed = 2 + len(self.cut(self.begin))  # two sentinels, and a token of the middle's row
-        if sure >= tau or (self.begin and self.begin in line) or self.ended(zones.prefix):
+        if sure >= tau or (self.begin and self.begin in line) or self.ended(infill.prefix):
             return False
-        if len(zones.path) + needed >= self.longest or len(zones) + needed - 2 >= self.lane.left:
+        if len(infill.path) + needed >= self.longest or len(infill) + needed - 2 >= self.lane.left:
             return False
         probability = 1 - sure / (2 * tau) if self.lane.parameters["random_interrupt"] else 1.0
         return probability == 1.0 or bool(
-            self.lane.chooser.bernoulli(probability, ("interrupt", zones.tip)).value
+            self.lane.chooser.bernoulli(probability, ("interrupt", infill.tip)).value
         )
 
-    def suffix(self, zones: Zones) -> Written:
+    def suffix(self, infill: Infill) -> Written:
         """The end of the text, until the stop rule or the middle sentinel. False if it does not end."""
         forbidden = others(self.form, self.form.mid, *self.lane.eos)
-        while len(zones) + 1 < self.lane.left and len(zones.path) + 1 < self.longest:
-            node = self.choose(zones.tip, SUFFIX, self.row(zones.tip, SUFFIX, forbidden))
+        while len(infill) + 1 < self.lane.left and len(infill.path) + 1 < self.longest:
+            node = self.choose(infill.tip, SUFFIX, self.row(infill.tip, SUFFIX, forbidden))
             token = self.lane.tree.tokens[node]
             if token in self.lane.eos:  # the stop rule: the middle sentinel stands in its place
                 self.lane.verdict(node, "pruned", reason="the suffix is complete: the middle comes next")
-                self.put(zones, [self.form.mid], MIDDLE, "forced: the suffix is complete")
+                self.put(infill, [self.form.mid], MIDDLE, "forced: the suffix is complete")
                 return True
-            zones.tip = node
-            zones.path.append(node)
+            infill.tip = node
+            infill.path.append(node)
             if token == self.form.mid:
                 self.lane.verdict(node, "finished", reason="the suffix is complete")
                 return True
-            zones.suffix.append(node)
+            infill.suffix.append(node)
             yield
-            if self.ended(zones.suffix):
-                self.put(zones, [self.form.mid], MIDDLE, "forced: the suffix is complete")
+            if self.ended(infill.suffix):
+                self.put(infill, [self.form.mid], MIDDLE, "forced: the suffix is complete")
                 return True
         return False
 
-    def middle(self, zones: Zones) -> Written:
+    def middle(self, infill: Infill) -> Written:
         """What lies between, until the model says that it is complete. False if it never does."""
         end = self.form.eot
-        while self.has_room(zones):
-            logits = self.row(zones.tip, MIDDLE, others(self.form, end))
-            zones.tip = self.choose(zones.tip, MIDDLE, logits)
-            zones.path.append(zones.tip)
-            if self.lane.tree.tokens[zones.tip] == end:
-                self.lane.verdict(zones.tip, "finished", reason="the middle is complete")
-                zones.closed = True
+        while self.has_room(infill):
+            logits = self.row(infill.tip, MIDDLE, others(self.form, end))
+            infill.tip = self.choose(infill.tip, MIDDLE, logits)
+            infill.path.append(infill.tip)
+            if self.lane.tree.tokens[infill.tip] == end:
+                self.lane.verdict(infill.tip, "finished", reason="the middle is complete")
+                infill.closed = True
                 yield
                 return True
-            zones.middle.append(zones.tip)
+            infill.middle.append(infill.tip)
             yield
-            if self.lane.tree.tokens[zones.tip] in self.lane.eos:
+            if self.lane.tree.tokens[infill.tip] in self.lane.eos:
                 break
         return False
 
-    def infill(self, context: str | None = None, whole: bool = False) -> Generator[None, None, Zones]:
+    def infill(self, context: str | None = None, whole: bool = False) -> Generator[None, None, Infill]:
         """One self-infill; with a `context` behind the suffix sentinel the jump is made at once."""
-        zones, given = Zones(self.lane.tip), self.begin if context is None else context
+        infill, given = Infill(self.lane.tip), self.begin if context is None else context
         if context is None:
-            jumped = yield from self.prefix(zones)
+            jumped = yield from self.prefix(infill)
             if not jumped:
-                return zones
+                return infill
         else:
-            self.put(zones, [self.form.suf], SUFFIX, "forced: the suffix is given")
-        zones.jumped = True
-        zones.suffix += self.put(zones, self.cut(given), SUFFIX, BEGINS)
+            self.put(infill, [self.form.suf], SUFFIX, "forced: the suffix is given")
+        infill.jumped = True
+        infill.suffix += self.put(infill, self.cut(given), SUFFIX, BEGINS)
         if whole:
             complete = True
-            self.put(zones, [self.form.mid], MIDDLE, "forced: the suffix is given whole")
+            self.put(infill, [self.form.mid], MIDDLE, "forced: the suffix is given whole")
         else:
-            complete = yield from self.suffix(zones)
+            complete = yield from self.suffix(infill)
         if complete:
-            yield from self.middle(zones)
-        if not zones.closed:
+            yield from self.middle(infill)
+        if not infill.closed:
             self.lane.note("The infill did not end properly: its suffix is dropped.")
-            self.lose(zones.suffix, "the infill did not end properly")
-            zones.suffix = []
-        return zones
+            self.lose(infill.suffix, "the infill did not end properly")
+            infill.suffix = []
+        return infill
 
     def onward(self, nodes: list[int]) -> Iterator[None]:
         """Plain decoding from left to right behind a path of nodes, which grows."""
@@ -226,16 +226,16 @@ class Writer:
 
     # ---- texts
 
-    def body(self, zones: Zones) -> list[int]:
+    def body(self, infill: Infill) -> list[int]:
         """Prefix and middle in the order of the text. If a loop follows, of an infill that did not end only
         what stands in front of its last suffix prompt.
         """
-        nodes = zones.prefix + zones.middle
-        if zones.jumped and not zones.closed and self.lane.parameters["iterations"]:
+        nodes = infill.prefix + infill.middle
+        if infill.jumped and not infill.closed and self.lane.parameters["iterations"]:
             kept = fill_in_middle.before_last(self.text(nodes), self.begin)
             while nodes and len(self.text(nodes)) > len(kept):
                 self.lane.verdict(nodes.pop(), "pruned", reason="the infill did not end properly")
-        before = nodes[: len(zones.prefix)]
+        before = nodes[: len(infill.prefix)]
         return [*before, *self.copied(before, nodes[len(before) :])]
 
     def copied(self, above: list[int], nodes: list[int]) -> list[int]:
@@ -352,20 +352,20 @@ def self_infilling(lane: Lane) -> Iterator[None]:
     """
     writer = Writer(lane, fill_in_middle.sentinels(lane.models["target"]))
     iterations = lane.parameters["iterations"]
-    zones = yield from writer.infill()
-    text, whole = writer.body(zones), zones.closed
-    if zones.closed and not iterations:
-        text += writer.copied(text, zones.suffix)
-    for number in range(1, iterations + 1 if zones.jumped else 1):
+    infill = yield from writer.infill()
+    text, whole = writer.body(infill), infill.closed
+    if infill.closed and not iterations:
+        text += writer.copied(text, infill.suffix)
+    for number in range(1, iterations + 1 if infill.jumped else 1):
         body, text = text, list(text)
         yield from writer.onward(text)
-        fallen = zones.closed and fill_in_middle.is_degenerate(writer.text(text), writer.begin)
+        fallen = infill.closed and fill_in_middle.is_degenerate(writer.text(text), writer.begin)
         if fallen:
             writer.lose(text[len(body) :], "degenerate: the infilled text is taken")
             lane.note(f"Iteration {number}: the new text is degenerate, the infilled one stays.")
-            text = body + writer.copied(body, zones.suffix)
+            text = body + writer.copied(body, infill.suffix)
         else:
-            writer.lose(zones.suffix, f"iteration {number}: written again from left to right")
+            writer.lose(infill.suffix, f"iteration {number}: written again from left to right")
         whole = fallen
         if number == iterations:
             break
@@ -374,6 +374,6 @@ def self_infilling(lane: Lane) -> Iterator[None]:
             lane.parameters["context"], writer.text(text), suffix, writer.begin
         )
         writer.lose(text, f"iteration {number}: written again with a suffix from this text")
-        zones = yield from writer.infill(*given)
-        text = writer.body(zones)
+        infill = yield from writer.infill(*given)
+        text = writer.body(infill)
     yield from writer.finish(text, whole)

@@ -150,7 +150,7 @@ class Planner:
         scores = torch.full_like(row, -torch.inf)
         scores[self.offered] = row[self.offered]
         if scores.isfinite().any():
-            self.tell(lane.distribution([best.node], scores[None], "processed", "topics")[0], number)
+            self.record(lane.distribution([best.node], scores[None], "processed", "topics")[0], number)
         if number < len(self.plan):
             return self.plan[number], "the plan"
         if lane.eos and self.plan:
@@ -161,7 +161,7 @@ class Planner:
             return self.tokens.end, "every topic is forbidden"
         return int(scores.argmax()), None
 
-    def tell(self, logprobs: torch.Tensor, number: int) -> None:
+    def record(self, logprobs: torch.Tensor, number: int) -> None:
         """Says which topics are likeliest."""
         names = {token: name.strip("<>") for name, token in self.tokens.ids.items()}
         top = logprobs.topk(min(NAMED_TOPICS, len(self.offered)))

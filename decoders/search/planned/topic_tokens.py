@@ -1,5 +1,5 @@
 """What topics are to a model that was trained with a topic token in front of each sentence, and how a
-sentence's topic is told from its words.
+sentence's topic is known from its words.
 
 Knows words; knows no lane and no models.
 """
@@ -28,7 +28,7 @@ class Topics:
 
     @staticmethod
     def words_of(sentence: str) -> list[str]:
-        """The words that topics are told by: no names, no first words, nothing shorter than three letters."""
+        """The words that show topics: no names, no first words, nothing shorter than three letters."""
         return [word for word in WORD.findall(sentence) if word.islower() and len(word) > 2]
 
     def scores(self, sentence: str) -> list[float]:

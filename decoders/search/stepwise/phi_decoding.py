@@ -164,7 +164,7 @@ class Search:
         advantages = [c.advantage for c in kept]
         labels, probs = self._weigh(kept, advantages)
         drawn = self._draw(probs, self.width, "select")
-        self._tell(kept, advantages, labels, probs, drawn)
+        self._record(kept, advantages, labels, probs, drawn)
         self._settle(candidates, kept, [kept[i] for i in drawn])
         self._stop([label for label in labels if label is not None], [kept[i] for i in drawn])
 
@@ -270,7 +270,7 @@ class Search:
             left[drawn[-1]] = 0.0
         return drawn
 
-    def _tell(self, kept, advantages, labels, probs, drawn: list[int]) -> None:
+    def _record(self, kept, advantages, labels, probs, drawn: list[int]) -> None:
         """The numbers of each candidate; those drawn are ranked by their probability."""
         clustered = [label for label in labels if label is not None]
         order = sorted(drawn, key=lambda i: (-probs[i], i))
@@ -298,7 +298,7 @@ class Search:
         self._commit(shared([lane.tree.path(beam.node, above=lane.tip) for beam in self.beams]))
 
     def _stop(self, labels: list[int], drawn: list[Candidate]) -> None:
-        """Whether the foresights have said enough; says where the search stands."""
+        """Whether the foresights agree enough to stop; notes where the search stands."""
         largest = max(foresight.shares(labels), default=0.0)
         steps = {tuple(self._tokens(c.node, c.beam.node)) for c in drawn}
         agreed = largest >= self.given["delta"] or (len(steps) == 1 and self.width > 1)
@@ -333,7 +333,7 @@ class Search:
         advantages = [c.advantage for c in ends]
         labels, probs = self._last_weights(ends, advantages)
         drawn = self._draw(probs, 1, "select")
-        self._tell(ends, advantages, labels, probs, drawn)
+        self._record(ends, advantages, labels, probs, drawn)
         path = self.lane.tree.path(ends[drawn[0]].node, above=self.lane.tip)
         self._bury_nodes([n for n in self.alive if n not in path], "another text was drawn")
         self._commit(path)

@@ -179,13 +179,13 @@ class Search:
         values = [self._value(some) for some in rollouts]
         totals = [c.logprob + self.given["guidance"] * q for c, q in zip(candidates, values, strict=True)]
         at = self._choose(totals)
-        self._tell(candidates, values, totals)
+        self._record(candidates, values, totals)
         dead = [node for some in rollouts for rollout in some for node in rollout.nodes]
         for node in dead:
             lane.verdict(node, "pruned", reason="only written to weigh the candidate before it")
         lane.drop(dead)
         self._take(candidates, values, at)
-        self._tell_gauges(candidates, totals, at)
+        self._record_gauges(candidates, totals, at)
 
     # ---- looking ahead -----------------------------------------------------------------------
     def _look_ahead(self, candidates: list[Candidate]) -> list[list[Rollout]]:
@@ -264,7 +264,7 @@ class Search:
         return self.lane.chooser.categorical(probs, ("select", self.lane.written)).value
 
     # ---- recording ---------------------------------------------------------------------------
-    def _tell(self, candidates: list[Candidate], values: list[float], totals: list[float]) -> None:
+    def _record(self, candidates: list[Candidate], values: list[float], totals: list[float]) -> None:
         """Every candidate's total, and what it is made of."""
         order = sorted(range(len(totals)), key=lambda at: -totals[at])
         for at, (c, q, total) in enumerate(zip(candidates, values, totals, strict=True)):
@@ -279,7 +279,7 @@ class Search:
         lane.drop([c.node for c in others])
         lane.commit([candidates[at].node], [candidates[at].logprob])
 
-    def _tell_gauges(self, candidates: list[Candidate], totals: list[float], at: int) -> None:
+    def _record_gauges(self, candidates: list[Candidate], totals: list[float], at: int) -> None:
         """The reward of the text so far, and how far the distribution of the totals is from the target's."""
         node = candidates[at].node
         so_far = self.scorer.score(node, whole=not self.lane.more)

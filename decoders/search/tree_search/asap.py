@@ -156,11 +156,11 @@ class Asap:
         self.last, self.number, self.tries = self.at, self.number + 1, 0
         if phi < 1.0:
             self.futures.learn(*self.futures.above[self.at], phi)
-        self.tell()
+        self.record()
         self.at = self.programs.root
         return self.number < self.samples
 
-    def tell(self) -> None:
+    def record(self) -> None:
         """What is known by now of the prompt, and of the beginnings on the way to this text."""
         lane, allowed = self.programs.lane, self.futures.of(self.programs.root)
         self.has_news = True

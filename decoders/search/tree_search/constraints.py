@@ -1,7 +1,7 @@
 """Constraints: what a text must not be, checked on every beginning or on the whole text; each gives 0 to 1.
 
 Their product Phi is what a text is worth, and 0 ends it at once. Rules that search already knows (scorers.py)
-are used unchanged; what is syntax is said by the lane's callback, since a language is described elsewhere.
+are used unchanged; what is syntax is decided by the lane's callback, since a language is described elsewhere.
 Knows texts and tokens, no search.
 """
 

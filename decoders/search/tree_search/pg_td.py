@@ -123,7 +123,7 @@ class Search(TreeSearch):
             for slot, (token, prior) in enumerate(zip(top.indices.tolist(), priors, strict=True)):
                 child = self.child(node, token, float(logprobs[token]), slot)
                 state.edges.append(Edge(child, prior))
-                self.tell(state.edges[-1])
+                self.record(state.edges[-1])
         return state
 
     def child(self, node: int, token: int, logprob: float, slot: int = 0, again: bool = True) -> int:
@@ -141,7 +141,7 @@ class Search(TreeSearch):
         ended = node != self.lane.tip and self.lane.ends(node)
         return ended or self.lane.tree.depths[node] >= self.deepest
 
-    def tell(self, edge: Edge) -> None:
+    def record(self, edge: Edge) -> None:
         """The numbers of an edge."""
         self.lane.record_score(edge.node, "visits", edge.visits, value=edge.value, prior=edge.prior)
 
@@ -151,7 +151,7 @@ class Search(TreeSearch):
         self.done += 1
         way, value = self.simulate(self.root)
         for edge in way:
-            self.tell(edge)
+            self.record(edge)
         best = max(self.texts.values())
         self.lane.note(
             f"Rollout {self.done}: {value:.2f} after {many(len(way), 'chosen token')}; the best of "
