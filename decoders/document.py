@@ -12,4 +12,4 @@ def document_of(prompt: str) -> str:
 
 def sentences_of(document: str) -> list[tuple[int, int]]:
     """Where its sentences begin and end: at a mark before white space, and at the ends of lines."""
-    return [found.span() for found in SENTENCE.finditer(document)]
+    return [match.span() for match in SENTENCE.finditer(document)]

@@ -163,7 +163,7 @@ class Lane(Processing):
         self._events.append(Forward("target", "lens", start=start, seconds=seconds, **counts))
         raw = processed_logprobs = self.distribution(nodes, logits)
         if any(part.kind == "processors" for part in self.strategy.parts(self.parameters)):
-            processed = self.process(logits, nodes, tell=True)
+            processed = self.process(logits, nodes, record=True)
             if processed is not logits and processed.isfinite().any(-1).all():
                 processed_logprobs = self.distribution(nodes, processed, "processed")
         return beginnings.ratings(raw, processed_logprobs, given, places)
@@ -306,11 +306,11 @@ class Lane(Processing):
         """Logits [N, V] of the token after each node, in one forward; records it. layers: the part of the
         model that runs, all if None; see `engine.Scorer.score_part`.
         """
-        logits, forward = self.untold_score(nodes, kind, role, hidden, layers)
-        self.tell_forward(forward)
+        logits, forward = self.unrecorded_score(nodes, kind, role, hidden, layers)
+        self.record_forward(forward)
         return logits
 
-    def untold_score(
+    def unrecorded_score(
         self, nodes: list[int], kind: str, role: str, hidden: bool = False, layers: Layers | None = None
     ) -> tuple[torch.Tensor, Forward | None]:
         """As `score`, but what is to be recorded is returned: it may run beside work with other scorers."""
@@ -337,7 +337,7 @@ class Lane(Processing):
         self.breathe()
         scorer, start = scorer or self.scorers[role], self._clock()
         made = call(scorer)
-        self.tell_forward(self._ran(role, kind, start, made, scorer.work))
+        self.record_forward(self._ran(role, kind, start, made, scorer.work))
         return made
 
     def through(self, nodes: list[int], layer: int, states: torch.Tensor) -> torch.Tensor:
@@ -356,8 +356,8 @@ class Lane(Processing):
         how = (work.rows, start, self._clock() - start, work.scope, work.shared, work.share, work.lanes)
         return Forward(role, kind, asked, *how)
 
-    def tell_forward(self, forward: Forward | None) -> None:
-        """Records what `untold_score` measured."""
+    def record_forward(self, forward: Forward | None) -> None:
+        """Records what `unrecorded_score` measured."""
         if forward is not None:
             self._events.append(forward)
 

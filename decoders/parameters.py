@@ -61,7 +61,7 @@ class Parameter:
 
 
 def shortened(value: Any) -> str:
-    """A value as it is quoted in a sentence."""
+    """A value in the form quoted in a sentence."""
     shown = repr(value)
     return shown if len(shown) <= 80 else shown[:60] + " …"
 

@@ -23,17 +23,17 @@ class Processing(Recorder):
     shaping: dict[str, Any]  # the processors that the parameters and the model's settings ask for
     _processors: dict[int, Any]  # vocabulary -> the stack of processors, made once
 
-    def process(self, logits: torch.Tensor, nodes: list[int], tell: bool = False) -> torch.Tensor:
+    def process(self, logits: torch.Tensor, nodes: list[int], record: bool = False) -> torch.Tensor:
         """Logits [N, V] after the constraint and the processors that the parameters ask for, each row with
-        its own node's prefix. With `tell`, what each of them but the last has left is recorded. Raises
+        its own node's prefix. With `record`, what each of them but the last has left is recorded. Raises
         DeadEnd, which ends the lane with a sentence, if the constraint leaves no row any token.
         """
         allowed = self.constrained(logits, nodes)
-        if allowed is not logits and tell and self._stack(logits.shape[-1]) is not None:
+        if allowed is not logits and record and self._stack(logits.shape[-1]) is not None:
             self.distribution(nodes, allowed, "processed", "constraint")
-        return self.shaped(allowed, nodes, tell)
+        return self.shaped(allowed, nodes, record)
 
-    def shaped(self, logits: torch.Tensor, nodes: list[int], tell: bool = False) -> torch.Tensor:
+    def shaped(self, logits: torch.Tensor, nodes: list[int], record: bool = False) -> torch.Tensor:
         """Logits [N, V] after the processors alone, as `process`: for methods that ask the constraint
         themselves, and whose model is what the processors make of the scores.
         """
@@ -45,7 +45,7 @@ class Processing(Recorder):
             if scores.isfinite().any(-1).all():
                 self.distribution(nodes, scores, "processed", name)
 
-        return stack(logits, (self.tree.text(n) for n in nodes), hear if tell else None)
+        return stack(logits, (self.tree.text(n) for n in nodes), hear if record else None)
 
     def constrained(self, logits: torch.Tensor, nodes: list[int]) -> torch.Tensor:
         """Logits [N, V] without the tokens that the constraint forbids behind each node. Raises DeadEnd."""

@@ -15,7 +15,7 @@ class OtherPrompt:
     """
 
     def __init__(self, lane: Lane, start: list[int], counts_as: str = "target", model: str = "target"):
-        """The model of the role `model` reads it; its forwards are told, and paid, as those of the role
+        """The model of the role `model` reads it; its forwards are recorded, and paid, as those of the role
         `counts_as`. Raises OutOfSlots if it does not fit.
         """
         self.lane, self.counts_as, self.tree = lane, counts_as, Tree(start)

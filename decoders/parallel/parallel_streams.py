@@ -175,20 +175,20 @@ class Streams:
             if at in again:
                 lane.note(FORCED.format(stream.row.section + 1, stream.thrown, readiness[at]))
             self.bus.post(notes[at], self.round, stream.row.section, stream.block[-1])
-            self.tell(stream, "accepted")
+            self.record(stream, "accepted")
             stream.nodes, stream.thrown = stream.nodes + stream.block, 0
             stream.ended = self.is_over(stream)
 
     def roll_back(self, stream: Stream, readiness: float) -> None:
         """Drops the block and its keys and values: they are written again in the next round."""
-        self.tell(stream, "rejected")
+        self.record(stream, "rejected")
         for node in stream.block:
             self.lane.verdict(node, "rejected", reason=f"Rolled back at readiness {readiness:.2f}.")
         stream.row.cut(len(stream.nodes))
         stream.row.pending = self.lane.tree.tokens[(stream.nodes or [self.lane.tip])[-1]]
         stream.thrown += len(stream.block)
 
-    def tell(self, stream: Stream, state: str) -> None:
+    def record(self, stream: Stream, state: str) -> None:
         """What became of the block's tokens, at their places in the stream."""
         tree = self.lane.tree
         for node in stream.block:

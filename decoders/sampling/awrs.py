@@ -71,7 +71,7 @@ class Population:
         tips = list(dict.fromkeys(p.node for p in growing))
         logits = lane.score(tips)  # [N, V]
         logprobs = offered = lane.distribution(tips, logits)
-        scores = lane.shaped(logits, tips, tell=True)
+        scores = lane.shaped(logits, tips, record=True)
         if scores is not logits and scores.isfinite().any(-1).all():
             offered = lane.distribution(tips, scores, "processed")
         rows = dict(zip(tips, zip(logprobs, offered, scores, strict=True), strict=True))

@@ -86,7 +86,7 @@ def mirostat(lane: Lane) -> Iterator[None]:
     while lane.more:
         logits = lane.score([lane.tip])  # [1, V]
         target = lane.distribution([lane.tip], logits)[0]
-        processed = lane.process(logits, [lane.tip], tell=True)
+        processed = lane.process(logits, [lane.tip], record=True)
         if not processed.isfinite().any():
             lane.ended_by = NOTHING_LEFT
             return

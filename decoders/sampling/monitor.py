@@ -99,6 +99,6 @@ def link_names(lane: Lane, project: str, begin: int) -> int:
 
 
 def open_name(text: str) -> int:
-    """Where a name behind a dot begins that may go on, the end of the text if there is none."""
+    """Where a name behind a dot begins that may continue, the end of the text if there is none."""
     before, dot, name = text.rpartition(".")
     return len(before) if dot and (not name or name.isidentifier()) else len(text)

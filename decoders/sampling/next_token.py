@@ -64,7 +64,7 @@ def processed(
     [V]; without processors `logits` and `offered` themselves. None, and the lane ends with a sentence, if no
     token is left.
     """
-    scores = lane.process(logits, [lane.tip], tell=True)
+    scores = lane.process(logits, [lane.tip], record=True)
     if scores is logits:
         return logits, offered
     if not scores.isfinite().any():

@@ -1,6 +1,6 @@
 """Sampling: each token drawn from the model's distribution after transformers' own processors, in its order.
 
-Knows one lane. Chance comes through the lane's chooser; the truncations are compared in "A Thorough
+Knows one lane. Random draws come through the lane's chooser; the truncations are compared in "A Thorough
 Examination of Decoding Methods in the Era of LLMs" (2024).
 """
 

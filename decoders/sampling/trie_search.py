@@ -29,7 +29,7 @@ ANSWERS = {
 
 
 def unusable(parameters: dict) -> str | None:
-    """The sentence to show if the labels cannot be told apart."""
+    """The sentence to show if the labels are ambiguous."""
     if parameters["labels"].strip():
         try:
             Labels(labels_of(parameters["labels"]), parameters["separator"])

@@ -47,7 +47,7 @@ def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
         hidden = verifier.reads_states or drafter.reads_states
         logits = lane.score(seen, kind, hidden=hidden)  # [N + beside, V]
         states = states_of(lane, seen) if drafter.reads_states else ()  # before a commit forgets them
-        draft.tell(lane)  # not before: telling is no part of drafting, and the timeline shows what is
+        draft.record(lane)  # not before: recording is no part of drafting, and the timeline shows what is
         walk = judged(lane, draft, verifier, nodes, logits[: len(nodes)], divergence)
         kept = set(walk.path)
         lane.drop([n for n in draft.nodes if n not in kept] + draft.beside)
@@ -106,9 +106,9 @@ def judged(
     if scores is not logits:
         lane.distribution(visited, scores[at], view="processed")
     raw = dict(zip(visited, logprobs, strict=True))
-    committed = tell(lane, draft, walk, raw)
+    committed = record_verdicts(lane, draft, walk, raw)
     if divergence is not None:
-        divergence.tell(lane, inputs, walk)
+        divergence.record(lane, inputs, walk)
     parents = [draft.root, *committed]
     logprobs_of_committed = [
         float(raw[parent][lane.tree.tokens[n]]) for parent, n in zip(parents, committed, strict=False)
@@ -134,7 +134,7 @@ def drawn_again(lane: Lane, u: float | None) -> Callable[[torch.Tensor, int], in
     return redo
 
 
-def tell(lane: Lane, draft: Draft, walk: Verification, raw: dict[int, torch.Tensor]) -> list[int]:
+def record_verdicts(lane: Lane, draft: Draft, walk: Verification, raw: dict[int, torch.Tensor]) -> list[int]:
     """Verdicts in the order of the tests, then what was never reached, then the target's own token; the nodes
     to commit.
 

@@ -40,7 +40,7 @@ def forward_seconds(lane: Lane, role: str, sizes: list[int]) -> dict[int, float]
         if logits.is_cuda:
             torch.cuda.current_stream(logits.device).synchronize()
         took, count = clock() - began, work.tokens + work.shared
-        lane.tell_forward(Forward(role, "lens", count, work.rows, start, took, shared=work.shared))
+        lane.record_forward(Forward(role, "lens", count, work.rows, start, took, shared=work.shared))
         return took
 
     def repeated(size: int) -> float:

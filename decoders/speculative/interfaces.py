@@ -77,7 +77,7 @@ class Draft:
         }
         lane.drop(nodes)
 
-    def tell(self, lane: Lane) -> None:
+    def record(self, lane: Lane) -> None:
         """Records what the source offered after the nodes that are left."""
         scored = {n: row for n in (self.root, *self.nodes) if (row := self.scores.get(n)) is not None}
         if scored:
@@ -152,7 +152,7 @@ class Verification:
 @dataclass
 class VerifierInput:
     """All that a verifier may see: the draft, its tokens, p of the root and of every drafted node, and
-    chance.
+    random draws.
 
     `p` maps a node to the target's distribution [V] (float64) of the token after it; nodes with an
     end-of-text token have none. `position` is the root's depth: it names the streams of the chooser. `probs`

@@ -28,7 +28,7 @@ OTHER = -1  # in the place of a token: any but those that have cells of their ow
 WIDTH, MAX_BEGINNINGS = (
     4,
     8,
-)  # tokens with cells of their own at a place; beginnings of one length that are told apart
+)  # tokens with cells of their own at a place; beginnings of one length that are counted apart
 SIMULATED, OUTSIDE = 500, 0.99  # exact samplers that the band is made of; the share of them below its edge
 BROKEN = "speculative"  # the strategy whose lanes run with the broken verifier
 

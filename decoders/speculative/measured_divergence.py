@@ -18,7 +18,7 @@ class Divergence:
         self.divergence_estimate = None if verifier.exact_for else verifier.divergence_estimate
         self.places, self.sum = 0, 0.0
 
-    def tell(self, lane: Lane, inputs: VerifierInput, walk: Verification) -> None:
+    def record(self, lane: Lane, inputs: VerifierInput, walk: Verification) -> None:
         """A score for each place where a drafted token was tested, and a sentence; nothing if the verifier is
         exact.
         """

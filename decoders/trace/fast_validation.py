@@ -83,12 +83,12 @@ def compiled(schema: dict) -> Check:
     if "minimum" in schema:
         checks.append(lambda value, low=schema["minimum"]: value >= low)
     if "minItems" in schema:
-        checks.append(lambda value, least=schema["minItems"]: len(value) >= least)
+        checks.append(lambda value, minimum=schema["minItems"]: len(value) >= minimum)
     if "maxItems" in schema:
-        checks.append(lambda value, most=schema["maxItems"]: len(value) <= most)
+        checks.append(lambda value, maximum=schema["maxItems"]: len(value) <= maximum)
     if "pattern" in schema:
-        found = re.compile(schema["pattern"]).search
-        checks.append(lambda value: found(value) is not None)
+        search = re.compile(schema["pattern"]).search
+        checks.append(lambda value: search(value) is not None)
     if "items" in schema:
         item = compiled(schema["items"])
         checks.append(lambda value: all(map(item, value)))

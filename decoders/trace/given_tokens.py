@@ -109,7 +109,7 @@ def decisions(
 
 
 def why(rating: Rating | None) -> str:
-    """What is said of a forced token."""
+    """The message about a forced token."""
     base = "Put here by a person; nothing was decided here."
     if rating is None:
         return base

@@ -4,7 +4,7 @@ from decoders.trace.number_format import number
 
 
 def visible(token: bytes) -> str:
-    """A token as it is shown: leading space ␣, newline ↵, tab ⇥, control characters and split bytes as ‹hex›.
+    """A token made visible: leading space ␣, newline ↵, tab ⇥, control characters and split bytes as ‹hex›.
 
     >>> visible(b" the"), visible(b"\\n"), visible(b"\\xe2\\x96")
     ('␣the', '↵', '‹e2 96›')

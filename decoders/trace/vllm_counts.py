@@ -8,9 +8,9 @@ tokens were drafted, so nothing can be replayed. Knows JSON and text, no model a
 import re
 
 SERVER, REQUEST = "server", "request"  # what was counted over
-MOST = 2**53  # of a count
-MOST_PLACES = 64  # of a draft
-MOST_NAME = 60  # characters of a model's name
+MAX_COUNT = 2**53  # of a count
+MAX_PLACES = 64  # of a draft
+MAX_NAME = 60  # characters of a model's name
 # Name of a count -> what a request's own counts call it.
 NAMES = {
     "num_drafts": "num_spec_steps",
@@ -35,24 +35,24 @@ def from_prometheus(data: bytes) -> dict:
 
     Raises ValueError with one sentence if there are none or they contradict themselves.
     """
-    found: dict = {"models": set()}
+    totals: dict = {"models": set()}
     places: dict[int, int] = {}
     for line in data.decode("utf-8", "replace").splitlines():
         match = LINE.fullmatch(line.strip())
         if not match or match[1] not in (*NAMES, PLACES):
             continue
         name, labels, value = match[1], dict(LABEL.findall(match[2] or "")), count(match[1], match[3])
-        found["models"] |= {labels["model_name"][:MOST_NAME]} if "model_name" in labels else set()
+        totals["models"] |= {labels["model_name"][:MAX_NAME]} if "model_name" in labels else set()
         if name == PLACES:
-            at = int(labels["position"]) if labels.get("position", "").isdecimal() else MOST_PLACES
-            if at < MOST_PLACES:
+            at = int(labels["position"]) if labels.get("position", "").isdecimal() else MAX_PLACES
+            if at < MAX_PLACES:
                 places[at] = places.get(at, 0) + value
         else:
-            found[name] = found.get(name, 0) + value
-    if not set(NAMES) <= set(found):
+            totals[name] = totals.get(name, 0) + value
+    if not set(NAMES) <= set(totals):
         raise ValueError(NO_COUNTS)
     levels = [places.get(at, 0) for at in range(max(places, default=-1) + 1)]
-    return checked(found | {"over": SERVER, "models": sorted(found["models"]), PLACES: levels})
+    return checked(totals | {"over": SERVER, "models": sorted(totals["models"]), PLACES: levels})
 
 
 def from_json(record: object) -> dict | None:
@@ -67,7 +67,7 @@ def from_json(record: object) -> dict | None:
     inner = inner.get("speculative_decoding", inner)
     if not isinstance(inner, dict):
         return None
-    model = [record["model"][:MOST_NAME]] if isinstance(record.get("model"), str) else []
+    model = [record["model"][:MAX_NAME]] if isinstance(record.get("model"), str) else []
     plain = {plain_name(key): value for key, value in inner.items() if isinstance(key, str)}
     if set(NAMES) <= set(plain):
         counts = {name: count(name, plain[name]) for name in NAMES}
@@ -91,7 +91,7 @@ def count(name: str, value: object) -> int:
         number = float(value) if not isinstance(value, bool) else -1.0  # Prometheus writes 12.0
     except (TypeError, ValueError, OverflowError):
         number = -1.0
-    if not (0 <= number <= MOST and number.is_integer()):
+    if not (0 <= number <= MAX_COUNT and number.is_integer()):
         raise ValueError(NOT_COUNTS.format(name))
     return int(number)
 
@@ -99,7 +99,7 @@ def count(name: str, value: object) -> int:
 def counts_of(record: dict, name: str) -> list[int]:
     """A list of counts, empty if there is none."""
     values = record.get(name, [])
-    if not isinstance(values, list) or len(values) > MOST_PLACES:
+    if not isinstance(values, list) or len(values) > MAX_PLACES:
         raise ValueError(NOT_COUNTS.format(name))
     return [count(name, value) for value in values]
 

@@ -1,4 +1,4 @@
-"""Beam search and beam sampling by `generate`: what its own bookkeeping chose, told as our beam search tells.
+"""Beam search and beam sampling by `generate`: its own bookkeeping, recorded as our beam search records.
 
 Every decision (candidates, beams that live on, finished texts, the end) is read from transformers' tensors;
 `beam_state.Beams` records it and finds the limbs that lead nowhere any more.
@@ -78,11 +78,11 @@ class BeamSearch(Mode):
 
         def ways(sequences: torch.Tensor, beams: torch.Tensor) -> list[Way]:
             tokens, origins = sequences[number, :, start:].tolist(), beams[number].tolist()
-            found = []
+            decided = []
             for text, origin in zip(tokens, origins, strict=True):
                 whole = sum(beam >= 0 for beam in origin)
-                found.append((tuple(b - first for b in origin[:whole]), tuple(text[:whole])))
-            return found
+                decided.append((tuple(b - first for b in origin[:whole]), tuple(text[:whole])))
+            return decided
 
         sequences, scores, indices, done = self.ended
         running, running_scores, running_indices = self.kept
@@ -158,7 +158,7 @@ class WatchedBeams(Beams):
         self.rows = {row: at[way] for row, way in enumerate(decisions.live) if way in at}
 
     def _best(self, scores: torch.Tensor, logprobs: torch.Tensor) -> list[Candidate]:
-        found = []
+        candidates = []
         for slot, ((origin, tokens), total) in enumerate(
             zip(self.now.candidates, self.now.totals, strict=True)
         ):
@@ -168,8 +168,8 @@ class WatchedBeams(Beams):
             logprob = float(logprobs[row, token])
             place = self._places[row]
             paid = self.paid[place] + logprob - float(scores[row, token]) if self.added else 0.0
-            found.append(WatchedCandidate(total, paid, logprob, place, token, slot < self.width, slot))
-        return found
+            candidates.append(WatchedCandidate(total, paid, logprob, place, token, slot < self.width, slot))
+        return candidates
 
     def _ends(self, node: int, candidate: "WatchedCandidate") -> bool:
         self.ways[node] = self.now.candidates[candidate.slot]

@@ -53,7 +53,7 @@ class Call:
         elif "paged" in (given.get("cache_implementation"), getattr(config, "cache_implementation", None)):
             self.problem = unknown("continuous batching")
 
-    def tell(self, event: str, given: dict[str, Any], result: Any) -> None:
+    def notify(self, event: str, given: dict[str, Any], result: Any) -> None:
         """Something happened in a method of the model; see seams.py and the methods of `Mode`."""
         if event == "begun":
             self._safely(self._begin, given, result)
@@ -157,8 +157,8 @@ class Call:
     def fail(self, error: BaseException) -> None:
         """`generate` has raised; what was recorded until then stays."""
         if self.mode is not None:
-            said = f": {error}".rstrip(".") if str(error) else ""
-            self._safely(self.mode.end, f"generate raised {type(error).__name__}{said}.")
+            message = f": {error}".rstrip(".") if str(error) else ""
+            self._safely(self.mode.end, f"generate raised {type(error).__name__}{message}.")
 
 
 def strange(mode: str, config: Any, inputs: torch.Tensor) -> str | None:

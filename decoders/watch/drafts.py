@@ -1,7 +1,7 @@
 """Assisted generation and prompt lookup by `generate`: each round's draft, its tests and the token behind it.
 
-What was accepted and which token follows is read from transformers' output; our own verifiers, told these
-outcomes in place of draws, explain them, and `draft_verify_loop.tell` records them as for our strategies.
+What was accepted and which token follows is read from transformers' output; our own verifiers, given these
+outcomes in place of draws, explain them, and `record_verdicts` records them as for our strategies.
 """
 
 from dataclasses import dataclass, field
@@ -11,9 +11,9 @@ import torch
 
 from decoders.chooser import Draw, Tag
 from decoders.logits.distributions import probabilities
-from decoders.speculative.draft_verify_loop import tell
+from decoders.speculative.draft_verify_loop import record_verdicts
 from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Verification, Verifier, VerifierInput
-from decoders.speculative.methods.prompt_lookup import look_up, tell_source
+from decoders.speculative.methods.prompt_lookup import look_up, record_source
 from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
 from decoders.speculative.verifiers.node_sampling import NODE_SAMPLING
 from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
@@ -60,14 +60,14 @@ class Assisted(Mode):
             logprob = None if one.draft_scores is None else float(logprobs[place, token])
             parent = one.draft.propose(recording, parent, token, logprob, **how)
         if looked_up and tokens:
-            self._tell_source(path, tokens)
+            self._record_source(path, tokens)
 
-    def _tell_source(self, path: list[int], tokens: list[int]) -> None:
+    def _record_source(self, path: list[int], tokens: list[int]) -> None:
         """From where the draft was copied, if it is the place that the same search finds in our text."""
         text = [self.recording.tree.tokens[node] for node in path]
         start, n = look_up(text, self.config.max_matching_ngram_size or 2)
         if text[start : start + len(tokens)] == tokens:
-            tell_source(self.recording, self.round.draft.nodes, path, start, n)
+            record_source(self.recording, self.round.draft.nodes, path, start, n)
 
     def scored(self, rows: Rows) -> None:
         """The target's scores at one more place of the round."""
@@ -85,7 +85,7 @@ class Assisted(Mode):
         last = torch.cat([rows.last for rows in one.rows[: len(written)]])
         if one.draft_scores is not None:
             one.draft.scores = dict(zip([one.draft.root, *one.draft.nodes], one.draft_scores, strict=False))
-            one.draft.tell(recording)
+            one.draft.record(recording)
         walk = self._explained(one, seen, written, accepted, last)
         if (
             walk.path != one.draft.nodes[:accepted]
@@ -95,7 +95,7 @@ class Assisted(Mode):
         logprobs = recording.distribution(seen, raw)
         if one.rows[0].stages:
             recording.distribution(seen, last, "processed")
-        committed = tell(recording, one.draft, walk, dict(zip(seen, logprobs, strict=True)))
+        committed = record_verdicts(recording, one.draft, walk, dict(zip(seen, logprobs, strict=True)))
         rows = zip(logprobs, written, strict=True)
         recording.commit(committed, [float(row[token]) for row, token in rows])
         recording.close_step()

@@ -46,7 +46,7 @@ OPTIONS = {
     "LogitNormalization": "renormalize_logits",
 }
 DEFAULT_ASSISTANT_TOKENS, DEFAULT_NGRAM = 20, 2  # what transformers takes where nobody sets them
-LARGEST_SEED = 2**53  # up to here every reader of JSON keeps a whole number as it is
+LARGEST_SEED = 2**53  # up to here every reader of JSON keeps a whole number exactly
 
 
 def stages(processors: Sequence[Any]) -> list[str]:

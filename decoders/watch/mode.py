@@ -31,8 +31,8 @@ class Rows:
 class Mode:
     """One call: a recording for each prompt. A prompt has `width` rows in each forward.
 
-    Its methods are told what happens, in the order of a step: `ran` (forwards), `scored` (rows), and one of
-    `chosen` (the criteria were asked), `drafted` and `verified`, or those of beams.
+    Its methods are called with what happens, in the order of a step: `ran` (forwards), `scored` (rows), and
+    one of `chosen` (the criteria were asked), `drafted` and `verified`, or those of beams.
     """
 
     def __init__(

@@ -15,7 +15,7 @@ from decoders.watch.clock import Clock
 
 
 class Recording(Recorder):
-    """What a lane offers to those who tell a step: its tree, tip, limits and verbs. Nothing decodes here."""
+    """What a lane offers to whoever records a step: its tree, tip, limits and verbs. Nothing decodes here."""
 
     def __init__(
         self, trace: Trace, bytes_of: Callable[[int], bytes], eos: frozenset[int], budget: int, clock: Clock
@@ -55,7 +55,7 @@ class Recording(Recorder):
         self.tip, self.written = nodes[-1], self.written + len(nodes)
 
     def close_step(self) -> None:
-        """What was told since the last one is a step."""
+        """What was recorded since the last one is a step."""
         if self._events:
             self.trace.append(Step(len(self.trace.steps), self._events, self.clock.now()))
             self._events = []

@@ -1,7 +1,7 @@
 """Where `generate` of transformers 5.17 to 5.23 is listened to: methods of one model, its forwards, and the
 lists that it makes of processors and stopping criteria.
 
-What a method is given and returns is passed on as it is, except that listeners stand between the processors.
+What a method is given and returns is passed on unchanged, except that listeners stand between the processors.
 Nothing of the library itself is changed, so other models and threads are left alone.
 """
 
@@ -72,9 +72,9 @@ def installed(model: Any, own_call: Callable[[], "Call | None"]) -> Iterator[Non
         "_get_logits_processor": _with_listeners,
         "_get_stopping_criteria": _heard_criteria,
         "_get_candidate_generator": _heard_candidates,
-        "_get_running_beams_for_next_iteration": _told("beams_kept"),
-        "_update_finished_beams": _told("beams_finished"),
-        "_beam_search_has_unfinished_sequences": _told("beams_step"),
+        "_get_running_beams_for_next_iteration": _reports("beams_kept"),
+        "_update_finished_beams": _reports("beams_finished"),
+        "_beam_search_has_unfinished_sequences": _reports("beams_step"),
     }
 
     def made(listener: Callable) -> Callable[[Callable], Callable]:
@@ -95,13 +95,13 @@ def installed(model: Any, own_call: Callable[[], "Call | None"]) -> Iterator[Non
         yield
 
 
-def _told(event: str) -> Callable:
-    """A listener that tells a call what a method was given and what it returned."""
+def _reports(event: str) -> Callable:
+    """A listener that notifies a call of what a method was given and returned."""
 
     def listener(call: "Call", original: Callable, args: tuple, kwargs: dict) -> Any:
         given = arguments(original, args, kwargs)
         result = original(*args, **kwargs)
-        call.tell(event, given, result)
+        call.notify(event, given, result)
         return result
 
     return listener
@@ -111,7 +111,7 @@ def _told(event: str) -> Callable:
 
 
 class Listener(LogitsProcessor):
-    """Stands between two processors, tells what arrives, and passes it on."""
+    """Stands between two processors, reports what arrives, and passes it on."""
 
     def __init__(self, hear: Callable[[torch.Tensor], None]):
         self.hear = hear
@@ -125,7 +125,7 @@ def _with_listeners(call: "Call", original: Callable, args: tuple, kwargs: dict)
     """The list of processors with a listener in front and one behind each."""
     own: LogitsProcessorList = original(*args, **kwargs)
     given = arguments(original, args, kwargs)
-    call.tell("begun", given, own)
+    call.notify("begun", given, own)
     if call.problem:
         return own
     heard = LogitsProcessorList([Listener(functools.partial(call.scores, -1))])
@@ -138,7 +138,7 @@ def _with_listeners(call: "Call", original: Callable, args: tuple, kwargs: dict)
 
 
 class HeardCriteria(StoppingCriteriaList):
-    """A list of stopping criteria that tells what it is asked and what it answers."""
+    """A list of stopping criteria that reports what it is asked and what it answers."""
 
     def __init__(self, criteria: StoppingCriteriaList, call: "Call"):
         super().__init__(criteria)
@@ -146,7 +146,7 @@ class HeardCriteria(StoppingCriteriaList):
 
     def __call__(self, input_ids: torch.LongTensor, scores: Any, **kwargs: Any) -> torch.BoolTensor:
         done = super().__call__(input_ids, scores, **kwargs)
-        self.call.tell("chosen", {"input_ids": input_ids}, done)
+        self.call.notify("chosen", {"input_ids": input_ids}, done)
         return done
 
 
@@ -175,11 +175,11 @@ def _heard_candidates(call: "Call", original: Callable, args: tuple, kwargs: dic
             result = propose(input_ids, *args, **kwargs)
         finally:
             call.drafting = False
-        call.tell("drafted", {"input_ids": input_ids, "generator": generator}, result)
+        call.notify("drafted", {"input_ids": input_ids, "generator": generator}, result)
         return result
 
     def update_candidate_strategy(input_ids: torch.LongTensor, *args: Any, **kwargs: Any) -> Any:
-        call.tell("verified", {"input_ids": input_ids}, None)
+        call.notify("verified", {"input_ids": input_ids}, None)
         return update(input_ids, *args, **kwargs)
 
     generator.get_candidates, generator.update_candidate_strategy = get_candidates, update_candidate_strategy

@@ -79,7 +79,7 @@ def suits(parameters: dict, target) -> str | None:
     return None
 
 
-def tell_experts(lane: Lane, name: str, seen: list[Seen]) -> None:
+def record_experts(lane: Lane, name: str, seen: list[Seen]) -> None:
     """Records which experts each layer chose for the token at the lane's tip, as scores of that node."""
     for layer, one in enumerate(seen, 1):
         weights = {f"expert {e + 1}": weight for e, weight in one.weights.items()}
@@ -92,7 +92,7 @@ def read(lane: Lane, role: str, model: torch.nn.Module, name: str) -> torch.Tens
     with lane.undivided(), watched(routers(model)) as seen:
         # hidden, since a row that another lane left would not say which experts made it
         row = lane.score([lane.tip], role=role, hidden=True)
-    tell_experts(lane, name, seen)
+    record_experts(lane, name, seen)
     return row
 
 

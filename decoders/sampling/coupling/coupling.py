@@ -197,7 +197,7 @@ def hide(lane: Lane, code: Code, t: int) -> Iterator[None]:
     while True:
         logits = lane.score([lane.tip])
         offered = target = lane.distribution([lane.tip], logits)[0]
-        processed = lane.process(logits, [lane.tip], tell=True)
+        processed = lane.process(logits, [lane.tip], record=True)
         if not processed.isfinite().any():
             lane.ended_by = NOTHING_LEFT
             return None
@@ -224,7 +224,7 @@ def send(
     """
     table = coupled(belief, q.tolist())
     token, u = lane.chooser.categorical(table.row(t), ("sample", lane.tree.depths[lane.tip] + 1))
-    node = tell(lane, code, table, q, offered, token)
+    node = record(lane, code, table, q, offered, token)
     if u is not None:
         lane.record_score(node, "draw from the row", u, p=table.column(token)[t] / belief[t])
     after = table.column(token)
@@ -240,7 +240,9 @@ def believe(lane: Lane, node: int, code: Code, t: int, belief: list[float]) -> N
     lane.record_score(node, "belief", belief[t], level=code.sign(t), **named)
 
 
-def tell(lane: Lane, code: Code, table: Coupling, q: torch.Tensor, offered: torch.Tensor, token: int) -> int:
+def record(
+    lane: Lane, code: Code, table: Coupling, q: torch.Tensor, offered: torch.Tensor, token: int
+) -> int:
     """Proposes the drawn token and the likeliest others, each with its column of the coupling; returns the
     drawn one's node.
     """

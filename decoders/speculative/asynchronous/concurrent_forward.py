@@ -62,11 +62,11 @@ class Beside:
         def answer() -> torch.Tensor:
             logits, forward = running.result()
             self.alone.close()
-            lane.tell_forward(forward)
+            lane.record_forward(forward)
             return logits
 
         return answer
 
     def _forward(self, nodes: list[int], kind: str):
         with nullcontext() if self.stream is None else torch.cuda.stream(self.stream):
-            return self.lane.untold_score(nodes, kind, "target")
+            return self.lane.unrecorded_score(nodes, kind, "target")

@@ -40,16 +40,16 @@ class Prediction:
 
     def max_tokens(self, lane: Lane) -> int:
         """Drafted tokens of the coming round at most; the expectation is recorded."""
-        most, head = (
+        max_length, head = (
             self.parameters["num_assistant_tokens"],
             predictor_of(self.parameters, lane.models["target"]),
         )
-        self.expected = most
+        self.expected = max_length
         if head is not None and self.state is not None:
             value = head.length(self.state, lane.tree.tokens[lane.tip])
-            self.expected = min(most, max(0, round(value)))
+            self.expected = min(max_length, max(0, round(value)))
             lane.record_score(lane.tip, "expected length", value, drafted=float(self.expected))
-        return most if self.parameters["joint_stop"] else self.expected
+        return max_length if self.parameters["joint_stop"] else self.expected
 
     def enough(self, lane: Lane, draft: Draft, nodes: list[int]) -> bool:
         """With the joint stop: whether the expected length is reached and the chain has become unlikely."""

@@ -26,7 +26,7 @@ TOP, DISTANCE = "top k", "distance"
 
 
 def block_of(tokens: int) -> Shape:
-    """A chain of the best guesses, which with the root is a block of so many tokens. Nothing is drawn,
+    """A chain of the best guesses, which with the root is a block of this many tokens. Nothing is drawn,
     whatever the temperature.
     """
     chain = widths([1] * LONGEST, 0.0)

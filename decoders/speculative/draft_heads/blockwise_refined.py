@@ -48,7 +48,7 @@ class Lattice:
     """
 
     head: TrainedHead
-    told: list[tuple[int, list[list[int]], list[float], list[int]]] = field(default_factory=list)
+    lattices: list[tuple[int, list[list[int]], list[float], list[int]]] = field(default_factory=list)
     drafted: list[list[Prefix]] = field(default_factory=list)
 
     def columns(self, lane: Lane, width: int, depth: int) -> tuple[torch.Tensor, list[list]]:
@@ -63,16 +63,16 @@ class Lattice:
         pairs = [list(zip(*both, strict=True)) for both in zip(tokens.tolist(), values.tolist(), strict=True)]
         plain = scores.argmax(-1).tolist()  # ties as greedy decoding breaks them
         root = lane.tree.depths[lane.tip]
-        self.told.append((root, [[token for token, _ in column] for column in pairs], entropies, plain))
+        self.lattices.append((root, [[token for token, _ in column] for column in pairs], entropies, plain))
         return scores, pairs
 
-    def tell(self, lane: Lane) -> None:
+    def note_worth(self, lane: Lane) -> None:
         """At the end of the text what the drafts were worth, beside those of the heads alone and the best
         that the lattices held.
         """
         written = lane.tree.text(lane.tip)
         ours, plain, best = [], [], []
-        for (root, columns, _, chain), paths in zip(self.told, self.drafted, strict=True):
+        for (root, columns, _, chain), paths in zip(self.lattices, self.drafted, strict=True):
             rest = written[root + 1 :]
             ours.append(max((common(path, rest) for path in paths), default=0))
             plain.append(common(chain, rest))
@@ -84,8 +84,8 @@ class Lattice:
             f"{number(1 + mean(plain))} with the heads' own best tokens, {number(1 + mean(best))} had the "
             "best path of each lattice been known."
         )
-        share = mean([repeats(chain) for *_, chain in self.told])
-        depths = zip(*(entropies for _, _, entropies, _ in self.told), strict=False)
+        share = mean([repeats(chain) for *_, chain in self.lattices])
+        depths = zip(*(entropies for _, _, entropies, _ in self.lattices), strict=False)
         entropies = ", ".join(number(mean(list(at))) for at in depths)
         lane.note(
             f"Of neighbouring tokens of the heads' own drafts {number(100 * share)} % are equal; the heads' "
@@ -128,8 +128,8 @@ def from_lattice(parameters: dict, write: Write, by: str) -> Drafter:
     def propose(lane: Lane) -> Draft:
         draft = Draft(lane.tip)
         if lattice.head.is_ready(lane) and lane.left > 1:
-            found = lattice.columns(lane, parameters["candidates"], parameters["depth"])
-            lattice.drafted.append(write(lane, draft, *found))
+            offered = lattice.columns(lane, parameters["candidates"], parameters["depth"])
+            lattice.drafted.append(write(lane, draft, *offered))
             head = lattice.head
             head.shown = record_sees(lane, head.module, draft, draft.root, head.shown)
         return draft
@@ -137,7 +137,7 @@ def from_lattice(parameters: dict, write: Write, by: str) -> Drafter:
     def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
         lattice.head.observe(lane, draft, walk, seen)
         if not lane.more:
-            lattice.tell(lane)
+            lattice.note_worth(lane)
 
     return Drafter(
         propose,
@@ -167,10 +167,10 @@ def by_ngrams(parameters: dict) -> tuple[Drafter, Verifier, float]:
         if kept is None or store == TEXT:
             kept = ngrams_of(lane, store, order)
         text, words = tuple(lane.tree.text(lane.tip)), scores.shape[-1]
-        found = best_paths(columns, count, weight, text, partial(kept.logprobs, words=words), order)
-        for rank, (total, path) in enumerate(found, start=1):
+        paths = best_paths(columns, count, weight, text, partial(kept.logprobs, words=words), order)
+        for rank, (total, path) in enumerate(paths, start=1):
             lane.record_score(hang(lane, draft, path, scores), PATH, total, rank)
-        return [path for _, path in found]
+        return [path for _, path in paths]
 
     return simplest(from_lattice(parameters, write, "n-grams"), parameters["temperature"])
 

@@ -23,7 +23,7 @@ KIND = Dream.kind
 GATE = "The gate lets {:.0%} of what the target's last states say into the draft."
 
 
-def found(is_open: bool) -> Find:
+def finder(is_open: bool) -> Find:
     """Finds a target's drafter, with its gate as it was learned or closed."""
 
     def find(target: Any) -> Dream | None:
@@ -39,7 +39,7 @@ def found(is_open: bool) -> Find:
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The chosen tree of the drafter's guesses, and its simplest exact verifier."""
-    find = found(parameters["gate"])
+    find = finder(parameters["gate"])
     says = "Two layers with a gated cross-attention to the target's last states between them guess."
     return simplest(
         from_head(find, tree_of(parameters, find), "DREAM's drafter", says), parameters["temperature"]
@@ -82,7 +82,7 @@ def dream(lane: Lane) -> Iterator[None]:
     and 63 nodes. With gate off one sees what the drafter is worth without the target's states.
     """
     drafter, verifier, _ = parts(lane.parameters)
-    module = found(True)(lane.models["target"])
+    module = finder(True)(lane.models["target"])
     if module is not None and lane.parameters["gate"]:
         lane.note(GATE.format(float(module.gate.tanh().abs())))
     yield from rounds(lane, drafter, verifier)

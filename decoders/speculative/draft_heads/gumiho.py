@@ -53,7 +53,7 @@ def serial_then_parallel(serial: int, parallel: int, nodes: int, borrowed: int) 
 
 
 def borrow_tails(lane: Lane, draft: Draft, guess: Guess, count: int) -> None:
-    """Full tree attention, as fresh nodes: a path that ends early goes on with the tokens that most paths
+    """Full tree attention, as fresh nodes: a path that ends early continues with the tokens that most paths
     have at the depths behind it, for the parallel networks do not need the tokens between. A borrowed node
     has ancestors of its own; at most `count` are born, shorter paths first.
     """
@@ -67,11 +67,11 @@ def borrow_tails(lane: Lane, draft: Draft, guess: Guess, count: int) -> None:
         while leaf != draft.root:
             through[leaf] += 1
             leaf = tree.parents[leaf]
-    most = {}  # depth -> the node that most paths go through there, the first of equal ones
+    busiest = {}  # depth -> the node that most paths go through there, the first of equal ones
     for node in draft.nodes:
         at = depth[node]
-        if at not in most or through[node] > through[most[at]]:
-            most[at] = node
+        if at not in busiest or through[node] > through[busiest[at]]:
+            busiest[at] = node
     deepest = max(depth.values())
     for leaf in open_ends(lane, sorted(leaves, key=depth.__getitem__)):
         if not SERIAL <= depth[leaf] < deepest:
@@ -79,12 +79,12 @@ def borrow_tails(lane: Lane, draft: Draft, guess: Guess, count: int) -> None:
         for at in range(depth[leaf] + 1, deepest + 1):
             if not count:
                 return
-            token = tree.tokens[most[at]]
+            token = tree.tokens[busiest[at]]
             known = draft.scores.get(leaf)  # where its own children were too many for the tree
             scores = guess([leaf])[0] if known is None else known
             logprob = float(scores.log_softmax(-1)[token])
             leaf = draft.propose(lane, leaf, token, logprob, source=BORROWED, fill=FIXED)
-            lane.depend(most[at], leaf, 1.0, BORROWED)
+            lane.depend(busiest[at], leaf, 1.0, BORROWED)
             count -= 1
             if token in lane.eos:
                 break

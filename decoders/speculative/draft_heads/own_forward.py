@@ -46,8 +46,8 @@ def plan_of(parameters: dict, depth: int) -> Plan:
         if measured is None:
             lane.note(NO_RANKS)
         accuracy = tuple(tuple(ranks) for ranks in (measured or ASSUMED)[:n])
-        n, most = min(n, len(accuracy)), parameters["rows"]
-        rows = chosen_rows(lane, accuracy, n, most)
+        n, max_rows = min(n, len(accuracy)), parameters["rows"]
+        rows = chosen_rows(lane, accuracy, n, max_rows)
         trees = planned(accuracy, n, rows)
         tokens, stationary = expected_tokens(accuracy, trees)
         lane.note(PROMISE.format(rows, tokens))
@@ -63,13 +63,13 @@ def plan_of(parameters: dict, depth: int) -> Plan:
             )
         return trees
 
-    def chosen_rows(lane: Lane, accuracy: tuple, n: int, most: int) -> int:
-        sizes = [size for size in SIZES if size < most] + [most]
+    def chosen_rows(lane: Lane, accuracy: tuple, n: int, max_rows: int) -> int:
+        sizes = [size for size in SIZES if size < max_rows] + [max_rows]
         if parameters["costs"] == MEASURED:
             return best_rows(accuracy, n, forward_seconds(lane, "target", [1, *sizes]))[0]
         if parameters["row_cost"]:
             cost = parameters["row_cost"]
             return best_rows(accuracy, n, {size: 1 + cost * (size - 1) for size in [1, *sizes]})[0]
-        return most
+        return max_rows
 
     return plan

@@ -115,10 +115,10 @@ def measured_topology(find: Find, nodes: int, depth: int) -> Callable[[Lane], li
             lane.note(NO_RANKS)
         accuracy = measured or ASSUMED
         accuracy = [*accuracy, *[accuracy[-1]] * depth][:depth]  # deeper than measured: as at the last depth
-        found = topology_from_rank_accuracy(accuracy, nodes)
+        topology = topology_from_rank_accuracy(accuracy, nodes)
         if measured is not None:
-            levels, promised = max(map(len, found)), expected_tokens(accuracy, found)
-            lane.note(PROMISE.format(len(found), levels, promised))
-        return found
+            levels, promised = max(map(len, topology)), expected_tokens(accuracy, topology)
+            lane.note(PROMISE.format(len(topology), levels, promised))
+        return topology
 
     return paths

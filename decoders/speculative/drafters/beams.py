@@ -45,12 +45,12 @@ def path_of(lane: Lane, draft: Draft, leaf: int) -> list[int]:
     return path[::-1]
 
 
-def keep_chains(lane: Lane, draft: Draft, leaves: list[int], most: int, nodes: int) -> None:
-    """Prunes all but the first `most` of the chains that end in `leaves`, fewer if they have more than
+def keep_chains(lane: Lane, draft: Draft, leaves: list[int], max_chains: int, nodes: int) -> None:
+    """Prunes all but the first `max_chains` of the chains that end in `leaves`, fewer if they have more than
     `nodes` nodes together, and records how many entries their nodes stand for.
     """
     kept, rows = set(), []
-    for leaf in leaves[:most]:
+    for leaf in leaves[:max_chains]:
         path = path_of(lane, draft, leaf)
         if len(kept.union(path)) > nodes:
             break
@@ -66,8 +66,8 @@ def keep_chains(lane: Lane, draft: Draft, leaves: list[int], most: int, nodes: i
 
 
 def beams(width: int, length: int, nodes: int) -> Shape:
-    """Beam search of the source: on each level the `width` best chains go on, ended ones among them. At most
-    `nodes` nodes. Nothing is drawn.
+    """Beam search of the source: on each level the `width` best chains continue, ended ones among them. At
+    most `nodes` nodes. Nothing is drawn.
     """
 
     def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:
@@ -131,18 +131,18 @@ def best_ends(
     children: int,
     value: dict[int, float],
     ended: list[int],
-    most: int,
+    max_chains: int,
 ) -> list[int]:
-    """The ends of the `most` best chains: those of `ended`, and those that one of the `children` likeliest
-    tokens below a node of `level` makes; of these no others are written down. scores [level, V].
+    """The ends of the `max_chains` best chains: those of `ended`, and those that one of the `children`
+    likeliest tokens below a node of `level` makes; of these no others are written down. scores [level, V].
     """
     values, tokens = largest(scores.log_softmax(-1), children)
-    found = [(value[node], node, None, 0.0) for node in ended]
+    candidates = [(value[node], node, None, 0.0) for node in ended]
     for node, row, logprobs in zip(level, tokens.tolist(), values.tolist(), strict=True):
         pairs = zip(row, logprobs, strict=True)
-        found += [(value[node] + logp, node, token, logp) for token, logp in pairs if logp > -math.inf]
+        candidates += [(value[node] + logp, node, token, logp) for token, logp in pairs if logp > -math.inf]
     ends = []
-    for total, node, token, logprob in sorted(found, key=lambda one: -one[0])[:most]:
+    for total, node, token, logprob in sorted(candidates, key=lambda one: -one[0])[:max_chains]:
         if token is not None:
             node = draft.propose(lane, node, token, logprob, source="draft", fill=FIXED)
             value[node] = total

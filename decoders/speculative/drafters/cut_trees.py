@@ -55,9 +55,9 @@ def offers(
     likeliest path first; scores [level, V].
     """
     logprobs, tokens = largest(scores.float().log_softmax(-1), WIDEST)
-    found = []
+    candidates = []
     for parent, row, row_tokens in zip(level, logprobs, tokens.tolist(), strict=True):
         for at in range(cut_children(row.exp(), top_p, share)):
             logprob = float(row[at])
-            found.append((value[parent] + logprob, parent, row_tokens[at], logprob))
-    return sorted(found, key=lambda one: -one[0])
+            candidates.append((value[parent] + logprob, parent, row_tokens[at], logprob))
+    return sorted(candidates, key=lambda one: -one[0])

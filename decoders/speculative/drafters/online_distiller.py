@@ -1,8 +1,8 @@
 """A draft model that learns while it drafts: it keeps the places where its target corrected it, and after
-some of them takes one step of training towards what the target said there.
+some of them takes one step of training towards the target's distribution there.
 
 Liu et al. (2023), Online Speculative Decoding, algorithm 2. The weights are a copy: they belong to whoever
-made it, and the model that was copied stays as it is. Knows models, drafts and PyTorch's optimisers.
+made it, and the model that was copied stays unchanged. Knows models, drafts and PyTorch's optimisers.
 """
 
 import copy
@@ -23,7 +23,7 @@ LARGEST = 200_000_000  # parameters: their copy, gradients and two moments take 
 
 @dataclass
 class Correction:
-    """A place where the target said something else: the slot that predicted the rejected token, as a position
+    """A place where the target wrote another token: the slot that predicted the rejected token, as a position
     in its text, and the target's logits [V] there.
     """
 
@@ -42,7 +42,7 @@ class LearningDraft(LoadedModel):
 
     @classmethod
     def of(cls, draft: LoadedModel, rate: float, divergence: str) -> "LearningDraft":
-        """A copy of `draft` whose weights change by AdamW at this rate; 0 leaves them as they are."""
+        """A copy of `draft` whose weights change by AdamW at this rate; 0 leaves them unchanged."""
         with torch.inference_mode(False):
             model = copy.deepcopy(draft.model).float().train(False)
             for parameter in model.parameters():
@@ -89,8 +89,8 @@ def engine_of(draft: LoadedModel, model: torch.nn.Module) -> Engine | SequenceEn
 
 
 def keep_correction(lane: Lane, learner: LearningDraft, draft: Draft, walk: Verification, seen: Seen) -> bool:
-    """Keeps where the first rejected token of a round was predicted, and what the target said there; False if
-    nothing was rejected. Places behind it, and the target's own token after none, teach nothing.
+    """Keeps where the first rejected token of a round was predicted, and the target's distribution there;
+    False if nothing was rejected. Places behind it, and the target's own token after none, teach nothing.
     """
     rejected = next((test.node for test in walk.tests if not test.accepted), None)
     if rejected is None:
@@ -107,12 +107,12 @@ def keep_correction(lane: Lane, learner: LearningDraft, draft: Draft, walk: Veri
 def learned(lane: Lane, learner: LearningDraft) -> None:
     """Takes one step of training and lets the lane draft with the new weights; records what it took.
 
-    Keys and values of the old weights are dropped: the draft reads the text anew.
+    Keys and values of the old weights are dropped: the draft reads the text again.
     """
     with lane.undivided():
         slots, start = learner.waiting, lane._clock()
         before, tokens = learner.learn()
-        lane.tell_forward(Forward("draft", "learn", tokens, 1, start, lane._clock() - start))
+        lane.record_forward(Forward("draft", "learn", tokens, 1, start, lane._clock() - start))
         attach(lane, learner)
     lane.note(
         f"Update {learner.updates}: the draft has learned from {slots} corrections, where it was "
@@ -121,6 +121,6 @@ def learned(lane: Lane, learner: LearningDraft) -> None:
 
 
 def attach(lane: Lane, learner: LearningDraft) -> None:
-    """Lets the lane draft with the learner as it is now."""
+    """Lets the lane draft with the learner's current weights."""
     lane.scorers["draft"].close()
     lane.scorers["draft"] = lane.attach(learner)

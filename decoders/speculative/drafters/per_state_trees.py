@@ -1,8 +1,8 @@
 """Trees for drafters whose slots hang on the drafted nodes themselves: one tree for each number of slots that
 hung on the node that was accepted last (Chen et al. 2024, PPD: Hardware-Aware Parallel Prompt Decoding).
 
-That number, d, is the state: so many distributions are there to draft from. A tree of state d holds paths of
-ranks at most d deep, and says how many slots each of its nodes carries. Knows numbers only.
+That number, d, is the state: there are that many distributions to draft from. A tree of state d holds paths
+of ranks at most d deep, and says how many slots each of its nodes carries. Knows numbers only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -116,7 +116,7 @@ def best_rows(
     accuracy: tuple[tuple[float, ...], ...], n: int, seconds: Mapping[int, float]
 ) -> tuple[int, float]:
     """(rows of a forward, tokens per time of a forward of one row): the size that pays most, by how long a
-    forward of so many rows takes; 1 has to be among them.
+    forward of this many rows takes; 1 has to be among them.
     """
     pays = {
         rows: expected_tokens(accuracy, planned(accuracy, n, rows))[0] * seconds[1] / took

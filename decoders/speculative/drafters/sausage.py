@@ -31,7 +31,7 @@ class NGrams:
     total: int
     order: int
     totals: dict[Prefix, int] = field(default_factory=dict)  # run -> how often it was counted, once asked for
-    found: dict[Prefix, dict] = field(
+    cached: dict[Prefix, dict] = field(
         default_factory=dict
     )  # the last tokens asked about -> run -> see `behind`
 
@@ -49,35 +49,35 @@ class NGrams:
         return self.logprobs(before, (token,), words)[0]
 
     def logprobs(self, before: Prefix, tokens: Sequence[int], words: int) -> list[float]:
-        """The same of several tokens. What was found for the last tokens that were asked about is kept."""
+        """The same of several tokens. What was computed for the last tokens that were asked about is kept."""
         tokens = (*tokens, words)
-        if tokens not in self.found:
-            self.found.clear()
-            self.found[tokens] = {}
+        if tokens not in self.cached:
+            self.cached.clear()
+            self.cached[tokens] = {}
         keep = min(self.order - 1, len(before))
-        return self.behind(tuple(before[len(before) - keep :]), tokens, self.found[tokens])[1]
+        return self.behind(tuple(before[len(before) - keep :]), tokens, self.cached[tokens])[1]
 
-    def behind(self, run: Prefix, tokens: Prefix, found: dict) -> tuple[list[float], list[float]]:
+    def behind(self, run: Prefix, tokens: Prefix, cached: dict) -> tuple[list[float], list[float]]:
         """Probabilities of tokens, behind which stands the number of words, after a run, and their
-        logarithms; found: those of other runs.
+        logarithms; cached: those of other runs.
         """
-        if run in found:
-            return found[run]
+        if run in cached:
+            return cached[run]
         *asked, words = tokens
         seen = self.known.get(run) if run else None
         if not run:
             probs = [(self.single[token] + 1) / (self.total + words) for token in asked]
         elif seen is None:
-            return found.setdefault(run, self.behind(run[1:], tokens, found))
+            return cached.setdefault(run, self.behind(run[1:], tokens, cached))
         else:
             whole = self.totals.get(run)
             if whole is None:
                 whole = self.totals[run] = seen.total()
-            shorter, _ = self.behind(run[1:], tokens, found)
+            shorter, _ = self.behind(run[1:], tokens, cached)
             pairs = zip(asked, shorter, strict=True)
             probs = [(seen.get(token, 0) + BACK_OFF * p) / (whole + BACK_OFF) for token, p in pairs]
-        found[run] = (probs, [math.log(p) for p in probs])
-        return found[run]
+        cached[run] = (probs, [math.log(p) for p in probs])
+        return cached[run]
 
 
 def best_paths(
@@ -86,7 +86,7 @@ def best_paths(
     """The `count` paths of the largest sum of s_j(x_j) + weight log P(x_j | the order - 1 tokens before),
     exactly, the best first, equal ones by the ranks of their tokens. before: the text so far.
 
-    Paths that end in the same order - 1 tokens go on alike, so of these the best `count` are enough. The
+    Paths that end in the same order - 1 tokens continue alike, so of these the best `count` are enough. The
     rows of `ranks` are always in lexicographic order, which a stable sort by score keeps among equal ones.
     """
     keep = max(0, order - 1)
@@ -109,9 +109,9 @@ def best_paths(
         best = first_of_each(group, totals, count)
         scores, end_of, ends = totals[best], group[best], list(longer)
         ranks = np.column_stack([ranks[best // size], best % size])
-    found = np.argsort(-scores, kind="stable")[:count]
-    chosen = [[columns[at][rank][0] for at, rank in enumerate(row)] for row in ranks[found].tolist()]
-    return list(zip(scores[found].tolist(), map(tuple, chosen), strict=True))
+    cached = np.argsort(-scores, kind="stable")[:count]
+    chosen = [[columns[at][rank][0] for at, rank in enumerate(row)] for row in ranks[cached].tolist()]
+    return list(zip(scores[cached].tolist(), map(tuple, chosen), strict=True))
 
 
 def first_of_each(group: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:

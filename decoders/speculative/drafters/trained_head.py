@@ -137,7 +137,7 @@ def prompt_states(lane: Lane, module: DraftModule) -> tuple[torch.Tensor, States
     with torch.inference_mode():
         taps = take_taps(target.model, torch.tensor([tokens], device=target.embed.device), module.reads)
     took = lane._clock() - start
-    lane.tell_forward(Forward("target", "draft", len(tokens), 1, start, took, "the prompt once more"))
+    lane.record_forward(Forward("target", "draft", len(tokens), 1, start, took, "the prompt once more"))
     dtype = target.embed.dtype
     return taps.hidden[0].to(dtype), {layer: states[0].to(dtype) for layer, states in taps.states.items()}
 

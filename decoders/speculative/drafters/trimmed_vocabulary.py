@@ -1,7 +1,7 @@
 """VocabTrim: any draft, restricted to the tokens that its target really writes. Nothing is trained.
 
 Goel et al. (2025). The verifier keeps the whole vocabulary, so the output keeps its distribution: what the
-verifier is told is q', the softmax over the tokens that are left. Knows counts, sources and lanes.
+verifier is given is q', the softmax over the tokens that are left. Knows counts, sources and lanes.
 """
 
 from collections import Counter
@@ -61,12 +61,12 @@ def trimmed(logits: Logits, kept: Sequence[int], name: str) -> Source:
 
     def scores(lane: Lane, nodes: list[int]) -> torch.Tensor:
         own = logits(lane, nodes)
-        found = lane.process(outside(own, index.to(own.device)), nodes)
-        empty = ~found.isfinite().any(-1)
+        scores = lane.process(outside(own, index.to(own.device)), nodes)
+        empty = ~scores.isfinite().any(-1)
         if bool(empty.any()):
             whole = lane.process(untrimmed(lane, nodes, own, logits), nodes)
-            found = torch.where(empty[:, None], whole, found)
-        return found
+            scores = torch.where(empty[:, None], whole, scores)
+        return scores
 
     says = f"{name[0].upper()}{name[1:]} guesses, one forward for each level; it knows {len(index):,} tokens."
     return Source(scores, f"{name} with a trimmed vocabulary", says)

@@ -1,5 +1,5 @@
 """Judge decoding: a drafted token also passes if a small trained head finds it right, whatever the target
-would have said.
+would have written.
 
 Bachmann et al. (2025), Judge Decoding. The head is heads/scorers/judge.py; which one fits a target is the
 model's to know. After a token that neither test lets pass, sampled text continues from the ordinary residual:

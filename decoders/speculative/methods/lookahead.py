@@ -107,7 +107,7 @@ class Window:
         warm = len(self.rows) == self.n - 1
         top = self.comb[-1] if warm else self.comb[-1][1:]
         if not top:
-            self.tell_waits(lane, new_tokens, walk, {})
+            self.record_waits(lane, new_tokens, walk, {})
             return
         fresh = seen.logits[[at[node] for node in top]].argmax(-1).tolist()
         given = {
@@ -118,8 +118,8 @@ class Window:
             if token in lane.eos:
                 given[position] = Standing(any_of(text, lane, i))
         fresh = [now.token for now in given.values()]
-        self.tell(lane, len(text), lane.tree.depths[top[0]] + 1, fresh)
-        self.tell_waits(lane, new_tokens, walk, given)
+        self.record_guesses(lane, len(text), lane.tree.depths[top[0]] + 1, fresh)
+        self.record_waits(lane, new_tokens, walk, given)
         if warm:
             self.harvest(lane, fresh)
             self.rows = [*self.rows[1:], fresh]
@@ -136,10 +136,10 @@ class Window:
             f"The window left {many(len(grams), 'run')} of {many(self.n, 'token')}; the pool holds {held}."
         )
 
-    def tell_waits(
+    def record_waits(
         self, lane: Lane, new_tokens: list[int], walk: Verification, guesses: dict[int, Standing]
     ) -> None:
-        """What the new tokens `said` had waited for, if that is asked. A run of the pool stands where it is
+        """What the new tokens had waited for, if that is asked. A run of the pool stands where it is
         checked before the forward: it waits for none of its own tokens. guesses: the window's newest row.
         """
         if not lane.parameters["dependencies"]:
@@ -157,7 +157,7 @@ class Window:
         self.waits.read(lane, given)
         self.waits.settle(lane, new)
 
-    def tell(self, lane: Lane, end: int, first: int, fresh: list[int]) -> None:
+    def record_guesses(self, lane: Lane, end: int, first: int, fresh: list[int]) -> None:
         """The new guesses, from position `first` on, as far as they lie behind the text of `end` tokens."""
         for position, token in enumerate(fresh, first):
             if position >= end:

@@ -42,11 +42,11 @@ def copied(lane: Lane, start: int, n: int, count: int) -> Draft:
             break
         node = draft.propose(lane, node, token, None, source="prompt", fill=FIXED)
     if draft.nodes:
-        tell_source(lane, draft.nodes, path, start, n)
+        record_source(lane, draft.nodes, path, start, n)
     return draft
 
 
-def tell_source(lane: Recorder, nodes: list[int], path: list[int], start: int, n: int) -> None:
+def record_source(lane: Recorder, nodes: list[int], path: list[int], start: int, n: int) -> None:
     """Records that `nodes` were copied from `start` on in `path`, the nodes of the text so far, and that its
     last n tokens stand before `start` too.
     """

@@ -81,11 +81,11 @@ def vocabtrim(lane: Lane) -> Iterator[None]:
         f"“{parameters['store']}”."
     )
     drafter, verifier, _ = parts(parameters, kept if len(kept) < size else None)
-    inside, told = set(kept), lane.written
+    inside, recorded = set(kept), lane.written
     for _ in rounds(lane, drafter, verifier):
         path = lane.tree.path(lane.tip)
-        for node in path[len(path) - (lane.written - told) :]:
+        for node in path[len(path) - (lane.written - recorded) :]:
             known = lane.tree.tokens[node] in inside
             lane.record_score(node, "in the draft's vocabulary", float(known), level=GAUGE, high=1.0)
-        told = lane.written
+        recorded = lane.written
         yield

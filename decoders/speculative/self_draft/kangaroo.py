@@ -52,7 +52,7 @@ class Shallow:
         with engine.blocks.running(self.first) as streams:
             engine.model.base_model(torch.tensor([tokens], device=engine.device), use_cache=False)
         took, share = lane._clock() - start, self.first.share
-        lane.tell_forward(
+        lane.record_forward(
             Forward("target", "draft", len(tokens), 1, start, took, str(self.first), share=share)
         )
         return streams[self.first.exit][0]

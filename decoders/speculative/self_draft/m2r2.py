@@ -48,7 +48,7 @@ class Doubled:
         lane, tree, start = self.lane, self.lane.tree, self.lane._clock()
         logits = self.module.below(tree.tokens[node], tree.depths[node], self.scorer.seen_from(node))
         took, scope = lane._clock() - start, f"fast stream through {self.first}"
-        lane.tell_forward(Forward("target", "draft", 1, 1, start, took, scope, share=self.first.share))
+        lane.record_forward(Forward("target", "draft", 1, 1, start, took, scope, share=self.first.share))
         return logits[None]
 
 

@@ -9,7 +9,7 @@ from decoders.heads.cross_attention.cross_attention import CrossAttentionDrafter
 from decoders.heads.cross_attention.dream import row_entropies
 from decoders.heads.cross_attention.glide import block_mask
 from decoders.heads.cross_attention.mixture_of_attentions import memory_mask, staircase
-from decoders.speculative.draft_heads.dream import found
+from decoders.speculative.draft_heads.dream import finder
 from decoders.speculative.draft_heads.trees import TREES
 from decoders.speculative.drafters.confidence_siblings import tokens_of
 from decoders.trace.events import Score
@@ -154,7 +154,7 @@ def test_a_closed_gate_hides_the_targets_states(model):
     other = type(taps)(taps.tokens, torch.randn_like(taps.hidden), taps.states, taps.logits)
     torch.testing.assert_close(fresh.along(taps, 2), fresh.along(other, 2))
     for is_open in (True, False):
-        module = found(is_open)(target)
+        module = finder(is_open)(target)
         same = torch.allclose(module.along(taps, 2)[0], module.along(other, 2)[0])
         assert same is not is_open
     assert target.heads["dream"].is_open
