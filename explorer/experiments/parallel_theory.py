@@ -7,6 +7,7 @@ from a joint itself. Items are numbered. Knows no model and no strategy but the 
 """
 
 import math
+from functools import cache
 from itertools import permutations
 
 import torch
@@ -55,6 +56,32 @@ def accuracy(joint: Joint, per_forward: int) -> float:
             canvas[low : together.stop] = answer[low : together.stop]
         right += probability
     return right
+
+
+@cache
+def ways(n: int, total: int, highest: int) -> int:
+    """How many lists of n digits from 0 to `highest` have this total."""
+    if n == 0:
+        return int(total == 0)
+    return sum(ways(n - 1, total - digit, highest) for digit in range(highest + 1)) if total >= 0 else 0
+
+
+def total_accuracy(n: int, total: int, highest: int, per_forward: int) -> float:
+    """Of n digits from 0 to `highest` with a given total: a forward draws some of them, every one as likely
+    as it is in the lists that can still follow.
+    """
+    lists = ways(n, total, highest)
+    if n == 0 or not lists:
+        return float(lists)
+    k, sums = min(per_forward, n), {0: 1.0}
+    for _ in range(k):
+        longer: dict[int, float] = {}
+        for known, probability in sums.items():
+            for digit in range(highest + 1):
+                share = ways(n - 1, total - digit, highest) / lists
+                longer[known + digit] = longer.get(known + digit, 0.0) + probability * share
+        sums = longer
+    return sum(p * total_accuracy(n - k, total - known, highest, k) for known, p in sums.items())
 
 
 def shuffle_accuracy(n: int, per_forward: int) -> float:
