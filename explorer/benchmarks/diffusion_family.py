@@ -14,7 +14,7 @@ KINDS = ("records", "copying", "stories")
 EACH = 1  # prompts of each kind
 TASKS = {"json": "records", "upper": "capitals"}  # tasks with checkers, and what they are called
 PROBLEMS = 16  # of each task
-STRICT = 0.99  # probability from which a threshold hardly ever errs; with drafts that are verified it is fast
+STRICT = 0.99  # probability from which a threshold hardly ever errs
 REACH = 3.0  # tokens per forward that the best rule should reach where it is as often right
 GOAL = 0.8  # of the forwards that a rule saves, the share that must be saved in seconds, too
 
@@ -25,16 +25,17 @@ def diffusion(options: argparse.Namespace) -> Iterator[dict]:
     """
     from explorer.benchmarks.page_latency import canvas
     from explorer.experiments.asked import prompts as asked
-    from explorer.experiments.parallel_bench import RULES
+    from explorer.experiments.parallel_rules import AT_ONCE, VERIFIED
     from explorer.runs.load_pair import load_models
     from explorer.timing import figure
 
     models = load_models(options.model, options.draft, ("target", "draft"), "auto")
     prompts = [models["target"].encode(text) for kind in KINDS for text in asked(kind, EACH)]
-    rows = {rule.label: row for rule, row in zip(RULES, compared(models, RULES, prompts), strict=True)}
-    base = rows[RULES[0].label]
+    rules = (*AT_ONCE, *VERIFIED)  # all of one model, so that a forward is the same work for all
+    rows = {rule.label: row for rule, row in zip(rules, compared(models, rules, prompts), strict=True)}
+    base = rows[rules[0].label]
     for name, (forwards, tokens, seconds) in rows.items():
-        speed = f"{base[2] / seconds:.2f} x {RULES[0].label}"
+        speed = f"{base[2] / seconds:.2f} x {rules[0].label}"
         note = f"{forwards} forwards, {tokens:.2f} tokens per forward; {speed}"
         yield {"name": name, "note": note}
     fastest = min(rows, key=lambda name: rows[name][2])
@@ -50,21 +51,19 @@ def diffusion(options: argparse.Namespace) -> Iterator[dict]:
 def at_equal_accuracy(models: dict, task: str, name: str) -> Iterator[dict]:
     """A row per rule: the share of problems that it solves and the tokens of its texts per forward; then the
     most tokens per forward of a rule that is right as often as one mask per forward of the same model, within
-    one standard error of that share.
+    one standard error of that share. APD is left out: its second model's forwards would not count.
     """
     from explorer.experiments.asked import tokens_a_round
-    from explorer.experiments.parallel_bench import RULES, Rule, masked, measured
+    from explorer.experiments.parallel_bench import measured
+    from explorer.experiments.parallel_rules import AT_ONCE, OTHER_MODELS, VERIFIED, masked
     from explorer.tasks import HELD_OUT_SEED, problems
     from explorer.timing import figure
 
     asked = problems(task, PROBLEMS, HELD_OUT_SEED)
-    lossless = [Rule(name, f"{name}, lossless", name, {}) for name in ("freedave", "ssd")]
-    strict = {"policy": "threshold", "tau": STRICT}
-    drafted = Rule("freedave", f"freedave, threshold {STRICT}", "freedave", strict)
-    bidirectional = [*RULES, masked("threshold", f"threshold {STRICT}", **strict), *lossless, drafted]
-    causal = [Rule("wedlm", f"WeDLM, tau {tau:g}", "wedlm", {"tau": tau}) for tau in (0.0, 0.2, 0.4, 0.8)]
+    strict = masked("threshold", f"threshold {STRICT}", policy="threshold", tau=STRICT)
+    causal = [[one for one in OTHER_MODELS if one.strategy == name] for name in ("wedlm", "set_block")]
     best = (0.0, "no rule")
-    for rules in (bidirectional, causal):  # the first of each fills one mask per forward
+    for rules in ([*AT_ONCE, strict, *VERIFIED], *causal):  # the first of each fills one mask per forward
         min_accuracy = 0.0
         for rule in rules:
             outcomes = measured(models, rule, asked)

@@ -33,7 +33,8 @@ def models(tiny_model):
 @pytest.fixture
 def short(monkeypatch, models):
     """Experiments that take a second."""
-    companions = {"diffusion": tiny_models.make("masked")}
+    companions = {kind: tiny_models.make(kind) for kind in ("set_block", "wedlm")}
+    companions["diffusion"] = tiny_models.make("masked")
     monkeypatch.setattr(models["target"], "_companions", companions)
     for name, constants in {
         "acceptance_by_rank": dict(TOKENS=4, SEEDS=1),
@@ -77,7 +78,14 @@ def short(monkeypatch, models):
         "information_surplus": dict(TEXTS=2, TOKENS=12, HORIZONS=(2, 3), SCALES=(0.1,)),
         "when_to_stop": dict(TOKENS=6, LENGTHS=(1, 2), LIMITS=(0.3, 0.6), SEEDS=1),
         "spec_bench": dict(TOKENS=4, COUNT=1),
-        "parallel_bench": dict(CANVAS={"upper": 4, "json": 8}, COUNT=1, LENGTHS=(4,), PANELS=("json",)),
+        "parallel_bench": dict(
+            CANVAS={"upper": 4, "json": 8, "total": 8},
+            COUNT=1,
+            LENGTHS=(4,),
+            PANELS=("json", "total"),
+            VARIED=("json",),
+            TRAINED={"steps": 1, "batch": 2},
+        ),
         "map_of_methods": dict(TOKENS=4),
         "equal_to_greedy": dict(TOKENS=4, PROMPTS=3),
         "continuous": dict(DRAWS=500, LENGTH=40),

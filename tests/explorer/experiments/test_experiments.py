@@ -156,7 +156,7 @@ def test_only_rules_that_are_as_often_right_count_for_the_reach(monkeypatch, mod
         trace = SimpleNamespace(costs=SimpleNamespace(totals=lambda: totals))
         return [(trace, solved < right) for solved in range(4)]
 
-    answers = {"quota 1": (3, 8, 8), "quota 4": (3, 8, 2), "quota 16": (2, 8, 1), "WeDLM, tau 0": (4, 8, 8)}
+    answers = {"quota 1": (3, 8, 8), "quota 4": (3, 8, 2), "quota 16": (2, 8, 1), "WeDLM 0.0": (4, 8, 8)}
     monkeypatch.setattr(
         parallel_bench, "measured", lambda _, rule, asked: outcomes(*answers.get(rule.label, (0, 8, 1)))
     )
@@ -164,7 +164,7 @@ def test_only_rules_that_are_as_often_right_count_for_the_reach(monkeypatch, mod
     assert (reach["value"], reach["met"]) == (4.0, True) and "(quota 4)" in reach["name"]
     notes = {row["name"]: row["note"] for row in rows}
     assert notes["capitals: quota 4"] == "75% right; 4.00 tokens per forward"
-    assert "less often" in notes["capitals: quota 16"] and "less often" in notes["capitals: WeDLM, tau 0.4"]
+    assert "less often" in notes["capitals: quota 16"] and "less often" in notes["capitals: WeDLM 0.4"]
 
 
 def test_rules_that_fill_more_masks_take_fewer_forwards(models, short):

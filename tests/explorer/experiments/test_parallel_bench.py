@@ -1,16 +1,19 @@
 """ParallelBench: the closed forms against joints and against lanes on the oracle; a conflict by hand."""
 
 import math
+from itertools import product
 
 import pytest
 
 from decoders.lane import Lane, Limits
 from decoders.registry import strategies
 from explorer.experiments import parallel_bench
+from explorer.experiments import parallel_rules as rules
 from explorer.experiments import parallel_theory as theory
 from explorer.experiments.parallel_conflict import conflict
 
-RULES = {rule.label: rule for rule in parallel_bench.RULES}
+RULES = {rule.label: rule for rule in rules.RULES}
+FREE = [label for label, rule in RULES.items() if rule.training_free]
 
 
 def written(joint, n, seed=0, strategy="masked_diffusion", **parameters):
@@ -71,7 +74,7 @@ def test_rules_that_count_what_they_fill_find_the_replaced_item(rule):
     assert all(parallel_bench.greedily(RULES[rule], n)[3] == 1.0 for n in parallel_bench.LENGTHS)
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", FREE)
 @pytest.mark.parametrize("n", [4, 6])
 def test_a_copy_is_right_with_every_rule(rule, n):
     joint, one = theory.copied(n), RULES[rule]
@@ -79,7 +82,7 @@ def test_a_copy_is_right_with_every_rule(rule, n):
 
 
 def test_every_rule_is_one_of_a_strategy_that_exists():
-    for rule in (*parallel_bench.RULES, *parallel_bench.VARIANTS):
+    for rule in (*rules.RULES, *rules.VARIANTS):
         strategies()[rule.strategy].check(rule.parameters)
 
 
@@ -101,3 +104,49 @@ def test_two_tokens_that_exclude_each_other_are_a_conflict():
     assert (found.iteration, found.positions, found.tokens) == (1, (1, 2), (0, 0))
     assert found.pmi == pytest.approx(math.log(9 / 25))
     assert conflict(written(joint, 2, conflicts=True)) is None
+
+
+def test_rules_are_left_out_where_something_was_trained_for_them():
+    families = {rule.family for rule in rules.RULES if not rule.training_free}
+    assert families == {rule.family for rule in (*rules.LEARNED, *rules.OTHER_MODELS)}
+    assert len(families) == 4
+
+
+@pytest.mark.parametrize("rule", ["FreeDave 4", "SSD 8"])
+@pytest.mark.parametrize("n", parallel_bench.LENGTHS[:3])
+def test_lossless_rules_find_what_one_mask_per_forward_finds(rule, n):
+    one, fast = (parallel_bench.greedily(RULES[label], n) for label in ("quota 1", rule))
+    assert fast[3] == one[3] == 1.0 and fast[4] >= one[4] and fast[5] <= one[5]
+
+
+@pytest.mark.parametrize("rule", FREE)
+def test_masks_are_counted_once_however_many_canvases_are_tried(rule):
+    one = RULES[rule]
+    trace = written(theory.one_replaced(5), 5, strategy=one.strategy, **one.parameters)
+    assert parallel_bench.filled(trace) == 5
+
+
+@pytest.mark.parametrize("total", range(5))
+def test_a_total_is_reached_as_often_as_the_joint_of_all_digits_says(total):
+    joint = {digits: 1.0 for digits in product(range(3), repeat=3) if sum(digits) == total}
+    for k in (1, 2, 3):
+        assert theory.total_accuracy(3, total, 2, k) == pytest.approx(theory.accuracy(joint, k), abs=1e-12)
+
+
+def test_digits_drawn_one_by_one_always_have_their_total():
+    shares = [parallel_bench.drawn_totals(k) for k in (1, 2, 4, 8)]
+    assert shares[0] == pytest.approx(1.0) and shares == sorted(shares, reverse=True) and shares[-1] > 2 / 17
+
+
+def test_known_rows_are_not_measured_again(models, short, monkeypatch):
+    rows = parallel_bench.run(models).rows
+    measured, counted = parallel_bench.measured, []
+
+    def count(models, rule, asked):
+        counted.append(rule.label)
+        return measured(models, rule, asked)
+
+    monkeypatch.setattr(parallel_bench, "measured", count)
+    left = [row for row in rows if row[2] != "LoPA 1" or row[1] != "upper"]
+    assert parallel_bench.run(models, left).rows == rows
+    assert sorted(counted) == ["LoPA 1", "quota 1", "quota 4"]  # and the two whose texts are compared
