@@ -72,7 +72,6 @@ def speeds(name: str, target, plain, prompts: list[list[int]], goal: float) -> I
 def captured_speeds(name: str, target, plain, prompts: list[list[int]]) -> Iterator[dict]:
     """The same model with its forwards captured, plain and compiled: CUDA graphs on a GPU."""
     warm = ours({"target": target}, "greedy")
-    warm(prompts[0])
     for how, compiler in (("captured", {}), ("captured and compiled", {"mode": "default"})):
         target.engine.capture(**compiler)
         for prompt in prompts:  # a shape is captured when it first occurs

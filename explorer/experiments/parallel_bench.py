@@ -190,12 +190,13 @@ def by_rule(rows: list[list[Cell]]) -> Heat:
     return Heat("Right, by rule and task", "a cell is the share of problems", list(CANVAS), strips, 0.0, 1.0)
 
 
-def broken(models: Models, asked: list[Problem]) -> tuple[list[str], list[str]]:
+def broken(
+    models: Models, asked: list[Problem], one: list[Outcome], four: list[Outcome]
+) -> tuple[list[str], list[str]]:
     """A sentence on the first text that is right with one token per forward and wrong with four, and its
     trace with the conflicts measured; nothing if there is none, or no pair of tokens in it that do not go
     together.
     """
-    one, four = (measured(models, rule, asked) for rule in progress.each((QUOTAS[0], QUOTAS[2])))
     for problem, (_, right), (_, still) in zip(asked, one, four, strict=True):
         if not right or still:
             continue
@@ -232,15 +233,21 @@ def run(models: Models, known: Sequence[list[Cell]] = ()) -> Result:
     if any(task == OWN for task, _ in missing):
         with progress.part(0.2):
             small = totals.trained(**TRAINED)
+    kept: dict[str, list[Outcome]] = {}  # of the task of which a wrong text is looked into
     for task, rule in progress.each(missing, until=0.95):
         writing = {"target": small} if task == OWN else models
         asked = totals.PROBLEMS if task == OWN else problems(task, COUNT, HELD_OUT_SEED)
         outcomes = measured(writing, rule, asked)
         found[task, rule.label] = summed(writers(writing, rule), task, rule, outcomes)
+        if task == BROKEN:
+            kept[rule.label] = outcomes
     rows = [found[task, rule.label] for task, rule in plan if rule not in VARIANTS]
     varied = [found[task, rule.label] for task, rule in plan if rule in VARIANTS]
     theory = drawn()
-    says, calls = broken(models, problems(BROKEN, COUNT, HELD_OUT_SEED))
+    asked = problems(BROKEN, COUNT, HELD_OUT_SEED)
+    two = progress.each((QUOTAS[0], QUOTAS[2]))
+    both = [kept.get(rule.label) or measured(models, rule, asked) for rule in two]
+    says, calls = broken(models, asked, *both)
     says = [
         f"A forward that draws all {n} items of a shuffled list costs "
         f"{parallel_theory.shuffle_correlation(n):.2f} nats (the total correlation), and the list is right "

@@ -73,7 +73,7 @@ def denoising(model: torch.nn.Module, rows: torch.Tensor, generator: torch.Gener
 
 
 def trained(steps: int, batch: int) -> LoadedModel:
-    """A model that has read so many batches."""
+    """A model that has read this many batches."""
     model = small_llama(len(SYMBOLS), WIDTH, LAYERS, HEADS)
     generator = torch.Generator().manual_seed(1)
     fit(
