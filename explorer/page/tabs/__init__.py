@@ -15,6 +15,9 @@ FETCH = """(file) => {
     if (file) Object.assign(link, { href: file.url, download: file.orig_name }).click();
     return null;
 }"""
+# For an event whose progress nobody is shown. Without the second, Gradio's page updates each component of all
+# events whenever one event changes its state: seconds, where events have dozens of outputs.
+UNTRACKED = {"show_progress": "hidden", "show_progress_on": []}
 LACKING = "This page lacks its own scripts: open it at the address that the app printed."
 
 

@@ -15,7 +15,7 @@ import gradio as gr
 from decoders.models.catalog import DRAFT, shipped_facts
 from decoders.registry import strategies
 from explorer.acceptance.prompts import prompts_of
-from explorer.page.tabs import FETCH
+from explorer.page.tabs import FETCH, UNTRACKED
 from explorer.page.tabs.captioned import Captioned, captioned, escaped, look_of
 from explorer.page.tabs.on_screen import screen
 from explorer.page.tabs.traces import Visit, laid
@@ -156,7 +156,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None
     stop.click(
         lambda: buttons() | {says: "Stopped."}, None, [start, stop, says], cancels=[measuring], **QUIET
     )
-    look.change(drawn, [found, look], figures, show_progress="hidden", **QUIET)
+    look.change(drawn, [found, look], figures, **UNTRACKED, **QUIET)
 
     async def uploaded(_: None, visit: str) -> tuple[Any, str]:
         def text() -> str:

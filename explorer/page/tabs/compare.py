@@ -10,6 +10,7 @@ import gradio as gr
 
 from explorer.export import comparison
 from explorer.page.compare import compared
+from explorer.page.tabs import UNTRACKED
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.page.tabs.on_screen import follows, screen
 from explorer.runs.scheduler import Runs
@@ -92,7 +93,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> None:
         compare_lanes,
         [on_screen, look, charge, likelihood, moment],
         [texts, body, table, moment, *rows.values(), *plots],
-        show_progress="hidden",
+        **UNTRACKED,
         trigger_mode="always_last",
         concurrency_limit=DRAWN_AT_ONCE,
         api_visibility="private",

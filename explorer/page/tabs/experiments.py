@@ -13,7 +13,7 @@ import gradio as gr
 
 from explorer import experiments
 from explorer.page.save_and_open import shown
-from explorer.page.tabs import carried
+from explorer.page.tabs import UNTRACKED, carried
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.page.tabs.experiment_cards import ALL, LINK, catalogue, is_numbers, shares
 from explorer.page_requests import StoredCall
@@ -55,7 +55,7 @@ def build(tab: gr.Tab, opened: gr.HTML, look: gr.HTML) -> None:
         return catalogue(experiments.stored(), words or "")
 
     # Nothing is drawn before it is looked at.
-    quiet = {"show_progress": "hidden", "api_visibility": "private"}
+    quiet = {**UNTRACKED, "api_visibility": "private"}
     gr.on([tab.select, words.change], listed, words, cards, trigger_mode="always_last", **quiet)
     opened.change(lambda name: gr.Column(visible=not name), opened, browse, **quiet)
 

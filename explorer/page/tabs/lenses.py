@@ -18,7 +18,7 @@ from decoders.strategy import Parameter
 from decoders.trace.events import Commit, Score, Step
 from decoders.trace.trace import Trace
 from explorer.page.branch import models_of, text_before
-from explorer.page.tabs import carried
+from explorer.page.tabs import UNTRACKED, carried
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.page.tabs.on_screen import Lane, Screen, follows, screen
 from explorer.page_requests import OfLane
@@ -168,12 +168,12 @@ def build(on_screen: gr.HTML, look: gr.HTML, token: gr.HTML, runs: Runs, loader:
         show,
         [on_screen, look, token, chosen, lane, source, *inputs],
         [*groups.values(), source, follow, lane, says, *drawn],
-        show_progress="hidden",
+        **UNTRACKED,
         trigger_mode="always_last",
         concurrency_limit=2,
         api_visibility="private",
     )
-    follow.click(lambda: "", None, token, show_progress="hidden", api_visibility="private")
+    follow.click(lambda: "", None, token, **UNTRACKED, api_visibility="private")
 
 
 def field(parameter: Parameter) -> gr.components.Component:

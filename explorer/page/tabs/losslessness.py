@@ -11,6 +11,7 @@ from typing import Any
 import gradio as gr
 
 from explorer.page.branch import models_of
+from explorer.page.tabs import UNTRACKED
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.page.tabs.on_screen import Lane, Screen, screen
 from explorer.runs.lane_factory import CALLBACKS
@@ -86,7 +87,7 @@ def build(
         count_seeds,
         [on_screen, look, lane, samples, length, temperature, broken],
         [says, body, start, stop, distance.plot, distance.words],
-        show_progress="hidden",
+        **UNTRACKED,
         concurrency_limit=AT_ONCE,
         api_visibility="private",
     )
@@ -96,7 +97,7 @@ def build(
         None,
         [says, body, start, stop],
         cancels=[counting],
-        show_progress="hidden",
+        **UNTRACKED,
         api_visibility="private",
     )
 

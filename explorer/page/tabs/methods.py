@@ -18,7 +18,7 @@ from starlette.routing import Route
 from decoders.registry import FAMILIES, strategies
 from decoders.trace.number_format import many
 from explorer.catalog import method_cards, origins, papers, search
-from explorer.page.tabs import FETCH, carried, method_rows, paper_cards
+from explorer.page.tabs import FETCH, UNTRACKED, carried, method_rows, paper_cards
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.runs.model_pool import Loader
 from explorer.tasks import sandbox
@@ -102,7 +102,7 @@ def build(tab: gr.Tab, loader: Loader, look: gr.HTML, paper: gr.HTML) -> None:
         find,
         [words, family, status, names],
         [tree, cards, count, names, here],
-        show_progress="hidden",
+        **UNTRACKED,
         api_visibility="private",
     )
     gr.on([names.change, cards.change], None, names, None, js=KEEP)

@@ -9,7 +9,7 @@ from typing import Any
 
 import gradio as gr
 
-from explorer.page.tabs import acceptance, losslessness, other_machine, rejections, what_if
+from explorer.page.tabs import UNTRACKED, acceptance, losslessness, other_machine, rejections, what_if
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.page.tabs.metrics import metrics_table, rows
 from explorer.page.tabs.on_screen import Lane, Screen, follows, screen
@@ -38,7 +38,7 @@ ROWS = (
 FIRST = [name for row in ROWS[:2] for name in row]  # at the top of the page, drawn ahead of the others
 OTHERS = [name for row in ROWS[2:] for name in row]
 QUIETLY = {
-    "show_progress": "hidden",
+    **UNTRACKED,
     "trigger_mode": "always_last",
     "concurrency_limit": 4,  # redraws of all visitors together; others wait their turn
     "api_visibility": "private",

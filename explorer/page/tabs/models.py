@@ -18,7 +18,7 @@ import gradio as gr
 from decoders.models import address
 from decoders.models.catalog import shipped_facts
 from explorer.export.bars import models_title
-from explorer.page.tabs import carried
+from explorer.page.tabs import UNTRACKED, carried
 from explorer.page_requests import Progress, Talk, Wanted
 from explorer.runs.model_pool import Loader
 from explorer.runs.validation import (
@@ -91,7 +91,7 @@ def build(loader: Loader) -> None:
         return await rendering(loader, asked)
 
     private = {"api_visibility": "private", "concurrency_limit": None}
-    quiet = private | {"show_progress": "hidden"}
+    quiet = private | UNTRACKED
     panel.expand(offer, [used, chat], [chosen[-1], talk], **quiet)
     last = quiet | {"trigger_mode": "always_last"}  # the answer is about the names that stand there
     estimated = gr.on([field.input for field in chosen], estimate, [used, *chosen], status, **last)

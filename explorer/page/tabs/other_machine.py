@@ -9,6 +9,7 @@ from dataclasses import asdict, fields
 
 import gradio as gr
 
+from explorer.page.tabs import UNTRACKED
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.page.tabs.on_screen import Screen, screen
 from explorer.runs.scheduler import Runs
@@ -91,7 +92,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> Callable:
         begin_with,
         device,
         of_device,
-        show_progress="hidden",
+        **UNTRACKED,
         trigger_mode="always_last",
         api_visibility="private",
     )
@@ -99,7 +100,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> Callable:
         "fn": show_machine,
         "inputs": [on_screen, look, apart, *numbers],
         "outputs": [says, body, table, *(part for one in (race, forward, plain) for part in one.parts)],
-        "show_progress": "hidden",
+        **UNTRACKED,
         "trigger_mode": "always_last",
         "concurrency_limit": 4,
         "api_visibility": "private",

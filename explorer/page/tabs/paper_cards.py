@@ -9,6 +9,7 @@ import gradio as gr
 
 from decoders.registry import strategies
 from explorer.catalog import papers
+from explorer.page.tabs import UNTRACKED
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 
 KINDS = {
@@ -34,7 +35,7 @@ def build(table: gr.Dataframe, look: gr.HTML, chosen: gr.HTML) -> None:
         title = str(picked.row_value[0])
         return next((row["slug"] for row in papers.papers() if titled(row) == title), "")
 
-    table.select(choose, None, chosen, show_progress="hidden", api_visibility="private")
+    table.select(choose, None, chosen, **UNTRACKED, api_visibility="private")
     chosen.change(None, chosen, None, js=NAME, api_visibility="private")
 
     @gr.render([chosen, look], triggers=[chosen.change, look.change])

@@ -7,7 +7,7 @@ import json
 
 import gradio as gr
 
-from explorer.page.tabs import carried
+from explorer.page.tabs import UNTRACKED, carried
 from explorer.page.tabs.on_screen import Lane, screen
 from explorer.runs.scheduler import Runs
 from visualizers.analysis.drafted_tokens import CAUSES, drafted_tokens, grouped
@@ -112,15 +112,13 @@ def build(on_screen: gr.HTML, lane: gr.Radio, moment: gr.State, runs: Runs) -> N
         show_rejections,
         [on_screen, lane, by, filter_words],
         [says, body, groups, table],
-        show_progress="hidden",
+        **UNTRACKED,
         trigger_mode="always_last",
         concurrency_limit=4,
         api_visibility="private",
     )
-    groups.select(keep_group, None, filter_words, show_progress="hidden", api_visibility="private")
-    click = table.select(
-        open_token, [on_screen, lane], opened, show_progress="hidden", api_visibility="private"
-    )
+    groups.select(keep_group, None, filter_words, **UNTRACKED, api_visibility="private")
+    click = table.select(open_token, [on_screen, lane], opened, **UNTRACKED, api_visibility="private")
     click.success(None, opened, None, js=OPEN)
 
 

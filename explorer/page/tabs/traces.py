@@ -21,7 +21,7 @@ from explorer.export import run_file
 from explorer.export.foreign_traces import declarations
 from explorer.page.qr_code import svg
 from explorer.page.save_and_open import picture_name, saved, shown
-from explorer.page.tabs import FETCH, imported, on_screen
+from explorer.page.tabs import FETCH, UNTRACKED, imported, on_screen
 from explorer.page.tabs.experiments import escaped
 from explorer.page.uploads import Uploaded
 from explorer.page_requests import Save, Session, Shown, View
@@ -164,7 +164,7 @@ def build(runs: Runs, screen: gr.HTML, dropped: Dropped) -> None:
         followed(runs, len(ready)),
         [screen, choice.lane],
         [about, choice.lane, choice.view, *ready],
-        show_progress="hidden",
+        **UNTRACKED,
         api_visibility="private",
     )
 

@@ -5,6 +5,7 @@ Knows the lane on screen and visualizers.analysis.draft_what_if, no strategy.
 
 import gradio as gr
 
+from explorer.page.tabs import UNTRACKED
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.page.tabs.on_screen import screen
 from explorer.runs.scheduler import Runs
@@ -77,7 +78,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, lane: gr.Radio, moment: gr.State, r
         show_shapes,
         [on_screen, look, lane, widths, below],
         [says, body, table, tokens.plot, tokens.words, faster.plot, faster.words],
-        show_progress="hidden",
+        **UNTRACKED,
         trigger_mode="always_last",
         concurrency_limit=4,
         api_visibility="private",
