@@ -28,10 +28,11 @@ def test_nothing_that_the_schema_refuses_passes():
     draw = random.Random(0)
     record = json.loads(json.dumps(recorded_runs.traces()[1].to_json()))
     steps = [{**step, "events": step["events"][:6]} for step in record["steps"][:4]]
+    assert VALIDATOR.is_valid({**record, "steps": steps})
     refused = 0
     for _ in range(500):
-        changed = copy.deepcopy(steps)
-        event = draw.choice(draw.choice(changed)["events"])
+        changed = [copy.deepcopy(draw.choice(steps))]  # alone: the general validator reads it all
+        event = draw.choice(changed[0]["events"])
         field = draw.choice([*event, "type", "surprise"])
         if draw.random() < 0.2:
             event.pop(field, None)
