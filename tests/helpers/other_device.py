@@ -6,7 +6,6 @@ numpy's only by way of the CPU. For tests that everything is put on the model's 
 from functools import cache, partial
 
 import torch
-from torch.utils._pytree import tree_flatten, tree_unflatten
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
 NAME = "elsewhere"
@@ -21,8 +20,8 @@ FACTORIES = (
     "eye.m",
 )
 MOVES = {aten.copy_.default, aten._to_copy.default}
-READS = {aten.index.Tensor}  # with indices of the CPU too, as a GPU does
-WRITES = {aten.index_put.default, aten.index_put_.default, aten._index_put_impl_.default}
+# These take indices of the CPU too, as on a GPU.
+INDEXED = {aten.index.Tensor, aten.index_put.default, aten.index_put_.default, aten._index_put_impl_.default}
 kept: list[torch.library.Library] = []  # what it registers is gone with it
 
 
@@ -66,44 +65,54 @@ class Elsewhere(torch.Tensor):
 
 def run(func, args: tuple, kwargs: dict):
     """One operation on the numbers that its tensors hold. Raises RuntimeError for tensors of two devices."""
-    flat, form = tree_flatten((args, kwargs))
-    check(func, args, flat)
+    tensors: list[torch.Tensor] = []
+    here_args, here_kwargs = held(args, tensors), {name: held(one, tensors) for name, one in kwargs.items()}
+    check(func, args, tensors)
     asked = kwargs.get("device")
-    stays = asked is None or asked.type == NAME
-    here_args, here_kwargs = tree_unflatten([held(one) for one in flat], form)
     if func is aten.histc.default:  # a GPU counts whole numbers too
         here_args = (here_args[0].float(), *here_args[1:])
     out = func(*here_args, **here_kwargs)
-    if not stays:
+    if asked is not None and asked.type != NAME:
         return out.clone()
-    known = {id(one.held): one for one in flat if isinstance(one, Elsewhere)}
-    outs, form = tree_flatten(out)
-    # torch refuses a view made in inference mode of a tensor that was made before
-    with torch.inference_mode(torch.is_inference_mode_enabled() and not views(func)):
-        new = [known.get(id(o), o) for o in outs]
-        new = [Elsewhere(o) if type(o) is torch.Tensor else o for o in new]
-    return tree_unflatten(new, form)
+    known = {id(one.held): one for one in tensors if type(one) is Elsewhere}
+    if torch.is_inference_mode_enabled() and views(func):
+        # torch refuses a view made in inference mode of a tensor that was made before
+        with torch.inference_mode(False):
+            return there(out, known)
+    return there(out, known)
 
 
-def held(one):
-    """What stands for an argument on the CPU."""
-    if isinstance(one, torch.device):
-        return torch.device("cpu")
-    return one.held if isinstance(one, Elsewhere) else one
+def held(one, tensors: list[torch.Tensor]):
+    """What stands for an argument on the CPU; its tensors, of either device, are added to `tensors`."""
+    if isinstance(one, torch.Tensor):
+        tensors.append(one)
+        return one.held if type(one) is Elsewhere else one
+    if isinstance(one, (list, tuple)):
+        return type(one)([held(part, tensors) for part in one])
+    return torch.device("cpu") if isinstance(one, torch.device) else one
 
 
-def check(func, args: tuple, flat: list) -> None:
+def there(out, known: dict[int, Elsewhere]):
+    """What an operation has made, as tensors of the device; `known`: those that it may have changed."""
+    if type(out) is torch.Tensor:
+        return known[id(out)] if id(out) in known else Elsewhere(out)
+    if isinstance(out, (list, tuple)):
+        return type(out)([there(part, known) for part in out])
+    return out
+
+
+def check(func, args: tuple, tensors: list[torch.Tensor]) -> None:
     """Raises RuntimeError where a GPU would: single numbers of the CPU may stand beside its tensors."""
     if func in MOVES:
         return
-    if func in READS | WRITES and isinstance(args[0], Elsewhere):
-        flat = [args[0], *args[2:3]]
-    tensors = [one for one in flat if isinstance(one, torch.Tensor)]
-    here = [one for one in tensors if not isinstance(one, Elsewhere)]
+    if func in INDEXED and isinstance(args[0], Elsewhere):
+        tensors = [one for one in (args[0], *args[2:3]) if isinstance(one, torch.Tensor)]
+    here = [one for one in tensors if type(one) is not Elsewhere]
     if len(here) < len(tensors) and any(one.ndim for one in here):
         raise RuntimeError(f"{func}: its tensors are on two devices.")
 
 
+@cache
 def views(func) -> bool:
     """Whether what an operation gives shares its numbers with what it takes."""
     return any(one.alias_info is not None and not one.alias_info.is_write for one in func._schema.returns)
@@ -118,5 +127,5 @@ def made(name: str, *args, **kwargs) -> Elsewhere:
 
 def copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
     """Copies numbers to the device or from it."""
-    held(target).copy_(held(source))
+    held(target, []).copy_(held(source, []))
     return target
