@@ -83,6 +83,21 @@ def test_every_strategy_that_speculates_has_its_place_on_the_map(answer):
     assert not {row[0] for row in rows.values()} & {"trigrams", "store", "pool"}  # words, not sources
 
 
+@pytest.mark.parametrize("name", ["parallel-bench"])
+def test_known_rows_are_not_measured_again(models, answer, monkeypatch):
+    rows = json.loads(answer[0])["rows"]
+    measured, counted = parallel_bench.measured, []
+
+    def count(models, rule, asked):
+        counted.append(rule.label)
+        return measured(models, rule, asked)
+
+    monkeypatch.setattr(parallel_bench, "measured", count)
+    left = [row for row in rows if row[2] != "LoPA 1" or row[1] != "upper"]
+    assert parallel_bench.run(models, left).rows == rows
+    assert sorted(counted) == ["LoPA 1", "quota 1", "quota 4"]  # and the two whose texts are compared
+
+
 def test_an_experiment_that_reads_stories_asks_for_them(models, tmp_path):
     found = experiments.find("hyperfitting")
     with pytest.raises(ValueError, match="reads stories; name their folder with --corpus FOLDER"):

@@ -136,17 +136,3 @@ def test_a_total_is_reached_as_often_as_the_joint_of_all_digits_says(total):
 def test_digits_drawn_one_by_one_always_have_their_total():
     shares = [parallel_bench.drawn_totals(k) for k in (1, 2, 4, 8)]
     assert shares[0] == pytest.approx(1.0) and shares == sorted(shares, reverse=True) and shares[-1] > 2 / 17
-
-
-def test_known_rows_are_not_measured_again(models, short, monkeypatch):
-    rows = parallel_bench.run(models).rows
-    measured, counted = parallel_bench.measured, []
-
-    def count(models, rule, asked):
-        counted.append(rule.label)
-        return measured(models, rule, asked)
-
-    monkeypatch.setattr(parallel_bench, "measured", count)
-    left = [row for row in rows if row[2] != "LoPA 1" or row[1] != "upper"]
-    assert parallel_bench.run(models, left).rows == rows
-    assert sorted(counted) == ["LoPA 1", "quota 1", "quota 4"]  # and the two whose texts are compared
