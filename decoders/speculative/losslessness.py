@@ -200,6 +200,7 @@ class Proof:
     def _way(self, name, strategy, prompt, models, parameters, length, run=None) -> Counted:
         def write(seed: int) -> list[int]:
             lane = Lane(strategy, prompt, models, parameters, seed, Limits(length), callbacks=self.callbacks)
+            lane.records_offers = False
             if run is not None:
                 lane.strategy = replace(lane.strategy, run=run)
             return lane.run().output()

@@ -59,6 +59,7 @@ def law_of_rounds(
 
     def run(chooser) -> tuple[int, ...]:
         lane = Lane(strategy, [0], models, parameters, limits=Limits(length), chooser=chooser)
+        lane.records_offers = False
         while lane.trace.ended is None and (rounds is None or len(lane.trace.steps) < rounds):
             lane.advance()
         said = tuple(lane.trace.output())
