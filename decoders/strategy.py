@@ -4,6 +4,7 @@ strategy.
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from decoders import memory_options as memory
@@ -81,17 +82,26 @@ class Strategy:
         None
     )  # a sentence if the target lacks more than its engine could give, such as tokens or experts
 
+    @cached_property
+    def _known(self) -> dict[str, Parameter]:
+        """Its parameters by name."""
+        return {p.name: p for p in self.parameters}
+
+    @cached_property
+    def _defaults(self) -> dict[str, Any]:
+        return {p.name: p.default for p in self.parameters}
+
     def check(self, given: dict[str, Any]) -> dict[str, Any]:
         """Defaults filled in, values parsed. Raises ValueError with one sentence on unknown names and
         unusable values.
         """
-        known = {p.name: p for p in self.parameters}
+        known = self._known
         given, kept = memory.split(given)
         for name in given:
             if name not in known:
                 offer = ", ".join(known) or "none"
                 raise ValueError(f"{self.name} has no parameter {shortened(name)}; it has: {offer}.")
-        values = {name: p.parse(given[name]) if name in given else p.default for name, p in known.items()}
+        values = self._defaults | {name: p.parse(given[name]) for name, p in known.items() if name in given}
         if problem := self.together(values):
             raise ValueError(problem)
         return values | memory.check(kept)

@@ -7,6 +7,7 @@ import gc
 
 gc.disable()  # until all is imported and collected: that stays, and to search it takes seconds
 
+from functools import cache
 from itertools import chain
 
 import pytest
@@ -40,9 +41,10 @@ def tiny_model():
 @pytest.fixture(scope="session")
 def target_for(tiny_model):
     """target_for(strategy, dtype=torch.float32): a tiny model that it can decode with, a mixture of experts,
-    one with further tokens, one with masks or a served one if it needs one.
+    one with further tokens, one with masks or a served one if it needs one; always the same one.
     """
 
+    @cache
     def get(name: str, dtype: torch.dtype = torch.float32):
         found = strategies()[name]
         kinds = ("llama", "mixtral", "forms", *tiny_models.MASKED, "flow")

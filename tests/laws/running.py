@@ -60,6 +60,7 @@ def without_tree_mask(model: LoadedModel) -> LoadedModel:
 
 
 _kept: dict[tuple, tuple] = {}
+_generated: dict[tuple, tuple] = {}
 
 
 def kept(make: Callable[[LoadedModel], LoadedModel], model: LoadedModel) -> LoadedModel:
@@ -68,6 +69,15 @@ def kept(make: Callable[[LoadedModel], LoadedModel], model: LoadedModel) -> Load
     if key not in _kept:
         _kept[key] = (model, make(model))  # with the model, or another one might get its id
     return _kept[key][1]
+
+
+def generated(model: LoadedModel, prompt: tuple[int, ...]) -> list[int]:
+    """What transformers' `generate` writes greedily with a model that many strategies share, asked once."""
+    key = (id(model), prompt)
+    if key not in _generated:
+        text = tiny_models.generate(model, list(prompt), max_new_tokens=NEW_TOKENS)
+        _generated[key] = (model, text)  # with the model, as above
+    return _generated[key][1]
 
 
 def start(
