@@ -16,6 +16,7 @@ from decoders.speculative.losslessness import (
     distance,
     simulate,
 )
+from decoders.trace.events import Distribution, Verdict
 from tests.helpers.losslessness import random_table
 
 V = 6
@@ -87,6 +88,18 @@ def test_the_broken_verifier_bends_the_law_by_what_its_mistake_says():
     for seed in range(1200):
         counts[found.ways[1].write(seed)[0]] += 1
     assert float(distance(counts, wanted)) < 0.03 < float(distance(counts, p))
+
+
+def test_a_lane_that_records_no_offers_writes_the_same():
+    proof = Proof("speculative", [0], MODELS, PLAIN, 3, 20, with_broken=False)
+    for seed in range(20):
+        lanes = [Lane("speculative", [0], MODELS, PLAIN, seed, Limits(3)) for _ in range(2)]
+        lanes[1].records_offers = False
+        shown, bare = (lane.run() for lane in lanes)
+        assert proof.ways[0].write(seed) == shown.output() == bare.output()
+        assert any(step.of(Distribution) for step in shown.steps)
+        assert not any(step.of(Distribution) for step in bare.steps)
+        assert [step.of(Verdict) for step in shown.steps] == [step.of(Verdict) for step in bare.steps]
 
 
 def test_no_strategy_can_be_made_of_the_broken_verifier():
