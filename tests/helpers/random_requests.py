@@ -149,17 +149,16 @@ def parts(value: object, path: tuple = ()) -> Iterator[tuple[tuple, object]]:
 
 
 def changed(value: object, path: tuple, new: object = None, remove: bool = False) -> object:
-    """A copy of `value` with another part at `path`, or without it."""
+    """`value` with another part at `path`, or without it; only what lies along the path is copied."""
     if not path:
         return new
-    made = copy.deepcopy(value)
-    inner = made
-    for key in path[:-1]:
-        inner = inner[key]
-    if remove:
-        del inner[path[-1]]
+    (key, *rest), made = path, copy.copy(value)
+    if rest:
+        made[key] = changed(value[key], tuple(rest), new, remove)
+    elif remove:
+        del made[key]
     else:
-        inner[path[-1]] = new
+        made[key] = new
     return made
 
 
