@@ -2,6 +2,7 @@
 stay within it; an example that no longer shows its point is found here.
 """
 
+import json
 from functools import cache
 
 import pytest
@@ -33,10 +34,22 @@ def loader() -> Loader:
     return made
 
 
+_decoded: dict[str, Trace] = {}  # one of eleven lanes is in another example too
+
+
 def decoded(example: dict) -> list[Trace]:
     request = check(example)
     loader().open(request["models"])
-    return [lane.run() for lane in lane_maker(loader())(request)]
+    return [lane_of({**request, "lanes": [lane]}) for lane in request["lanes"]]
+
+
+def lane_of(request: dict) -> Trace:
+    """The trace of the only lane of a request; what was decoded already is not decoded again."""
+    key = json.dumps(request, default=repr)  # models that it names are no JSON
+    if key not in _decoded:
+        (lane,) = lane_maker(loader())(request)
+        _decoded[key] = lane.run()
+    return _decoded[key]
 
 
 SHOWS = expected_in_search.SHOWS | expected_in_speculation.SHOWS | expected_in_draft_heads.SHOWS
