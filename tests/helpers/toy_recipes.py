@@ -29,7 +29,7 @@ TOYS = {
     ),
     "llama-tiny-diffusion": (("llama-tiny",), {}),
     "llama-tiny-set-block": (("llama-tiny",), {}),
-    "llama-tiny-deer": (("llama-tiny-diffusion",), dict(BATCH=2, WRITERS=4, HELD_OUT=2)),
+    "llama-tiny-deer": (("llama-tiny-diffusion",), dict(BATCH=2, WRITERS=16, HELD_OUT=2)),
     "llama-tiny-filter": (
         ("llama-tiny-diffusion",),
         dict(BLOCKS=1, STORIES=2, PROBLEMS=2, TOGETHER=2, HELD_OUT=2, BATCH=8),

@@ -36,7 +36,7 @@ def measured(
     heads: dict[str, DraftModule],
     groups: dict[str, list[list[int]]],
     exits: tuple[int, ...],
-    new_tokens: int = NEW_TOKENS,
+    new_tokens: int,
     depth: int = DEPTH,
 ) -> dict[str, dict[str, dict]]:
     """Name of a group of prompts -> drafter (`exit 3`, ..., the names in `heads`) -> numbers:
@@ -67,13 +67,14 @@ def measure_exits(folder: Path, corpus: Path) -> None:
     """Leaves acceptance.json beside the weights of a target with early exits: see `measured`."""
     exits = tuple(json.loads((folder / "facts.json").read_text())["exits"])
     target = load(str(folder))
-    keep(folder, measured(target, {}, prompts(corpus, target), exits))
+    keep(folder, measured(target, {}, prompts(corpus, target), exits, NEW_TOKENS))
 
 
 def measure_heads(folder: Path, corpus: Path) -> None:
     """Leaves acceptance.json beside draft heads: see `measured`."""
     target = load(str(folder.parent / read_config(folder.name, folder)["target"]))
-    keep(folder, measured(target, load_heads(str(folder), target), prompts(corpus, target), exits=()))
+    heads = load_heads(str(folder), target)
+    keep(folder, measured(target, heads, prompts(corpus, target), (), NEW_TOKENS))
 
 
 def keep(folder: Path, result: dict[str, dict[str, dict]]) -> None:

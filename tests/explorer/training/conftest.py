@@ -1,9 +1,9 @@
 """What the recipes' tests share: a toy corpus."""
 
 import pytest
+import torch
 
 from explorer.corpus import END, STORY_MIX, prepare
-from explorer.training import loop
 
 
 @pytest.fixture(scope="session")
@@ -24,5 +24,5 @@ def toy_corpus(tmp_path_factory):
 @pytest.fixture
 def texts(toy_corpus, tmp_path, monkeypatch):
     """What the recipes make of the toy corpus; nothing is compiled."""
-    monkeypatch.setattr(loop, "compiled", lambda model: model)
+    monkeypatch.setattr(torch, "compile", lambda model, **options: model)
     return prepare(toy_corpus, tmp_path / "work")

@@ -40,7 +40,7 @@ def toys(tmp_path_factory, toy_corpus):
     folder = tmp_path_factory.mktemp("models")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "MODELS", folder)
-        patch.setattr(loop, "compiled", lambda model: model)
+        patch.setattr(torch, "compile", lambda model, **options: model)  # by whatever name a recipe calls it
         patch.setattr(small, "STORIES", tuple(STORY_MIX))  # a few files of toy stories fill no row
 
         def toy(name: str):
@@ -51,7 +51,6 @@ def toys(tmp_path_factory, toy_corpus):
                 recipe = importlib.import_module("explorer.training.recipes." + name.replace("-", "_"))
                 for constant, value in constants.items():
                     patch.setattr(recipe, constant, value)
-                patch.setattr(recipe, "compiled", lambda model: model, raising=False)
                 work = tmp_path_factory.getbasetemp() / "work"
                 recipe.main(Namespace(corpus=toy_corpus, work=work, million_tokens=BUDGET))
             return folder / name
@@ -309,6 +308,7 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
         "measure_flaws": dict(PROGRAMS=2, TOKENS=6),
         "measure_verilog": dict(MODULES=2, TOKENS=6),
         "measure_forms": dict(FILLED={"list_program": 2, "story": 1}, STORIES=2, TOKENS=4),
+        "measure_streams": dict(RECORDS=2, NEW_TOKENS=8),
         "measure_summaries": dict(SHEETS=3, STEERED=2),
         "measure_flow": dict(PROBLEMS=2, WAYS={"1 step": {"num_steps": 1}}),
         "measure_leank": dict(HELD_ROWS=1, SEEDS=1),
