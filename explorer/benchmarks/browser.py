@@ -26,6 +26,7 @@ PLAYWRIGHTS = (
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
+    "--disable-gpu-rasterization",  # which Debian's package asks for, and which costs more where there is no GPU
     "--disable-background-networking",
     f"--disable-features={','.join(UNSEEN + PLAYWRIGHTS)}",
 ]

@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from types import SimpleNamespace
 
 import pytest
@@ -96,6 +97,15 @@ def stay(app, chromium):
     """
     with visits(app, chromium) as go:
         yield go
+
+
+@pytest.fixture(scope="module")
+def shared(stay):
+    """shared(width, height): a page of that size, one for all tests of a file, as the last test left it.
+
+    For tests that set up what they look at themselves.
+    """
+    return cache(stay)
 
 
 @pytest.fixture(scope="package")

@@ -16,41 +16,33 @@ STORED = {found["name"]: found for found in experiments.stored()}
 PLOTS = "#explorer-tab-experiments .js-plotly-plot"
 
 
-@pytest.fixture(scope="module")
-def shared(stay):
-    """One wide page for the tests that only look or leave it as `wide` finds it."""
-    page = stay()
-    ready(page)
-    return page
-
-
 @pytest.fixture
-def wide(shared):
-    """The shared page, at its lanes, with all experiments in the catalogue."""
-    shared.get_by_role("tab", name="Experiments", exact=True).click()
-    search = shared.get_by_role("textbox", name="Search experiments")
-    back = shared.get_by_role("link", name="All experiments")
-    expect(back.or_(search).first).to_be_visible()
-    if back.is_visible():
-        back.click()
-    search.fill("")
-    expect(shared.locator("#experiment-catalogue").get_by_role("link")).to_have_count(len(STORED))
-    shared.get_by_role("tab", name="Decode", exact=True).click()
-    return shared
-
-
-@pytest.fixture
-def at(wide, visit):
-    """at(width): that page, or one of another width."""
+def at(shared):
+    """at(width): a page of that width which the tests share, at its lanes, with all experiments in the
+    catalogue. For tests that only look, or leave it so that this can put it back.
+    """
 
     def page(width: int):
-        if width == 1400:
-            return wide
-        narrow = visit(width, 900)
-        ready(narrow)
-        return narrow
+        found = shared(width, 900)
+        ready(found)
+        found.get_by_role("tab", name="Experiments", exact=True).click()
+        search = found.get_by_role("textbox", name="Search experiments")
+        back = found.get_by_role("link", name="All experiments")
+        expect(back.or_(search).first).to_be_visible()
+        if back.is_visible():
+            back.click()
+        search.fill("")
+        expect(found.locator("#experiment-catalogue").get_by_role("link")).to_have_count(len(STORED))
+        found.get_by_role("tab", name="Decode", exact=True).click()
+        return found
 
     return page
+
+
+@pytest.fixture
+def wide(at):
+    """The page of 1400 pixels."""
+    return at(1400)
 
 
 def catalogue(page):

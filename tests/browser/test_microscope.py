@@ -53,6 +53,7 @@ def data(page, title: str) -> list[dict]:
 
 def decode(page, lanes: list[dict], tokens: int = 10) -> None:
     page.wait_for_function("decodingExplorer.app.models.state === 'ready'")
+    page.get_by_role("tab", name="Decode").click()
     setup = {"prompt": "Once upon a time", "max_new_tokens": tokens, "lanes": lanes}
     page.evaluate("setup => decodingExplorer.app.applySetup(setup)", setup)
     press(page, "Run")
@@ -65,8 +66,8 @@ def fits(page) -> bool:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_lane_that_drafts_is_shown_with_the_numbers_of_its_trace(visit, size):
-    page = visit(*size)
+def test_a_lane_that_drafts_is_shown_with_the_numbers_of_its_trace(shared, size):
+    page = shared(*size)
     decode(page, LANES)
     for lane in (1, 2):
         found = microscope(from_json(trace(page, lane)))
@@ -101,8 +102,8 @@ def test_a_lane_that_drafts_is_shown_with_the_numbers_of_its_trace(visit, size):
     )
 
 
-def test_it_follows_the_slider_and_the_theme_and_rests_while_nothing_changes(visit):
-    page = visit()
+def test_it_follows_the_slider_and_the_theme_and_rests_while_nothing_changes(shared):
+    page = shared(*SIZES[0])
     decode(page, LANES[1:2])
     found = from_json(trace(page, 0))
     expect(page.locator("#microscope-sentence")).to_contain_text(microscope(found)["sentence"])
@@ -124,8 +125,8 @@ def test_it_follows_the_slider_and_the_theme_and_rests_while_nothing_changes(vis
     assert asked == []
 
 
-def test_a_rejected_token_opens_its_round_and_a_group_keeps_its_tokens(visit):
-    page = visit()
+def test_a_rejected_token_opens_its_round_and_a_group_keeps_its_tokens(shared):
+    page = shared(*SIZES[0])
     decode(page, LANES[:2], 24)
     rows = drafted_tokens(from_json(trace(page, 1)))
     rejected = [row for row in rows if row["fate"] == "rejected"]
@@ -183,16 +184,16 @@ def test_a_figure_is_drawn_near_the_window_or_on_paper_and_its_place_says_so_unt
     expect(waiting).to_have_count(0)
 
 
-def test_a_run_without_drafts_says_what_to_do(visit):
-    page = visit()
+def test_a_run_without_drafts_says_what_to_do(shared):
+    page = shared(*SIZES[0])
     decode(page, [{"strategy": "greedy"}], 4)
     expect(section(page)).to_contain_text("No lane of this run has drafted anything. Choose a speculative")
     expect(section(page).get_by_role("heading", name="What if")).to_be_hidden()
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_another_shape_is_shown_as_the_analysis_has_it(visit, size):
-    page = visit(*size)
+def test_another_shape_is_shown_as_the_analysis_has_it(shared, size):
+    page = shared(*size)
     decode(page, LANES[1:2], 6)
     widths = section(page).get_by_label("Children, level by level")
     widths.fill("2 2")
@@ -209,8 +210,8 @@ def test_another_shape_is_shown_as_the_analysis_has_it(visit, size):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_losslessness_test_counts_until_it_is_stopped(visit, size):
-    page, asked = visit(*size), []
+def test_a_losslessness_test_counts_until_it_is_stopped(shared, size):
+    page, asked = shared(*size), []
     page.on("request", lambda request: asked.append(request.url) if "queue/join" in request.url else None)
     decode(page, LANES[1:2], 6)
     expect(page.locator("#microscope-sentence")).to_contain_text("rounds")
@@ -242,8 +243,8 @@ def test_a_losslessness_test_counts_until_it_is_stopped(visit, size):
     assert fits(page)
 
 
-def test_another_machine_follows_the_figures_and_refuses_bad_ones(visit):
-    page = visit(390, 844)
+def test_another_machine_follows_the_figures_and_refuses_bad_ones(shared):
+    page = shared(*SIZES[1])
     decode(page, LANES)
     says = page.locator("#machine-says")
     expect(says).to_contain_text("A forward of the target takes 5.35 ms for one token")

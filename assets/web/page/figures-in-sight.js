@@ -16,11 +16,6 @@ function name(place, layout) {
   host.setAttribute("aria-label", `${page.plain(layout.title.text)}: arrow keys read it place by place`);
 }
 
-function near(place) {
-  const { top, bottom, width } = place.getBoundingClientRect(), margin = NEAR * innerHeight;
-  return width > 0 && bottom >= -margin && top <= innerHeight + margin;
-}
-
 function inSight(plotly) {
   const { react } = plotly, { resize } = plotly.Plots, waiting = new WeakMap(); // place -> data, layout and config of its figure
   const draw = (place) => {
@@ -31,21 +26,19 @@ function inSight(plotly) {
     place.classList.remove(UNDRAWN);
     place.style.minHeight = "";
     if (!place.isConnected) return;
+    const { clientWidth } = place;
     react(place, ...figure);
-    resize(place); // a scroll bar may have come with it
+    if (place.clientWidth !== clientWidth) resize(place); // a scroll bar has come with it
   };
-  const seen = new IntersectionObserver((entries) => entries.filter((one) => one.isIntersecting).forEach((one) => draw(one.target)), {
-    rootMargin: `${100 * NEAR}% 0px` });
-  // Gradio hands a new figure to the old one's place too, which it removes at once: who waits for the frame draws once.
+  const seen = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) isIntersecting ? draw(target) : target.classList.add(UNDRAWN);
+  }, { rootMargin: `${100 * NEAR}% 0px` });
+  // Gradio hands a new figure to the old one's place too, which it removes at once: the observer never sees that.
   plotly.react = (place, data, layout, config) => {
     name(place, layout);
     waiting.set(place, [data, layout, config]);
     place.style.minHeight = `${layout.height || HEIGHT}px`;
-    if (near(place)) requestAnimationFrame(() => draw(place));
-    else {
-      place.classList.add(UNDRAWN);
-      seen.observe(place);
-    }
+    seen.observe(place);
     return Promise.resolve(place);
   };
   plotly.Plots.resize = (place) => (waiting.has(place) ? Promise.resolve() : resize(place));

@@ -38,6 +38,7 @@ class Inspector {
     const column = window.innerWidth >= WIDE, { classList } = document.documentElement; // no rule need ask what the page has
     classList.toggle("inspector-column", !this.root.hidden && column);
     classList.toggle("inspector-sheet", !this.root.hidden && !column);
+    if (this.root.hidden) return; // to measure at each scroll costs a layout
     const under = Math.max(0, this.app.bar.controls.getBoundingClientRect().bottom);
     this.root.style.setProperty("--under-bars", Math.round(under) + "px");
   }
