@@ -1,4 +1,4 @@
-"""Reads a link that carries a whole setup behind its #: what a stranger may have written is checked here, and
+"""Reads a link that carries a whole setup after its #: what a stranger may have written is checked here, and
 nothing is run. The page makes such links (assets/web/page/link.js).
 """
 
@@ -27,7 +27,7 @@ DAMAGED = "This link is damaged: part of it is missing. Ask for it again."
 
 
 class Link(Call):
-    """What stands behind the # of a link, without its name."""
+    """What stands after the # of a link, without its name."""
 
     packed: Annotated[str, Field(max_length=MAX_BYTES)]
 

@@ -28,7 +28,7 @@ SLICE_SECONDS, AT_ONCE = 0.2, 2  # between two looks at how far it is; reports o
 NONE = "none"
 ABOUT = (
     "The report of `python -m explorer acceptance` in the page: the run's target (before a run, the app's) "
-    "writes each prompt on, then each drafter decodes it, and every place at which a round ended early is "
+    "continues each prompt, each drafter decodes the same text, and every round that ended early is "
     "counted by its cause."
 )
 ROWS = (("why_rounds_ended", "by_position"), ("by_prompt", "by_entropy"), ("by_depth", "both_sides"))
@@ -86,7 +86,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None
         metrics = gr.Dataframe(label="vLLM's metrics, by drafter", interactive=False, wrap=True)
         groups = gr.Dataframe(
             headers=GROUPS,
-            label="Tokens that were rejected, and what stood before",
+            label="Rejected tokens and the text before them",
             interactive=False,
             wrap=True,
             column_widths=WIDTHS,
@@ -198,7 +198,7 @@ def settings_of(tokens: float | None, drafted: float | None, temperature: float 
     from explorer.acceptance.measuring import Settings
 
     if tokens is None or drafted is None or temperature is None:
-        raise ValueError("Say how many tokens are written and drafted, and at which temperature.")
+        raise ValueError("Enter the number of new tokens, the number of drafted tokens, and a temperature.")
     if not (1 <= tokens <= 96 and 1 <= drafted <= 16 and 0 <= temperature <= 2):
         raise ValueError("At most 96 tokens per prompt, 16 drafted per round, and a temperature of 2.")
     return Settings(int(tokens), int(drafted), float(temperature))

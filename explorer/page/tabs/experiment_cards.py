@@ -26,7 +26,7 @@ def catalogue(answers: list[dict], words: str) -> str:
         if (cards := search.best(members, words, search_terms))
     ]
     if not fits:
-        return f"<p>No experiment fits “{html.escape(words.strip()[:MAX_QUOTED])}”. Try fewer words.</p>"
+        return f"<p>No experiment matches “{html.escape(words.strip()[:MAX_QUOTED])}”. Try fewer words.</p>"
     return "".join(
         f"<h3>{html.escape(title)}</h3><ul>{''.join(map(card, cards))}</ul>" for title, cards in fits
     )

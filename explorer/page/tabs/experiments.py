@@ -119,7 +119,7 @@ def marked(text: str, marks: str) -> str:
 
 
 def calls(answer: dict) -> None:
-    """A button for each decoding behind a message: it opens in a lane."""
+    """A button for each decoding after a message: it opens in a lane."""
     with gr.Row():
         for number in range(1, len(answer["calls"]) + 1):
             opened = json.dumps([answer["name"], number, answer["title"]])
@@ -145,7 +145,7 @@ def measured(answer: dict) -> str:
     models = ", ".join(f"{role} {model}" for role, model in answer["models"].items())
     folders = "".join(f" --{what} FOLDER" for what in ("corpus", "schemas") if answer.get(what))
     again = f"`python -m explorer experiment {answer['name']}{folders}`"
-    return f"Asked of {escaped(models)}. Again: {again}"
+    return f"Models: {escaped(models)}. To repeat it: {again}"
 
 
 # ---- the table ---------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def shade(share: float) -> str:
 
 
 def functions(runs, loader) -> list:
-    """What the page can ask for: the decoding behind a message of a stored answer."""
+    """What the page can ask for: the decoding after a message of a stored answer."""
 
     def opened(request: StoredCall) -> dict:
         calls = {answer["name"]: answer.get("calls", []) for answer in experiments.stored()}

@@ -33,7 +33,7 @@ ABOUT = (
     "stands. A lens chooses no token; its forwards are its own and count in no lane."
 )
 NONE = "Press Run in Decode: there is no lane yet."
-NOTHING_BEFORE = "Nothing stands before this token; choose a later one."
+NOTHING_BEFORE = "There is no text before this token; choose a later one."
 SOURCE = "correct: the littel dog runned to the park. =>"
 PLACES = 3  # figures that a lens may have
 KEPT = 6  # frames

@@ -40,7 +40,7 @@ def build(
     gr.Markdown(f"## Losslessness test: does the lane draw from the target's distribution?\n{ABOUT}")
     with gr.Row():
         samples = gr.Radio([(f"{n:,}", n) for n in SAMPLES], value=1000, label="Seeds", min_width=260)
-        length = gr.Radio(list(LENGTHS), value=3, label="Tokens each", min_width=160)
+        length = gr.Radio(list(LENGTHS), value=3, label="Tokens per seed", min_width=160)
         temperature = gr.Number(1, label="Temperature", min_width=110)
         broken = gr.Checkbox(True, label="With the broken verifier", min_width=240)
         start = gr.Button("Start the test", variant="primary", size="md", scale=0, min_width=140)
@@ -116,7 +116,7 @@ def begin(
     if one is None:
         raise ValueError(NO_LANE)
     if samples is None or length is None:
-        raise ValueError("Choose how many seeds write how many tokens each.")
+        raise ValueError("Enter the number of seeds and the number of tokens per seed.")
     if not temperature or temperature < 0:
         raise ValueError(COLD)
     trace = one.record.trace

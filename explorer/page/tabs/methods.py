@@ -118,7 +118,7 @@ def build(tab: gr.Tab, loader: Loader, look: gr.HTML, paper: gr.HTML) -> None:
                 return
             figure = map_of(words or "", family or EVERY, SHOWN[status or "All"], look_of(look))
             if figure is None:
-                gr.Markdown("No paper fits. Try fewer words.")
+                gr.Markdown("No paper matches. Try fewer words.")
             else:
                 captioned(figure, wide=True)
 

@@ -50,7 +50,7 @@ WHOLE = {
     ),
     "run": (
         "Save run",
-        "All lanes and their settings as data (.json.gz), to be opened here again or read by a program.",
+        "All lanes and their settings as data (.json.gz), to open here again or to read with a program.",
     ),
     "costs": ("Save costs", "The cost table (.csv), one row per lane."),
 }
