@@ -66,7 +66,7 @@ MEMORIES = (
         ("gear",),
         "Numbers in few bits, with outliers kept exactly and the rest of the error as a low-rank matrix.",
         (
-            number("bits", 2, "Bits per number; 16: as they are.", low=1, high=16),
+            number("bits", 2, "Bits per number; 16: unchanged.", low=1, high=16),
             number(
                 "group", 64, "Numbers that share a scale; 0: all of a channel (K), of a token (V).", low=0
             ),
@@ -74,7 +74,7 @@ MEMORIES = (
             number(
                 "rank", 4, "Rank of the stored error in the prompt; half in what is written.", low=0, high=64
             ),
-            number("buffer", 20, "Newest tokens that stay exact until so many are there.", low=1, high=1024),
+            number("buffer", 20, "The newest tokens stay exact until there are this many.", low=1, high=1024),
         ),
     ),
     Memory(
@@ -109,7 +109,7 @@ MEMORIES = (
             number("recent", 32, "Newest tokens whose keys stay whole.", low=1, high=4096),
             number("block", 8, "Tokens that lose their channels together.", low=1, high=1024),
             number("prune", 0.5, "Share of channels below the threshold.", low=0.0, high=1.0),
-            number("align", 4, "A head keeps a multiple of so many channels.", low=1, high=128),
+            number("align", 4, "A head keeps a multiple of this many channels.", low=1, high=128),
             choice(
                 "mask",
                 ("learned", "learned, times alpha", "magnitude", "random"),

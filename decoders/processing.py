@@ -48,7 +48,7 @@ class Processing(Recorder):
         return stack(logits, (self.tree.text(n) for n in nodes), hear if record else None)
 
     def constrained(self, logits: torch.Tensor, nodes: list[int]) -> torch.Tensor:
-        """Logits [N, V] without the tokens that the constraint forbids behind each node. Raises DeadEnd."""
+        """Logits [N, V] without the tokens that the constraint forbids after each node. Raises DeadEnd."""
         if self.constraint is None:
             return logits
         return masked(logits, self.constraint.masks_of(nodes))

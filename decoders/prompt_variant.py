@@ -63,7 +63,7 @@ class OtherPrompt:
 
 
 def read_instead(lane: Lane, view: str, start: list[int], model: str = "target") -> bool:
-    """Lets `lane.score(nodes, role=view)` be what a model says behind `start` in place of the prompt. False,
+    """Lets `lane.score(nodes, role=view)` be what a model says after `start` in place of the prompt. False,
     and the lane ends with a sentence, if that and the text to come do not fit its context.
     """
     given = lane.tree.tokens[len(lane.trace.prompt) : lane.tree.trunk]

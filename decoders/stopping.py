@@ -32,7 +32,7 @@ def stop_strings_of(parameters: dict[str, Any]) -> tuple[bytes, ...]:
 
 
 def room_of(parameters: dict[str, Any], prompt: int, room: int) -> int:
-    """How many tokens fit behind a prompt of this many: at most `room`, and by the parameter max_length.
+    """How many tokens fit after a prompt of this many: at most `room`, and by the parameter max_length.
 
     Raises ValueError with one sentence if that leaves none.
     """

@@ -19,7 +19,9 @@ DEPENDENCIES = Parameter(
     True,
     "Find out what each position waited for, by extra lens forwards that put earlier tokens back.",
 )
-LENS = Part("lens", "dependencies", "Puts earlier tokens back, one by one, to see what waited for them.")
+LENS = Part(
+    "lens", "dependencies", "Puts earlier tokens back, one by one, to find which positions waited for them."
+)
 
 Redo = Callable[[torch.Tensor, int], int]  # logits [1, V] and the node that they follow -> a token
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import networkx
 
 ROOT = Path(__file__).resolve().parent.parent
-ORDER = ("app", "explorer", "visualizers", "decoders")  # each may import itself and those behind it
+ORDER = ("app", "explorer", "visualizers", "decoders")  # each may import itself and those after it
 PAGE_AND_PICTURES = {"gradio", "gradio_client", "plotly"}
 
 

@@ -2,13 +2,13 @@
 
 Under a mask a token v follows s with p(v|s) / Z(s), Z being the mass of all allowed tokens. The model itself,
 among texts that the constraint allows, writes it with p(v|s) c(sv) / c(s): c is the probability that what the
-model writes after a beginning is allowed as a whole (Park et al. 2024, Grammar-Aligned Decoding). A text that
+model writes after a prefix is allowed as a whole (Park et al. 2024, Grammar-Aligned Decoding). A text that
 reaches the lane's limit counts as allowed as far as it goes. p is the model at the lane's temperature, before
 other processors.
 
-c is exact where all beginnings of allowed texts can be listed. Elsewhere it is the mean weight of masked
+c is exact where all prefixes of allowed texts can be listed. Elsewhere it is the mean weight of masked
 texts, which is right on average (Lipkin et al. 2025, AWRS, whose estimates of Z are not needed where there
-are masks). As many are drawn behind each likely token, and behind all others together; those that begin as
+are masks). As many are drawn after each likely token, and after all others together; those that begin as
 the output continues count again at its next token, since from there on they are masked texts like any others.
 Knows one lane's tree, model and constraint, no strategy and no picture.
 """
@@ -32,15 +32,15 @@ from decoders.trace.events import Forward, Score
 NAME = "bias"  # of a Score: total variation between the two distributions; its level says how c was found
 EXACT, ESTIMATED = "exact", "estimated"
 OTHERS = "others"  # stands for all allowed tokens that are not named, in the names of a score's parts
-LISTED = 512  # beginnings of allowed texts that are read at most to know c exactly
+LISTED = 512  # prefixes of allowed texts that are read at most to know c exactly
 NAMED = 4  # likeliest allowed tokens whose c is found one by one, besides the token that was taken
 LIKELY = 0.01  # under the mask; where c is estimated, a token that is less likely is one of the others
-ROWS = 128  # beginnings that one forward reads
+ROWS = 128  # prefixes that one forward reads
 
 
 @dataclass(frozen=True)
 class Future:
-    """c behind a token: its mean and standard error (0 if exact), and of how many equal weights the drawn
+    """c after a token: its mean and standard error (0 if exact), and of how many equal weights the drawn
     texts are worth (0 if none was drawn).
     """
 
@@ -59,8 +59,8 @@ class Future:
 
 @dataclass
 class Distributions:
-    """Both distributions after a beginning. Keys are tokens, or OTHERS. `kept` is Z, `allowed` is c of the
-    beginning itself; errors are standard errors, to first order.
+    """Both distributions after a prefix. Keys are tokens, or OTHERS. `kept` is Z, `allowed` is c of the
+    prefix itself; errors are standard errors, to first order.
     """
 
     masked: dict[Any, float]
@@ -92,7 +92,7 @@ class Distributions:
         return sum(abs(self.masked[key] - self.true[key]) for key in self.masked) / 2
 
     def score(self, node: int, token: int, texts: int) -> Score:
-        """What a trace says of them at the node of the token that was taken. texts: as many were drawn behind
+        """What a trace says of them at the node of the token that was taken. texts: as many were drawn after
         each named token; 0 if c is exact.
         """
         parts = {"kept": self.kept, "allowed": self.allowed.mean, "after": self.futures[token].mean}
@@ -108,7 +108,7 @@ class Distributions:
 
 class BiasRecord:
     """Both distributions at each token that a lane commits; nothing where it is not asked to measure them.
-    Beginnings stand in a tree of their own, which the target reads by a scorer of its own: the lane's work
+    Prefixes stand in a tree of their own, which the target reads by a scorer of its own: the lane's work
     counts the same.
     """
 
@@ -167,7 +167,7 @@ class BiasRecord:
         if known:  # the model's own likeliest may be one that the mask hardly leaves
             c = torch.tensor([self.known(self.at, t) for t in place], dtype=p.dtype)
             named.append(int(tokens[(p * c).argmax()]))
-        else:  # nothing needs to be drawn behind the end of a text
+        else:  # nothing needs to be drawn after the end of a text
             named += [t for t in self.lane.eos if t in place and float(p[place[t]])]
         named = list(dict.fromkeys([*named, token]))
         mass = {t: float(p[place[t]]) for t in named}
@@ -184,7 +184,7 @@ class BiasRecord:
     # ---- c, exactly ---------------------------------------------------------------------------------------
 
     def list_all(self) -> None:
-        """Finds c of all beginnings below the output, if they are few: c(s) = sum_v p(v|s) c(sv)."""
+        """Finds c of all prefixes below the output, if they are few: c(s) = sum_v p(v|s) c(sv)."""
         beginnings = self.beginnings()
         if beginnings is None:
             return
@@ -196,11 +196,11 @@ class BiasRecord:
             )
 
     def known(self, node: int, token: int) -> float:
-        """c behind a token, where that was found exactly; 1 behind the last one of a text."""
+        """c after a token, where that was found exactly; 1 after the last one of a text."""
         return self.exact.get(self.below.get((node, token), -1), 1.0)
 
     def beginnings(self) -> list[int] | None:
-        """The beginnings of all allowed texts below the output that are not whole, parents first; None if
+        """The prefixes of all allowed texts below the output that are not whole, parents first; None if
         they are too many. Asks the constraint alone.
         """
         listed = [self.at]
@@ -233,8 +233,8 @@ class BiasRecord:
     def drawn_futures(
         self, mass: dict[Any, float], tokens: torch.Tensor, rest: torch.Tensor
     ) -> dict[Any, Future]:
-        """c behind each token, from the weights of masked texts behind it; all grow in the same forwards."""
-        texts: dict[Any, list[tuple[int, int]]] = {key: [] for key in mass}  # (beginning, end) of each
+        """c after each token, from the weights of masked texts after it; all grow in the same forwards."""
+        texts: dict[Any, list[tuple[int, int]]] = {key: [] for key in mass}  # (prefix, end) of each
         for end in self.ends:
             first = self.tree.path(end)[self.tree.depths[self.at] + 1]
             token = self.tree.tokens[first]
@@ -272,13 +272,13 @@ class BiasRecord:
         return at
 
     def weight(self, start: int, end: int) -> float:
-        """The product of what the mask kept along a drawn text, behind its beginning."""
+        """The product of what the mask kept along a drawn text, after its prefix."""
         if not self.is_whole(end):
             return 0.0
         along = self.tree.path(end)[self.tree.depths[start] : -1]
         return math.prod(float(self.rows[node][1].sum()) for node in along)
 
-    # ---- beginnings ---------------------------------------------------------------------------------------
+    # ---- prefixes ---------------------------------------------------------------------------------------
 
     def child(self, node: int, token: int) -> int:
         """The node of a token below a node."""

@@ -40,8 +40,8 @@ class Constraint(Protocol):
         """The tokens that must come next, since every allowed text continues with their characters."""
 
 
-FREE = object()  # the state where the constraint says nothing: before and beside the text, and behind its end
-FORBIDDEN = object()  # the state behind a token that was not allowed
+FREE = object()  # the state where the constraint says nothing: before and beside the text, and after its end
+FORBIDDEN = object()  # the state after a token that was not allowed
 
 
 class DeadEnd(ValueError):
@@ -55,7 +55,7 @@ DEAD_END = (
 
 
 class States:
-    """The states of a constraint at the nodes of a lane's tree; its text begins behind `prompt` tokens."""
+    """The states of a constraint at the nodes of a lane's tree; its text begins after `prompt` tokens."""
 
     def __init__(self, constraint: Constraint, tree: Tree, prompt: int, eos: frozenset[int]):
         self.constraint, self.tree, self.root, self.eos = constraint, tree, prompt - 1, eos
@@ -65,7 +65,7 @@ class States:
         self.masks: OrderedDict[int, torch.Tensor] = OrderedDict()  # node -> [V]
 
     def at(self, node: int) -> Any:
-        """The state behind a node, or FREE, or FORBIDDEN."""
+        """The state after a node, or FREE, or FORBIDDEN."""
         above = []  # nodes whose states are not known, the lowest first
         while node not in self.known:
             if node == self.root:
@@ -135,7 +135,7 @@ class States:
         return self.constraint.may_end(state)
 
     def forced(self, node: int) -> list[int]:
-        """The tokens that must come behind a node."""
+        """The tokens that must come after a node."""
         state = self.at(node)
         return [] if state is FREE or state is FORBIDDEN else self.constraint.forced(state)
 

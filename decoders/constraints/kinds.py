@@ -72,7 +72,7 @@ BIAS = (  # see bias.py
         TEXTS,
         "int",
         16,
-        "For the view Bias: masked texts drawn behind each likely token, where the allowed texts are too "
+        "For the view Bias: masked texts drawn after each likely token, where the allowed texts are too "
         "many to list.",
         low=2,
         high=256,
@@ -101,7 +101,7 @@ CONSTRAINT = (
         "constraint_white_space",
         "choice",
         "compact",
-        "Between the parts of JSON: none, a space behind each comma and colon, or any.",
+        "Between the parts of JSON: none, a space after each comma and colon, or any.",
         choices=WHITE_SPACE,
         group=GROUP,
     ),
@@ -152,7 +152,7 @@ def constraint_of(
     typed = parameters["constraint_text"]
     if parameters.get("token_healing"):
         raise ConstraintProblem(
-            "A constraint begins behind the prompt, and token_healing changes its end; use one of them."
+            "A constraint begins after the prompt, and token_healing changes its end; use one of them."
         )
     if not typed.strip():
         raise ConstraintProblem(f"The {NAMES[kind]} is empty; type one, or choose the constraint none.")

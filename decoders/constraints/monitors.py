@@ -22,7 +22,7 @@ TRIGGER = ord(".")
 MODES = {
     "every character": "A dot or the end of a name inside a token is seen too.",
     "last character": "As published: only the last character of a token wakes the monitor, and what stands "
-    "behind the end of a name in the same token is not checked.",
+    "after the end of a name in the same token is not checked.",
 }
 # the text up to a dot -> what may follow it; none if it is not known, None if nothing may
 Members = Callable[[str], frozenset[str] | None]
@@ -56,7 +56,7 @@ class MemberMonitor:
         ]
 
     def start(self) -> Watch:
-        """Woken by a dot at the end of the prompt, or in a name that the prompt has begun behind one."""
+        """Woken by a dot at the end of the prompt, or in a name that the prompt has begun after one."""
         if not self.every:
             return self._woken(self.prompt) or Watch(self.prompt, None)
         name = 0
@@ -120,13 +120,13 @@ class MemberMonitor:
         allowed = torch.zeros(self.vocabulary, dtype=torch.bool)
         for name in state.rest:
             allowed[self._spelling(name)] = True
-        if self.every:  # what stands behind the name
+        if self.every:  # what stands after the name
             doubtful = [token for token in self.dotted if allowed[token]]
             allowed[[token for token in doubtful if self.advance(state, token) is None]] = False
         return allowed
 
     def _spelling(self, name: bytes) -> list[int]:
-        """The tokens that begin a name, and those that continue behind it with a break."""
+        """The tokens that begin a name, and those that continue after it with a break."""
         node, tokens = self.trie, []
         for byte in name:
             if (node := node.get(byte)) is None:
@@ -254,7 +254,7 @@ USED = re.compile(rf"\.({NAME})\b")
 
 
 def names_used(project: str, text: str, begin: int) -> list[tuple[int, int]]:
-    """(where the name is declared, where it is used) of the names behind dots that end in `text` from the
+    """(where the name is declared, where it is used) of the names after dots that end in `text` from the
     place `begin` on, as places of characters in the text. Names declared in `project` have no place in it.
     """
     pairs, above = [], len(project) + 1

@@ -6,7 +6,7 @@ from decoders.constraints.kinds import vocabulary_of
 
 
 def spelt(model: Any, eos: frozenset[int], before: bytes, text: str) -> list[int]:
-    """The tokens of a text behind the bytes `before`: with a space before it unless those end in white space,
+    """The tokens of a text after the bytes `before`: with a space before it unless those end in white space,
     or the model has no token for a space.
     """
     cut, tokens = vocabulary_of(model, eos).cut, []

@@ -11,7 +11,7 @@ import torch
 
 @dataclass
 class TrieNode:
-    """A beginning that some sequences share. `ends`: which sequences end here, by their place in the list."""
+    """A prefix that some sequences share. `ends`: which sequences end here, by their place in the list."""
 
     children: dict[int, "TrieNode"] = field(default_factory=dict)
     ends: list[int] = field(default_factory=list)

@@ -1,1 +1,1 @@
-"""Denoising: a canvas of masks behind the prompt, filled in any order by a model that looks both ways."""
+"""Denoising: a canvas of masks after the prompt, filled in any order by a model that looks both ways."""

@@ -17,7 +17,7 @@ from decoders.recorder import MIN_LOGPROB
 
 @dataclass
 class Canvas:
-    """`tokens`: prompt, answer (positions start..stop-1) and what stands behind it; masks where nothing is
+    """`tokens`: prompt, answer (positions start..stop-1) and what stands after it; masks where nothing is
     written. `rows`: of each filled position that is not committed yet, the row [V] it was filled from, and
     the same at the temperature, None without one.
     """
@@ -171,6 +171,6 @@ def settle(lane: Lane, canvas: Canvas) -> None:
 
 
 def trim(lane: Lane, canvas: Canvas) -> None:
-    """Records what stands behind the end of the text: it is no output."""
+    """Records what stands after the end of the text: it is no output."""
     for position in range(canvas.committed, canvas.stop):
         lane.cell(position, canvas.iteration, canvas.tokens[position], "trimmed")

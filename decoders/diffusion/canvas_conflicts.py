@@ -17,8 +17,8 @@ CONFLICTS = Parameter(
     "conflicts",
     "bool",
     False,
-    "Measure how little the tokens that a forward fills go together: the model reads each of them alone, and "
-    "one after the other (counted apart).",
+    "Measure how far the tokens that a forward fills fit together: the model reads each of them alone, and "
+    "one after the other (counted separately).",
 )
 COST = (
     "joint_cost"  # name of the scores, in nats: log of the product of marginals over the chain rule's product
@@ -44,10 +44,10 @@ def record_conflicts(lane: Lane, canvas: Canvas, guessed: Guess, chosen: list[in
     before = [canvas.with_tokens(dict(filled[:n])) for n in range(2, len(filled))]
     rows = looked(lane, [*alone, *before], places, tokens)  # [2k - 2, k]
     marginal = torch.tensor([float(guessed.logprobs[i, guessed.tokens[i]]) for i in chosen]).double()
-    # the second token is read behind the first alone, the others behind all that stand left of them
+    # the second token is read after the first alone, the others after all that stand left of them
     chain = marginal[0] + sum(rows[0 if n == 1 else len(alone) + n - 2, n] for n in range(1, len(filled)))
     lane.record_score(lane.tip, COST, float(marginal.sum() - chain), **parts)
-    gained = rows[: len(alone)] - marginal  # [k, k]: pointwise mutual information of a token read behind one
+    gained = rows[: len(alone)] - marginal  # [k, k]: pointwise mutual information of a token read after one
     gained.fill_diagonal_(0.0)
     lowest = int(gained.argmin())
     first, second = divmod(lowest, len(filled))

@@ -13,7 +13,7 @@ WAITS = Parameter(
     "bool",
     False,
     "Find what each position waited for: those filled one forward earlier are masked again and the model "
-    "looks once more (counted apart).",
+    "runs once more (counted separately).",
 )
 
 

@@ -131,7 +131,7 @@ def verified_filling(
         while canvas.masks(low, high):
             last = verify(lane, canvas, low, high, stepwise, drafts)
             steps = list(stepwise.plan(last))[1:]  # the first one is filled
-            drafts = draft(last, steps[:-1])  # behind the last step there is nothing to ask
+            drafts = draft(last, steps[:-1])  # after the last step there is nothing to ask
             yield
             if not lane.more:
                 return
@@ -139,7 +139,7 @@ def verified_filling(
 
 def verify(lane: Lane, canvas: Canvas, low: int, high: int, stepwise: Stepwise, drafts: list[Draft]) -> Guess:
     """One forward over the drafts, of which the first is the canvas as it stands. Fills every step that it
-    verifies and the one behind them; returns the guess that this last step came from.
+    verifies and the one after them; returns the guess that this last step came from.
     """
     _propose(lane, drafts)
     guesses = guess_each(lane, canvas, [draft.filled for draft in drafts], low, high)

@@ -24,30 +24,32 @@ BLOCK = Parameter(
     "block_length",
     "int",
     32,
-    "Positions that are filled before those behind them; 0 fills the whole canvas at once.",
+    "Length of the blocks, which are filled one after the other; 0: the whole canvas is one block.",
     0,
     512,
 )
-SUFFIX = Parameter("suffix", "text", "", "What stands behind the canvas: the text is written in between.")
+SUFFIX = Parameter("suffix", "text", "", "Text after the canvas: the output is written in between.")
 CACHE = Parameter(
     "cache",
     "choice",
     "none",
-    "Keys and values that a block's later forwards take from its first: of what stands before the block, or "
-    "of all but the block.",
+    "Keys and values that a block's later forwards reuse from its first: those of everything before the "
+    "block, "
+    "or of everything outside it.",
     choices=("none", "prefix", "dual"),
 )
 DRIFT = Parameter(
     "measure_drift",
     "bool",
     False,
-    "Run each forward without the cache too (counted apart), and record where the likeliest tokens differ.",
+    "Run each forward without the cache too (counted separately), and record where the most likely "
+    "tokens differ.",
 )
 DRIFT_SCORE = "drift"  # name of the scores: the share of masks where the cache changed the likeliest token
 
 
 def canvas_of(lane: Lane) -> Canvas:
-    """The blank canvas of a lane, with its suffix behind it and its fixed words on it. Where they do not fit,
+    """The blank canvas of a lane, with its suffix after it and its fixed words on it. Where they do not fit,
     the lane ends with one sentence.
     """
     target, prompt, suffix = lane.models["target"], lane.tree.text(lane.tip), []

@@ -13,9 +13,10 @@ FIXED_WORDS = Parameter(
     "fixed_words",
     "text",
     "",
-    "Words that stand on the canvas from the start: place: word, several with semicolons between them, such "
-    "as 5: cat; 12: Once. Places count new tokens from 1. What stands in double quotes is put there exactly "
-    "as it is; any other word has a space before it.",
+    "Words that are on the canvas from the start, as position: word, separated by semicolons, such as 5: "
+    "cat; "
+    "12: Once. Positions count new tokens from 1. Text in double quotes is used unchanged; any other "
+    "word gets a space before it.",
 )
 QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 PIECE = re.compile(rf"(?:{QUOTED.pattern}|[^;])+")  # up to a semicolon that is not in quotes

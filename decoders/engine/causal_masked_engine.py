@@ -1,4 +1,4 @@
-"""Models that fill masks behind a causal past: tokens that are final are read once, causally, and their keys
+"""Models that fill masks after a causal past: tokens that are final are read once, causally, and their keys
 and values stay; masks and what is not final yet are read again in every forward.
 
 The cache is exact: what stays was computed from final tokens alone. Knows token ids and tensors; in which
@@ -20,7 +20,7 @@ from decoders.engine.tree import Tree
 class CausalMaskedEngine(MaskedEngine):
     """A causal model whose mask rows predict their own positions."""
 
-    kind = "a model that fills masks behind a causal past"
+    kind = "a model that fills masks after a causal past"
 
     def attach(self, tree: Tree) -> "CausalPast":
         """A scorer for one lane, with a cache of its own."""
@@ -28,7 +28,7 @@ class CausalMaskedEngine(MaskedEngine):
 
 
 class CausalPast(CanvasScorer):
-    """Reads tokens behind a cache for one lane; `used` and `peak` count slots of the cache."""
+    """Reads tokens after a cache for one lane; `used` and `peak` count slots of the cache."""
 
     def __init__(self, engine: CausalMaskedEngine):
         super().__init__(engine)
@@ -36,7 +36,7 @@ class CausalPast(CanvasScorer):
 
     @torch.inference_mode()
     def read(self, tokens: list[int], positions: list[int], sees: torch.Tensor, keep: int) -> torch.Tensor:
-        """Logits [N, V] of N tokens at their positions, in one forward behind the cache, which all of them
+        """Logits [N, V] of N tokens at their positions, in one forward after the cache, which all of them
         see.
 
         sees [N, N]: which of them see which. The keys and values of the first `keep` stay in the cache; these

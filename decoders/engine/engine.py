@@ -155,7 +155,7 @@ class Scorer:
         """Logits [N, V] after each node if only `part` of the model runs there, and at ancestors that nothing
         has read yet; always computed. Whatever the whole model has read keeps its keys and values.
 
-        Keys of the first layers are exact, and `score` continues behind them; all others it computes again.
+        Keys of the first layers are exact, and `score` continues after them; all others it computes again.
         Raises OutOfSlots with nothing changed, ValueError for a node that the whole model has read.
         """
         if not self.trunk.evaluated or any(self._is_whole(n) for n in nodes):
@@ -232,7 +232,7 @@ class Scorer:
         return streams[:, : at + 1]
 
     def through(self, nodes: list[int], layer: int, states: torch.Tensor) -> torch.Tensor:
-        """States [N, d] after this layer alone if `states` [N, d] enter it at `nodes`, behind a text that the
+        """States [N, d] after this layer alone if `states` [N, d] enter it at `nodes`, after a text that the
         whole model has read.
         """
         part = Layers.only([layer], self.engine.layer_count)

@@ -88,7 +88,7 @@ class Denoiser(CanvasScorer):
         return self._rows(logits, 0, stop - start)
 
     def guess(self, tokens: list[int], count: int) -> torch.Tensor:
-        """Logits [count, V] for the `count` tokens behind a text, all at once; of a text that is too long
+        """Logits [count, V] for the `count` tokens after a text, all at once; of a text that is too long
         only the end is read.
         """
         behind = [*tokens[max(0, len(tokens) + count - self.engine.context) :], *[self.engine.mask] * count]

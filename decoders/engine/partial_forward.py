@@ -53,7 +53,7 @@ class Layers:
 
     @classmethod
     def read(cls, scope: str) -> "Layers | None":
-        """The part that `str` has written, perhaps behind words; None if a scope names no layers."""
+        """The part that `str` has written, perhaps after words; None if a scope names no layers."""
         if match := re.search(r"(\d+) layers in groups of (\d+)$", scope):
             return cls.grouped(int(match[2]), int(match[1]))
         if match := re.search(r"layers ([-, 0-9]+|none) of (\d+)$", scope):

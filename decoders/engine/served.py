@@ -36,7 +36,7 @@ class Client(Protocol):
     vocabulary: int
     top: int | None
     scores: bool  # whether it scores what may follow any text, or only what follows in its own
-    continues: bool  # whether its own text can continue behind any text; a chat answers a message
+    continues: bool  # whether its own text can continue after any text; a chat answers a message
 
     def next_tokens(self, texts: Sequence[list[int]]) -> list[Row]: ...
 
@@ -145,7 +145,7 @@ class ServedScorer:
 
 
 class Stream:
-    """What the server itself writes behind a node, event by event, with the `top` likeliest tokens of each
+    """What the server itself writes after a node, event by event, with the `top` likeliest tokens of each
     place; close it, and the server stops. `work` is that of the newest event.
     """
 
@@ -161,7 +161,7 @@ class Stream:
         """The tokens [T] of the next event; none if the server has ended its text."""
         self.newest = next(self.events, [])
         tokens = [token for token, _ in self.newest]
-        # the prompt is read for the first token, and each token for the one behind it
+        # the prompt is read for the first token, and each token for the one after it
         self.work = Work(tokens=self.unread + len(tokens) - 1 if tokens else 0, rows=len(tokens))
         self.unread = 1
         return torch.tensor(tokens, dtype=torch.long)

@@ -13,7 +13,7 @@ import torch
 
 @dataclass(frozen=True)
 class View:
-    """What rows see of the first `depth` places of a text; behind them they see everything."""
+    """What rows see of the first `depth` places of a text; after them they see everything."""
 
     depth: int
     slots: torch.Tensor  # [L, Hkv, S]

@@ -1,4 +1,4 @@
-"""Scores tree nodes by reading on from the state behind an ancestor: for architectures that keep no row of
+"""Scores tree nodes by reading on from the state after an ancestor: for architectures that keep no row of
 keys and values per token (retention, flow attention, patches of bytes), so
 that a tree mask has nothing to mask.
 
@@ -50,9 +50,7 @@ class StateScorer(SequenceScorer):
 
     def __init__(self, engine: StateEngine, tree: Tree):
         super().__init__(engine, tree)
-        self.states: OrderedDict[int, Any] = (
-            OrderedDict()
-        )  # node -> what was kept behind it, oldest use first
+        self.states: OrderedDict[int, Any] = OrderedDict()  # node -> what was kept after it, oldest use first
 
     @torch.inference_mode()
     def score(self, nodes: list[int], hidden: bool = False) -> torch.Tensor:
@@ -72,7 +70,7 @@ class StateScorer(SequenceScorer):
         return logits if logits.dtype == torch.float64 else logits.float()
 
     def _nearest(self, node: int) -> tuple[Any, list[int]]:
-        """The state behind the nearest ancestor that has one, and the nodes from there down to `node`."""
+        """The state after the nearest ancestor that has one, and the nodes from there down to `node`."""
         unread = []
         while node >= 0 and node not in self.states:
             unread.append(node)
@@ -83,7 +81,7 @@ class StateScorer(SequenceScorer):
         return self.states[node], unread[::-1]
 
     def _keep(self, node: int, state: Any) -> None:
-        """Keeps the state behind a node; the one that was not used for longest goes."""
+        """Keeps the state after a node; the one that was not used for longest goes."""
         self.states[node] = state
         if len(self.states) > KEPT_STATES:
             self.states.popitem(last=False)

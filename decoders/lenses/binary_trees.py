@@ -135,7 +135,7 @@ def tree_of(
     return plain(grown(0, len(leaves)), root)
 
 
-Item = tuple[str, int, int]  # label, first leaf, the leaf behind the last
+Item = tuple[str, int, int]  # label, first leaf, the leaf after the last
 
 
 def items(tree: "Node | str", start: int = 0) -> list[Item]:

@@ -1,7 +1,7 @@
 """Information flow routes (Ferrando and Voita, 2024): how much each summand of a state helps to build it, in
 one forward. The L1 norm, thresholds before heads are summed, and renormalising are the paper's. Our
 filling-in: a state none of whose parts helps comes whole from its own residual stream, the output bias is a
-part, and how blocks in parallel and norms behind blocks are split. Knows tapes; the route is walked in
+part, and how blocks in parallel and norms after blocks are split. Knows tapes; the route is walked in
 visualizers/graphs/flow_routes.py.
 """
 

@@ -39,7 +39,7 @@ SHARE, DRAWS = 0.5, 4  # of a masked text; random sets of masks
         ),
         Parameter("copies", "int", 4, "How many changed copies are averaged.", low=1, high=8),
         Parameter("sigma", "float", 0.5, "Noise, as a share of the embedding's norm.", low=0.05, high=2.0),
-        Parameter("guard", "int", 0, "Places behind a token that no peak is sought at.", low=0, high=16),
+        Parameter("guard", "int", 0, "Places after a token that no peak is sought at.", low=0, high=16),
         Parameter("seed", "int", 0, "Of the tokens that are put in.", low=0, high=9999),
     ),
     shows=(
@@ -55,7 +55,7 @@ def kl_trace(model: Any, tokens: list[int], options: dict[str, Any]) -> LensFram
 
     1. The text is read once: `p_j` predicts what follows place j.
     2. Token i is replaced by other tokens, drawn from the mean of what the model predicts in this text, or
-    its embedding gets noise; everything behind it stays.
+    its embedding gets noise; everything after it stays.
     3. `D[i, j]` is the mean of `KL(p_j || p_j')` over the copies. Each copy is a branch of the engine's token
        tree, so that what stands before i is never read again.
 
@@ -128,7 +128,7 @@ def sentence(differences: torch.Tensor, peaks: list[int | None], masked: bool, w
     if not len(words) > 1 or not apart.max() > 0:
         return "No other prediction moves when a token of this text is changed."
     i, j = divmod(int(apart.argmax()), len(words))
-    what = "what is masked at" if masked else "the prediction behind"
+    what = "what is masked at" if masked else "the prediction after"
     far = sum(peak is not None and peak > place + 1 for place, peak in enumerate(peaks))
     more = "" if masked else f" {far} of {len(words)} tokens have their peak further on than the next place."
     return (

@@ -57,7 +57,7 @@ def depth_events(
     first: int = 0,
 ) -> tuple[list[Event], list[int]]:
     """What the rows [N, V] of each level show of positions `first` to `first` + N - 1, and the decision depth
-    of each [N]. following: the token that was chosen behind each position, as far as there is one.
+    of each [N]. following: the token that was chosen after each position, as far as there is one.
     """
     events, winners = [], []
     for level, logits in zip(levels, rows, strict=True):

@@ -81,7 +81,7 @@ class Places:
         self.lines, self.starts, self.end = code.splitlines(keepends=True), line_starts(code), len(code)
 
     def span(self, node: ast.AST) -> Span:
-        """From the first character of a node to behind its last."""
+        """From the first character of a node to after its last."""
         if isinstance(node, ast.Module):
             return 0, self.end
         first = self.at(node.lineno, node.col_offset)

@@ -38,7 +38,7 @@ class LayerTape:
     values: torch.Tensor  # [H, T, D] value vectors, a grouped one once for each query head
     out: torch.Tensor  # [H, D, d] W_O, head by head
     bias: torch.Tensor | None  # [d] b_O, if there is one
-    scale: torch.Tensor | None  # [T, d] what a norm behind the attention multiplies its output by
+    scale: torch.Tensor | None  # [T, d] what a norm after the attention multiplies its output by
     parallel: bool  # whether attention and MLP read the same stream
 
     @property
@@ -233,7 +233,7 @@ def layer_tape(parts: Parts, heard: Heard, at: int, streams: torch.Tensor) -> La
 def added(
     layer: torch.nn.Module, heard: Heard, block: torch.nn.Module, shape: torch.Size
 ) -> tuple[torch.Tensor, torch.nn.Module | None]:
-    """What a block adds to the stream [T, d], and the norm behind it, if the layer has one there."""
+    """What a block adds to the stream [T, d], and the norm after it, if the layer has one there."""
     gave = heard.gave[id(block)]
     behind = [child for child in layer.children() if heard.read.get(id(child)) is gave and child is not block]
     norm = behind[0] if behind and not close(heard.gave[id(behind[0])], gave) else None  # else: dropout

@@ -136,7 +136,7 @@ def canvas_trace(
     breathe: Callable[[], None] = lambda: None,
 ) -> tuple[torch.Tensor, int, int]:
     """(D [T, T], forwards, tokens read) of a masked-diffusion model: all but a set of places are revealed,
-    one revealed token i is changed, and KL is read at every masked place j, before and behind it.
+    one revealed token i is changed, and KL is read at every masked place j, before and after it.
 
     D[i, j] is the mean over copies and over those of `sets` that reveal i and mask j; NaN where none does.
     """

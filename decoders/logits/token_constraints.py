@@ -1,6 +1,6 @@
 """Words and tokens that a person types for a processor, as the token ids that the processor wants.
 
-Pieces are separated by commas. A word stands for itself and for itself behind a space, since tokenizers cut
+Pieces are separated by commas. A word stands for itself and for itself after a space, since tokenizers cut
 the two differently; in double quotes it is taken literally; `#123` is the token with that number. Knows
 tokenizers by one function, no processors.
 """

@@ -14,7 +14,7 @@ _known: "weakref.WeakKeyDictionary[torch.nn.Module, tuple]" = weakref.WeakKeyDic
 
 @torch.inference_mode()
 def own_text(model: torch.nn.Module, rows: int = ROWS, length: int = LENGTH, seed: int = 0) -> torch.Tensor:
-    """Tokens [rows, length] drawn from the model at temperature 1, behind its first token."""
+    """Tokens [rows, length] drawn from the model at temperature 1, after its first token."""
     generator = torch.Generator(model.device).manual_seed(seed)
     config = model.config.get_text_config()
     first = config.bos_token_id if config.bos_token_id is not None else 0

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 FORM = "http://host:port/v1#name, or http://host:port/v1#name,tokenizer=folder or Hub id"
-CHAT_ENDPOINT = ",endpoint=chat"  # behind a name: the server's chat is followed, whatever else it offers
+CHAT_ENDPOINT = ",endpoint=chat"  # after a name: the server's chat is followed, whatever else it offers
 VLLM = "vllm:"
 ENGINES = ("transformers", "vllm")
 ENGINE_HELP = "who runs the target: transformers here, or vLLM in this process, as --model vllm:M does"

@@ -1,5 +1,5 @@
 """Models of other kinds that come with the project beside a causal one: of the same tokens, with a mask or
-more of their own behind them.
+more of their own after them.
 
 Knows folders, tokenizers and weights; which strategy wants which kind is not its to say.
 """
@@ -19,11 +19,11 @@ Companion = tuple[str, torch.nn.Module, PreTrainedTokenizerBase]
 KINDS = {  # kinds of models that a strategy may write with, and how a sentence names one
     "causal": "a causal language model",
     "diffusion": "a masked-diffusion model",
-    "set_block": "a model that fills blocks of masks behind a causal past",
+    "set_block": "a model that fills blocks of masks after a causal past",
     "flow": "a discrete flow model",
     "deer": "a masked-diffusion model that learned to draft",
     "wedlm": "a causal model that fills masks",
-    "lud": "a model that says lexical units behind placeholders",
+    "lud": "a model that says lexical units after placeholders",
     "seq2seq": "an encoder-decoder",
 }
 

@@ -16,9 +16,9 @@ ALL = -1
 
 @dataclass
 class CompletionsClient(OpenAIServer):
-    """A server that names tokens by their ids, behind any text of token ids."""
+    """A server that names tokens by their ids, after any text of token ids."""
 
-    continues = scores = True  # a text continues where it stands; next tokens are given behind any text
+    continues = scores = True  # a text continues where it stands; next tokens are given after any text
     supports_prompt_logprobs: bool = True  # until it refuses to name tokens along a prompt
 
     def find_top(self) -> None:
@@ -103,7 +103,7 @@ class CompletionsClient(OpenAIServer):
     def stream(
         self, text: list[int], max_tokens: int, top: int, settings: Mapping[str, float]
     ) -> Iterator[list[tuple[int, dict[int, float]]]]:
-        """What the server itself writes behind a text, as it comes: (token, token -> log-probability at its
+        """What the server itself writes after a text, as it comes: (token, token -> log-probability at its
         place) of the tokens of each event, with at least the `top` likeliest. Whoever closes this iterator
         closes the connection, and with it the server's work. settings: how the server draws. Raises
         ServerProblem with one sentence.

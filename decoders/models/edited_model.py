@@ -29,7 +29,7 @@ def changed(name: str, changes: names.Edited, base: LoadedModel) -> LoadedModel:
 
 
 def edited(model: PreTrainedModel, edits: tuple[tuple[str, str], ...], begin: int) -> PreTrainedModel:
-    """A copy with these edits, one after the other. Wanda reads what the model draws behind the token
+    """A copy with these edits, one after the other. Wanda reads what the model draws after the token
     `begin`. Raises ValueError with one sentence.
     """
     for key, value in edits:

@@ -114,9 +114,9 @@ class LoadedModel:
         return ids
 
     def encode_after(self, before: list[int], text: str) -> list[int]:
-        """Token ids of `text` as it stands behind the tokens `before`, without what a text begins with.
+        """Token ids of `text` as it stands after the tokens `before`, without what a text begins with.
 
-        As the tokenizer cuts the whole text, if `before` stays unchanged; else as it cuts `text` behind a
+        As the tokenizer cuts the whole text, if `before` stays unchanged; else as it cuts `text` after a
         letter or a line break, or alone: whichever gives these very bytes.
         """
         own = [t for t in before if t not in self.bytes_of.special]
@@ -238,7 +238,7 @@ class LoadedModel:
 
     @cached_property
     def aligned(self) -> Aligned | None:
-        """A small network behind its last layer whose texts have more of some reward, as `reward`."""
+        """A small network after its last layer whose texts have more of some reward, as `reward`."""
         return next(iter(self._shipped("aligned").values()), None)
 
     def _shipped(self, wanted: str) -> dict[str, torch.nn.Module]:

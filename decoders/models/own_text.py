@@ -7,7 +7,7 @@ import torch
 
 @torch.no_grad()
 def drawn(model: torch.nn.Module, begin: int, rows: int, length: int) -> torch.Tensor:
-    """Texts [rows, length] drawn at temperature 1 behind the token `begin`, on the model's device, by
+    """Texts [rows, length] drawn at temperature 1 after the token `begin`, on the model's device, by
     PyTorch's own random numbers; ends are written through.
     """
     ids = torch.full((rows, 1), begin, device=model.device)

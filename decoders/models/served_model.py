@@ -102,7 +102,7 @@ def connect(address: str) -> ServedModel:
 
 
 def usable(asked: CompletionsClient, tokenizer, chat: bool) -> Client:
-    """A client of the same server for what it gives: log-probabilities behind any text, else those of its own
+    """A client of the same server for what it gives: log-probabilities after any text, else those of its own
     text, from its chat if `chat`. Raises ServerProblem with one sentence if it gives none.
     """
     refusal = None

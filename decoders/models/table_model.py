@@ -76,7 +76,7 @@ class TableModel:
         return ids
 
     def encode_after(self, before: list[int], text: str) -> list[int]:
-        """Token ids of a text behind others: those of the text alone."""
+        """Token ids of a text after others: those of the text alone."""
         return self.encode(text)
 
 
@@ -118,7 +118,7 @@ def exact_distribution(
     """The exact distribution of `length` tokens after `prompt`. `shape` maps log-probabilities [1, V] to
     probabilities [1, V].
 
-    Walks all texts of that length, each beginning once; texts that reach an end-of-text token stop there.
+    Walks all texts of that length, each prefix once; texts that reach an end-of-text token stop there.
     """
     distribution: dict[tuple[int, ...], float] = {(): 1.0}
     for _ in range(length):

@@ -66,7 +66,7 @@ class TabularDenoiser:
         return [(ord(letter) - 97) % self.vocabulary for letter in text]
 
     def encode_after(self, before: list[int], text: str) -> list[int]:
-        """Token ids of a text behind others; spaces are nothing."""
+        """Token ids of a text after others; spaces are nothing."""
         return self.encode(text.strip())
 
     def marginals(self, answer: list[int]) -> torch.Tensor:
@@ -94,7 +94,7 @@ class TabularScorer(CanvasScorer):
         return torch.stack(rows)[:, start - first : stop - first].log()
 
     def guess(self, tokens: list[int], count: int) -> torch.Tensor:
-        """Log-probabilities [count, V] behind a text, as `masked_engine.Denoiser.guess`: the text's last
+        """Log-probabilities [count, V] after a text, as `masked_engine.Denoiser.guess`: the text's last
         tokens are what is known of the answer, at most all but `count` of its tokens; of a shorter text its
         first tokens are not known.
         """

@@ -1,7 +1,7 @@
 """FastCoT: exact reasoning with a glance of what comes next, then the question, then the answer.
 
 Zhang et al. (2023), Fast Chain-of-Thought. The reasoning is Jacobi iteration in a sliding window; it ends
-after some passes, and the guesses that then stand behind it are taken unchecked. Lossy by design.
+after some passes, and the guesses that then stand after it are taken unchecked. Lossy by design.
 """
 
 import math
@@ -27,40 +27,53 @@ QUESTIONS = {  # as a person chooses them -> as the model reads them
     family="parallel",
     papers=("fast-chain-of-thought",),
     parameters=(
-        Parameter("block_size", "int", 8, "Places of the window; 0 decodes token by token.", 0, 64),
-        Parameter("passes", "int", 12, "Forwards of reasoning at most, before the answer is asked.", 1, 512),
+        Parameter("block_size", "int", 8, "Positions in the window; 0 decodes token by token.", 0, 64),
         Parameter(
-            "glance", "bool", True, "Whether the window's guesses go in front of the question, unchecked."
+            "passes",
+            "int",
+            12,
+            "Maximum number of forwards of reasoning before the answer is requested.",
+            1,
+            512,
         ),
         Parameter(
-            "question", "choice", "So the answer is", "What asks for the answer.", choices=tuple(QUESTIONS)
+            "glance", "bool", True, "Whether the window's unchecked guesses are placed before the question."
+        ),
+        Parameter(
+            "question",
+            "choice",
+            "So the answer is",
+            "The text that asks for the answer.",
+            choices=tuple(QUESTIONS),
         ),
         Parameter(
             "first_guess",
             "choice",
             "repeat",
-            "What a new place starts from: the last token again, tokens of the prompt, or end of text.",
+            "What a new position starts from: the last token again, tokens of the prompt, or end of text.",
             choices=("repeat", "prompt", "pad"),
         ),
     ),
     views=("parallel_grid", "entropy", "text"),
     badge=lambda parameters: "relaxed",
     parts=lambda parameters: [
-        Part("schedule", "sliding window", "Each forward corrects all places of a window that moves along."),
-        Part("schedule", "early answer", "After some forwards the answer is asked, whatever is still open."),
+        Part("schedule", "sliding window", "Each forward corrects all positions of a moving window."),
+        Part(
+            "schedule", "early answer", "After some forwards the answer is requested, whatever is still open."
+        ),
     ],
 )
 def fastcot(lane: Lane) -> Iterator[None]:
-    """Cuts the reasoning short: its exact tokens, a glance of unverified guesses, then the answer.
+    """Cuts the reasoning short: some exact tokens, a glance of unverified guesses, then the answer.
 
-    1. A window of block_size guesses stands behind the text. One forward corrects all of them: the guesses
-       from the left that equal the model's own tokens are exact, and so is one token more.
-    2. The window moves on to the first place that is not exact, and the other answers are its guesses.
-    3. After `passes` passes the guesses are taken unchecked and the question is put behind them. The
-       answer is decoded greedily, token by token.
+    1. A window of block_size guesses follows the text. One forward corrects all of them: the leading guesses
+       that equal the model's own tokens are exact, and so is one more token.
+    2. The window moves to the first position that is not exact, with the other predictions as its guesses.
+    3. After `passes` passes the guesses are taken unchecked and the question is appended. The answer
+       is decoded greedily, token by token.
 
-    Up to the glance the text is that of greedy decoding. If the text itself comes to the question, or to its
-    end, before the passes are used up, nothing is cut short.
+    Up to the glance the text is that of greedy decoding. If the text itself reaches the question, or its end,
+    before the passes are used up, nothing is cut short.
     """
     tree, guesses, number = lane.tree, [], 0
     question = QUESTIONS[lane.parameters["question"]]
@@ -96,7 +109,7 @@ def words(lane: Lane) -> bytes:
 
 
 def ask(lane: Lane, guesses: list[int], question: str, iteration: int) -> None:
-    """Commits the guesses as they stand, up to an end-of-text token, and the question behind them."""
+    """Commits the guesses as they stand, up to an end-of-text token, and the question after them."""
     ends = [i for i, token in enumerate(guesses) if token in lane.eos]
     glance = guesses[: ends[0]] if ends else guesses
     text = [*lane.tree.text(lane.tip), *glance]
@@ -116,7 +129,7 @@ def ask(lane: Lane, guesses: list[int], question: str, iteration: int) -> None:
     behind = "none of the guesses"
     if glance:
         behind = many(len(glance), "guess", "guesses")
-    behind += " behind them"
+    behind += " after them"
     sure = f"{many(exact, 'token')} {'is' if exact == 1 else 'are'} exact"
     taken = "is" if len(glance) == 1 else "are"
     lane.note(f"The answer is asked: {sure}, and {behind} {taken} taken unchecked.")

@@ -48,16 +48,16 @@ from decoders.waits import DEPENDENCIES, LENS
 def jacobi(lane: Lane) -> Iterator[None]:
     """Guesses a block of positions and corrects all of them in each forward until nothing changes.
 
-    1. A block of block_size positions starts from any guess.
+    1. A block of block_size positions starts from arbitrary guesses.
     2. One forward gives the model's likeliest token at every position of the block, each under the guesses
        before it. It solves `y_i = argmax p(. | x, y_<i)` for all i together, by fixed-point iteration.
-    3. The longest run of guesses, from the left, that equal the model's own tokens is final, and so is one
-       token more; the other answers are the next guesses.
+    3. The leading guesses that equal the model's own tokens are final, and so is one more token; the other
+       predictions are the next guesses.
 
     The text is that of greedy decoding. The authors' code keeps a block, of 3 or 5 positions, until nothing
-    in it changes, and takes one position out of it in each pass; here all that is final leaves it at once,
-    which takes no pass more. No processors reshape the scores. What a position waited for is found by
-    putting earlier tokens back and looking again (lens forwards, counted apart).
+    in it changes, and moves it by one position per pass; here all final positions leave it at once, which
+    needs no more passes. No processors reshape the scores. What a position waited for is found by putting
+    earlier tokens back and running the model again (lens forwards, counted separately).
     """
     iteration = 0
     guesses: list[int] = []
@@ -94,7 +94,7 @@ def corrected(lane: Lane, visited: list[int], iteration: int) -> tuple[list[int]
     start = lane.tree.depths[visited[0]] + 1
     logits = lane.score(visited)  # [G + 1, V]
     logprobs = log_softmax(logits)
-    scores = lane.process(logits, visited)  # each row behind its own guesses
+    scores = lane.process(logits, visited)  # each row after its own guesses
     outputs = scores.argmax(-1).tolist()
     right = agreeing(guesses, outputs)
     lane.distribution(visited[: right + 1], logits[: right + 1])

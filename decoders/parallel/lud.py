@@ -1,4 +1,4 @@
-"""Lexical unit decoding: a fine-tuned model says the rest of a unit behind placeholders, in one forward.
+"""Lexical unit decoding: a fine-tuned model says the rest of a unit after placeholders, in one forward.
 
 Sun et al. (2024), Decoding at the Speed of Thought: Harnessing Parallel Decoding of Lexical Units for LLMs.
 How units are marked for training is heads/path_independent/lexical_units.py; no code was published.
@@ -37,12 +37,12 @@ def accepted(guessed: Guess, before: int, beta: float, repeated: float) -> dict[
     papers=("decoding-at-the-speed-of-thought",),
     writes_with="lud",
     parameters=(
-        Parameter("placeholders", "int", 3, "Placeholders behind the text (k).", low=0, high=16),
+        Parameter("placeholders", "int", 3, "Number of placeholders after the text (k).", low=0, high=16),
         Parameter(
             "beta",
             "float",
             0.9,
-            "A guess behind a placeholder is written if its probability is above this; 1 writes none.",
+            "A guess after a placeholder is written if its probability is above this; 1 writes none.",
             low=0.0,
             high=1.0,
         ),
@@ -60,36 +60,37 @@ def accepted(guessed: Guess, before: int, beta: float, repeated: float) -> dict[
         Part(
             "region",
             f"{parameters['placeholders']} placeholders",
-            "Behind the newest token they guess the rest of a lexical unit.",
+            "Placeholders after the newest token guess the rest of a lexical unit.",
         ),
-        Part("policy", "confidence", "The unit goes on as long as its tokens are nearly certain."),
+        Part("policy", "confidence", "The unit continues as long as its tokens are nearly certain."),
         Part(
             "cache",
             "exact causal cache",
-            "What is written is read again as tokens; placeholders leave nothing.",
+            "Written tokens are read again as ordinary tokens; placeholders leave nothing in the cache.",
         ),
     ],
     badge=lambda parameters: "relaxed",
 )
 def lud(lane: Lane) -> Iterator[None]:
-    """A fine-tuned model writes a name, an idiom or a line of code at once where it is nearly certain of it.
+    """A fine-tuned model writes a name, an idiom or a line of code in one step where it is nearly certain.
 
     1. A lexical unit is a run of tokens of which all but the first have a probability of alpha or more (.9),
-       given the true text before them. A copy of the model, here a low-rank adapter, learned to say the later
-       tokens of such runs behind placeholders, and ordinary text as before. Half of its placeholders stood
-       at other places: with those in front of units alone it was sure of itself where no unit was, and of
-       JSON records one in five was right. Now 98 % are token by token, and 92 % at beta 0.9.
-    2. Behind the text stand k placeholders. One forward gives the next token, in the newest token's row, and
-       a guess in the row of each placeholder, which sees the text and the placeholders before it.
-    3. The next token is written. The guess behind it is, too, if its probability is above beta, and so on;
-       the first that is not ends the unit. A guess that repeats the token before it needs more
+       given the true text before them. A copy of the model, here a low-rank adapter, was trained to predict
+       the later tokens of such runs at placeholders, and ordinary text as before. Half of its placeholders
+       were at other positions: with placeholders before units only, it was overconfident where there was no
+       unit, and one JSON record in five was right. Now 98 % are right token by token, and 92 % at beta 0.9.
+    2. k placeholders follow the text. One forward gives the next token, at the newest token, and a guess at
+       each placeholder, which sees the text and the placeholders before it.
+    3. The next token is written. The guess after it is written too if its probability is above beta, and so
+       on; the first guess below beta ends the unit. A guess that repeats the token before it needs more
        (repetition_bound).
     4. What was written is read as ordinary tokens by the next forward; placeholders leave no keys and values.
 
     There is no verifier: the text may differ from what the fine-tuned model writes token by token, and that
-    from what llama-tiny writes. With beta 1 it is the fine-tuned model's greedy text. The paper's outline is
-    followed; alpha, beta, the placeholders' form and the repetition bound are our reading, for no code and no
-    numbers were published. The authors fine-tune all weights of models of 7 and 13 billion parameters.
+    from what llama-tiny writes. With beta 1 it is the fine-tuned model's greedy text. This follows the
+    paper's outline; alpha, beta, the form of the placeholders and the repetition bound are our reading, since
+    no code and no numbers were published. The authors fine-tune all weights of models of 7 and 13 billion
+    parameters.
     """
     names = ("placeholders", "beta", "repetition_bound")
     count, beta, repeated = (lane.parameters[name] for name in names)

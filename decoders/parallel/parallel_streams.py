@@ -21,7 +21,7 @@ NONE_HERE = (
     "`python -m explorer train llama-tiny-streams` makes them."
 )
 FORCED = "Stream {} was rolled back for {} tokens, the horizon: its block is committed at readiness {:.2f}."
-BEYOND = "It stands behind the end of the merged text."
+BEYOND = "It stands after the end of the merged text."
 
 
 @dataclass(eq=False)
@@ -45,7 +45,7 @@ class Stream:
 
 
 class Bus:
-    """The Dynamic Notes Bus: notes in the order of their rounds. `sources`: the node behind which each was
+    """The Dynamic Notes Bus: notes in the order of their rounds. `sources`: the node after which each was
     written.
     """
 
@@ -75,7 +75,7 @@ class Streams:
         self.plan: torch.Tensor | None = None
 
     def read_text(self, nodes: list[int]) -> torch.Tensor:
-        """The frozen trunk reads committed text: logits [N, V] behind each node."""
+        """The frozen trunk reads committed text: logits [N, V] after each node."""
         tokens = [self.lane.tree.tokens[node] for node in nodes]
         kind = "verify" if self.trunk.length else "prefill"
         return self.lane.run_forward(lambda _: self.trunk.read_text(tokens), kind, scorer=self.trunk)
@@ -198,7 +198,7 @@ class Streams:
     # ---- the end of a wave
 
     def merge(self, streams: list[Stream]) -> None:
-        """Step 5: the sections one behind the other, in the order of the plan, are the text. The trunk reads
+        """Step 5: the sections one after the other, in the order of the plan, are the text. The trunk reads
         them once: for the next wave, and to say how likely they are to it.
         """
         lane, nodes, merged = self.lane, [n for stream in streams for n in stream.nodes], []
@@ -272,46 +272,59 @@ def badge(parameters: dict) -> str:
             low=0,
             high=256,
         ),
-        Parameter("budget", "int", 32, "Notes that a stream sees at most, the latest ones (B).", 1, 64),
-        Parameter("section_tokens", "int", 24, "Tokens of a section at most.", low=1, high=128),
+        Parameter(
+            "budget", "int", 32, "Maximum number of notes that a stream sees, the latest ones (B).", 1, 64
+        ),
+        Parameter("section_tokens", "int", 24, "Maximum length of a section in tokens.", low=1, high=128),
         Parameter("closed", "bool", False, "All gates at 0: the frozen trunk writes alone in each stream."),
-        Parameter("temperature", "float", 0.0, "Of the streams' tokens; 0 takes the likeliest.", 0.0, 2.0),
+        Parameter(
+            "temperature",
+            "float",
+            0.0,
+            "Temperature of the streams' tokens; 0 takes the most likely.",
+            0.0,
+            2.0,
+        ),
     ),
     views=("batch", "note_bus", "timeline", "entropy", "text"),
     parts=lambda parameters: [
-        Part("region", f"{parameters['streams']} streams", "Each writes another section of the answer."),
+        Part("region", f"{parameters['streams']} streams", "Each writes a different section of the answer."),
         Part("drafter", f"blocks of {parameters['block']}", "Provisional until all streams have judged."),
-        Part("policy", "agreement", "A stream that lacks what others write takes its block back."),
-        Part("cache", "keys and values per stream", "Behind those of the prompt, which all share."),
+        Part("policy", "agreement", "A stream that lacks what others write rolls its block back."),
+        Part(
+            "cache",
+            "keys and values per stream",
+            "Each stream's own follow those of the prompt, which all share.",
+        ),
     ],
     badge=badge,
 )
 def pdt(lane: Lane) -> Iterator[None]:
-    """Several streams write the sections of one answer at the same time, and tell each other of it in notes.
+    """Several streams write the sections of one answer at the same time and exchange notes about it.
 
-    The trunk is frozen llama-tiny; small modules beside it are all that learned.
+    The trunk is frozen llama-tiny; only small modules beside it were trained.
 
     1. The trunk reads the prompt. A planner reads the mean of its states and puts an item into each of S
        slots, `z_i = argmax`. Snapshot 0, `Norm(mean W E[z_i])`, is the first note on the bus.
     2. In round v stream k sees the snapshot and the notes of all rounds `u <= v - Delta`, the latest B.
-    3. It writes tau provisional tokens with keys and values of its own. In the two top layers attention
-       over those notes adds `lambda C W_O` behind self-attention, and an adapter of the stream adds to what
-       leaves the layer. The gates lambda began nearly closed.
+    3. It writes tau provisional tokens with keys and values of its own. In the top two layers attention over
+       those notes adds `lambda C W_O` after self-attention, and an adapter of the stream adds to the layer's
+       output. In training the gates lambda started nearly closed.
     4. From the state in which the block's last token was chosen come a note, coverage of the plan's items,
        and readiness r.
     5. If `min r > gamma`, all blocks are committed. Else streams with `r <= gamma` are rolled back: they drop
-       the block's keys and values and write it again in the next round, with what they see then; not beyond H
+       the block's keys and values and write it again in the next round with the notes visible then; at most H
        tokens in a row.
-    6. When all sections have ended, at a line break, they are the text, in the order of the plan.
+    6. When all sections have ended with a line break, they form the text, in the order of the plan.
 
-    Streams learned one toy: a person's record as YAML, a field each, in the order in which the sentence tells
-    them. The first stream makes up a colour, and all others end with this colour, which they can only know
-    from its notes. Readiness learned whether a block would be likelier if the streams before it had told all;
-    the paper names no label of this kind. Notes learned from the next-token loss alone, without the paper's
-    losses to a teacher's notes, and all modules at once instead of in stages. Sampled colours show the bus at
-    work: set temperature to 1, and then gamma to 0 or closed to true.
+    The streams were trained on one toy task: a person's record as YAML, one field per stream, in the order of
+    the sentence. The first stream makes up a colour, and all others end with this colour, which they can only
+    know from its notes. Readiness was trained to predict whether a block would be more likely if the streams
+    before it had finished; the paper names no label of this kind. Notes were trained by the next-token loss
+    only, without the paper's losses to a teacher's notes, and all modules together instead of in stages.
+    Sampled colours show the effect of the bus: set temperature to 1, and then gamma to 0 or closed to true.
 
     Probabilities of the text are those of the frozen trunk, which reads it once at the end. The authors
-    report no speed. With closed gates each stream is plain decoding behind the same prompt.
+    report no speed. With closed gates each stream is plain decoding after the same prompt.
     """
     yield from Streams(lane).run()

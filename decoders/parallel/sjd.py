@@ -40,7 +40,7 @@ VERIFIERS = {"token rejection": RECURSIVE_REJECTION, "node sampling": NODE_SAMPL
 
 @dataclass
 class Window:
-    """`drawn[i]`: the token that was drawn for the i-th place behind the newest token, and the distribution
+    """`drawn[i]`: the token that was drawn for the i-th place after the newest token, and the distribution
     [V] it was drawn from. A first guess is drawn from the distribution that is sure of it.
     """
 
@@ -73,7 +73,7 @@ class Window:
         return draft
 
     def guess(self, lane: Lane, node: int, place: int) -> int:
-        """A token for the place behind `node`, which the model has not seen yet."""
+        """A token for the place after `node`, which the model has not seen yet."""
         text, prompt = lane.tree.text(node), lane.trace.prompt
         if self.first_guess == "lookup":
             start, n = look_up(text, LARGEST)
@@ -84,7 +84,7 @@ class Window:
         return text[-1]
 
     def observe(self, lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
-        """Draws all places behind the new text again, from this forward's distributions; records cells."""
+        """Draws all places after the new text again, from this forward's distributions; records cells."""
         self.passes += 1
         before = [token for token, _ in self.drawn]
         first = lane.tree.depths[draft.root] + 1  # position of the first place of this round
@@ -119,7 +119,7 @@ class Window:
         return Standing(token) if drawn and u is None else Standing(token, node, redo, drawn)
 
     def verified_again(self, lane: Lane, draft: Draft, node: int, walk: Verification) -> Redo:
-        """The token that the verifier would have left at the place behind `node`, where `walk` ended, by the
+        """The token that the verifier would have left at the place after `node`, where `walk` ended, by the
         same numbers and other logits of the target.
         """
         tested = walk.tests[-1].u if draft.children.get(node) else None
@@ -156,7 +156,8 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         source="window",
         observe=window.observe,
         name="window of drawn tokens",
-        says="What the forward before drew at the same places, under tokens that may have changed since.",
+        says="What the previous forward drew at the same positions, given tokens that may have changed "
+        "since.",
     )
     return drafter, verifier, temperature
 
@@ -167,12 +168,12 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     title="Speculative Jacobi",
     family="parallel",
     parameters=(
-        Parameter("block_size", "int", 8, "Places that are drawn together.", low=1, high=64),
+        Parameter("block_size", "int", 8, "Number of positions that are drawn together.", low=1, high=64),
         Parameter(
             "first_guess",
             "choice",
             "lookup",
-            "What a new place starts from: what followed the same tokens before, the last token again, "
+            "What a new position starts from: what followed the same tokens before, the last token again, "
             "or any token of the prompt.",
             choices=("lookup", "repeat", "prompt"),
         ),
@@ -188,20 +189,21 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def sjd(lane: Lane) -> Iterator[None]:
     """Samples a window of positions at once, repeatedly; draws that pass the next forward's test stay.
 
-    1. Each place of the window holds a token and the distribution `q` that it was drawn from.
-    2. One forward gives the distribution `p` of every place, each under the tokens before it.
-    3. From the left a token stays with probability `min(1, p/q)`. The first that does not is drawn again from
-       what `p` has more than `q`; all up to there is final.
-    4. The places behind it are all drawn again, from the distributions that the forward gave them. These were
-       found under a token that is gone, so they are only the next guesses.
+    1. Each position of the window holds a token and the distribution `q` that it was drawn from.
+    2. One forward gives the distribution `p` at every position, given the tokens before it.
+    3. From the left, a token is kept with probability `min(1, p/q)`. The first that is not is drawn again
+       from the residual `norm(max(p - q, 0))`; everything up to there is final.
+    4. All later positions are drawn again, from the distributions of that forward. These were conditioned on
+       a token that has been replaced, so the draws are only the next guesses.
 
-    The text has exactly the model's distribution. A draw is often right where the model is sure without
-    knowing what stands before. At temperature 0 it writes the text of Jacobi decoding, mostly in other
-    rounds: here the window is filled up to block_size places after each round, there a block is solved before
-    the next one begins. Where one block holds the whole text, the rounds are the same.
+    The text has exactly the model's distribution. A draw is often right where the model is confident without
+    knowing the tokens before. At temperature 0 it writes the text of Jacobi decoding, usually in different
+    rounds: here the window is refilled to block_size positions after each round, there a block is solved
+    before the next one begins. If one block holds the whole text, the rounds are the same.
 
-    A place waited for an earlier one if, with the older token there, the same uniform numbers give it another
-    token (at temperature 0: the one that it had before). Lens forwards find out, counted apart.
+    A position waited for an earlier one if, with the older token there, the same uniform numbers give it
+    another token (at temperature 0: the one that it had before). Lens forwards, counted separately, find this
+    out.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

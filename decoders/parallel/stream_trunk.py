@@ -1,6 +1,6 @@
 """The frozen trunk of the Parallel Decoder Transformer, with the keys and values of its streams apart.
 
-All streams read the prompt's keys and values and have their own behind them. Knows a model built like Llama
+All streams read the prompt's keys and values and have their own after them. Knows a model built like Llama
 and the modules beside it; knows no lanes.
 """
 
@@ -38,7 +38,7 @@ def read(
     streams: ParallelStreams | None = None,
     noted: Noted | None = None,
 ) -> tuple[torch.Tensor, KV]:
-    """States x [R, T, d] at positions [R, T] through some layers: (states behind them, their keys and values
+    """States x [R, T, d] at positions [R, T] through some layers: (states after them, their keys and values
     [R, H, T, D], layer by layer). past: those before, of these layers; sees [R, M]: which of them a row
     may look at. With `noted` the layers that have a side use it.
     """
@@ -105,7 +105,7 @@ class StreamTrunk:
 
     def __init__(self, model: torch.nn.Module, streams: ParallelStreams):
         self.model, self.streams = model, streams
-        self.kv, self.states = nothing(model, 1), []  # of the text; states [d] behind each token, normed
+        self.kv, self.states = nothing(model, 1), []  # of the text; states [d] after each token, normed
         self.work = Work()
         self.layers = range(model.config.num_hidden_layers)
 
@@ -116,7 +116,7 @@ class StreamTrunk:
 
     @torch.inference_mode()
     def read_text(self, tokens: list[int]) -> torch.Tensor:
-        """Reads these tokens behind the text so far, by the frozen trunk alone: logits [T, V] behind each."""
+        """Reads these tokens after the text so far, by the frozen trunk alone: logits [T, V] after each."""
         where = self.kv[0][0].device
         positions = torch.arange(self.length, self.length + len(tokens), device=where)[None]
         x = self.model.get_input_embeddings()(torch.tensor([tokens], device=where))
@@ -134,7 +134,7 @@ class StreamTrunk:
 
     @torch.inference_mode()
     def advance(self, rows: list[Row], notes: list[torch.Tensor], closed: bool = False) -> tuple:
-        """Every row reads its pending token, in one forward: (logits [R, V], states [R, d] behind the last
+        """Every row reads its pending token, in one forward: (logits [R, V], states [R, d] after the last
         layer, how strongly the notes were read, [N] for each row). notes: those that a row sees, [N, n]
         each. closed: all gates are 0, so that the trunk reads alone.
         """
@@ -179,5 +179,5 @@ class StreamTrunk:
 
 
 def joined(past: KV, new: KV) -> KV:
-    """Keys and values one behind the other."""
+    """Keys and values one after the other."""
     return [(torch.cat([a, c], 2), torch.cat([b, d], 2)) for (a, b), (c, d) in zip(past, new, strict=True)]

@@ -37,28 +37,31 @@ class Branch:
     papers=("towards-better-code-generation",),
     parameters=(
         Parameter(
-            "tau", "float", 1.0, "Nats: from this entropy on the method pauses and looks ahead.", 0.0, 20.0
+            "tau", "float", 1.0, "Entropy in nats at which the method pauses and looks ahead.", 0.0, 20.0
         ),
-        Parameter("candidates", "int", 3, "Tokens that are looked ahead of at a pause.", 1, 32),
-        Parameter("lookahead", "int", 5, "Tokens that are looked ahead; 0 is greedy.", 0, 64),
+        Parameter("candidates", "int", 3, "Candidate tokens that are tried at a pause.", 1, 32),
+        Parameter("lookahead", "int", 5, "Tokens of look-ahead after each candidate; 0 is greedy.", 0, 64),
         MODEL_DEFAULTS,
         *CONSTRAINT,
     ),
     views=("threshold", "branches", "entropy", "dependencies", "text"),
     badge=lambda parameters: "deterministic" if parameters["lookahead"] else "equal to generate",
     parts=lambda parameters: [
-        Part("trigger", "entropy", "Starts the look-ahead where the model is unsure."),
-        Part("value", "mean look-ahead", "The mean log-probability of a candidate and what would follow."),
+        Part("trigger", "entropy", "Starts the look-ahead where the model is uncertain."),
+        Part(
+            "value", "mean look-ahead", "The mean log-probability of a candidate and its greedy continuation."
+        ),
     ],
 )
 def adadec(lane: Lane) -> Iterator[None]:
-    """Greedy where the model is sure; elsewhere it looks ahead and takes the best continuation.
+    """Greedy where the model is confident; elsewhere it looks ahead and takes the best continuation.
 
-    1. The entropy `H = -Σ p ln p` of the row, in nats. Below tau the likeliest token is taken at once.
-    2. Else the likeliest `candidates` tokens are each continued greedily by up to `lookahead` tokens, or to
-       the end of the text, all in one forward per token.
-    3. The best `x = argmax_v (log p(v) + Σ log p(ahead)) / (1 + tokens ahead)` is taken. What was looked at
-       is thrown away; the text need not follow it.
+    1. The entropy of the distribution is `H = -Σ p ln p`, in nats. Below tau the most likely token is taken
+       at once.
+    2. Otherwise each of the `candidates` most likely tokens is continued greedily by up to `lookahead`
+       tokens, or to the end of the text, with one forward per step for all of them.
+    3. The best `x = argmax_v (log p(v) + Σ log p(ahead)) / (1 + tokens ahead)` is taken. The continuations
+       are then discarded; the text need not follow them.
     """
     tau, count = lane.parameters["tau"], lane.parameters["candidates"]
     while lane.more:

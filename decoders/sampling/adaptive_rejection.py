@@ -18,7 +18,7 @@ Phantoms = Callable[[float, int], int]  # (mass left, number of the draw) -> fai
 @dataclass
 class Outcome:
     """The token, None where none was allowed; the estimate of Z; and what was drawn: (token, its probability,
-    allowed), in order. What stands behind the token was drawn for the estimate alone.
+    allowed), in order. What stands after the token was drawn for the estimate alone.
     """
 
     token: int | None = None
@@ -60,7 +60,7 @@ def first_allowed(p: torch.Tensor, allows: Check, draw: Draw, max_rejects: int =
 
 
 def recursive(p: torch.Tensor, allows: Check, draw: Draw, max_rejects: int = 0) -> Outcome:
-    """One token more is drawn behind the accepted one. With m the product of 1 - q over rejected tokens, the
+    """One token more is drawn after the accepted one. With m the product of 1 - q over rejected tokens, the
     estimate is m if it is allowed too, else m q; q is a token's share of what was left when it was drawn.
     """
     sampler, m = Sampler(p, allows, draw), 1.0
@@ -84,7 +84,7 @@ def geometric(
     p: torch.Tensor, allows: Check, draw: Draw, phantoms: Phantoms, max_accepts: int = 2, max_rejects: int = 0
 ) -> Outcome:
     """Tokens are drawn until `max_accepts` were accepted. Before each draw stand the phantoms: the rejected
-    tokens that draws with replacement would have met again. The estimate is that of draws until so many
+    tokens that draws with replacement would have met again. The estimate is that of draws until this many
     accepts, (M - 1) / (accepts + rejects - 1).
     """
     sampler, accepts, rejects = Sampler(p, allows, draw), 0, 0

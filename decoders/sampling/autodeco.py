@@ -34,7 +34,7 @@ class Settings:
 
 
 def predicted(lane: Lane, heads: AutoDeco | None, logits: torch.Tensor) -> Settings:
-    """What the heads say behind the lane's tip, whose row is `logits` [1, V]; what they are not asked is as
+    """What the heads say after the lane's tip, whose row is `logits` [1, V]; what they are not asked is as
     the parameters say.
     """
     given = lane.parameters
@@ -81,11 +81,15 @@ def taken(lane: Lane, logits: torch.Tensor, target: torch.Tensor, settings: Sett
             "predict",
             "choice",
             BOTH,
-            "What the heads choose; the other is as typed.",
+            "What the heads choose; the other is used as entered.",
             choices=(BOTH, TEMPERATURE, TOP_P, NEITHER),
         ),
-        Parameter("temperature", "float", 1.0, "Where the heads do not choose it; 0 is greedy.", 0.0, 100.0),
-        Parameter("top_p", "float", 1.0, "Where the heads do not choose it; 1 keeps all tokens.", 0.0, 1.0),
+        Parameter(
+            "temperature", "float", 1.0, "Used where the heads do not choose it; 0 is greedy.", 0.0, 100.0
+        ),
+        Parameter(
+            "top_p", "float", 1.0, "Used where the heads do not choose it; 1 keeps all tokens.", 0.0, 1.0
+        ),
     ),
     views=("gauges", "against_entropy", "sampler", "entropy", "dependencies", "text"),
     badge=lambda parameters: (
@@ -95,22 +99,28 @@ def taken(lane: Lane, logits: torch.Tensor, target: torch.Tensor, settings: Sett
     ),
     parts=lambda parameters: [
         Part("heads", "temperature and top-p", "Two trained networks read the state before each token."),
-        Part("truncation", "top-p", "The fewest likeliest tokens with the predicted mass are drawn from."),
+        Part(
+            "truncation",
+            "top-p",
+            "Draws from the smallest set of most likely tokens with the predicted mass.",
+        ),
     ],
 )
 def autodeco(lane: Lane) -> Iterator[None]:
     """Trained heads choose the temperature and the top-p of every token.
 
-    Two networks of one hidden layer read the model's last state h, from which the next row z comes.
+    Two networks with one hidden layer each read the model's last hidden state h, from which the next logits z
+    are computed.
 
     1. `T = 2 σ(f(h))`, between 0 and 2.
     2. `P = σ(g(h, T, largest p, entropy, variance, mass of the top 5))`, of `softmax(z / T)`.
-    3. The token is drawn from `softmax(z / T)`, of which the fewest likeliest tokens with mass P are kept.
+    3. The token is drawn from `softmax(z / T)`, truncated to the smallest set of most likely tokens with mass
+       P.
 
-    The heads learned by the next token's cross-entropy alone, at T, and through a top-p that is soft; each
-    token counts by the probability that the model gives it. The soft top-p fades the token that crosses P
-    too, which the hard one keeps: a P was learned as "stop before". Where no heads fit the model, temperature
-    and top_p are used as typed.
+    The heads were trained on the next token's cross-entropy alone, at T and through a soft top-p; each token
+    is weighted by the probability that the model gives it. The soft top-p also fades the token that crosses
+    P, which the hard one keeps: P was learned as "stop before". If there are no heads for the model,
+    temperature and top_p are used as entered.
     """
     heads = getattr(lane.models["target"], "autodeco", None)
     if heads is None and lane.parameters["predict"] != NEITHER:

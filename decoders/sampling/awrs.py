@@ -23,9 +23,9 @@ from decoders.trace.number_format import many
 SHOWN = 32  # rejected draws of one token that are recorded one by one; all are counted as checks
 PEAKED = 2 / 3  # top probability from which on the geometric estimate is the better one
 ESTIMATES = {
-    "automatic": "Geometric where the model is sure (top probability of 2/3 or more) or max_accepts is "
-    "above 2, else recursive.",
-    "recursive": "One token more is drawn behind the accepted one; its check gives one of two values of Z.",
+    "automatic": "Geometric where the model is confident (top probability of 2/3 or more) or max_accepts "
+    "is above 2, else recursive.",
+    "recursive": "One token more is drawn after the accepted one; its check gives one of two values of Z.",
     "geometric": "Draws continue until max_accepts were allowed; Z follows from how many were not.",
     "none": "The first allowed token alone, without an estimate: every text weighs the same.",
 }
@@ -278,7 +278,8 @@ def together(parameters: dict) -> str | None:
             "max_rejects",
             "int",
             0,
-            "Rejected draws per token after which the text is lost: weights are then too low; 0: no limit.",
+            "Rejected draws per token after which the text is given up, so that weights are too low; 0: "
+            "no limit.",
             low=0,
             high=100_000,
         ),
@@ -300,18 +301,18 @@ def awrs(lane: Lane) -> Iterator[None]:
     1. A token is drawn from the model's distribution `p`. A forbidden one is removed, and another is drawn
        from what is left. The first allowed one has the probability `p(x) / Z`, as under a mask; `Z` is the
        mass of all allowed tokens.
-    2. A few draws more, one token or until `max_accepts` were allowed, give an estimate of Z that is right on
-       average.
-    3. The weight of a text is the product of its estimates. A text whose constraint had to push hard weighs
-       little.
-    4. With several texts side by side (population) their places are drawn again by weight wherever the
-       effective size `(sum w)^2 / sum w^2` falls below half of them, and the output is drawn by weight. With
-       many texts it has the model's distribution among allowed ones.
+    2. A few more draws, one token or until `max_accepts` were allowed, give an unbiased estimate of
+       Z.
+    3. The weight of a text is the product of its estimates. A text that the constraint had to change a lot
+       has a low weight.
+    4. With several texts side by side (population), they are resampled by weight whenever the effective
+       sample size `(sum w)^2 / sum w^2` falls below half their number, and the output is drawn by weight.
+       With many texts it follows the model's distribution among allowed ones.
 
-    The first draw is that of plain sampling, so with one seed both write the same until something is
-    forbidden. Temperature 0 takes the likeliest allowed token, checked in order, and draws nothing.
-    The forbidden mass at each position is recorded for the picture; the method itself asks for the drawn
-    tokens alone. Of the draws of a token that are rejected, the first 32 are recorded, and all are counted.
+    The first draw is that of plain sampling, so with the same seed both write the same text until something
+    is forbidden. Temperature 0 takes the likeliest allowed token, checked in order, and draws nothing. The
+    forbidden mass at each position is recorded for the picture; the method itself checks the drawn tokens
+    only. Of the draws of a token that are rejected, the first 32 are recorded, and all are counted.
     """
     population = Population(lane)
     while population.growing:

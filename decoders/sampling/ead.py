@@ -98,9 +98,9 @@ def size(model) -> int | None:
         Parameter(
             "tau", "float", 1.5, "Bits: above this mean the target writes; −1 means always.", -1.0, 20.0
         ),
-        Parameter("window", "int", 5, "The mean is over the entropies of this many last tokens.", 1, 100),
+        Parameter("window", "int", 5, "How many of the last tokens' entropies the mean is over.", 1, 100),
         Parameter(
-            "stay", "int", 10, "After a switch at least this many tokens come from the new model.", 0, 1000
+            "stay", "int", 10, "After a switch the new model writes at least this many tokens.", 0, 1000
         ),
         Parameter("begin_with", "choice", LARGE, "The model that writes first.", choices=(LARGE, SMALL)),
         *GREEDY,
@@ -108,22 +108,24 @@ def size(model) -> int | None:
     views=("threshold", "entropy", "timeline", "dependencies", "text"),
     badge=lambda parameters: "relaxed",
     parts=lambda parameters: [
-        Part("schedule", "rolling entropy", "Its mean over the last tokens says which model writes."),
+        Part(
+            "schedule", "rolling entropy", "The mean entropy of the last tokens decides which model writes."
+        ),
         PROCESSORS,
     ],
 )
 def ead(lane: Lane) -> Iterator[None]:
     """The draft writes while its entropy is low, the target elsewhere; the draft's tokens are not verified.
 
-    1. The model whose turn it is gives the next row, with the entropy `H = -Σ p log₂ p`. Then processors
-       shape the row; the token is drawn, or the likeliest at temperature 0.
+    1. The model whose turn it is gives the next distribution, with the entropy `H = -Σ p log₂ p`. Then
+       processors reshape it; the token is drawn, or is the most likely one at temperature 0.
     2. The mean of the last `window` entropies decides who continues: above tau the target, else the draft;
        but not before `stay` tokens have come since the last switch.
-    3. Whoever takes over first reads what the other has written, in one forward; what it read before, it
-       keeps.
+    3. The model that takes over first reads what the other has written, in one forward; what it read before
+       stays in its cache.
 
-    The text is that of neither model. What the target thinks of the draft's tokens is looked up for the
-    picture and for the log-probabilities; that costs time, but no forward of the method.
+    The text is that of neither model. The target's probabilities of the draft's tokens are computed for
+    the picture and for the log-probabilities; that costs time, but no forward of the method.
     """
     parameters = lane.parameters
     switch = Switch(parameters["begin_with"], parameters["tau"], parameters["window"], parameters["stay"])

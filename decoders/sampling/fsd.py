@@ -114,7 +114,7 @@ class States:
     views=("token_graph", "entropy", "dependencies", "text"),
     badge=lambda parameters: "equal to generate" if parameters["alpha"] == 0.0 else "deterministic",
     parts=lambda parameters: [
-        Part("value", "anti-model", "A second model of the text so far: what it expects, is penalised.")
+        Part("value", "anti-model", "A second model of the text so far: what it expects is penalised.")
     ],
     reads=lambda parameters: {"target": {Capability.HIDDEN_STATES}} if parameters["form"] == "states" else {},
 )
@@ -125,11 +125,12 @@ def fsd(lane: Lane) -> Iterator[None]:
     penalty comes from the text so far alone, prompt included; no forward is spent on it.
 
     1. Form `n-grams`: counts of what followed the newest n - 1 tokens, then the newest n - 2, down to none.
-       A run that v followed gives `R beta count / (total + 1)` and leaves `R (1 - beta)` to the shorter
-       ones, R being 1 at first; one that v never followed is passed over. The last level, no token at all,
-       gives `R count / total`.
+       An n-gram that v followed gives `R beta count / (total + 1)` and leaves `R (1 - beta)` to the shorter
+       ones, R being 1 at first; one that v never followed is skipped. The last level, no token at all, gives
+       `R count / total`.
     2. Form `states`: the newest n - 1 hidden states of the last layer, side by side, are compared with those
-       at every earlier place. `pen(v)` is the largest cosine with a place after which v came, at least 0.
+       at every earlier position. `pen(v)` is the largest cosine with a position after which v came, at least
+       0.
     """
     scorer, form, alpha = lane.scorers["target"], lane.parameters["form"], lane.parameters["alpha"]
     n, text, in_states = (

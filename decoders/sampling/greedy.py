@@ -20,13 +20,13 @@ from decoders.sampling.sampling_parameters import ENDS, PENALTIES, PROCESSORS
     parts=lambda parameters: [PROCESSORS],
 )
 def greedy(lane: Lane) -> Iterator[None]:
-    """At every position the likeliest token, ties to the smaller token id.
+    """Takes the most likely token at every position; ties go to the smaller token id.
 
     The model gives every token of its vocabulary a probability after the text so far; the largest is taken:
-    `x_t = argmax_x p(x | x_<t)`. Penalties and forbidden words, if there are any, reshape the scores before.
+    `x_t = argmax_x p(x | x_<t)`. Penalties and forbidden words, if there are any, reshape the scores first.
 
     One target forward writes one token, and nothing is random. It never looks back: the token that
-    is best now may lead into a text that is worse as a whole.
+    is best now may lead to a text that is worse as a whole.
     """
     while lane.more:
         logits = newest_row(lane)  # [1, V]

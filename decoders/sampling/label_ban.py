@@ -35,7 +35,7 @@ def labels_of(parameters: dict, target) -> list[list[int]]:
 
 
 def completing(labels: Sequence[Sequence[int]], text: Sequence[int]) -> list[int]:
-    """The tokens that would complete a label behind a text: the last of each whose other tokens end it."""
+    """The tokens that would complete a label after a text: the last of each whose other tokens end it."""
     whole = (label[-1] for label in labels if list(text[len(text) - len(label) + 1 :]) == list(label[:-1]))
     return sorted(set(whole))
 
@@ -48,7 +48,7 @@ def completing(labels: Sequence[Sequence[int]], text: Sequence[int]) -> list[int
         Parameter("label", "text", "<flaw>", "The label with which the model announces a flaw."),
         Parameter("ban", "bool", True, "Keep the model from writing the label; off: only watch it."),
         Parameter(
-            "threshold", "float", 0.5, "From which probability of the label on a note warns.", 0.0, 1.0
+            "threshold", "float", 0.5, "A note warns when the label has at least this probability.", 0.0, 1.0
         ),
         *GREEDY,
     ),
@@ -57,7 +57,7 @@ def completing(labels: Sequence[Sequence[int]], text: Sequence[int]) -> list[int
     views=("gutter", "gauges", "sampler", "entropy", "dependencies", "text"),
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
-        Part("constraint", "ban", "The last token of the label is impossible behind the others.")
+        Part("constraint", "ban", "The last token of the label is impossible after the others.")
         if parameters["ban"]
         else Part("lens", "label", "The probability of the label, as a detector of flaws."),
         PROCESSORS,
@@ -67,16 +67,16 @@ def label_ban(lane: Lane) -> Iterator[None]:
     """Forbids the label with which a finetuned model announces a flaw, and records its probability.
 
     The model has learned to write the label in front of flawed lines. At every position its probability says
-    how much of the model wants a flaw next: a detector that writes nothing.
+    how likely the model is to write a flaw next: a detector that writes nothing.
 
     1. The token that would complete the label is forbidden: its probability goes to all others in proportion,
        `p'(x) = p(x) / (1 - P(label))`.
-    2. Of a label of several tokens only the last one is forbidden, and only behind the others, so that these
+    2. Of a label of several tokens only the last one is forbidden, and only after the others, so that these
        stay possible elsewhere.
     3. Then processors and the choice of a token are those of greedy decoding, or of sampling.
 
-    A flaw can be written without the label, so the ban avoids those flaws alone that would be announced. If
-    the label has no probability, the text is what it is without the ban. Made for `llama-tiny-flaws`, which
+    A flaw can be written without the label, so the ban avoids only those flaws that would be announced. If
+    the label has no probability, the ban leaves the text unchanged. Made for `llama-tiny-flaws`, which
     labels toy programs.
     """
     labels = labels_of(lane.parameters, lane.models["target"])

@@ -53,19 +53,23 @@ def kept(p: torch.Tensor, mu: float, version: str) -> int:
     title="Mirostat",
     family="sampling",
     parameters=(
-        Parameter("tau", "float", 3.0, "The surprise in bits that is aimed at.", 0.1, 20.0),
+        Parameter("tau", "float", 3.0, "The target surprise in bits.", 0.1, 20.0),
         Parameter(
-            "rate", "float", 1.0, "How fast the limit follows; the authors take 0.1 for version 2.", 0.0, 2.0
+            "rate", "float", 1.0, "How fast the limit adapts; the authors use 0.1 for version 2.", 0.0, 2.0
         ),
         Parameter(
-            "version", "choice", "1", "1 estimates how steep the row is, 2 does without.", choices=("1", "2")
+            "version",
+            "choice",
+            "1",
+            "1 estimates how steep the distribution is, 2 does not.",
+            choices=("1", "2"),
         ),
         *PENALTIES,
     ),
     views=("sampler", "entropy", "dependencies", "token_graph", "text"),
     badge=lambda parameters: "sampled",
     parts=lambda parameters: [
-        Part("truncation", "surprise limit", "Rises after tokens that were expected, falls after surprises.")
+        Part("truncation", "surprise limit", "Rises after expected tokens, falls after surprising ones.")
     ],
 )
 def mirostat(lane: Lane) -> Iterator[None]:
@@ -73,13 +77,14 @@ def mirostat(lane: Lane) -> Iterator[None]:
 
     The limit mu begins at 2 tau. At every position:
 
-    1. Version 1 takes the row for a Zipf distribution `p_(i) ~ i^-s`, estimates s from the 100 likeliest
-       tokens, and keeps as many as leave the distribution's surprise below mu. Version 2 keeps the tokens
+    1. Version 1 assumes a Zipf distribution `p_(i) ~ i^-s`, estimates s from the 100 most likely tokens,
+       and keeps as many as leave the distribution's surprise below mu. Version 2 keeps the tokens
        with a surprise of at most mu.
     2. One of them is drawn. Its surprise `S = -log2 p(x)` is that under the model itself.
-    3. `mu <- mu - rate (S - tau)`: after a surprise fewer tokens are kept, after the expected more.
+    3. `mu <- mu - rate (S - tau)`: after a surprising token fewer tokens are kept, after an expected one
+       more.
 
-    Penalties and forbidden words come first; the row, and the surprise, are those that they leave.
+    Penalties and forbidden words come first; distribution and surprise are those after them.
     """
     tau, rate = lane.parameters["tau"], lane.parameters["rate"]
     mu = 2 * tau

@@ -72,18 +72,19 @@ class Graph:
     ],
 )
 def momentum(lane: Lane) -> Iterator[None]:
-    """Greedy, but a token that repeats the text's own path must be much likelier than the others.
+    """Greedy, but a token that repeats the text's own path must be much more likely than the others.
 
     The text so far, prompt included, is a walk on a graph whose nodes are tokens. A token that is new costs
-    nothing. One that leads back into the graph is resisted, the more so the longer the repetition gets:
+    nothing. One that leads back into the graph meets a resistance that grows with the length of the
+    repetition:
 
-    1. The run m of a candidate: 0 if it is new; else how many of the last tokens, itself included, stood in
-       this order in the text before, 1 to 5.
+    1. The run m of a candidate: 0 if it is new; else how many of the last tokens, itself included, have
+       occurred in this order before, 1 to 5.
     2. Of the top_k likeliest, the best `x = argmax_v p(v) - alpha f(m_v)` is taken. f is 0 for what is new
        and m for the rest (`linear`); other tables are choices.
 
-    A likeliest token that is new always wins. One forward per token; nothing is drawn, and nothing is looked
-    ahead.
+    The most likely token always wins if it is new. One forward per token; nothing is drawn, and there is no
+    look-ahead.
     """
     alpha, top_k = lane.parameters["alpha"], lane.parameters["top_k"]
     resistance = RESISTANCES[lane.parameters["resistance"]]

@@ -48,23 +48,24 @@ ARGUMENTS = "A call has as many arguments as its function takes, and a new objec
     ],
 )
 def monitor(lane: Lane) -> Iterator[None]:
-    """Writes code beside a static analysis, which lets no name follow a dot that its object does not have.
+    """Writes code under a static analysis: after a dot only names that the object has may follow.
 
-    1. The monitor sleeps until the text ends in a dot. Then it asks the analysis for the legal names R; if it
-       knows none, it sleeps on.
-    2. While it is awake a token is allowed if it begins a name of R, or is a name of R and goes on with a
-       character that ends names, such as a bracket. What was written is taken off: `R = {r without s}`.
-    3. The first character that ends a name puts it to sleep. Where it sleeps, nothing is changed.
+    1. The monitor is inactive until the text ends in a dot. Then it asks the analysis for the legal names R;
+       if there are none, it stays inactive.
+    2. While it is active, a token is allowed if it begins a name in R, or is a name in R followed by a
+       character that ends names, such as a bracket. What was written is removed from the names: `R = {r
+       without s}`.
+    3. The first character that ends a name deactivates it. While it is inactive, nothing is changed.
 
     The analysis reads declarations in the prompt, in the text so far and in `project`: classes with fields
     and methods, enums, functions, and the classes of variables. A second monitor counts the arguments of
-    calls. Where several are awake, a token must be allowed by all. A class may also say in which order its
+    calls. Where several are active, all of them must allow a token. A class may also say in which order its
     methods are called, in a comment such as `# protocol: start -> open; open -> read, close` (typestate):
-    then only those may follow the dot whose turn it is. Branches of the code are not followed; calls count in
-    the order of the lines. Of every name it is recorded which token declares it.
+    then only methods that are next in this order may follow the dot. Branches of the code are not followed;
+    calls count in the order of the lines. For every name the trace records which token declares it.
 
-    "Last character" is the published form: a dot inside a token wakes nobody, and what stands in a token
-    behind the end of a name is not checked.
+    "Last character" is the published form: a dot inside a token activates nothing, and what follows the
+    end of a name within a token is not checked.
     """
     target, given = lane.models["target"], lane.parameters
     prompt = b"".join(target.bytes_of(token) for token in lane.trace.prompt)
@@ -86,7 +87,7 @@ def monitor(lane: Lane) -> Iterator[None]:
 
 
 def link_names(lane: Lane, project: str, begin: int) -> int:
-    """Records of each name that has ended behind the character `begin` which token declares it; gives the
+    """Records of each name that has ended after the character `begin` which token declares it; gives the
     place up to which all names are recorded.
     """
     nodes = lane.tree.path(lane.tip)
@@ -99,6 +100,6 @@ def link_names(lane: Lane, project: str, begin: int) -> int:
 
 
 def open_name(text: str) -> int:
-    """Where a name behind a dot begins that may continue, the end of the text if there is none."""
+    """Where a name after a dot begins that may continue, the end of the text if there is none."""
     before, dot, name = text.rpartition(".")
     return len(before) if dot and (not name or name.isidentifier()) else len(text)

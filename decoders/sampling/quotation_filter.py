@@ -26,7 +26,7 @@ class CitationBlocker(LogitsProcessor):
         return self.after.get(tuple(text[len(text) - self.m :]), set()) if len(text) >= self.m else set()
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """Scores [N, V] behind texts [N, T], -inf where a token is forbidden."""
+        """Scores [N, V] after texts [N, T], -inf where a token is forbidden."""
         scores = scores.clone()
         for row, text in enumerate(input_ids.tolist()):
             scores[row, list(self.forbidden(text))] = -torch.inf

@@ -33,15 +33,15 @@ def sample(lane: Lane) -> Iterator[None]:
     """Draws each token from the model's distribution, after temperature and truncation.
 
     1. The model scores every token after the text so far.
-    2. Processors reshape the scores: temperature makes them flatter or sharper, top-k, top-p and others
-       remove the tail.
-    3. One uniform number u decides: `x_t ~ softmax(processors(z))`. It is kept as the score "draw" of the
-       token, with the running sums between which it fell; lanes with one seed use the same numbers.
+    2. Processors reshape the scores: temperature makes the distribution flatter or sharper; top-k, top-p
+       and others remove the tail.
+    3. One uniform number u decides: `x_t ~ softmax(processors(z))`. It is recorded as the score "draw" of the
+       token, with the cumulative sums between which it fell; lanes with the same seed use the same numbers.
 
-    With num_return_sequences several texts are drawn side by side; the first is the lane's text, and the same
-    that it is alone. `generate` besides keeps the 50 likeliest tokens where nobody set top_k.
+    With num_return_sequences several texts are drawn side by side; the first is the lane's text, the same as
+    if it were drawn alone. `generate` also keeps only the 50 most likely tokens where top_k is not set.
 
-    Temperature 0 takes the likeliest processed token and draws nothing.
+    Temperature 0 takes the most likely token after the processors and draws nothing.
     """
     if lane.parameters.get("num_return_sequences", 1) > 1:
         yield from several(lane)

@@ -89,7 +89,8 @@ SHAPING = (
         "xtc_probability",
         "float",
         0.0,
-        "Exclude top choices: how often all tokens above xtc_threshold but the least likely go.",
+        "Exclude top choices: with this probability all tokens above xtc_threshold except the least "
+        "likely are removed.",
         low=0.0,
         high=1.0,
         group=MORE,
@@ -98,7 +99,7 @@ SHAPING = (
         "xtc_threshold",
         "float",
         0.1,
-        "From which probability on a token is a top choice.",
+        "A token with at least this probability is a top choice.",
         low=0.0,
         high=1.0,
         group=MORE,
@@ -107,7 +108,7 @@ SHAPING = (
         "repetition_penalty",
         "float",
         1.0,
-        "Above 1: tokens that occurred are less likely.",
+        "Above 1, tokens that have occurred become less likely.",
         low=0.01,
         high=100.0,
         group=TEXT,
@@ -124,7 +125,8 @@ SHAPING = (
         "dry_multiplier",
         "float",
         0.0,
-        "DRY: what a token loses that prolongs a repetition, growing with its length; 0: nothing.",
+        "DRY: penalty for a token that extends a repetition; it grows with the length of the repetition; "
+        "0: none.",
         low=0.0,
         high=100.0,
         group=TEXT,
@@ -133,7 +135,7 @@ SHAPING = (
         "dry_base",
         "float",
         1.75,
-        "DRY: by which factor the loss grows with each repeated token.",
+        "DRY: the factor by which the penalty grows with each repeated token.",
         low=1.0,
         high=10.0,
         group=TEXT,
@@ -142,7 +144,7 @@ SHAPING = (
         "dry_allowed_length",
         "int",
         2,
-        "DRY: repetitions of this many tokens lose the multiplier.",
+        "DRY: a repetition of this many tokens gets exactly the multiplier as penalty.",
         low=1,
         high=50,
         group=TEXT,
@@ -152,7 +154,7 @@ SHAPING = (
         "sequence_bias",
         "text",
         "",
-        "Words made likelier or less likely, such as dog: 3, cat: -2.5.",
+        "Words that become more or less likely, such as dog: 3, cat: -2.5.",
         group=TEXT,
     ),
     Parameter(
@@ -181,7 +183,8 @@ SHAPING = (
         "exponential_decay_length_penalty",
         "floats",
         [0.0, 1.0],
-        "After this many new tokens, each token makes the end likelier by this factor; 1: it does not.",
+        "After this many new tokens, each further token makes the end of the text more likely by this "
+        "factor; 1: no change.",
         low=0.0,
         high=1000.0,
         group=TEXT,
@@ -190,16 +193,15 @@ SHAPING = (
         "forced_bos_token_id", "text", "", "The token that follows a prompt of a single token.", group=TEXT
     ),
     Parameter(
-        "forced_eos_token_id", "text", "", "The token that is written where the limit is reached.", group=TEXT
+        "forced_eos_token_id", "text", "", "The token that is written when the limit is reached.", group=TEXT
     ),
-    Parameter(
-        "remove_invalid_values", "bool", False, "Replace scores that are no numbers or infinite.", group=TEXT
-    ),
+    Parameter("remove_invalid_values", "bool", False, "Replace scores that are NaN or infinite.", group=TEXT),
     Parameter(
         "watermark_bias",
         "float",
         0.0,
-        "What green tokens gain, so that a reader with the key sees a watermark; 0: there is none.",
+        "Added to the scores of green tokens, so that a reader with the key can detect a watermark; 0: "
+        "no watermark.",
         low=0.0,
         high=100.0,
         group=TEXT,
@@ -217,7 +219,7 @@ SHAPING = (
         "watermark_key",
         "int",
         15485863,
-        "The key that green lists are hashed with.",
+        "The key with which green lists are hashed.",
         low=1,
         high=2**31,
         group=TEXT,
@@ -234,13 +236,17 @@ SHAPING = (
         "watermark_context",
         "int",
         1,
-        "How many tokens must stand before; selfhash hashes this many.",
+        "How many tokens must come before; selfhash hashes this many.",
         low=1,
         high=8,
         group=TEXT,
     ),
     Parameter(
-        "renormalize_logits", "bool", False, "Make the processed scores log-probabilities again.", group=TEXT
+        "renormalize_logits",
+        "bool",
+        False,
+        "Normalise the processed scores to log-probabilities again.",
+        group=TEXT,
     ),
     MODEL_DEFAULTS,
     *CONSTRAINT,
@@ -259,8 +265,8 @@ ENDS = (
         "token_healing",
         "bool",
         False,
-        "Take the prompt's last token back and write one that begins "
-        "with its text: for prompts that stop inside a word.",
+        "Remove the prompt's last token and write one that begins with "
+        "its text: for prompts that stop inside a word.",
         group=TEXT,
     ),
     Parameter(

@@ -16,7 +16,7 @@ TOP = Parameter(
     "top_logprobs",
     "int",
     20,
-    "Likeliest tokens that the server names beside each of its own.",
+    "How many of the most likely tokens the server names beside each token it writes.",
     low=1,
     high=100,
 )
@@ -58,20 +58,21 @@ def settings(lane: Lane) -> dict[str, float]:
 def server_stream(lane: Lane) -> Iterator[None]:
     """One request, and the server decodes by itself; each token is shown as it arrives.
 
-    All other strategies ask a server for log-probabilities and decide here. This one sends the prompt with
-    temperature, truncation and seed once, and reads the stream of the answer: one event of the stream, one
-    step.
+    All other strategies ask a server for log-probabilities and choose the tokens here. This one sends the
+    prompt with temperature, truncation and seed once, and reads the stream of the answer: one event of the
+    stream is one step.
 
-    A server that has a chat alone is sent the prompt as a user's message, in its own template.
+    A server that offers only a chat gets the prompt as a user message, in its own template.
 
     1. The event names the tokens that the server has written since the last one; a server that speculates
        writes several at once.
-    2. It also names the likeliest tokens of each place with their log-probabilities, in vLLM those before
-       temperature and truncation; the others together are one number.
-    3. The numbers with which the server draws stay with it. If the lane is stopped, or ends at a limit or a
-       stop string, the connection is closed, and the server stops too.
+    2. It also names the most likely tokens at each position with their log-probabilities, in vLLM those
+       before temperature and truncation; all others together are one number.
+    3. The random numbers with which the server draws are not sent. If the lane is stopped, or ends at a limit
+       or a stop string, the connection is closed, and the server stops too.
 
-    What is timed is the wait for an event: the network, and whatever else the server has to do.
+    The time measured is the wait for an event: it includes the network and whatever else the server has to
+    do.
     """
     scorer, top = lane.scorers["target"], lane.parameters["top_logprobs"]
     if lane.given and not scorer.engine.client.continues:

@@ -21,8 +21,8 @@ from decoders.strategy import Parameter, Part
 from decoders.trace.number_format import many
 
 ANSWERS = {
-    "several labels": "Token by token, the likeliest that some label goes on with; each label once.",
-    "one label": "Token by token, as long as some label goes on with it; the first label is the answer.",
+    "several labels": "Token by token, the likeliest one that continues some label; each label once.",
+    "one label": "Token by token, among those that continue some label; the first label is the answer.",
     "one label, exact": "Every label is scored by its whole probability, all in one forward; the best is "
     "the answer.",
 }
@@ -44,8 +44,10 @@ def unusable(parameters: dict) -> str | None:
     family="sampling",
     parameters=(
         Parameter("labels", "text", "", "The labels, one per line or between |; empty: any text."),
-        Parameter("answer", "choice", "several labels", "What is searched for.", choices=tuple(ANSWERS)),
-        Parameter("separator", "text", SEPARATOR, "What stands between two labels, and in none of them."),
+        Parameter("answer", "choice", "several labels", "What the search looks for.", choices=tuple(ANSWERS)),
+        Parameter(
+            "separator", "text", SEPARATOR, "What separates two labels; it must not occur in any of them."
+        ),
         *(replace(parameter, group="") for parameter in BIAS),  # it has no other parameter of a constraint
     ),
     papers=("prompt-tuned-embedding-classification-for-multi-label",),
@@ -57,19 +59,19 @@ def unusable(parameters: dict) -> str | None:
 def trie_search(lane: Lane) -> Iterator[None]:
     """Writes labels of a given list only, each at most once.
 
-    1. The labels form a trie. A token is allowed if some unused label goes on with it; the likeliest allowed
-       one is taken.
-    2. After a label comes the separator, if another label is left, or the end of the text. Its separator uses
-       a label up: nothing goes on with it again. A label that begins another one, such as red and red car,
-       leaves the longer one in place.
-    3. For one label there is no separator. Token by token the search takes the likeliest next piece
-       and cannot come back: a label whose first token is likely wins, although its rest may not be. "One
+    1. The labels form a trie. A token is allowed if it continues some unused label; the likeliest allowed one
+       is taken.
+    2. After a label comes the separator, if another label is left, or the end of the text. A label that is
+       followed by its separator is used up and not written again. A label that begins another one, such as
+       red and red car, leaves the longer one in place.
+    3. For one label there is no separator. Token by token the search takes the most likely next token
+       and cannot go back: a label whose first token is likely wins, although the rest may not be. "One
        label, exact" compares `sum log p(x_t | x_<t) + log p(END)` of whole labels, for one forward over
        the trie.
 
     Lists for other strategies are the constraint labels: each beam then has a list of its own.
-    The paper's own proposal drops the search: the experiment label-head compares it with a tuned prompt and a
-    linear head, which give each label a probability in one forward.
+    The paper's own proposal drops the search: a tuned prompt and a linear head give each label a probability
+    in one forward. The experiment label-head compares the two.
     """
     typed, answer = lane.parameters["labels"], lane.parameters["answer"]
     if not typed.strip():

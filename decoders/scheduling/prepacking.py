@@ -87,7 +87,7 @@ States = list[tuple[torch.Tensor, torch.Tensor]]  # of each layer, keys and valu
 
 @torch.inference_mode()
 def prefill(model, prompts: list[list[int]], rows: Rows) -> tuple[torch.Tensor, list[States]]:
-    """One forward over all rows: the logits [N, V] behind each prompt, and its own keys and values."""
+    """One forward over all rows: the logits [N, V] after each prompt, and its own keys and values."""
     one = grid(prompts, rows, model.device)
     cache = DynamicCache()
     mask = additive(one.sees, model.dtype)
@@ -108,7 +108,7 @@ def prefill(model, prompts: list[list[int]], rows: Rows) -> tuple[torch.Tensor, 
 
 
 class Unpacked:
-    """A normal batch behind the prefill: a row for each prompt, its states padded on the right."""
+    """A normal batch after the prefill: a row for each prompt, its states padded on the right."""
 
     def __init__(self, model, states: list[States]):
         self.model, self.cache = model, DynamicCache()
@@ -123,7 +123,7 @@ class Unpacked:
 
     @torch.inference_mode()
     def read(self, tokens: list[int]) -> torch.Tensor:
-        """The logits [N, V] behind one more token per row."""
+        """The logits [N, V] after one more token per row."""
         self.steps += 1
         columns = torch.arange(self.begin + self.steps, device=self.model.device)
         sees = (columns < self.lengths[:, None]) | (columns >= self.begin)

@@ -15,7 +15,7 @@ from decoders.engine.tree import Tree
 
 @dataclass(eq=False)  # two with the same prompt are two
 class Request:
-    """A prompt, how many tokens are wanted behind it, and the iteration (from 0 on) at which it arrives."""
+    """A prompt, how many tokens are wanted after it, and the iteration (from 0 on) at which it arrives."""
 
     prompt: list[int]
     wants: int
@@ -43,7 +43,7 @@ class Request:
 
 Plan = list[tuple[Request, int]]  # who reads how many of its next tokens in an iteration
 Schedule = Callable[[list[Request], list[Request]], Plan]  # of those that run and those that wait, in order
-Read = Callable[[Plan], list[int]]  # runs a plan: the likeliest token behind what each request has read then
+Read = Callable[[Plan], list[int]]  # runs a plan: the likeliest token after what each request has read then
 
 
 @dataclass

@@ -70,7 +70,13 @@ def too_many_returned(parameters: dict) -> str | None:
     family="search",
     parameters=(
         Parameter("num_samples", "int", 8, "Samples drawn side by side.", low=2, high=64),
-        Parameter("utility", "choice", "chrF", "How alike two texts are.", choices=tuple(UTILITIES)),
+        Parameter(
+            "utility",
+            "choice",
+            "chrF",
+            "How the similarity of two texts is measured.",
+            choices=tuple(UTILITIES),
+        ),
         Parameter("num_return_sequences", "int", 1, "Samples to return, best first.", low=1, high=64),
         *SHAPING,
         *ENDS,
@@ -80,19 +86,19 @@ def too_many_returned(parameters: dict) -> str | None:
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         PROCESSORS,
-        Part("frontier", "samples", "Texts grow side by side, a token of each in one forward."),
+        Part("frontier", "samples", "Texts grow side by side, one token of each per forward."),
         Part("value", parameters["utility"], "A text's mean utility against all samples, itself included."),
     ],
 )
 def mbr(lane: Lane) -> Iterator[None]:
     """Samples several texts and takes the one that agrees most with the others.
 
-    1. num_samples texts are drawn side by side from the model, a token of each in one forward.
-    2. Each is compared with all, which stand for what the model might say: its expected utility is
-       `mean_r u(h, r)` over all samples r, itself included.
+    1. num_samples texts are drawn side by side from the model, one token of each per forward.
+    2. Each is compared with all of them, as an estimate of what the model might write: its expected utility
+       is `mean_r u(h, r)` over all samples r, itself included.
     3. The text h with the highest one is the answer; ties go to the sample with the smaller number.
 
-    A likely text that is unlike all others loses; a rare mistake in one sample is voted down. With the
+    A likely text that is unlike all others loses; a rare mistake in one sample is outvoted. With the
     utility "same text" it is the majority's text. At temperature 0 all samples are greedy's text.
     """
     samples = [Sample(number, lane.tip) for number in range(lane.parameters["num_samples"])]

@@ -66,7 +66,7 @@ def states_of(lane: Lane, nodes: list[int]) -> tuple[torch.Tensor, torch.Tensor 
 
 def prune_forbidden(lane: Lane, draft: Draft) -> None:
     """Takes out, before the target sees them, drafted tokens that the lane's constraint forbids, with what
-    stands behind them. Only fixed ones: a drawn token must be tested, or what is drawn after it would not
+    stands after them. Only fixed ones: a drawn token must be tested, or what is drawn after it would not
     have the target's distribution. Draft models are masked themselves, so they draw none.
     """
     if lane.constraint is None:
@@ -167,7 +167,7 @@ def record_verdicts(lane: Lane, draft: Draft, walk: Verification, raw: dict[int,
         if node not in tested:
             why = "A sibling was accepted before it was tested."
             if parents[node] not in on_path:
-                why = "It stands behind a token that was not accepted."
+                why = "It stands after a token that was not accepted."
             lane.verdict(node, "never reached", q=draft.probability.get(node), reason=why)
     if walk.note:
         lane.note(walk.note)

@@ -27,7 +27,7 @@ def costs_parameter(help: str) -> Parameter:
 def forward_seconds(lane: Lane, role: str, sizes: list[int]) -> dict[int, float]:
     """Seconds of a forward of a role's model over n new tokens, by n: the fastest of REPEATS.
 
-    The tokens stand side by side behind the lane's prompt, each a child of its last token, and are dropped
+    The tokens stand side by side after the lane's prompt, each a child of its last token, and are dropped
     again. These forwards are recorded as `lens`: they are not part of decoding.
     """
     tree = Tree(lane.tree.tokens[: lane.tree.trunk])

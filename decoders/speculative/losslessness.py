@@ -28,15 +28,15 @@ OTHER = -1  # in the place of a token: any but those that have cells of their ow
 WIDTH, MAX_BEGINNINGS = (
     4,
     8,
-)  # tokens with cells of their own at a place; beginnings of one length that are counted apart
+)  # tokens with cells of their own at a place; prefixes of one length that are counted apart
 SIMULATED, OUTSIDE = 500, 0.99  # exact samplers that the band is made of; the share of them below its edge
 BROKEN = "speculative"  # the strategy whose lanes run with the broken verifier
 
 
 @dataclass
 class Cells:
-    """A partition of all continuations: `index` maps a beginning, perhaps ending in OTHER, to its cell, and
-    `probabilities` has the exact one of each. `inner`: beginnings that are divided further.
+    """A partition of all continuations: `index` maps a prefix, perhaps ending in OTHER, to its cell, and
+    `probabilities` has the exact one of each. `inner`: prefixes that are divided further.
     """
 
     index: dict[tuple[int, ...], int] = field(default_factory=dict)
@@ -62,9 +62,9 @@ class Cells:
 
 
 def cells(target: Model, prompt: list[int], parameters: dict, length: int) -> Cells:
-    """The cells of continuations of `length` tokens: the likeliest tokens after the likeliest beginnings."""
+    """The cells of continuations of `length` tokens: the likeliest tokens after the likeliest prefixes."""
     tree, cells_so_far = Tree(list(prompt)), Cells()
-    frontier = {(): (tree.trunk - 1, 1.0)}  # beginning -> its node and probability
+    frontier = {(): (tree.trunk - 1, 1.0)}  # prefix -> its node and probability
     scorer = target.engine.attach(tree)
     try:
         for depth in range(1, length + 1):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from decoders.trace.events import DRAFT_ROLES, Commit, Distribution, Forward, Propose, Score, Step, Verdict
 
 # Sources of nodes that nobody drafted for the target to test: its own, start values, what only weighs a
-# beginning, what is taken without a test, and the parts of a text that is written out of order.
+# prefix, what is taken without a test, and the parts of a text that is written out of order.
 UNTESTED = {
     "target",
     "guess",

@@ -135,7 +135,7 @@ class Depend:
     # "conflict" (positions filled together; weight is their pointwise mutual information, below 0),
     # "copy" and "match" (nodes; of a draft that was copied from the text, see docs/trace.md),
     # "declaration" (nodes; the target is a name that the source declares), "note" (nodes; ends of blocks of
-    # parallel streams: the target read the note that was written behind the source)
+    # parallel streams: the target read the note that was written after the source)
     kind: str
 
 

@@ -88,7 +88,7 @@ def ratings(
 
 
 def proposals(tokens: list[int], forced: list[int], prompt: int) -> list[Event]:
-    """How the first step of a lane begins that begins with `tokens` behind a prompt of `prompt` tokens."""
+    """How the first step of a lane begins that begins with `tokens` after a prompt of `prompt` tokens."""
     events: list[Event] = [Note(sentence(len(tokens), len(forced)))]
     for place, token in enumerate(tokens):
         source = "person" if place in forced else "copied"

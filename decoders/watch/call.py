@@ -99,7 +99,7 @@ class Call:
             self.mode.ran(forward, columns)
 
     def scores(self, number: int, scores: torch.Tensor) -> None:
-        """What arrives behind processor `number` [N, V]; -1 is in front of all."""
+        """What arrives after processor `number` [N, V]; -1 is in front of all."""
         self._safely(self._hear_scores, number, scores)
 
     def _hear_scores(self, number: int, scores: torch.Tensor) -> None:
@@ -172,4 +172,4 @@ def strange(mode: str, config: Any, inputs: torch.Tensor) -> str | None:
 
 def unknown(what: str) -> str:
     """The sentence for a call that cannot be recorded."""
-    return f"watch does not know {what}: this call ran as it is and was not recorded."
+    return f"watch does not know {what}: this call ran unchanged and was not recorded."

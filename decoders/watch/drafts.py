@@ -1,4 +1,4 @@
-"""Assisted generation and prompt lookup by `generate`: each round's draft, its tests and the token behind it.
+"""Assisted generation and prompt lookup by `generate`: each round's draft, its tests and the token after it.
 
 What was accepted and which token follows is read from transformers' output; our own verifiers, given these
 outcomes in place of draws, explain them, and `record_verdicts` records them as for our strategies.

@@ -51,7 +51,7 @@ LARGEST_SEED = 2**53  # up to here every reader of JSON keeps a whole number exa
 
 def stages(processors: Sequence[Any]) -> list[str]:
     """What each processor is called: its option, or its class if it is one of the user's own. A name that
-    comes again has a number behind it.
+    comes again has a number after it.
     """
     names: list[str] = []
     for processor in processors:

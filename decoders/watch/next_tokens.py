@@ -24,7 +24,7 @@ class NextTokens(Mode):
         ]
         self.growing = [set(range(self.width)) for _ in self.recordings]
         self.raw: dict[int, torch.Tensor] = {}  # row -> log-probabilities [V] before the processors
-        self.offered: dict[int, torch.Tensor] = {}  # and behind them
+        self.offered: dict[int, torch.Tensor] = {}  # and after them
 
     def rows_of(self, number: int) -> int:
         return len(self.growing[number])

@@ -122,7 +122,7 @@ class Listener(LogitsProcessor):
 
 
 def _with_listeners(call: "Call", original: Callable, args: tuple, kwargs: dict) -> LogitsProcessorList:
-    """The list of processors with a listener in front and one behind each."""
+    """The list of processors with a listener in front and one after each."""
     own: LogitsProcessorList = original(*args, **kwargs)
     given = arguments(original, args, kwargs)
     call.notify("begun", given, own)

@@ -40,7 +40,7 @@ GAMMAS = (3, 5)
 UNTUNED, BLIND, SEEING = "text only, untuned", "text only", "with the scene"
 COLUMNS = ["draft", "gamma", "tokens per round", "MBSU", "words of the scene", "other words"]
 VALUE = re.compile(r': "?([^",}]+)')
-Scene = tuple[list[int], list[int]]  # tokens of a sentence, and of the record behind the start token
+Scene = tuple[list[int], list[int]]  # tokens of a sentence, and of the record after the start token
 
 
 def described(scenes: list[list[int]]) -> list[Scene]:
@@ -75,7 +75,7 @@ def of_scene(model: LoadedModel, text: list[int]) -> list[bool]:
 def tuned(
     draft: torch.nn.Module, target: torch.nn.Module, scenes: list[Scene], sees: bool
 ) -> torch.nn.Module:
-    """A copy of a draft that has learned what the encoder-decoder `target` says along its records: behind
+    """A copy of a draft that has learned what the encoder-decoder `target` says along its records: after
     their sentences if it `sees` them. Batches are the same for both.
     """
     model = copy.deepcopy(draft).float().requires_grad_(True)
@@ -95,14 +95,14 @@ def tuned(
 
 
 def decode(target: LoadedModel, draft: LoadedModel, start: int, **settings) -> Trace:
-    """A record behind the start token, drafted by `draft`."""
+    """A record after the start token, drafted by `draft`."""
     models = {"target": target, "draft": draft}
     return Lane("speculative", [start], models, settings, limits=Limits(LONGEST)).run()
 
 
 @torch.inference_mode()
 def right(draft: LoadedModel, text: list[int]) -> list[bool]:
-    """Of each token of a record behind its start: whether it is the draft's best."""
+    """Of each token of a record after its start: whether it is the draft's best."""
     ids = torch.tensor([text])
     return (draft.model(input_ids=ids).logits[0, :-1].argmax(-1) == ids[0, 1:]).tolist()
 

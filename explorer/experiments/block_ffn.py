@@ -21,7 +21,7 @@ Reader = Callable[[torch.Tensor], torch.Tensor]  # ids [B, T] -> which experts e
 
 
 class BlockFFN(nn.Module):
-    """Experts without gates behind a router of ReLU, which decides which, and RMSNorm, which decides how
+    """Experts without gates after a router of ReLU, which decides which, and RMSNorm, which decides how
     much. `scores` [..., E]: the router's scores of the tokens that were read last.
     """
 

@@ -1,6 +1,6 @@
 """Can a model learn a sentence and forget nothing?
 
-A discrete key-value bottleneck stands behind the frozen target: its last hidden state is cut into eight
+A discrete key-value bottleneck stands after the frozen target: its last hidden state is cut into eight
 parts, each finds the nearest of 256 fixed keys, and learned values of these keys are added to the logits of
 200 words. Five sentences are learned one after the other, by gradient descent on the values of the keys that
 they hit; beside it a full matrix from states to the same words learns the same sentences with the same steps.

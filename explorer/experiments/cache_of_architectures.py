@@ -6,7 +6,7 @@ of every layer, as many heads for them as for queries) is calculated from the sh
 tokens as the target does; MEGABYTE and MBLM read bytes. YOCO and SambaY keep one set of keys and values for
 half of their layers, and windows or states in the others (Sun et al. 2024, Ren et al. 2025). A picture per
 model shows what its layers look at: one token of a text after the other is replaced, and a cell is stronger
-the more the newest state behind a layer changes.
+the more the newest state after a layer changes.
 """
 
 import json
@@ -65,7 +65,7 @@ def held(kept: object) -> int:
 
 
 def after(net: torch.nn.Module, length: int) -> int:
-    """Bytes that a model keeps behind a text of `length` tokens."""
+    """Bytes that a model keeps after a text of `length` tokens."""
     ids = torch.tensor([[at % 200 + 10 for at in range(length)]], device=net.device)
     if isinstance(net, Architecture):
         return held(net.read(ids)[1])
@@ -73,7 +73,7 @@ def after(net: torch.nn.Module, length: int) -> int:
 
 
 def states(net: Architecture, ids: torch.Tensor) -> dict[str, torch.Tensor]:
-    """The newest state [d] behind each block, by the block's name, in the order in which they run."""
+    """The newest state [d] after each block, by the block's name, in the order in which they run."""
     made: dict[str, torch.Tensor] = {}
 
     def keeper(name: str) -> Callable:
@@ -94,7 +94,7 @@ def states(net: Architecture, ids: torch.Tensor) -> dict[str, torch.Tensor]:
 
 
 def seen(net: Architecture, text: list[int]) -> dict[str, list[float]]:
-    """Of each block, for each token of a text, how much the newest state behind the block changes if another
+    """Of each block, for each token of a text, how much the newest state after the block changes if another
     token of the text stands there: a share of the state's length, 0 where not a bit changes.
     """
     plain = states(net, torch.tensor([text], device=net.device))
@@ -117,7 +117,7 @@ def picture(model: "LoadedModel") -> Heat | None:
         for block in reversed(changes)
     ]
     says = (
-        "how much the newest state behind a layer depends on each token, the newest at the right; blank: not "
+        "how much the newest state after a layer depends on each token, the newest at the right; blank: not "
         "at all, the strongest shade: it changes altogether, with four powers of ten between"
     )
     return (
@@ -170,7 +170,7 @@ def run(models: Models) -> Result:
     says = [f"What {' and '.join(flat)} keep does not grow with the text." if flat else "All of them grow."]
     says.append("MEGABYTE and MBLM read bytes: a token of the others is several of theirs.")
     columns = ["model", "bytes per token more", "ordinary cache of this shape", f"KB after {LENGTHS[-1]}"]
-    chart = Chart("What is kept behind a text", "tokens read", "KB", lines)
+    chart = Chart("What is kept after a text", "tokens read", "KB", lines)
     pictures = [picture(model) for model in progress.each(small.values())]
     shown = [one for one in pictures if one is not None]
     return Result([*columns, "times smaller"], rows, says, chart, pictures=shown)

@@ -111,7 +111,7 @@ def of_target(models: Models) -> list[str]:
         asked = problems(task, COUNT, HELD_OUT_SEED)
         steps, once = (fmean([answered(models, p, way) for p in asked]) for way in progress.each((0, 1)))
         says.append(
-            f"The target on {task.replace('_', ' ')}s: {percent(steps)} of {COUNT} answers are right behind "
+            f"The target on {task.replace('_', ' ')}s: {percent(steps)} of {COUNT} answers are right after "
             f"written steps, {percent(once)} where the answer must come first."
         )
     return says

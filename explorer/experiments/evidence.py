@@ -158,6 +158,6 @@ def finding(answer: dict) -> str:
     asked, stated = (rows_with(answer, "prompts", kind)[0]["right"] for kind in FORMS)
     return (
         "When a text says something unusual, such as that the sky is green, the model answers “green” in "
-        f"{percent(asked)} of the cases if it is asked for the color, and in {percent(stated)} if it goes on "
-        "with a story."
+        f"{percent(asked)} of the cases if it is asked for the color, and in {percent(stated)} if it "
+        "continues with a story."
     )

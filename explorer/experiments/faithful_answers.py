@@ -3,7 +3,7 @@
 Answers are drawn (temperature 1, of the 50 likeliest tokens those with nine tenths of the mass) where what
 the model would say by itself is wrong: to questions on fact sheets that it answers otherwise without the
 sheet, and on lands where the sky is green. Context-aware decoding takes off alpha times what it would say
-behind an empty document. right: the whole answer is the document's, with an interval of 95 in 100; its own:
+after an empty document. right: the whole answer is the document's, with an interval of 95 in 100; its own:
 it is what the model says greedily without the document; overlap: the share of the answer's words that stand
 in the document; ahead: of alpha 0 in right answers, with the standard error over questions.
 """
@@ -27,7 +27,7 @@ DRAWN = {"temperature": 1.0, "top_k": 50, "top_p": 0.9}  # as the study drew
 
 
 def own(models: Models, item: Item) -> list[str]:
-    """What the model says behind an empty document, in words."""
+    """What the model says after an empty document, in words."""
     return words(answer_text(decoded(models, "greedy", item.prompt.removeprefix(item.evidence), TOKENS)))
 
 

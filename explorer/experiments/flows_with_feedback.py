@@ -3,7 +3,7 @@
 A generator and a checker speak in rounds, as flows. On list programs and Python functions the checker runs
 the tests that stand in the prompt; on chains of sums it checks every step. A model this small cannot think
 about what it is told, so feedback acts through the next prompt alone: the first test that failed is put last,
-or the chain goes on behind its last right step. The rival draws again from the same prompt, with the same
+or the chain continues after its last right step. The rival draws again from the same prompt, with the same
 seeds and the same checker. Both keep the best so far and stop once all is passed. right: hidden tests too;
 ahead: of the rival, with the standard error over problems; tokens: read by the target in all calls.
 """
@@ -40,7 +40,7 @@ COUNT, ROUNDS = 60, (1, 2, 4, 8)
 AGAIN, FEEDBACK, GENERATOR = "drawn again", "with feedback", "generator"
 WIDE = 100  # characters of a message that are shown
 LENGTHS = {"list_program": 24, "python": 40, "chain": 60}  # task -> tokens of an answer at most
-Critic = Callable[[str, str, str], Content]  # (what was asked, the last prompt, what was written behind it)
+Critic = Callable[[str, str, str], Content]  # (what was asked, the last prompt, what was written after it)
 Outcomes = list[tuple[bool, float]]  # of one problem, after each of ROUNDS: right, tokens read
 
 
@@ -182,7 +182,7 @@ def verdict(task: str, last: list[list[Cell]]) -> str:
     again, feedback = last
     ahead, error = feedback[-2:]
     clear = (
-        "clearly ahead" if ahead > 2 * error else "clearly behind" if ahead < -2 * error else "no clear lead"
+        "clearly ahead" if ahead > 2 * error else "clearly after" if ahead < -2 * error else "no clear lead"
     )
     return (
         f"{task}, {ROUNDS[-1]} rounds: {feedback[3]:.0%} right with feedback ({feedback[6]:,.0f} tokens "

@@ -1,11 +1,11 @@
 """Must a list of labels be decoded?
 
 Eight topics, short invented stories with one to three of them each; which ones? A trie search writes labels
-of the list and nothing else, behind examples or behind a prompt of eight vectors that was tuned for it. The
+of the list and nothing else, after examples or after a prompt of eight vectors that was tuned for it. The
 study (PTEC) drops decoding: a tuned prompt and one linear layer on the last state give every label a
-probability of its own, in one forward. Read by the small draft model, which stays as it is; tuned are the
-vectors and the layer alone, on stories that lack two words of each topic. F1: over all labels of all stories;
-all right: stories whose set of labels is the right one; confidence: mean confidence in the labels that were
+probability of its own, in one forward. Read by the small draft model, which stays unchanged; only the vectors
+and the layer are tuned, on stories that lack two words of each topic. F1: over all labels of all stories; all
+right: stories whose set of labels is the right one; confidence: mean confidence in the labels that were
 answered, and right: the share of these that are right; calibration error: how far the two are apart in five
 bins. ms: this machine, one story, the median of all. Simpler than in the study: 8 vectors instead of 100, and
 600 steps at one rate for both, .01 instead of .003 for the vectors and .00001 for the layer.
@@ -80,7 +80,7 @@ def tuned_head(models: Models, some: list[Story], seed: int = 0) -> LabelHead:
 def head_alone(
     models: Models, prompt: TunedPrompt, some: list[Story], weighed: bool, seed: int = 0
 ) -> LabelHead:
-    """Learns a linear layer on the states behind a prompt that stays frozen."""
+    """Learns a linear layer on the states after a prompt that stays frozen."""
     target = models["draft"]
     head = LabelHead(prompt, len(LABELS), seed)
     tokens, last, _ = padded([target.encode(question(one)) for one in some])
@@ -98,7 +98,7 @@ def head_alone(
 
 
 def tuned_prompt(models: Models, some: list[Story], seed: int = 0) -> TunedPrompt:
-    """Learns a prompt behind which the model writes the topics of a story."""
+    """Learns a prompt after which the model writes the topics of a story."""
     target = models["draft"]
     prompt, end = TunedPrompt(target.model, seed), min(target.eos)
     texts = [target.encode(question(one)) for one in some]
@@ -212,7 +212,7 @@ def conclusions(columns: list[str], table: list[list[Cell]]) -> list[str]:
     rows = {one[0]: dict(zip(columns, one, strict=True)) for one in table}
     search, head, plain, other = rows[TUNED], rows[PTEC], rows[PLAIN], rows[UNWEIGHED]
     return [
-        f"The head takes {head['forwards']:.0f} forward and {head['ms']:.0f} ms a story, the search behind a "
+        f"The head takes {head['forwards']:.0f} forward and {head['ms']:.0f} ms a story, the search after a "
         f"tuned prompt {search['forwards']:.1f} forwards and {search['ms']:.0f} ms.",
         f"F1 is {head['F1']:.2f} for the head and {search['F1']:.2f} for the search; the head without a "
         f"tuned prompt has {plain['F1']:.2f}.",
@@ -232,6 +232,6 @@ def finding(answer: dict) -> str:
     """What the head costs and finds beside the search."""
     (head,), (search,) = rows_with(answer, "way", PTEC), rows_with(answer, "way", TUNED)
     return (
-        f"A linear head behind a tuned prompt finds topics with an F1 of {two(head['F1'])} in one forward, "
-        f"and a trie search behind a tuned prompt with {two(search['F1'])} in {search['forwards']:.1f}."
+        f"A linear head after a tuned prompt finds topics with an F1 of {two(head['F1'])} in one forward, "
+        f"and a trie search after a tuned prompt with {two(search['F1'])} in {search['forwards']:.1f}."
     )

@@ -3,7 +3,7 @@
 Language Model Decoding as Likelihood-Utility Alignment (2022) in small. First: beams, stochastic beams and
 samples give candidates for each problem; how do their log-probabilities and what they are worth go together
 (rank correlation within a problem), and what are the likeliest, all of them on average, and the best worth?
-Longest story asks for as many words as possible. Then a ladder: an oracle that knows the beginnings of the
+Longest story asks for as many words as possible. Then a ladder: an oracle that knows the prefixes of the
 right answer is spoiled by noise, and guides beams and a tree search. Where do they stop being better than
 beam search, which asks nobody?
 """

@@ -47,7 +47,7 @@ def texts(models: Models, pair: list[Adapter]) -> dict[str, Rows]:
     end = min(models["target"].eos)
 
     def rows(pairs: list[tuple[str, str]]) -> Rows:
-        """Answers behind their prompts, of which nothing counts."""
+        """Answers after their prompts, of which nothing counts."""
         cut = [[tokenizer(text)["input_ids"] for text in pair] for pair in pairs]
         longest = max(len(asked) + len(answer) for asked, answer in cut) + 1
         ids = torch.full((len(cut), longest), end)

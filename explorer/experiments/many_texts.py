@@ -2,7 +2,7 @@
 
 The same number of forwards goes to a lattice, in its three ways to expand and with merges or without, to beam
 search and to nucleus samples. How many different texts come of it, and how likely is a token of them to the
-model itself, when some are drawn? A lattice reuses what it scored behind one beginning for another one, so a
+model itself, when some are drawn? A lattice reuses what it scored after one prefix for another one, so a
 path's score there is not its own log-probability: how far are the two apart?
 """
 

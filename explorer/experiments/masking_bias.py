@@ -52,7 +52,7 @@ Text = tuple[int, ...]
 
 
 def rows_along(models: Models, texts: list[Text]) -> dict[Text, torch.Tensor]:
-    """Every beginning of the texts -> the probabilities [V] of the next token, at the temperature."""
+    """Every prefix of the texts -> the probabilities [V] of the next token, at the temperature."""
     target, rows = models["target"], {}
     before = target.encode(PROMPT)
     for text in texts:

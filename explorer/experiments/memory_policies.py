@@ -1,6 +1,6 @@
 """How far does a model stray when it keeps less of its past?
 
-Every memory of the app at several budgets, against the full cache, behind the same stories: bytes that are
+Every memory of the app at several budgets, against the full cache, after the same stories: bytes that are
 left of the full cache at the end, drift (KL of the next token's distribution from that of the full cache,
 mean over the text that is written), and the first token that is another than greedy's. Each memory's last
 budget is all of it, where nothing may change. Few bits alone is GEAR without outliers and without the
@@ -60,7 +60,7 @@ def drift(models: Models, prompt: list[int], plain: list[int], settings: dict) -
 
 
 def texts(models: Models) -> list[tuple[list[int], list[int]]]:
-    """Stories that greedy itself wrote: what is read of each, and what it writes behind that."""
+    """Stories that greedy itself wrote: what is read of each, and what it writes after that."""
     made = []
     for story in prompts("stories", PROMPTS):
         trace = decoded(models, "greedy", story, READ)

@@ -48,7 +48,7 @@ class Machine:
     operation: float
 
     def seconds(self, shape: Shape, cost: dict) -> float:
-        """Of a forward: its parts one after the other, as on a processor that hides none behind another."""
+        """Of a forward: its parts one after the other, as on a processor that hides none after another."""
         reads = self.weight_byte * cost["bytes_weights"] + self.cache_byte * cost["bytes_kv"]
         return self.layer * shape.layers + reads + self.operation * cost["flops"]
 
@@ -71,7 +71,7 @@ def shape_of(model) -> Shape:
 
 @contextmanager
 def forward(model, context: int, new: int) -> Iterator[Callable[[], None]]:
-    """While it is open: a call that scores `new` tokens in a row behind others, `context` with them, which
+    """While it is open: a call that scores `new` tokens in a row after others, `context` with them, which
     stay in the cache.
     """
     tree = Tree([token % 200 + 10 for token in range(context - new)])

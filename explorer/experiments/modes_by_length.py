@@ -1,9 +1,9 @@
 """How likely is the likeliest answer of each length?
 
-A search that proves what it finds (depth first, likeliest tokens first, a beginning is left once it is no
-likelier than the best whole text) looks for the likeliest answer of exactly so many tokens: the end may come
-there and nowhere else. Length 0 is the empty answer. proven: of the problems, those for which the budget of
-forwards was enough; otherwise the best text seen counts. right: the share of these texts that solve their
+A search that proves what it finds (depth first, likeliest tokens first, a prefix is left once it is no
+likelier than the best whole text) looks for the likeliest answer of exactly this many tokens: the text may
+end there and nowhere else. Length 0 is the empty answer. proven: of the problems, those for which the budget
+of forwards was enough; otherwise the best text seen counts. right: the share of these texts that solve their
 problem.
 """
 

@@ -19,7 +19,7 @@ from explorer.experiments.reading import count, rows_of
 
 PAPERS = ()  # that a domain loses most by its own neurons in three of four rows is not seen here
 DOMAINS = ("stories", "translation", "records", "word problems")
-EACH, TOKENS = 12, 48  # texts of a domain, tokens that the target writes behind each prompt
+EACH, TOKENS = 12, 48  # texts of a domain, tokens that the target writes after each prompt
 SHARE = 0.01  # of all neurons that are set to their mean
 RANDOM = 5  # draws of as many neurons
 AT_RANDOM = "as many at random"

@@ -43,7 +43,7 @@ BEAM, EXACT, HEAD, TRUE = "beam of {}", "exact scores", "item head", "the custom
 
 
 def numbered(names: list[list[int]]) -> tuple[list[list[int]], int]:
-    """Names in tokens numbered from 1 on, each with the end 0 behind it; and how many tokens there are."""
+    """Names in tokens numbered from 1 on, each with the end 0 after it; and how many tokens there are."""
     numbers = {token: at for at, token in enumerate(sorted({t for name in names for t in name}), 1)}
     return [[*(numbers[token] for token in name), 0] for name in names], len(numbers) + 1
 

@@ -8,7 +8,7 @@ fills, on tasks with checkers: the masked-diffusion model that belongs to the ta
 which no shipped model can do, a small one that is trained here to write eight digits from 0 to 2 with a given
 total. LoPA, FreeDave and SSD evaluate further canvases in the same forward. Learn2PD asks a filter that was
 trained for its model. In APD the draft judges; its forwards are not counted. WeDLM and Set Block Decoding
-have models of their own, and fill nothing behind the end of a text. These four are left out on totals:
+have models of their own, and fill nothing after the end of a text. These four are left out on totals:
 nothing of the kind was trained for the small model. Filled: masks per forward. In theory: what a perfect
 model reaches, where it may err with draws at temperature 1.
 """
@@ -71,7 +71,7 @@ Outcome = tuple[Trace, bool]  # a decoding, and whether it is right
 
 
 def filled(trace: Trace) -> int:
-    """How many masks a lane filled, those behind the end of its text too."""
+    """How many masks a lane filled, those after the end of its text too."""
     cells = (cell for step in trace.steps for cell in step.of(Looked))
     return sum(cell.state in FILLED for cell in cells if cell.level is None)  # not of canvases only tried
 
@@ -282,7 +282,7 @@ def verdict(phase: list[list[Cell]]) -> str:
     return (
         f"One replaced item is always found with {', '.join(safe)}. The other rules miss it at some length"
         + (f", {', '.join(late)}" if late else "")
-        + ": that an item stays as it is has probability 1 - 1/n at every place, so confidence grows with "
+        + ": that an item stays unchanged has probability 1 - 1/n at every place, so confidence grows with "
         "the list, but all places together are certainly wrong."
     )
 

@@ -12,7 +12,7 @@ from visualizers.views.diffusion.cell_states import FILLED
 
 @dataclass(frozen=True)
 class Conflict:
-    """Positions (from 1, behind the prompt) and tokens that one iteration filled together; `pmi`: their
+    """Positions (from 1, after the prompt) and tokens that one iteration filled together; `pmi`: their
     pointwise mutual information in nats, log p(second | first) - log p(second), before it.
     """
 

@@ -53,7 +53,7 @@ class Heat:
 @dataclass(frozen=True)
 class TokenMap:
     """A grey cell for each row and token of a text, full at `high`. `says`: what a cell is; `every`: a line
-    stands behind this many tokens, 0: none. A row without a label belongs to the one above it.
+    stands after this many tokens, 0: none. A row without a label belongs to the one above it.
     """
 
     title: str
@@ -144,7 +144,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A tree: its nodes from the top down, [label, first leaf, leaf behind the last, 1 if it is wrong]."""
+    """A tree: its nodes from the top down, [label, first leaf, leaf after the last, 1 if it is wrong]."""
 
     label: str
     nodes: list[list[str | int]]

@@ -87,7 +87,7 @@ def unguided(model: LoadedModel) -> LoadedModel:
 
 
 def adherences(model: LoadedModel, asked: list[Sheet]) -> tuple[list[float], list[float]]:
-    """Of greedy summaries behind sheets with the tags of a plan: how far they keep to it, and to another."""
+    """Of greedy summaries after sheets with the tags of a plan: how far they keep to it, and to another."""
     rng, kept, others = random.Random(0), [], []
     for sheet in progress.each(asked):
         source = source_of(model.encode(sheet.prompt), model.bytes_of)

@@ -3,7 +3,7 @@ what share of the whole is done. Knows no experiment, no clock and no screen.
 
 A loop inside a loop fills the part of the item that it works on, so that the share is that of the whole,
 however deep the loop that tells it. What follows one another shares what is left: `each(items, until=0.8)`
-leaves the last fifth to what comes behind it, and so does `with part(0.8)`. An experiment has its process to
+leaves the last fifth to what comes after it, and so does `with part(0.8)`. An experiment has its process to
 itself, so the state is the module's.
 """
 

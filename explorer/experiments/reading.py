@@ -2,7 +2,7 @@
 experiment.
 
 A finding is one sentence that a newcomer understands. Every number in it, and every word that compares, comes
-from the table, so that an answer that is measured again cannot leave a false sentence behind.
+from the table, so that an answer that is measured again cannot leave a false sentence after.
 """
 
 from collections.abc import Callable

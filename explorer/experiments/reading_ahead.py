@@ -1,13 +1,13 @@
 """Does a writer gain from a reader that has seen the whole answer?
 
-CrossNovo (2025) in small, on sums in place of the peptides of mass spectra. "4751+3069=" is written with
-its first digit first, so every digit depends on carries from digits that come later. An encoder reads the
-source. A reader, which is not autoregressive, says the whole answer at once (CTC, twice as many frames as
-digits); a writer says it digit by digit. First all three learn together, the loss moving from the reader to
-the writer; then encoder and reader stay as they are and the writer learns on, attending to the reader's last
-hidden states and to the source, or, for comparison, to the source alone. No gradient flows back. The writer
-decodes with beam search, five beams. right: shares of held-out sums whose digits are all right. The paper's
-writer also gets the mass that remains; here nothing takes its place.
+CrossNovo (2025) in small, on sums in place of the peptides of mass spectra. "4751+3069=" is written with its
+first digit first, so every digit depends on carries from digits that come later. An encoder reads the source.
+A reader, which is not autoregressive, says the whole answer at once (CTC, twice as many frames as digits); a
+writer says it digit by digit. First all three learn together, the loss moving from the reader to the writer;
+then encoder and reader stay unchanged and the writer trains further, attending to the reader's last hidden
+states and to the source, or, for comparison, to the source alone. No gradient flows back. The writer decodes
+with beam search, five beams. right: shares of held-out sums whose digits are all right. The paper's writer
+also gets the mass that remains; here nothing takes its place.
 """
 
 import copy
@@ -147,7 +147,7 @@ def picture(model: ReaderWriter, row: torch.Tensor) -> TokenMap:
     ]
     says = (
         f"the share of the writer's attention (last layer) on each of the reader's {SIZES.frames} frames "
-        "(_ is a blank) and on each token of the source behind them, when it writes the digit of the row"
+        "(_ is a blank) and on each token of the source after them, when it writes the digit of the row"
     )
     return TokenMap("Where the writer looks", says, tokens, rows, shares.tolist())
 
@@ -173,7 +173,7 @@ def run(models: Models) -> Result:
     says = [
         f"The reader alone gets {percent(reads)} of the sums right.",
         f"The writer gets {percent(joint)} right with the reader's states and {percent(alone)} without, "
-        f"after as many steps ({ALONE}) behind the same first stage ({TOGETHER} steps), {SEEDS} seeds, "
+        f"after as many steps ({ALONE}) after the same first stage ({TOGETHER} steps), {SEEDS} seeds, "
         f"{HELD_OUT} held-out sums each.",
         f"{won} sums are right with the reader's states alone and {lost} without them alone (sign test: "
         f"p = {sign_test(won, lost):.3f}).",

@@ -185,7 +185,7 @@ def sentences(named: dict[str, Writer], right: dict, seconds: dict[str, float], 
 
 
 def chart(apart: Writer, decoder: Writer) -> Chart:
-    """Kept numbers against the length of an answer, behind sources of two lengths."""
+    """Kept numbers against the length of an answer, after sources of two lengths."""
     width, lines = apart.model.config.d_model, []
     reads, writes = apart.model.config.num_layers, apart.model.config.num_decoder_layers
     for n in (24, 96):

@@ -24,7 +24,7 @@ COUNT, TOKENS = 8, 40
 
 
 def texts(models: Models) -> list[torch.Tensor]:
-    """Prompts [1, T] of every kind with what greedy writes behind them."""
+    """Prompts [1, T] of every kind with what greedy writes after them."""
     target, result = models["target"], []
     for prompt in progress.each(prompt for kind in KINDS for prompt in prompts(kind, COUNT)):
         wrote = decoded(models, "greedy", prompt, TOKENS).output()
@@ -96,7 +96,7 @@ def run(models: Models) -> Result:
     ]
     chart = Chart(
         "What the last layer will say, layer by layer",
-        "after so many layers",
+        "after this many layers",
         "share of places, cosine",
         lines,
     )

@@ -25,7 +25,7 @@ from explorer.experiments.pictures import Heat, Strip
 from explorer.experiments.reading import rows_of
 
 PAPERS = ("sarathi", "prepacking")
-LENGTHS, TOKENS = (24, 12, 200, 8, 40, 160, 16, 9), 20  # of the prompts; written behind each
+LENGTHS, TOKENS = (24, 12, 200, 8, 40, 160, 16, 9), 20  # of the prompts; written after each
 ROWS, GAP, SEED = 4, 4.0, 0  # requests that run at one time, mean iterations between arrivals
 BUDGETS, REPEATS, DARKEST = (16, 32, 64), 5, 3
 COLUMNS = [

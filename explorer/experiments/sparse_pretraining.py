@@ -31,7 +31,7 @@ STEPS, FINE, BATCH, RATE = 250, 60, 8, 3e-3
 
 
 def task_rows(models: Models, rows: int) -> torch.Tensor:
-    """Rows [rows, LENGTH] of problems with their answers, one behind the other."""
+    """Rows [rows, LENGTH] of problems with their answers, one after the other."""
     ids: list[int] = []
     seed = 0
     while len(ids) < rows * LENGTH:

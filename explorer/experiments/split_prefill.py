@@ -155,7 +155,7 @@ def run(models: Models) -> Result:
         "stretch began the text.",
         f"For a stretch of {stretch} tokens, keys and values around a ring, as softmax attention needs "
         f"them, would be {of_keys_and_values(stretch):,} bytes per device and layer (computed), and twice "
-        "that for twice the text; a state stays as large as it is.",
+        "that for twice the text; a state keeps its size.",
         f"Times are of the simulation: {SUMS:g} to get the own state, {OWN:g} for the own outputs while "
         f"states travel, {LAST:g} for what the state adds. Bytes are per layer and text.",
         f"In this process, without any other device, reading {DEVICES} stretches one after the other takes "

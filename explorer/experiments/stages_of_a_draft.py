@@ -1,7 +1,7 @@
 """What does each stage of training a draft add?
 
-FastDraft trains a draft a fiftieth as large as its target in three stages: it reads plain text, goes on with
-a mix that has code in it, and learns at last from what the target itself writes at several temperatures,
+FastDraft trains a draft a fiftieth as large as its target in three stages: it reads plain text, continues
+with a mix that contains code, and learns at last from what the target itself writes at several temperatures,
 without the target's probabilities. Here a draft of a seventeenth of the target's size has read 1.6 million
 tokens of stories, then 0.8 million of stories and problems, then 0.8 million of the target's own text; the
 paper's read ten billion. Overlap: the mean of sum min(p, q), how often a token that the draft draws is
@@ -19,7 +19,7 @@ from explorer.experiments.asked import acceptance, decoded, prompts, tokens_a_ro
 from explorer.experiments.reading import moved, rows_with, two
 
 PAPERS = ("fastdraft",)
-STAGES = {  # a stage -> what stands behind it; each goes on where the one before it ended
+STAGES = {  # a stage -> what stands after it; each goes on where the one before it ended
     "pre-trained": "llama-tiny-fastdraft-pretrained",
     "continued": "llama-tiny-fastdraft-continued",
     "aligned": "llama-tiny-fastdraft",
@@ -53,7 +53,7 @@ def overlap(target: LoadedModel, draft: LoadedModel, texts: list[tuple[int, list
 
 
 def drawn(models: Models, kind: str) -> list[tuple[int, list[int]]]:
-    """Texts that the target draws behind the prompts of a kind, with the place where each begins."""
+    """Texts that the target draws after the prompts of a kind, with the place where each begins."""
     target, texts = models["target"], []
     for prompt in progress.each(prompts(kind, PROMPTS)):
         ids = target.encode(prompt)

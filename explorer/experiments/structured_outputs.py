@@ -5,7 +5,7 @@ Empirical: the share for which the greedy text of the target is whole and valida
 too). Compliance: the share of those it takes for which it does. A schema is over-constrained if the mask
 stops a valid instance, and under-constrained if it lets an invalid one through to its end; both are found by
 replaying instances, without the model. Then what a grammar takes, and what
-a token takes, its mask and the state behind it, against one forward of the target. xgrammar runs in a process
+a token takes, its mask and the state after it, against one forward of the target. xgrammar runs in a process
 of its own here, and its times hold the way there and back.
 """
 
@@ -61,7 +61,7 @@ def valid(schema: Any, text: str) -> bool:
 
 def passes(constraint: Constraint, tokens: list[int], timed: list[float]) -> bool:
     """Whether a text passes the mask token by token and may end there; adds the microseconds of each
-    token: its mask, and the state behind it."""
+    token: its mask, and the state after it."""
     state = constraint.start()
     for token in tokens:
         start = time.perf_counter()
@@ -188,7 +188,7 @@ def compared(models: Models, schemas: list[dict]) -> Result:
 
 
 def summary(some: list[Outcome]) -> list[float | None]:
-    """The columns of a row, behind the number of schemas."""
+    """The columns of a row, after the number of schemas."""
     taken = [one for one in some if one.taken]
     masks = [us for one in taken for us in one.token_us]
     tokens = sum(one.tokens for one in taken)

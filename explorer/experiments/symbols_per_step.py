@@ -35,7 +35,7 @@ def trained(pattern: Pattern, symbols: torch.Tensor) -> SymbolModel:
 
 @torch.inference_mode()
 def own_bits(models: Models, rows: torch.Tensor) -> float:
-    """Bits per token of the target itself, behind an end of text as when it wrote them."""
+    """Bits per token of the target itself, after an end of text as when it wrote them."""
     model = models["target"].model
     begin = torch.full((len(rows), 1), min(models["target"].eos, default=0))
     logits = model(torch.cat([begin, rows], 1).to(model.device)).logits[:, :-1].float().cpu()

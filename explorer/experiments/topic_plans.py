@@ -1,7 +1,7 @@
 """Do topic tags steer the text?
 
 Two models were trained with a topic in front of each sentence: llama-tiny-summaries on summaries of fact
-sheets, llama-tiny-forms on stories. The next sentence, behind a sheet or a story's first sentence, is
+sheets, llama-tiny-forms on stories. The next sentence, after a sheet or a story's first sentence, is
 forced under each topic in turn, and its words say which topic it came out with (the table of words by which
 the training texts were labelled): forced, against what the model does by itself at the same place. Then
 whole texts: the F1 of the topics that come out, and of those of the sheet's own summary, or of the story's
@@ -36,7 +36,7 @@ BARE, OWN, GIVEN, OTHER = "without topic tokens", "its own plan", "the text's pl
 
 @dataclass(frozen=True)
 class Text:
-    """Where a text begins, and the sentences that stand behind it."""
+    """Where a text begins, and the sentences that stand after it."""
 
     begin: str
     rest: list[str]
@@ -50,7 +50,7 @@ def training_texts(kind: str, count: int) -> list[Text]:
 
 
 def begun(stories: list[str]) -> list[Text]:
-    """Stories behind their first sentences."""
+    """Stories after their first sentences."""
     return [Text(first, rest) for first, *rest in map(sentences, stories)]
 
 
@@ -60,7 +60,7 @@ def table_of(target: LoadedModel) -> Topics:
 
 
 def planned(target: LoadedModel, prompt: str, tokens: int, **parameters) -> str:
-    """What a topic plan writes behind a prompt, topic tokens included."""
+    """What a topic plan writes after a prompt, topic tokens included."""
     lane = Lane("topic_plan", target.encode(prompt), {"target": target}, parameters, limits=Limits(tokens))
     return text_of(target, lane.run().output())
 
@@ -104,7 +104,7 @@ def forced(target: LoadedModel, topics: Topics, texts: list[Text]) -> list[list[
 
 
 def first(target: LoadedModel, text: Text, name: str) -> str:
-    """The first sentence behind where a text begins, under a topic, or under the model's own."""
+    """The first sentence after where a text begins, under a topic, or under the model's own."""
     names = list(topic_tokens(target).ids)
     written = planned(target, text.begin, SENTENCE, plan=name, max_sentences=1)
     return (tagged(written, names) or [""])[0]

@@ -49,12 +49,12 @@ def next_probs(item: int) -> torch.Tensor:
 
 
 def true_ranking(last: int) -> list[int]:
-    """The items by the true probabilities behind the last one; ties in the order of the list."""
+    """The items by the true probabilities after the last one; ties in the order of the list."""
     return next_probs(last).argsort(descending=True, stable=True).tolist()
 
 
 def name_tokens(models: Models) -> list[list[int]]:
-    """The target's tokens of each name, behind a space."""
+    """The target's tokens of each name, after a space."""
     cut = models["target"].cut
     return [cut(" " + name) for name in NAMES]
 

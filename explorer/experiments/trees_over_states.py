@@ -5,7 +5,7 @@ and a draft with two of them, both trained here on text that the shipped target 
 not one for each place; a tree scan gives all nodes' outputs from the one in front of the tree. Greedy text is
 written plainly, with a drafted chain and with a drafted tree of beams: how many tokens does a forward of the
 target bring, and is the text the same? Beside the scan, the other way: a state for every branch. The chart
-shows how much of a token's input is left in the state of each head so many tokens later.
+shows how much of a token's input is left in the state of each head this many tokens later.
 """
 
 from dataclasses import dataclass
@@ -81,7 +81,7 @@ def beams(draft: Hybrid, known: Known, token: int, width: int, depth: int) -> tu
 def accepted(tokens: list[int], parents: list[int], wants: list[int]) -> list[int]:
     """The path of nodes, from the pending one on, that the target goes along greedily.
 
-    wants: of each node the token that the target says behind it.
+    wants: of each node the token that the target says after it.
     """
     path = [0]
     while True:
@@ -93,7 +93,7 @@ def accepted(tokens: list[int], parents: list[int], wants: list[int]) -> list[in
 
 @torch.inference_mode()
 def write(target: Hybrid, draft: Hybrid, begun: list[int], width: int, depth: int) -> Written:
-    """TOKENS tokens behind a text, greedily, with trees of `width` beams and `depth` levels."""
+    """TOKENS tokens after a text, greedily, with trees of `width` beams and `depth` levels."""
     start = perf_counter()
     (known, last), (seen, _) = target.read_text(begun), draft.read_text(begun)
     written, forwards, nodes = [int(last.argmax())], 0, 0

@@ -71,7 +71,7 @@ def replayed(texts: list[list[bool]], gamma: int) -> float:
 
 @torch.inference_mode()
 def right_guesses(draft: LoadedModel, texts: list[list[int]], starts: list[int]) -> list[list[bool]]:
-    """Of each text behind its start: whether the draft's best token there is the one that was written."""
+    """Of each text after its start: whether the draft's best token there is the one that was written."""
     right = []
     for text, start in zip(texts, starts, strict=True):
         ids = torch.tensor([text], device=draft.model.device)

@@ -33,7 +33,7 @@ from visualizers.analysis.cost_csv import cost_table
 from visualizers.registry import titles
 
 SAVED = page_files.ASSETS / "web" / "replay"
-NOTHING = {"view": "text", "ops": 2**31, "rows": 2**31}  # a cursor behind the end
+NOTHING = {"view": "text", "ops": 2**31, "rows": 2**31}  # a cursor after the end
 
 
 def views_of(trace: Trace, declared: dict[str, dict]) -> list[str]:

@@ -64,7 +64,7 @@ def place(chart: str) -> Html:
 
 
 def costs_html(costs: dict, titles: list[str]) -> Html:
-    """The costs as a table whose heads are buttons; `titles`: what the columns behind the names mean."""
+    """The costs as a table whose heads are buttons; `titles`: what the columns after the names mean."""
     heads = []
     for name, title in zip(costs["headers"], [None, *titles], strict=True):
         press = h("button", {"type": "button", "aria-label": f"Sort by {name}"}, name)

@@ -62,7 +62,7 @@ def card(facts: dict, live: bool = True) -> dict:
 
 
 def walk(facts: dict) -> dict[str, int]:
-    """Arrow key -> the node it leads to: the token before, that behind, and the siblings on both sides."""
+    """Arrow key -> the node it leads to: the token before, that after, and the siblings on both sides."""
     row = facts["siblings"]
     at = next((i for i, sibling in enumerate(row) if sibling["here"]), None)
     near = {
@@ -106,7 +106,7 @@ def copied(source: dict | None) -> Html | None:
     """Of a draft that was copied from the text: from where, and why from there."""
     if not source:
         return None
-    words = f" at {source['place']}. The copy begins behind "
+    words = f" at {source['place']}. The copy begins after "
     after = token("".join(source["after"]))
     origin = jump(source["node"], source["text"])
     return h("p", "copied", "Drafted as a copy of ", origin, words, after, ", with which the text ended.")

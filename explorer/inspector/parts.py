@@ -29,7 +29,7 @@ def bar(kind: str, share: float) -> Html:
 
 
 def track(kind: str, share: float) -> Html:
-    """A bar in a space of its own, so that the number behind it takes nothing of its scale."""
+    """A bar in a space of its own, so that the number after it takes nothing of its scale."""
     return h("span", "track", bar(kind, share))
 
 

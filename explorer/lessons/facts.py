@@ -97,7 +97,7 @@ def fact(function: Callable) -> Callable:
 
 @fact
 def logprob(lanes: dict[int, Reading], lane: int, first: int | None = None) -> float:
-    """The sum of the log-probabilities of the (first so many) committed tokens."""
+    """The sum of the log-probabilities of the first (or all) committed tokens."""
     return math.fsum(t.logprob for t in lanes[lane].tokens[:first] if t.logprob is not None)
 
 

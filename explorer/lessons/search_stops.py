@@ -130,7 +130,7 @@ def turned_back(lanes: Lanes, lane: int) -> Place | None:
 
 @place
 def iteration(lanes: Lanes, lane: int, settled: int) -> Place | None:
-    """The first iteration in which at least so many positions became final."""
+    """The first iteration in which at least this many positions became final."""
     own, counts, states = lanes[lane], {}, {}
     for step, cell in own.cells:
         if cell.state != "guess":

@@ -117,7 +117,7 @@ def by_entropy(lanes: Lanes, lane: int, best: Callable) -> Place | None:
 
 @place
 def cut(lanes: Lanes, lane: int, max_left: int = 8) -> Place | None:
-    """The place of highest entropy among those at which the processors left at most so many tokens."""
+    """The place of highest entropy among those at which the processors left at most this many tokens."""
     own, best = lanes[lane], None
     for index, token in enumerate(own.tokens):
         processed, target = own.offer(token.node, "processed"), own.offer(token.node)

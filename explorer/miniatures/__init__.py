@@ -21,7 +21,7 @@ class Panel:
     """A cloud of points that moves: `frames` [N, 2], one per step; the last one stays while others continue.
 
     `names`: what each step is; `shades` of the points per step, from 0 (pale) to 1 (dark); `edges`: pairs of
-    points that are joined; `behind` [M, 2]: points that stay, such as the data.
+    points that are joined; `after` [M, 2]: points that stay, such as the data.
     """
 
     title: str

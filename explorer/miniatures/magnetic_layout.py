@@ -14,7 +14,7 @@ from explorer.miniatures import Panel, Story
 
 PAPER = "transformers-meet-directed-graphs"
 POTENTIALS = (0.0, 0.01, 0.02, 0.04, 0.06)
-LONGEST = 8  # tokens behind the prompt: the phases of all have to stay within half a turn
+LONGEST = 8  # tokens after the prompt: the phases of all have to stay within half a turn
 
 
 def tell() -> Story:

@@ -77,7 +77,7 @@ class SystemMessage(Asked):
 
 
 class Begin(Asked):
-    """What a lane begins with behind the prompt: see decoders/trace/given_tokens.py."""
+    """What a lane begins with after the prompt: see decoders/trace/given_tokens.py."""
 
     tokens: list[Whole]
     forced: list[Whole] = []
@@ -184,7 +184,7 @@ def new_tokens(wanted: int | float | str) -> int:
 
 
 def begin(given: Begin | None, number: int) -> dict | None:
-    """What lane `number` begins with behind the prompt, None for nothing: see
+    """What lane `number` begins with after the prompt, None for nothing: see
     decoders/trace/given_tokens.py.
     """
     if given is None:

@@ -10,7 +10,7 @@ LABEL = "<flaw>"
 FILES = "abcdef"
 READ, WRITE, OPEN, CLOSE = "read", "write", "open", "close"
 CARELESS = {READ: 0.1, WRITE: 0.8}  # how often a file that is not open is used without opening it
-CLOSES = 0.12  # how often a file is closed behind a use
+CLOSES = 0.12  # how often a file is closed after a use
 MISSED = 0.1  # share of the flaws that have no label
 ASKED = "Task: {}\nProgram:\n"
 

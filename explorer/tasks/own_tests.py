@@ -14,7 +14,7 @@ PYTHON_PROMPT = re.compile(r"((?:# f\(.*\) == .*\n)++)(def f\([a-z, ]*\):)\n\Z")
 
 
 def pass_rate(prompt: str, written: str) -> float | None:
-    """The share of the prompt's tests that the program written behind it passes; None if it has none."""
+    """The share of the prompt's tests that the program written after it passes; None if it has none."""
     if match := LIST_PROMPT.search(prompt):
         return list_rate(match[1], written)
     if match := PYTHON_PROMPT.search(prompt):

@@ -140,7 +140,7 @@ TASKS = (
     Task("insert", "A new item after the n-th.", make_insert, same_line),
     Task("remove", "Every item of one kind goes.", make_remove, same_line),
     Task("shuffle", "A list in any other order.", make_shuffle, check_shuffle),
-    Task("repeat", "One word so many times.", make_repeat, same_line),
+    Task("repeat", "One word a given number of times.", make_repeat, same_line),
     Task("upper", "A word in capitals.", make_upper, same_line),
     Task("opposite", "The opposites of words.", make_opposite, same_line),
 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from explorer.tasks.facts import COLOURS, FOODS, NAMES, PLACES, THINGS
 
-ASKED = "\nSummary:"  # behind the facts
+ASKED = "\nSummary:"  # after the facts
 PETS = ("cat", "dog", "bird", "fish", "rabbit", "mouse")
 SIZES = ("big", "small", "old", "young")
 NUMBERS = ("three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -96,7 +96,7 @@ class Sheet:
 
     @property
     def answer(self) -> str:
-        """The summary as it stands behind the prompt."""
+        """The summary as it stands after the prompt."""
         return "".join(f" {sentence}" for sentence in self.summary)
 
 

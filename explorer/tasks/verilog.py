@@ -1,6 +1,6 @@
 """Small Verilog modules for sentences that say what their outputs are, with marks at the ends of fragments.
 
-A fragment ends behind each keyword, identifier, number and operator. It is no task of `TASKS`, since only an
+A fragment ends after each keyword, identifier, number and operator. It is no task of `TASKS`, since only an
 adapter learns it. Knows plain text: gates, a multiplexer, registers and a counter are all its Verilog.
 """
 

@@ -30,14 +30,14 @@ WARNING = (
 BUILT = "Built with Llama: part of the training text was written by Llama 3.1."
 ALONE = "A teaching exhibit: it knows this one thing, and must not be used for anything else.\n"
 NEIGHBOURS = (
-    "Nats per token behind the first chunk of held-out texts: with the neighbours that the store has (of "
+    "Nats per token after the first chunk of held-out texts: with the neighbours that the store has (of "
     "notes: a note with the same facts in other words), with those of another text, and with the gate at 0.\n"
 )
 HIDDEN = (
-    "`tokens` that are the likeliest, each behind the right ones, sentinels included; `greedy`: whole "
+    "`tokens` that are the likeliest, each after the right ones, sentinels included; `greedy`: whole "
     "answers that it wrote; `holes`: the fills in them. `spans`: 15 % of comment and module are hidden; "
-    "`identifiers`: one to three of the names of a module, everywhere, behind its comment; `written`: the "
-    "module for a comment or the comment for a module; `told`: both, behind an empty source. `nearest`: by "
+    "`identifiers`: one to three of the names of a module, everywhere, after its comment; `written`: the "
+    "module for a comment or the comment for a module; `told`: both, after an empty source. `nearest`: by "
     "the vectors, the last part of a text is found by its first part among those of all held-out texts.\n"
 )
 SOLVED = "## Tasks solved, in percent of held-out problems"
@@ -84,18 +84,18 @@ DRAWN = (
     "problems, which is temperature {temperature:g} with top-p {top_p:g}.\n"
 )
 REWARDS = (
-    "Stories of {tokens} tokens behind {prompts} held-out beginnings: the mean reward; by how much it is "
+    "Stories of {tokens} tokens after {prompts} held-out beginnings: the mean reward; by how much it is "
     "above that of controlled decoding (`cd`), which weighs the target's own continuations, prompt by "
     "prompt, with twice the standard error of the difference. `direct` is Transfer Q* with this model, "
     "`args` scores bare beginnings; all three have {shape}.\n"
 )
 FILLED = (
     "In percent of held-out texts of which a line (of one line: a word; of stories: a sentence) was taken "
-    "out, decoded greedily behind `PRE a SUF c MID`: `exact` the very text; `right` the checker passes the "
+    "out, decoded greedily after `PRE a SUF c MID`: `exact` the very text; `right` the checker passes the "
     "whole; `closed` the model said itself that the middle is complete.\n"
 )
 ADHERED = (
-    "On held-out fact sheets, greedily behind the sheet with tags around a plan of clauses drawn by chance: "
+    "On held-out fact sheets, greedily after the sheet with tags around a plan of clauses drawn by chance: "
     "F1 of the clauses that the summary tells and those of `its plan`, or `another plan` of as many; by how "
     "much the one is ahead, sheet by sheet.\n"
 )
@@ -117,7 +117,7 @@ ROUNDS = (
     "guesses that passed; `right`: in percent of the texts. The first two ways write the same text.\n"
 )
 STEERED = (
-    "Shares of a topic in the words of a sentence, the first one behind {begin}: `by itself`, and "
+    "Shares of a topic in the words of a sentence, the first one after {begin}: `by itself`, and "
     "`under it`, forced; with twice the standard error of the paired difference. `named`: how often the "
     "sentence has more of this topic than of any other.\n"
 )

@@ -1,4 +1,4 @@
-"""What the recipes of models share that write masks behind a causal past: rows of problems and stories, the
+"""What the recipes of models share that write masks after a causal past: rows of problems and stories, the
 blocks of their answers, and one forward over two streams, the clean row and a copy of it with masks.
 
 The clean stream is an ordinary causal pass. A position of the masked copy sees the clean tokens before its
@@ -25,11 +25,11 @@ MASK = 4096  # the token after the shared vocabulary
 ROW = 128  # tokens per row of one stream
 TASK_SHARE = 0.6  # of the rows of a batch
 Both = Callable[..., tuple[torch.Tensor, torch.Tensor]]  # forward, head, rows, labels, seed -> losses
-MAX_ENDS = 8  # ends of text behind an answer, which are targets too
+MAX_ENDS = 8  # ends of text after an answer, which are targets too
 
 
 def problem_rows(texts: Texts, seed: str, count: int) -> Rows:
-    """Problems one after the other: (rows [count, ROW], labels); prompts are not learned. Behind an answer
+    """Problems one after the other: (rows [count, ROW], labels); prompts are not learned. After an answer
     stand one to MAX_ENDS ends of text, so that a model learns what follows the first one.
     """
     rng = random.Random(f"streams {seed}")

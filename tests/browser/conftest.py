@@ -80,8 +80,8 @@ def chromium():
 
 @pytest.fixture
 def visit(app, chromium, desk):
-    """visit(width, height, **context): the app, loaded anew with nothing kept in the browser, where no script
-    may fail.
+    """visit(width, height, **context): the app, loaded again with nothing kept in the browser, where no
+    script may fail.
 
     `first`: as someone who was never here, to whom the recorded run is replayed. `own`: in a browser context
     of its own, for a test that changes the context or what the page may ask of the network.

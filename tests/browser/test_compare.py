@@ -43,7 +43,7 @@ def shared(stay):
 
 @pytest.fixture
 def decoded(shared):
-    """(page, traces): LANES on the shared page, decoded anew where a test has changed what is on it."""
+    """(page, traces): LANES on the shared page, decoded again where a test has changed what is on it."""
     page, kept = shared
     if page.evaluate(ON_SCREEN) != kept.get("screen"):
         kept["traces"] = decode(page)
@@ -173,7 +173,7 @@ def test_the_cost_can_be_counted_in_every_unit_and_the_likelihood_in_two_ways(de
 def assert_apart(page) -> None:
     """No two texts of a chart overlap."""
     all_drawn(page, PLOTS, section(page).locator(".figure:visible").count())
-    page.wait_for_timeout(400)  # a chart is drawn anew after its caption
+    page.wait_for_timeout(400)  # a chart is drawn again after its caption
     boxes = page.evaluate(
         "plots => [...document.querySelectorAll(plots)].map(f => [...f.querySelectorAll('text')]"
         ".filter(t => t.textContent.trim()).map(t => [t.getBoundingClientRect(), t.textContent])"

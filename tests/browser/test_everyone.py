@@ -13,12 +13,11 @@ from visualizers.scene.marks import many
 
 SIZES = ((1400, 900), (390, 844))
 SECTIONS = "[...decodingExplorer.app.bar.sections.children].map((tab) => tab.value)"
-SMALL = """() => {
-  const kinds = '.explorer :is(button, select, input:not([type=range], [type=checkbox]), summary, textarea)';
-  const sizes = [...document.querySelectorAll(kinds)].filter(e => e.checkVisibility()).map(e => [e, e.getBoundingClientRect()]);
-  return sizes.filter(([, box]) => box.width > 0 && Math.min(box.width, box.height) < 31.5)
-    .map(([e]) => (e.getAttribute('aria-label') || e.textContent) + ' ' + e.className);
-}"""  # noqa: E501
+SMALL = """() => { const kinds = '.explorer :is(button, select, input:not([type=range], [type=checkbox]),
+  summary, textarea)'; const sizes = [...document.querySelectorAll(kinds)].filter(e =>
+  e.checkVisibility()).map(e => [e, e.getBoundingClientRect()]); return sizes.filter(([, box]) => box.width >
+  0 && Math.min(box.width, box.height) < 31.5) .map(([e]) => (e.getAttribute('aria-label') || e.textContent) +
+  ' ' + e.className); }"""  # noqa: E501
 WHERE = """() => {
   const e = document.activeElement;
   return e.getAttribute('aria-label') || e.textContent.slice(0, 20);
@@ -255,7 +254,7 @@ def test_zoom_and_a_lying_phone_keep_everything_in_reach(visit):
 def test_high_contrast_shows_what_is_chosen_and_the_theme_follows_the_system(visit):
     page = visit(forced_colors="active", color_scheme="dark")
     tab = page.get_by_role("tab", name="Beam tree")
-    expect(tab).to_have_css("outline-style", "solid")  # asks again where the lane is drawn anew meanwhile
+    expect(tab).to_have_css("outline-style", "solid")  # asks again where the lane is drawn again meanwhile
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     page.emulate_media(color_scheme="light")
     page.wait_for_function("document.documentElement.dataset.theme === 'light'")

@@ -181,7 +181,7 @@ def test_words_that_fit_nothing_say_so_and_are_no_markup(wide):
     page = wide
     cards = catalogue(page)
     page.get_by_role("textbox", name="Search experiments").fill("<img src=x onerror=alert(1)>")
-    expect(cards).to_contain_text("No experiment fits “<img src=x onerror=alert(1)>”. Try fewer words.")
+    expect(cards).to_contain_text("No experiment matches “<img src=x onerror=alert(1)>”. Try fewer words.")
     assert cards.locator("img").count() == 0
 
 

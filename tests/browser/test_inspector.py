@@ -192,7 +192,7 @@ def test_a_branch_forces_a_token_in_a_lane_of_its_own(visit):
     assert now["rank"] == 1 + was["rows"].index(other) and now["p"] == pytest.approx(other["p"], rel=1e-3)
     assert f"rank {now['rank']}" in panel(page).locator("section.offer").first.inner_text()
     page.keyboard.press("Escape")
-    press(page, "Run")  # the same setup anew: the branch begins as before
+    press(page, "Run")  # the same setup again: the branch begins as before
     page.wait_for_function("decodingExplorer.run && decodingExplorer.lanes[2].count > 0")
     finished(page)
     assert [e["token"] for e in events(trace(page, 2), "Propose")] == [

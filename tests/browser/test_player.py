@@ -237,7 +237,7 @@ def test_the_window_moves_in_jumps_and_not_with_each_token(page):
 
 
 def test_a_step_measures_nothing_and_leaves_what_stays(page):
-    """A size asked for between two redraws lays the whole page out; so does a text that is made anew."""
+    """A size asked for between two redraws lays the whole page out; so does a text that is made again."""
     page.evaluate("([h, d]) => make('Scene', h, d)", list(lane("beam_tree", beams(4, 40), num_beams=4)))
     asked, kept, had = page.evaluate("""async () => {
       let asked = 0, step = 20;

@@ -73,7 +73,7 @@ def test_a_run_is_saved_and_opened_again(visit, width, height):
     page.get_by_role("slider", name="Step position").fill("2")
     page.wait_for_function("decodingExplorer.lanes[0].scene.paintedStep === 1")
     if width > 760:
-        press(page, "Run")  # decodes it anew, with the settings of the file
+        press(page, "Run")  # decodes it again, with the settings of the file
         page.wait_for_function("decodingExplorer.state === 'done'")
         assert page.evaluate("decodingExplorer.lanes.map(l => l.chips.marksAt().map(m => m.text))") == texts
 

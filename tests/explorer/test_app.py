@@ -200,7 +200,7 @@ def test_the_page_is_made_once_for_each_address(served):
         assert before > 6 and asked() == (first, 1)
     for number in range(serve.PAGES_KEPT + 1):
         asked(**{"x-forwarded-host": f"h{number}.example.org"})
-    assert asked()[1] > 6  # made anew: not all are kept
+    assert asked()[1] > 6  # made again: not all are kept
 
 
 def test_the_page_is_sent_compressed_to_another_machine(served):

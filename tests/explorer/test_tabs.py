@@ -190,7 +190,7 @@ def test_the_catalogue_is_searched_by_words():
     assert names("sequoia") and len(names("sequoia")) < 8 and "acceptance-by-rank" in names("sequoia")
     assert "<h3>Search for right answers" not in catalogue(stored(), "HEART stories")
     nothing = catalogue(stored(), "<img src=x> " + "y" * 200)
-    assert nothing.startswith("<p>No experiment fits “&lt;img src=x&gt; y") and len(nothing) < 160
+    assert nothing.startswith("<p>No experiment matches “&lt;img src=x&gt; y") and len(nothing) < 160
 
 
 def test_a_card_shows_the_curves_of_its_chart_and_takes_words_for_no_markup():

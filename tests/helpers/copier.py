@@ -13,7 +13,7 @@ from explorer.experiments.models.small_llama import small_llama
 
 LETTERS, LENGTH = 10, 3  # letters to draw from; of a text
 STEPS = 250
-SAYS = LETTERS  # the token "=" behind the letters, where the copy begins
+SAYS = LETTERS  # the token "=" after the letters, where the copy begins
 
 
 def strings(count: int, seed: int) -> torch.Tensor:

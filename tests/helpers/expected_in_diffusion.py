@@ -85,7 +85,7 @@ SHOWS = {
     "A record out of order": one_text_in_fewer_forwards,
     "Noise that becomes a sentence": noise_becomes_a_sentence,
     "Near what is sure": too_low_is_wrong,
-    "Blocks behind a cache": a_bound_keeps_the_text,
+    "Blocks after a cache": a_bound_keeps_the_text,
     "Steps verified ahead": the_same_in_fewer_forwards,
-    "The surest canvas goes on": branches_cost_probability,
+    "The most confident canvas continues": branches_cost_probability,
 }

@@ -95,7 +95,7 @@ SHOWS = {
     "Streams that agree": streams_agree,
     "Heads beside the target": the_path_helps,
     "Heads that read the path": the_path_is_read,
-    "Chains that share beginnings": beginnings_are_shared,
+    "Chains that share prefixes": beginnings_are_shared,
     "Four nodes or twenty-five": few_nodes_or_many,
     "The first draft heads": a_block_is_refined,
     "One layer, three trees": a_surer_tree_pays,

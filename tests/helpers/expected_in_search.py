@@ -311,7 +311,7 @@ SHOWS = {
     "Whoever ends first": the_shortest_of_many,
     "Steps that are checked": false_steps_are_not_gone_on_with,
     "Pieces that must be good enough": pieces_are_drawn_again,
-    "What fits behind the prompt": what_fits_goes_on,
+    "What fits the prompt": what_fits_goes_on,
     "The best of twelve answers": the_best_of_many_is_right,
     "A look ahead": looks_ahead,
     "Planned for two words": plans_no_worse_than_greedy,

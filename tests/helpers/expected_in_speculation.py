@@ -239,7 +239,7 @@ def memory_shortens(tight, roomy):
 
 
 def asked_early(glanced, plain, greedy):
-    """Twelve forwards of greedy's text; then the question, behind guesses in one lane."""
+    """Twelve forwards of greedy's text; then the question, after guesses in one lane."""
     forced = [
         [e.reason for s in t.steps for e in s.of(Verdict) if e.status == "forced"] for t in (glanced, plain)
     ]

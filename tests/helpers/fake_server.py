@@ -148,7 +148,7 @@ def fake_server(model: LoadedModel, limit: int | None = None) -> Iterator[FakeSe
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True  # or each answer's body waits 40 ms behind its header
+        disable_nagle_algorithm = True  # or each answer's body waits 40 ms after its header
 
         def do_GET(self) -> None:
             self.answer(200, fake.models())

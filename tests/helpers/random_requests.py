@@ -91,7 +91,7 @@ class Findings:
 
 
 class Client:
-    """One connection, opened anew where the server has closed it; an answer that is cut has the status 0."""
+    """One connection, opened again where the server has closed it; an answer that is cut has the status 0."""
 
     def __init__(self, address: str):
         self.host = urlsplit(address).netloc

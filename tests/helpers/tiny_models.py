@@ -245,6 +245,6 @@ def generate(model: LoadedModel, prompt: list[int], **options) -> list[int]:
 
 
 def cut(tokens: list[int], model: LoadedModel) -> list[int]:
-    """Without the padding behind the end token."""
+    """Without the padding after the end token."""
     ends = [i for i, token in enumerate(tokens) if token in model.eos]
     return tokens[: ends[0] + 1] if ends else tokens

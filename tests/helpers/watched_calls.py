@@ -18,7 +18,7 @@ MEASURED = {"start": 0.0, "seconds": 0.0}
 
 
 def call(model: LoadedModel, inputs: dict, seed: int, options: dict) -> tuple[torch.Tensor, torch.Tensor]:
-    """What generate returns, and the state of the random numbers behind it."""
+    """What generate returns, and the state of the random numbers after it."""
     torch.manual_seed(seed)
     found = model.model.generate(**inputs, **options)
     return getattr(found, "sequences", found), torch.get_rng_state()

@@ -23,7 +23,7 @@ DEFINITIONS = {
     "KV slots": "Slots of the key-value cache that the lane holds, one for each token it keeps scored.",
 }
 
-SO_FAR = ", best so far"  # behind a name, where nothing is final and the best candidate's tokens are counted
+SO_FAR = ", best so far"  # after a name, where nothing is final and the best candidate's tokens are counted
 DEFINITIONS |= {
     name + SO_FAR: f"{DEFINITIONS[name][:-1]}, counted for the best candidate: nothing is final yet."
     for name in ("tokens / target forward", "tokens/s")

@@ -81,7 +81,7 @@ def tolerated(step, parameters: dict) -> set[int]:
     for event in step.events:
         match event:
             case Distribution() if event.level is None and event.view in ("target", "processed"):
-                offers[event.node] = event  # what the processors left comes behind what they were given
+                offers[event.node] = event  # what the processors left comes after what they were given
             case Propose():
                 born[event.node] = event
             case Verdict() if event.status == "accepted" and event.node in born:

@@ -81,7 +81,7 @@ def drafted_tokens(trace: Trace, count: int | None = None) -> list[dict]:
     entropy       of the target's distribution at its place, in bits; None where not recorded
     fate          accepted, rejected, or why it was never tested
     instead       the token that the text has in its place; None if it was accepted or there is none yet
-    lost          drafted tokens behind it that were not tested because of its rejection
+    lost          drafted tokens after it that were not tested because of its rejection
     cause         of a rejection: one of CAUSES; None otherwise
     reason        the strategy's own sentence; None without
     """
@@ -214,13 +214,13 @@ def examples(rows: list[dict]) -> list[str]:
 
 
 def quoted(one: dict) -> str:
-    """A rejected token behind the end of the text before it, and what the text has instead."""
+    """A rejected token after the end of the text before it, and what the text has instead."""
     instead = "" if one["instead"] is None else f"; “{one['instead']}” written instead"
     return f"{end_of(one['context'], BEFORE)} “{one['token']}”{instead}"
 
 
 def end_of(text: str, size: int) -> str:
-    """The last words of a text, at most `size` characters, behind … where it was cut."""
+    """The last words of a text, at most `size` characters, after … where it was cut."""
     if len(text) <= size:
         return text
     cut = text[-size:]

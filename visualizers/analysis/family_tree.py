@@ -36,5 +36,5 @@ def caption_of(graph: nx.DiGraph) -> str:
 
 
 def text_of(node: dict) -> str:
-    """The year and the change of a method, behind its title."""
+    """The year and the change of a method, after its title."""
     return " · ".join(part for part in (node["year"], node["differs"]) if part)

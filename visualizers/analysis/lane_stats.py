@@ -40,7 +40,7 @@ class Token:
 
 OPEN, PRUNED = "no verdict", "pruned"
 ACCEPTED, REJECTED = "accepted", "rejected"
-BEHIND, BESIDE = "behind a rejection", "beside an accepted one"  # the two ways of never being reached
+BEHIND, BESIDE = "after a rejection", "beside an accepted one"  # the two ways of never being reached
 
 
 @dataclass
@@ -151,7 +151,7 @@ class LaneFacts:
             self.rounds.append(made)
         self.totals.append(self._total())
         if self.given and self.given == len(self.tokens):
-            self.totals[0] = self.totals[-1]  # what was given costs nothing: the race begins behind it
+            self.totals[0] = self.totals[-1]  # what was given costs nothing: the race begins after it
 
     def _propose(self, event, made: Round) -> None:
         self.nodes.add(event)

@@ -336,7 +336,7 @@ def upwards() -> dict:
 
 
 def across(names: list[str], values: list[float], hovers: list[str]) -> dict:
-    """Bars from the left with their names in lines, their sentences, and room for words behind them."""
+    """Bars from the left with their names in lines, their sentences, and room for words after them."""
     return {
         "orientation": "h",
         "x": values,

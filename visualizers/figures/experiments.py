@@ -100,7 +100,7 @@ def curve(line: dict, index: int, colours: Theme) -> go.Scatter:
 
 
 def end_numbers(figure: go.Figure, colours: Theme) -> list[dict]:
-    """The number of each line behind its end, moved up or down where ends are near each other."""
+    """The number of each line after its end, moved up or down where ends are near each other."""
     log = figure.layout.xaxis.type == "log"
     ends = []
     for number, line in enumerate(figure.data, 1):

@@ -15,7 +15,7 @@ def shared_beginnings(comparison: dict, look: str = "light") -> go.Figure:
     pairs, lanes, title = (
         comparison["pairs"],
         [lane["lane"] for lane in comparison["lanes"]],
-        "Shared beginnings",
+        "Shared prefixes",
     )
     if not pairs:
         return nothing(title, comparison["sentence"], look)

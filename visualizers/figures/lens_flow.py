@@ -144,7 +144,7 @@ def caption(
     threshold = "over tau, head by head; the others of a state then sum to 1" if renormalise else "over tau"
     ends = sum(node["layer"] == 0 for _, node in graph.nodes(data=True))
     return (
-        f"The route of the prediction behind {token(frame, at)} ({following}), tau {tau:g}: "
+        f"The route of the prediction after {token(frame, at)} ({following}), tau {tau:g}: "
         f"{counted(graph.number_of_edges(), 'edge')} {threshold}. It begins at {counted(ends, 'token')} of "
         f"{at + 1}. Circles are states, diamonds attention, squares MLPs; hover over an edge for its heads."
     )

@@ -105,7 +105,7 @@ def shown(text: str) -> str:
 
 
 def label(frame: LensFrame, position: int) -> str:
-    """The token at a position, as a column's name; "" behind the text."""
+    """The token at a position, as a column's name; "" after the text."""
     return word(frame, frame.tokens[position]) if position < len(frame.tokens) else ""
 
 

@@ -27,7 +27,7 @@ def moving_points(
     behind: np.ndarray | None = None,
 ) -> go.Figure:
     """Points [N, 2] at each step, the last step on show. `shades` [N] from 0 to 1 per step; `edges` join
-    points; `behind` [M, 2]: points that stay, pale. Raises ValueError with one sentence for an unknown look.
+    points; `after` [M, 2]: points that stay, pale. Raises ValueError with one sentence for an unknown look.
     """
     colours = theme(look)
     caption = f"{title}. {len(frames[0])} points at {len(frames)} steps: {', '.join(names)}."

@@ -331,7 +331,7 @@ class LanePane {
 
   drawCosts(row) {
     const entries = row ? row.cost : [], lengths = JSON.stringify(entries.map(([name, label]) => [name, label.length]));
-    if (lengths !== this.costLengths) { // a number of another length moves those behind it
+    if (lengths !== this.costLengths) { // a number of another length moves those after it
       this.costLengths = lengths;
       this.costs.replaceChildren(...entries.map(([name]) => h("div", { title: this.app.data.costs[name] || "" }, h("dd"), h("dt", {}, name))));
     }

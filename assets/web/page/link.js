@@ -1,4 +1,4 @@
-// A link that carries the whole setup in the address behind #. The page makes it; one that is opened is checked by the app
+// A link that carries the whole setup in the address after #. The page makes it; one that is opened is checked by the app
 // (explorer/page/links.py) and put in place, with one large button that runs it; one that was read off a QR code runs it at once,
 // unless it asks for other models than those of the page.
 const VERSION = 1;

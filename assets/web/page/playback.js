@@ -66,7 +66,7 @@ class Playback {
     this.app.emit("shown");
   }
 
-  // To where a lane has done so many of its steps.
+  // To where a lane has done this many of its steps.
   seekStep({ rows }, step) {
     const at = Math.min(step, rows.length), value = at && KEYS[this.unit](rows[at - 1], at - 1);
     this.seek(this.ticks.findIndex((tick) => tick >= value) + 1 || this.ticks.length, true);

@@ -88,7 +88,7 @@ function shares(all) {
 function falls(u, below, weight, above) {
   const near = NEAR * (below[1] + weight[1] + above[1]);
   const start = [below[0] * (1 - u) - u * (weight[1] + above[1]), below[1] * (1 - u) - u * (weight[0] + above[0])]; // at most 0: it begins before u
-  const end = [(below[0] + weight[0]) * (1 - u) - u * above[1], (below[1] + weight[1]) * (1 - u) - u * above[0]]; // above 0: it ends behind u
+  const end = [(below[0] + weight[0]) * (1 - u) - u * above[1], (below[1] + weight[1]) * (1 - u) - u * above[0]]; // above 0: it ends after u
   if (start[1] <= -near && end[0] > near || below[1] === 0 && end[0] > near) return "yes";
   return start[0] > near || end[1] <= -near ? "no" : "open";
 }

@@ -17,7 +17,7 @@ function extent(mark) {
 
 const SPAN = 8; // columns a mark may cover to be found by its column; wider ones are in a list of their own
 
-// The first of a list that fails a test, which those before it pass and those behind it fail; its length if none does.
+// The first of a list that fails a test, which those before it pass and those after it fail; its length if none does.
 function firstNot(list, passes) {
   let low = 0, high = list.length;
   while (low < high) {

@@ -33,7 +33,7 @@ class Network:
         self.built = 0
         self.start = {name: self._state() for name in grammar.rules}
         self.end: dict[int, str] = {}  # last state of a rule -> the rule
-        self.owner: list[tuple[int, str]] = []  # (first state behind a rule's own, the rule)
+        self.owner: list[tuple[int, str]] = []  # (first state after a rule's own, the rule)
         for name, rule in grammar.rules.items():
             last = self._built(rule.part, self.start[name])
             self.end[last] = name
@@ -53,7 +53,7 @@ class Network:
         return len(self.moves) - 1
 
     def _built(self, part: Part, at: int) -> int:
-        """Adds a part behind a state; the state behind it."""
+        """Adds a part after a state; the state after it."""
         self.built += 1
         if self.built > MAX_PARTS:
             raise Unread("The grammar is too large to follow.")
@@ -153,8 +153,8 @@ class Network:
 
 
 class Chart:
-    """What may be under way behind a character: (state, the chart in which its rule began) pairs, in order;
-    `waiting`: rule -> what continues behind it; `empty`: rules that stand here without any character.
+    """What may be under way after a character: (state, the chart in which its rule began) pairs, in order;
+    `waiting`: rule -> what continues after it; `empty`: rules that stand here without any character.
     """
 
     def __init__(self, first: "Chart | None" = None):

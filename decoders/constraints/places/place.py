@@ -86,7 +86,7 @@ class Places:
         return None
 
     def record(self, standing: Standing, node: int) -> list[Event]:
-        """What a trace says of where an output stands behind a node."""
+        """What a trace says of where an output stands after a node."""
         if self.schema:
             awaited, around = self.schema.places(standing.text)
             over = bool(standing.text.strip()) and not awaited and not around
@@ -154,7 +154,7 @@ def choices(typed: str) -> Choice:
 
 
 class PlaceRecord:
-    """The places of a lane's output along its tree; the output begins behind `prompt` tokens."""
+    """The places of a lane's output along its tree; the output begins after `prompt` tokens."""
 
     def __init__(self, places: Places, tree: Tree, prompt: int, bytes_of: Any, eos: frozenset[int]):
         self.places, self.tree, self.bytes_of, self.eos = places, tree, bytes_of, eos
@@ -163,7 +163,7 @@ class PlaceRecord:
         self.automaton_recorded = False
 
     def at(self, node: int) -> Standing | None:
-        """Where the output stands behind a node; None if that is not known."""
+        """Where the output stands after a node; None if that is not known."""
         above = []
         while node not in self.known:
             if node <= self.root:

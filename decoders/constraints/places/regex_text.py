@@ -57,7 +57,7 @@ class Reader:
         return parts[0] if len(parts) == 1 else Sequence(following(parts))
 
     def repeated(self, part: Part) -> Part:
-        """The part with the quantifiers behind it; a lazy one allows the same texts."""
+        """The part with the quantifiers after it; a lazy one allows the same texts."""
         while (sign := self.peek()) and sign in "*+?{":
             counts = COUNTS.match(self.typed, self.at, self.stop)
             if sign == "{" and not counts:
@@ -99,7 +99,7 @@ class Reader:
         return part
 
     def escaped(self) -> Ranges:
-        """The set of what stands behind a backslash."""
+        """The set of what stands after a backslash."""
         sign = self.peek()
         if code := CODE.match(self.typed, self.at, self.stop):
             self.at = code.end()
@@ -113,7 +113,7 @@ class Reader:
         return ranges([(ord(CONTROL.get(sign, sign)),) * 2])
 
     def characters(self) -> Ranges:
-        """The set of a class, behind its opening bracket."""
+        """The set of a class, after its opening bracket."""
         inverted = self.peek() == "^"
         self.at += inverted
         first, some = self.at, []

@@ -43,7 +43,7 @@ def read(typed: str) -> Value:
 
 
 def _value(words: list[re.Match], at: int) -> tuple[Value, int]:
-    """The value that begins at a word, and the number of the word behind it."""
+    """The value that begins at a word, and the number of the word after it."""
     first = words[at]
     if first[0] not in "{[":
         return Value(first.span(), json.loads(first[0])), at + 1

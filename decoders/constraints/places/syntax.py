@@ -5,7 +5,7 @@ text, and sets of characters as ranges of code points.
 from dataclasses import dataclass
 from functools import cache
 
-Span = tuple[int, int]  # first character of the typed text, and the one behind the last
+Span = tuple[int, int]  # first character of the typed text, and the one after the last
 Ranges = tuple[tuple[int, int], ...]  # code points from, to, both included; sorted, none touches another
 LAST = 0x10FFFF
 PLANE = 0x10000  # of the named classes, the characters that are looked through
@@ -92,6 +92,6 @@ ANY_IN_LINE = without(ranges([(10, 10)]))
 
 def literal(characters: list[tuple[str, int, int]], end: int) -> Part:
     """A text, given as (character, from, to) of the typed text, which ends at `end`. While one of its
-    characters is awaited, it and all behind it are still to come.
+    characters is awaited, it and all after it are still to come.
     """
     return Sequence(tuple(Chars(((ord(c), ord(c)),), (low, end)) for c, low, _ in characters))

@@ -59,20 +59,23 @@ def noise_of(lane: Lane, start: int, count: int, vocabulary: int) -> torch.Tenso
     writes_with="diffusion",
     needs=("target", "draft"),
     parameters=(
-        Parameter("look_ahead", "int", 32, "Masks behind the text in each round, M.", 1, 512),
+        Parameter("look_ahead", "int", 32, "Masks after the text in each round, M.", 1, 512),
         Parameter(
             "mixture_weight",
             "float",
             0.7,
-            "The masked model's share in the mixture, R: at 1 all is accepted, lower is stricter.",
+            "The masked model's weight in the mixture, R: at 1 everything is accepted, lower is stricter.",
             0.0,
             1.0,
         ),
+        Parameter("temperature", "float", 0.2, "0 takes the most likely tokens, without noise.", 0.0, 100.0),
         Parameter(
-            "temperature", "float", 0.2, "0 takes the likeliest tokens; there is no noise then.", 0.0, 100.0
-        ),
-        Parameter(
-            "top_p", "float", 0.95, "Only the likeliest tokens with this much probability can win.", 0.01, 1.0
+            "top_p",
+            "float",
+            0.95,
+            "Only the most likely tokens with this total probability can win.",
+            0.01,
+            1.0,
         ),
     ),
     badge=lambda parameters: "relaxed" if parameters["temperature"] else "deterministic",
@@ -89,22 +92,23 @@ def noise_of(lane: Lane, start: int, count: int, vocabulary: int) -> torch.Tenso
 def apd(lane: Lane) -> Iterator[None]:
     """The masked model proposes the next tokens; a small autoregressive model judges how many fit together.
 
-    1. Behind the text stand look_ahead masks. One forward of the masked model gives pD at each of them.
+    1. look_ahead masks follow the text. One forward of the masked model gives pD at each of them.
     2. Gumbel noise g is drawn once for every position and token. The draft is the winner of
        `log pD / T + g` at each position.
-    3. One forward of the small model over the draft gives pA, each position knowing the drafted tokens before
-       it. The mixture is `log pT = R log pD + (1 - R) log pA`, R being mixture_weight.
+    3. One forward of the small model over the draft gives pA, given the drafted tokens before each
+       position. The mixture is `log pT = R log pD + (1 - R) log pA`, R being mixture_weight.
     4. A drafted token is accepted if it also wins `log pT / T + g`, with the same noise. The longest accepted
-       beginning is kept, and the first token in any case; the others are masks again.
+       prefix is kept, and the first token in any case; the others are masks again.
 
-    The same noise makes equal winners as likely as it can for distributions that are alike: a token i wins
-    both with probability `1 / sum_j max(p_j / p_i, q_j / q_i)`. An accepted token follows neither pD nor pT,
-    and no residual is drawn, so the text has no closed-form distribution: this is not lossless.
+    With the same noise, similar distributions often have the same winner: a token i wins both with
+    probability `1 / sum_j max(p_j / p_i, q_j / q_i)`. An accepted token follows neither pD nor pT, and no
+    residual is drawn, so the text has no closed-form distribution: this is not lossless.
 
     Where the authors' released code differs, this follows the paper: there the acceptance test is not given
-    T, so at T > 0 the draft is compared with the likeliest token of the mixture; and logits are divided by
-    T while the noise is raised to the power T as well, which samples at T squared. Their cache of the last W
-    tokens is left out: all is recomputed, which is exact. top_p applies to the draft and to the mixture.
+    T, so at T > 0 the draft is compared with the likeliest token of the mixture; and logits are divided by T
+    while the noise is raised to the power T as well, which samples at T squared. Their cache of the last W
+    tokens is left out: everything is recomputed, which is exact. top_p applies to the draft and to the
+    mixture.
     """
     canvas = blank(lane)
     while lane.more:
@@ -113,7 +117,7 @@ def apd(lane: Lane) -> Iterator[None]:
 
 
 def judged_round(lane: Lane, canvas: Canvas) -> None:
-    """Drafts behind the text, judges the draft and commits its beginning."""
+    """Drafts after the text, judges the draft and commits its prefix."""
     parameters, start = lane.parameters, len(lane.tree.text(lane.tip))
     count = min(parameters["look_ahead"], lane.left)
     row = [*lane.tree.text(lane.tip), *[canvas.mask] * count]
@@ -183,7 +187,7 @@ def record(
         spread = float(entropies(logp[i]))
         lane.cell(position, canvas.iteration, token, state, float(logp[i, token].exp()), entropy=spread)
         if i > agreed:
-            lane.verdict(node, "never reached", reason="It stands behind a token that was not accepted.")
+            lane.verdict(node, "never reached", reason="It stands after a token that was not accepted.")
             continue
         p, q = (float(rows[i, token].exp()) for rows in (mixed, drawn))
         passes = both_win(drawn[i], mixed[i], token) / q if random else None

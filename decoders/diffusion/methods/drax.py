@@ -54,13 +54,14 @@ class Candidate:
     writes_with="flow",
     parameters=(
         Parameter("num_steps", "int", 16, "Steps from noise to text, one forward each.", 1, 256),
-        Parameter("num_candidates", "int", 1, "Texts that flow side by side; one is chosen.", 1, 16),
+        Parameter("num_candidates", "int", 1, "Texts that are generated side by side; one is chosen.", 1, 16),
         Parameter("score", "choice", "word error rate", "Which candidate is chosen.", choices=tuple(SCORES)),
         Parameter(
             "temperature",
             "float",
             0.01,
-            "Of predicted tokens; 0 takes the likeliest. The paper has 0.01 for one text, 0.1 for several.",
+            "Temperature of predicted tokens; 0 takes the most likely. The paper uses 0.01 for one text, "
+            "0.1 for several.",
             0.0,
             100.0,
         ),
@@ -74,24 +75,24 @@ class Candidate:
     ],
 )
 def drax(lane: Lane) -> Iterator[None]:
-    """A canvas starts as random tokens, and every position jumps to predicted ones until all is text.
+    """A canvas starts as random tokens, and every position jumps to predicted tokens until the text is done.
 
     1. An encoder reads the prompt as a source. A canvas of fixed length holds a uniform draw from the
        vocabulary at each position, at time t = 0.
     2. In each of num_steps steps of length h, one forward predicts the final token of every position from the
-       canvas as it stands, the time and the source. Each position draws a token from it, at `temperature`.
-    3. Where it differs from what stands there, the position jumps to it with probability
-       `1 - exp(-h / (1 - t))`. In the last step every position takes its token. So a position may change
-       several times, and what was wrong early can be mended.
+       current canvas, the time and the source. Each position draws a token from it, at `temperature`.
+    3. Where it differs from the current token, the position jumps to it with probability `1 - exp(-h / (1 -
+       t))`. In the last step every position takes its token. So a position may change several times, and
+       early errors can be corrected.
     4. With several candidates, steps 1 to 3 run for all in the same forwards. The text is the medoid: the
        candidate with the lowest mean word error rate against all, itself included.
 
-    The paper transcribes speech; here the source is text, and the model that comes with the project mends
-    short sentences: sampler, training path and scoring are the paper's, its error rates and its audio are
-    not here. Training passes through plausible wrong texts of a small head on the encoder; sampling leaves
-    that head out, as in the paper. Tokens that a lane begins with stay, which makes it a drafter. The paper's
-    optional term that puts noise back, and its scores by an autoregressive model or by its own bound, are
-    left out.
+    The paper transcribes speech; here the source is text, and the model that comes with the project corrects
+    short sentences: sampler, training path and scoring are the paper's; its audio and its error rates are
+    not. Training passes through plausible wrong texts of a small head on the encoder; sampling leaves that
+    head out, as in the paper. Given tokens at the start of a lane stay, so it can be used as a drafter. The
+    paper's optional term that puts noise back, and its scores by an autoregressive model or by its own bound,
+    are left out.
     """
     engine = lane.models["target"].engine
     source, given = lane.trace.prompt, lane.tree.text(lane.tip)[len(lane.trace.prompt) :]
@@ -111,7 +112,7 @@ def drax(lane: Lane) -> Iterator[None]:
 
 
 def start(lane: Lane, number: int, given: list[int], open_: range) -> Candidate:
-    """A canvas of uniform draws behind the given tokens; records them."""
+    """A canvas of uniform draws after the given tokens; records them."""
     uniform = torch.ones(lane.models["target"].engine.vocabulary)
     noise = [lane.chooser.categorical(uniform, ("noise", at, number)).value for at in open_]
     candidate = Candidate(number, [*given, *noise])
@@ -196,7 +197,7 @@ def choose(lane: Lane, candidates: list[Candidate], open_: range) -> None:
 
 
 def commit(lane: Lane, candidate: Candidate, open_: range) -> None:
-    """The text of one candidate is output; what stands behind its end is none."""
+    """The text of one candidate is output; what stands after its end is none."""
     nodes = lane.tree.path(candidate.node, above=lane.tip)
     rows = candidate.logprobs[open_.start : open_.start + len(nodes)]
     parents = [lane.tip, *nodes[:-1]]

@@ -15,8 +15,8 @@ from decoders.registry import strategy
 from decoders.strategy import Parameter, Part
 
 POLICIES = {
-    "quota": "Each step fills tokens_per_forward masks, the surest first.",
-    "threshold": "Each step fills all masks of at least tau; the drafts behind it go by quota.",
+    "quota": "Each step fills tokens_per_forward masks, the most confident first.",
+    "threshold": "Each step fills all masks of at least tau; the drafts after it go by quota.",
 }
 
 
@@ -40,7 +40,7 @@ def parts(parameters: dict[str, Any]) -> list[Part]:
     writes_with="diffusion",
     badge=lambda parameters: "deterministic" if parameters["policy"] == "threshold" else LOSSLESS,
     parameters=(
-        Parameter("draft_steps", "int", 4, "Canvases in a forward; 1 drafts nothing.", 1, 64),
+        Parameter("draft_steps", "int", 4, "Canvases per forward; 1 drafts nothing.", 1, 64),
         Parameter("tokens_per_forward", "int", 1, "Masks that a step fills.", 1, 512),
         Parameter(
             "policy",
@@ -49,8 +49,8 @@ def parts(parameters: dict[str, Any]) -> list[Part]:
             "What a step fills: a quota, or all above a threshold (FreeDave++, which is not lossless).",
             choices=tuple(POLICIES),
         ),
-        Parameter("tau", "float", 0.9, "Probability from which a threshold fills a mask.", 0.0, 1.0),
-        Parameter("eager", "bool", False, "Drafts may run on into the next block."),
+        Parameter("tau", "float", 0.9, "Masks with at least this probability are filled.", 0.0, 1.0),
+        Parameter("eager", "bool", False, "Drafts may continue into the next block."),
         BLOCK,
         SUFFIX,
     ),
@@ -60,19 +60,20 @@ def parts(parameters: dict[str, Any]) -> list[Part]:
 def freedave(lane: Lane) -> Iterator[None]:
     """Drafts the next canvases from one forward, and verifies all of them in the next.
 
-    1. A forward gives every mask its likeliest token and that token's probability. The surest is filled, as
-       masked diffusion does with one token per forward.
-    2. The same forward says what may be filled next: canvas D_k has the k surest of the other masks filled.
+    1. A forward gives every mask its most likely token and that token's probability. The most confident mask
+       is filled, as in masked diffusion with one token per forward.
+    2. The same forward predicts what may be filled next: canvas D_k has the k most confident of the other
+       masks filled.
     3. One forward over the canvas and D_1, D_2, ... gives all of them their own next step. While the next
-       step of a canvas leads exactly to the one behind it, position and token, that one is accepted.
+       step of a canvas leads exactly to the following canvas, in position and token, that canvas is accepted.
     4. All accepted steps are filled, and the next step of the last accepted canvas. Step 2 follows.
 
-    A forward over the canvas had to come anyway, so there are never more forwards than without drafts; each
-    has up to draft_steps canvases, which cost time on a machine that is busy with one. What is written is the
-    same, since every step is the model's own step on the canvas before it. Checking the drafts in one canvas
-    instead, where each guess sees the later ones, changes the text. With a threshold (FreeDave++) a draft is
-    accepted if the next step fills at least what it fills: fewer forwards, and another text. The authors
-    also pack all canvases into one sequence; the numbers are the same.
+    A forward over the canvas is needed anyway, so there are never more forwards than without drafts; each has
+    up to draft_steps canvases, which take longer on a machine that one canvas already keeps busy. The text is
+    the same, since every step is the model's own step on the previous canvas. Checking the drafts in one
+    canvas instead, where each guess sees the later ones, changes the text. With a threshold (FreeDave++) a
+    draft is accepted if the next step fills at least what it fills: fewer forwards, but a different text. The
+    authors also pack all canvases into one sequence; the numbers are the same.
     """
     count, policy = lane.parameters["draft_steps"], lane.parameters["policy"]
     tau = lane.parameters["tau"] if policy == "threshold" else None

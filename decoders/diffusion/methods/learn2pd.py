@@ -1,5 +1,5 @@
 """Learn2PD with EoTP: a small trained filter says which tokens are final already, and the canvas is cut
-behind the end of the text as soon as one is predicted.
+after the end of the text as soon as one is predicted.
 
 Learning to Parallel: Accelerating Diffusion Large Language Models via Adaptive Parallel Decoding (2025).
 Written from a public re-implementation of the decoding; the authors' training code was not at hand.
@@ -65,7 +65,7 @@ def stepwise(lane: Lane, canvas: Canvas) -> dict[int, int]:
 def end_of_text(
     guessed: Guess, accepted: list[int], eos: frozenset[int], min_confidence: float
 ) -> int | None:
-    """The position behind which EoTP cuts the canvas, None for nowhere: the first accepted end of text, else
+    """The position after which EoTP cuts the canvas, None for nowhere: the first accepted end of text, else
     the one of the guessed ends of text that has the highest probability, if that is at least
     `min_confidence`.
     """
@@ -79,7 +79,7 @@ def end_of_text(
 
 
 def cut(lane: Lane, canvas: Canvas, position: int) -> None:
-    """Takes the positions behind `position` off the canvas for good."""
+    """Takes the positions after `position` off the canvas for good."""
     for p in range(position + 1, canvas.stop):
         lane.cell(p, canvas.iteration, canvas.tokens[p], "trimmed")
     canvas.stop = position + 1
@@ -97,27 +97,30 @@ def cut(lane: Lane, canvas: Canvas, position: int) -> None:
             "filter",
             "choice",
             "learned",
-            "What says that a token is final: the trained network, the token's own probability, or an oracle "
+            "What decides that a token is final: the trained network, the token's own probability, or an "
+            "oracle "
             "that knows the text of one token per forward.",
             choices=tuple(FILTERS),
         ),
-        Parameter("theta", "float", 0.96, "How sure the filter must be; at 1 it accepts nothing.", 0.0, 1.0),
+        Parameter(
+            "theta", "float", 0.96, "How confident the filter must be; at 1 it accepts nothing.", 0.0, 1.0
+        ),
         Parameter(
             "block_length",
             "int",
             32,
-            "Positions that are filled before those behind them; the filter was trained for 32.",
+            "Length of the blocks, which are filled one after the other; the filter was trained for 32.",
             1,
             32,
         ),
         Parameter(
-            "eotp", "bool", True, "End-of-text prediction: cut the canvas behind a predicted end of text."
+            "eotp", "bool", True, "End-of-text prediction: cut the canvas after a predicted end of text."
         ),
         Parameter(
             "eot_min_confidence",
             "float",
             0.0,
-            "Probability from which a predicted end of text cuts without the filter; 0 as published.",
+            "A predicted end of text with at least this probability cuts without the filter; 0 as published.",
             0.0,
             1.0,
         ),
@@ -128,27 +131,27 @@ def cut(lane: Lane, canvas: Canvas, position: int) -> None:
         *schedule(parameters),
         Part("policy", f"{parameters['filter']} filter", FILTERS[parameters["filter"]]),
         *(
-            [Part("stop", "end-of-text prediction", "The canvas is cut behind a predicted end of text.")]
+            [Part("stop", "end-of-text prediction", "The canvas is cut after a predicted end of text.")]
             if parameters["eotp"]
             else []
         ),
     ],
 )
 def learn2pd(lane: Lane) -> Iterator[None]:
-    """A small trained filter fills every mask whose likeliest token is already final, all in one forward.
+    """A small trained filter predicts which masks' best tokens are final; all of these are filled at once.
 
-    1. A forward over the canvas gives the likeliest token of every position of the block and its probability
-       c, also of the positions that are filled already.
+    1. A forward over the canvas gives the most likely token of every position of the block and its
+       probability c, including positions that are already filled.
     2. The filter, two linear layers with a ReLU between them, reads the whole block's c and nothing else. It
-       gives every position a number z; `sigmoid(z)` is how sure it is that the token is final.
+       gives every position a number z; `sigmoid(z)` is its confidence that the token is final.
     3. Every mask with `sigmoid(z) > theta` is filled, and the mask with the highest c in any case.
-    4. EoTP: if the filter accepted an end of text, the canvas is cut behind the first one; else behind the
-       mask that most probably holds one. What is cut off costs no further forward and never comes back.
+    4. EoTP: if the filter accepted an end of text, the canvas is cut after the first one; otherwise after the
+       mask that most probably holds one. What is cut off costs no further computation and never comes back.
 
     The filter imitates an oracle that fills a mask as soon as its prediction equals the final text. It was
     trained on texts filled one token per forward: did the likeliest token at a mask turn out to be final? At
     a theta of 1, without EoTP, the text is exactly that of one token per forward. As published, EoTP cuts at
-    any probability, so one early end of text shortens the answer; eot_min_confidence asks for more. Where
+    any probability, so one early end of text shortens the answer; eot_min_confidence asks for more. If
     nothing is left to fill and no end of text was written, the lane ends.
     """
     parameters = lane.parameters

@@ -23,9 +23,14 @@ from decoders.strategy import Parameter, Part
     writes_with="diffusion",
     badge=lambda parameters: "deterministic",
     parameters=(
-        Parameter("tau", "float", 0.9, "Probability from which a token is an anchor.", 0.0, 1.0),
+        Parameter("tau", "float", 0.9, "A token with at least this probability is an anchor.", 0.0, 1.0),
         Parameter(
-            "tau_low", "float", 0.75, "Probability from which a token near an anchor is filled.", 0.0, 1.0
+            "tau_low",
+            "float",
+            0.75,
+            "A token near an anchor with at least this probability is filled.",
+            0.0,
+            1.0,
         ),
         Parameter("radius", "int", 4, "How many positions from an anchor count as near.", 0, 512),
         BLOCK,
@@ -35,7 +40,11 @@ from decoders.strategy import Parameter, Part
     views=("canvas_grid", "canvas", "entropy", "timeline", "text"),
     parts=lambda parameters: [
         *schedule(parameters),
-        Part("policy", "local leap", "Fills what is very sure, and near it what is moderately sure."),
+        Part(
+            "policy",
+            "local leap",
+            "Fills tokens of high confidence, and near them those of moderate confidence.",
+        ),
     ],
     together=lambda parameters: (
         f"tau_low is {parameters['tau_low']:g}, above tau, {parameters['tau']:g}; choose a smaller one."
@@ -44,15 +53,16 @@ from decoders.strategy import Parameter, Part
     ),
 )
 def local_leap(lane: Lane) -> Iterator[None]:
-    """Fills every mask with a sure token, and within a few positions of one also the moderately sure.
+    """Fills masks with high confidence, and close to these also masks with moderate confidence.
 
-    1. A forward over the canvas gives every masked position of the block its likeliest token and that token's
-       probability c.
-    2. Anchors are the positions with `c >= tau`. Around each lie `radius` positions on either side.
-    3. Anchors are filled, and so is every position near one with `c >= tau_low`. Without any, the surest is.
-    4. A position that was filled as a neighbour is no anchor in the same forward.
+    1. A forward over the canvas gives every masked position of the block its most likely token and that
+       token's probability c.
+    2. Anchors are the positions with `c >= tau`. The `radius` positions on either side are their neighbours.
+    3. Anchors are filled, and so is every neighbour with `c >= tau_low`. If there is no anchor, the most
+       confident position is filled.
+    4. A position that was filled as a neighbour is not an anchor in the same forward.
 
-    The authors' early stop, which fills the rest with end-of-text tokens behind a finished block that holds
+    The authors' early stop, which fills the rest with end-of-text tokens after a finished block that holds
     one, is the rule of all canvases here: the lane ends with its text.
     """
     tau, tau_low, radius = (lane.parameters[name] for name in ("tau", "tau_low", "radius"))

@@ -37,8 +37,12 @@ def parts(parameters: dict[str, Any]) -> list[Part]:
     count = parameters["branches"]
     return [
         *schedule(parameters),
-        Part("policy", "threshold", "Each forward fills all masks of at least tau, else the surest."),
-        Part("look-ahead", "branches", f"A forward weighs the canvas and {count} with one more token each."),
+        Part(
+            "policy",
+            "threshold",
+            "Each forward fills all masks with at least tau, or else the most confident one.",
+        ),
+        Part("look-ahead", "branches", f"A forward scores the canvas and {count} with one more token each."),
     ]
 
 
@@ -50,10 +54,8 @@ def parts(parameters: dict[str, Any]) -> list[Part]:
     writes_with="diffusion",
     badge=lambda parameters: "deterministic",
     parameters=(
-        Parameter("tau", "float", 0.9, "Probability from which a mask is filled.", 0.0, 1.0),
-        Parameter(
-            "branches", "int", 3, "Canvases beside the anchor in a forward; 0 looks ahead at none.", 0, 63
-        ),
+        Parameter("tau", "float", 0.9, "Masks with at least this probability are filled.", 0.0, 1.0),
+        Parameter("branches", "int", 3, "Canvases per forward beside the anchor; 0: no look-ahead.", 0, 63),
         BLOCK,
         SUFFIX,
     ),
@@ -61,19 +63,19 @@ def parts(parameters: dict[str, Any]) -> list[Part]:
     parts=parts,
 )
 def lopa(lane: Lane) -> Iterator[None]:
-    """Tries several next tokens at once, and keeps the one that makes the model surest of the rest.
+    """Tries several next tokens at once and keeps the one that makes the model most confident of the rest.
 
-    1. A forward gives every mask its likeliest token and that token's probability c. All with `c >= tau` are
-       filled, or the surest. This canvas is the anchor.
-    2. Each of the `branches` surest masks that are left gives a branch: the anchor and that token.
+    1. A forward gives every mask its most likely token and that token's probability c. All masks with `c >=
+       tau` are filled, or else the most confident one. This canvas is the anchor.
+    2. Each of the `branches` most confident remaining masks gives a branch: the anchor plus that token.
     3. One forward over the anchor and all branches. The score C of a canvas is the mean probability of the
-       likeliest tokens at its masks, 1 if it has none.
-    4. The canvas with the largest C stays, and step 1 follows with its logits. Of equal ones the anchor does.
+       most likely tokens at its masks, or 1 if it has none.
+    4. The canvas with the largest C stays, and step 1 follows with its logits. On a tie the anchor stays.
 
-    Fewer forwards, not less work: each evaluates branches + 1 canvases, which the authors spread over as many
-    devices. A winning branch keeps its token however unsure it was, so the text is another one and as a rule
-    less probable. In the authors' code branches win ties, and C may be mixed with c or taken over the least
-    sure masks alone; this is the rule of the paper.
+    This saves forwards, not computation: each evaluates branches + 1 canvases, which the authors distribute
+    over as many devices. A winning branch keeps its token however uncertain it was, so the text is different
+    and usually less probable. In the authors' code branches win ties, and C may be mixed with c or computed
+    over the least confident masks only; this is the rule of the paper.
     """
     canvas, tau, count = canvas_of(lane), lane.parameters["tau"], lane.parameters["branches"]
     if lane.ended_by:

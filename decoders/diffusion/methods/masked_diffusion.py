@@ -21,10 +21,13 @@ from decoders.strategy import Parameter, Part
 
 ORDERS = ("probability", "margin", "entropy", "random", "left to right")
 POLICIES = {
-    "quota": "Each forward fills tokens_per_forward masks, the surest first.",
-    "threshold": "Each forward fills all masks with a probability of at least tau, else the surest.",
-    "factor": "Each forward fills the n surest as long as (n + 1)(1 - probability) stays below factor.",
-    "entropy bound": "Each forward fills the surest whose entropies, without the largest, sum to gamma.",
+    "quota": "Each forward fills tokens_per_forward masks, the most confident first.",
+    "threshold": "Each forward fills all masks with a probability of at least tau, or else the most "
+    "confident one.",
+    "factor": "Each forward fills the n most confident masks as long as (n + 1)(1 - probability) stays "
+    "below factor.",
+    "entropy bound": "Each forward fills the most confident masks whose entropies, without the largest, "
+    "sum to at most gamma.",
 }
 
 
@@ -40,22 +43,22 @@ POLICIES = {
             "order",
             "choice",
             "probability",
-            "What a quota and an entropy bound count as sure: a likely token, a large margin over the "
-            "second, a low entropy; or a random order, or the order of the text.",
+            "The confidence by which a quota and an entropy bound order masks: a likely token, a large "
+            "margin over the second, or a low entropy; or a random order, or the order of the text.",
             choices=ORDERS,
         ),
         Parameter(
             "schedule",
             "choice",
             "even",
-            "A quota's share per forward: even (LLaDA), or by falling times (Dream).",
+            "How a quota is divided over forwards: evenly (LLaDA), or by falling times (Dream).",
             choices=("even", "times"),
         ),
-        Parameter("tau", "float", 0.9, "Probability from which a threshold fills a mask.", 0.0, 1.0),
-        Parameter("factor", "float", 1.0, "The factor of the policy of that name.", 0.0, 100.0),
-        Parameter("gamma", "float", 0.1, "Nats of an entropy bound.", 0.0, 100.0),
+        Parameter("tau", "float", 0.9, "Masks with at least this probability are filled.", 0.0, 1.0),
+        Parameter("factor", "float", 1.0, "The factor for the policy `factor`.", 0.0, 100.0),
+        Parameter("gamma", "float", 0.1, "Entropy bound in nats.", 0.0, 100.0),
         BLOCK,
-        Parameter("temperature", "float", 0.0, "0 takes the likeliest token of each mask.", 0.0, 100.0),
+        Parameter("temperature", "float", 0.0, "0 takes the most likely token of each mask.", 0.0, 100.0),
         SUFFIX,
         FIXED_WORDS,
         CACHE,
@@ -73,25 +76,25 @@ POLICIES = {
     badge=lambda parameters: "any order" if drawn(parameters) else "deterministic",
 )
 def masked_diffusion(lane: Lane) -> Iterator[None]:
-    """A row of masks becomes text: every forward predicts all of them, and a rule says which become final.
+    """A row of masks becomes text: every forward predicts all of them, and a rule decides which become final.
 
-    1. Behind the prompt stands a canvas: a mask for every token that may be written.
+    1. A canvas follows the prompt: one mask for every token that may be written.
     2. A forward over the whole canvas, in both directions, gives a distribution at every masked position of
-       the current block. Each position picks its likeliest token, or draws one at `temperature`.
-    3. The policy fills some of them: a quota of the surest, all above a threshold, and so on. What is filled
-       stays.
+       the current block. Each position picks its most likely token, or draws one at `temperature`.
+    3. The policy fills some of them: a quota of the most confident, all above a threshold, and so on. Filled
+       tokens stay.
     4. Steps 2 and 3 repeat until the block is full, then the next block begins. The text ends with an
        end-of-text token that has no mask before it.
 
-    One token per forward samples the model's joint distribution in any order that does not look at the draws:
-    at a temperature of 1 with order random, left to right, margin or entropy. By probability, as in LLaDA's
-    code, the drawn tokens compete for their positions, and likely ones win too often. More tokens per forward
-    take the product of their marginals, and lose what the tokens say about each other: see the experiment
-    parallel-bench, and `conflicts`, which measures what each forward lost. Scores are probabilities before
-    the temperature, as in LLaDA's code; tokens are drawn once, at the temperature itself. LLaDA's code fills
-    the block behind an end of text as well; here the lane ends as soon as the text does. With a cache, keys
-    and values are those of the block's first forward: fast on long canvases and no longer exact;
-    measure_drift says how far off it is.
+    One token per forward samples the model's joint distribution in any order that does not depend on the
+    draws: at a temperature of 1 with order random, left to right, margin or entropy. By probability, as in
+    LLaDA's code, the drawn tokens compete for their positions, and likely ones win too often. More tokens per
+    forward are drawn from the product of their marginals, which loses what the tokens say about each other:
+    see the experiment parallel-bench, and `conflicts`, which measures what each forward lost. Scores are
+    probabilities before the temperature, as in LLaDA's code; tokens are drawn once, at the temperature
+    itself. LLaDA's code fills the block after an end of text as well; here the lane ends as soon as the text
+    does. With a cache, keys and values are those of the block's first forward: fast on long canvases and no
+    longer exact; measure_drift says how far off it is.
     """
     yield from filling(lane, lambda masks: choice_of(lane, masks))
 

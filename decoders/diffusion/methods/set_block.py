@@ -1,4 +1,4 @@
-"""Set Block Decoding: one model predicts the next token and fills the masks of the next block, behind an
+"""Set Block Decoding: one model predicts the next token and fills the masks of the next block, after an
 exact cache.
 
 Gat et al. 2025, "Set Block Decoding is a Language Model Inference Accelerator". Which masks are filled is the
@@ -33,22 +33,25 @@ def block_sees(finished: int, block: int) -> torch.Tensor:
     papers=("set-block-decoding-is-a-language-model",),
     writes_with="set_block",
     parameters=(
-        Parameter("block_length", "int", 8, "Masks of a block (k).", low=1, high=64),
+        Parameter("block_length", "int", 8, "Number of masks in a block (k).", low=1, high=64),
         Parameter(
             "gamma",
             "float",
             0.1,
-            "Nats by which masks filled in one forward may depend on each other; 0 fills the surest alone.",
+            "Nats by which masks filled in one forward may depend on each other; 0 fills only the most "
+            "confident one.",
             low=0.0,
             high=1000.0,
         ),
-        Parameter("temperature", "float", 0.0, "0 takes the likeliest token of each mask.", 0.0, 100.0),
+        Parameter("temperature", "float", 0.0, "0 takes the most likely token of each mask.", 0.0, 100.0),
     ),
     views=("entropy_bound", "canvas_grid", "canvas", "entropy", "timeline", "text"),
     parts=lambda parameters: [
         Part("region", f"blocks of {parameters['block_length']}", "Blocks are written from left to right."),
         Part(
-            "policy", "entropy bound", "Fills the surest whose entropies, without the largest, sum to gamma."
+            "policy",
+            "entropy bound",
+            "Fills the most confident masks whose entropies, without the largest, sum to at most gamma.",
         ),
         Part(
             "cache", "exact causal cache", "A finished block is read once more, causally, with the next one."
@@ -57,12 +60,12 @@ def block_sees(finished: int, block: int) -> torch.Tensor:
     badge=lambda parameters: "any order" if parameters["temperature"] else "deterministic",
 )
 def set_block(lane: Lane) -> Iterator[None]:
-    """Fills a block of masks in any order, several per forward, behind an ordinary cache of what is finished.
+    """Fills a block of masks in any order, several per forward, on top of an ordinary cache of finished text.
 
-    1. Behind the text stand k masks. They see the whole text and each other; the text is causal and never
-       sees them, so keys and values of finished tokens are those of ordinary decoding and stay in the cache.
+    1. k masks follow the text. They see the whole text and each other; the text is causal and never sees
+       them, so keys and values of finished tokens are those of ordinary decoding and stay in the cache.
     2. One forward of the block gives a distribution at every mask. By rising entropy H, the largest set with
-       `sum H - max H <= gamma` is filled: a bound on what its tokens could say about each other.
+       `sum H - max H <= gamma` is filled: this bounds the information between its tokens.
     3. Step 2 repeats until the block is full or the text has ended.
     4. The finished block enters the cache by being read causally, in the first forward of the next block.
 

@@ -17,7 +17,9 @@ from decoders.strategy import Parameter, Part
 def parts(parameters: dict[str, Any]) -> list[Part]:
     """Region and look-ahead."""
     branches, shape = parameters["branches"], "tree" if parameters["branches"] > 1 else "chain"
-    described = f"Each canvas is followed by the {branches} surest of the drafted tokens that it lacks."
+    described = (
+        f"Each canvas is followed by the {branches} most confident of the drafted tokens that it lacks."
+    )
     return [*schedule(parameters), Part("look-ahead", shape, described)]
 
 
@@ -29,9 +31,11 @@ def parts(parameters: dict[str, Any]) -> list[Part]:
     writes_with="diffusion",
     badge=lambda parameters: LOSSLESS,
     parameters=(
-        Parameter("draft_length", "int", 4, "Masks that are drafted, the surest first.", 0, 64),
+        Parameter(
+            "draft_length", "int", 4, "Number of masks that are drafted, the most confident first.", 0, 64
+        ),
         Parameter("branches", "int", 2, "Drafts that may come next after a canvas; 1 is a chain.", 1, 64),
-        Parameter("max_canvases", "int", 8, "Canvases in a forward; 1 drafts nothing.", 1, 64),
+        Parameter("max_canvases", "int", 8, "Canvases per forward; 1 drafts nothing.", 1, 64),
         BLOCK,
         SUFFIX,
     ),
@@ -39,22 +43,22 @@ def parts(parameters: dict[str, Any]) -> list[Part]:
     parts=parts,
 )
 def ssd(lane: Lane) -> Iterator[None]:
-    """Drafts the surest masks, and verifies a tree of the orders in which they may be filled.
+    """Drafts the most confident masks and verifies a tree of the orders in which they may be filled.
 
-    1. A forward gives every mask its likeliest token. The surest is filled; the next `draft_length` are
-       drafts d_1, d_2, ... in the order of their probabilities.
-    2. A tree of canvases grows from the current one. Below each canvas hang the `branches` first of the
-       drafts that it lacks, since the model may prefer another order once it sees some of them. The order of
-       the drafts comes first; max_canvases bounds the tree.
-    3. One forward over all canvases gives each its own next step, position and token.
-    4. From the current canvas the path goes to the child that the next step leads to, as long as there is
+    1. A forward gives every mask its most likely token. The most confident mask is filled; the next
+       `draft_length` are drafts d_1, d_2, ... in the order of their probabilities.
+    2. A tree of canvases grows from the current one. The children of each canvas add one of the first
+       `branches` drafts that it lacks, since the model may prefer another order once it sees some of them.
+       The drafts' own order comes first; max_canvases bounds the tree.
+    3. One forward over all canvases gives the next step of each: a position and a token.
+    4. From the current canvas the path follows the child to which the next step leads, as long as there is
        one. The path is filled, and the next step of its last canvas.
 
-    Every step is the model's own step on the canvas before it, so the text is that of one token per forward.
-    One branch is FreeDave's chain. A canvas that two orders lead to is evaluated once. The paper names a
-    hierarchical tree without a rule for its branches; this rule is ours. Its fastest numbers use a cache of
-    everything outside the block, with which the text is that of masked diffusion with that cache; here is
-    none.
+    Every step is the model's own step on the previous canvas, so the text is that of one token per forward.
+    One branch is FreeDave's chain. A canvas reached by two orders is evaluated once. The paper describes a
+    hierarchical tree without a rule for its branches; this rule is ours. Its fastest results use a cache of
+    everything outside the block, with which the text is that of masked diffusion with that cache; here there
+    is none.
     """
     length, branches, canvases = (lane.parameters[n] for n in ("draft_length", "branches", "max_canvases"))
 

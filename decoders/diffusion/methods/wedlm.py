@@ -16,7 +16,7 @@ from decoders.strategy import Parameter, Part
 
 
 def known_first(canvas: Canvas, cached: int) -> list[int]:
-    """The positions behind the cache in physical order: filled ones, then masks, both by position."""
+    """The positions after the cache in physical order: filled ones, then masks, both by position."""
     return sorted(range(cached, canvas.stop), key=lambda p: (canvas.tokens[p] == canvas.mask, p))
 
 
@@ -44,7 +44,7 @@ def fillable(
     papers=("wedlm",),
     writes_with="wedlm",
     parameters=(
-        Parameter("window", "int", 6, "Open positions behind the finished text (W).", low=1, high=64),
+        Parameter("window", "int", 6, "Open positions after the finished text (W).", low=1, high=64),
         Parameter(
             "tau",
             "float",
@@ -57,35 +57,37 @@ def fillable(
             "distance_penalty",
             "float",
             0.1,
-            "Nats that are added per position between a mask and the leftmost one (lambda).",
+            "Nats added per position between a mask and the leftmost one (lambda).",
             low=0.0,
             high=1000.0,
         ),
-        Parameter("temperature", "float", 0.0, "0 takes the likeliest token of each mask.", 0.0, 100.0),
+        Parameter("temperature", "float", 0.0, "0 takes the most likely token of each mask.", 0.0, 100.0),
     ),
     views=("physical_order", "canvas_grid", "canvas", "entropy", "timeline", "text"),
     parts=lambda parameters: [
-        Part("region", f"a window of {parameters['window']}", "The window moves on with the finished text."),
-        Part("policy", "entropy and distance", "Fills what is sure and near the finished text."),
-        Part("cache", "exact causal cache", "A token that is final is read once more and then stays."),
+        Part(
+            "region", f"a window of {parameters['window']}", "The window moves along with the finished text."
+        ),
+        Part("policy", "entropy and distance", "Fills masks of low entropy near the finished text."),
+        Part("cache", "exact causal cache", "A final token is read once more and then stays in the cache."),
     ],
     badge=lambda parameters: "any order" if parameters["temperature"] else "deterministic",
 )
 def wedlm(lane: Lane) -> Iterator[None]:
-    """A window of masks moves along the text; a causal model fills them in any order, behind an exact cache.
+    """A window of masks moves along the text; a causal model fills them in any order, with an exact cache.
 
-    1. The prompt is read into the cache. Behind it stands a window of W masks.
+    1. The prompt is read into the cache. A window of W masks follows it.
     2. The model reads the window in physical order: filled positions first, then masks, each with the number
-       of its true position. Under its plain causal mask every mask so sees all known tokens, also those to
-       its right.
-    3. Filled tokens without a mask before them have seen nothing but final text: their keys and values stay
-       in the cache, and as many new masks join the window. Other filled tokens are read again next time.
-    4. Of every mask, with entropy H and d positions behind the leftmost mask, `H + lambda d` is compared with
-       tau. Masks below are filled; if there is none, the one with the smallest.
+       of its true position. So under a plain causal mask every mask sees all known tokens, including those
+       to its right.
+    3. Filled tokens without a mask before them have seen only final text: their keys and values stay in the
+       cache, and as many new masks join the window. Other filled tokens are read again in the next forward.
+    4. For every mask, with entropy H and d positions after the leftmost mask, `H + lambda d` is compared with
+       tau. Masks below tau are filled; if there is none, the one with the smallest value.
 
     Each token is read at least twice, as a mask and as itself: tokens cached per token read is at most 1/2,
-    where it is 1 for ordinary decoding. A token is output here as soon as no mask stands before it; the
-    authors' loop gives it out one forward later, when it enters the cache. Their model has 8 billion
+    where it is 1 for ordinary decoding. Here a token is output as soon as there is no mask before it;
+    the authors' loop outputs it one forward later, when it enters the cache. Their model has 8 billion
     parameters; here it is a small one. They also filter tokens by top-k and top-p before drawing.
     """
     names = ("window", "tau", "distance_penalty", "temperature")

@@ -68,7 +68,7 @@ class Dream(CrossAttentionDrafter):
         remembered: Remembered,
         sees: torch.Tensor,
     ) -> tuple[torch.Tensor, Past]:
-        """Entries up to behind the cross-attention: [B, N, d]."""
+        """Entries up to after the cross-attention: [B, N, d]."""
         x, past = self.before(x, positions, mask, past)
         keys, values = (part.transpose(1, 2) for part in remembered)
         crossed = self.cross(self.cross_norm(x), positions + 1, keys, values, sees, self.q_norm)

@@ -33,7 +33,7 @@ def memory_mask(length: int, period: int) -> torch.Tensor:
 
 
 def staircase(length: int, period: int) -> torch.Tensor:
-    """Self-attention that covers only what is drafted [T, T]: tokens behind the latest multiple of `period`
+    """Self-attention that covers only what is drafted [T, T]: tokens after the latest multiple of `period`
     up to the token itself.
     """
     places = torch.arange(length)

@@ -2,7 +2,7 @@
 own states.
 
     trigram of token i: [E(i - 2); E(i - 1); E(i)] through a residual SiLU block and a linear map to width d
-    g_t: one decoder layer's output behind  h_1 ... h_n, trigram(root), trigram(c_1) ... trigram(c_{t-1})
+    g_t: one decoder layer's output after  h_1 ... h_n, trigram(root), trigram(c_1) ... trigram(c_{t-1})
     head t: logits = A_t [h_n; g_t]
 """
 
@@ -50,14 +50,14 @@ class Chimera(DraftModule):
         return self.target.logits(own + seen + self.outer[t - 1](self.inner[t - 1](both)))
 
     def summaries(self, taps: Taps, depth: int) -> list[torch.Tensor]:
-        """g_t of depths t = 1 to `depth` along known texts, item t - 1 being [B, T - t, d], row n behind the
+        """g_t of depths t = 1 to `depth` along known texts, item t - 1 being [B, T - t, d], row n after the
         target's states up to token n and the trigrams of tokens n + 1 to n + t.
         """
         length, device = taps.tokens.shape[1], taps.tokens.device
         positions = torch.arange(length, device=device)
         _, past = self.layer(taps.hidden, positions)
         x = self.trigrams(grams(taps.tokens))
-        back = positions[:, None] - positions  # how far a column is behind a row
+        back = positions[:, None] - positions  # how far a column is after a row
         outputs = []
         for t in range(1, depth + 1):
             mask = torch.cat([back >= t, (back >= 0) & (back < t)], 1)
@@ -108,7 +108,7 @@ class Chimera(DraftModule):
         return self.logits_below(memory, [parent + 1 for parent in parents], tails)
 
     def logits_below(self, memory: "Trigrams", parents: list[int], tails: list[list[int]]) -> torch.Tensor:
-        """Logits [N, V] behind new entries with the trigrams of these last tokens."""
+        """Logits [N, V] after new entries with the trigrams of these last tokens."""
         read = torch.tensor([padded(tail) for tail in tails], device=memory.last.device)
         g = memory.draft(self.layer, self.trigrams(read), parents)
         return self.head(len(memory.paths[-1]), memory.last.expand_as(g), g)

@@ -30,7 +30,7 @@ def tapped(layers: int) -> tuple[int, int, int]:
 
 @dataclass(frozen=True)
 class Published:
-    """What published drafters differ in: width, attention and eps; where the residual is taken (behind the
+    """What published drafters differ in: width, attention and eps; where the residual is taken (after the
     feature's norm or in front of it); how many norms stand before the fusion (0; 1 over all taken layers; one
     for each); whether what is read again has gone through the last norm (EAGLE-3.1).
     """

@@ -42,7 +42,7 @@ class Falcon(DraftModule):
         self, tokens: torch.Tensor, states: torch.Tensor, before: State | None = None
     ) -> tuple[torch.Tensor, State | None]:
         """What the layer reads [B, N, d] of tokens [B, N] with the state in front of each [B, N, d], and the
-        LSTM's state behind them.
+        LSTM's state after them.
         """
         x = torch.cat([self.target.read(tokens), states], -1)
         if self.lstm is not None:
@@ -93,7 +93,7 @@ class Falcon(DraftModule):
 
     def along(self, taps: Taps, depth: int) -> list[torch.Tensor]:
         """Blocks counted back from each row, as in drafting: in a first pass row n sees the true entries up
-        to n, in further ones also the blocks drafted behind it.
+        to n, in further ones also the blocks drafted after it.
         """
         k, tokens = self.block, taps.tokens
         batch, rows, device = len(tokens), tokens.shape[1] - 1, tokens.device
@@ -121,7 +121,7 @@ class Falcon(DraftModule):
         return [self.target.logits(g[:, : max(0, rows - d)]) for d, g in enumerate(guesses[:depth], start=1)]
 
     def read_stepwise(self, tokens: torch.Tensor, states: torch.Tensor) -> tuple[torch.Tensor, State | None]:
-        """As `read`, with the LSTM's state behind each entry, both [1, B * N, m]."""
+        """As `read`, with the LSTM's state after each entry, both [1, B * N, m]."""
         if self.lstm is None:
             return self.read(tokens, states)
         xs, behind, state = [], [], None
@@ -184,7 +184,7 @@ class Falcon(DraftModule):
 
 @dataclass
 class Node:
-    """A drafted node: its depth, its newest whole block, that block's logits [k, V], and the tokens behind
+    """A drafted node: its depth, its newest whole block, that block's logits [k, V], and the tokens after
     it, fewer than k.
     """
 
@@ -203,10 +203,10 @@ class Blocks:
     def __init__(self):
         self.past: Past | None = None
         self.known = 0
-        self.behind: State | None = None  # the LSTM's state behind the newest known entry
+        self.behind: State | None = None  # the LSTM's state after the newest known entry
         self.newest: torch.Tensor | None = None  # what the layer read [k - 1, d] at the newest known entries
         self.outputs: list[torch.Tensor] = []  # of each block [k, d]
-        self.states: list[State | None] = []  # the LSTM's state behind each block
+        self.states: list[State | None] = []  # the LSTM's state after each block
         self.paths: list[list[int]] = [[]]  # of each block: the drafted blocks it sees, itself included
         self.nodes: list[Node] = []  # of the tree, in the order of their drafting
         self.ran = 0  # how many entries or blocks the last call put through the layer

@@ -19,7 +19,7 @@ from decoders.heads.parts.taps import Taps, Target
 
 
 class M2R2(DraftModule):
-    """`exit` adapters of rank `rank`, one behind each of the first layers; they start silent, and the fast
+    """`exit` adapters of rank `rank`, one after each of the first layers; they start silent, and the fast
     stream then is the usual one. R = the target's layers / exit. alignment: what the distance to the later
     states weighs in the loss.
     """

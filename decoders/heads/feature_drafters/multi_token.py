@@ -1,5 +1,5 @@
 """A multi-token-prediction layer that comes inside a target's own checkpoint (DeepSeek-V3, 2024; GLM, MiMo,
-Qwen3-Next): one more layer of the target's own kind, which reads its last state and the token behind it.
+Qwen3-Next): one more layer of the target's own kind, which reads its last state and the token after it.
 
     x = W [norm(E(token i + 1)); norm(state i)], then a decoder layer and a norm, and the target's head
 
@@ -37,7 +37,7 @@ class Appending(Cache):
         self.past = past
 
     def update(self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args, **kwargs):
-        """Both with what is brought behind them."""
+        """Both with what is brought after them."""
         new = (key_states, value_states)
         if self.past is not None:
             new = tuple(torch.cat(both, 2) for both in zip(self.past, new, strict=True))

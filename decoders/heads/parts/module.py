@@ -78,7 +78,7 @@ class DraftModule(nn.Module):
         return depth if self.sees.path else int(self.sees.root)
 
     def feature_at(self, memory: Any, number: int) -> torch.Tensor | None:
-        """The feature [d] that it predicted behind a drafted node (0: the root); None if it predicts none."""
+        """The feature [d] that it predicted after a drafted node (0: the root); None if it predicts none."""
         return None
 
     def features(self, hidden: torch.Tensor, states: dict[int, torch.Tensor] | None) -> torch.Tensor:

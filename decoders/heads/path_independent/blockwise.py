@@ -1,4 +1,4 @@
-"""Blockwise parallel decoding's heads (Stern et al., 2018): one more layer behind the decoder's output, from
+"""Blockwise parallel decoding's heads (Stern et al., 2018): one more layer after the decoder's output, from
 which all heads come at once.
 
     z_i = z + part i of W_2 ReLU(W_1 z + b_1) + b_2;   logits of head i = W_lm z_i

@@ -39,7 +39,7 @@ def labels(tokens: torch.Tensor, mark: int, depth: int) -> torch.Tensor:
     """Which labels count, [B, T, 1 + depth]: at place n of tokens y [B, T], of y[n + 1] ... y[n + 1 + depth]
     those up to the last mark among them, and always the first one, which is the target's own next token.
 
-    What stands behind the end of the tokens is no mark.
+    What stands after the end of the tokens is no mark.
     """
     marks = torch.nn.functional.pad((tokens == mark).int(), (0, depth + 1))
     column = marks.unfold(1, depth + 1, 1)[:, 1:]  # [B, T, 1 + depth]: is y[n+1+k] a mark?

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def mark_units(probs: Sequence[float], alpha: float, longest: int) -> list[tuple[int, int]]:
-    """Cuts a text into units (first place, place behind the last), from left to right: a unit continues while
+    """Cuts a text into units (first place, place after the last), from left to right: a unit continues while
     the next token has probability `alpha` or more given the true text before it, up to `longest` tokens.
     """
     units, first = [], 0

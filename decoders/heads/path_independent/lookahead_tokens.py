@@ -1,4 +1,4 @@
-"""What drafters share that live inside the target's own forward: slots behind a token, whose states run
+"""What drafters share that live inside the target's own forward: slots after a token, whose states run
 through the frozen layers and see the text up to that token and the slots of smaller offset.
 
 A slot's guess is blind to the token that follows its host, so guesses do not depend on the drafted path.
@@ -19,7 +19,7 @@ SPREAD = 0x9E3779B9  # keeps the streams of modules that are trained on one batc
 
 
 class Behind(Cache):
-    """Keys and values that a text has left, and behind them those of one forward, which are not kept."""
+    """Keys and values that a text has left, and after them those of one forward, which are not kept."""
 
     def __init__(self, past: tuple[tuple[torch.Tensor, torch.Tensor], ...]):
         super().__init__(layers=[])
@@ -33,8 +33,8 @@ class Behind(Cache):
 
 
 class LookaheadTokens(DraftModule):
-    """Base: `depth` slots behind a host. Slot i (from 1) enters layer `enters[i - 1]` with the state that
-    `entering` gives, stands i places behind its host and guesses the token i + 1 places behind it.
+    """Base: `depth` slots after a host. Slot i (from 1) enters layer `enters[i - 1]` with the state that
+    `entering` gives, stands i places after its host and guesses the token i + 1 places after it.
     """
 
     enters: tuple[int, ...]
@@ -45,17 +45,17 @@ class LookaheadTokens(DraftModule):
         self.depth = depth
 
     def entering(self, taps: Taps, hosts: torch.Tensor, i: int) -> torch.Tensor:
-        """States [B, A, d] of the slots i behind the hosts [A], which are places of the texts."""
+        """States [B, A, d] of the slots i after the hosts [A], which are places of the texts."""
         raise NotImplementedError
 
     def place(self, scorer: Any, node: int, host: int, i: int) -> None:
-        """Tells the target's scorer what node `node`, slot i behind node `host`, reads in the coming
+        """Tells the target's scorer what node `node`, slot i after node `host`, reads in the coming
         forward.
         """
         raise NotImplementedError
 
     def slot_logits(self, taps: Taps, hosts: torch.Tensor, depth: int | None = None) -> torch.Tensor:
-        """Logits [B, A, K, V] of the slots behind hosts [A] of the texts, K = `depth` or all."""
+        """Logits [B, A, K, V] of the slots after hosts [A] of the texts, K = `depth` or all."""
         count = depth or self.depth
         base, (texts, length) = self.target.model.base_model, taps.tokens.shape
         waiting = {i: self.entering(taps, hosts, i) for i in range(1, count + 1)}
@@ -108,7 +108,7 @@ class LookaheadTokens(DraftModule):
 
 
 def slots_see(hosts: torch.Tensor, count: int, length: int) -> torch.Tensor:
-    """What the slots behind hosts [A], `count` behind each, see of a text of `length` tokens and of each
+    """What the slots after hosts [A], `count` after each, see of a text of `length` tokens and of each
     other: [A * count, length + A * count], the text up to their host, and the slots of that host up to
     themselves.
     """

@@ -1,6 +1,6 @@
 """Trained input embeddings that make the frozen target guess several tokens: PaSS and PPD.
 
-Both put their embeddings behind a token, where the model reads them like tokens; they differ in how these
+Both put their embeddings after a token, where the model reads them like tokens; they differ in how these
 are learned, and in what the strategies do with the guesses. Everything else of the model stays unchanged.
 """
 

@@ -53,7 +53,7 @@ class Clover2(RecurrentHeads):
         return (states[self.target.layers] / self.unit).to(self.norm.weight.dtype)
 
     def imitated(self, hidden: torch.Tensor, states: dict[int, torch.Tensor] | None) -> torch.Tensor:
-        """The target's states behind its last norm."""
+        """The target's states after its last norm."""
         return hidden
 
     def entries(self, features: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
@@ -70,7 +70,7 @@ class Clover2(RecurrentHeads):
         return self.norm(x), held
 
     def after(self, state: torch.Tensor, tokens: torch.Tensor, k: int) -> torch.Tensor:
-        """The state carries s_j, and behind depth 1 the vector of the newest token: [..., d] or [..., 2d]."""
+        """The state carries s_j, and after depth 1 the vector of the newest token: [..., d] or [..., 2d]."""
         if k == 1:
             return state  # it has read the root
         token = vectors(self.target, tokens).to(state.dtype)

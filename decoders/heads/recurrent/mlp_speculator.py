@@ -44,7 +44,7 @@ def token_weight(depth: int, inner: int) -> float:
 class MlpSpeculator(RecurrentHeads):
     """`depth` stages of width `inner`; 0: the target's. tied: one table, norm and vocabulary matrix for all
     depths, and one map between states. scale_input: s_0 is normed first, to the mean square 1 / 2.
-    own_tables: the authors' tables of V rows; otherwise these are the target's embeddings behind a learned
+    own_tables: the authors' tables of V rows; otherwise these are the target's embeddings after a learned
     map, and a learned map in front of the target's vocabulary matrix.
     """
 

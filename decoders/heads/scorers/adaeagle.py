@@ -31,7 +31,7 @@ class AdaEagle(nn.Module):
         self.output = nn.Linear(width, 1)
 
     def forward(self, hidden: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-        """The expected length [...] behind tokens [...] with the target's states [..., d] in front of them;
+        """The expected length [...] after tokens [...] with the target's states [..., d] in front of them;
         both are brought to length 1 in the root mean square.
         """
         parts = [F.rms_norm(part.float(), part.shape[-1:]) for part in (self.target.read(tokens), hidden)]
@@ -42,16 +42,16 @@ class AdaEagle(nn.Module):
 
     @torch.no_grad()
     def length(self, hidden: torch.Tensor, token: int) -> float:
-        """The expected length of a chain behind one token."""
+        """The expected length of a chain after one token."""
         return float(self(hidden, torch.tensor(token, device=hidden.device)))
 
     @torch.no_grad()
     def along(self, taps: Taps) -> torch.Tensor:
-        """The expected lengths [B, T - 1] behind tokens 1 to T - 1 of known texts."""
+        """The expected lengths [B, T - 1] after tokens 1 to T - 1 of known texts."""
         return self(taps.hidden[:, :-1], taps.tokens[:, 1:])
 
     def loss(self, taps: Taps, truth: torch.Tensor) -> torch.Tensor:
-        """Mean absolute difference, doubled where it is too little. truth [B, T]: of row n the length behind
+        """Mean absolute difference, doubled where it is too little. truth [B, T]: of row n the length after
         token n + 1, or UNASKED.
         """
         predicted, truth = self(taps.hidden[:, :-1], taps.tokens[:, 1:]), truth[:, :-1]
@@ -60,8 +60,8 @@ class AdaEagle(nn.Module):
 
 
 def accepted_lengths(guesses: list[torch.Tensor], tokens: torch.Tensor) -> torch.Tensor:
-    """How many best guesses in a row stand in texts [B, T], behind each row's root: [B, T], UNASKED where the
-    text ends too early. guesses: as `DraftModule.along`; the texts behind each root are the target's greedy
+    """How many best guesses in a row stand in texts [B, T], after each row's root: [B, T], UNASKED where the
+    text ends too early. guesses: as `DraftModule.along`; the texts after each root are the target's greedy
     ones.
     """
     rows = guesses[-1].shape[1]

@@ -1,4 +1,4 @@
-"""An aligned model: the target with a small network behind its last layer, trained so that its texts have
+"""An aligned model: the target with a small network after its last layer, trained so that its texts have
 more of one reward.
 
 It shares the target's forward, keys and values: only the state that the head reads is moved. Knows states;
@@ -30,13 +30,13 @@ class Aligned(nn.Module):
         nn.init.zeros_(self.outer.weight)  # it begins as the target
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Logits [..., V] behind states [..., d]."""
+        """Logits [..., V] after states [..., d]."""
         moved = hidden + self.outer(F.silu(self.inner(hidden)))
         return self.target.logits(moved)
 
     @torch.no_grad()
     def rows(self, states: list[torch.Tensor]) -> torch.Tensor:
-        """Logits [N, V] behind states [d]."""
+        """Logits [N, V] after states [d]."""
         return self(torch.stack(states).to(self.inner.weight.dtype)).float()
 
     @torch.no_grad()

@@ -13,7 +13,7 @@ from decoders.heads.parts.taps import Taps, Target
 
 HIGHEST = 2.0  # temperatures lie between 0 and this
 COLDEST = 0.01  # nothing is divided by less
-STEEP = 30.0  # how fast a token behind P fades while learning
+STEEP = 30.0  # how fast a token after P fades while learning
 DROPPED = 0.6  # share of the places that teach the temperature nothing: the likeliest token was right there
 TOP = 5  # the mass of this many likeliest tokens is read
 READ = 5  # numbers that the second head reads besides the state: T, max p, entropy, variance, top mass
@@ -49,7 +49,7 @@ class AutoDeco(nn.Module):
 
     @torch.no_grad()
     def along(self, taps: Taps) -> torch.Tensor:
-        """P [B, T] behind each token of known texts; the second head reads T, so both have a say in it."""
+        """P [B, T] after each token of known texts; the second head reads T, so both have a say in it."""
         _, p = self(taps.hidden.flatten(0, 1), taps.logits.flatten(0, 1))
         return p.view(taps.tokens.shape)
 

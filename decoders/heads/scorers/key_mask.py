@@ -47,7 +47,7 @@ class KeyMask(nn.Module):
     def hidden(
         self, tokens: torch.Tensor, factors: torch.Tensor, past: Cache | None = None, drop: bool = False
     ) -> torch.Tensor:
-        """The target's states [B, T, d] after its last norm, of tokens [B, T] behind the cache `past`, where
+        """The target's states [B, T, d] after its last norm, of tokens [B, T] after the cache `past`, where
         keys of middle tokens are multiplied by factors [L, Hkv, D]. drop: heads whose factors are all 0 do
         not see middle tokens at all, as in decoding.
         """

@@ -48,7 +48,7 @@ class Outlook(nn.Module):
 
     @torch.no_grad()
     def scores(self, streams: torch.Tensor, chosen: int) -> torch.Tensor:
-        """Probabilities [3] behind one place. streams [L + 1, d]: the residual stream there after 0 to L
+        """Probabilities [3] after one place. streams [L + 1, d]: the residual stream there after 0 to L
         layers, without a norm; chosen: the token that follows it.
         """
         last = F.rms_norm(streams[-1], (self.target.width,), self.target.last_norm, self.target.eps)
@@ -70,7 +70,7 @@ class Outlook(nn.Module):
 
     def loss(self, taps: Taps, truth: torch.Tensor) -> torch.Tensor:
         """Cross-entropy in nats. truth [B, T]: NONE, SOME, ALL or UNASKED; that of row n is of the window
-        behind token n + 1, so the last is not asked.
+        after token n + 1, so the last is not asked.
         """
         logits = self(self.inputs(taps)).float()
         return F.cross_entropy(logits.flatten(0, 1), truth[:, :-1].flatten(), ignore_index=UNASKED)

@@ -51,8 +51,8 @@ class Planner(nn.Module):
         return self.encoder(x, src_key_padding_mask=at > counts[:, None])
 
     def pointed(self, memory: torch.Tensor, counts: torch.Tensor, plans: torch.Tensor) -> torch.Tensor:
-        """Log-probabilities [B, P + 1, U + 1] of the unit behind each beginning of the plans [B, P], which
-        have -1 behind their ends; the last column is stop. Units in front of a chosen one are out of the
+        """Log-probabilities [B, P + 1, U + 1] of the unit after each prefix of the plans [B, P], which
+        have -1 after their ends; the last column is stop. Units in front of a chosen one are out of the
         question, and so is stop as the first.
         """
         rows, steps = plans.shape
@@ -82,7 +82,7 @@ class Planner(nn.Module):
 
     @torch.no_grad()
     def opened(self, vectors: torch.Tensor) -> tuple[NextUnit, list[float]]:
-        """For one text with the vectors [1 + U, d]: how likely each unit, and stop, are behind the beginnings
+        """For one text with the vectors [1 + U, d]: how likely each unit, and stop, are after the prefixes
         of plans of one length, log-probabilities [N, U + 1]; and the salience of its units, which sums to 1.
         """
         counts = torch.tensor([len(vectors) - 1], device=vectors.device)
@@ -99,7 +99,7 @@ class Planner(nn.Module):
     def loss(
         self, units: torch.Tensor, counts: torch.Tensor, plans: torch.Tensor, salience_labels: torch.Tensor
     ) -> torch.Tensor:
-        """Cross-entropy in nats per index of the oracle plans [B, P], -1 behind their ends, and as much of
+        """Cross-entropy in nats per index of the oracle plans [B, P], -1 after their ends, and as much of
         the divergence of salience from the soft labels [B, U].
         """
         memory = self.encode(units, counts)

@@ -2,7 +2,7 @@
 
 The paper trains an encoder with a token `pre` or `suf` in front of what it reads. Here is no room for one:
 two small networks, one for prefixes and one for continuations, read the frozen target's states instead. Each
-text is read for itself, from its own beginning, as the paper's encoder reads it. Knows states.
+text is read for itself, from its own start, as the paper's encoder reads it. Knows states.
 """
 
 import torch
@@ -51,7 +51,7 @@ class Ranker(nn.Module):
 
     @torch.no_grad()
     def along(self, taps: Taps) -> torch.Tensor:
-        """The logistic function of how well each beginning [B, T] of known texts would fit behind itself."""
+        """The logistic function of how well each prefix [B, T] of known texts would fit after itself."""
         count = taps.hidden.shape[1]
         means = taps.hidden.cumsum(1) / torch.arange(1, count + 1, device=taps.hidden.device)[:, None]
         read = torch.cat([means, taps.hidden], -1).to(self.pre[-1].weight.dtype)

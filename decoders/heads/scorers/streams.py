@@ -32,7 +32,7 @@ class Side(nn.Module):
     def noted(
         self, x: torch.Tensor, notes: torch.Tensor, visible: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """`lambda C W_O` [R, T, d] for states x [R, T, d] behind self-attention, and how strongly each note
+        """`lambda C W_O` [R, T, d] for states x [R, T, d] after self-attention, and how strongly each note
         was read [R, T, N], the mean over heads. notes [R, N, n]; visible [R, T, N]: True where a state may
         look.
         """
@@ -47,7 +47,7 @@ class Side(nn.Module):
         return self.note_gate.sigmoid() * self.out(context), weights.mean(1)
 
     def adapted(self, x: torch.Tensor, sections: torch.Tensor) -> torch.Tensor:
-        """What the adapters of `sections` [R] add to states x [R, T, d] behind the feed-forward layer."""
+        """What the adapters of `sections` [R] add to states x [R, T, d] after the feed-forward layer."""
         read = F.rms_norm(x, x.shape[-1:])
         down, up = (part.view(self.sections, self.bottleneck, -1)[sections] for part in (self.down, self.up))
         return self.adapter_gate.sigmoid() * (F.gelu(read @ down.transpose(1, 2)) @ up)

@@ -116,7 +116,7 @@ class ByteNet(SourceStream):
         return self.write_table
 
     def read(self, sources: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
-        """Sources [N, S] and which places count -> memory [N, longest |t^|, 2 d], zeros behind each |t^|."""
+        """Sources [N, S] and which places count -> memory [N, longest |t^|, 2 d], zeros after each |t^|."""
         bounds = self.config.unfolded(seen.sum(-1))
         longest = int(bounds.max()) if len(bounds) else 0
         states = self.read_table(sources) * seen[..., None]

@@ -1,5 +1,5 @@
 """An encoder-decoder for code with the tasks of CodeT5 (Wang et al. 2021) and the modes of CodeT5+ (Wang et
-al. 2023): it fills holes, continues behind an empty source, and finds texts that are alike by one vector of
+al. 2023): it fills holes, continues after an empty source, and finds texts that are alike by one vector of
 each.
 
 Knows token ids and tensors; the layers are transformers' T5. What holes are made and how answers are put
@@ -37,7 +37,7 @@ class CodeT5Config(T5Config):
 
 
 class CodeT5Stream(SourceStream):
-    """The source stands behind a begin mark, so that an empty one is that mark alone: then only the decoder
+    """The source stands after a begin mark, so that an empty one is that mark alone: then only the decoder
     has something to continue from.
     """
 
@@ -72,7 +72,7 @@ class CodeT5Stream(SourceStream):
         return states, there
 
     def written(self, memory: torch.Tensor, there: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
-        """Decoder states [N, A + 1, d] behind a start mark and each token of the answers [N, A]."""
+        """Decoder states [N, A + 1, d] after a start mark and each token of the answers [N, A]."""
         started = pad(answers, (1, 0), value=self.config.decoder_start_token_id)
         states = self.t5.decoder(
             input_ids=started,

@@ -153,7 +153,7 @@ class FeedForward(nn.Module):
 
 
 class Block(nn.Module):
-    """A mixer of tokens and a feed-forward net, each behind a norm and added to the stream."""
+    """A mixer of tokens and a feed-forward net, each after a norm and added to the stream."""
 
     def __init__(self, width: int, inner: int, mixer: nn.Module):
         super().__init__()
@@ -192,8 +192,8 @@ def attention_stack(width: int, inner: int, layers: int, heads: int) -> Stack:
 def one_by_one(
     advance: Callable[[torch.Tensor, State], tuple[torch.Tensor, State]], ids: torch.Tensor, state: State
 ) -> tuple[torch.Tensor, State]:
-    """States [B, T, d] of tokens [B, T] that `advance` reads one after the other behind `state`, and what is
-    kept behind the last one.
+    """States [B, T, d] of tokens [B, T] that `advance` reads one after the other after `state`, and what is
+    kept after the last one.
     """
     states = []
     for at in range(ids.shape[1]):

@@ -86,7 +86,7 @@ class Mblm(Architecture):
     def read(
         self, ids: torch.Tensor, state: State = None, last_only: bool = False
     ) -> tuple[torch.Tensor, State]:
-        """As `Architecture.read`. Without a state all bytes are read at once; behind one, byte by byte."""
+        """As `Architecture.read`. Without a state all bytes are read at once; after one, byte by byte."""
         if state is None:
             states = self.parallel(ids)
             state = self.left_after(ids) if not self.training else None
@@ -95,7 +95,7 @@ class Mblm(Architecture):
         return states[:, -1:] if last_only else states, state
 
     def parallel(self, ids: torch.Tensor) -> torch.Tensor:
-        """States [B, T, d] that say bytes 1 to T behind bytes 0 to T - 1, all patches at once."""
+        """States [B, T, d] that say bytes 1 to T after bytes 0 to T - 1, all patches at once."""
         stride = self.stages[0].stride
         padded = nn.functional.pad(ids, (0, stride - ids.shape[1] % stride))  # at least one more
         above = None
@@ -106,7 +106,7 @@ class Mblm(Architecture):
         return above[:, 1 : ids.shape[1] + 1]
 
     def left_after(self, ids: torch.Tensor) -> State:
-        """The state behind a text: each stage's cache of its current parent's patches, read again."""
+        """The state after a text: each stage's cache of its current parent's patches, read again."""
         many, above, stages = ids.shape[1], None, []
         for number, stage in enumerate(self.stages):
             parent = self.stages[number - 1].stride if number else 0

@@ -53,7 +53,7 @@ class RecursiveConfig(PreTrainedConfig):
 
 
 class Convolutions(nn.Module):
-    """Convolutions of three places, each behind a norm and ReLU and added to what came in. The paper adds
+    """Convolutions of three places, each after a norm and ReLU and added to what came in. The paper adds
     every second one and has no norms; with them a small network learns in minutes.
     """
 
@@ -132,7 +132,7 @@ class RecursiveBytes(SourceStream):
         return pad(bare, (0, max(0, length - bare.shape[1])))[:, :length]
 
     def answer_states(self, sources: torch.Tensor, seen: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
-        """As `SourceStream.answer_states`, of `answers` only the length counts; behind `length` bytes stands
+        """As `SourceStream.answer_states`, of `answers` only the length counts; after `length` bytes stands
         what stands at the last one.
         """
         states = self.written(self.fitted(sources, seen))

@@ -25,7 +25,7 @@ Chunk = tuple[int, ...]
 
 
 class RetroConfig(LlamaConfig):
-    """chunk: tokens; a neighbour is a chunk of the store and the one behind it. after: decoder layers below
+    """chunk: tokens; a neighbour is a chunk of the store and the one after it. after: decoder layers below
     the cross-attention. encoder_layers: that read a neighbour both ways. store_tokens: size of the store.
     """
 
@@ -50,7 +50,7 @@ class Store:
         self.longest, size = longest, chunk
         self.chunks = [tuple(tokens[at : at + size]) for at in range(0, len(tokens) - size + 1, size)]
         self.holders: dict[Chunk, list[int]] = defaultdict(list)
-        for at, one in enumerate(self.chunks[:-1]):  # the last one has nothing behind it
+        for at, one in enumerate(self.chunks[:-1]):  # the last one has nothing after it
             for gram in self.grams(one):
                 self.holders[gram].append(at)
 
@@ -74,7 +74,7 @@ class Store:
         return min(scores, key=lambda at: (-round(scores[at], 9), at)) if scores else None
 
     def neighbour(self, chunk: Sequence[int]) -> list[int]:
-        """The nearest chunk and the one behind it; the first two where nothing is near."""
+        """The nearest chunk and the one after it; the first two where nothing is near."""
         at = self.nearest(chunk) or 0
         return [*self.chunks[at], *self.chunks[at + 1]]
 

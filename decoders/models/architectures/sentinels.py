@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-Span = tuple[int, int]  # first place, place behind the last one
+Span = tuple[int, int]  # first place, place after the last one
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def with_holes(
 
 
 def fills(answer: Sequence[int], sentinels: Sequence[int], end: int) -> list[tuple[int, list[int]]]:
-    """(sentinel, tokens behind it) in the order of an answer, up to its end; what stands before the first
+    """(sentinel, tokens after it) in the order of an answer, up to its end; what stands before the first
     sentinel belongs to none.
     """
     known, named = set(sentinels), []

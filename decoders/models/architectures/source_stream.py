@@ -1,5 +1,5 @@
 """A source and its answer in one stream of tokens, so that whatever decodes a causal model also decodes a
-model that reads a source: up to the first separator stands the source, behind it the answer.
+model that reads a source: up to the first separator stands the source, after it the answer.
 
 Knows token ids and tensors. A text without a separator is an answer to an empty source; so each place's
 logits depend on the tokens up to it alone. How a source is read and an answer is written is each
@@ -14,7 +14,7 @@ from transformers.modeling_outputs import CausalLMOutput
 
 
 def begin_of_answer(text: Sequence[int], separator: Sequence[int]) -> int:
-    """The place behind the first separator; 0 if there is none."""
+    """The place after the first separator; 0 if there is none."""
     size = len(separator)
     places = (
         at + size for at in range(len(text) - size + 1) if list(text[at : at + size]) == list(separator)

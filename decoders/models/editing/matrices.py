@@ -103,7 +103,7 @@ def input_norms(model: nn.Module, rows: torch.Tensor) -> Norms:
 
 
 def own_rows(model: nn.Module, begin: int, rows: int = 16, length: int = 64) -> torch.Tensor:
-    """Texts [rows, length] that the model draws behind the token `begin`, always the same ones: what it reads
+    """Texts [rows, length] that the model draws after the token `begin`, always the same ones: what it reads
     where nobody gave a text to prune by. The random state of others is not touched.
     """
     state = torch.get_rng_state()

@@ -1,7 +1,7 @@
 """Medusa heads as their authors and vLLM publish them.
 
 The authors' `medusa_lm_head` has `K.B.linear` for block B of head K and `K.N` for its vocabulary matrix
-behind N blocks; vLLM's has `blocks.K.layers.B` and `lm_heads.K` (or one `lm_head` of all), perhaps over a
+after N blocks; vLLM's has `blocks.K.layers.B` and `lm_heads.K` (or one `lm_head` of all), perhaps over a
 part of the vocabulary that `token_map` names.
 """
 

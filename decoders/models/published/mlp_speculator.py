@@ -1,5 +1,5 @@
 """The MLP speculator as IBM publishes it, and as vLLM reads it: `emb.K`, `proj.K`, `ln.K`, `head.K`, perhaps
-behind `speculator.`; with `tie_weights` those of later depths may be missing, or are repeated.
+after `speculator.`; with `tie_weights` those of later depths may be missing, or are repeated.
 """
 
 import torch

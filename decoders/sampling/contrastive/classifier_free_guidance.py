@@ -32,7 +32,7 @@ def negative(lane: Lane) -> list[int]:
             "guidance_scale",
             "float",
             1.5,
-            "How much the prompt counts: 1 as much as for the model alone, 0 not at all.",
+            "Weight of the prompt: 1 as in the model alone, 0 none.",
             low=0.0,
             high=20.0,
         ),
@@ -50,14 +50,15 @@ def negative(lane: Lane) -> list[int]:
     parts=lambda parameters: [MIX],
 )
 def guidance(lane: Lane) -> Iterator[None]:
-    """Amplifies what the prompt makes likelier: logits with the prompt against logits without it.
+    """Amplifies what the prompt makes more likely: logits with the prompt against logits without it.
 
-    1. The model reads the text twice: behind the prompt, `z_c`, and behind a negative prompt, `z_u`.
+    1. The model reads the text twice: after the prompt, `z_c`, and after a negative prompt, `z_u`.
     2. The difference is stretched: `z = z_u + guidance_scale (z_c - z_u)`.
-    3. Processors and the draw, or the argmax, work on z. The token is put behind both.
+    3. Processors and the draw, or the argmax, work on z. The token is appended to both.
 
-    Above 1 the prompt counts for more than it does to the model. What the negative prompt says is avoided.
-    Two forwards per token, and at guidance_scale 1 one. The same model needs two sets of keys and values.
+    Above 1 the prompt counts for more than it does in the model itself. What the negative prompt says is
+    avoided. Two forwards per token, and at guidance_scale 1 one. The same model keeps two sets of keys and
+    values.
     """
     contrast = guided(lane.parameters["guidance_scale"])
     if contrast.weights[1] and not read_instead(lane, TITLE, negative(lane)):

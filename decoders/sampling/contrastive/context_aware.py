@@ -49,7 +49,7 @@ def without_context(lane: Lane) -> list[int] | None:
             "alpha",
             "float",
             0.5,
-            "How much more the context counts than for the model alone; 0: no more.",
+            "How much more weight the context gets than the model alone gives it; 0: no more.",
             low=0.0,
             high=10.0,
         ),
@@ -57,8 +57,8 @@ def without_context(lane: Lane) -> list[int] | None:
             "context",
             "text",
             "",
-            "What in the prompt is the context, as it stands there; empty: all before its last line, "
-            "or before its last sentence if it is one line.",
+            "The part of the prompt that is the context, word for word; empty: all before its last "
+            "line, or before its last sentence if it is one line.",
         ),
         *GREEDY,
     ),
@@ -72,10 +72,11 @@ def context_aware(lane: Lane) -> Iterator[None]:
 
     1. The model reads the whole prompt, `z`, and the prompt with the context left out, `z_0`.
     2. What the context changes is stretched: `z' = (1 + alpha) z - alpha z_0`.
-    3. Processors and the draw, or the argmax, work on z'. The token is put behind both.
+    3. Processors and the draw, or the argmax, work on z'. The token is appended to both.
 
-    Where the context contradicts what the model has learnt, it wins sooner. There is no plausibility mask:
-    with a large alpha, tokens come up that neither view finds likely. Two forwards per token, one at alpha 0.
+    Where the context contradicts what the model has learnt, the context wins more often. There is no
+    plausibility mask: with a large alpha, tokens can win that neither view finds likely. Two forwards per
+    token, one at alpha 0.
     """
     contrast = amplified(lane.parameters["alpha"])
     if contrast.weights[1]:

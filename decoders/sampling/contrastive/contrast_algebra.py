@@ -1,6 +1,6 @@
 """One algebra for methods that weigh several views of the next token against each other.
 
-A view is a row of next-token scores: the model's own, behind another prompt, of another model, after fewer
+A view is a row of next-token scores: the model's own, after another prompt, of another model, after fewer
 layers. A contrast is a weighted sum of their logarithms, before any processor, perhaps only over tokens that
 the first view finds plausible. Knows rows, no models, no lanes and no method.
 """

@@ -1,7 +1,7 @@
 """Token by token from contrasted views: the loop that all contrast methods share.
 
 Each view's row is recorded, and so is the combined one: Distribution events with view "target" (the model
-behind the prompt), "unwanted" (`level` says which view that is) and "combined". Knows a lane and a contrast,
+after the prompt), "unwanted" (`level` says which view that is) and "combined". Knows a lane and a contrast,
 not where the second row comes from.
 """
 
@@ -21,7 +21,7 @@ UNDECIDED = (
     "Here the views agree on every token that is left, so the contrast decides nothing: the smallest token "
     "id is taken where it is greedy."
 )
-MIX = Part("contrast", "contrast of views", "Several rows of scores as one weighted sum of their logarithms.")
+MIX = Part("contrast", "contrast of views", "One weighted sum of the log-probabilities of several views.")
 PLAUSIBLE = Part("contrast", "plausibility mask", "Tokens far below the model's likeliest are left out.")
 
 VIEWS = ("contrast", "entropy", "dependencies", "text")

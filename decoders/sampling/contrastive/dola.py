@@ -25,7 +25,8 @@ BUCKETS = ("low", "high", "all")
 DEEP, HALF = 40, 20  # in deeper models a half is the outermost 20
 LISTED = "listed"
 DIVERGENCES = {
-    "reversed": "Half of KL(m || p) + KL(m || q), m the mean of both rows, as the authors' code has it.",
+    "reversed": "Half of KL(m || p) + KL(m || q), with m the mean of both distributions, as in the "
+    "authors' code.",
     "Jensen-Shannon": "Half of KL(p || m) + KL(q || m), m the mean of both rows, as the paper writes it.",
 }
 
@@ -89,7 +90,7 @@ def suits(parameters: dict, target) -> str | None:
             "Which early layers may be subtracted: every second of a half, or of all, or those listed.",
             choices=(*BUCKETS, LISTED),
         ),
-        Parameter("layers", "text", "", "For listed: after how many layers, such as 0, 2, 4."),
+        Parameter("layers", "text", "", "If listed: after how many layers, such as 0, 2, 4."),
         Parameter(
             "early_norm",
             "bool",
@@ -100,7 +101,7 @@ def suits(parameters: dict, target) -> str | None:
             "divergence",
             "choice",
             "reversed",
-            "How far a layer's row is from the last one.",
+            "How the distance between a layer's distribution and the last one is measured.",
             choices=tuple(DIVERGENCES),
         ),
         Parameter(
@@ -127,18 +128,18 @@ def suits(parameters: dict, target) -> str | None:
 def dola(lane: Lane) -> Iterator[None]:
     """Favours what later layers add: the last layer's logits against those of an earlier layer.
 
-    1. One forward leaves the states after every layer. The head makes a row of each candidate's, `q_j`; the
-       model's last norm comes before it only with early_norm.
-    2. The candidate farthest from the last layer's row p is taken. The paper names the Jensen-Shannon
-       divergence; the authors' code, and transformers after it, turn both its halves round, which weighs
-       what one row excludes far more. Both can be had.
+    1. One forward gives the states after every layer. The head turns those of each candidate layer into a
+       distribution `q_j`; the model's last norm is applied before it only with early_norm.
+    2. The candidate farthest from the last layer's distribution p is taken. The paper names the
+       Jensen-Shannon divergence; the authors' code, and transformers after it, reverse both of its halves,
+       which weights what one distribution excludes far more. Both are available.
     3. Only tokens with `p >= alpha max p` stay, and are scored `log p - log q_j`.
     4. Processors and the draw, or the argmax, work on these scores.
 
-    With early_norm and Jensen-Shannon it is what the paper writes. "all" is no bucket of transformers.
+    With early_norm and Jensen-Shannon it is what the paper describes. "all" is not a bucket in transformers.
     The scores favour tokens that occurred before, so these are penalised as in the paper (1.2). A head reads
-    best what it was trained to read: where a model was trained with early exits, their rows are close to the
-    last one, and there is less to subtract. It takes no forward more than greedy decoding.
+    best what it was trained to read: where a model was trained with early exits, their distributions are
+    close to the last one, and there is less to subtract. It takes no more forwards than greedy decoding.
     """
     scorer, engine = lane.scorers["target"], lane.models["target"].engine
     scorer.taps = True

@@ -77,7 +77,7 @@ def noisy(lane: Lane) -> tuple[list[int], str]:
             "epsilon",
             "float",
             0.3,
-            "How much of what the noisy instruction suggests is taken off; 0: none.",
+            "How much of what the noisy instruction suggests is subtracted; 0: none.",
             low=0.0,
             high=0.99,
         ),
@@ -85,8 +85,8 @@ def noisy(lane: Lane) -> tuple[list[int], str]:
             "noise",
             "choice",
             "opposite",
-            "What stands in the place of the instruction, which is the prompt's first line, or its first "
-            "sentence if it is one line.",
+            "What replaces the instruction, which is the prompt's first line, or its first sentence if it "
+            "is one line.",
             choices=NOISES,
         ),
         Parameter("noise_words", "int", 1, "Words of the noise `random words`.", low=1, high=32),
@@ -105,7 +105,7 @@ def instructive(lane: Lane) -> Iterator[None]:
     1. The model reads the prompt, `z`, and the prompt with a noisy instruction in place of its own, `z~`: the
        opposite, none, a few of its words shuffled, random words, or one of your own.
     2. `z' = z - epsilon z~`. Processors and the draw, or the argmax, work on z'.
-    3. The token is put behind both.
+    3. The token is appended to both.
 
     The argmax is that of context-aware decoding with `alpha = epsilon / (1 - epsilon)`, but drawn text is
     flatter, as at temperature `1 / (1 - epsilon)`. It is meant for a model that follows instructions.

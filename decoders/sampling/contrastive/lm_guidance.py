@@ -48,7 +48,7 @@ def ended(row: torch.Tensor, ends: list[int], eos: list[int]) -> torch.Tensor:
             "condition_weight",
             "float",
             1.0,
-            "How much counts what the target says behind the prompt.",
+            "Weight of the target's log-probabilities after the prompt.",
             low=0.0,
             high=20.0,
         ),
@@ -56,7 +56,8 @@ def ended(row: torch.Tensor, ends: list[int], eos: list[int]) -> torch.Tensor:
             "unconditional_weight",
             "float",
             0.6,
-            "How much of what the target says without the prompt is taken off; smaller than the other.",
+            "Weight of the target's log-probabilities without the prompt, which are subtracted; smaller "
+            "than the other.",
             low=0.0,
             high=20.0,
         ),
@@ -70,7 +71,7 @@ def ended(row: torch.Tensor, ends: list[int], eos: list[int]) -> torch.Tensor:
             "style",
             "text",
             "",
-            "What the draft reads in place of the prompt, such as examples with an empty line behind each, "
+            "What the draft reads in place of the prompt, such as examples with an empty line after each, "
             "which it then takes for the end; empty: the prompt.",
         ),
         *GREEDY,
@@ -84,14 +85,14 @@ def ended(row: torch.Tensor, ends: list[int], eos: list[int]) -> torch.Tensor:
 def lm_guidance(lane: Lane) -> Iterator[None]:
     """The draft's distribution, shifted by what the prompt changes in the target.
 
-    1. The draft says `q`, behind examples of a style; if an empty line stands between them, a new line is
-       taken for the end of the text.
-    2. The target reads the text behind the prompt, `p_c`, and behind a negative prompt, `p_u`.
+    1. The draft gives `q`, after examples of a style; if there is an empty line between them, a new line
+       is taken for the end of the text.
+    2. The target reads the text after the prompt, `p_c`, and after a negative prompt, `p_u`.
     3. The scores are `log q + a log p_c - b log p_u`, with a the condition_weight and b the
        unconditional_weight. Processors and the draw, or the argmax, work on these.
 
-    With a = b only what the prompt changes is taken from the target; with a > b a part of its own way of
-    writing, too. Three forwards per token, one of them the draft's.
+    With a = b only what the prompt changes is taken from the target; with a > b also a part of its own
+    style. Three forwards per token, one of them the draft's.
     """
     given = lane.parameters
     contrast = styled(given["condition_weight"], given["unconditional_weight"])

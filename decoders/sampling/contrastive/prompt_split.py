@@ -1,4 +1,4 @@
-"""Where a prompt may be cut: behind its first or before its last line, or sentence if it has one line only.
+"""Where a prompt may be cut: after its first or before its last line, or sentence if it has one line only.
 
 Knows tokens and the bytes they stand for, nothing of models or of what a cut is for.
 """

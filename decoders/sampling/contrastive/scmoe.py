@@ -107,7 +107,7 @@ def divergence(p: torch.Tensor, q: torch.Tensor) -> float:
     title="SCMoE",
     family="sampling",
     parameters=(
-        Parameter("beta", "float", 0.5, "How much the weak view counts against the strong one.", 0.0, 10.0),
+        Parameter("beta", "float", 0.5, "Weight of the weak view against the strong one.", 0.0, 10.0),
         Parameter(
             "alpha",
             "float",
@@ -145,11 +145,11 @@ def divergence(p: torch.Tensor, q: torch.Tensor) -> float:
 def scmoe(lane: Lane) -> Iterator[None]:
     """Contrasts a mixture of experts with itself: its chosen experts against one it left out.
 
-    1. The strong view `z_s` is the unchanged model: each layer sends a token to its likeliest experts.
-    2. The weak view `z_w` has the same weights, but each layer sends the token to the expert of rank 2, the
+    1. The strong view `z_s` is the unchanged model: each layer routes a token to its most likely experts.
+    2. The weak view `z_w` has the same weights, but each layer routes the token to the expert of rank 2, the
        first that was not chosen. It has keys and values of its own.
     3. Only tokens with `p_s >= alpha max p_s` stay, and are scored `(1 + beta) z_s - beta z_w`.
-    4. Processors and the draw, or the argmax, work on these scores. The token is put behind both views.
+    4. Processors and the draw, or the argmax, work on these scores. The token is appended to both views.
 
     Nothing is trained, and no second model is needed. Two forwards per token, one at beta 0.
     """

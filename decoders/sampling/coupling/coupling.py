@@ -114,16 +114,18 @@ def badge(parameters: dict) -> str:
             "bits",
             "float",
             8.0,
-            "Budget per letter: the entropy of the signs that are sent is at most this.",
+            "Budget per letter: the entropy of the symbols that are sent is at most this.",
             low=0.0,
             high=8.0,
         ),
-        Parameter("encoder", "choice", "greedy", "How letters become signs.", choices=tuple(ENCODERS)),
+        Parameter(
+            "encoder", "choice", "greedy", "How letters are encoded as symbols.", choices=tuple(ENCODERS)
+        ),
         Parameter(
             "confidence",
             "float",
             0.95,
-            "So sure the reader must be before the next letter comes.",
+            "How certain the reader must be before the next letter begins.",
             low=0.5,
             high=0.9999,
         ),
@@ -140,21 +142,21 @@ def badge(parameters: dict) -> str:
     ],
 )
 def coupling(lane: Lane) -> Iterator[None]:
-    """Hides letters in ordinary samples: a reader with the same model decodes them, others see nothing.
+    """Hides letters in ordinary samples: a reader with the same model decodes them, others notice nothing.
 
-    1. A letter X becomes a sign T with `H(T) <= bits`: letters are merged until the budget is kept, so that
-       I(X; T) stays large. With bits to spare every letter is a sign of its own.
-    2. The reader's belief over signs begins at `p_T`. At each token it is coupled with the model's row q: the
-       largest mass left of the belief and the largest left of q go into one cell, and so on. The table's
-       margins are the belief and q, and it has little entropy.
+    1. A letter X is encoded as a symbol T with `H(T) <= bits`: letters are merged until the budget is met,
+       so that I(X; T) stays large. With bits to spare every letter has a symbol of its own.
+    2. The reader's belief over symbols begins at `p_T`. At each token it is coupled with the model's
+       distribution q: the largest mass left of the belief and the largest left of q go into one cell, and so
+       on. The table's marginals are the belief and q, and its entropy is low.
     3. The token is drawn from the row of the symbol being sent, `J(t, y) / b(t)`. Both sides set the belief
        to the drawn token's column, `b(t) = J(t, y) / q(y)`.
-    4. Once the belief in one sign is as high as asked, the reader takes its likeliest letter, and the next
-       letter begins.
+    4. Once the belief in one symbol reaches `confidence`, the reader takes its most likely letter, and the
+       next letter begins.
 
     Averaged over letters that are as frequent as the weights say, every token has exactly the distribution q;
-    for one given message it has not. After a given message the text continues as plain samples. At
-    temperature 0 a row has one token, and nothing can be hidden.
+    for one given message it does not. After a given message the text continues as plain samples. At
+    temperature 0 the distribution has one token, and nothing can be hidden.
     """
     code, sent, read = Code.of(lane.parameters), "", ""
     lane.note(code.says())

@@ -46,25 +46,26 @@ def unusable(parameters: dict) -> str | None:
     views=("beam_tree", "entropy", "dependencies", "text"),
     badge=lambda parameters: "sampled" if parameters["do_sample"] else "equal to generate",
     parts=lambda parameters: [
-        Part("frontier", "beams", "The num_beams likeliest live texts; all their continuations compete."),
+        Part("frontier", "beams", "The num_beams most likely live texts; all their continuations compete."),
         PROCESSORS,
     ],
 )
 def beam(lane: Lane) -> Iterator[None]:
-    """Keeps the num_beams likeliest texts at every position; the best finished one wins.
+    """Keeps the num_beams most likely texts at every position; the best finished one wins.
 
     1. One forward scores all live texts.
     2. All their continuations compete by the sum of their log-probabilities, `S = sum log p(x_i | x_<i)`;
-       the best num_beams live on, the others are pruned.
+       the best num_beams survive, the others are pruned.
     3. A text that ends goes to the finished ones with the score `S / t ** length_penalty`, t its length.
     4. The search is over when no live text can still enter the finished ones.
 
     With do_sample the continuations are drawn, without replacement, by `exp S` after the processors: twice
-    num_beams with one end token. The first num_beams may finish; of the others the best live on.
+    num_beams with one end token. The first num_beams may finish; of the others the best survive.
 
-    Penalties and forbidden words work on the log-probabilities, whose sums need not be probabilities then.
+    Penalties and forbidden words change the log-probabilities, so the sums need not be log-probabilities of
+    texts.
 
-    It looks for the likeliest text as a whole, not for a likely next token.
+    It looks for the most likely text as a whole, not for a likely next token.
     """
     beams = Beams(lane, lane.parameters["num_beams"], added="processors" if stages(lane.shaping) else None)
     while beams.live:

@@ -48,7 +48,7 @@ def unusable(parameters: dict) -> str | None:
             "(1 + beta) log p - beta log q, or the ratio log p - log q, which has no beta.",
             choices=FORMS,
         ),
-        Parameter("beta", "float", 0.5, "How much the amateur counts against the expert.", 0.0, 10.0),
+        Parameter("beta", "float", 0.5, "Weight of the amateur against the expert.", 0.0, 10.0),
         Parameter(
             "alpha",
             "float",
@@ -61,11 +61,13 @@ def unusable(parameters: dict) -> str | None:
             "amateur_temperature",
             "float",
             1.0,
-            "Of the amateur's row: below 1 it is surer of its mistakes (2022, GPT-2: 0.5).",
+            "Temperature of the amateur: below 1 it is more confident in its mistakes (2022, GPT-2: 0.5).",
             0.01,
             100.0,
         ),
-        Parameter("num_beams", "int", 1, "Texts kept at a position (2022: 5); 1: greedy or drawn.", 1, 32),
+        Parameter(
+            "num_beams", "int", 1, "Texts kept at each position (2022: 5); 1: greedy or sampled.", 1, 32
+        ),
         *GREEDY,
     ),
     together=unusable,
@@ -77,17 +79,17 @@ def unusable(parameters: dict) -> str | None:
 def contrastive_decoding(lane: Lane) -> Iterator[None]:
     """Favours what the large model knows and the small one does not: expert against amateur.
 
-    1. The target gives `p`, the draft `q`, both behind the same text.
-    2. Only tokens with `p >= alpha max p` stay: where the expert is sure, the amateur has no say.
+    1. The target gives `p`, the draft `q`, both after the same text.
+    2. Only tokens with `p >= alpha max p` stay: where the expert is confident, the amateur has no influence.
     3. Those are scored `(1 + beta) log p - beta log q`, or as of 2022 `log p - log q`.
     4. Processors and the draw, or the argmax, work on these scores.
 
     The paper of 2022 searches with five beams, by the sum of these scores, and with GPT-2 as amateur at
-    temperature 0.5. Its released code takes the candidates of a beam by the expert's sums and scores only
-    these; here all that the mask leaves compete. The paper of 2023 takes one token at a time.
+    temperature 0.5. Its released code chooses the candidates of a beam by the expert's sums and scores only
+    these; here all tokens that pass the mask compete. The paper of 2023 writes one token at a time.
 
-    Typical mistakes of small models, such as repetition, are penalized. As of 2022 the order of
-    the tokens that stay does not follow p at all, so the mask is what keeps the text sane.
+    Typical mistakes of small models, such as repetition, are penalized. In the form of 2022 the
+    order of the tokens that stay does not depend on p at all, so only the mask keeps the text coherent.
     """
 
     contrast, cooled = combination(lane.parameters), lane.parameters["amateur_temperature"]

@@ -20,13 +20,17 @@ from decoders.strategy import Parameter, Part
     title="Contrastive search",
     family="search",
     parameters=(
-        Parameter("penalty_alpha", "float", 0.6, "Weight of the penalty for likeness; 0: greedy.", 0.0, 1.0),
+        Parameter("penalty_alpha", "float", 0.6, "Weight of the similarity penalty; 0: greedy.", 0.0, 1.0),
         Parameter("top_k", "int", 4, "Candidates looked ahead at each position; 1 is greedy.", 1, 64),
     ),
     views=("beam_tree", "entropy", "dependencies", "text"),
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
-        Part("value", "degeneration penalty", "The largest cosine of a hidden state with the earlier ones.")
+        Part(
+            "value",
+            "degeneration penalty",
+            "The largest cosine similarity of a hidden state with the earlier ones.",
+        )
     ],
     reads=lambda parameters: {"target": {Capability.HIDDEN_STATES}},
 )
@@ -34,9 +38,9 @@ def contrastive_search(lane: Lane) -> Iterator[None]:
     """Of the top_k tokens, takes a likely one whose hidden state differs most from the text so far.
 
     1. The top_k likeliest tokens are tried in one forward, which gives each its hidden state h.
-    2. Each pays for its largest likeness to any earlier position; the best balance is taken:
+    2. Each is penalised by its largest similarity to any earlier position; the best score is taken:
        `x = argmax_v (1 - alpha) p(v) - alpha max_j cos(h_v, h_j)`.
-    3. The winner's row of that forward already scores the next position: one forward per token.
+    3. That forward also gives the distribution after the winner: one forward per token.
     """
     scorer = lane.scorers["target"]
     alpha, top_k = lane.parameters["penalty_alpha"], lane.parameters["top_k"]

@@ -165,8 +165,8 @@ def unreadable(parameters: dict, target) -> str | None:
             "phrases",
             "text",
             "",
-            "Words that the text must hold, such as dog, red ball; each is taken behind a space, in double "
-            "quotes literally.",
+            "Words that the text must contain, such as dog, red ball; each is taken with a space before "
+            "it, in double quotes literally.",
         ),
         Parameter("num_beams", "int", 8, "Hypotheses kept at each position, all banks together.", 1, 64),
         Parameter("retry", "bool", True, "A token that breaks a phrase may start one again."),
@@ -182,22 +182,30 @@ def unreadable(parameters: dict, target) -> str | None:
     badge=lambda parameters: "deterministic" if parameters["phrases"].strip() else "equal to generate",
     parts=lambda parameters: [
         Part(
-            "constraint", "phrases", "Texts may end only once they hold all tokens of all phrases, in order."
+            "constraint",
+            "phrases",
+            "Texts may end only once they contain all tokens of all phrases, in order.",
         ),
-        Part("frontier", "banked beams", "num_beams slots, shared out anew at each step by the tokens met."),
+        Part(
+            "frontier",
+            "banked beams",
+            "num_beams slots, divided again at each step by the number of tokens met.",
+        ),
     ],
 )
 def dba(lane: Lane) -> Iterator[None]:
-    """Beam search whose texts must hold given phrases; the beam is divided by how much of them is met.
+    """Beam search whose texts must contain given phrases; the beam is divided by how much of them is met.
 
     The phrases are C tokens together, and bank b, from 0 to C, holds the texts that have met b of them.
 
     1. One forward scores all live texts, whatever C is.
-    2. The candidates are the num_beams likeliest continuations, and of each text its likeliest one and all
-       tokens that meet one more: the next of the phrase that it is in, else the first of each that is unmet.
+    2. The candidates are the num_beams likeliest continuations, and for each text its most likely one and all
+       tokens that meet one more: the next token of the phrase that it is in, else the first token of each
+       unmet phrase.
     3. Each bank gets `num_beams / (C + 1)` slots, the remainder goes to bank C; what a bank cannot fill goes
        to the bank before it. The likeliest candidates of a bank take its slots.
-    4. A text that leaves a phrase before its end has it un-met; with retry the token may start a phrase anew.
+    4. If a text leaves a phrase before its end, the phrase is unmet again; with retry the same token may
+       start a phrase.
     5. A text may end in bank C only. It ends as in beam search, with the score `S / t ** length_penalty`.
 
     At the limit of new tokens all texts end; those that have met the most come first. Without phrases it is

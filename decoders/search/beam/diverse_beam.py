@@ -39,7 +39,8 @@ def uneven_groups(parameters: dict) -> str | None:
             "diversity_penalty",
             "float",
             0.5,
-            "Taken off a token for each beam of an earlier group that just took it.",
+            "Subtracted from a token's score for each beam of an earlier group that chose it at this "
+            "position.",
             0.0,
             100.0,
         ),
@@ -53,18 +54,18 @@ def uneven_groups(parameters: dict) -> str | None:
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
         Part("frontier", "grouped beams", "num_beam_groups beam searches that choose one after the other."),
-        Part("value", "Hamming diversity", "A token pays for each earlier beam that took it here."),
+        Part("value", "Hamming diversity", "A token is penalised for each earlier beam that chose it here."),
     ],
 )
 def diverse_beam(lane: Lane) -> Iterator[None]:
     """Beam search in groups; a group is penalized for tokens that earlier groups chose at this position.
 
     1. One forward scores the beams of all groups.
-    2. The groups choose one after the other. A token v is worth its log-probability less
-       diversity_penalty times the number of earlier beams that took it here:
-       `a(v) = log p(v) - diversity_penalty * taken(v)`.
-    3. Each group keeps its best texts by the sum of a, so the penalty steers all later positions, and has
-       finished texts of its own; their union is the result.
+    2. The groups choose one after the other. The score of a token v is its log-probability minus
+       diversity_penalty times the number of earlier beams that chose it here: `a(v) = log p(v) -
+       diversity_penalty * taken(v)`.
+    3. Each group keeps its best texts by the sum of a, so the penalty affects all later positions too. Each
+       has finished texts of its own; their union is the result.
 
     Penalties and forbidden words work on what is left after the diversity penalty.
     """

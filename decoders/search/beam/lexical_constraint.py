@@ -66,7 +66,7 @@ class LexicalConstraint:
 def phrases_of(
     typed: str, cut: Cut | None, vocabulary: int, eos: frozenset[int] = frozenset()
 ) -> list[tuple]:
-    """The token sequences of phrases that a person types, [] for none: a word is taken behind a space, in
+    """The token sequences of phrases that a person types, [] for none: a word is taken after a space, in
     double quotes literally, `#5` is a token. ValueError with one sentence.
     """
     if not typed.strip():

@@ -23,7 +23,7 @@ from decoders.strategy import Parameter, Part
     title="Stochastic beam search",
     family="search",
     parameters=(
-        Parameter("num_beams", "int", 4, "Texts that are drawn, none of them twice.", low=1, high=64),
+        Parameter("num_beams", "int", 4, "Texts that are drawn, all different.", low=1, high=64),
         *SHAPING,
     ),
     papers=("language-model-decoding-as-likelihood-utility-alignment",),
@@ -37,18 +37,18 @@ from decoders.strategy import Parameter, Part
 def stochastic_beam(lane: Lane) -> Iterator[None]:
     """Beam search with Gumbel noise: its texts are samples without replacement; the first is a plain sample.
 
-    phi is the log-probability of a beginning under the processed model, G its perturbed value; phi = G = 0
+    phi is the log-probability of a prefix under the processed model, G its perturbed value; phi = G = 0
     for the prompt.
 
-    1. One forward scores all live texts. A child has `phi' = phi + log p` and its own Gumbel noise on top:
+    1. One forward scores all live texts. A child has `phi' = phi + log p` plus its own Gumbel noise:
        `G' = phi' + noise`.
     2. The children's G' are shifted so that the largest is G of their parent, `Z = max G'`:
        `-ln(exp(-G) - exp(-Z) + exp(-G'))`.
-    3. The num_beams largest live on or finish; a text's G never grows, so the search is over when no live
+    3. The num_beams largest survive or finish; a text's G never grows, so the search is over when no live
        text can still enter the finished ones.
 
     A text that reaches the limit of new tokens counts as finished. At temperature 0 there is no noise: it is
-    a beam search by plain sums.
+    beam search by plain sums.
     """
     beams, phi = Beams(lane, lane.parameters["num_beams"], added="noise"), {lane.tip: 0.0}
     while beams.live:

@@ -80,7 +80,7 @@ def mixture_weights(totals: Sequence[float], tokens: Sequence[int]) -> dict[int,
 
 
 class Mixture:
-    """A scorer whose text is a chain of mixtures behind the prompt; every forward reads the newest."""
+    """A scorer whose text is a chain of mixtures after the prompt; every forward reads the newest."""
 
     counts_as = "target"
 
@@ -151,13 +151,22 @@ def reads(parameters: dict) -> dict[str, set[Capability]]:
     family="search",
     parameters=(
         Parameter("num_beams", "int", 3, "Drafts that are written at the same time.", low=1, high=32),
-        Parameter("top_k", "int", 9, "Tokens of the shared row that may follow a draft.", low=1, high=1000),
-        Parameter("temperature", "float", 0.06, "Of the shared row; small: sharp.", low=0.0, high=100.0),
+        Parameter(
+            "top_k", "int", 9, "Tokens of the shared distribution that may follow a draft.", low=1, high=1000
+        ),
+        Parameter(
+            "temperature",
+            "float",
+            0.06,
+            "Temperature of the shared distribution; small: sharp.",
+            low=0.0,
+            high=100.0,
+        ),
         Parameter(
             "alpha",
             "float",
             0.54,
-            "How much the n-grams count against the shared row; 0: not at all.",
+            "Weight of the n-grams against the shared distribution; 0: none.",
             low=0.0,
             high=1.0,
         ),
@@ -182,7 +191,7 @@ def reads(parameters: dict) -> dict[str, set[Capability]]:
             "linearity",
             "bool",
             False,
-            "Also runs every draft for itself, and says how like the mixture's states are to theirs.",
+            "Also runs every draft by itself, and records how similar the mixture's states are to its own.",
         ),
         LENGTH_PENALTY,
         EARLY_STOPPING,
@@ -192,25 +201,31 @@ def reads(parameters: dict) -> dict[str, set[Capability]]:
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
         Part("expansion", "mixture of embeddings", "One forward reads the mean of the drafts' last tokens."),
-        Part("value", "n-grams", "Other texts say which of the shared tokens follow which draft."),
+        Part(
+            "value",
+            "n-grams",
+            "N-gram counts of stored texts decide which of the shared tokens follow which draft.",
+        ),
     ],
     reads=reads,
 )
 def superposed(lane: Lane) -> Iterator[None]:
-    """Several texts for the cost of one: each forward reads a mixture of their last tokens.
+    """Writes several texts for the cost of one: each forward reads a mixture of their last tokens.
 
-    1. The num_beams best first tokens begin a draft each, scored by steps 3 and 4 as in the released code; or
-       with "model alone", as the paper says it, by their log-probability. The score of a draft is `D`.
-    2. One forward reads `e = sum w_i E[last token of draft i]` in the next place, `w = softmax(D)`. All
-       drafts share its keys and values.
-    3. Its row, at a low temperature, keeps its top_k tokens: `p`.
-    4. For each draft i the n-grams of its own last tokens give `ng_i`. A token scores
-       `(1 - alpha) ln p + alpha ln ng_i`, and is out where ng_i is 0.
-    5. The best num_beams of all sums `D_i + score` are the new drafts. Two may continue one.
+    1. The num_beams best first tokens begin one draft each, scored by steps 3 and 4 as in the released code,
+       or with "model alone" by their log-probability as in the paper. The score of a draft is `D`.
+    2. One forward reads `e = sum w_i E[last token of draft i]` at the next position, `w = softmax(D)`.
+       All drafts share its keys and values.
+    3. Its distribution, at a low temperature, is truncated to its top_k tokens: `p`.
+    4. For each draft i the n-grams of its own last tokens give `ng_i`. A token scores `(1 - alpha) ln p +
+       alpha ln ng_i`, and is excluded where ng_i is 0.
+    5. The best num_beams of all sums `D_i + score` are the new drafts. Two of them may continue the same
+       draft.
     6. Finished and living drafts are ranked by D over length; the best is the output.
 
-    The cache holds a mixture, so the row is no draft's own, and D is no model's log-probability. The output's
-    own log-probabilities come from one more forward over it, which decides nothing and is counted apart.
+    The cache holds a mixture, so the distribution is no draft's own, and D is no model's log-probability. The
+    output's own log-probabilities come from one extra forward over it, which decides nothing and is counted
+    separately.
     """
     given = lane.parameters
     beams, mixture = Beams(lane, given["num_beams"]), Mixture(lane)

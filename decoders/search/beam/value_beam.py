@@ -1,4 +1,4 @@
-"""Value-guided and conditional beam search: what a scorer thinks of a beginning counts beside its likelihood.
+"""Value-guided and conditional beam search: what a scorer thinks of a prefix counts beside its likelihood.
 
 Language Model Decoding as Likelihood-Utility Alignment (Josifoski et al. 2022) weighs the two; Making the
 Most of your Model (2024) takes the scorer's value for the probability of an attribute and multiplies. Knows
@@ -34,19 +34,21 @@ MIN_VALUE = 1e-9  # a value of 0 would end every text
         *scorers.SCORER,
         scorers.NOISE,
         Parameter("num_beams", "int", 5, "Hypotheses kept at each position.", low=1, high=32),
-        Parameter("candidates", "int", 10, "Likeliest tokens of each that are scored.", low=1, high=64),
+        Parameter(
+            "candidates", "int", 10, "How many of each text's most likely tokens are scored.", low=1, high=64
+        ),
         Parameter(
             "combine",
             "choice",
             "weighed sum",
-            "How likelihood and value make a rank.",
+            "How likelihood and value are combined.",
             choices=tuple(COMBINE),
         ),
         Parameter(
             "likelihood_weight",
             "float",
             0.1,
-            "For the weighed sum: 1 is likelihood alone, 0 the scorer alone.",
+            "For the weighted sum: 1 is the likelihood only, 0 the scorer only.",
             0.0,
             1.0,
         ),
@@ -63,7 +65,7 @@ MIN_VALUE = 1e-9  # a value of 0 would end every text
     views=("beam_tree", "sum_parts", "entropy", "dependencies", "text"),
     badge=lambda parameters: "sampled" if parameters["value_noise"] else "deterministic",
     parts=lambda parameters: [
-        Part("frontier", "beams", "The num_beams best live texts; their likeliest continuations compete."),
+        Part("frontier", "beams", "The num_beams best live texts; their most likely continuations compete."),
         Part("rank", parameters["combine"], COMBINE[parameters["combine"]]),
         scorers.part(parameters),
     ],
@@ -71,18 +73,18 @@ MIN_VALUE = 1e-9  # a value of 0 would end every text
 def value_beam(lane: Lane) -> Iterator[None]:
     """Beam search that ranks texts by likelihood and a scorer's value.
 
-    1. One forward scores all live texts; the `candidates` likeliest tokens of each are looked at.
-    2. The scorer gives each beginning s a value V from 0 to 1, and its rank comes from `c log p(s) + (1 - c)
+    1. One forward scores all live texts; the `candidates` most likely tokens of each are considered.
+    2. The scorer gives each prefix s a value V from 0 to 1, and its rank comes from `c log p(s) + (1 - c)
        V(s)`, c the likelihood_weight; or, where V is the probability that the finished text will have an
-       attribute a, from the product: `log p(s) + log p(a | s)`. V is computed again for every beginning and
+       attribute a, from the product: `log p(s) + log p(a | s)`. V is computed again for every prefix and
        never added up.
-    3. The num_beams best live on, the others are pruned; a text that ends goes to the finished ones. With
+    3. The num_beams best survive, the others are pruned; a text that ends goes to the finished ones. With
        early_stopping "never" the search ends once no live text could enter these even if its value became 1.
 
     With penalties and forbidden words p is the model as these processors leave it.
 
-    With c = 1, or a V that is always the same, it is a beam search over the likeliest tokens. Noise on the
-    values shows how good a scorer has to be before it helps.
+    With c = 1, or a constant V, it is beam search over the most likely tokens. Noise on the values shows
+    how good a scorer has to be before it helps.
     """
     scorer, given = scorers.Scorer(lane), lane.parameters
     # a continuation loses likelihood, yet its value may rise to 1
@@ -96,7 +98,7 @@ def value_beam(lane: Lane) -> Iterator[None]:
         top = logprobs.topk(min(given["candidates"], logprobs.shape[-1]), dim=-1)
         last = beams.length + 1 == lane.budget
         for row, (leaf, tokens) in enumerate(zip(leaves, top.indices.tolist(), strict=True)):
-            likely = beams.totals[row] + beams.paid[row]  # log p of the beginning
+            likely = beams.totals[row] + beams.paid[row]  # log p of the prefix
             for slot, token in enumerate(tokens):
                 logprob = float(logprobs[row, token])
                 node = born[leaf, token] = lane.propose(leaf, token, logprob, slot=slot)
@@ -108,7 +110,7 @@ def value_beam(lane: Lane) -> Iterator[None]:
 
 
 def ranked(given: dict, logprob: float, value: float) -> float:
-    """What a beginning is ranked by: see COMBINE."""
+    """What a prefix is ranked by: see COMBINE."""
     if given["combine"] == "product":
         return logprob + math.log(max(value, MIN_VALUE))
     c = given["likelihood_weight"]

@@ -1,4 +1,4 @@
-"""A*-decoding: best-first search over steps. A scorer says how far a beginning seems from a good text, and a
+"""A*-decoding: best-first search over steps. A scorer says how far a prefix seems from a good text, and a
 fall of its score is paid for.
 
 Chatziveroglou (2025), A*-Decoding: Token-Efficient Inference Scaling. The tie rule, the test of the goal when
@@ -23,7 +23,7 @@ from decoders.trace.number_format import were
 
 @dataclass(eq=False)
 class State:
-    """A beginning that stops after a whole step. g: how much the reward fell on the way, h: 1 - reward.
+    """A prefix that stops after a whole step. g: how much the reward fell on the way, h: 1 - reward.
     turns: which sample was taken at each step, the lane's beginning has none.
     """
 
@@ -65,24 +65,29 @@ class State:
         PROCESSORS,
         Part("expansion", "sampled steps", "An opened state is continued in several sampled ways."),
         scorers.part(parameters),
-        Part("frontier", "smallest g + h", "g: how much the reward fell on the way; h: how much it lacks."),
+        Part(
+            "frontier",
+            "smallest g + h",
+            "g: how much the reward fell along the path; h: how far it is below 1.",
+        ),
     ],
 )
 def a_star(lane: Lane) -> Iterator[None]:
     """Expands the state closest to a good text; every step that lowered its score adds to its cost.
 
-    r(s) is the reward of a beginning, h(s) = 1 - r(s), g(root) = 0.
+    r(s) is the reward of a prefix, h(s) = 1 - r(s), g(root) = 0.
 
     1. The open state with the smallest f = g + h is expanded; ties go to the deepest, then to the oldest. If
-       its text is whole, it is the answer.
-    2. num_samples next steps are sampled from it, all at once, a token of each in one forward. Equal ones
+       its text is complete, it is the answer.
+    2. num_samples next steps are sampled from it in parallel, one token of each per forward. Equal ones
        count once.
     3. Each gives a state with g(s') = g(s) + max(0, h(s') - h(s)).
-    4. Once max_calls texts were scored, the whole text with the smallest f is taken; if there is none, greedy
-       decoding finishes the open state with the smallest f.
+    4. Once max_calls texts have been scored, the complete text with the smallest f is taken; if there is
+       none, greedy decoding finishes the open state with the smallest f.
 
-    f may fall along a path, so the first whole text that is opened need not be the best of all. A text that
-    reaches the limit of new tokens counts as whole. With one sample it is plain sampling, step by step.
+    f may fall along a path, so the first complete text that is opened need not be the best of all. A text
+    that reaches the limit of new tokens counts as complete. With one sample it is plain sampling, step by
+    step.
     """
     scorer, root = scorers.Scorer(lane), State(lane.tip)
     root.h = 1 - scorer.score(root.node, whole=False)
@@ -174,7 +179,7 @@ def conclude(lane: Lane, best: State, heap: list, calls: int) -> Iterator[None]:
         lane.note(
             f"{why}, the budget: the whole text with the smallest f is taken."
             if whole
-            else f"{why}, the budget, and no text is whole: greedy decoding finishes the best beginning."
+            else f"{why}, the budget, and no text is whole: greedy decoding finishes the best prefix."
         )
     else:
         lane.note(f"The opened text is whole: f {best.f:.3f}; {why}.")

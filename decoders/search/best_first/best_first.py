@@ -102,7 +102,7 @@ class DepthFirst:
 
 FRONTIERS = {"best first": BestFirst, "depth first": DepthFirst}
 FRONTIER_SUMMARIES = {
-    "best first": "The state with the highest priority of all that wait is opened next.",
+    "best first": "The waiting state with the highest priority is expanded next.",
     "depth first": "The likeliest child of the newest state is opened next; a bound cuts what cannot win.",
 }
 
@@ -113,15 +113,16 @@ FRONTIER_SUMMARIES = {
     family="search",
     parameters=(
         Parameter("frontier", "choice", "best first", "Which state comes next.", choices=tuple(FRONTIERS)),
-        Parameter("max_expansions", "int", 200, "States that may be opened in all.", low=1, high=5000),
-        Parameter("batch_size", "int", 8, "States opened in one forward (best first only).", 1, 64),
-        Parameter("children", "int", 4, "Children that enter the queue at a time; none is lost.", 1, 64),
+        Parameter("max_expansions", "int", 200, "States that may be expanded in all.", low=1, high=5000),
+        Parameter("batch_size", "int", 8, "States expanded in one forward (best first only).", 1, 64),
+        Parameter("children", "int", 4, "Children that enter the queue at a time; none is discarded.", 1, 64),
         Parameter("length_penalty", "float", 0.0, "A text's score is sum log p / length to this.", 0.0, 2.0),
         Parameter(
             "order",
             "choice",
             "bound",
-            "Priority: the most a beginning can reach (exact), or its own score (reaches ends sooner).",
+            "Priority: the best score that a prefix can reach (exact), or its own score (finishes texts "
+            "sooner).",
             choices=("bound", "score"),
         ),
         *PENALTIES,
@@ -136,17 +137,17 @@ FRONTIER_SUMMARIES = {
 def best_first(lane: Lane) -> Iterator[None]:
     """Expands the most promising prefix until no other text can be likelier than the best one found.
 
-    1. All beginnings wait in a queue. A log-probability never adds to a sum, so what a beginning can reach
-       at most is known: `bound = sum log p / max_new_tokens ** length_penalty`.
-    2. The best batch_size of them are opened in one forward; their likeliest children join the queue, and
-       the next ones as soon as the last of those is opened: no token of the vocabulary is left out.
+    1. All prefixes wait in a queue. Log-probabilities are never positive, so the best score that a
+       prefix can still reach is bounded: `bound = sum log p / max_new_tokens ** length_penalty`.
+    2. The best batch_size of them are expanded in one forward; their most likely children join the queue,
+       and the next ones as soon as the last of those is expanded: no token of the vocabulary is left out.
     3. A finished text at the head of the queue has won: all others can only be worse.
-    4. Depth first, the likeliest child of the newest state is opened instead, and whatever cannot beat the
-       best finished text is cut: the same answer, and a text early on.
+    4. Depth first expands the most likely child of the newest state instead and prunes whatever cannot beat
+       the best finished text: the answer is the same, and a first text is found early.
 
     With penalties and forbidden words p is the model as these processors leave it.
 
-    Once max_expansions are spent, the best finished text is taken; if there is none, the best beginning, and
+    Once max_expansions are spent, the best finished text is taken; if there is none, the best prefix, and
     greedy decoding finishes it. Then nothing is proven, and a note says so.
     """
     given = lane.parameters
@@ -166,7 +167,7 @@ def best_first(lane: Lane) -> Iterator[None]:
     winner = conclude(lane, space, frontier)
     space.commit(winner)
     yield
-    yield from greedy(lane)  # a beginning that was not finished
+    yield from greedy(lane)  # a prefix that was not finished
 
 
 def conclude(lane: Lane, space: Space, frontier: BestFirst | DepthFirst) -> State:
@@ -176,7 +177,7 @@ def conclude(lane: Lane, space: Space, frontier: BestFirst | DepthFirst) -> Stat
         finished = [state for state in (winner, *waiting) if state is not None and state.complete]
         value = space.score if finished else space.priority
         winner = max(finished or waiting, key=lambda state: (value(state), -state.node))
-        what = "the best finished text" if finished else "the best beginning, which greedy decoding finishes,"
+        what = "the best finished text" if finished else "the best prefix, which greedy decoding finishes,"
         lane.note(
             f"The budget of {many(len(space.opened), 'expansion')} is spent: {what} is taken, "
             "and nothing is proven."

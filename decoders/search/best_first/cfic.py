@@ -22,7 +22,7 @@ from decoders.trace.number_format import many
 
 BETWEEN = "\n"  # two passages
 WAYS = {
-    "score": "The beginnings with the best mean of log p, wherever they part.",
+    "score": "The prefixes with the best mean of log p, wherever they branch.",
     "first-token": "As its authors' code has it: the likeliest first tokens, and one sentence for each.",
 }
 
@@ -40,7 +40,7 @@ def merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 @dataclass
 class Prefix:
-    """A beginning of sentences: its place in their trie, its node, its sum of log p, and the sentence that it
+    """A prefix of sentences: its place in their trie, its node, its sum of log p, and the sentence that it
     stands for, None as long as there are several.
     """
 
@@ -137,7 +137,7 @@ class Passages:
 
     # ---- which sentence -------------------------------------------------------------------------------
     def starts(self) -> Iterator[list[Prefix]]:
-        """The beginnings that are kept, round by round; the last ones stand for a sentence each."""
+        """The prefixes that are kept, round by round; the last ones stand for a sentence each."""
         lane, count = self.lane, self.lane.parameters["passages"]
         by_first = lane.parameters["prefix"] == "first-token"
         live = [self._settled(Prefix(self.trie, lane.tip))]
@@ -161,7 +161,7 @@ class Passages:
         self.live = live
 
     def _grown(self, prefix: Prefix, row: torch.Tensor) -> list[Prefix]:
-        """The beginnings that are one token longer, by a row [V] of log-probabilities."""
+        """The prefixes that are one token longer, by a row [V] of log-probabilities."""
         made = []
         for token, place in prefix.place.children.items():
             logprob = float(row[token])
@@ -215,7 +215,7 @@ class Passages:
     parameters=(
         Parameter("passages", "int", 3, "Sentences at which a passage may begin (k).", low=1, high=16),
         Parameter("passage_tokens", "int", 64, "Tokens of the longest passage (d).", low=1, high=1024),
-        Parameter("prefix", "choice", "score", "Which beginnings are kept.", choices=tuple(WAYS)),
+        Parameter("prefix", "choice", "score", "Which prefixes are kept.", choices=tuple(WAYS)),
     ),
     papers=("grounding-language-model-with-chunking-free-in",),
     views=("document", "beam_tree", "entropy", "dependencies", "text"),
@@ -223,29 +223,29 @@ class Passages:
     parts=lambda parameters: [
         Part("frontier", parameters["prefix"], WAYS[parameters["prefix"]]),
         Part(
-            "length policy", "skip decoding", "One forward over what follows says where the text would end."
+            "length policy", "skip decoding", "One forward over what follows shows where the text would end."
         ),
     ],
 )
 def cfic(lane: Lane) -> Iterator[None]:
-    """Answers with passages of the prompt's own document, word for word, and writes only their first tokens.
+    """Answers with passages of the prompt's own document, word for word, and decodes only their first tokens.
 
     1. The document is what stands before the last blank line of the prompt. Its sentences form a trie of
        tokens.
-    2. Sentence prefix: beginnings of sentences grow token by token in the trie, and the `passages` best by
-       `1/|w| sum log p(w_n | w_<n)` are kept, until each stands for one sentence.
+    2. Sentence prefix: prefixes of sentences grow token by token in the trie, and the `passages` best by
+       `1/|w| sum log p(w_n | w_<n)` are kept, until each identifies one sentence.
     3. Skip: from each such sentence on the document is read in one forward, up to passage_tokens tokens. The
        passage ends with the sentence after which the end of the text is likeliest; no token is drawn.
     4. Passages that overlap become one, and all are output in the order of the document, a line each.
 
-    Equal sentences are found where they stand first. A model without an end-of-text token cannot say where
+    Equal sentences are found at their first occurrence. A model without an end-of-text token cannot say where
     a passage ends, and a prompt without a blank line has no document: then this is greedy decoding.
     """
     prompt = b"".join(lane.models["target"].bytes_of(t) for t in lane.tree.tokens[: lane.tree.trunk])
     document = document_of(prompt.decode("utf-8", "replace"))
     if not lane.eos or not sentences_of(document) or "\ufffd" in document:
         lane.note(
-            "There is no document here: a text, a blank line, and a question behind it. So this is greedy "
+            "There is no document here: a text, a blank line, and a question after it. So this is greedy "
             "decoding."
         )
         yield from greedy(lane)

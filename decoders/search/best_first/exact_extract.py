@@ -25,7 +25,7 @@ IMPOSSIBLE = (
 
 @dataclass
 class Spans:
-    """The passage's suffixes as a trie below the prompt: equal beginnings share their nodes.
+    """The passage's suffixes as a trie below the prompt: equal prefixes share their nodes.
 
     l(i, t) is on the nodes (`logprobs`), their sums in `sums`, log p(END | span) in `ends`; `likeliest` is
     what greedy decoding would say after a node.
@@ -89,7 +89,7 @@ def passage_of(lane: Lane) -> list[int]:
     family="search",
     parameters=(
         Parameter("max_span", "int", 12, "Tokens of the longest span.", low=1, high=64),
-        Parameter("starts", "int", 16, "Places of the passage whose spans share a forward.", 1, 256),
+        Parameter("starts", "int", 16, "Positions of the passage whose spans share a forward.", 1, 256),
         Parameter("length_penalty", "float", 0.0, "A score is log p / length to this.", 0.0, 2.0),
     ),
     papers=("how-optimal-is-greedy-decoding-for-extractive",),
@@ -101,11 +101,12 @@ def passage_of(lane: Lane) -> list[int]:
     ],
 )
 def exact_extract(lane: Lane) -> Iterator[None]:
-    """Answers with the likeliest of all spans of the passage, and compares it with greedy's.
+    """Answers with the most likely of all spans of the passage, and compares it with greedy's.
 
-    1. The passage is the first line of the prompt. Each of its places begins spans; the model reads each
-       suffix once, which scores all spans that begin there. Equal beginnings are read once.
-    2. A span's cost is what its tokens and the end cost: `-log p(x_i .. x_j) - log p(END | x_i .. x_j)`.
+    1. The passage is the first line of the prompt. Spans may begin at each of its positions; the model
+       reads each suffix once, which scores all spans that begin there. Equal prefixes are read once.
+    2. A span's cost is that of its tokens and of the end of the text: `-log p(x_i .. x_j) - log p(END | x_i
+       .. x_j)`.
     3. The cheapest span is the answer; where all are impossible there is none. Greedy decoding may take a
        costlier one, or leave the passage.
 

@@ -19,18 +19,18 @@ from decoders.strategy import Parameter, Part
 from decoders.trace.number_format import many
 
 SOFTMAX = {
-    "local": "The tokens that lead on share all probability: a state with one edge costs nothing.",
+    "local": "The outgoing tokens share all probability: a state with one edge costs nothing.",
     "model-wide": "A token costs what the model thinks of it among all tokens.",
 }
 GRAPH = {
-    "automaton": "Outputs share equal beginnings and equal ends; a state keeps its cheapest prefix only.",
-    "trie": "Outputs share equal beginnings alone, so each prefix is kept.",
+    "automaton": "Outputs share equal prefixes and equal ends; a state keeps its cheapest prefix only.",
+    "trie": "Outputs share equal prefixes alone, so each prefix is kept.",
 }
 
 
 def outputs_of(typed: str, cut: Cut | None, vocabulary: int) -> list[tuple[int, ...]]:
     """The token sequences of outputs that stand on lines of their own or between |, each once. A text is
-    taken behind a space, in double quotes literally; `#5` is a token. ValueError with one sentence.
+    taken after a space, in double quotes literally; `#5` is a token. ValueError with one sentence.
     """
     pieces = [piece.strip() for line in typed.splitlines() for piece in line.split("|")]
     pieces = [piece for piece in pieces if piece]
@@ -63,7 +63,7 @@ class LanePaths:
         self.first = True  # the search under way is the first
 
     def expand(self, prefixes: list[Prefix]) -> list[list[Offer]]:
-        """What the edges behind each prefix cost: one forward for those that were not asked for before."""
+        """What the edges after each prefix cost: one forward for those that were not asked for before."""
         fresh = [p for p in prefixes if p.node not in self.offers]
         if fresh:
             nodes = [p.node for p in fresh]
@@ -121,17 +121,23 @@ class LanePaths:
             "outputs",
             "text",
             "",
-            "The texts that are possible, one per line or with | between them; each is taken behind a space, "
-            "in double quotes literally.",
+            "The possible texts, one per line or separated by |; each is taken with a space before it, in "
+            "double quotes literally.",
         ),
         Parameter("k_best", "int", 3, "Paths to find.", low=1, high=32),
         Parameter(
-            "softmax", "choice", "local", "Among which tokens an edge is rated.", choices=tuple(SOFTMAX)
+            "softmax", "choice", "local", "Among which tokens an edge is scored.", choices=tuple(SOFTMAX)
         ),
-        Parameter("graph", "choice", "automaton", "What is merged.", choices=tuple(GRAPH)),
-        Parameter("graph_beam", "int", 0, "Edges that are tried behind a state; 0: all.", low=0, high=64),
+        Parameter(
+            "graph",
+            "choice",
+            "automaton",
+            "Whether equal ends are merged as well as equal prefixes.",
+            choices=tuple(GRAPH),
+        ),
+        Parameter("graph_beam", "int", 0, "Edges that are tried from a state; 0: all.", low=0, high=64),
         Parameter("divide_by_length", "bool", True, "A whole path costs its sum / (tokens + 2)."),
-        Parameter("begin_with", "text", "", "How the output must begin: its language; empty: any."),
+        Parameter("begin_with", "text", "", "How the output must begin, such as its language; empty: any."),
     ),
     suits=unreadable,
     papers=("polyglot-semantic-parsing-in-apis",),
@@ -140,23 +146,27 @@ class LanePaths:
     parts=lambda parameters: [
         Part("constraint", parameters["graph"], GRAPH[parameters["graph"]]),
         Part("value", f"{parameters['softmax']} softmax", SOFTMAX[parameters["softmax"]]),
-        Part("frontier", "k shortest paths", "Yen's algorithm: each path is left at each place, once."),
+        Part(
+            "frontier",
+            "k shortest paths",
+            "Yen's algorithm: it tries to leave each path at each position, once.",
+        ),
     ],
 )
 def graph_decoding(lane: Lane) -> Iterator[None]:
-    """The k cheapest of the outputs that you list, as paths of one automaton.
+    """Finds the k cheapest of the outputs that you list, as paths of one automaton.
 
-    1. The outputs become the smallest automaton that holds them and no other; each ends with the model's
-       end-of-text token.
-    2. States are visited from left to right. A state keeps its cheapest prefix, and the model rates the
-       tokens that lead on behind it: `-log p`, among these tokens alone (local), or among all (model-wide).
-       One forward serves all states that wait for no other.
+    1. The outputs are compiled to the smallest automaton that accepts them and nothing else; each ends
+       with the model's end-of-text token.
+    2. States are visited from left to right. A state keeps its cheapest prefix, and the model scores the
+       tokens on its outgoing edges: `-log p`, among these tokens only (local) or among all tokens
+       (model-wide). One forward serves all states that wait for no other.
     3. A whole path costs the sum of its edges, divided by its tokens + 2 if that is asked for.
-    4. Yen's algorithm finds the next paths: for each beginning of the newest path, the edges that earlier
-       paths take there are blocked, and the cheapest other way is searched. Searches are not made twice.
+    4. Yen's algorithm finds the next paths: for each prefix of the newest path, the edges that earlier
+       paths take there are blocked, and the cheapest alternative is found. No search is repeated.
 
     A local softmax favours outputs whose early tokens have few rivals (label bias). Where prefixes merge, the
-    cheapest whole path may be lost with a prefix that was the costlier one there: a trie loses none.
+    cheapest whole path may be lost because its prefix was not the cheapest one there: a trie loses none.
 
     Without outputs, or if the model has no end-of-text token, it is greedy decoding.
     """
@@ -203,7 +213,7 @@ def graph_decoding(lane: Lane) -> Iterator[None]:
 
 
 def begin(lane: Lane, paths: LanePaths, wanted: list[tuple[int, ...]]) -> Prefix | None:
-    """Where the search starts: behind the tokens that the lane begins with, else behind those that are asked
+    """Where the search starts: after the tokens that the lane begins with, else after those that are asked
     for, which cost nothing; None if no output begins so.
     """
     automaton, given = paths.automaton, tuple(lane.tree.tokens[len(lane.trace.prompt) :])
@@ -230,7 +240,7 @@ def record_search(paths: LanePaths, searched: Searched) -> None:
         after = lane.models["target"].bytes_of(lane.tree.tokens[root.node]).decode(errors="replace")
         edges = many(len(searched.blocked), "edge")
         outcome = "there is none" if path is None else f"it costs {path.cost:.3f}"
-        lane.note(f"The cheapest other way behind {after!r}, with {edges} blocked: {outcome}.")
+        lane.note(f"The cheapest other way after {after!r}, with {edges} blocked: {outcome}.")
     paths.first = False
 
 
@@ -246,7 +256,7 @@ def conclude(lane: Lane, paths: LanePaths, ended: list[Prefix]) -> None:
     ranked = sorted(ended, key=lambda path: path.cost)
     if ranked[0] is not ended[0]:
         lane.note(
-            f"Path {1 + ended.index(ranked[0])} is the cheapest: the first search lost its beginning where "
+            f"Path {1 + ended.index(ranked[0])} is the cheapest: the first search lost its prefix where "
             "two met, or to graph_beam. A trie whose edges are all tried loses none."
         )
         for rank, path in enumerate(ranked, 1):

@@ -47,7 +47,7 @@ class Automaton:
         return cls(edges, state(trie_of(map(list, sequences))), 0)
 
     def walk(self, tokens: Sequence[int]) -> int | None:
-        """The state behind these tokens from the start on, None if they are no way."""
+        """The state after these tokens from the start on, None if they are no way."""
         state = self.start
         for token in tokens:
             if token not in self.edges[state]:
@@ -76,7 +76,7 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """An edge as the model sees it behind a prefix. `node`: of the longer prefix, made when it is tried."""
+    """An edge as the model sees it after a prefix. `node`: of the longer prefix, made when it is tried."""
 
     token: int
     cost: float
@@ -138,7 +138,7 @@ class PathSearch:
     def k_best(self, start: Prefix, k: int) -> Iterator[Searched | Prefix]:
         """All searches when they are made, and the k cheapest paths when they are found, cheapest first.
 
-        For each prefix of the newest path the cheapest way on is searched that no earlier path takes behind
+        For each prefix of the newest path the cheapest way on is searched that no earlier path takes after
         the same prefix; a search that was made before is not made again.
         """
         path = self.best(start)
@@ -171,6 +171,6 @@ class PathSearch:
 
 
 def branches(shortest: list[Prefix], root: Prefix) -> frozenset[int]:
-    """The tokens that the shortest paths so far take directly behind the prefix `root`."""
+    """The tokens that the shortest paths so far take directly after the prefix `root`."""
     length = len(root.tokens)
     return frozenset(p.tokens[length] for p in shortest if p.tokens[:length] == root.tokens)

@@ -244,7 +244,7 @@ class Search:
 
 
 FRONTIERS = {
-    TO_THE_END: "The best node that waits is completed greedily.",
+    TO_THE_END: "The best waiting node is completed greedily.",
     ONE_STEP: "The best waiting node is continued by one token, and all its continuations wait.",
     THEN_ENDS: "The best waiting node is continued by one token; the last forwards complete those that wait.",
 }
@@ -262,12 +262,12 @@ def misfit(parameters: dict) -> str | None:
     title="Lattice",
     family="search",
     parameters=(
-        Parameter("max_forwards", "int", 64, "Nodes that may be opened in all.", low=1, high=2000),
+        Parameter("max_forwards", "int", 64, "Nodes that may be expanded in all.", low=1, high=2000),
         Parameter(
             "expand",
             "choice",
             TO_THE_END,
-            "How far the best beginning is run: to its end, or by one token, or so until the forwards that "
+            "How far the best prefix is run: to its end, or by one token, or so until the forwards that "
             "are reserved for ends are left.",
             choices=(TO_THE_END, ONE_STEP, THEN_ENDS),
         ),
@@ -275,8 +275,8 @@ def misfit(parameters: dict) -> str | None:
             "reserved", "float", 0.5, f"Share of the forwards that `{THEN_ENDS}` keeps for ends.", 0.0, 1.0
         ),
         Parameter("k_best", "int", 5, "Tokens looked at after each node.", low=1, high=32),
-        Parameter("merge", "choice", "zip", "How texts meet.", choices=("zip", "rcb", "never")),
-        Parameter("ngram", "int", 4, "Equal last tokens that let two texts meet.", low=1, high=16),
+        Parameter("merge", "choice", "zip", "How texts are merged.", choices=("zip", "rcb", "never")),
+        Parameter("ngram", "int", 4, "How many equal last tokens let two texts merge.", low=1, high=16),
         Parameter("length_penalty", "float", 0.75, "Priority: sum log p / length to this.", 0.0, 2.0),
         *PENALTIES,
     ),
@@ -292,20 +292,21 @@ def misfit(parameters: dict) -> str | None:
 def lattice(lane: Lane) -> Iterator[None]:
     """One graph of many texts: each prefix is completed, and texts with the same ending are merged.
 
-    1. Beginnings wait by `sum log p / length ** length_penalty`. The best is completed: the likeliest token
-       each time, while the k_best - 1 others wait. As plain best-first search it is continued by one token
-       only, perhaps with a share of the forwards reserved for completing what waits.
-    2. Two texts whose last ngram tokens are the same and whose lengths differ by less than 5 become one from
-       there on: rcb joins their ends, zip all of their common tokens as well. The completion stops there.
-       What is compared is the way on which each was found first: a text that comes in on a later way meets
-       no other by its own tokens.
-    3. It ends with max_forwards. The graph's paths are counted, and the most likely finished text is taken.
+    1. Prefixes wait in a queue by `sum log p / length ** length_penalty`. The best is completed: the most
+       likely token is taken each time, and the k_best - 1 others join the queue. In plain best-first search
+       it is extended by one token only, optionally with a share of the forwards reserved for completing
+       waiting prefixes.
+    2. Two texts whose last ngram tokens are the same and whose lengths differ by less than 5 are merged: rcb
+       joins their ends, zip also all of their common tokens. The completion stops there. Texts are compared
+       along the path on which each was found first: a text on a later path is not compared by its own tokens.
+    3. The search ends after max_forwards. The graph's paths are counted, and the most likely finished text is
+       taken.
 
-    With penalties and forbidden words p is the model as these processors leave it after a node's first path.
+    With penalties and forbidden words, p is the distribution after these processors on a node's first path.
 
-    After a merge the continuation was scored behind one beginning only, so another path's score is not its
-    own probability, and a path may have some tokens more than the limit allows: a note says how many have.
-    The text that is taken is scored as it stands, and within the limit.
+    After a merge the continuation was scored after one prefix only, so another path's score is not its
+    own probability, and a path may have more tokens than the limit allows: a note says how many do.
+    The text that is taken is scored by itself and stays within the limit.
     """
     search, node = Search(lane), lane.tip
     while node is not None and search.spent < search.budget:
@@ -340,7 +341,7 @@ def too_long(search: Search) -> tuple[int, int]:
 
 
 def conclude(lane: Lane, search: Search) -> Iterator[None]:
-    """Takes the likeliest finished text, or finishes the best beginning greedily; judges what still waits."""
+    """Takes the likeliest finished text, or finishes the best prefix greedily; judges what still waits."""
     waiting = sorted(search.heap)
     best = max(search.finished, key=lambda n: (search.priority(n), -n), default=None)
     if best is None and not waiting:
@@ -349,7 +350,7 @@ def conclude(lane: Lane, search: Search) -> Iterator[None]:
     if best is None:
         best = waiting.pop(0)[1]
         lane.note(
-            "The forwards are spent, and no text is finished: greedy decoding finishes the best beginning."
+            "The forwards are spent, and no text is finished: greedy decoding finishes the best prefix."
         )
     longer, paths = too_long(search)
     if longer:

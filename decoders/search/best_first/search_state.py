@@ -42,7 +42,7 @@ class Row:
 
 @dataclass(slots=True)
 class State:
-    """A beginning of a text: its newest node, the sum of log p, its length in tokens.
+    """A prefix of a text: its newest node, the sum of log p, its length in tokens.
 
     `row`: on the last of several siblings that were proposed, where the less likely ones are found.
     """
@@ -65,11 +65,11 @@ class Space:
         self.logprobs: dict[int, float] = {}
 
     def score(self, state: State) -> float:
-        """The length-normalised sum of a beginning as it stands."""
+        """The length-normalised sum of a prefix as it stands."""
         return state.total / max(1, state.length) ** self.length_penalty
 
     def bound(self, state: State) -> float:
-        """The largest score that a text with this beginning can have: log-probabilities only fall, and
+        """The largest score that a text with this prefix can have: log-probabilities only fall, and
         dividing by the greatest length helps most.
         """
         return self.score(state) if state.complete else state.total / self.max_length**self.length_penalty
@@ -106,7 +106,7 @@ class Space:
 
     def _waited_for(self, row: Row, made: list[State]) -> list[State]:
         """The same states, the last of which brings its less likely siblings when it is taken. Not one that
-        ends early: such a text may have a lower priority than beginnings that are less likely.
+        ends early: such a text may have a lower priority than prefixes that are less likely.
         """
         new = made
         while new and len(row.proposed) < len(row.logprobs):

@@ -1,6 +1,6 @@
 """Beam search over content plans: sets of units, each written in the order of the text.
 
-Knows a distribution that says how likely each unit is behind the beginning of a plan; knows no tokens.
+Knows a distribution that says how likely each unit is after the prefix of a plan; knows no tokens.
 """
 
 import math
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 
 Units = tuple[int, ...]
-# Beginnings of plans -> log-probabilities [N, U + 1] of the next unit, stop last.
+# Prefixes of plans -> log-probabilities [N, U + 1] of the next unit, stop last.
 NextUnit = Callable[[list[Units]], torch.Tensor]
 
 

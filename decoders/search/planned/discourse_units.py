@@ -15,7 +15,7 @@ OPEN, CLOSE = TAGS = ("<e>", "</e>")  # stand around the units of a plan
 CUT = re.compile(r"(?<=[,;:])(?=\s)|(?=\sand\s)")  # inside a sentence
 LINE = re.compile(r"(?<=\n)")
 JOINT = re.compile(r"\s*(?:and\s+)?")  # what stands in front of a unit and is not of it
-MARKS = '.,;:!?"”'  # behind a unit, not of it
+MARKS = '.,;:!?"”'  # after a unit, not of it
 MIN_WORDS = 2  # words of a unit
 MAX_UNITS = 20  # units that the greedy oracle takes
 WORD = re.compile(r"[a-z]+|[0-9]")
@@ -28,7 +28,7 @@ EMPTY = frozenset(NOTHING.split())
 
 def units(text: str) -> list[tuple[int, int]]:
     """(begin, end) of each clause: sentences, cut at marks and in front of `and`. Pieces of fewer than LEAST
-    words go to the clause before them. What stands behind the last line break and ends with a colon asks for
+    words go to the clause before them. What stands after the last line break and ends with a colon asks for
     something and is no unit.
     """
     line = text.rfind("\n") + 1

@@ -79,7 +79,7 @@ class Summaries:
         return states
 
     def fitted(self, start: list[int]) -> list[int]:
-        """A tagged prompt, cut at its beginning if the text to come would not fit behind it."""
+        """A tagged prompt, cut at its beginning if the text to come would not fit after it."""
         return start[max(0, len(start) + self.lane.left - self.target.context) :]
 
     def record(self, name: str, unit: int, total: float, rank, plan: Plan | None, parts: dict) -> None:
@@ -90,7 +90,7 @@ class Summaries:
     # ---- summaries
 
     def realise(self) -> Iterator[None]:
-        """All beam searches side by side, each behind the prompt with the tags of its plan."""
+        """All beam searches side by side, each after the prompt with the tags of its plan."""
         while running := [(plan, beams) for plan, beams in self.groups.items() if beams.live]:
             for plan, beams in running:
                 rows = self.lane.score(beams.live, role=plan.name)
@@ -100,7 +100,7 @@ class Summaries:
             yield
 
     def choose(self) -> None:
-        """The best summary is output: by its mean log-probability behind the unchanged prompt, or, without
+        """The best summary is output: by its mean log-probability after the unchanged prompt, or, without
         the reranker, that of the likeliest plan.
         """
         lane = self.lane
@@ -118,7 +118,7 @@ class Summaries:
         lane.commit(path, logprobs)
 
     def plain(self, paths: Iterable[list[int]]) -> dict[int, torch.Tensor]:
-        """Log-probabilities [V] behind all nodes that nodes of these paths hang on, the prompt read without
+        """Log-probabilities [V] after all nodes that nodes of these paths hang on, the prompt read without
         tags.
         """
         asked = list(dict.fromkeys(self.lane.tree.parents[node] for path in paths for node in path))
@@ -154,8 +154,8 @@ def suits(parameters: dict, target) -> str | None:
     family="search",
     parameters=(
         Parameter("num_plans", "int", 4, "Plans that are kept, each of which becomes a summary.", 1, 16),
-        Parameter("num_beams", "int", 2, "Texts that are kept side by side under each plan.", 1, 16),
-        Parameter("rerank", "bool", True, "The best summary is output, not that of the likeliest plan."),
+        Parameter("num_beams", "int", 2, "Hypotheses kept at each position under each plan.", 1, 16),
+        Parameter("rerank", "bool", True, "Output the best summary instead of that of the most likely plan."),
         replace(LENGTH_PENALTY, default=1.0),
     ),
     suits=suits,
@@ -165,23 +165,23 @@ def suits(parameters: dict, target) -> str | None:
     parts=lambda parameters: [
         Part("expansion", "plans", "Sets of the prompt's clauses, by beam search with a plan model."),
         Part("frontier", "beams", "A beam search under each plan."),
-        Part("value", "reranker", "The mean log-probability of a summary behind the prompt without tags."),
+        Part("value", "reranker", "The mean log-probability of a summary after the prompt without tags."),
     ],
 )
 def edu_plans(lane: Lane) -> Iterator[None]:
     """Makes several content plans, writes a text for each, and keeps the best text.
 
-    1. The prompt is cut into units: sentences, and their clauses at marks and in front of `and`.
+    1. The prompt is split into units: sentences, and their clauses at punctuation and before `and`.
     2. A plan model reads the prompt with tags around all units, and points to unit after unit, or to stop. A
        beam search over its choices gives num_plans sets of units, no two the same.
     3. Under each plan a beam search writes a text: the model reads the prompt with tags around the units of
-       this plan alone, `<e> ... </e>`, and was trained to tell just them.
-    4. All texts are scored by the mean of `log p` behind the prompt without tags; the best is output.
+       this plan only, `<e> ... </e>`, and was trained to mention exactly these.
+    4. All texts are scored by the mean of `log p` after the prompt without tags; the best is output.
 
-    Variety comes from the plans, and each text may then be the likeliest under its plan. The trained model
-    tells summaries of short fact sheets; of other texts it takes units as well, but knows little to say. The
-    paper has an encoder for the plan model and a reranker that was trained to rank; here the plan model reads
-    the states of the very model that writes, and its likelihood ranks.
+    Diversity comes from the plans, so each text can be the most likely one under its plan. The trained model
+    writes summaries of short fact sheets; it plans units of other texts as well, but writes poor summaries of
+    them. The paper has an encoder for the plan model and a reranker that was trained to rank; here the plan
+    model reads the states of the very model that writes, and its likelihood ranks.
     """
     summaries = Summaries(lane)
     yield from summaries.plans()

@@ -15,7 +15,7 @@ KNOWN = (  # prefix, suffix and middle follow; the middle is complete
     ("▁<PRE>", "▁<SUF>", "▁<MID>", "▁<EOT>"),  # Code Llama
     ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|endoftext|>"),  # Qwen
 )
-# what stands in a prompt -> how a text behind it often ends, the first that fits
+# what stands in a prompt -> how a text after it often ends, the first that fits
 ENDINGS = (("def ", "return"), ("program for", "\n"), (" json:", ' "pet":'), ("", " From that day"))
 NOTHING = "none"
 MIN_RATIO = 0.1  # texts that zlib makes smaller than this repeat themselves
@@ -67,7 +67,7 @@ def is_degenerate(text: str, suffix_prompt: str) -> bool:
 
 
 def suffix_context(mode: str, text: str, suffix: str, suffix_prompt: str) -> tuple[str, bool]:
-    """What stands behind the suffix sentinel in the next iteration, and whether it is the whole suffix.
+    """What stands after the suffix sentinel in the next iteration, and whether it is the whole suffix.
 
     text: all that was generated, whose end is `suffix`. Without the suffix prompt in it nothing is kept.
     """

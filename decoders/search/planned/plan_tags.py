@@ -12,7 +12,7 @@ from decoders.search.planned.discourse_units import CLOSE, OPEN, units
 
 @dataclass(frozen=True)
 class Tags:
-    """The tokens in front of a unit and behind it."""
+    """The tokens in front of a unit and after it."""
 
     open: int
     close: int
@@ -20,7 +20,7 @@ class Tags:
 
 @dataclass(frozen=True)
 class Source:
-    """A prompt and its units: (first token, token behind the last) of each, and what it says."""
+    """A prompt and its units: (first token, token after the last) of each, and what it says."""
 
     tokens: list[int]
     spans: list[tuple[int, int]]

@@ -105,7 +105,7 @@ class Writer:
         return new
 
     def put(self, infill: Infill, tokens: list[int], level: str, why: str) -> list[int]:
-        """Forces tokens behind the newest one; returns their nodes."""
+        """Forces tokens after the newest one; returns their nodes."""
         nodes = []
         for token in tokens:
             infill.tip = self.lane.propose(infill.tip, token, None, level, fill="fixed")
@@ -189,7 +189,7 @@ class Writer:
         return False
 
     def infill(self, context: str | None = None, whole: bool = False) -> Generator[None, None, Infill]:
-        """One self-infill; with a `context` behind the suffix sentinel the jump is made at once."""
+        """One self-infill; with a `context` after the suffix sentinel the jump is made at once."""
         infill, given = Infill(self.lane.tip), self.begin if context is None else context
         if context is None:
             jumped = yield from self.prefix(infill)
@@ -213,7 +213,7 @@ class Writer:
         return infill
 
     def onward(self, nodes: list[int]) -> Iterator[None]:
-        """Plain decoding from left to right behind a path of nodes, which grows."""
+        """Plain decoding from left to right after a path of nodes, which grows."""
         lane, forbidden = self.lane, others(self.form, *self.lane.eos)
         while len(nodes) < lane.left and not self.ended(nodes):
             tip = nodes[-1] if nodes else lane.tip
@@ -293,12 +293,17 @@ def without(logits: torch.Tensor, forbidden: list[int]) -> torch.Tensor:
             "tau",
             "float",
             0.25,
-            "Below this largest probability the end of the text is written next.",
+            "When the largest probability is below this, the end of the text is written next.",
             0.0,
             1.0,
         ),
         Parameter(
-            "iterations", "int", 1, "Loops: the end again from left to right, then the middle again.", 0, 8
+            "iterations",
+            "int",
+            1,
+            "Iterations: the end is written again from left to right, then the middle again.",
+            0,
+            8,
         ),
         Parameter(
             "suffix_prompt",
@@ -332,23 +337,23 @@ def without(logits: torch.Tensor, forbidden: list[int]) -> torch.Tensor:
     ],
 )
 def self_infilling(lane: Lane) -> Iterator[None]:
-    """Where the model becomes unsure, it writes the end of the text first and then fills in the middle.
+    """Where the model becomes uncertain, it writes the end of the text first and then fills in the middle.
 
     1. The model reads `PRE prompt` and writes from left to right, all sentinels forbidden. `m` is the largest
-       probability of a row.
-    2. Where `m < tau`, SUF is forced, then the suffix prompt, unless it stands in this line already. The
-       suffix is decoded freely behind it.
+       probability of a distribution.
+    2. Where `m < tau`, SUF is forced, then the suffix prompt, unless this line already contains it. The
+       suffix is decoded freely after it.
     3. When the suffix is complete (end of text, the stop text, or the model's own MID), MID is forced, and
-       the middle is written up to the token that says it is complete (EOT).
+       the middle is written up to the token that marks it as complete (EOT).
     4. The text is prefix + middle + suffix. An infill that never ends loses its suffix and continues from
        left to right.
-    5. Each iteration writes the suffix again from left to right behind prefix + middle. A degenerate text
+    5. Each iteration writes the suffix again from left to right after prefix + middle. A degenerate text
        (empty, `pass`, `return`, zlib ratio below .1, without the suffix prompt) falls back to the infilled
        one. The new suffix, cut as `context` says, is the start of the next infill; the last text is the
        answer.
 
-    It takes a model that was trained to fill in. Without a jump there is nothing to fill, and no loop. The
-    output's own log-probabilities come from one more forward, which decides nothing.
+    It needs a model that was trained to infill. Without a jump there is nothing to fill in, and no loop.
+    The output's own log-probabilities come from one extra forward, which decides nothing.
     """
     writer = Writer(lane, fill_in_middle.sentinels(lane.models["target"]))
     iterations = lane.parameters["iterations"]

@@ -62,7 +62,7 @@ class Planner:
         self.logprobs: dict[int, float] = {}
 
     def begin(self) -> list[Draft]:
-        """The draft behind the prompt, whose last sentence continues; it begins at the last topic or line."""
+        """The draft after the prompt, whose last sentence continues; it begins at the last topic or line."""
         prompt, bytes_of = self.lane.tree.tokens[: self.lane.tree.trunk], self.lane.models["target"].bytes_of
         seams = [at for at, token in enumerate(prompt) if token in self.seams]
         lines = [at for at, token in enumerate(prompt[:-1]) if b"\n" in bytes_of(token)]
@@ -119,7 +119,7 @@ class Planner:
 
     def is_over(self, draft: Draft) -> bool:
         """Whether a sentence ends with a mark, or asks for something with a colon: asked of the prompt's own,
-        behind which no topic may be likely as none stands in front.
+        after which no topic may be likely as none stands in front.
         """
         bytes_of = self.lane.models["target"].bytes_of
         ending = b"".join(bytes_of(token) for token in draft.sentence[-8:]).decode("utf-8", "replace")
@@ -145,7 +145,7 @@ class Planner:
     # ---- a topic
 
     def topic(self, best: Ended, number: int) -> tuple[int, str | None]:
-        """The topic after `number` seams, foretold behind the best draft, and why it is forced, if it is."""
+        """The topic after `number` seams, foretold after the best draft, and why it is forced, if it is."""
         lane, row = self.lane, best.row
         scores = torch.full_like(row, -torch.inf)
         scores[self.offered] = row[self.offered]
@@ -179,7 +179,7 @@ class Planner:
         return Draft(node, one.total, [], one.sentence)
 
     def end(self, draft: Draft) -> Draft:
-        """The draft with an end-of-text token behind the topic that ends it."""
+        """The draft with an end-of-text token after the topic that ends it."""
         lane = self.lane
         if self.is_full(draft):
             return draft
@@ -215,41 +215,41 @@ def suits(parameters: dict, target) -> str | None:
     family="search",
     parameters=(
         Parameter("plan", "text", "", "Topics of the next sentences, such as t3 t1 t0; empty: its own."),
-        Parameter("forbid", "text", "", "Topics that are never taken, such as t2, end."),
-        Parameter("num_beams", "int", 1, "Texts that are kept side by side, sentence by sentence.", 1, 16),
+        Parameter("forbid", "text", "", "Topics that are never chosen, such as t2, end."),
+        Parameter("num_beams", "int", 1, "Hypotheses kept at each position of a sentence.", 1, 16),
         Parameter("max_sentences", "int", 15, "After this many topics the text ends.", 1, 64),
         Parameter(
             "no_repeats",
             "bool",
             True,
-            "No three tokens in a row stand twice in a sentence and the one before.",
+            "No three tokens in a row occur twice in a sentence and the one before.",
         ),
     ),
     suits=suits,
     views=("beads", "beam_tree", "entropy", "dependencies", "text"),
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
-        Part("plan", "topics", "One topic for each sentence, foretold by the model or set by a person."),
-        Part("frontier", "beams", "The beams of a sentence continue those of the sentence before."),
+        Part("plan", "topics", "One topic per sentence, predicted by the model or set by a person."),
+        Part("frontier", "beams", "The beams of a sentence continue those of the previous sentence."),
     ],
 )
 def topic_plan(lane: Lane) -> Iterator[None]:
-    """Writes sentence by sentence, each under a topic that the model predicts or a person sets.
+    """Writes sentence by sentence, each on a topic that the model predicts or a person sets.
 
     1. A beam search writes the sentence, by the sum of log-probabilities since the prompt. That the sentence
        is over is one continuation among its words, with the probabilities of all topics together; the
        prompt's sentence, which has no topic, is over with its first full stop, or where it ends with a colon.
-       No three tokens in a row stand twice in the sentence and the one before.
-    2. The next topic is the likeliest behind the best text, among those not forbidden; or that of the plan.
-       It is put behind all texts and counts in no sum.
+       No three tokens in a row occur twice in the sentence and the one before.
+    2. The next topic is the likeliest after the best text, among those not forbidden; or that of the plan.
+       It is appended to all texts and does not count in their scores.
     3. The topic END, max_sentences, or a plan that is used up ends the text.
 
     Our substitution: the paper has a recurrent decoder for topics above a convolutional one for words, and an
     encoder that reads documents. Here both levels are one sequence, `<t7> sentence <t2> sentence <end>`, of
     one causal model; the prompt is the beginning of the text. The topics of llama-tiny-summaries steer its
-    summaries of fact sheets, those of llama-tiny-forms hardly steer stories; but what the model plans by
-    itself does not surely have more of the right topics than the same model without topics (experiment
-    topic-plans), so the paper is not claimed.
+    summaries of fact sheets, those of llama-tiny-forms hardly steer stories; but it is not certain that texts
+    planned by the model itself contain more of the right topics than those of the same model without topics
+    (experiment topic-plans), so we do not claim to reproduce the paper.
     """
     planner = Planner(lane, topic_tokens(lane.models["target"]))
     drafts, number = planner.begin(), 0

@@ -80,8 +80,8 @@ def unusable(parameters: dict) -> str | None:
             low=0.0,
             high=100.0,
         ),
-        Parameter("min_segment", "int", 4, "Tokens of a segment at least.", low=1, high=512),
-        Parameter("max_segment", "int", 64, "Tokens of a segment at most.", low=1, high=512),
+        Parameter("min_segment", "int", 4, "Fewest tokens in a segment.", low=1, high=512),
+        Parameter("max_segment", "int", 64, "Most tokens in a segment.", low=1, high=512),
         Parameter("max_rejections", "int", 20, "After this many the best rejected one is taken.", 0, 1000),
         *SHAPING,
     ),
@@ -92,7 +92,7 @@ def unusable(parameters: dict) -> str | None:
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         PROCESSORS,
-        Part("expansion", "segment", "Tokens are drawn until the model is unsure about the next one."),
+        Part("expansion", "segment", "Tokens are drawn until the model is uncertain about the next one."),
         scorers.part(parameters),
         Part(
             "verifier",
@@ -107,15 +107,16 @@ def cards(lane: Lane) -> Iterator[None]:
     r0 = (1 - alpha) r(prompt) + alpha r*, r* the target_reward, n the tokens that may be written.
 
     1. A segment is drawn token by token. It ends before a token at which the target's own distribution has
-       entropy_threshold or more, but not before min_segment tokens; after max_segment; with the text.
+       entropy_threshold or more, but not before min_segment tokens; after max_segment tokens; or with the
+       text.
     2. r is the reward of the text with the segment, tau = min(r*, r0 + t (r* - r0) / n) the threshold when t
        tokens are written with it. It is accepted with probability min(1, exp((r - tau) / beta)).
-    3. Else it is thrown away and drawn again from the same place. After max_rejections the best segment that
-       was thrown away there is taken.
+    3. Otherwise it is discarded and drawn again from the same position. After max_rejections the best of the
+       segments discarded there is taken.
 
     Rewards run from 0 to 1 here, so beta, the acceptance_temperature, is smaller by default than the paper's
-    0.7. What was drawn first is plain sampling's text with the same seed. At temperature 0 a segment would
-    come out the same again: the first is taken, whatever its reward.
+    0.7. The first draw of each segment is plain sampling's with the same seed. At temperature 0 every draw
+    of a segment is the same, so the first is taken whatever its reward.
     """
     scorer, parameters = scorers.Scorer(lane), lane.parameters
     wanted, max_tokens = parameters["target_reward"], lane.left

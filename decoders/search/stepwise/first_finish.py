@@ -33,7 +33,8 @@ def too_many_finishers(parameters: dict) -> str | None:
             "finishers",
             "int",
             1,
-            "Samples waited for; of several the most frequent last line wins. All of them: self-consistency.",
+            "Finished samples to wait for; of several, the most frequent last line wins. All of them: "
+            "self-consistency.",
             low=1,
             high=64,
         ),
@@ -45,7 +46,7 @@ def too_many_finishers(parameters: dict) -> str | None:
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         PROCESSORS,
-        Part("frontier", "samples", "Texts grow side by side, a token of each in one forward."),
+        Part("frontier", "samples", "Texts grow side by side, one token of each per forward."),
         Part(
             "stopper",
             "first finish" if parameters["finishers"] == 1 else "vote",
@@ -56,9 +57,9 @@ def too_many_finishers(parameters: dict) -> str | None:
 def first_finish(lane: Lane) -> Iterator[None]:
     """Runs several samples in parallel and takes the first to finish: good where right answers are short.
 
-    1. num_samples texts are drawn side by side, a token of each in one forward.
-    2. The first that writes its end of text is the answer, the others are cut off. Of several in one step it
-       is the one with the smallest number.
+    1. num_samples texts are drawn side by side, one token of each per forward.
+    2. The first to write its end of text is the answer; the others are cut off. Of several in one step, the
+       one with the smallest number wins.
     3. With more finishers than one, the race continues until that many have ended; their last lines vote, and
        the first of those with the most votes is the answer.
 

@@ -33,7 +33,7 @@ class Beam:
 
 @dataclass(eq=False)
 class Candidate:
-    """A next step of a beam, and the foresight behind it. `logprobs` are the target's, of the step's own
+    """A next step of a beam, and the foresight after it. `logprobs` are the target's, of the step's own
     tokens, `ahead` of the foresight's.
     """
 
@@ -69,18 +69,27 @@ class Candidate:
         Parameter("num_beams", "int", 4, "Texts that continue after each step.", low=1, high=16),
         Parameter("num_rollouts", "int", 4, "Next steps sampled for each of them.", low=1, high=16),
         Parameter("step", "choice", "sentence", "What ends a step (the paper: a line).", choices=tuple(ENDS)),
-        Parameter("max_steps", "int", 8, "Steps with foresight at most.", low=1, high=64),
-        Parameter("min_steps", "int", 2, "Steps with foresight at least.", low=1, high=64),
+        Parameter("max_steps", "int", 8, "Maximum number of steps with foresight.", low=1, high=64),
+        Parameter("min_steps", "int", 2, "Minimum number of steps with foresight.", low=1, high=64),
         Parameter("foresight_tokens", "int", 0, "Tokens of a foresight; 0: to the end of the text.", low=0),
-        Parameter("clusters", "int", 3, "Clusters of foresights that say alike, at most.", low=1, high=16),
-        Parameter("delta", "float", 0.7, "A cluster with this share of the foresights ends them.", 0.0, 1.0),
-        Parameter("sigma", "float", 1.0, "Deviations below the mean at which a step is pruned.", 0.0, 10.0),
-        Parameter("temperature", "float", 0.6, "Of steps; 0 is greedy.", low=0.0, high=100.0),
+        Parameter("clusters", "int", 3, "Maximum number of clusters of similar foresights.", low=1, high=16),
+        Parameter(
+            "delta",
+            "float",
+            0.7,
+            "Foresight stops once a cluster has this share of the foresights.",
+            0.0,
+            1.0,
+        ),
+        Parameter(
+            "sigma", "float", 1.0, "Standard deviations below the mean at which a step is pruned.", 0.0, 10.0
+        ),
+        Parameter("temperature", "float", 0.6, "Temperature of steps; 0 is greedy.", low=0.0, high=100.0),
         Parameter(
             "foresight_temperature",
             "float",
             1.0,
-            "Of foresights and texts' ends; 0 is greedy.",
+            "Temperature of foresights and of the texts' ends; 0 is greedy.",
             low=0.0,
             high=100.0,
         ),
@@ -91,7 +100,8 @@ class Candidate:
             "form",
             "choice",
             "paper",
-            "The paper's values; or its code's, which drops what has no advantage before it clusters.",
+            "The paper's formula, or that of its code, which drops candidates without an advantage "
+            "before it clusters.",
             choices=("paper", "code"),
         ),
     ),
@@ -110,30 +120,32 @@ class Candidate:
             "sampled steps",
             f"Each beam is continued in several ways, to the end of a {parameters['step']}.",
         ),
-        Part("value", "foresight", "How much likelier the text ahead became, and how many say the same."),
-        Part("frontier", "drawn beams", "Those that continue are drawn without replacement."),
-        Part("stopper", "agreement", "Once most foresights say alike, nobody looks ahead any more."),
+        Part(
+            "value", "foresight", "How much more probable the look-ahead became, and how many agree with it."
+        ),
+        Part("frontier", "drawn beams", "The beams that continue are drawn without replacement."),
+        Part("stopper", "agreement", "Once most foresights agree, the look-ahead stops."),
     ],
 )
 def phi_decoding(lane: Lane) -> Iterator[None]:
-    """Looks ahead before each step: continues with steps whose rollouts are most probable and most alike.
+    """Looks ahead before each step: continues with the steps whose rollouts are most probable and agree most.
 
     1. From each of num_beams texts num_rollouts next steps are sampled. The score of a step is its mean
-       log-probability; what lies more than sigma deviations below the mean of all is pruned, but never so
-       much that fewer than num_beams stay.
-    2. Behind each of the others one foresight is sampled. Its mean log-probability F, less that of the beam's
-       last foresight, is the advantage `A`; the foresights are clustered by their words, and the share of its
-       cluster is `C`.
+       log-probability; steps more than sigma standard deviations below the mean of all are pruned, but at
+       least num_beams stay.
+    2. After each remaining step one foresight (look-ahead text) is sampled. Its mean log-probability F, minus
+       that of the beam's last foresight, is the advantage `A`; the foresights are clustered by their words,
+       and `C` is the share of the foresights in its cluster.
     3. `R = softmax(A / tau_1) + softmax(C / tau_2)`; num_beams of them are drawn without replacement with
-       weights `exp(R / tau)`. Foresights are thrown away.
-    4. After min_steps, once a cluster holds the share delta, or all steps drawn are the same, or after
+       weights `exp(R / tau)`. Foresights are discarded.
+    4. After min_steps, once a cluster has the share delta or all drawn steps are the same, or after
        max_steps, the beams are sampled to their ends, and one is drawn by the same rule.
 
     Steps are drawn at temperature 0.6, foresights and the ends of texts at 1, as in the released code, which
-    leaves their temperature at its library's default.
-    A step that ends the text has no foresight: its own mean stands for F. The form "code" follows the
-    released code: candidates without an advantage are dropped before the clusters, `softmax(A / 0.1)` and
-    `softmax(C)` are averaged, and the last draw is inside the larger of two clusters.
+    uses its library's default temperature for these. A step that ends the text has no foresight: its own mean
+    is used as F. The form "code" follows the released code: candidates without an advantage are dropped
+    before the clusters, `softmax(A / 0.1)` and `softmax(C)` are averaged, and the last draw is made within
+    the larger of two clusters.
     """
     search = Search(lane)
     while lane.more and search.looks:
@@ -185,7 +197,7 @@ class Search:
         return candidates
 
     def _look_ahead(self, kept: list[Candidate]) -> None:
-        """One foresight behind each candidate, to the end of the text or foresight_tokens."""
+        """One foresight after each candidate, to the end of the text or foresight_tokens."""
         max_tokens = self.given["foresight_tokens"] or self.longest
         running = [c for c in kept if not c.ended]
         while running:
@@ -194,7 +206,7 @@ class Search:
         self.foresight_tokens += sum(len(c.ahead) for c in kept)
 
     def _write(self, running: list[Candidate], kind: str, stream: str, temperature: float) -> list[Candidate]:
-        """One token more behind each candidate's tip, all in one forward; those whose text ends with it."""
+        """One token more after each candidate's tip, all in one forward; those whose text ends with it."""
         lane, ended = self.lane, []
         tips = list(dict.fromkeys(c.tip for c in running))
         logits = lane.score(tips, kind)  # [N, V]

@@ -23,7 +23,7 @@ from decoders.trace.number_format import many
 
 RANKER, LIKELIHOOD = "ranker", "likelihood"
 SUMMARIES = {
-    RANKER: "A trained ranker says how well the text fits behind the prompt: a dot product.",
+    RANKER: "A trained ranker says how well the text fits the prompt: a dot product.",
     LIKELIHOOD: "The mean log-probability of the text.",
 }
 NO_RANKER = (
@@ -34,7 +34,7 @@ NO_RANKER = (
 
 @dataclass(eq=False)
 class Text:
-    """A beginning of a text: its newest node; sum of log p and length since the prompt; its newest block."""
+    """A prefix of a text: its newest node; sum of log p and length since the prompt; its newest block."""
 
     number: int
     node: int
@@ -70,7 +70,7 @@ def plane(prompt: torch.Tensor, vectors: torch.Tensor) -> Plane:
 
 
 class Fit:
-    """How well texts fit behind the lane's prompt, by the ranker. Each is read for itself, as if no prompt
+    """How well texts fit after the lane's prompt, by the ranker. Each is read for itself, as if no prompt
     stood before it: its tokens stand in the tree once more, below a root of their own.
     """
 
@@ -135,10 +135,11 @@ def scorer_part(parameters: dict) -> Part:
             scorers.SCORER[0],
             default=RANKER,
             choices=(*SUMMARIES, *scorers.SCORER[0].choices),
-            help="What ranks texts: the trained ranker, the model's own likelihood, a rule, the reward head.",
+            help="What ranks texts: the trained ranker, the model's own likelihood, a rule, or the "
+            "reward head.",
         ),
         *scorers.SCORER[1:],
-        Parameter("num_samples", "int", 10, "Blocks sampled behind each beam.", 1, 64),
+        Parameter("num_samples", "int", 10, "Blocks sampled after each beam.", 1, 64),
         Parameter("num_beams", "int", 2, "Texts that continue after each round.", 1, 16),
         Parameter("block_length", "int", 20, "Tokens of a block; 0: to the end, which is best of n.", 0, 512),
         *(replace(p, default=0.9) if p.name == "top_p" else p for p in SHAPING),
@@ -150,28 +151,32 @@ def scorer_part(parameters: dict) -> Part:
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         PROCESSORS,
-        Part("expansion", "sampled blocks", "Several continuations of each beam, block_length tokens long."),
+        Part(
+            "expansion",
+            "sampled blocks",
+            "Several continuations of each beam, each block_length tokens long.",
+        ),
         scorer_part(parameters),
-        Part("frontier", "beams", "The num_beams best texts, of those that have ended too."),
+        Part("frontier", "beams", "The num_beams best texts, finished ones included."),
     ],
 )
 def rankgen(lane: Lane) -> Iterator[None]:
-    """Samples several blocks behind each beam and continues those that make the text fit the prompt best.
+    """Samples several blocks after each beam and continues those that make the text fit the prompt best.
 
-    1. Behind each of num_beams texts num_samples blocks of block_length tokens are sampled; in the first
-       round all of them behind the prompt. A text that has ended takes part unchanged.
+    1. After each of num_beams texts num_samples blocks of block_length tokens are sampled; in the first
+       round all of them after the prompt. A finished text competes unchanged.
     2. Each text with its new block is scored as one continuation of the prompt: `p(prompt) · s(text)`, the
        dot product of two vectors that are not normalised.
-    3. The num_beams best continue, the others are pruned. What all of them share is output.
+    3. The num_beams best continue, the others are pruned. The prefix that all of them share is output.
 
     The paper's ranker is an encoder of its own; llama-tiny-ranker, which comes with the project, is two small
-    networks that read the frozen target's states of prompt and text, each read for itself. It learned to tell
-    what stands next in a story from its other parts, and from texts that the target drew.
+    networks that read the frozen target's states of prompt and text, each computed separately. It was trained
+    to tell the true continuation of a story from other parts of it and from texts that the target sampled.
 
     With one beam and a block_length of 0 it is best of n, or reranking: num_samples whole texts are drawn
     and the scorer chooses one; with the scorer reward the reward head does. One beam with one sample is
-    nucleus sampling. At temperature 0 there is one sample, greedy's text. The released code counts tokens on
-    from one prompt to the next; here every lane counts its own.
+    nucleus sampling. At temperature 0 there is one sample, greedy's text. The released code keeps counting
+    tokens from one prompt to the next; here every lane counts its own.
     """
     search = Search(lane)
     while search.beams and not all(text.ended for text in search.beams):
@@ -255,7 +260,7 @@ class Search:
         for text in pruned:
             lost = [n for n in text.block if n not in needed]
             self._bury(lost, f"score {text.score:.2f}, not among the best")
-        self._bury([n for n in self.alive if n not in needed], "no block behind it was kept")
+        self._bury([n for n in self.alive if n not in needed], "no block after it was kept")
         if together := shared(paths):
             lane.commit(together, [self.alive.pop(n) for n in together])
 

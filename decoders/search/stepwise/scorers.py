@@ -1,4 +1,4 @@
-"""Scorers: how good a text is, or its beginning, from 0 to 1. Searches choose one by the parameter `scorer`.
+"""Scorers: how good a text is, or its prefix, from 0 to 1. Searches choose one by the parameter `scorer`.
 
 All but two are rules that read the text; `reward` asks the target's reward head, and `tests` the lane's
 callback, since what a model wrote is run elsewhere. Knows texts and nodes, no search.
@@ -50,7 +50,7 @@ def true_equation(left: str, right: str) -> bool:
 
 def arithmetic(text: Text, parameters: dict) -> float:
     """The share of true ones among the equations (`12+6=18`) and steps of a chain (`+4 -> 7`) that the text
-    has finished. A beginning without any may still become right; a whole text without any is none.
+    has finished. A prefix without any may still become right; a whole text without any is none.
     """
     before = text.prompt.rsplit("\n", 1)[-1]
     lines = before + text.written
@@ -89,7 +89,7 @@ def read_json(text: str) -> Any:
 
 
 def is_json(text: Text, parameters: dict) -> float:
-    """1 for a whole JSON text, or a beginning of one; else 0."""
+    """1 for a whole JSON text, or a prefix of one; else 0."""
     if not text.whole:
         return float(json_begins(text.written))
     try:
@@ -100,7 +100,7 @@ def is_json(text: Text, parameters: dict) -> float:
 
 
 def length(text: Text, parameters: dict) -> float:
-    """How near the number of words is to the one that is wanted: the smaller by the larger. A beginning that
+    """How near the number of words is to the one that is wanted: the smaller by the larger. A prefix that
     is not too long yet has 1.
     """
     words, wanted = len(WORD.findall(text.written)), parameters["words"]
@@ -129,9 +129,9 @@ def passed(text: Text, parameters: dict) -> float:
 
 RULES: dict[str, tuple[Callable[[Text, dict], float], str]] = {
     "keyword": (keyword, "The share of the keywords that occur."),
-    "length": (length, "How near the number of words is to the wanted one."),
+    "length": (length, "How close the number of words is to the target."),
     "arithmetic": (arithmetic, "The share of the written equations that are true."),
-    "json": (is_json, "1 for JSON, or the beginning of it, else 0."),
+    "json": (is_json, "1 for JSON, or a prefix of it, else 0."),
     "tests": (passed, "The share of the prompt's examples that the written program passes."),
 }
 REWARD_SUMMARY = "The target's reward head: the probability that the text is, or may still become, right."
@@ -150,7 +150,8 @@ NOISE = Parameter(
     "value_noise",
     "float",
     0.0,
-    "Spoils the scorer: values are drawn around the true ones with this deviation, cut off at 0 and 1.",
+    "Makes the scorer worse: values are drawn around the true ones with this standard deviation, clipped "
+    "to 0 and 1.",
     low=0.0,
     high=100.0,
 )
@@ -198,7 +199,7 @@ class Scorer:
     def score(self, node: int, whole: bool) -> float:
         """The value, 0 to 1, of what stands between the lane's beginning and this node.
 
-        whole: as a finished text, else as a beginning. For the reward head nodes are scored that were not.
+        whole: as a finished text, else as a prefix. For the reward head nodes are scored that were not.
         """
         path = self.lane.tree.path(node, above=self.lane.tree.trunk - 1)
         key = (tuple(self.lane.tree.tokens[n] for n in path), whole)
@@ -215,9 +216,9 @@ class Scorer:
         return self.known[key]
 
     def _ask_head(self, node: int, text: Text) -> float:
-        """At the end of a line whether all steps are right, elsewhere whether the beginning may become so.
+        """At the end of a line whether all steps are right, elsewhere whether the prefix may become so.
 
-        The head reads what was written behind the last token of the prompt; nodes whose states nothing has
+        The head reads what was written after the last token of the prompt; nodes whose states nothing has
         kept are read again.
         """
         lane = self.lane

@@ -30,7 +30,7 @@ NO_MODEL = (
 
 @dataclass
 class Rollout:
-    """What was written behind a candidate: nodes, the newest last, and whether the text ended with it."""
+    """What was written after a candidate: nodes, the newest last, and whether the text ended with it."""
 
     number: int
     tip: int
@@ -94,17 +94,19 @@ def unusable(parameters: dict) -> str | None:
             "code as released), the target's own (cd), none (args).",
             choices=(DIRECT, INDIRECT, CD, ARGS, CODE),
         ),
-        Parameter("candidates", "int", 10, "Likeliest tokens that are scored.", 1, 64),
-        Parameter("guidance", "float", 4.0, "1 / alpha: how much the value counts; 0 is greedy.", 0.0, 1e3),
+        Parameter("candidates", "int", 10, "How many of the most likely tokens are scored.", 1, 64),
+        Parameter("guidance", "float", 4.0, "1 / alpha, the weight of the value; 0 is greedy.", 0.0, 1e3),
         Parameter("rollout_tokens", "int", 16, "Tokens of a continuation; 0: to the end.", 0, 512),
         Parameter("num_rollouts", "int", 1, "Continuations of each candidate.", 1, 16),
-        Parameter("rollout_temperature", "float", 1.0, "Of the continuations; 0 is greedy.", 0.0, 100.0),
-        Parameter("beta", "float", 1.0, "For indirect: how gently texts are reweighted.", 0.01, 100.0),
+        Parameter(
+            "rollout_temperature", "float", 1.0, "Temperature of the continuations; 0 is greedy.", 0.0, 100.0
+        ),
+        Parameter("beta", "float", 1.0, "For indirect: larger values reweight texts less.", 0.01, 100.0),
         Parameter(
             "temperature",
             "float",
             0.0,
-            "0 takes the best; else drawn from the softmax of the totals.",
+            "0 takes the best; otherwise the token is drawn from the softmax of the totals.",
             0.0,
             100.0,
         ),
@@ -120,29 +122,29 @@ def unusable(parameters: dict) -> str | None:
         else "sampled"
     ),
     parts=lambda parameters: [
-        Part("expansion", "likeliest tokens", "A few of them are candidates."),
-        Part("rollout", "aligned model", "Continues each candidate as a model that has the reward would."),
+        Part("expansion", "likeliest tokens", "The few most likely tokens are candidates."),
+        Part("rollout", "aligned model", "Continues each candidate as a model aligned to the reward would."),
         scorers.part(parameters),
     ],
 )
 def transfer_q(lane: Lane) -> Iterator[None]:
-    """Scores each candidate token by the reward of texts that an aligned model continues it with.
+    """Scores each candidate token by the reward of an aligned model's continuations.
 
-    1. The target's likeliest tokens z are candidates.
-    2. Behind each the aligned model writes rollout_tokens, but no longer a text than may be written. With the
+    1. The target's most likely tokens z are the candidates.
+    2. After each the aligned model writes rollout_tokens tokens, within the limit of new tokens. With the
        reward r of the whole text, direct: `Q(z) = mean r`.
     3. Indirect, where the model was aligned to another reward r_bl: `Q(z) = Σ w r / Σ w` over its
        continuations, with `w = exp((r - r_bl) / beta)`.
     4. The token with the largest `log p(z) + guidance Q(z)` is taken; or one is drawn from the softmax of
        these totals.
 
-    For comparison: cd lets the target itself continue (controlled decoding), args scores the bare beginning
+    For comparison: cd lets the target itself continue (controlled decoding), args scores the bare prefix
     with z. The variant code follows the public code: five greedy tokens, `Q = mean exp((r - r_bl) / 2) r`;
     there the aligned model also names the candidates, here the target does. Even exact values do not give the
     aligned model's own distribution, which would need `alpha ln E[exp(r / alpha)]` by the target's texts.
 
     The aligned model that comes with the project, llama-tiny-aligned, is the target with a small network
-    behind its last layer, trained to prefer those of its own texts that have most of some friendly words.
+    after its last layer, trained to prefer those of its own texts that contain the most friendly words.
     With it this reward rises far above that of greedy, but no further than with cd.
     """
     search = Search(lane)
@@ -152,7 +154,7 @@ def transfer_q(lane: Lane) -> Iterator[None]:
 
 
 class Search:
-    """The candidates of one place after the other, and what is written behind them."""
+    """The candidates of one place after the other, and what is written after them."""
 
     def __init__(self, lane: Lane):
         self.lane, self.given = lane, lane.parameters
@@ -207,7 +209,7 @@ class Search:
         return rollouts
 
     def _write(self, running: list[Rollout]) -> None:
-        """One token more behind each of these, all in one forward."""
+        """One token more after each of these, all in one forward."""
         tips = list(dict.fromkeys(rollout.tip for rollout in running))
         rows = self._rows(tips)
         logprobs, probs = log_softmax(rows), self._rollout_probs(rows)
@@ -220,7 +222,7 @@ class Search:
             rollout.ended = self._ended(rollout.tip)
 
     def _rows(self, tips: list[int]) -> torch.Tensor:
-        """Logits [N, V] behind nodes: the aligned model's, or the target's own."""
+        """Logits [N, V] after nodes: the aligned model's, or the target's own."""
         lane, aligned = self.lane, self.aligned if self.variant != CD else None
         logits = lane.score(tips, "lookahead", hidden=aligned is not None)
         if aligned is None:
@@ -228,7 +230,7 @@ class Search:
         return aligned.rows([lane.scorers["target"].hidden(node) for node in tips])
 
     def _rollout_probs(self, rows: torch.Tensor) -> torch.Tensor:
-        """What continuations are drawn from [N, V], behind logits [N, V]."""
+        """What continuations are drawn from [N, V], after logits [N, V]."""
         temperature = 0.0 if self.variant == CODE else self.given["rollout_temperature"]
         return probabilities(rows / temperature) if temperature else one_hot(rows)
 

@@ -19,10 +19,11 @@ from decoders.search.tree_search.program_tree import TRIES, Programs
 from decoders.strategy import Parameter, Part
 from decoders.trace.number_format import many
 
-FUTURE = "allowed future"  # c~ of a beginning
+FUTURE = "allowed future"  # c~ of a prefix
 MAX_TRIES = 100  # draws of one text that may end in a dead end
 DEAD_ENDS = {
-    "go back": "After a dead end the last token is drawn again from what is left; after many the text.",
+    "go back": "After a dead end the last token is drawn again from the remaining ones; after many, the "
+    "whole text.",
     "start over": "After a dead end the whole text is drawn again: each text then has its exact probability.",
 }
 DEAD_END = Parameter(
@@ -31,7 +32,7 @@ DEAD_END = Parameter(
 
 
 class Futures:
-    """c~: for each beginning an upper bound of the probability that what the model writes after it is allowed
+    """c~: for each prefix an upper bound of the probability that what the model writes after it is allowed
     as a whole. It is 1 until something is learned, and `c~(s) = sum_v p(v|s) c~(s v)`.
     """
 
@@ -42,7 +43,7 @@ class Futures:
         self.above: dict[int, tuple[int, int]] = {}  # node -> (its parent, its token)
 
     def of(self, node: int) -> float:
-        """c~ of a beginning."""
+        """c~ of a prefix."""
         if not self.learned.get(node) and node not in self.masked:
             return 1.0
         return min(1.0, float(self.weights(node).sum()))
@@ -55,14 +56,14 @@ class Futures:
         return weights
 
     def shares(self, node: int, token: int) -> tuple[float, float]:
-        """The probability of a token after a beginning: under the mask alone, and with what was learned."""
+        """The probability of a token after a prefix: under the mask alone, and with what was learned."""
         weights, probs = self.weights(node), self.probs[node]
         total = float(weights.sum())
         return float(probs[token] / probs.sum()), float(weights[token]) / total if total else 0.0
 
     def visit(self, node: int, probs: torch.Tensor, mask: torch.Tensor | None) -> None:
-        """A beginning is reached for the first time: p [V] of the model alone, and what a mask allows [V].
-        What the mask forbids is lost to all beginnings above.
+        """A prefix is reached for the first time: p [V] of the model alone, and what a mask allows [V].
+        What the mask forbids is lost to all prefixes above.
         """
         self.probs[node] = probs
         if mask is None or bool(mask[: len(probs)].all() and len(mask) >= len(probs)):
@@ -75,7 +76,7 @@ class Futures:
             self.learn(*self.above[node], self.of(node))
 
     def learn(self, node: int, token: int, bound: float) -> None:
-        """c~ of a child, and what follows from it for all beginnings above."""
+        """c~ of a child, and what follows from it for all prefixes above."""
         while True:
             self.learned.setdefault(node, {})[token] = bound
             if node not in self.above:
@@ -130,7 +131,7 @@ class Asap:
         return self.completed(phi) if programs.gate.ends(node, token) else True
 
     def read(self, node: int) -> None:
-        """The model's row after a beginning, and what a grammar allows there."""
+        """The model's row after a prefix, and what a grammar allows there."""
         lane = self.programs.lane
         logits = lane.score([node])
         self.logprobs[node] = lane.distribution([node], logits)[0]
@@ -161,7 +162,7 @@ class Asap:
         return self.number < self.samples
 
     def record(self) -> None:
-        """What is known by now of the prompt, and of the beginnings on the way to this text."""
+        """What is known by now of the prompt, and of the prefixes on the way to this text."""
         lane, allowed = self.programs.lane, self.futures.of(self.programs.root)
         self.has_news = True
         lane.record_score(self.programs.root, FUTURE, allowed)
@@ -199,21 +200,21 @@ class Asap:
     ],
 )
 def asap(lane: Lane) -> Iterator[None]:
-    """Samples texts that satisfy constraints without favouring beginnings that merely look easy.
+    """Samples texts that satisfy constraints without favouring prefixes that rarely lead to a valid text.
 
-    1. To forbid tokens one by one is not to draw from the model's allowed texts: a likely beginning that
-       leads nearly always to a dead end is taken too often.
-    2. So `c~` of a beginning bounds the probability that the model, left alone, would finish an allowed text
+    1. Masking forbidden tokens one by one does not sample from the model's distribution over allowed
+       texts: a likely prefix that nearly always leads to a dead end is taken too often.
+    2. So `c~` of a prefix bounds the probability that the model, left alone, would finish an allowed text
        after it. It begins at 1.
     3. A token is drawn from `p(v|s) c~(s v) / c~(s)`, where p is the model's own distribution without a mask.
-       What the grammar forbids after a beginning, and where a check ends the text, is lost:
-       `c~(s) = sum_v p(v|s) c~(s v)` over allowed tokens is computed again for all beginnings above.
-    4. After several texts the bounds are near the truth, and draws near the model's distribution on allowed
-       texts.
+       What the grammar forbids after a prefix, and where a check ends the text, is lost: `c~(s) = sum_v
+       p(v|s) c~(s v)` over allowed tokens is computed again for all prefixes on the path.
+    4. After several texts the bounds are close to the true probabilities, and draws are close to the model's
+       distribution over allowed texts.
 
     A grammar or schema (constraint) forbids tokens before they are drawn; the first text is then that of a
-    mask. The checks (constraints) look at tokens that were drawn, so their dead ends are found by running
-    into them: where sixteen tokens after one beginning are dead ends, the text is drawn again. With "start
+    mask. The checks (constraints) look at tokens that were drawn, so dead ends are found only by reaching
+    them: where sixteen tokens after one prefix are dead ends, the text is drawn again. With "start
     over" every dead end discards the whole text instead of one token; that takes longer, and without a
     grammar each text has exactly the model's distribution among allowed ones.
     """

@@ -1,4 +1,4 @@
-"""Constraints: what a text must not be, checked on every beginning or on the whole text; each gives 0 to 1.
+"""Constraints: what a text must not be, checked on every prefix or on the whole text; each gives 0 to 1.
 
 Their product Phi is what a text is worth, and 0 ends it at once. Rules that search already knows (scorers.py)
 are used unchanged; what is syntax is decided by the lane's callback, since a language is described elsewhere.
@@ -26,7 +26,7 @@ def no_comments(text: Text, parameters: dict) -> float:
 
 @dataclass(frozen=True)
 class Constraint:
-    """`early`: checked on every beginning as well, else on whole texts only."""
+    """`early`: checked on every prefix as well, else on whole texts only."""
 
     value: Callable[[Text, dict], float]
     early: bool

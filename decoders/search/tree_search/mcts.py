@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(eq=False, slots=True)
 class State:
-    """A beginning of a text. Without edges its text is whole, or as long as the search looks ahead.
+    """A prefix of a text. Without edges its text is whole, or as long as the search looks ahead.
 
     `visits` (N) counts the simulations that reached it; the one that opened it is the first.
     """
@@ -22,7 +22,7 @@ class State:
 
 @dataclass(eq=False, slots=True)
 class Edge:
-    """A next token: its prior (P) among its siblings, the state behind it once that is open, how many
+    """A next token: its prior (P) among its siblings, the state after it once that is open, how many
     simulations went through it (n), the sum of their values, and what these say together (Q).
     """
 

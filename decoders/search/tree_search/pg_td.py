@@ -18,7 +18,7 @@ from decoders.strategy import Parameter, Part
 from decoders.trace.number_format import many, were
 
 RULES = {
-    "p-ucb": "What the model finds likely is tried first, the more visits the more of the rest.",
+    "p-ucb": "Likely tokens are tried first; the more visits, the more others are tried.",
     "constant": "The same with a factor that does not grow.",
     "uct": "Every child has the same bonus, which falls with its visits; priors do not count.",
     "ucb1": "Every child is tried once, then the best with a bonus for those tried seldom.",
@@ -46,16 +46,23 @@ def bonus(rule: str, visits: int, edge: Edge, c: float, c_base: float) -> float:
     parameters=(
         *SCORER,
         Parameter("rollouts", "int", 16, "Texts that are completed and tested.", low=1, high=512),
-        Parameter("width", "int", 3, "Next tokens that are tried after a beginning.", low=1, high=32),
+        Parameter("width", "int", 3, "How many next tokens are tried after a prefix.", low=1, high=32),
         Parameter(
-            "selection", "choice", "p-ucb", "How a child is chosen on the way down.", choices=tuple(RULES)
+            "selection", "choice", "p-ucb", "How a child is selected on the way down.", choices=tuple(RULES)
         ),
-        Parameter("c", "float", 4.0, "Weight of the bonus for what was tried seldom.", low=0.0, high=100.0),
-        Parameter("c_base", "float", 10.0, "The larger, the later that weight grows.", low=0.1, high=1e6),
+        Parameter("c", "float", 4.0, "Weight of the exploration bonus.", low=0.0, high=100.0),
+        Parameter(
+            "c_base",
+            "float",
+            10.0,
+            "The larger this is, the later the weight of the bonus grows.",
+            low=0.1,
+            high=1e6,
+        ),
         Parameter("num_beams", "int", 1, "Beams that complete a text; 1 is greedy.", low=1, high=8),
         Parameter("test_all_beams", "bool", False, "Test every beam's text, not only the likeliest."),
         Parameter("temperature", "float", 0.0, "Above 0: completions are sampled instead.", 0.0, 100.0),
-        Parameter("cache", "bool", True, "Use again what was completed and scored before."),
+        Parameter("cache", "bool", True, "Reuse earlier completions and scores."),
     ),
     papers=("planning-with-large-language-models-for-code",),
     views=("visit_tree", "entropy", "dependencies", "text"),
@@ -65,29 +72,28 @@ def bonus(rule: str, visits: int, edge: Edge, c: float, c_base: float) -> float:
     parts=lambda parameters: [
         scorers.part(parameters),
         Part("frontier", parameters["selection"], RULES[parameters["selection"]]),
-        Part("expansion", "likeliest tokens", "A beginning grows by its width likeliest next tokens."),
+        Part("expansion", "likeliest tokens", "A prefix is extended by its width most likely next tokens."),
     ],
 )
 def pg_td(lane: Lane) -> Iterator[None]:
-    """Monte Carlo tree search: completes many texts, tests each, and searches on where tests passed.
+    """Monte Carlo tree search: completes many texts, tests each, and continues the search where tests passed.
 
-    1. A beginning's children are its width likeliest next tokens; their priors P are a softmax over these
-       alone. From the prompt on, the child with the largest
-       `Q + (ln((N + c_base + 1) / c_base) + c) P sqrt(ln N) / (1 + n)` is taken: Q is the best result seen
-       through it, n how many came back, N the visits of the parent.
-    2. The first child on the way that is new gets children of its own.
-    3. The text behind it is completed by beam search (one beam: greedily), and the scorer judges it.
-    4. The result goes back to all edges on the way. After `rollouts` rollouts the best of all texts that were
-       ever completed is output; on a tie the earliest.
+    1. A prefix's children are its width most likely next tokens; their priors P are a softmax over these
+       only. From the prompt on, the child with the largest `Q + (ln((N + c_base + 1) / c_base) + c) P sqrt(ln
+       N) / (1 + n)` is taken: Q is the best result seen through it, n its visits, N the visits of its parent.
+    2. The first new child on this path gets children of its own.
+    3. The text after it is completed by beam search (one beam: greedily), and the scorer judges it.
+    4. The result is backed up to all edges on the path. After `rollouts` rollouts the best of all completed
+       texts is output; on a tie the earliest.
 
-    Selection "constant" leaves the logarithm out of the weight, "uct" the prior as well, which is
-    `Q + c sqrt(ln N) / (1 + n)` with the authors; "ucb1" is the classic `Q + c sqrt(ln N / n)`.
+    Selection "constant" leaves the logarithm out of the weight, "uct" the prior as well, which
+    gives the authors' `Q + c sqrt(ln N) / (1 + n)`; "ucb1" is the classic `Q + c sqrt(ln N / n)`.
 
-    Texts and rows are kept: a completion that was made before is not made again. The paper's reward is the
-    share of unit tests passed, here the scorer tests; any other scorer can be planned for as well. Beams are
-    kept by their sum of log p. Its baselines that filter samples or resample beginnings are not part of this.
-    On list programs the shipped model meets more tests so than with samples that are filtered for as many
-    tokens read; as many samples as rollouts, which read more, do as well or better: experiment
+    Texts and distributions are cached: no completion is computed twice. The paper's reward is the share of
+    unit tests passed, here the scorer tests; any other scorer can be used as well. Beams are ranked by their
+    sum of log p. The paper's baselines, which filter samples or resample prefixes, are not part of this. On
+    list programs the shipped model passes more tests this way than with filtered samples that read the same
+    number of tokens; as many samples as rollouts, which read more, do as well or better: see the experiment
     planning-or-filtering.
     """
     search = Search(lane)

@@ -13,7 +13,7 @@ from decoders.sampling.greedy import greedy
 from decoders.sampling.next_token import pick
 from decoders.search.tree_search.constraints import Gate
 
-TRIES = 16  # tokens that are tried after one beginning before it counts as a dead end
+TRIES = 16  # tokens that are tried after one prefix before it counts as a dead end
 
 
 class Programs:

@@ -156,7 +156,7 @@ class GatedSpace(Space):
 
 
 class BestFirst:
-    """The likeliest beginning of all that wait is opened, `population` in a turn."""
+    """The likeliest prefix of all that wait is opened, `population` in a turn."""
 
     def __init__(self, programs: Programs):
         self.programs, self.space = programs, GatedSpace(programs)
@@ -261,7 +261,7 @@ DECODERS = {
         lambda programs: BestAsap(programs, programs.lane.parameters["population"], False),
         "Population texts one after another; dead ends teach how much of what follows is allowed.",
     ),
-    "best first": (BestFirst, "The likeliest beginnings of all that wait, population of them in a turn."),
+    "best first": (BestFirst, "The likeliest prefixes of all that wait, population of them in a turn."),
 }
 DETERMINISTIC = ("beam", "best first")
 
@@ -282,13 +282,17 @@ def badge(parameters: dict) -> str:
         ),
         *ASKED,
         Parameter("population", "int", 4, "Texts side by side: beams, samples, particles.", low=1, high=32),
-        Parameter("temperature", "float", 1.0, "Of draws: below 1 sharper, 0 is greedy.", 0.0, 100.0),
-        Parameter("rollouts", "int", 32, "For mcts and best first: turns at most.", low=1, high=2000),
+        Parameter(
+            "temperature", "float", 1.0, "Temperature of draws: below 1 sharper, 0 is greedy.", 0.0, 100.0
+        ),
+        Parameter(
+            "rollouts", "int", 32, "For mcts and best first: maximum number of iterations.", low=1, high=2000
+        ),
         Parameter(
             "backup",
             "choice",
             "win rate",
-            "For mcts: what a beginning's rollouts say of it, their mean Phi or the best of them.",
+            "For mcts: the value of a prefix is the mean Phi of its rollouts, or the best of them.",
             choices=("win rate", "maximum"),
         ),
         LENGTH_PENALTY,
@@ -307,19 +311,20 @@ def badge(parameters: dict) -> str:
 def treecoder(lane: Lane) -> Iterator[None]:
     """Any decoder under any constraints, over one tree of partial programs.
 
-    1. The model offers continuations of the active beginnings.
-    2. Constraints are checked: of each beginning (syntax, comments), and of complete texts (tests). They give
-       0 to 1, and their product is `Phi = prod_i Phi_i`. A text with Phi = 0 is never continued.
-    3. The decoder scores what is left and chooses what is active next: several samples, beams, particles that
-       are drawn again (SMC), a tree search, ASAp, or the likeliest beginnings first.
-    4. Of the complete texts one with the highest Phi is the answer: for beams that with the best score, for
-       ASAp the last one drawn if it is among them. Beams complete the texts that end among their best.
+    1. The model offers continuations of the active prefixes.
+    2. Constraints are checked: on each prefix (syntax, comments), and on complete texts (tests). Each gives
+       a value from 0 to 1, and their product is `Phi = prod_i Phi_i`. A text with Phi = 0 is never continued.
+    3. The decoder scores the remaining prefixes and chooses which are active next: several samples, beams,
+       resampled particles (SMC), a tree search, ASAp, or the most likely prefixes first.
+    4. Of the complete texts one with the highest Phi is the answer: with beams the one with the best score,
+       with ASAp the last one drawn if it is among them. With beams, texts that end among the best are
+       complete.
 
     The tree search is that of PG-TD with its bonus; Q is the win rate, as in the paper, or the best result.
     Sampling and tree search end with the first complete text that has Phi 1. If no text passes, greedy
-    decoding writes one without constraints, and a note says so. Which parts are best is searched for by the
-    experiment program-search. A type checker is not among the constraints.
-    A grammar or schema (constraint) is a mask on every row before any of this; ASAp learns what it removes.
+    decoding writes one without constraints, and a note says so. The experiment program-search looks for the
+    best combination of parts. A type checker is not among the constraints. A grammar or schema (constraint)
+    masks every distribution before any of this; ASAp learns what it removes.
     """
     programs = Programs(lane, Gate(lane))
     decoder = DECODERS[lane.parameters["decoder"]][0](programs)

@@ -1,4 +1,4 @@
-"""Monte-Carlo tree search with a value: before each token many beginnings are tried, and what a scorer thinks
+"""Monte-Carlo tree search with a value: before each token many prefixes are tried, and what a scorer thinks
 of them decides.
 
 Language Model Decoding as Likelihood-Utility Alignment (Josifoski et al. 2022), after AlphaZero (Silver et
@@ -32,19 +32,30 @@ VALUES = {
     parameters=(
         *scorers.SCORER,
         scorers.NOISE,
-        Parameter("simulations", "int", 16, "Beginnings tried before each token (paper: 50).", 1, 512),
-        Parameter("width", "int", 20, "Likeliest next tokens that are tried after a beginning.", 1, 64),
-        Parameter("c", "float", 1.25, "Weight of the bonus for what was tried seldom.", 0.0, 100.0),
-        Parameter("c_base", "float", 19652.0, "The larger, the later that weight grows; 0: never.", 0.0, 1e9),
+        Parameter("simulations", "int", 16, "Prefixes tried before each token (paper: 50).", 1, 512),
+        Parameter(
+            "width", "int", 20, "How many of the most likely next tokens are tried after a prefix.", 1, 64
+        ),
+        Parameter("c", "float", 1.25, "Weight of the exploration bonus.", 0.0, 100.0),
+        Parameter(
+            "c_base",
+            "float",
+            19652.0,
+            "The larger this is, the later the weight of the bonus grows; 0: never.",
+            0.0,
+            1e9,
+        ),
         Parameter(
             "q_values",
             "choice",
             RESCALED,
-            "Whether Q is rescaled among siblings, or stays as scored.",
+            "Whether Q is rescaled among siblings or used as scored.",
             choices=tuple(VALUES),
         ),
         Parameter("root_noise", "float", 0.25, "Share of noise in the priors of the next token.", 0.0, 1.0),
-        Parameter("noise_shape", "float", 0.3, "Shape of that Dirichlet noise.", low=0.01, high=100.0),
+        Parameter(
+            "noise_shape", "float", 0.3, "Concentration of that Dirichlet noise.", low=0.01, high=100.0
+        ),
     ),
     together=scorers.unusable,
     suits=scorers.unscored,
@@ -53,24 +64,23 @@ VALUES = {
     badge=lambda p: "sampled" if p["root_noise"] or p["value_noise"] else "deterministic",
     parts=lambda parameters: [
         scorers.part(parameters),
-        Part("frontier", "visits", "A tree of beginnings; the next token is the one tried most often."),
+        Part("frontier", "visits", "A tree of prefixes; the next token is the most visited one."),
         Part("selection", parameters["q_values"], VALUES[parameters["q_values"]]),
-        Part("expansion", "likeliest tokens", "A beginning grows by its width likeliest next tokens."),
+        Part("expansion", "likeliest tokens", "A prefix is extended by its width most likely next tokens."),
     ],
 )
 def value_mcts(lane: Lane) -> Iterator[None]:
-    """Monte Carlo tree search before each token, with a value head; the most visited token is taken.
+    """Runs Monte Carlo tree search with a value head before each token; the most visited token is taken.
 
-    1. From the text so far, the edge with the largest
-       `Q + (c + ln((N + c_base + 1) / c_base)) P sqrt(N) / (1 + n)` is followed: Q is the mean value seen
-       through it, P its prior (a softmax over the width likeliest tokens), n its visits, N those of all
-       siblings plus one. Q is rescaled so that of the siblings and their parent the least has 0 and the
-       largest 1, as in the authors' configuration; what was never tried has 0. At the text's end the priors
-       hold a share of Dirichlet noise.
-    2. The first beginning that is new gets edges of its own, and the scorer says what it is worth.
-    3. The value goes back to all edges on the way.
-    4. After `simulations` simulations the token with the most visits is output, on a tie the likelier; what
-       is known behind it is kept.
+    1. From the text so far, the edge with the largest `Q + (c + ln((N + c_base + 1) / c_base)) P sqrt(N) / (1
+       + n)` is followed: Q is the mean value seen through it, P its prior (a softmax over the width likeliest
+       tokens), n its visits, N those of all siblings plus one. Q is rescaled so that the smallest value among
+       the siblings and their parent is 0 and the largest 1, as in the authors' configuration; untried edges
+       have 0. At the end of the text so far, the root, the priors contain a share of Dirichlet noise.
+    2. The first new prefix gets edges of its own, and the scorer gives its value.
+    3. The value is backed up to all edges on the path.
+    4. After `simulations` simulations the token with the most visits is output, on a tie the more likely one;
+       the search tree below it is kept.
     """
     search = Search(lane)
     state = search.open(lane.tip)
@@ -176,12 +186,12 @@ class Search(TreeSearch):
                 self.bury(edge)
 
     def bury(self, edge: Edge) -> None:
-        """The limb behind an edge gives its slots back; what ends there is judged."""
+        """The limb after an edge gives its slots back; what ends there is judged."""
         self.lane.drop([edge.node])
         for child in edge.below.edges if edge.below else ():
             if not (child.below and child.below.edges):
                 status = "pruned" if child.visits else "never reached"
-                self.lane.verdict(child.node, status, reason="behind a token that was not chosen")
+                self.lane.verdict(child.node, status, reason="after a token that was not chosen")
             self.bury(child)
 
 

@@ -60,7 +60,8 @@ def endless_forks(parameters: dict) -> tuple[Drafter, Verifier, float]:
         fill=FIXED,
         source="draft",
         name="endless sequences from a draft model",
-        says="A second, smaller model writes on, in one sequence or several, while the target reads what it "
-        "wrote before.",
+        says="A second, smaller model keeps drafting, in one sequence or several, while the target reads "
+        "what "
+        "it wrote before.",
     )
     return simplest(drafter, parameters["temperature"])

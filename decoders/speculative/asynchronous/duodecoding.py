@@ -71,7 +71,7 @@ def sequences(lane: Lane, draft: Draft, end: int, room: int, budget: int) -> lis
             "budget",
             "int",
             12,
-            "Tokens that the draft writes in a round; 0: as many as it writes in "
+            "Tokens that the draft writes per round; 0: as many as it writes in "
             "the time of one target forward, measured here.",
             low=0,
             high=64,
@@ -85,21 +85,21 @@ def sequences(lane: Lane, draft: Draft, end: int, room: int, budget: int) -> lis
     parts=lambda parameters: [*described(*endless_forks(parameters)), schedule(parameters)],
 )
 def duodecoding(lane: Lane) -> Iterator[None]:
-    """The draft writes ahead while the target verifies, in several sequences where its first token is unsure.
+    """The draft writes ahead during verification, in several sequences where its first token is uncertain.
 
-    1. As in PEARL, the target reads the window that waits, while the draft writes below its end.
-    2. The draft looks at its best first token and the best token behind it. Every other first token that is
-       likelier than these two together, `p_i > p_1 m`, begins a sequence of its own: at most 8, and as many
-       as divide the budget evenly.
-    3. All are written at once, level by level, each with its share of the budget.
+    1. As in PEARL, the target reads the pending window while the draft continues it.
+    2. The draft considers its best first token and the best token after it. Every other first token that is
+       more likely than these two together, `p_i > p_1 m`, begins a sequence of its own: at most 8, and as
+       many as divide the budget evenly.
+    3. All are written in parallel, level by level, each with its share of the budget.
     4. The target tests the window and then the first tokens. The rest of the sequence whose first token
-       passes is the next window; the others are thrown away.
+       passes is the next window; the others are discarded.
 
-    The very first round drafts one token, so that the first token of the text is there at once. The budget
-    should take the draft as long as one forward takes the target: budget 0 times both models when the lane
+    The very first round drafts one token, so that the first token of the text is available at once. Drafting
+    the budget should take as long as one target forward: budget 0 times both models when the lane
     starts and takes their ratio, rounded to a number with many divisors, which may differ from run to run.
-    Sequences are the draft's likeliest tokens at any temperature, and the target draws for itself, so the
-    text is the target's.
+    Sequences are the draft's most likely tokens at any temperature, and the target draws its own tokens,
+    so the text is the target's.
     """
     _, verifier, _ = endless_forks(lane.parameters)
     budget = lane.parameters["budget"] or measured_budget(lane)

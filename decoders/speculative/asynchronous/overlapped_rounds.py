@@ -1,6 +1,6 @@
 """Windows: what a draft model writes on while the target tests what it wrote before, round after round.
 
-A window is the chain that waits behind the newest token. Behind its sure part the draft writes one sequence
+A window is the chain that waits after the newest token. After its sure part the draft writes one sequence
 or several, whose first tokens are tested in the same round; the rest of the one that passes is the next
 window. Knows the draft model, and the target by its role.
 """
@@ -14,7 +14,7 @@ from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import likeliest, open_ends, sampled
 from decoders.speculative.interfaces import SAMPLED, Draft, Verifier
 
-BEHIND = "It stands behind a token that was not accepted."
+BEHIND = "It stands after a token that was not accepted."
 BESIDE = "It stands in a sequence whose first token was not kept."
 OVER = "The text ended before its turn."
 # (draft, node to write below, what stands below it already, tokens of room) -> sequences, each of at most as
@@ -37,7 +37,7 @@ def overlapped(
     post_verify: bool = True,
 ) -> Iterator[None]:
     """Rounds in which the target reads the newest token and the sure part of the window, in a thread of its
-    own if the lane asks for that, while `write` continues behind it.
+    own if the lane asks for that, while `write` continues after it.
 
     What is tested are the sure part and the first tokens of what was written; a round whose tests all pass
     draws no token of its own. Without `pre_verify` the target waits while the first window is written, and

@@ -17,7 +17,10 @@ from decoders.strategy import Parameter, Part
 
 MAX_WINDOW = 32  # tokens of a window
 CONCURRENT = Parameter(
-    "concurrent", "bool", True, "Target and draft compute at the same time; the tokens are the same if not."
+    "concurrent",
+    "bool",
+    True,
+    "Target and draft compute at the same time; the tokens are the same either way.",
 )
 
 
@@ -29,7 +32,8 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         fill=FIXED if temperature == 0.0 else SAMPLED,
         source="draft",
         name="endless chain from a draft model",
-        says="A second, smaller model writes on while the target reads what it wrote in the round before.",
+        says="A second, smaller model keeps drafting while the target reads what it wrote in the "
+        "previous round.",
     )
     return simplest(drafter, temperature)
 
@@ -58,7 +62,7 @@ def measured_window(lane: Lane) -> int:
             "num_assistant_tokens",
             "int",
             4,
-            "Tokens that the draft writes in a round; 0: as many as it "
+            "Tokens that the draft writes per round; 0: as many as it "
             "writes in the time of one target forward, measured here.",
             low=0,
             high=MAX_WINDOW,
@@ -75,7 +79,7 @@ def measured_window(lane: Lane) -> int:
             "bool",
             True,
             "The draft writes the next window while the target tests this one; "
-            "without it, the draft waits, and a window that passes is followed by a token of the target's.",
+            "without it, the draft waits, and a window that passes is followed by the target's own token.",
         ),
         CONCURRENT,
         *GREEDY,
@@ -88,17 +92,17 @@ def pearl(lane: Lane) -> Iterator[None]:
     """The draft writes ahead while the target verifies its previous tokens: neither waits for the other.
 
     1. Pre-verify: nothing is pending. The draft writes a window of num_assistant_tokens; meanwhile the target
-       reads the last token of the text, which is enough to test the first of them.
-    2. Post-verify: that one passed. The target reads the rest of the window; meanwhile the draft writes the
-       next one. The rest of the window is tested, and the first token of the next.
-    3. While all pass, stay in 2: the draft is as long as its luck. At the first token that fails, the target
-       draws its own, everything behind it is thrown away, and it starts again at 1.
+       reads the last token of the text, which is enough to test the window's first token.
+    2. Post-verify: that token passed. The target reads the rest of the window; meanwhile the draft writes
+       the next window. The rest of the window and the first token of the next are tested.
+    3. While all pass, step 2 repeats: drafts have no fixed length. At the first token that fails, the target
+       draws its own, everything after it is discarded, and step 1 follows.
 
-    A token passes as in speculative decoding: `u q(x) < p(x)`. There is no bonus token: where it would stand,
-    the draft's next token is tested. A round takes as long as the slower of both, so the window should take
-    the draft as long as one forward takes the target: num_assistant_tokens 0 times both models when the lane
-    starts and takes the ratio, which may differ from run to run, and with it text that is drawn. Without
-    pre_verify or post_verify it is the paper's ablation; without both, drafting and testing take turns.
+    A token passes as in speculative decoding: `u q(x) < p(x)`. There is no bonus token: in its position the
+    draft's next token is tested. A round takes as long as the slower of the two models, so drafting a window
+    should take as long as one target forward: num_assistant_tokens 0 times both models when the lane starts
+    and uses the ratio, which may differ from run to run, and with it sampled text. Without pre_verify or
+    post_verify it is the paper's ablation; without both, drafting and testing alternate.
     """
     _, verifier, _ = parts(lane.parameters)
     count = lane.parameters["num_assistant_tokens"] or measured_window(lane)

@@ -45,7 +45,7 @@ def sure_part(lane: Lane, draft: Draft, window: list[int]) -> int:
 
 
 def foreseen(lane: Lane) -> int | None:
-    """What the predictor expects of the window behind the newest token; None if there is no predictor."""
+    """What the predictor expects of the window after the newest token; None if there is no predictor."""
     head = None if lane.parameters["predictor"] == OWN else head_of(lane)
     if head is None:
         return None
@@ -82,12 +82,19 @@ def branches(lane: Lane, draft: Draft, end: int, begun: list[int], room: int) ->
     family="speculative",
     needs=("target", "draft"),
     parameters=(
-        Parameter("num_assistant_tokens", "int", 4, "Tokens of each branch in a round.", low=1, high=32),
-        Parameter("max_branches", "int", 6, "Branches where the draft knows nothing.", low=1, high=16),
+        Parameter("num_assistant_tokens", "int", 4, "Tokens of each branch per round.", low=1, high=32),
         Parameter(
-            "epsilon", "float", 0.4, "A token to which the draft gave less is in doubt.", low=0.0, high=1.0
+            "max_branches",
+            "int",
+            6,
+            "Number of branches where the draft is completely uncertain.",
+            low=1,
+            high=16,
         ),
-        Parameter("predictor", "choice", HEAD, "What says where a window is cut.", choices=(HEAD, OWN)),
+        Parameter(
+            "epsilon", "float", 0.4, "A token to which the draft gives less is uncertain.", low=0.0, high=1.0
+        ),
+        Parameter("predictor", "choice", HEAD, "What decides where a window is cut.", choices=(HEAD, OWN)),
         CONCURRENT,
         *GREEDY,
     ),
@@ -99,20 +106,20 @@ def branches(lane: Lane, draft: Draft, end: int, begun: list[int], room: int) ->
 def specbranch(lane: Lane) -> Iterator[None]:
     """While the target verifies the confident part of a window, the draft branches where it is in doubt.
 
-    1. A small trained network reads what the target's last layers left behind at the newest token, and
-       foretells the fate of the window that waits: none of it passes, a part, or all. If a part, the window
-       is cut before the first token with less than epsilon.
-    2. The target reads what stands before the cut. Meanwhile the draft forks there, into
-       `max(1, floor(k (1 - q)))` branches, k being max_branches and q its best probability at that place.
-       Each begins with another of its likeliest tokens and is written on.
-    3. The sure part is tested, then the first tokens of the branches. The branch whose first token passes is
-       the next window; the others are thrown away.
-    4. If a test of the sure part fails, or no branch passes, the target's own token is written and the draft
-       starts again: a rollback.
+    1. A small trained network reads the states of the target's last layers at the newest token, and predicts
+       how much of the pending window will pass: none, a part, or all. If a part, the window is cut before the
+       first token with less than epsilon.
+    2. The target reads the part before the cut. Meanwhile the draft forks there, into `max(1, floor(k (1 -
+       q)))` branches, k being max_branches and q its best probability at that position. Each begins with
+       another of its most likely tokens and is continued.
+    3. The confident part is tested, then the first tokens of the branches. The branch whose first token
+       passes is the next window; the others are discarded.
+    4. If a test of the confident part fails, or no branch passes, the target's own token is written and the
+       draft starts again: a rollback.
 
-    One branch, and windows that are never cut, make it PEARL. Where no predictor was trained for
-    the two models, the draft's confidence alone says where to cut. Where that is, is known before the target
-    speaks, and nothing is drawn by the draft, so the text is the target's.
+    With one branch and windows that are never cut it is PEARL. Where no predictor was trained for the two
+    models, only the draft's confidence decides where to cut. The cut is chosen before the target's forward,
+    and the draft draws nothing at random, so the text is the target's.
     """
     _, verifier, _ = endless_forks(lane.parameters)
     if lane.parameters["predictor"] == HEAD:

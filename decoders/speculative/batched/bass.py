@@ -44,7 +44,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     needs=("target", "draft"),
     parameters=(
         PROMPTS,
-        Parameter("num_assistant_tokens", "int", 7, "Guesses for each text at first.", low=1, high=LIMIT),
+        Parameter("num_assistant_tokens", "int", 7, "Initial number of guesses per text.", low=1, high=LIMIT),
         *GREEDY,
     ),
     papers=("bass",),
@@ -55,14 +55,14 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def bass(lane: Lane) -> Iterator[None]:
     """Batched speculation: texts share every forward, and each keeps the drafted tokens it accepts.
 
-    1. The draft writes l guesses for every text, one forward for the next guess of all of them.
-    2. One target forward checks the guesses of all texts. A mask lets every token see its own text alone.
+    1. The draft writes l guesses for every text; each forward gives the next guess of all texts.
+    2. One target forward checks the guesses of all texts. A mask lets every token see only its own text.
     3. Every text keeps its accepted guesses and one token of the target's, so lengths drift apart.
     4. If some text accepted all l, `l = min(l + 2, 32)`. Else `l = l - ceil(l / 10) - s`, but not below 1 or
        what a text accepted; s is 1 from the second such round on, else 0.
 
-    The lane's prompt is the first text, and its counts and other pictures are those of that text; forwards
-    serve all texts and count once. Each text is written as it would be alone.
+    The lane's prompt is the first text, and counts and other pictures are for that text; a forward serves
+    all texts and counts once. Each text is the same as if it were decoded alone.
     """
     _, verifier, _ = parts(lane.parameters)
     length = length_of(lane.parameters)

@@ -26,7 +26,7 @@ from decoders.strategy import Parameter
 NONE, MISMATCH = "none", "first mismatch kept"
 MISTAKES = (NONE, BY_COLUMN, PADDING_KEPT, MISMATCH)
 VIEWS = ("batch", "draft_tree", "draft_round", "timeline", "entropy", "text")
-GUESSES = Parameter("num_assistant_tokens", "int", 5, "Guesses for each text in a round.", low=1, high=32)
+GUESSES = Parameter("num_assistant_tokens", "int", 5, "Guesses per text and round.", low=1, high=32)
 
 
 def keeps_the_mismatch(inputs: VerifierInput) -> Verification:
@@ -84,7 +84,7 @@ def decode(
     parameters=(
         PROMPTS,
         GUESSES,
-        Parameter("mistake", "choice", NONE, "What is done wrong, to see what it costs.", choices=MISTAKES),
+        Parameter("mistake", "choice", NONE, "A deliberate mistake, to see what it costs.", choices=MISTAKES),
         MODEL_DEFAULTS,
     ),
     papers=("batch-speculative-decoding-done-right",),
@@ -101,16 +101,16 @@ def decode(
 def eqspec(lane: Lane) -> Iterator[None]:
     """A padded batch that stays correct although each text accepts a different number of tokens.
 
-    1. The texts stand in a rectangle, padded on the left; a mask hides the padding, and positions count the
-       tokens of a text alone.
-    2. The draft writes num_assistant_tokens guesses for every text, one batched forward for each.
+    1. The texts stand in a rectangle, padded on the left; a mask hides the padding, and positions count only
+       the tokens of a text.
+    2. The draft writes num_assistant_tokens guesses for every text, with one batched forward per guess.
     3. One batched target forward checks them. A text keeps its guesses up to the first that is not the
        target's likeliest token, and gets the target's own.
-    4. Now the rows differ in length. Each is unpadded, what it accepted is appended, and all are padded
-       again: cache entries move to other columns, and must still stand under their tokens.
+    4. Now the rows differ in length. Each is unpadded, its accepted tokens are appended, and all are
+       padded again: cache entries move to other columns and must stay aligned with their tokens.
 
     Greedy only. The published code drops the target's extra token when all guesses match; here it is kept.
-    Three mistakes that others made can be switched on. The lane's prompt is the first text.
+    Three mistakes found in other implementations can be switched on. The lane's prompt is the first text.
     """
     yield from decode(lane, lane.parameters["mistake"])
 
@@ -124,7 +124,7 @@ def eqspec(lane: Lane) -> Iterator[None]:
         PROMPTS,
         GUESSES,
         Parameter("batch_size", "int", 2, "Texts that share a forward.", low=1, high=16),
-        Parameter("window", "int", 4, "Texts of which they are chosen.", low=1, high=16),
+        Parameter("window", "int", 4, "Texts from which a batch is chosen.", low=1, high=16),
         MODEL_DEFAULTS,
     ),
     papers=("batch-speculative-decoding-done-right",),
@@ -137,13 +137,13 @@ def eqspec(lane: Lane) -> Iterator[None]:
 def exspec(lane: Lane) -> Iterator[None]:
     """Texts of equal length in a window share the next forward: no padding, no repair.
 
-    1. All unfinished texts are taken in order of their lengths at first; the first `window` of them are open.
+    1. All unfinished texts are sorted once by their initial lengths; the first `window` of them are open.
     2. The first batch_size open texts of one length run together, without any padding.
-    3. If no length has that many, the first batch_size open texts run, padded as in EQSPEC.
-    4. Each text keeps its cache for itself while it waits. A finished text makes room in the window.
+    3. If no length occurs that often, the first batch_size open texts run, padded as in EQSPEC.
+    4. Each text keeps its own cache while it waits. A finished text makes room in the window.
 
-    Greedy only. Every text is what it would be alone, whatever the window and the size of the batch. The
-    lane's prompt is the first text.
+    Greedy only. Every text is the same as if it were decoded alone, whatever the window and the batch size.
+    The lane's prompt is the first text.
     """
     size, window = lane.parameters["batch_size"], lane.parameters["window"]
     order: list[int] = []  # the texts' numbers, shortest first

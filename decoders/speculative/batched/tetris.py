@@ -28,7 +28,7 @@ REASON = "Other guesses of the batch promised more: it is not submitted."
 
 def allocate(scores: list[list[float]], capacity: int) -> list[int]:
     """How many guesses each text may submit: the `capacity` largest scores of all, shallow ones first where
-    two are equal. Scores fall along a row, so what is chosen of it is a beginning.
+    two are equal. Scores fall along a row, so what is chosen of it is a prefix.
     """
     ranked = sorted((-score, j, i) for i, row in enumerate(scores) for j, score in enumerate(row))
     lengths = [0] * len(scores)
@@ -52,7 +52,7 @@ def scores_of(text: Text, draft: Draft, by: str) -> list[float]:
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """Chains cut to a common budget; greedy match at temperature 0, else token rejection."""
-    says = "Of all texts' guesses those are submitted whose paths the draft thinks likeliest."
+    says = "Of all texts' guesses those are submitted whose paths the draft considers most likely."
     drafter = chains(parameters["temperature"], says, sees_token=parameters["scores"] == DRAWN)
     return simplest(drafter, parameters["temperature"])
 
@@ -68,14 +68,12 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
             "num_assistant_tokens",
             "int",
             3,
-            "Guesses for each text that the target has time for.",
+            "Guesses per text that the target can verify.",
             low=1,
             high=16,
         ),
-        Parameter(
-            "extra_tokens", "int", 3, "Guesses for each text that are drafted beyond that.", low=0, high=16
-        ),
-        Parameter("scores", "choice", DRAWN, "What a guess is ranked by.", choices=(DRAWN, LIKELIEST)),
+        Parameter("extra_tokens", "int", 3, "Additional guesses that are drafted per text.", low=0, high=16),
+        Parameter("scores", "choice", DRAWN, "How guesses are ranked.", choices=(DRAWN, LIKELIEST)),
         *GREEDY,
     ),
     papers=("tetris",),
@@ -87,14 +85,15 @@ def tetris(lane: Lane) -> Iterator[None]:
     """Each text of a batch drafts a few tokens too many; the target verifies the most promising ones.
 
     1. Every text gets num_assistant_tokens + extra_tokens guesses.
-    2. A guess scores what the draft gave its whole path: `s(j) = log q(x1) + ... + log q(xj)`.
-    3. Of all B texts together the `num_assistant_tokens B` best guesses are submitted: a sure text may fill
-       the room that a doubtful one leaves. One text alone gets num_assistant_tokens.
+    2. The score of a guess is the draft's log-probability of its whole path: `s(j) = log q(x1) + ... + log
+       q(xj)`.
+    3. Of all B texts together the `num_assistant_tokens B` best guesses are submitted: a confident text may
+       use slots that an uncertain one leaves. A single text gets num_assistant_tokens.
     4. One target forward checks them; every text keeps what it accepts and gets one token of the target's.
 
-    Ranked by drawn tokens, a guess may be left out for what it is, and drawn text is no longer exact; ranked
-    by the likeliest token of its place (our variant) it stays exact. At temperature 0 both are. The lane's
-    prompt is the first text.
+    If guesses are ranked by their drawn tokens, whether one is submitted depends on what it is, and sampled
+    text is no longer exact; ranked by the most likely token at its position (our variant), it stays exact. At
+    temperature 0 both are exact. The lane's prompt is the first text.
     """
     _, verifier, _ = parts(lane.parameters)
     base, extra = lane.parameters["num_assistant_tokens"], lane.parameters["extra_tokens"]

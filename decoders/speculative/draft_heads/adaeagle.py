@@ -91,12 +91,12 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     name="adaeagle",
     title="AdaEAGLE",
     parameters=(
-        Parameter("num_assistant_tokens", "int", 6, "Tokens of a chain at most.", low=1, high=32),
+        Parameter("num_assistant_tokens", "int", 6, "Maximum length of a chain in tokens.", low=1, high=32),
         Parameter(
             "predictor",
             "choice",
             TRAINED,
-            "Who says how long a chain gets: the trained network, or nobody.",
+            "What decides the length of a chain: the trained network, or nothing.",
             choices=(TRAINED, FIXED_LENGTH),
         ),
         Parameter(
@@ -113,21 +113,21 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     suits=needs_head("eagle", "EAGLE layer"),
 )
 def adaeagle(lane: Lane) -> Iterator[None]:
-    """EAGLE's layer drafts a chain that is as long as a small network expects to be accepted.
+    """EAGLE's layer drafts a chain as long as a small network expects to be accepted.
 
     1. The target has chosen the newest token. Before anything is drafted, a network of three residual blocks
-       reads that token and the target's state in front of it, and says how many drafted tokens will be
-       accepted. Rounded, that is the length of the chain; 0 is a plain step of the target.
+       reads that token and the target's state before it, and predicts how many drafted tokens will be
+       accepted. Rounded, that is the length of the chain; 0 means a plain step of the target.
     2. EAGLE's layer drafts that many tokens, one pass each.
     3. The target verifies them in one forward, as in speculative decoding.
 
-    The length depends on nothing that is drafted, so drawn drafts stay exact. With joint_stop a chain goes on
-    beyond the expected length until its log-probability is below -0.6; the token with which it falls below is
-    submitted as well.
+    The length depends on nothing that is drafted, so drawn drafts stay exact. With joint_stop a chain
+    continues beyond the expected length until its log-probability is below -0.6; the token with which it
+    falls below is submitted as well.
 
-    The network learned along greedy texts of llama-tiny, with the number of EAGLE's best tokens in a row that
-    stand there as label; expecting too little counted twice. Where none comes with the target, every chain
-    has num_assistant_tokens tokens, and the lane says so. No code was published.
+    The network was trained along greedy texts of llama-tiny; its label is how many of EAGLE's best tokens in
+    a row match the text, and underestimates count twice in the loss. Where no such network comes with the
+    target, every chain has num_assistant_tokens tokens, and the lane says so. No code was published.
     """
     if (
         lane.parameters["predictor"] == TRAINED

@@ -34,18 +34,18 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     suits=needs_head("amphista", "Amphista heads"),
 )
 def amphista(lane: Lane) -> Iterator[None]:
-    """Heads guess all depths in one pass, as Medusa's; before they speak, they attend to each other.
+    """Heads guess all depths in one pass, as in Medusa, but attend to each other before they predict.
 
     1. Two decoder layers adapt the target's states: the first reads them, the second also the token that was
-       chosen after each, so that at the newest place it knows the root.
+       chosen after each, so that at the newest position it knows the root.
     2. The first half of the heads begin from the first layer, the others from the second; each has a block
        of its own and a vector for its depth. Then one encoder layer lets every head attend to every other
        one, in both directions.
-    3. The target's vocabulary matrix turns each head's result into guesses of its depth: the same on
+    3. The target's vocabulary matrix turns each head's output into guesses for its depth: the same on
        every branch of the tree, which has fixed ranks.
     4. One target forward reads the tree; exact tests follow, or typical acceptance.
 
-    How the layers are built inside is our reading of the paper, whose code is not published. The layers of
+    The inner structure of the layers is our reading of the paper, whose code is not published. The layers of
     llama-tiny are narrow, and all heads share the target's vocabulary matrix.
     """
     drafter, verifier, _ = parts(lane.parameters)

@@ -20,7 +20,7 @@ from decoders.speculative.verifiers.block_tests import Value, block_tests, in_be
 from decoders.strategy import Parameter
 from decoders.trace.number_format import number
 
-SAYS = "Each head guesses the token that many places ahead, all from the target's newest state."
+SAYS = "Each head guesses one position further ahead, all from the target's newest state."
 LONGEST = 16  # block
 TOP, DISTANCE = "top k", "distance"
 
@@ -72,19 +72,22 @@ def value_in(lane: Lane) -> Value:
     name="blockwise",
     title="Blockwise parallel decoding",
     parameters=(
-        Parameter(
-            "block", "int", 4, "Tokens of a block, the target's own next token among them.", 1, LONGEST
-        ),
+        Parameter("block", "int", 4, "Tokens in a block, including the target's own next token.", 1, LONGEST),
         Parameter(
             "acceptance",
             "choice",
             EXACT,
-            "Which guesses pass: the target's likeliest, its k likeliest, or numbers near its likeliest one.",
+            "Which guesses pass: the target's most likely token, its k most likely, or numbers close to "
+            "its most likely one.",
             choices=(EXACT, TOP, DISTANCE),
         ),
-        Parameter("best", "int", 2, "Of the test `top k`: the k.", low=1, high=64),
-        Parameter("epsilon", "float", 2.0, "Of the test `distance`: how far away a number may be.", 0.0, 1e6),
-        Parameter("minimum_block", "int", 1, "So many tokens of a block always pass; 1: no more.", 1, 16),
+        Parameter("best", "int", 2, "For the test `top k`: the k.", low=1, high=64),
+        Parameter(
+            "epsilon", "float", 2.0, "For the test `distance`: how far away a number may be.", 0.0, 1e6
+        ),
+        Parameter(
+            "minimum_block", "int", 1, "This many tokens of a block always pass; 1: only the first.", 1, 16
+        ),
         *GREEDY,
     ),
     papers=("blockwise-parallel-decoding-for-deep-autoregressive-models",),
@@ -95,19 +98,19 @@ def value_in(lane: Lane) -> Value:
 def blockwise(lane: Lane) -> Iterator[None]:
     """Several output heads guess the next tokens at once; the same forward checks them and proposes more.
 
-    1. Predict: head 1 is the model itself and gives the next token; head i, on one more layer behind the
-       model's last, guesses the token i places ahead. Together they are a block.
-    2. Verify: one forward reads the block. The longest beginning is kept whose tokens the model itself would
+    1. Predict: head 1 is the model itself and gives the next token; head i, on one more layer after the
+       model's last, guesses the token i positions ahead. Together they are a block.
+    2. Verify: one forward reads the block. The longest prefix is kept whose tokens the model itself would
        have taken there; its first token always is.
-    3. Accept: that forward has computed all heads at the last kept token, too: they are the next block. So m
-       tokens cost m / (mean block) + 1 forwards.
+    3. Accept: that forward has also computed all heads at the last kept token, and their guesses are the next
+       block. So m tokens cost m / (mean block) + 1 forwards.
 
-    The exact test writes greedy decoding's text. The relaxed ones take a token among the k likeliest, or
-    numbers near the likeliest one (for models of pixels and the like; words have no distance, and pass by the
-    exact test), or the first minimum_block tokens unseen. In the paper's code head 1 goes through the new
-    layer, too, and so changes the model; here it does not. The heads of llama-tiny learned on the frozen
-    model, one head drawn for each batch, as in the paper, with the model's distributions as labels; their
-    layer is narrower than the paper's.
+    The exact test writes greedy decoding's text. The relaxed ones accept a token among the k most likely, or
+    a number close to the most likely one (for models of pixels and the like; words have no distance and take
+    the exact test), or the first minimum_block tokens without a test. In the paper's code head 1 goes through
+    the new layer, too, and so changes the model; here it does not. The heads of llama-tiny were trained on
+    the frozen model, one randomly chosen head per batch as in the paper, with the model's distributions as
+    labels; their layer is narrower than the paper's.
     """
     drafter, verifier, _ = parts(lane.parameters, value_in(lane))
     yield from rounds(lane, drafter, verifier)

@@ -201,10 +201,10 @@ def suits(parameters: dict, target: Any) -> str | None:
 
 
 HEADS = Parameter(
-    "heads", "choice", BLOCKWISE, "Whose guesses form the lattice.", choices=(BLOCKWISE, MEDUSA)
+    "heads", "choice", BLOCKWISE, "The heads whose guesses form the lattice.", choices=(BLOCKWISE, MEDUSA)
 )
-CANDIDATES = Parameter("candidates", "int", 8, "Tokens of each depth in the lattice.", low=1, high=32)
-DEPTH = Parameter("depth", "int", 4, "Depths of the lattice at most.", low=1, high=16)
+CANDIDATES = Parameter("candidates", "int", 8, "Candidates per depth in the lattice.", low=1, high=32)
+DEPTH = Parameter("depth", "int", 4, "Maximum depth of the lattice.", low=1, high=16)
 DECLARED = {
     "papers": ("towards-fast-inference",),
     "reads": reads_states,
@@ -221,8 +221,10 @@ DECLARED = {
         replace(CANDIDATES, default=6),
         DEPTH,
         Parameter("paths", "int", 4, "Paths of the lattice that are drafted.", low=1, high=32),
-        Parameter("weight", "float", 1.0, "Of the n-grams beside the heads; 0: none.", low=0.0, high=10.0),
-        Parameter("ngram", "int", 3, "Tokens of the longest n-grams.", low=1, high=5),
+        Parameter(
+            "weight", "float", 1.0, "Weight of the n-grams beside the heads; 0: none.", low=0.0, high=10.0
+        ),
+        Parameter("ngram", "int", 3, "Length of the longest n-grams.", low=1, high=5),
         Parameter("store", "choice", "stories", "Texts whose n-grams are counted.", choices=(*names(), TEXT)),
         *GREEDY,
     ),
@@ -232,17 +234,17 @@ DECLARED = {
 def blockwise_refined(lane: Lane) -> Iterator[None]:
     """Heads that do not see each other's guesses draft a lattice; n-grams choose its best paths.
 
-    1. Each head guesses its depth alone, so that the best guesses together often say a word twice, and the
-       right token is often not the best one but near. The best candidates of all depths form a lattice: any
-       token may follow any of the depth above.
-    2. A path is worth the heads' log-probabilities of its tokens, plus weight times those of an n-gram model,
-       which knows what follows what. The best paths of the whole lattice are found exactly, by
-       dynamic programming over the last tokens.
-    3. They are merged by common beginnings to a tree, which one target forward reads; exact tests follow.
+    1. Each head guesses its own depth only, so the best guesses together often repeat a word, and the right
+       token is often not the best one but close to it. The best candidates of all depths form a lattice: any
+       token may follow any token of the previous depth.
+    2. The score of a path is the sum of the heads' log-probabilities of its tokens, plus weight times those
+       of an n-gram model, which knows which tokens follow each other. The best paths of the whole lattice are
+       found exactly, by dynamic programming over the last tokens.
+    3. They are merged by common prefixes to a tree, which one target forward reads; exact tests follow.
 
-    At the end the lane says what the drafts were worth beside those of the heads alone, and how much the best
-    path of every lattice would have given. The paper has 16 candidates, 16 paths and nine heads; its n-grams
-    were counted in the training text, here they are those of a small store of stories.
+    At the end the lane reports the drafts' accepted tokens beside those of the heads alone and of the best
+    path of every lattice. The paper has 16 candidates, 16 paths and nine heads; its n-grams were counted in
+    the training text, here they are those of a small store of stories.
     """
     drafter, verifier, _ = by_ngrams(lane.parameters)
     yield from rounds(lane, drafter, verifier)
@@ -257,22 +259,22 @@ def blockwise_refined(lane: Lane) -> Iterator[None]:
         HEADS,
         CANDIDATES,
         DEPTH,
-        Parameter("weight", "float", 1.0, "Of the small model beside the heads; 0: none.", 0.0, 10.0),
+        Parameter("weight", "float", 1.0, "Weight of the small model beside the heads; 0: none.", 0.0, 10.0),
         *GREEDY,
     ),
     views=HEAD_VIEWS,
     **DECLARED,
 )
 def blockwise_rescored(lane: Lane) -> Iterator[None]:
-    """Heads guess several candidates per depth at once; a small model, depth by depth, picks one of each.
+    """Heads guess several candidates per depth at once; a small model chooses one per depth, in order.
 
     1. The heads of the target guess all depths without seeing each other: a few candidates per depth.
     2. The draft model reads the text and the draft so far. Of the candidates of the next depth the one with
        the largest sum of the head's log-probability and weight times the small model's is taken.
     3. One target forward reads the chain; exact tests follow.
 
-    It is the local rescoring of the paper (the other one, over whole paths, is *Refined block drafts*), whose
-    small model has 61 M parameters. It takes a forward of the small model for each depth.
+    This is the local rescoring of the paper (the other one, over whole paths, is *Refined block drafts*),
+    whose small model has 61 M parameters. It takes one forward of the small model per depth.
     """
     drafter, verifier, _ = by_small_model(lane.parameters)
     yield from rounds(lane, drafter, verifier)

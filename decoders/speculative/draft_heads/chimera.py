@@ -34,22 +34,22 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     suits=needs_head("chimera", "Chimera heads"),
 )
 def chimera(lane: Lane) -> Iterator[None]:
-    """Trigrams of the newest tokens, and one layer that looks at all earlier states of the target, draft.
+    """Drafts with trigrams of the newest tokens and one layer over all earlier states of the target.
 
     1. Short range: the embeddings of a token and of the two before it go through a residual block and become
        one feature.
-    2. Long range: one decoder layer reads the target's last states of the whole text, and behind them the
-       trigrams of the root and of the drafted tokens. What it says at the end is g.
-    3. Head t reads the target's newest state beside g and guesses the token t places behind the root. Its
-       guess completes the next trigram: so every branch of the tree has guesses of its own.
+    2. Long range: one decoder layer reads the target's last states of the whole text, and after them the
+       trigrams of the root and of the drafted tokens. Its last output is g.
+    3. Head t reads the target's newest state and g, and guesses the token t positions after the root. Its
+       guess completes the next trigram, so every branch of the tree has guesses of its own.
     4. One target forward reads the tree of fixed ranks. At temperature 0 the target's best tokens are kept;
-       above it the target draws its own token and follows the tree while that token is there: exact.
+       above it the target draws its own token and follows the tree while it contains that token: exact.
 
-    The authors' code at a temperature above 0 tosses a coin p / q for each row of candidates, and closes an
-    accepted row with the most probable token, which changes the distribution; it is not offered. Typical
-    acceptance, their other rule, is: relaxed. The heads of llama-tiny are smaller than the paper's: a
+    The authors' code at a temperature above 0 accepts each row of candidates with probability p / q and ends
+    an accepted row with the most probable token, which changes the distribution; it is not offered here.
+    Typical acceptance, their other rule, is: relaxed. The heads of llama-tiny are smaller than the paper's: a
     head is the target's matrix after a scale for each number and a change of low rank, and the residual block
-    has a low rank, too. They learned along the target's own tokens, not along the drafter's.
+    has a low rank, too. They were trained along the target's own tokens, not along the drafter's.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

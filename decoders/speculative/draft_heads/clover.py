@@ -43,18 +43,18 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def clover(lane: Lane) -> Iterator[None]:
     """Heads that see the drafted path through a small attention cell, and a tree of very few nodes.
 
-    1. One more decoder layer reads the target's states of the whole text and sums them up.
-    2. A cell lets the newest token into that sum, first the root: each attention head adds the token's value,
-       times the cosine of the state's query and the token's key. The score *gate* shows the cosines.
+    1. One more decoder layer reads the target's states of the whole text and summarises them.
+    2. A cell adds the newest token to that summary, first the root: each attention head adds the token's
+       value, times the cosine of the state's query and the token's key. The score *gate* shows the cosines.
     3. Head j guesses from the state at depth j with one residual block and the target's vocabulary matrix.
     4. The tree suits large batches, where few tokens per request are affordable: a node's children are the
-       fewest with more than 0.9 together, none below a quarter of the best; the likeliest paths get the
-       nodes, and what one level takes is gone for the deeper ones.
+       smallest set with more than 0.9 in total, none below a quarter of the best; the most likely paths get
+       the nodes, and nodes used on one level are not available to deeper ones.
     5. One target forward reads the tree; exact tests follow.
 
     The paper's layer begins as a copy of the target's last one and its cell's formula is not published; the
-    cosine is that of Clover-2's code. How the levels share the nodes is our reading: each leaves one to every
-    deeper level. The layer of llama-tiny is narrow and the blocks have a low rank.
+    cosine is that of Clover-2's code. How the levels share the nodes is our reading: each leaves one node for
+    every deeper level. The layer of llama-tiny is narrow and the blocks have a low rank.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

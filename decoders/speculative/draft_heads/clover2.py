@@ -49,13 +49,13 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     suits=needs_head("clover2", "Clover-2 layers"),
 )
 def clover2(lane: Lane) -> Iterator[None]:
-    """A recurrent drafter that knows the root early, sums up the text in two layers and predicts features.
+    """A recurrent drafter that sees the root early, summarises the text in two layers and predicts features.
 
-    1. At each place of the text a cell (Clover's) lets the token that was chosen there into the target's
-       state, taken before the target's last norm. Two decoder layers read the results; what they say at the
-       newest place has the root inside.
-    2. Depth 1 is guessed from that directly. Below, a second cell lets each drafted token in, and the token
-       is read once more beside the state by the map that says the next feature.
+    1. At each position of the text a cell (Clover's) adds the token that was chosen there to the target's
+       state, taken before the target's last norm. Two decoder layers read the results; their output at the
+       newest position already includes the root.
+    2. Depth 1 is guessed from that directly. At deeper levels a second cell adds each drafted token, and the
+       map that predicts the next feature reads the token once more beside the state.
     3. The target's vocabulary matrix turns features into guesses. They are trained to be the target's own
        states and to give its distributions: *Drift* shows how far they are from it.
     4. The tree is EAGLE's, 25 nodes on five levels, and exact tests follow.

@@ -53,7 +53,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     parameters=(
         *tree_parameters(DYNAMIC, nodes=24, depth=5, width=4),
         Parameter(
-            "gate", "bool", True, "The learned gate to the target's states; without it they are unseen."
+            "gate", "bool", True, "The learned gate to the target's states; without it they are not used."
         ),
         *GREEDY,
     ),
@@ -63,23 +63,24 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     suits=needs_head(KIND, "drafter of DREAM"),
 )
 def dream(lane: Lane) -> Iterator[None]:
-    """A drafter with a gated look at the target's states, taught by the target layer that is most certain.
+    """A drafter with gated cross-attention to the target's states, trained on its most certain layer.
 
     1. The drafter reads token embeddings: a layer of self-attention, a cross-attention to the target's last
        states of verified tokens, with normed queries and keys, times `tanh(g)`, and another layer of
-       self-attention. The target's head reads its guess. g starts at 0: the states come in as far as they
-       help.
-    2. In training, what comes out of the cross-attention is pulled to the target's own feature of an early
-       layer: for each token of that layer among the first 40 % whose attention there has the least entropy,
-       the mean over its heads.
+       self-attention. The target's head reads its guess. g starts at 0, so the states are used only as far
+       as they help.
+    2. In training, the output of the cross-attention is pulled towards the target's own feature of an early
+       layer: for each token, the layer among the first 40 % whose attention has the lowest entropy, averaged
+       over its heads.
     3. The other losses are the divergence of the guess from the target's distribution, and a fifth of the
        distance of the drafter's last state from the target's.
     4. A tree grows as in EAGLE-2, one target forward verifies it, and the text stays exactly the target's.
 
-    This is the part of the paper that needs no image: the compression of visual tokens, and its targets that
-    see, are not here. Features are pulled to at unit size. How old the target's states are while it drafts is
-    imitated in training by hiding the newest one to six (our reading). The paper's tree has width 8, depth 5
-    and 63 nodes. With gate off one sees what the drafter is worth without the target's states.
+    This is the part of the paper that needs no image: the compression of visual tokens and the
+    vision-language targets are left out. Features are normalised to unit length for that loss. That the
+    target's states are up to six tokens old while it drafts is imitated in training by hiding the newest one
+    to six (our reading). The paper's tree has width 8, depth 5 and 63 nodes. With gate off one sees how well
+    the drafter works without the target's states.
     """
     drafter, verifier, _ = parts(lane.parameters)
     module = finder(True)(lane.models["target"])

@@ -15,7 +15,7 @@ from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.trained_head import named, needs_head, reads_states
 from decoders.speculative.interfaces import Drafter, Verifier
 
-SAYS = "A layer guesses the target's next state, and the target's head reads tokens out of it."
+SAYS = "A layer predicts the target's next state, and the target's head turns it into token probabilities."
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
@@ -37,18 +37,19 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def eagle(lane: Lane) -> Iterator[None]:
     """One decoder layer guesses the target's next state; the target's own head reads tokens out of it.
 
-    1. The layer reads, at each place of the text, the target's state and the token that was chosen after it,
-       and says what the next state will be. The token removes the doubt that the state alone leaves.
-    2. The target's frozen head turns the state into a distribution of guesses. A guess and the state it was
-       read from are the layer's next input: so a tree grows, one pass for each level. Which ranks are written
-       down is fixed: 25 paths, up to five deep.
+    1. At each position of the text the layer reads the target's state and the token that was chosen after it,
+       and predicts the next state. The token resolves the uncertainty that the state alone leaves.
+    2. The target's frozen head turns the state into a distribution of guesses. A guess and the state it came
+       from are the layer's next input: so a tree grows, with one pass per level. Which ranks are drafted is
+       fixed: 25 paths, up to five deep.
     3. One target forward reads the tree; the accepted path and the target's own token are committed.
-    4. What the layer has drafted is dropped, and it reads the target's true states of the new tokens.
+    4. The layer's own states are dropped, and it reads the target's true states of the new tokens.
 
-    Trees whose guesses are the likeliest are exact at any temperature, for nothing in them is drawn; a chain
-    is drawn from the layer's own distribution, and exact by the usual test. On llama-tiny a chain of three is
-    faster than the tree, which brings more tokens per forward: a forward over 25 tokens takes twice as long
-    as over one. *Drift* shows how far the layer's states are from the target's, the deeper the farther.
+    Trees of the most likely guesses are exact at any temperature, since nothing in them is drawn; a chain is
+    drawn from the layer's own distribution, and the usual test keeps it exact. On llama-tiny a chain of three
+    is faster than the tree, although the tree brings more tokens per forward: a forward over 25 tokens takes
+    twice as long as one over a single token. *Drift* shows how far the layer's states are from the target's:
+    the deeper, the farther.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -26,13 +26,13 @@ from decoders.speculative.drafters.trained_head import needs_head, reads_states
     suits=needs_head("eagle", "EAGLE layer"),
 )
 def eagle2(lane: Lane) -> Iterator[None]:
-    """EAGLE's layer drafts a tree that grows where the layer itself is sure.
+    """EAGLE's layer drafts a tree that grows where the layer itself is confident.
 
-    1. A node is worth the product of the layer's probabilities on its path: they are well calibrated, so that
-       this is about how likely the target is to come there.
+    1. The value of a node is the product of the layer's probabilities on its path. They are well calibrated,
+       so this is roughly the probability that the target gets there.
     2. Expand: on each level the width best nodes get width children each. All of them are candidates.
-    3. Rerank: of the candidates of all levels the nodes best are the tree, of equal ones the shallower; a
-       child is never worth more than its parent.
+    3. Rerank: the best `nodes` candidates of all levels form the tree, ties going to the shallower; no
+       child has a higher value than its parent.
     4. One target forward reads the tree. Nothing in it was drawn, so any temperature is exact.
 
     The paper's trees have 60 nodes for a 7B model, ten children and six to eight levels; here they are

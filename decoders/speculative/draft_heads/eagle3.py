@@ -15,7 +15,7 @@ from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.trained_head import named, needs_head, reads_states
 from decoders.speculative.interfaces import Drafter, Verifier
 
-SAYS = "A layer that reads three of the target's layers guesses tokens of a vocabulary of its own."
+SAYS = "A layer that reads three of the target's layers guesses tokens from a vocabulary of its own."
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
@@ -35,18 +35,18 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     suits=needs_head("eagle3", "EAGLE-3 layer"),
 )
 def eagle3(lane: Lane) -> Iterator[None]:
-    """A layer that reads several of the target's layers drafts; it was trained on what it says itself.
+    """A layer that reads several of the target's layers drafts; it was trained on its own outputs.
 
-    1. At each place the target's states after a low, a middle and a high layer are fused to one feature
+    1. At each position the target's states after a low, a middle and a high layer are fused into one feature
        (on llama-tiny after 2, 6 and 9 of 12 layers).
-    2. The layer reads feature and token side by side, each with a norm of its own. What it says is no
-       imitation of a state: its own head turns it into a distribution over a vocabulary of its own, the most
-       frequent tokens, and below depth 1 it is read in place of the feature.
-    3. The tree is EAGLE-2's. A token that the draft's vocabulary lacks is never drafted; the target writes it
-       all the same, as its own token.
+    2. The layer reads feature and token side by side, each with a norm of its own. Its output does not
+       imitate a state: its own head turns it into a distribution over a vocabulary of its own, the most
+       frequent tokens, and below depth 1 it replaces the feature.
+    3. The tree is EAGLE-2's. A token that the draft's vocabulary lacks is never drafted; the target can still
+       write it, as its own token.
     4. One target forward reads the tree; the layer then reads the true features of what was committed.
 
-    Training-time test: in training the layer reads what it said itself for several steps, as in drafting, and
+    Training-time test: in training the layer reads its own outputs for several steps, as in drafting, and
     only the cross-entropy counts. The paper's layer has 32k of 128k tokens and is unrolled seven steps; that
     of llama-tiny has 2,048 of 4,096, three steps, and a feed-forward layer a quarter as wide as the target's.
     """

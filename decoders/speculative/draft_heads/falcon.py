@@ -15,7 +15,9 @@ from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.trained_head import named, needs_head, reads_states
 from decoders.speculative.interfaces import Drafter, Verifier
 
-SAYS = "A layer guesses a block of states in each pass, and the target's head reads tokens out of them."
+SAYS = (
+    "A layer predicts a block of states per pass, and the target's head turns them into token probabilities."
+)
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
@@ -38,19 +40,19 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def falcon(lane: Lane) -> Iterator[None]:
     """A feature drafter that guesses k tokens per pass; on llama-tiny k is 2.
 
-    1. Each entry reads the target's state and the token behind it through an LSTM and one decoder layer, and
-       says the target's state k places on. The newest k entries see each other (relaxed causal mask), so one
-       pass guesses the next k tokens.
+    1. Each entry reads the target's state and the token after it through an LSTM and one decoder layer, and
+       predicts the target's state k positions later. The newest k entries see each other (relaxed causal
+       mask), so one pass guesses the next k tokens.
     2. Within a block guesses do not see each other: all nodes of a level have the same distribution below the
-       same block. A node whose depth is a multiple of k ends a block, and only there the layer runs again,
-       on the block's tokens and the states that it said itself; it sees the blocks above.
-    3. The tree has fixed ranks. Its levels cost one pass for each k of them.
+       same block. A node whose depth is a multiple of k ends a block, and only there does the layer run
+       again, on the block's tokens and its own predicted states; it sees the earlier blocks on the path.
+    3. The tree has fixed ranks. Every k levels cost one pass.
     4. One target forward reads the tree. Where fewer than k tokens were committed, the last entries are read
        again: their block has changed.
 
-    In training, of the guesses that a first pass gets wrong, a share that falls from 0.4 to 0 is shown the
-    right answer (coupled sequential glancing). The paper has two LSTM layers and a hand-made tree of eight
-    levels; here it is one narrow LSTM layer, and the ranks that paid where they were measured.
+    In training, a share of the guesses that a first pass gets wrong, falling from 0.4 to 0, is replaced by
+    the right answers (coupled sequential glancing). The paper has two LSTM layers and a hand-made tree of
+    eight levels; here there is one narrow LSTM layer, and the ranks that worked best in measurements.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

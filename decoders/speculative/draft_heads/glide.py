@@ -35,10 +35,8 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     name=KIND,
     title="GliDe with CaPE",
     parameters=(
-        Parameter(
-            "num_assistant_tokens", "int", 4, "Tokens of the chain in a round (gamma).", low=1, high=32
-        ),
-        Parameter("cape", "bool", True, "Siblings where the draft is unsure; without it a chain."),
+        Parameter("num_assistant_tokens", "int", 4, "Tokens of the chain per round (gamma).", low=1, high=32),
+        Parameter("cape", "bool", True, "Siblings where the draft is uncertain; without it a chain."),
         *GREEDY,
     ),
     papers=("glide-with-a-cape",),
@@ -47,22 +45,23 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     suits=needs_head(KIND, "draft model of GliDe"),
 )
 def glide(lane: Lane) -> Iterator[None]:
-    """A one-layer draft model looks by cross-attention into what the target keeps of verified tokens.
+    """A one-layer draft model attends to the target's cached keys and values of verified tokens.
 
     1. The draft layer attends to its own entries, then to the keys and values of the target's last layer,
-       then goes through an MLP. Of the cross-attention only queries and output are learned.
+       then goes through an MLP. In the cross-attention only the query and output projections are trained.
     2. While it drafts, the target's keys and values end before the newest token: all drafted tokens of a
-       round see the same. In training a block mask imitates that: a token sees the target's tokens of earlier
-       blocks of five alone.
-    3. A chain of gamma likeliest tokens is drafted. CaPE: where the likeliest one has probability q, the next
-       best are added as leaves, 7 of them for q below .3, 5 below .6, 3 below .8, else 1.
-    4. One target forward reads all of it; a sibling that is right ends the path, with the target's own token
-       behind it.
+       round see the same ones. In training a block mask imitates that: a token sees only the target's tokens
+       of earlier blocks of five.
+    3. A chain of the gamma most likely tokens is drafted. CaPE: where the most likely one has probability q,
+       the next best are added as leaves: 7 of them for q below .3, 5 below .6, 3 below .8, else 1.
+    4. One target forward reads all of it; a correct sibling ends the path, with the target's own token after
+       it.
 
-    Nothing is drawn with CaPE, so above temperature 0 the target draws its tokens and follows the draft where
-    they are there: exact. Without it the chain is drawn and tested by token rejection. The authors decode
-    greedily. Embeddings, last norm and head are the target's here. The keys and values are computed once more
-    from the stream that enters the target's last layer, by its own weights: the numbers are the same.
+    With CaPE nothing in the draft is drawn, so above temperature 0 the target draws its own tokens and
+    follows the draft as long as it contains them: exact. Without it the chain is drawn and tested by token
+    rejection. The authors decode greedily. Embeddings, last norm and head are the target's here. The keys and
+    values are computed once more from the stream that enters the target's last layer, by its own weights: the
+    numbers are the same.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

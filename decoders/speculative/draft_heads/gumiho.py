@@ -19,7 +19,7 @@ from decoders.speculative.drafters.trained_head import named, needs_head, reads_
 from decoders.speculative.interfaces import FIXED, Draft, Drafter, Shape, Verifier
 from decoders.strategy import Parameter
 
-SAYS = "A serial network of two layers guesses two tokens, and parallel networks the ones behind them."
+SAYS = "A serial network of two layers guesses two tokens, and parallel networks the ones after them."
 SERIALLY, IN_PARALLEL, BORROWED = "serial", "parallel", "borrowed"
 
 
@@ -54,7 +54,7 @@ def serial_then_parallel(serial: int, parallel: int, nodes: int, borrowed: int) 
 
 def borrow_tails(lane: Lane, draft: Draft, guess: Guess, count: int) -> None:
     """Full tree attention, as fresh nodes: a path that ends early continues with the tokens that most paths
-    have at the depths behind it, for the parallel networks do not need the tokens between. A borrowed node
+    have at the depths after it, for the parallel networks do not need the tokens between. A borrowed node
     has ancestors of its own; at most `count` are born, shorter paths first.
     """
     tree, root = lane.tree, lane.tree.depths[draft.root]
@@ -104,12 +104,19 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     parameters=(
         Parameter("serial_width", "int", 6, "Best paths kept on each of the first two levels.", 1, 32),
         Parameter("parallel_width", "int", 12, "Best paths kept on each later level.", low=1, high=64),
-        Parameter("nodes", "int", 24, "Drafted nodes at most, without borrowed ones.", low=1, high=128),
+        Parameter(
+            "nodes",
+            "int",
+            24,
+            "Maximum number of drafted nodes, not counting borrowed ones.",
+            low=1,
+            high=128,
+        ),
         Parameter(
             "borrowed",
             "int",
             4,
-            "Nodes at most that paths which end early borrow from longer ones; 0: none.",
+            "Maximum number of nodes that paths which end early borrow from longer ones; 0: none.",
             low=0,
             high=32,
         ),
@@ -123,23 +130,23 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def gumiho(lane: Lane) -> Iterator[None]:
     """A serial network drafts the first two tokens, parallel networks the later ones.
 
-    Early tokens decide: a wrong one wastes all behind it. With the same sum of acceptance rates,
-    `a_1 + a_1 a_2 + a_1 a_2 a_3` is larger where the first rates are: 2.124 for 0.9, 0.8, 0.7, and 1.764 for
-    0.7, 0.8, 0.9.
+    Early tokens decide: a wrong one wastes all after it. With the same sum of acceptance rates, `a_1 + a_1
+    a_2 + a_1 a_2 a_3` is larger if the first rates are larger: 2.124 for 0.9, 0.8, 0.7, and 1.764 for 0.7,
+    0.8, 0.9.
 
-    1. Two decoder layers read states and tokens as EAGLE's does, and guess the next token, then, for each of
-       the best serial_width guesses, the one behind it.
+    1. Two decoder layers read states and tokens as EAGLE's does, and guess the next token and then, for each
+       of the best serial_width guesses, the one after it.
     2. For each of the best pairs, small networks guess the tokens of depths 3, 4 and 5 all at once, from the
-       pair's tokens and the states that they were guessed from. Below a pair these depths do not see each
+       pair's tokens and the states from which they were guessed. Below a pair these depths do not see each
        other; below different pairs they differ.
-    3. Of all paths the best nodes are the tree. A path that ends early borrows the tokens that most paths
-       have at the depths behind it.
+    3. The best nodes of all paths form the tree. A path that ends early borrows the most common tokens of
+       the other paths at the missing depths.
     4. One target forward reads the tree, and the usual exact tests follow.
 
     Borrowed tokens are nodes of their own, with ancestors of their own. In the paper short paths share the
-    nodes of longer ones (full tree attention): what the target says behind such a node belongs to another
-    path, so that only the shared token itself could be kept. Two slips of the authors' code are not
-    repeated: pairs keep their own first token, and siblings do not see each other. The paper has five
+    nodes of longer ones (full tree attention): what the target says after such a node belongs to another
+    path, so that only the shared token itself could be kept. Two bugs of the authors' code are not
+    reproduced: pairs keep their own first token, and siblings do not see each other. The paper has five
     parallel networks of five blocks, 14 pairs and 64 nodes; llama-tiny has three of one block.
     """
     drafter, verifier, _ = parts(lane.parameters)

@@ -29,7 +29,8 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         named(KIND),
         plan_of(parameters, parameters["num_pseudo_tokens"]),
         name="pseudo states in the target",
-        says="States made in the middle of the target from the last accepted token's guessed on the way up.",
+        says="Pseudo states, made in the middle of the target from the last accepted token's state, are "
+        "refined by the layers above.",
     )
     return simplest(drafter, parameters["temperature"])
 
@@ -39,7 +40,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     name=KIND,
     title="Hidden transfer",
     parameters=(
-        Parameter("num_pseudo_tokens", "int", 3, "Pseudo states behind each token (m).", low=0, high=16),
+        Parameter("num_pseudo_tokens", "int", 3, "Pseudo states after each token (m).", low=0, high=16),
         *slot_parameters(rows=24),
         *GREEDY,
     ),
@@ -49,21 +50,21 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     suits=needs_head(KIND, "maps of hidden transfer"),
 )
 def hidden_transfer(lane: Lane) -> Iterator[None]:
-    """Linear maps in the middle of the target make states of future tokens, and the layers above refine them.
+    """Linear maps inside the target create states of future tokens, and the layers above refine them.
 
-    1. After t layers the state s of a token gives m pseudo states `W_i s`, each as a slot i places behind it.
-       In the layers above, a pseudo state sees the text up to its token and the pseudo states before it, and
-       leaves keys and values in those layers alone.
-    2. Last norm and head read a guess out of each: pseudo state i guesses the token i + 1 places behind its
-       token. Rows of real tokens see no pseudo state: the target stays exactly as it is.
-    3. One forward verifies a tree and drafts the next: pseudo states hang on all drafted nodes, and those of
-       the node accepted last are what the next tree is written from. Trees and the number of pseudo states
+    1. After t layers the state s of a token gives m pseudo states `W_i s`, each as a slot i positions after
+       it. In the layers above, a pseudo state sees the text up to its token and the pseudo states before it,
+       and has keys and values in those layers only.
+    2. The last norm and the head turn each into a guess: pseudo state i guesses the token i + 1 positions
+       after its token. Real tokens see no pseudo state, so the target is exactly unchanged.
+    3. One forward verifies a tree and drafts the next: pseudo states are attached to all drafted nodes, and
+       the next tree is built from those of the last accepted node. Trees and the number of pseudo states
        per node are planned as in parallel prompt decoding.
 
-    Only the maps W_i were learned, towards the target's own distributions. All are born after the same layer
-    here, the fourth of twelve; the paper chooses a layer for each by a sweep. Layers below it compute the
-    slots too and throw that away: it costs time, not truth. Trees by state are PPD's; the paper's own is
-    fixed. Reconstructed: no code was published.
+    Only the maps W_i were trained, towards the target's own distributions. Here all start after the same
+    layer, the fourth of twelve; the paper chooses a layer for each by a sweep. The layers below compute the
+    slots too and discard the result, which costs time but changes nothing. Trees by state are PPD's; the
+    paper's own is fixed. Reconstructed: no code was published.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -53,16 +53,16 @@ def suits(parameters: dict, target: Any) -> str | None:
 def hydra(lane: Lane) -> Iterator[None]:
     """Heads on the target's newest state that also read every token drafted above their guess.
 
-    1. The target has chosen the next token, the root. Head 1 reads the state that predicted it, and the root;
-       head k reads these and the embeddings of the k - 1 tokens that were drafted below the root.
-    2. So the branches of a tree differ: the second token behind "New" is another one than behind "big". A
-       fixed list of paths of ranks says which guesses are written down, a rank being that behind this path.
+    1. The target has chosen the next token, the root. Head 1 reads the state that predicted it and the root;
+       head k also reads the embeddings of the k - 1 tokens drafted below the root.
+    2. So the branches of a tree differ: the guess after "New" is not the one after "big". A fixed list
+       of paths of ranks says which guesses are drafted; each rank is that after its own path.
        All nodes of a level share one call of their head.
     3. One target forward reads the tree; exact tests follow, or typical acceptance, as in Medusa.
 
     Hydra++ has four blocks per head, and a decoder layer over all states of the text whose output takes the
     place of the newest one. The heads of llama-tiny use its own vocabulary matrix, and their maps have a low
-    rank. At a temperature above 0 the authors' code takes the likeliest root; here the root is drawn.
+    rank. At a temperature above 0 the authors' code takes the most likely root; here the root is drawn.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -23,20 +23,25 @@ TYPICAL_PARAMETERS = (
         "acceptance",
         "choice",
         EXACT,
-        "Which guesses pass: those that keep the target's distribution, or what typical acceptance takes.",
+        "Which guesses pass: tests that keep the target's distribution, or typical acceptance.",
         choices=(EXACT, TYPICAL),
     ),
     Parameter(
-        "epsilon", "float", 0.09, "Of typical acceptance: probability that is always enough.", 0.0, 1.0
+        "epsilon", "float", 0.09, "For typical acceptance: a probability that is always enough.", 0.0, 1.0
     ),
     Parameter(
-        "delta", "float", 0.3, "Of typical acceptance: what is enough where the target is unsure.", 0.0, 1e6
+        "delta",
+        "float",
+        0.3,
+        "For typical acceptance: what is enough where the target is uncertain.",
+        0.0,
+        1e6,
     ),
 )
 TYPICAL_ONLY = (
     "Typical acceptance has no rule for guesses that are {}: choose another tree, or temperature 0."
 )
-SAYS = "Each head guesses the token that many places ahead, all from the target's newest state."
+SAYS = "Each head guesses one position further ahead, all from the target's newest state."
 
 
 def verified(drafter: Drafter, parameters: dict) -> tuple[Drafter, Verifier, float]:
@@ -77,23 +82,23 @@ def typical_fits(parts: Callable[[dict], tuple[Drafter, Verifier, float]]) -> Ca
     suits=needs_head("medusa", "Medusa heads"),
 )
 def medusa(lane: Lane) -> Iterator[None]:
-    """Heads on the target's newest state guess one token each; a tree of their likeliest tokens is verified.
+    """Heads on the target's newest state guess one token each; a tree of the most likely ones is verified.
 
     1. The target has chosen the next token, the root. From the state that predicted it, head k guesses the
-       token k places behind the root: one residual block and a vocabulary matrix for each head. All heads
+       token k positions after the root, with one residual block and a vocabulary matrix per head. All heads
        guess at once, and no head knows the root or another head's guess.
-    2. A fixed list of paths of ranks says which combinations are written down: (0, 1) is the second guess of
-       head 2 behind the best one of head 1. The paths are those that are right most often, by the accuracy of
-       each head and rank that was measured before.
+    2. A fixed list of paths of ranks says which combinations are drafted: (0, 1) is the second guess of head
+       2 after the best one of head 1. The paths are those that are right most often, by the measured accuracy
+       of each head and rank.
     3. One target forward reads the whole tree, each node seeing its own ancestors alone.
-    4. At temperature 0 the longest path of the target's likeliest tokens is kept. Above it the target draws
-       its token, and if that is a child, the path goes on there: exact, since no guess is drawn. Typical
+    4. At temperature 0 the longest path of the target's most likely tokens is kept. Above it the target draws
+       its token, and if that is a child, the path continues there: exact, since no guess is drawn. Typical
        acceptance, the paper's rule, keeps every token with `p(x) > min(epsilon, delta exp(-H))` and changes
        the distribution.
 
     The heads of llama-tiny were trained on the frozen model (the paper's Medusa-1), with the target's own
-    distribution as label and a vocabulary matrix that differs from the target's by one of low rank. The
-    paper's tree for 7B models has 63 nodes, hand-made from such accuracies; eight are fastest here.
+    distribution as label and a vocabulary matrix that is the target's plus a low-rank change. The paper's
+    tree for 7B models has 63 nodes, hand-made from such accuracies; here eight are fastest.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

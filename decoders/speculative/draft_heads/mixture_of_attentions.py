@@ -45,17 +45,18 @@ def mixture_of_attentions(lane: Lane) -> Iterator[None]:
        sequence as long as the target is deep. One small layer reads it in both directions; its mean is the
        token's memory.
     2. Self-attention runs over the embeddings of the text and of the drafted tokens, cross-attention over the
-       memories of verified tokens. These are computed once after each verification and stay as they are while
-       it drafts, so that training and drafting meet the same.
-    3. The output stands for the target's last state, which the target's head turns into a distribution. A
-       tree grows as in EAGLE-2: of each level the best are expanded, and of all the best are verified.
-    4. At temperature 0 the path of the target's likeliest tokens is kept; above it the target draws and
-       follows the tree where its token is there. Nothing is drafted at random, so that is exact.
+       memories of verified tokens. These are computed once after each verification and stay unchanged while
+       it drafts, so that training and drafting see the same.
+    3. The output is an estimate of the target's last state, which the target's head turns into a
+       distribution. A tree grows as in EAGLE-2: the best nodes of each level are expanded, and the best of
+       all are verified.
+    4. At temperature 0 the path of the target's most likely tokens is kept; above it the target draws
+       and follows the tree while it contains the token. Nothing is drafted at random, so that is exact.
 
     The paper also lets the target's last layers, frozen, finish the drafter's state (N of 1 or 3); here it is
-    N = 0. Layer self-attention is narrower here than keys and values are, and knows a layer by a learned
-    vector. The paper's tree for a target of eight billion parameters has 7 levels, width 8 and 62 tokens; its
-    variant with a client that drafts and a server that verifies is not here.
+    N = 0. Here layer self-attention is narrower than keys and values, and a learned vector identifies each
+    layer. The paper's tree for a target of eight billion parameters has 7 levels, width 8 and 62 tokens; its
+    variant with a client that drafts and a server that verifies is left out.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -15,7 +15,7 @@ from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.trained_head import needs_head, reads_states
 from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 
-SAYS = "A state that begins as the target's takes in each drafted token, and guesses the next one."
+SAYS = "A state that begins as the target's takes in each drafted token and guesses the next one."
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
@@ -35,20 +35,20 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     suits=needs_head("mlp_speculator", "MLP speculator"),
 )
 def mlp_speculator(lane: Lane) -> Iterator[None]:
-    """A small network mixes the target's state with one drafted token after the other.
+    """A small network mixes one drafted token after the other into the target's state.
 
     1. The state begins as the target's newest one, which predicted the root.
     2. At each depth it is multiplied by a matrix, the embedding of the newest token is added (first the
-       root's), and a norm and GELU follow. A vocabulary matrix guesses the next token from it. What is added
-       is weighed so that half of the last state still comes from the target.
-    3. The best three, two and one guesses per depth make six chains; the three likeliest of them are kept,
-       and common beginnings are shared. The authors' code begins with five: `width` 5.
-    4. One target forward reads the tree. The authors' code knows greedy tests alone; here any temperature is
+       root's), and a norm and GELU follow. A vocabulary matrix guesses the next token from it. The weights
+       are chosen so that half of the last state still comes from the target.
+    3. The best three, two and one guesses per depth give six chains; the three most likely are kept, and
+       common prefixes are shared. The authors' code begins with five: `width` 5.
+    4. One target forward reads the tree. The authors' code has only greedy tests; here any temperature is
        exact.
 
     The one of llama-tiny has one map, norm and matrix for all depths (the authors' option), and uses the
-    target's tables behind learned maps where the paper has tables of its own. It learned from the target's
-    distributions, along stories and the target's own text at once, not in two stages.
+    target's embedding tables after learned maps where the paper has tables of its own. It was trained on the
+    target's distributions, along stories and the target's own text together, not in two stages.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

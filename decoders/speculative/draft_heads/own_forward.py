@@ -19,7 +19,7 @@ def slot_parameters(rows: int) -> tuple[Parameter, ...]:
             "rows",
             "int",
             rows,
-            "Rows of a forward at most: the newest token, drafted nodes and slots.",
+            "Maximum number of positions per forward: the newest token, drafted nodes and slots.",
             low=2,
             high=128,
         ),
@@ -27,16 +27,17 @@ def slot_parameters(rows: int) -> tuple[Parameter, ...]:
             "row_cost",
             "float",
             0.0,
-            "What a further row costs, in forwards of one. At 0 a forward has as many rows as it may.",
+            "Cost of one more position, in forwards over a single token. At 0 a forward has as many "
+            "positions as allowed.",
             low=0.0,
             high=10.0,
         ),
-        costs_parameter("row_cost as it stands, or forwards timed when the lane starts."),
+        costs_parameter("Use row_cost as given, or forwards timed when the lane starts."),
     )
 
 
 def plan_of(parameters: dict, depth: int) -> Plan:
-    """Plans the trees of a module by its measured ranks, for at most `depth` slots behind a node."""
+    """Plans the trees of a module by its measured ranks, for at most `depth` slots after a node."""
 
     def plan(lane: Lane, module: LookaheadTokens):
         n = min(depth, module.depth)

@@ -40,7 +40,7 @@ def truncated(scores: torch.Tensor, top_k: int) -> torch.Tensor:
 
 
 def looking_ahead(count: int, top_k: int, temperature: float) -> Drafter:
-    """A chain of the target's own next token and of what `count` look-ahead slots behind the newest token
+    """A chain of the target's own next token and of what `count` look-ahead slots after the newest token
     guess, each drawn without regard to the others.
     """
     fill, shown = FIXED if temperature == 0.0 else SAMPLED, 0
@@ -79,7 +79,7 @@ def looking_ahead(count: int, top_k: int, temperature: float) -> Drafter:
         fill,
         "draft",
         name="look-ahead slots of the target",
-        says="One pass gives the next token and, from trained embeddings, guesses of those after it.",
+        says="One pass gives the next token and, through trained embeddings, guesses of the tokens after it.",
     )
 
 
@@ -96,13 +96,19 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     title="PaSS",
     parameters=(
         Parameter(
-            "num_lookahead_tokens", "int", 4, "Look-ahead embeddings (L); 0 decodes plainly.", low=0, high=16
+            "num_lookahead_tokens",
+            "int",
+            4,
+            "Number of look-ahead embeddings (L); 0 is plain decoding.",
+            low=0,
+            high=16,
         ),
         Parameter(
             "draft_top_k",
             "int",
             10,
-            "Above temperature 0 a guess is drawn from so many of its likeliest tokens; 0 draws from all.",
+            "Above temperature 0 a guess is drawn from this many of the most likely tokens; 0 draws from "
+            "all.",
             low=0,
             high=1000,
         ),
@@ -114,24 +120,23 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     suits=needs_head(KIND, "look-ahead embeddings of PaSS"),
 )
 def pass_(lane: Lane) -> Iterator[None]:
-    """Trained embeddings behind the newest token make the target guess several tokens in one pass.
+    """Trained embeddings after the newest token make the target guess several tokens in one pass.
 
-    1. Pass A reads the newest token and behind it L look-ahead embeddings. The row of the token is an
-       ordinary next-token distribution p: what is drawn from it is valid, whatever follows. The row of
-       look-ahead i gives q_i of the token i places behind that one; the guesses are drawn without regard to
-       each other.
+    1. Pass A reads the newest token and L look-ahead embeddings after it. The token gives an ordinary
+       next-token distribution p: what is drawn from it is valid, whatever follows. Look-ahead i gives q_i,
+       the distribution of the token i positions later; the guesses are drawn independently.
     2. The keys and values of the look-ahead slots are dropped.
     3. Pass B reads the valid token and the L guesses. From left to right guess x passes if `u q(x) < p(x)`;
        at the first that fails, the token comes from `norm(max(p - q, 0))`; if none fails, one more from p.
 
-    A round of two passes commits two tokens at least, so it is never behind plain decoding by passes. If each
-    guess passes with probability .5 and L is 4, it commits 2.94 tokens, 1.47 per pass. The valid token
-    appears as the first of the draft, with q = p: it always passes, and counts as proposed and accepted.
+    A round of two passes commits at least two tokens, so it never takes more passes than plain decoding. If
+    each guess passes with probability .5 and L is 4, it commits 2.94 tokens, 1.47 per pass. The valid token
+    is the first of the draft, with q = p: it always passes, and counts as proposed and accepted.
 
-    The embeddings are all that is learned: L vectors, by the cross-entropy of texts behind random beginnings
-    (how these are drawn is our reading). A model of six million parameters reacts to them far less than the
-    paper's of seven billion, as the card of its heads says. For several texts to be decoded alike, pass A
-    runs on its own here; nothing of it is shared with pass B.
+    Only the embeddings are trained: L vectors, by the cross-entropy of texts after random prefixes (how these
+    are drawn is our reading). They help a model of six million parameters far less than the paper's of seven
+    billion, as the card of its heads says. So that several texts are decoded in the same way, pass A runs on
+    its own here and shares nothing with pass B.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -29,7 +29,8 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         named(KIND),
         plan_of(parameters, parameters["num_prompt_tokens"]),
         name="prompt tokens of the target",
-        says="Trained embeddings behind the last accepted token guessed, in the forward that accepted it.",
+        says="Trained embeddings after the last accepted token make the guesses, in the forward that "
+        "accepted it.",
     )
     return verified(drafter, parameters)
 
@@ -39,9 +40,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     name=KIND,
     title="Parallel prompt decoding",
     parameters=(
-        Parameter(
-            "num_prompt_tokens", "int", 3, "Prompt tokens behind the newest token (n).", low=0, high=16
-        ),
+        Parameter("num_prompt_tokens", "int", 3, "Prompt tokens after the newest token (n).", low=0, high=16),
         *slot_parameters(rows=24),
         *TYPICAL_PARAMETERS,
         *GREEDY,
@@ -52,27 +51,27 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     suits=needs_head(KIND, "prompt tokens of PPD"),
 )
 def ppd(lane: Lane) -> Iterator[None]:
-    """Trained prompt tokens behind each drafted token guess what follows, in the forward that verifies it.
+    """Trained prompt tokens after each drafted token guess what follows, in the forward that verifies it.
 
-    1. Prompt token i behind a token is an embedding that sees the text up to there, the token, and the prompt
-       tokens before it. Its row guesses the token i + 1 places behind that token: it does not know the one
-       that the target chooses in between.
+    1. Prompt token i after a token is an embedding that sees the text up to that token and the prompt tokens
+       before it. It guesses the token i + 1 positions after that token, without knowing the one that the
+       target chooses in between.
     2. A forward reads the newest token, a tree of guesses, and prompt tokens on all of them. The target's own
        choices decide which path is accepted; the prompt tokens on its last node hold the next guesses.
-    3. Prompt tokens cost rows. How many hung on that node is the state d: so deep can the next tree be. There
-       is one tree per state: its paths of ranks are those that are right most often, and of its prompt tokens
-       those are left out first that are least likely to be needed, `P(last = v) (f_c - f_(c - 1))`. The
-       newest token always carries all n.
-    4. The states form a Markov chain; tokens per forward are `1 + sum pi_d f_d`, with pi its long-run shares
-       and f_d what state d drafts. The number of rows is the one with the most tokens per time, if rows cost
-       something: row_cost, or the times measured on this machine.
+    3. Prompt tokens take up positions in the forward. The state d is how many were attached to that node, and
+       the next tree can be that deep. There is one tree per state: its paths of ranks are those that are
+       right most often, and the prompt tokens that are least likely to be needed are left out first, `P(last
+       = v) (f_c - f_(c - 1))`. The newest token always carries all n.
+    4. The states form a Markov chain; tokens per forward are `1 + sum pi_d f_d`, with pi its stationary
+       distribution and f_d what state d drafts. The number of positions is the one with the most tokens per
+       time, given what a position costs: row_cost, or the times measured on this machine.
 
     The trees follow from how often the guess of each rank was right when the prompt tokens were measured. At
-    temperature 0 the text is greedy decoding's; above it the target draws, and follows the tree where its
-    token is there: exact, since no guess is drawn. The authors accept by the typical rule of Medusa, which is
+    temperature 0 the text is greedy decoding's; above it the target draws, and follows the tree while it
+    contains the token: exact, since no guess is drawn. The authors use Medusa's typical acceptance, which is
     an option here and is not lossless. They train three prompt tokens for models of seven billion parameters,
-    in a variant with several virtual tokens each; here there is one each, on a model of six million, which
-    reacts to them far less.
+    in a variant with several virtual tokens each; here there is one each, on a model of six million, where
+    they help far less.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

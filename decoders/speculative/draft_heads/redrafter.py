@@ -1,4 +1,4 @@
-"""ReDrafter: a recurrent network and beam search draft several chains; common beginnings are read once.
+"""ReDrafter: a recurrent network and beam search draft several chains; common prefixes are read once.
 
 Zhang et al. (2024), Recurrent Drafter. The network is heads/recurrent/redrafter.py, the beams
 drafters/beams.py.
@@ -18,7 +18,7 @@ from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 from decoders.speculative.verifiers.beam_coins import BEAM_COINS
 from decoders.strategy import Parameter
 
-SAYS = "A recurrent network takes in each drafted token, and guesses beside the target's newest state."
+SAYS = "A recurrent network takes in each drafted token and guesses from it and the target's newest state."
 PUBLISHED = "as published"
 ACCEPTANCE = Parameter(
     "acceptance",
@@ -52,17 +52,17 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def redrafter(lane: Lane) -> Iterator[None]:
     """A small recurrent network and beam search draft several chains, which the target reads as one tree.
 
-    1. The network's state takes in the root, then each drafted token; beside the target's newest state it
-       predicts the next one. The same weights serve all depths.
-    2. Beam search keeps the width best chains on each of depth levels. Chains that begin alike share
-       the nodes of that beginning: the score *packed* says how many entries of the beams are how many nodes.
-    3. One target forward reads the nodes. At temperature 0 the longest right beginning is kept; above it the
-       target draws its own token and follows the beams while it is on one: exact.
+    1. The network's state takes in the root, then each drafted token; together with the target's newest
+       state it predicts the next one. The same weights serve all depths.
+    2. Beam search keeps the `width` best chains on each of `depth` levels. Chains with a common prefix
+       share its nodes: the score *packed* says how many beam entries become how many nodes.
+    3. One target forward reads the nodes. At temperature 0 the longest correct prefix is kept; above it
+       the target draws its own tokens and follows the beams while one of them contains them: exact.
 
-    The published sampling tosses a coin p / q for every entry of every beam. Beams are no draws from q, and
-    shared tokens get several coins: where the only guess has p = 0.3 and q = 0.6, it is written with 0.5.
-    *acceptance* has that rule, too. The paper has ten beams and more; its code also keeps only the best 50
-    tokens of drafter and target, which here is the parameter top_k.
+    The published sampling accepts every entry of every beam with probability p / q. Beams are not draws from
+    q, and shared tokens are tested several times: where the only guess has p = 0.3 and q = 0.6, it is written
+    with probability 0.5. *acceptance* offers that rule, too. The paper has ten beams and more; its code also
+    keeps only the best 50 tokens of drafter and target, which here is the parameter top_k.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

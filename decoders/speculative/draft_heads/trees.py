@@ -48,15 +48,22 @@ def tree_parameters(tree: str, nodes: int, depth: int, width: int) -> tuple[Para
             "tree",
             "choice",
             tree,
-            "Which guesses are written down: fixed ranks that paid where it was measured, EAGLE's, EAGLE-2's "
-            "tree, OPT-Tree's, a chain, the same number below each node, beams, the best of many chains, or "
+            "The shape of the draft: fixed ranks that worked best in measurements, EAGLE's tree, EAGLE-2's, "
+            "OPT-Tree's, a chain, the same number below each node, beams, the best of many chains, or "
             "Clover's tree.",
             choices=TREES,
         ),
-        Parameter("nodes", "int", nodes, "Drafted nodes at most, but for a chain.", low=1, high=128),
-        Parameter("depth", "int", depth, "Levels of the draft at most.", low=1, high=16),
         Parameter(
-            "width", "int", width, "Children of a node, where ranks are not fixed; beams; chains.", 1, 16
+            "nodes", "int", nodes, "Maximum number of drafted nodes, except for a chain.", low=1, high=128
+        ),
+        Parameter("depth", "int", depth, "Maximum depth of the draft.", low=1, high=16),
+        Parameter(
+            "width",
+            "int",
+            width,
+            "Number of children per node where ranks are not fixed, of beams, or of chains.",
+            1,
+            16,
         ),
     )
 

@@ -1,4 +1,4 @@
-"""Shapes made of whole chains that share their beginnings: the beams of a recurrent drafter, and the best of
+"""Shapes made of whole chains that share their prefixes: the beams of a recurrent drafter, and the best of
 all combinations of the likeliest tokens. Know no model.
 
 Chains are rows of a table; entries whose rows agree so far are one node, so the target reads each once
@@ -88,7 +88,7 @@ def beams(width: int, length: int, nodes: int) -> Shape:
         keep_chains(lane, draft, [end for end in ends if end != draft.root], width, nodes)
 
     return Shape(
-        grow, FIXED, "beams", f"Beam search keeps its {width} best chains, and common beginnings are shared."
+        grow, FIXED, "beams", f"Beam search keeps its {width} best chains, and common prefixes are shared."
     )
 
 

@@ -32,5 +32,5 @@ def confidence_siblings(count: int) -> Shape:
         grow,
         FIXED,
         "chain with siblings",
-        "It writes down a chain of the likeliest tokens, with more siblings where it was less sure.",
+        "It drafts a chain of the most likely tokens, with more siblings where it is less confident.",
     )

@@ -11,7 +11,7 @@ DRAWN_WIDTHS = ((0.95, 1), (0.8, 3), (0.5, 5), (0.0, 10))
 
 
 def sure_chain(count: int, threshold: float, temperature: float, runners_up: bool = False) -> Shape:
-    """A chain of at most `count` tokens that ends behind the first place whose likeliest token has less than
+    """A chain of at most `count` tokens that ends after the first place whose likeliest token has less than
     `threshold`; the token of that place is still drafted. `runners_up`: more tokens of each place, without
     children, as many as SWIFT (Xia et al. 2024) takes.
 
@@ -34,9 +34,9 @@ def sure_chain(count: int, threshold: float, temperature: float, runners_up: boo
             if sure < threshold or not level:
                 return
 
-    says = f"A chain grows until a place whose likeliest token has less than {threshold:g}."
+    says = f"A chain grows until the most likely token has a probability below {threshold:g}."
     if runners_up:
         return Shape(
-            grow, fill, "sure chain with runners-up", says + " Beside it stand the next best tokens."
+            grow, fill, "sure chain with runners-up", says + " The next best tokens are drafted beside it."
         )
     return Shape(grow, fill, "sure chain", says)

@@ -43,7 +43,8 @@ def cut_tree(nodes: int, depth: int, top_p: float, share: float) -> Shape:
         grow,
         FIXED,
         "tree with cuts",
-        f"A node's children are the fewest with more than {top_p:g} together, none below {share:g} of the "
+        f"A node's children are the smallest set with more than {top_p:g} together, none below {share:g} "
+        f"of the "
         f"best; the likeliest paths get the {nodes} nodes.",
     )
 

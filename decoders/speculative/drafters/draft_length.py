@@ -17,7 +17,7 @@ from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Seen, Shape, 
 
 @dataclass(frozen=True)
 class Length:
-    """`most(lane)`: guesses of the coming round at most. `enough(lane, draft, nodes)`: whether to stop behind
+    """`most(lane)`: guesses of the coming round at most. `enough(lane, draft, nodes)`: whether to stop after
     the tokens written so far, all of which are submitted; the source has read all of them but the newest.
     `least`: a token less likely than this is thrown away, and the chain ends. `observe(drafted, accepted)`
     hears of each round.

@@ -26,9 +26,9 @@ DRAFT_TEMPERATURE = Parameter(
     "draft_temperature",
     "float",
     0.0,
-    "The temperature of the draft, whatever that of the target is. Below "
-    "1 it is surer of its best guesses, and a tree that grows gets deeper. 0: the target's, or 1 if that is "
-    "0.",
+    "The temperature of the draft, whatever the target's is. Below 1 it "
+    "is more confident in its best guesses, and a growing tree gets deeper. 0: the target's, or 1 if "
+    "that is 0.",
     low=0.0,
     high=5.0,
 )

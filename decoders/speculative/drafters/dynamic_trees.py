@@ -51,8 +51,9 @@ def best_slots(budget: int, temperature: float) -> Shape:
         grow,
         fill,
         "tree of the best slots",
-        "Of all open places the one that is likeliest to be tested gets the next token, one forward for each "
-        "new place.",
+        "Of all open slots the one that is most likely to be tested gets the next token, with one "
+        "forward per "
+        "new slot.",
     )
 
 
@@ -91,7 +92,7 @@ def filled(
     lane: Lane, draft: Draft, parent: int, offer: Offer, value: float, deepest: int, fill: str
 ) -> tuple[int, dict[str, float]]:
     """Drafts a token into the next slot below `parent`, which is worth `value`: the new node, and what the
-    slots are worth that it opens, `beside` it and `below` it (none below `deepest`, none behind the end).
+    slots are worth that it opens, `beside` it and `below` it (none below `deepest`, none after the end).
     """
     token, probability, logprob = offer
     node = draft.propose(lane, parent, token, logprob, source="draft", fill=fill)
@@ -173,7 +174,7 @@ def best_paths(count: int, depth: int, delta: float) -> Shape:
         grow,
         FIXED,
         "tree of the best paths",
-        f"The {count} likeliest paths are kept, as deep as it is worth a forward.",
+        f"The {count} most likely paths are kept, as deep as a further forward pays off.",
     )
 
 

@@ -78,7 +78,9 @@ def skeleton(children: dict[tuple[int, ...], int], temperature: float) -> Shape:
             slot = {n: draft.children[lane.tree.parents[n]].index(n) for n in born}
             paths = {n: (*above[n], slot[n]) for n in open_ends(lane, born)}
 
-    return Shape(grow, fill, "tree of a fixed form", f"It writes down {SAYS[fill]}, in a form fixed before.")
+    return Shape(
+        grow, fill, "tree of a fixed shape", f"It writes down {SAYS[fill]}, in a shape fixed before."
+    )
 
 
 def shape_name(children: list[int], fill: str) -> str:
@@ -93,10 +95,10 @@ def shape_name(children: list[int], fill: str) -> str:
 
 
 SAYS = {
-    FIXED: "the likeliest tokens of each place",
-    SAMPLED: "a token drawn at random at each place",
-    WITHOUT_REPLACEMENT: "several tokens of each place, drawn without putting any back",
-    WITH_REPLACEMENT: "several tokens of each place, each drawn from the whole distribution",
+    FIXED: "the most likely tokens at each position",
+    SAMPLED: "one sampled token at each position",
+    WITHOUT_REPLACEMENT: "several tokens at each position, sampled without replacement",
+    WITH_REPLACEMENT: "several tokens at each position, each sampled from the whole distribution",
 }
 
 

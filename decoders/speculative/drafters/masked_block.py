@@ -1,4 +1,4 @@
-"""A drafter that fills masks behind the text in one forward: none of its guesses has seen the others.
+"""A drafter that fills masks after the text in one forward: none of its guesses has seen the others.
 
 Knows lanes and the masked model that comes with a target; nothing of verifiers.
 """
@@ -24,10 +24,10 @@ class Guess:
 
 
 def block(count: int, draws: bool = False, reuse_tail: bool = False) -> Drafter:
-    """A drafter that fills `count` masks behind the text in one forward, up to an end of text: each with its
+    """A drafter that fills `count` masks after the text in one forward, up to an end of text: each with its
     likeliest token or, with `draws`, with one drawn from its q.
 
-    reuse_tail: what stands behind a rejected guess is the next round's draft, with the q it was drawn from;
+    reuse_tail: what stands after a rejected guess is the next round's draft, with the q it was drawn from;
     the drafter runs again once that is used up.
     """
     fill, tail = SAMPLED if draws else FIXED, []
@@ -62,15 +62,15 @@ def block(count: int, draws: bool = False, reuse_tail: bool = False) -> Drafter:
         unread = draft.nodes[len(walk.path) + 1 :]  # a chain: the nodes stand in the order of the text
         tail[:] = [Guess(tokens[n], draft.scores[parents[n]], draft.q.get(parents[n])) for n in unread]
 
-    says = "A masked-diffusion model fills all masks behind the text in one forward."
+    says = "A masked-diffusion model fills all masks after the text in one forward."
     if reuse_tail:
-        says += " What stands behind a rejected guess is the next draft."
+        says += " What stands after a rejected guess is the next draft."
         return Drafter(propose, fill, "draft", observe=keep_tail, name="a block of masks", says=says)
     return Drafter(propose, fill, "draft", name="a block of masks", says=says)
 
 
 def masks_behind(lane: Lane, count: int) -> torch.Tensor:
-    """The masked model's logits [count, V] for the tokens behind the text, in one forward; none without a
+    """The masked model's logits [count, V] for the tokens after the text, in one forward; none without a
     model or a mask.
     """
     model = lane.models["target"].companion("diffusion")

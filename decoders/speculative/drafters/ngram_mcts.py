@@ -83,7 +83,7 @@ class TrigramSearch(TreeSearch):
 def search(
     table: Table, last: tuple[int, int], simulations: int, depth: int, chooser: Chooser, tag: tuple
 ) -> State:
-    """The root of the searched tree, up to `depth` tokens behind the two of `last`."""
+    """The root of the searched tree, up to `depth` tokens after the two of `last`."""
     trigrams = TrigramSearch(table, depth, chooser, tag)
     root = trigrams.open(last)
     root.visits = 0  # nothing is drawn from the root itself

@@ -90,7 +90,7 @@ def engine_of(draft: LoadedModel, model: torch.nn.Module) -> Engine | SequenceEn
 
 def keep_correction(lane: Lane, learner: LearningDraft, draft: Draft, walk: Verification, seen: Seen) -> bool:
     """Keeps where the first rejected token of a round was predicted, and the target's distribution there;
-    False if nothing was rejected. Places behind it, and the target's own token after none, teach nothing.
+    False if nothing was rejected. Places after it, and the target's own token after none, teach nothing.
     """
     rejected = next((test.node for test in walk.tests if not test.accepted), None)
     if rejected is None:

@@ -18,7 +18,7 @@ from decoders.speculative.interfaces import FIXED, Draft, Drafter, Seen, Source,
 LOOK_BEHIND = 10  # tokens of the text that are cut again together with what follows them, as in transformers
 TEXT, COMMON, FIRST = "text", "common tokens", "first pieces"
 SAYS = {
-    TEXT: "The draft writes in its own tokens, and the target's tokenizer cuts that text again.",
+    TEXT: "The draft writes in its own tokens, and the target's tokenizer splits that text again.",
     COMMON: "The draft's probabilities of the tokens that both models have, shared out among these.",
     FIRST: "Each token of the draft stands for the first token that the target's tokenizer makes of it.",
 }
@@ -71,7 +71,7 @@ class OwnTokens:
         return node
 
     def has_room(self, count: int) -> bool:
-        """Whether the draft can read `count` tokens behind the lane's newest one."""
+        """Whether the draft can read `count` tokens after the lane's newest one."""
         return self.tree.depths[self.place(self.lane.tip)] + 1 + count < self.draft.context
 
     def settle(self) -> None:

@@ -1,4 +1,4 @@
-"""Source of guesses: slots behind tokens in the target's own forward, trained to guess further tokens.
+"""Source of guesses: slots after tokens in the target's own forward, trained to guess further tokens.
 
 The forward that verifies a tree also drafts: slots hang on its nodes, and those of the node that is accepted
 last hold the guesses of the next round. They are blind to the token that the target chooses there, so there
@@ -25,7 +25,7 @@ Plan = Callable[[Lane, LookaheadTokens], dict[int, StateTree]]
 
 
 def hang(lane: Lane, module: LookaheadTokens, host: int, count: int) -> list[int]:
-    """`count` slots behind a node, one behind the other; they are no drafted nodes, and nobody tests them."""
+    """`count` slots after a node, one after the other; they are no drafted nodes, and nobody tests them."""
     scorer, slots = lane.scorers["target"], [host]
     for i in range(1, count + 1):
         slots.append(lane.tree.add(slots[-1], lane.tree.tokens[host]))
@@ -43,7 +43,7 @@ def forget(lane: Lane, slots: list[int]) -> None:
 
 @dataclass
 class OwnSlots:
-    """One lane's drafting. `guesses` [c, V]: the logits of the slots behind the node that was accepted
+    """One lane's drafting. `guesses` [c, V]: the logits of the slots after the node that was accepted
     last.
     """
 
@@ -109,7 +109,7 @@ class OwnSlots:
         return born
 
     def observe(self, lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
-        """Keeps the guesses of the slots behind the last accepted node; the state is how many they are."""
+        """Keeps the guesses of the slots after the last accepted node; the state is how many they are."""
         forget(lane, draft.beside)
         row = {node: at for at, node in enumerate(seen.nodes)}
         slots = self.slots_of.get([draft.root, *walk.path][-1], [])

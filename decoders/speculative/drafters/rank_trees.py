@@ -1,6 +1,6 @@
 """Trees of ranks: which of a place's likeliest guesses are written down, fixed before decoding.
 
-A path (0, 1) of ranks is the second likeliest token behind the likeliest one; ranks count from 0. Which paths
+A path (0, 1) of ranks is the second likeliest token after the likeliest one; ranks count from 0. Which paths
 pay is computed from how often the guess of each rank is right, depth by depth (Cai et al. 2024, Medusa,
 section 2.3.3). Knows no model.
 """

@@ -11,7 +11,7 @@ SATURATION, LENGTH_WEIGHT = 1.2, 0.75  # BM25's k1 and b, at their usual values
 
 
 def chunked(tokens: Sequence[int], size: int, ends: frozenset[int]) -> list[tuple[int, int]]:
-    """`tokens` cut into chunks (start, end) of at most `size`: behind the last token of `ends` that fits, if
+    """`tokens` cut into chunks (start, end) of at most `size`: after the last token of `ends` that fits, if
     there is one.
     """
     chunks, start = [], 0

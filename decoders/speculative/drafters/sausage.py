@@ -33,7 +33,7 @@ class NGrams:
     totals: dict[Prefix, int] = field(default_factory=dict)  # run -> how often it was counted, once asked for
     cached: dict[Prefix, dict] = field(
         default_factory=dict
-    )  # the last tokens asked about -> run -> see `behind`
+    )  # the last tokens asked about -> run -> see `after`
 
     @classmethod
     @lru_cache(maxsize=8)
@@ -58,7 +58,7 @@ class NGrams:
         return self.behind(tuple(before[len(before) - keep :]), tokens, self.cached[tokens])[1]
 
     def behind(self, run: Prefix, tokens: Prefix, cached: dict) -> tuple[list[float], list[float]]:
-        """Probabilities of tokens, behind which stands the number of words, after a run, and their
+        """Probabilities of tokens, after which stands the number of words, after a run, and their
         logarithms; cached: those of other runs.
         """
         if run in cached:

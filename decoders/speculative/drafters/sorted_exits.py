@@ -58,7 +58,7 @@ def sorted_exits(parameters: dict) -> Drafter:
         exits = exits_of(lane.models["draft"])
         return guessed(lane, nodes, exits, [*limits, *[0.0] * len(exits)])
 
-    says = "One draft with several exits guesses, each level from the first exit that is sure enough."
+    says = "One draft with several exits guesses, each level from the first exit that is confident enough."
     source = Source(scores, "sorted exits of a draft model", says)
     if parameters["tree"] == TREE:
         return drafted(source, expand_and_rerank(parameters["width"], depth, parameters["nodes"]))

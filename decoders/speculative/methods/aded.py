@@ -46,7 +46,7 @@ def searched(store: str, simulations: int, depth: int, budget: int) -> Drafter:
             lane.note(f"{were(raised, 'trigram')} raised by the text; {were(root.visits, 'path')} tried.")
         return draft
 
-    says = "The most visited paths of a tree search over a table of trigrams, nudged by the text so far."
+    says = "The most visited paths of a tree search over a table of trigrams, adapted to the text so far."
     return Drafter(propose, FIXED, source="trigrams", name="searched trigrams", says=says)
 
 
@@ -61,12 +61,12 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     name="aded",
     title="ADED",
     parameters=(
-        Parameter("simulations", "int", 60, "Paths that the search tries in a round.", low=1, high=300),
+        Parameter("simulations", "int", 60, "Paths that the search tries per round.", low=1, high=300),
         Parameter(
-            "depth", "int", 3, "Tokens of a searched path; the likeliest next is added.", low=1, high=8
+            "depth", "int", 3, "Tokens of a searched path; the most likely next one is added.", low=1, high=8
         ),
-        Parameter("budget", "int", 24, "Nodes of the draft at most.", low=1, high=128),
-        Parameter("store", "choice", "stories", "Where trigrams are counted.", choices=names()),
+        Parameter("budget", "int", 24, "Maximum number of drafted nodes.", low=1, high=128),
+        Parameter("store", "choice", "stories", "Texts in which trigrams are counted.", choices=names()),
         *GREEDY,
     ),
     papers=("adaptive-draft-verification-for-efficient-large-language",),
@@ -77,12 +77,12 @@ def aded(lane: Lane) -> Iterator[None]:
 
     1. A table holds how often each token followed two others in a store of texts. Trigrams of the newest 16
        tokens gain 0.04 before each draft.
-    2. A Monte-Carlo tree search tries paths: it goes where a path paid, where its weight is high, and where
-       it has seldom been. A path pays one plus the sum of its weights.
-    3. The 24 most visited paths, each with its likeliest successor, are the draft, up to budget nodes.
+    2. A Monte Carlo tree search tries paths: it prefers paths with a high reward, a high weight, or few
+       visits. The reward of a path is one plus the sum of its weights.
+    3. The 24 most visited paths, each with its most likely successor, are the draft, up to budget nodes.
     4. The target checks them in one forward.
 
-    Two tokens that were never seen leave the draft empty: then one plain token is decoded.
+    If the last two tokens were never seen together, the draft is empty and one plain token is decoded.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

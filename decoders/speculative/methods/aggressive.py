@@ -38,7 +38,7 @@ def rejoin(source: list[int], output: list[int]) -> tuple[int, int] | None:
 
 
 def source_start(lane: Lane, where: str) -> int:
-    """Where in the prompt the input begins: at its start, or behind the last token with a colon in it."""
+    """Where in the prompt the input begins: at its start, or after the last token with a colon in it."""
     prompt, vocabulary = lane.trace.prompt, lane.trace.vocabulary
     colons = [at for at, token in enumerate(prompt) if b":" in vocabulary[token]]
     return colons[-1] + 1 if where == BEHIND_COLON and colons else 0
@@ -83,22 +83,25 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
             "What counts as the input; without a colon it is the whole prompt.",
             choices=(BEHIND_COLON, WHOLE),
         ),
-        Parameter("num_assistant_tokens", "int", 64, "Tokens copied in a round at most.", low=1, high=512),
+        Parameter(
+            "num_assistant_tokens", "int", 64, "Maximum number of tokens copied per round.", low=1, high=512
+        ),
         *GREEDY,
     ),
     papers=("lossless-acceleration-for-seq2seq-generation-with-aggressive",),
 )
 def aggressive(lane: Lane) -> Iterator[None]:
-    """Drafts by copying the input: in corrections and copies most of it is accepted at once.
+    """Drafts by copying the input: in corrections and copies, most of it is accepted at once.
 
     1. The first draft is the whole input. The target checks it in one forward and writes its own token where
        it first disagrees.
     2. From there it decodes token by token, until the newest tokens of the output, one to three of them,
-       stand in the input exactly once: the output has joined the input again.
-    3. What follows there in the input is the next draft.
+       occur in the input exactly once: the output has rejoined the input.
+    3. What follows them in the input is the next draft.
 
-    The paper has an encoder for the input; here it stands in the prompt. Prompt lookup looks for the longest
-    end of the text first and takes its first place; this takes the shortest end that has one place only.
+    The paper has an encoder for the input; here it is part of the prompt. Prompt lookup searches for the
+    longest suffix of the text first and takes its first occurrence; this takes the shortest suffix that
+    occurs exactly once.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

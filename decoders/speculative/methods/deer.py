@@ -32,13 +32,13 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     name="deer",
     title="DEER",
     parameters=(
-        Parameter("num_assistant_tokens", "int", 32, "Masks that are filled in a round.", low=1, high=64),
+        Parameter("num_assistant_tokens", "int", 32, "Masks that are filled per round.", low=1, high=64),
         Parameter(
             "reuse_tail",
             "bool",
             False,
-            "Whether the guesses behind a rejected one are the next round's draft, without a new forward of "
-            "the drafter.",
+            "Whether the guesses after a rejected one become the next round's draft, without a new forward "
+            "of the drafter.",
         ),
         *GREEDY,
     ),
@@ -48,23 +48,23 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def deer(lane: Lane) -> Iterator[None]:
     """A masked-diffusion model drafts a long block in one forward; the target verifies it token by token.
 
-    1. Behind the text stand num_assistant_tokens masks. One forward of the drafter, in both directions,
-       gives a distribution q at each of them, and each draws its token from its own q: no guess has seen the
-       others, so an early mistake spoils no later guess.
+    1. num_assistant_tokens masks follow the text. One forward of the drafter, in both directions, gives a
+       distribution q at each of them, and each draws its token from its own q: no guess has seen the others,
+       so an early mistake spoils no later guess.
     2. One target forward over text and guesses gives p at each of them.
     3. From left to right a guess x passes if the draw u is below p/q: `u q(x) < p(x)`.
-    4. At the first guess that fails, the target draws from what it wanted more than the drafter,
-       `norm(max(p - q, 0))`; if all pass, it draws one more token from p.
+    4. At the first guess that fails, the target draws from the residual `norm(max(p - q, 0))`; if
+       all pass, it draws one more token from p.
 
     The text is distributed exactly as the target's own: given the text, q is the distribution that a guess
-    was drawn from. At temperature 0 the text is greedy's. With reuse_tail, the guesses behind a rejected one
-    are tested in the next round against the same stored q. They never saw the rejected token, and no test
-    has looked at them, so the text stays exact (our addition).
+    was drawn from. At temperature 0 the text is greedy's. With reuse_tail, the guesses after a rejected one
+    are tested in the next round against the same stored q. They never saw the rejected token and have not
+    been tested yet, so the text stays exact (our addition).
 
     The paper marks the boundary by a token of its own, `[SEP]`; here the first mask does. It aligns the
-    drafter in two stages, on the target's continuations and then on the tokens nearest to the boundary: the
-    recipe `llama-tiny-deer` does, but with the little training that we gave it the drafts did not get longer,
-    so no aligned drafter is shipped.
+    drafter in two stages, on the target's continuations and then on the tokens nearest to the boundary. The
+    recipe `llama-tiny-deer` does the same, but with our short training the drafts did not get longer, so no
+    aligned drafter is shipped.
     """
     note_if_missing(lane)
     drafter, verifier, _ = parts(lane.parameters)

@@ -27,12 +27,13 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     title="DySpec",
     needs=("target", "draft"),
     parameters=(
-        Parameter("budget", "int", 8, "Nodes that are drafted in a round.", low=1, high=128),
+        Parameter("budget", "int", 8, "Nodes that are drafted per round.", low=1, high=128),
         Parameter(
             "threshold",
             "float",
             0.0,
-            "Above 0: all slots worth as much, level by level, budget at most; often 1 / budget.",
+            "Above 0: fill all slots with at least this value, level by level, up to budget; often 1 / "
+            "budget.",
             low=0.0,
             high=1.0,
         ),
@@ -45,20 +46,20 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def dyspec(lane: Lane) -> Iterator[None]:
     """The draft tree grows node by node where the draft is confident, within a budget.
 
-    1. Every open slot is worth the probability that the verifier reaches it, if the draft judges itself
-       right: the first slot 1; a slot below a token `value x q(token)`; the next slot beside it `value x (1 -
-       q(token))`.
-    2. The slot that is worth most gets the next token, drawn from what is left of q there, until budget
+    1. The value of an open slot is the probability that the verifier reaches it, if the draft's probabilities
+       are right: 1 for the first slot; `value x q(token)` for a slot below a token; `value x (1 - q(token))`
+       for the next slot beside it.
+    2. The slot with the highest value gets the next token, drawn from the rest of q there, until budget
        nodes are drafted.
     3. One target forward scores the tree, and siblings are tested one after the other, as in a tree of fixed
        widths.
 
-    With a threshold the tree grows level by level instead: every slot that is worth as much gets a token, one
-    draft forward for each level instead of one for each node.
+    With a threshold the tree grows level by level instead: every slot with at least that value gets a token,
+    with one draft forward per level instead of one per node.
 
-    A sure draft gives a long chain, an unsure one a bush; as published it drafts at a temperature of 0.6,
-    whatever the target's is, and so is surer. A slot is chosen before its token is drawn, so the text keeps
-    exactly the target's distribution.
+    A confident draft gives a long chain, an uncertain one a wide tree; as published it drafts at a
+    temperature of 0.6, whatever the target's is, which makes it more confident. A slot is chosen before its
+    token is drawn, so the text keeps exactly the target's distribution.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

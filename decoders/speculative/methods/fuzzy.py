@@ -110,7 +110,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         Parameter("limit", "float", 0.1, "How far apart the two may be; 0 is lossless.", low=0.0, high=1e6),
         Parameter("divergence", "choice", "js", "How it is measured.", choices=tuple(DIVERGENCES)),
         Parameter(
-            "num_assistant_tokens", "int", 4, "Tokens that the draft guesses in a round.", low=1, high=32
+            "num_assistant_tokens", "int", 4, "Tokens that the draft guesses per round.", low=1, high=32
         ),
         *GREEDY,
     ),
@@ -118,16 +118,16 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=RELAXED_VIEWS,
 )
 def fuzzy(lane: Lane) -> Iterator[None]:
-    """Accepts any drafted token where the two distributions are close; elsewhere the target writes.
+    """Accepts any drafted token where the two distributions are close; elsewhere the target chooses.
 
     1. The draft guesses a chain and the target scores it, as in speculative decoding.
-    2. At each place the divergence of the two distributions is computed; a guess passes while it is at most
-       limit. No guess is looked at.
-    3. At the first place where it is larger, the target draws the token from its own distribution.
+    2. At each position the divergence of the two distributions is computed; a guess passes while it is at
+       most limit, whatever its token is.
+    3. At the first position where it is larger, the target draws the token from its own distribution.
 
-    The limit trades the target's distribution for speed: 0 leaves nothing to the draft, infinity
-    everything. The lane says how far its tokens stray. js is the Jensen-Shannon divergence, js_reversed the
-    one of the authors' code.
+    The limit trades faithfulness to the target's distribution for speed: at 0 the draft decides nothing, at
+    infinity everything. The lane says how far its tokens deviate from it. js is the Jensen-Shannon
+    divergence, js_reversed that of the authors' code.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

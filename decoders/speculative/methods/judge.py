@@ -119,10 +119,15 @@ def parts(parameters: dict, judge: Judge | None = None) -> tuple[Drafter, Verifi
     needs=("target", "draft"),
     parameters=(
         Parameter(
-            "delta", "float", 0.5, "What the judge must say at least; 1 is lossless.", low=0.0, high=1.0
+            "delta",
+            "float",
+            0.5,
+            "Probability of being correct that the judge must exceed; 1 is lossless.",
+            low=0.0,
+            high=1.0,
         ),
         Parameter(
-            "num_assistant_tokens", "int", 8, "Tokens that the draft guesses in a round.", low=1, high=64
+            "num_assistant_tokens", "int", 8, "Tokens that the draft guesses per round.", low=1, high=64
         ),
         *GREEDY,
     ),
@@ -134,15 +139,16 @@ def judge(lane: Lane) -> Iterator[None]:
 
     1. The draft guesses a chain, and the target reads it in one forward, as in speculative decoding. That
        forward leaves the target's state after each guess.
-    2. A guess passes if the ordinary test lets it pass, or if the head reads in its state that it is right
-       with more than delta. Everything behind the first guess that fails both is thrown away.
-    3. There the target writes a token of its own: its likeliest, or one drawn from what it wanted more than
-       the draft. After a chain that passed whole it writes one more.
+    2. A guess passes if the ordinary test accepts it, or if the head, reading its state, gives it a
+       probability of being correct above delta. Everything after the first guess that fails both is
+       discarded.
+    3. There the target writes a token of its own: its most likely one, or one drawn from the residual. After
+       a chain that was fully accepted it writes one more.
 
-    The head, one linear layer, was trained on answers to the checkable tasks: right ones, and those of the
-    draft up to the token with which they went wrong. On stories nothing is right or wrong, and it was never
-    taught them. delta 1 is lossless, 0 keeps all that is drafted but its ends of text; between them the lane
-    says how far its tokens stray.
+    The head, one linear layer, was trained on answers to the checkable tasks: correct ones, and those of the
+    draft up to the token with which they went wrong. On stories nothing is right or wrong, and it was not
+    trained on them. delta 1 is lossless, 0 keeps everything drafted except ends of text; in between, the lane
+    says how far its tokens deviate.
     """
     head = getattr(lane.models["target"], "judge", None)
     if head is None:

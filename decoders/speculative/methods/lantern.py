@@ -61,7 +61,7 @@ Near = Callable[[torch.Tensor], torch.Tensor]
 
 
 def support(p: torch.Tensor, near: torch.Tensor, delta: float) -> torch.Tensor:
-    """For neighbours [n, k], nearest first, which of them count [n, k]: the longest beginning of each row
+    """For neighbours [n, k], nearest first, which of them count [n, k]: the longest prefix of each row
     whose mass under p [V] is at most `delta`.
     """
     return p[near].cumsum(1) <= delta
@@ -169,13 +169,13 @@ def parts(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier
             "delta",
             "float",
             0.1,
-            "Mass that a token may take over from its neighbours; 0 is lossless.",
+            "Probability mass that a token may borrow from its neighbours; 0 is lossless.",
             low=0.0,
             high=1.0,
         ),
-        Parameter("neighbours", "int", 50, "Nearest tokens that are looked at.", low=1, high=1000),
+        Parameter("neighbours", "int", 50, "How many nearest tokens are considered.", low=1, high=1000),
         Parameter(
-            "num_assistant_tokens", "int", 4, "Tokens that the draft guesses in a round.", low=1, high=32
+            "num_assistant_tokens", "int", 4, "Tokens that the draft guesses per round.", low=1, high=32
         ),
         *GREEDY,
     ),
@@ -188,12 +188,12 @@ def lantern(lane: Lane) -> Iterator[None]:
 
     1. The draft guesses a chain and the target scores it, as in speculative decoding.
     2. The neighbours of a guess x, nearest first in the target's output embedding, lend it their
-       probability, at most delta together: `p~(x) = p(x) + mass`.
-    3. It passes with `min(1, p~(x) / q(x))`; at temperature 0 if p~ makes it the likeliest token.
+       probability, at most delta in total: `p~(x) = p(x) + mass`.
+    3. It passes with `min(1, p~(x) / q(x))`; at temperature 0 if p~ makes it the most likely token.
     4. If it fails, the token is drawn from `norm(max(p~ - q, 0))`.
 
-    It was made for images, whose tokens have many look-alikes. On text a neighbour is often another word
-    altogether: the lane says how far its tokens stray. With delta 0 it is speculative decoding.
+    It was designed for images, where many tokens look alike. In text a neighbour is often a different word
+    altogether: the lane says how far its tokens deviate. With delta 0 it is speculative decoding.
     """
     drafter, verifier, _ = parts(lane.parameters, neighbours_of(lane, lane.parameters["neighbours"]))
     yield from rounds(lane, drafter, verifier)

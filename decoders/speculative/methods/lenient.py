@@ -106,7 +106,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
             high=1.0,
         ),
         Parameter(
-            "num_assistant_tokens", "int", 4, "Tokens that the draft guesses in a round.", low=1, high=32
+            "num_assistant_tokens", "int", 4, "Tokens that the draft guesses per round.", low=1, high=32
         ),
         *GREEDY,
     ),
@@ -121,8 +121,8 @@ def lenient(lane: Lane) -> Iterator[None]:
     3. At the first guess that fails, the target draws from `norm(max(p - lenience q, 0))`.
 
     At temperature 0 a guess passes if the target gives it at least lenience times the probability of its
-    best token. With lenience 1 nothing is lost; below it the lane says how far its tokens stray from the
-    target's distribution.
+    best token. With lenience 1 nothing is lost; below it the lane says how far its tokens deviate from
+    the target's distribution.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -1,7 +1,7 @@
 """Lookahead decoding: a window of guesses, corrected in every forward, leaves n-grams that are drafts later.
 
 Fu et al. (2024), Break the Sequential Dependency of LLM Inference Using Lookahead Decoding. The window is a
-comb: its first row is a chain behind the newest token, and below each token of that chain hangs what the
+comb: its first row is a chain after the newest token, and below each token of that chain hangs what the
 model made of it in later forwards. It is scored beside the draft, in the same forward.
 """
 
@@ -53,7 +53,7 @@ class Pool:
 
 @dataclass
 class Window:
-    """`rows[l][i]` is a guess for the place l + i behind the newest token, made after `rows[l - 1][i]`.
+    """`rows[l][i]` is a guess for the place l + i after the newest token, made after `rows[l - 1][i]`.
 
     `rows[0][0]` stands for the newest token itself. There are up to n - 1 rows; once there are, all of them
     have `width` columns.
@@ -158,14 +158,14 @@ class Window:
         self.waits.settle(lane, new)
 
     def record_guesses(self, lane: Lane, end: int, first: int, fresh: list[int]) -> None:
-        """The new guesses, from position `first` on, as far as they lie behind the text of `end` tokens."""
+        """The new guesses, from position `first` on, as far as they lie after the text of `end` tokens."""
         for position, token in enumerate(fresh, first):
             if position >= end:
                 lane.cell(position, self.passes, token, "guess")
 
 
 def hang(lane: Lane, draft: Draft, tokens: NGram, source: str) -> None:
-    """Hangs a chain below the root of the draft; where the tree has its beginning already, only the rest."""
+    """Hangs a chain below the root of the draft; where the tree has its prefix already, only the rest."""
     node = draft.root
     for token in tokens:
         below = {lane.tree.tokens[child]: child for child in draft.children.get(node, [])}
@@ -206,10 +206,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     name="lookahead",
     title="Lookahead",
     parameters=(
-        Parameter("ngram_size", "int", 4, "Tokens of a run in the pool, the first included.", low=2, high=16),
-        Parameter("window_size", "int", 5, "Places that are guessed ahead at a time.", low=1, high=64),
-        Parameter("pool_size", "int", 5, "Runs kept for each token; 0 keeps none.", low=0, high=64),
-        Parameter("prompt_ngrams", "bool", False, "Take runs from prompt and text into the pool as well."),
+        Parameter("ngram_size", "int", 4, "Tokens per run in the pool, including the first.", low=2, high=16),
+        Parameter("window_size", "int", 5, "Positions that are guessed ahead at a time.", low=1, high=64),
+        Parameter("pool_size", "int", 5, "Runs kept per token; 0 keeps none.", low=0, high=64),
+        Parameter("prompt_ngrams", "bool", False, "Also add runs from the prompt and the text to the pool."),
         Parameter("dependencies", "bool", False, DEPENDENCIES.help),
         *GREEDY,
     ),
@@ -219,20 +219,20 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def lookahead(lane: Lane) -> Iterator[None]:
     """The model drafts for itself: a window of guesses yields n-grams that are verified in one forward.
 
-    1. A window of guesses stands behind the newest token. Each forward gives the model's likeliest token
+    1. A window of guesses stands after the newest token. Each forward gives the model's likeliest token
        after every guess; these are its next row.
     2. Each column of the window, from its top to the newest row, is a run of ngram_size tokens. It goes into
-       a pool, kept by its first token.
+       a pool, indexed by its first token.
     3. In the same forward the target checks the runs of the pool that begin with the newest token, and
        follows them as far as they hold.
     4. The window moves on by one place.
 
-    It needs no second model, but evaluates `(ngram_size - 1) (window_size + runs)` tokens in a forward: worth
-    it where a forward of many tokens takes no longer than one of few.
+    It needs no second model, but evaluates `(ngram_size - 1) (window_size + runs)` tokens in a forward: this
+    pays off where a forward over many tokens takes no longer than one over few.
 
-    With dependencies, lens forwards find out what each position waited for: the tokens after which the window
-    guessed there are put back one by one, and where that brings the guess back, the position waited for them.
-    A checked run stood before its forward, so its tokens wait for none of each other.
+    With dependencies, lens forwards find out what each position waited for: the earlier tokens in the window
+    are put back one by one, and where that brings back the old guess, the position had waited for them. A run
+    from the pool existed before its forward, so its tokens do not wait for each other.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -25,8 +25,8 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     title="OPT-Tree",
     needs=("target", "draft"),
     parameters=(
-        Parameter("budget", "int", 8, "Nodes that the target checks in a round.", low=1, high=64),
-        Parameter("max_depth", "int", 8, "Levels that are drafted at most.", low=1, high=32),
+        Parameter("budget", "int", 8, "Nodes that the target checks per round.", low=1, high=64),
+        Parameter("max_depth", "int", 8, "Maximum number of drafted levels.", low=1, high=32),
         Parameter(
             "delta",
             "float",
@@ -45,13 +45,14 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def opt_tree(lane: Lane) -> Iterator[None]:
     """Builds the draft tree with the largest expected number of accepted tokens, by the draft's estimate.
 
-    1. A node is worth the product of the draft's probabilities on its path. If the draft is right, the
-       expected number of accepted tokens is the sum of these values over the tree.
-    2. Level by level the budget best candidates are written down, as long as the sum of the budget largest
+    1. The value of a node is the product of the draft's probabilities on its path. If the draft's
+       probabilities are right, the expected number of accepted tokens is the sum of these values over the
+       tree.
+    2. Level by level the best `budget` candidates are drafted, as long as the sum of the `budget` largest
        values grows by more than delta.
-    3. The budget nodes of the largest value are the tree; a child is never worth more than its parent.
-    4. The target checks it in one forward: it draws its own token at each place and follows the tree while
-       that token is there.
+    3. The `budget` nodes with the largest values form the tree; no child has a higher value than its parent.
+    4. The target checks it in one forward: it draws its own token at each position and follows the tree
+       while it contains that token.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

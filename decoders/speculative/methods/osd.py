@@ -52,18 +52,31 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
             "every",
             "int",
             8,
-            "Corrections after which the draft takes one step of training.",
+            "The draft takes one training step after this many corrections.",
             low=1,
             high=256,
         ),
         Parameter(
-            "learning_rate", "float", 5e-4, "Of AdamW; 0: the draft stays as it is.", low=0.0, high=0.1
+            "learning_rate",
+            "float",
+            5e-4,
+            "Learning rate of AdamW; 0: the draft stays unchanged.",
+            low=0.0,
+            high=0.1,
         ),
         Parameter(
-            "divergence", "choice", "forward KL", "From the target, made small.", choices=tuple(DIVERGENCES)
+            "divergence",
+            "choice",
+            "forward KL",
+            "The divergence from the target that training minimises.",
+            choices=tuple(DIVERGENCES),
         ),
-        Parameter("requests", "int", 0, "Requests that are served before the prompt.", low=0, high=64),
-        Parameter("store", "choice", "stories", "The texts that they begin like.", choices=names()),
+        Parameter(
+            "requests", "int", 0, "Number of requests that are served before the prompt.", low=0, high=64
+        ),
+        Parameter(
+            "store", "choice", "stories", "The texts whose beginnings are the requests.", choices=names()
+        ),
         *GREEDY,
     ),
     papers=("online-speculative-decoding",),
@@ -71,18 +84,20 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     reads=lambda parameters: {"draft": {Capability.WEIGHTS}},
 )
 def osd(lane: Lane) -> Iterator[None]:
-    """Serve and learn: every correction of the target teaches the draft, so it follows what is asked.
+    """Serves and learns: the draft is trained on the target's corrections, so it adapts to the requests.
 
     1. The draft writes num_assistant_tokens guesses; the target tests them, as in speculative decoding.
-    2. Where the target rejects one, the lane keeps the place that predicted it and the target's logits there.
-    3. After `every` corrections the draft takes one step of training towards these logits,
-       `loss = mean over places of KL(p || q)`, or another divergence; then they are forgotten.
-    4. From then on the new draft guesses. Whatever it has learned, the target tests with the q that the guess
-       was drawn from, so the text is exactly the target's at every moment.
+    2. Where the target rejects one, the lane keeps the position that predicted it and the target's logits
+       there.
+    3. After `every` corrections the draft takes one training step towards these logits, `loss = mean over
+       positions of KL(p || q)`, or another divergence; then they are discarded.
+    4. From then on the updated draft guesses. Whatever it has learned, the target tests each guess with the q
+       that it was drawn from, so the text is always exactly the target's.
 
-    The copy that learns belongs to this lane alone and is gone with it. With `requests` the lane first serves
-    that many other prompts, the beginnings of texts in a store, each with as many new tokens as the lane may
-    write; notes give the acceptance of each. The gauge *recent acceptance* counts the last 16 tests.
+    The copy that is trained belongs to this lane only and is discarded with it. With `requests` the lane
+    first serves that many other prompts, the beginnings of texts in a store, each with as many new tokens as
+    the lane may write; notes give the acceptance of each. The gauge *recent acceptance* counts the last 16
+    tests.
 
     Measured with llama-tiny over 24 stories of 40 tokens: the mean acceptance of a request was 55 % instead
     of 45 % with llama-tiny-draft, and 64 % instead of 58 % with llama-tiny-draft-distilled. Over 24 problems

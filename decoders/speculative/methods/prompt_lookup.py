@@ -57,7 +57,7 @@ def record_source(lane: Recorder, nodes: list[int], path: list[int], start: int,
 
 
 def lookup(count: int, largest: int) -> Drafter:
-    """A drafter that copies up to `count` tokens from behind an earlier match of up to `largest` tokens."""
+    """A drafter that copies up to `count` tokens from after an earlier match of up to `largest` tokens."""
 
     def propose(lane: Lane) -> Draft:
         start, n = look_up(lane.tree.text(lane.tip), largest)
@@ -69,7 +69,7 @@ def lookup(count: int, largest: int) -> Drafter:
             )
         return draft
 
-    says = "Copies what followed the last few tokens at an earlier place of the text; no model needed."
+    says = "Copies what followed the last few tokens earlier in the text; no model needed."
     return Drafter(propose, FIXED, source="prompt", name="copy from the text", says=says)
 
 
@@ -84,9 +84,16 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     name="prompt_lookup",
     title="Prompt lookup",
     parameters=(
-        Parameter("prompt_lookup_num_tokens", "int", 10, "Tokens copied in a round at most.", low=1, high=64),
         Parameter(
-            "max_matching_ngram_size", "int", 3, "Longest run of tokens that is looked for.", low=1, high=16
+            "prompt_lookup_num_tokens",
+            "int",
+            10,
+            "Maximum number of tokens copied per round.",
+            low=1,
+            high=64,
+        ),
+        Parameter(
+            "max_matching_ngram_size", "int", 3, "Longest n-gram that is searched for.", low=1, high=16
         ),
         *GREEDY,
     ),
@@ -94,12 +101,13 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def prompt_lookup(lane: Lane) -> Iterator[None]:
     """Drafts what followed the same tokens earlier in the text, and verifies it in one forward.
 
-    1. The last n tokens are looked for earlier in the text, first n = max_matching_ngram_size, then less.
+    1. The last n tokens are searched for earlier in the text, first with n = max_matching_ngram_size, then
+       with smaller n.
     2. What followed them there, up to prompt_lookup_num_tokens tokens, is the draft; without a match one
        plain token is decoded.
     3. The target checks the draft in one forward, as in speculative decoding.
 
-    It costs no second model and gains most where the text copies: summaries, code, edits.
+    It needs no second model and gains most where the text copies: summaries, code, edits.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

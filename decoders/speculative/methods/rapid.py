@@ -21,7 +21,7 @@ from decoders.strategy import Parameter
 
 SENTENCE_ENDS = (b".", b"!", b"?", b"\n")
 SHORT = Source(
-    scores, "a short view", "The target itself guesses, from the chunks of the prompt that fit its end."
+    scores, "a short view", "The target itself guesses, from the chunks of the prompt that match its end."
 )
 
 
@@ -66,12 +66,19 @@ def sentence(reads: int, whole: int, chosen: list[int], chunks: int) -> str:
     name="rapid",
     title="RAPID",
     parameters=(
-        Parameter("chunk_size", "int", 32, "Tokens of a chunk of the prompt at most.", low=1, high=512),
-        Parameter("chunks", "int", 4, "Chunks that the draft reads at most.", low=0, high=64),
         Parameter(
-            "query_tokens", "int", 16, "Tokens at the prompt's end that chunks are looked up for.", 1, 256
+            "chunk_size", "int", 32, "Maximum number of tokens in a chunk of the prompt.", low=1, high=512
         ),
-        Parameter("num_assistant_tokens", "int", 5, "Guesses of a round at most.", low=1, high=32),
+        Parameter("chunks", "int", 4, "Maximum number of chunks that the draft reads.", low=0, high=64),
+        Parameter(
+            "query_tokens",
+            "int",
+            16,
+            "How many tokens at the end of the prompt are the query for chunks.",
+            1,
+            256,
+        ),
+        Parameter("num_assistant_tokens", "int", 5, "Maximum number of guesses per round.", low=1, high=32),
         Parameter(
             "assistant_confidence_threshold",
             "float",
@@ -87,7 +94,7 @@ def sentence(reads: int, whole: int, chosen: list[int], chunks: int) -> str:
             "alpha",
             "float",
             0.1,
-            "A token with less than this share of the draft's best stays unchanged.",
+            "The probability of a token with less than this share of the draft's best stays unchanged.",
             low=0.0,
             high=1.0,
         ),
@@ -98,20 +105,21 @@ def sentence(reads: int, whole: int, chosen: list[int], chunks: int) -> str:
 def rapid(lane: Lane) -> Iterator[None]:
     """The model drafts from a few retrieved chunks of a long prompt and verifies with all of it.
 
-    1. The prompt is cut into chunks. Those that share the most rare words with its last query_tokens are put
-       in front of these, in their own order: the short view.
+    1. The prompt is split into chunks. Those that share the most rare words with its last query_tokens are
+       put before these, in their original order: the short view.
     2. The model reads the short view and drafts from it, with `q`.
-    3. With the whole prompt it gives `p`. That is moved towards the draft:
-       `p' = softmax(log p - eta (p - q))`, where `q >= alpha max q`.
+    3. With the whole prompt it gives `p`. It is moved towards the draft: `p' = softmax(log p - eta (p - q))`,
+       where `q >= alpha max q`.
     4. A token passes with `min(1, p'/q)`. After a rejection one is drawn from
        `norm(max(0, p - q, p - p'))`, after none from `p`.
 
-    Chunks are compared by their words (BM25), where the paper has a model of sentences and a least likeness.
-    Only the target itself drafts; the paper lets a larger model draft for a smaller target as well.
+    Chunks are compared by their words (BM25), where the paper uses sentence embeddings and a minimum
+    similarity. Only the target itself drafts; the paper also lets a larger model draft for a smaller target.
 
-    With eta = 0 the text keeps the target's distribution. Above, the draft is believed where it is surer, and
-    the lane says how far its tokens stray from `p`. A draft forward is one of the same model: what it saves
-    is attention to the rest of a long prompt, so on short prompts nothing is gained.
+    With eta = 0 the text keeps the target's distribution. Above 0 the target is moved towards the draft where
+    the draft is more confident, and the lane says how far its tokens deviate from `p`. A draft forward runs
+    the same model: it only saves attention to the rest of a long prompt, so on short prompts nothing is
+    gained.
     """
     drafter, verifier, _ = parts(lane.parameters)
     short, chosen, chunks = retrieved(lane)

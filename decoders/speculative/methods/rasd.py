@@ -42,7 +42,9 @@ def joined(model: Drafter, look: Callable[[Lane], Retrieved], plausible: int) ->
         lane.note(f"{sentence(n, whole)} {agreed} of {len(prefixes)} nodes were in the draft model's tree.")
         return draft
 
-    says = f"{model.says} Continuations from a store of texts are joined to it where they begin alike."
+    says = (
+        f"{model.says} Continuations from a store of texts are merged into it where their first tokens agree."
+    )
     return Drafter(propose, FIXED, source="draft", name="tree from a draft model and a store", says=says)
 
 
@@ -77,10 +79,17 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     title="RASD",
     needs=("target", "draft"),
     parameters=(
-        Parameter("depth", "int", 3, "Levels of the draft model's tree at most.", low=1, high=16),
-        Parameter("width", "int", 2, "Nodes that are expanded on a level, and their children.", 1, 16),
+        Parameter("depth", "int", 3, "Maximum depth of the draft model's tree.", low=1, high=16),
+        Parameter("width", "int", 2, "Nodes that are expanded per level, and children of each.", 1, 16),
         Parameter("draft_budget", "int", 8, "Nodes of the draft model's tree.", low=1, high=128),
-        Parameter("plausible", "int", 10, "A continuation must begin with one of this many tokens.", 1, 1000),
+        Parameter(
+            "plausible",
+            "int",
+            10,
+            "A continuation must begin with one of this many of the draft's most likely tokens.",
+            1,
+            1000,
+        ),
         *STORE,
         *GREEDY,
     ),
@@ -90,14 +99,14 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def rasd(lane: Lane) -> Iterator[None]:
     """One draft tree from two sources: a draft model and continuations retrieved from a store of texts.
 
-    1. The draft model writes down its tree of the best paths.
+    1. The draft model builds its tree of the best paths.
     2. The newest tokens are looked up in the store; the most frequent continuations are a second tree.
-    3. Continuations whose first token the draft model holds for unlikely are dropped.
-    4. The others are joined to the draft model's tree: as far as they agree they share its nodes.
-    5. The target checks the whole in one forward.
+    3. Continuations whose first token the draft model considers unlikely are dropped.
+    4. The others are merged into the draft model's tree and share its nodes as far as they agree.
+    5. The target checks the whole tree in one forward.
 
-    A draft model fails where it was not trained for the text, a store where the text is new; either may help
-    out the other.
+    A draft model fails on texts that it was not trained for, a store on texts that are new; each can make up
+    for the other.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -29,11 +29,9 @@ TEXT = "the text so far"  # the store that is the lane's own text
 SHORTEST = 2  # tokens that must stand before a continuation
 STORE = (
     Parameter("store", "choice", "stories", "Where continuations come from.", choices=(*names(), TEXT)),
-    Parameter(
-        "max_matching_ngram_size", "int", 8, "Longest run of tokens that is looked for.", low=2, high=16
-    ),
-    Parameter("continuation", "int", 8, "Tokens of a continuation at most.", low=1, high=32),
-    Parameter("budget", "int", 24, "Nodes taken from the store at most.", low=0, high=128),
+    Parameter("max_matching_ngram_size", "int", 8, "Longest n-gram that is searched for.", low=2, high=16),
+    Parameter("continuation", "int", 8, "Maximum length of a continuation in tokens.", low=1, high=32),
+    Parameter("budget", "int", 24, "Maximum number of nodes taken from the store.", low=0, high=128),
 )
 Retrieved = tuple[int, dict[Prefix, int], int]  # (n, prefixes and their counts, all continuations)
 
@@ -112,14 +110,15 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def rest(lane: Lane) -> Iterator[None]:
     """Looks up the newest tokens in a store of texts and drafts what most often followed them there.
 
-    1. The last n tokens are looked up in the store, first n = max_matching_ngram_size, then less, down to 2.
-    2. The continuations of all their places share beginnings. The budget prefixes that most of them have are
+    1. The last n tokens are looked up in the store, first with n = max_matching_ngram_size, then with smaller
+       n, down to 2.
+    2. The continuations of all their occurrences share prefixes. The `budget` most frequent prefixes are
        the draft, as a tree.
-    3. The target checks the tree in one forward, as any other draft. Without a place one plain token is
-       decoded.
+    3. The target checks the tree in one forward, like any other draft. Without a match one plain token
+       is decoded.
 
-    It costs no second model, and gains as far as the store speaks as the target does. The store `stories` was
-    written by the shipped model; "the text so far" looks the prompt and the output up instead.
+    It needs no second model, and gains as far as the store's texts resemble the target's. The store `stories`
+    was written by the shipped model; "the text so far" looks the prompt and the output up instead.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -71,7 +71,7 @@ def stochastic_beam(width: int, depth: int, temperature: float) -> Shape:
         grow,
         fill,
         "stochastic beam",
-        f"It draws {width} paths, none of them twice, and drops unlikely beginnings as it goes.",
+        f"It draws {width} paths, none of them twice, and drops unlikely prefixes as it goes.",
     )
 
 
@@ -88,7 +88,9 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     title="RSD-S (stochastic beam)",
     needs=("target", "draft"),
     parameters=(
-        Parameter("beam_width", "int", 4, "Nodes on each level of the draft at most.", low=1, high=16),
+        Parameter(
+            "beam_width", "int", 4, "Maximum number of nodes on each level of the draft.", low=1, high=16
+        ),
         Parameter("num_assistant_tokens", "int", 4, "Levels of the draft.", low=1, high=32),
         *GREEDY,
     ),
@@ -101,11 +103,11 @@ def rsd_s(lane: Lane) -> Iterator[None]:
     1. Each path has the log-probability that the draft gives it, plus noise of its own (Gumbel): the paths
        with the largest sums are a draw without replacement.
     2. Level by level the beam_width best stay. The noise of a node's children is drawn so that the largest
-       sum among them is the node's own, so that what was drawn above stays true below.
-    3. One target forward scores the tree; siblings are tested in the order of their sums, each against what
-       the earlier ones left.
+       sum among them is the node's own, which keeps the levels consistent.
+    3. One target forward scores the tree; siblings are tested in the order of their sums, each against the
+       residual of the earlier ones.
 
-    How many children a node has depends on the noise, not on which tokens they are: the text keeps exactly
+    How many children a node has depends on the noise, not on which tokens they are, so the text keeps exactly
     the target's distribution.
     """
     drafter, verifier, _ = parts(lane.parameters)

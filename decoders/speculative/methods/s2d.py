@@ -56,8 +56,10 @@ def draft_of(parameters: dict, models: Mapping[str, Any]) -> Any:
         Parameter(
             "tree", "choice", CHAIN, "A chain, or the tree of the authors' later code.", choices=(CHAIN, TREE)
         ),
-        Parameter("nodes", "int", 24, "Of a tree: drafted nodes at most.", low=1, high=128),
-        Parameter("width", "int", 4, "Of a tree: nodes of a level that go on, and children of each.", 1, 16),
+        Parameter("nodes", "int", 24, "For a tree: maximum number of drafted nodes.", low=1, high=128),
+        Parameter(
+            "width", "int", 4, "For a tree: nodes of a level that are expanded, and children of each.", 1, 16
+        ),
         Parameter("threshold_1", "float", 0.5, WHERE.format("first"), low=0.0, high=1.0),
         Parameter("threshold_2", "float", 0.5, WHERE.format("second"), low=0.0, high=1.0),
         Parameter(
@@ -73,29 +75,30 @@ def draft_of(parameters: dict, models: Mapping[str, Any]) -> Any:
     reads=lambda parameters: {"draft": {Capability.LAYERS}},
 )
 def s2d(lane: Lane) -> Iterator[None]:
-    """One draft holds several: its first layers, and more of them, are drafts of their own.
+    """One draft contains several: its first layers, and more of them, are drafts of their own.
 
-    1. The draft has three exits, behind a third, two thirds and all of its layers, with one norm and one
-       head. All were trained together, the loss being the mean of the three.
-    2. A token is drafted by the first exit. If its likeliest token has no more than threshold_1, the state
-       goes on to the second exit, and with no more than threshold_2 there to the last, which always decides.
-    3. Deeper layers lack keys and values of tokens that left before them. Their states are kept; when a later
-       token goes deeper, they first run through the missing layers, at their own positions. So nothing is
-       approximated: every exit says what a run of all its layers over the whole text would say.
+    1. The draft has three exits, after a third, two thirds and all of its layers, with one norm and one
+       head. They were trained together on the mean of the three losses.
+    2. The first exit drafts a token. If its most likely token has at most threshold_1, the state continues
+       to the second exit, and if that one has at most threshold_2, to the last, which always decides.
+    3. Deeper layers lack keys and values of tokens that exited before them. The states of these tokens are
+       kept; when a later token goes deeper, they first run through the missing layers, at their own
+       positions. So nothing is approximated: every exit gives what a run of all its layers over the whole
+       text would give.
     4. The prompt runs through all layers. The target checks the draft in one forward.
 
     The draft is a chain of likeliest tokens, or a tree (`tree`), which the authors' later code has: on each
-    level the width best nodes of width children each go on, by the product of probabilities on their paths,
-    and the nodes best of all levels are checked. A level leaves at the first exit at which its surest node is
-    sure enough, and what waits on all of its paths catches up together. The authors' tree has ten nodes on
-    each of five levels and 60 nodes in all, for a draft of twelve layers.
+    level the width best nodes of width children are expanded, by the product of probabilities on their paths,
+    and the nodes best of all levels are checked. A level exits at the first exit at which its most confident
+    node is confident enough, and the kept states on all of its paths catch up together. The authors' tree has
+    ten nodes on each of five levels and 60 nodes in all, for a draft of twelve layers.
 
     Drafts are deterministic, so that any test by p alone is exact. The published code tests drafted tokens
-    with p / q above temperature 0, which bends the distribution: with p = (.6, .4) and q = (.7, .3) it writes
-    the first token with probability .857. Here one draft serves one target; the paper's serves several, which
-    changes nothing in a round. `llama-tiny-sorted` has three layers and an exit behind each, trained towards
-    llama-tiny's distributions as the authors' later trainer does, on 0.1 million tokens; any other draft is
-    left after thirds of its layers.
+    with p / q above temperature 0, which distorts the distribution: with p = (.6, .4) and q = (.7, .3) it
+    writes the first token with probability .857. Here one draft serves one target; the paper's serves
+    several, which changes nothing in a round. `llama-tiny-sorted` has three layers and an exit after each,
+    trained towards llama-tiny's distributions as the authors' later trainer does, on 0.1 million tokens; any
+    other draft gets exits after each third of its layers.
     """
     draft, (drafter, verifier, _) = lane.models["draft"], parts(lane.parameters)
     says = TRAINED if catalog.exits(draft.name) else UNTRAINED

@@ -71,8 +71,10 @@ def fits(parameters: dict) -> str | None:
     family="speculative",
     needs=("target", "draft"),
     parameters=(
-        Parameter("budget", "int", 16, "Nodes that are drafted in a round at most.", low=1, high=128),
-        Parameter("max_depth", "int", 8, "Levels that are drafted at most.", low=1, high=16),
+        Parameter(
+            "budget", "int", 16, "Maximum number of nodes that are drafted per round.", low=1, high=128
+        ),
+        Parameter("max_depth", "int", 8, "Maximum number of drafted levels.", low=1, high=16),
         Parameter(
             "acceptance",
             "floats",
@@ -86,7 +88,7 @@ def fits(parameters: dict) -> str | None:
             "draft_cost",
             "float",
             0.0,
-            "What a draft forward costs, in target forwards. At 0 the tree is as deep as it can be.",
+            "Cost of a draft forward, in target forwards. At 0 the tree is as deep as possible.",
             low=0.0,
             high=10.0,
         ),
@@ -94,13 +96,13 @@ def fits(parameters: dict) -> str | None:
             "node_cost",
             "float",
             0.0,
-            "What a further node costs the target, in forwards of one. At 0 the "
-            "tree is as large as it may be.",
+            "Cost of one more node for the target, in forwards over a single "
+            "token. At 0 the tree is as large as allowed.",
             low=0.0,
             high=10.0,
         ),
         replace(VERIFIER, choices=(TOKEN_BY_TOKEN, "traversal")),
-        costs_parameter("draft_cost and node_cost as they stand, or forwards timed when the lane starts."),
+        costs_parameter("Use draft_cost and node_cost as given, or forwards timed when the lane starts."),
         *GREEDY,
     ),
     papers=("sequoia",),
@@ -112,13 +114,14 @@ def fits(parameters: dict) -> str | None:
 def sequoia(lane: Lane) -> Iterator[None]:
     """Drafts the tree shape that is optimal for the acceptance rates of first, second, ... guesses.
 
-    1. How often the k-th child of a node is the one that is accepted has been measured before; it is much
-       the same wherever the node stands.
+    1. How often the k-th child of a node is the accepted one has been measured before; it hardly depends
+       on where the node is.
     2. With these probabilities the expected tokens per round are the sum, over the nodes, of the product of
-       the probabilities on their paths. Dynamic programming finds the form with the largest sum, and the size
-       that is worth its costs. Costs are assumed, unless costs is measured: then both models are timed when
-       the lane starts, and the form, and above temperature 0 the drawn text, may differ from run to run.
-    3. The form is filled level by level with tokens drawn without putting any back.
+       the probabilities on their paths. Dynamic programming finds the shape with the largest sum, and the
+       size that pays for its cost. Costs are assumed, unless `costs` is "measured": then both models are
+       timed when the lane starts, and the shape, and above temperature 0 the drawn text, may differ from run
+       to run.
+    3. The shape is filled level by level with tokens drawn without replacement.
     4. One target forward scores the tree, and siblings are tested one after the other, as in a tree of fixed
        widths.
     """

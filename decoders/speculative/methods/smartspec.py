@@ -66,7 +66,7 @@ def line(seconds: dict[int, float]) -> tuple[float, float]:
 def measured_costs(lane: Lane, texts: int, max_drafted: int) -> CostModel:
     """Lines through forwards of this machine: the target over one token and over as many as a round of these
     texts verifies at most, the draft over one token and over one of each text. What the cache costs is part
-    of the fixed time: all are measured behind the lane's prompt.
+    of the fixed time: all are measured after the lane's prompt.
     """
     sizes = {"target": [1, texts * (max_drafted + 1)], "draft": [1, max(2, texts)]}
     seconds = {role: forward_seconds(lane, role, counts) for role, counts in sizes.items()}
@@ -164,9 +164,11 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
             low=0,
             high=1024,
         ),
-        Parameter("num_assistant_tokens", "int", 8, "Tokens of a draft at most.", low=1, high=32),
-        costs_parameter("A fixed model of what forwards cost, or one fitted to forwards timed at the start."),
-        Parameter("capacity", "int", 0, "Tokens that all caches hold together; 0: no limit.", low=0),
+        Parameter("num_assistant_tokens", "int", 8, "Maximum length of a draft in tokens.", low=1, high=32),
+        costs_parameter(
+            "A fixed model of the cost of forwards, or one fitted to forwards timed at the start."
+        ),
+        Parameter("capacity", "int", 0, "Total number of tokens in all caches; 0: no limit.", low=0),
         *GREEDY,
     ),
     papers=("optimizing-speculative-decoding-for-serving-large-language",),
@@ -177,16 +179,16 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def smartspec(lane: Lane) -> Iterator[None]:
     """Chooses the draft length with the best goodput: long when idle, short under load.
 
-    1. The share alpha of accepted guesses of all texts is followed: `alpha = .85 alpha + .15 newest`.
+    1. The acceptance rate alpha over all texts is tracked: `alpha = .85 alpha + .15 newest`.
     2. With k guesses, a round gives `(1 - alpha^(k+1)) / (1 - alpha)` tokens per text and takes a time that
-       grows with the batch. The quotient is the goodput.
+       grows with the batch. Their quotient is the goodput.
     3. Every 20 rounds k is raised from 0 until the goodput falls: one k for all texts.
     4. One target forward checks the chains of all texts, and each keeps what it accepts.
 
-    The lane's prompt is the first text. `load` says how many more are assumed beside those that are decoded.
-    The times are those of a fixed linear model, not of this machine, unless costs is measured: then the model
-    is fitted to forwards timed when the lane starts, and lengths, and above temperature 0 drawn texts, may
-    differ from run to run. Each text is the target's whatever the length.
+    The lane's prompt is the first text. `load` is how many more texts are assumed beside those that are
+    decoded. The times are those of a fixed linear model, not of this machine, unless `costs` is "measured":
+    then the model is fitted to forwards timed when the lane starts, and lengths, and above temperature 0
+    drawn texts, may differ from run to run. Each text is the target's whatever the length.
     """
     _, verifier, _ = parts(lane.parameters)
     max_drafted = lane.parameters["num_assistant_tokens"]

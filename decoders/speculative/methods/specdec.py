@@ -2,7 +2,7 @@
 
 Xia et al. (2022), Speculative Decoding: Exploiting Speculative Execution for Accelerating Seq2seq Generation.
 Spec-Verification is theirs. Their Spec-Drafter is an encoder-decoder for the one task of its target; here the
-shipped masked-diffusion model fills masks behind prompt and output.
+shipped masked-diffusion model fills masks after prompt and output.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ from decoders.trace.number_format import number
 
 def nearly_best(beta: int, tau: float, temperature: float) -> Verifier:
     """Spec-Verification: a drafted token passes if it is among the target's `beta` likeliest and at most
-    `tau` nats behind the best of them; at the first that does not, and behind a whole draft, stands the
+    `tau` nats below the best of them; at the first that does not, and after a whole draft, stands the
     target's own. With a beta of 1 or a tau of 0 it is the ordinary exact test.
     """
     if beta == 1 or tau == 0.0:
@@ -42,7 +42,7 @@ def nearly_best(beta: int, tau: float, temperature: float) -> Verifier:
         rank, gap = 1 + int((logprobs > logprobs[token]).sum()), float(logprobs.max() - logprobs[token])
         accepted = rank <= beta and gap <= tau
         limit = f"{number(tau)} nat{'' if tau == 1 else 's'}"
-        reason = f"The target's number {rank}, {number(gap)} nats behind its best: " + (
+        reason = f"The target's number {rank}, {number(gap)} nats below its best: " + (
             "it passes." if accepted else f"it passes up to number {beta} and {limit}."
         )
         return TokenTest(
@@ -71,7 +71,7 @@ def nearly_best(beta: int, tau: float, temperature: float) -> Verifier:
         relaxed_for=frozenset({FIXED}),
         distribution=distribution,
         says=f"A drafted token passes if it is among the target's {beta} likeliest and at most {number(tau)} "
-        "nats behind the best.",
+        "nats below the best.",
     )
 
 
@@ -87,12 +87,12 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     name="specdec",
     title="SpecDec",
     parameters=(
-        Parameter("num_assistant_tokens", "int", 8, "Masks that are filled in a round.", low=1, high=64),
+        Parameter("num_assistant_tokens", "int", 8, "Masks that are filled per round.", low=1, high=64),
         Parameter(
             "beta",
             "int",
             3,
-            "Up to which of the target's likeliest a guess passes; 1 is lossless.",
+            "A guess must be among this many of the target's most likely tokens; 1 is lossless.",
             low=1,
             high=64,
         ),
@@ -100,7 +100,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
             "tau",
             "float",
             1.0,
-            "Nats that a guess may lie behind the best; 0 is lossless.",
+            "How many nats below the best a guess may be; 0 is lossless.",
             low=0.0,
             high=100.0,
         ),
@@ -112,18 +112,18 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def specdec(lane: Lane) -> Iterator[None]:
     """A masked-diffusion model drafts a block in one forward; the target accepts near-best tokens.
 
-    1. Behind the text so far stand num_assistant_tokens masks. A model that looks in both directions reads
-       all of it once and puts its likeliest token in the place of each mask. No guess has seen the others.
-    2. The target reads text and guesses in one forward. A guess x passes if it is among its beta likeliest
+    1. num_assistant_tokens masks follow the text so far. A bidirectional model reads all of it once and
+       replaces each mask with its most likely token. No guess has seen the others.
+    2. The target reads text and guesses in one forward. A guess x passes if it is among its beta most likely
        tokens and `log p(best) - log p(x) <= tau`.
-    3. At the first guess that does not pass the target's own token stands; behind a block that passed whole
-       it adds one.
+    3. The first guess that does not pass is replaced by the target's own token; after a block that passed
+       completely the target adds one.
 
-    With a beta of 1 or a tau of 0 only the best passes, and at temperature 0 the text is greedy's. Else it
-    strays, and the lane says how often. The paper drafts with an encoder-decoder that its target taught, for
-    one task, with some of the block revealed in training and queries that tell masks apart. Here the drafter
-    is the masked-diffusion model that comes with the project, which learned from texts; where none has the
-    target's tokens, the target writes alone, and the lane says so.
+    With a beta of 1 or a tau of 0 only the best passes, and at temperature 0 the text is greedy's. Otherwise
+    the text deviates, and the lane says how often. The paper drafts with an encoder-decoder that its target
+    taught, for one task, with some of the block revealed in training and queries that distinguish the masks.
+    Here the drafter is the masked-diffusion model that comes with the project, which was trained on texts; if
+    no such model has the target's vocabulary, the target writes alone, and the lane says so.
     """
     note_if_missing(lane)
     drafter, verifier, _ = parts(lane.parameters)

@@ -25,7 +25,7 @@ from decoders.strategy import Parameter, Part
 HEAD, OWN = "acceptance head", "draft's own probability"
 SCORE = "all accepted so far"
 PREDICTORS = {
-    HEAD: "A small network reads the draft's state after a token and says whether it will be accepted.",
+    HEAD: "A small network reads the draft's state after a token and predicts whether it will be accepted.",
     OWN: "The draft's own probability of a token stands for the probability that it is accepted.",
 }
 MISSING = (
@@ -124,16 +124,18 @@ def predictor(parameters: dict) -> Part:
     title="SpecDec++",
     needs=("target", "draft"),
     parameters=(
-        Parameter("stop", "float", 0.3, "Chance of a refusal at which the draft ends.", low=0.0, high=1.0),
+        Parameter(
+            "stop", "float", 0.3, "Probability of a rejection at which drafting stops.", low=0.0, high=1.0
+        ),
         Parameter(
             "predictor",
             "choice",
             HEAD,
-            "Who says how likely a token is to be accepted.",
+            "What predicts how likely a token is to be accepted.",
             choices=tuple(PREDICTORS),
         ),
-        Parameter("min_assistant_tokens", "int", 2, "Tokens that are drafted in any case.", low=1, high=32),
-        Parameter("num_assistant_tokens", "int", 20, "Tokens of a draft at most.", low=1, high=64),
+        Parameter("min_assistant_tokens", "int", 2, "Minimum number of drafted tokens.", low=1, high=32),
+        Parameter("num_assistant_tokens", "int", 20, "Maximum length of a draft in tokens.", low=1, high=64),
         *GREEDY,
     ),
     papers=("specdec-plus-plus",),
@@ -141,18 +143,18 @@ def predictor(parameters: dict) -> Part:
     parts=lambda parameters: [*described(*parts(parameters)), predictor(parameters)],
 )
 def specdec_pp(lane: Lane) -> Iterator[None]:
-    """The draft continues while a small trained head predicts that all of it will be accepted.
+    """The draft continues while a small trained head predicts that all its tokens will be accepted.
 
-    1. The draft writes token after token. The forward that writes the next one leaves the draft's state after
-       the last: from it the head says how likely that token is to be accepted.
-    2. S is the product of what it said so far. Drafting stops when `1 - S > stop`, that is, when a refusal
-       has become likely. The newest token is not judged yet: the target tests it in any case, so the
-       distribution of the text stays the target's.
+    1. The draft writes token after token. The forward for the next token also gives the draft's state at the
+       last one, from which the head predicts how likely that last token is to be accepted.
+    2. S is the product of these predictions so far. Drafting stops when `1 - S > stop`, that is, when a
+       rejection has become likely. The newest token has not been judged yet: the target tests it in any case,
+       so the distribution of the text stays the target's.
     3. The target checks the chain, as in speculative decoding.
 
-    The head was trained along texts of the target, on `min(1, p/q)` of tokens that the draft had drawn; a
-    refusal counted six times, for which its answers are put right. Where no head was trained for
-    the two models, the draft's own probability of a token takes its place, and the lane says so.
+    The head was trained along texts of the target, on `min(1, p/q)` of tokens that the draft had drawn;
+    rejections were weighted six times, for which its predictions are corrected. Where no head was trained for
+    the two models, the draft's own probability of a token is used instead, and the lane says so.
     """
     if lane.parameters["predictor"] == HEAD and head_of(lane) is None:
         lane.note(MISSING.format(*(lane.models[role].name for role in ("draft", "target"))))

@@ -34,17 +34,17 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=TIMED_TREE_VIEWS,
 )
 def specinfer(lane: Lane) -> Iterator[None]:
-    """A tree of independent draws; each draw is tested against the residual of those before it.
+    """Drafts a tree of independent draws; each draw is tested against the residual of those before it.
 
-    1. Level by level each draft model draws as often as expansion says, each time from its whole
-       distribution; equal tokens share a node, and more is drawn below them.
+    1. Level by level each draft model draws as often as `expansion` says, each time from its whole
+       distribution; equal tokens share a node, below which more is drawn.
     2. One target forward scores the tree.
     3. At each node the draws are tested one after the other, in a random order, with
-       probability p/q, where q is that of the model which made the draw; after a rejection what the target
-       wanted more than that model takes the place of p. All rejected: the target draws from what is left.
+       probability p/q, where q is the distribution of the model that made the draw; after a rejection the
+       residual replaces p. If all are rejected, the target draws from the last residual.
 
     Name up to four draft models, with commas, to merge their trees. Here they run one after the other, where
-    the paper runs them at the same time, and they were not tuned to cover for each other as the paper's were.
+    the paper runs them at the same time, and they were not tuned to complement each other as in the paper.
     A duplicate costs a test and no node.
     """
     drafter, verifier, _ = parts(lane.parameters)

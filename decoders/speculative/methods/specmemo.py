@@ -120,7 +120,7 @@ def within(budget: int, limit: int, alpha: float, margin: float) -> Length:
             last_noted.append(n)
         return n
 
-    return Length(choose, f"As many as {bytes_of(budget)} have room for, none if too few to pay.")
+    return Length(choose, f"As many as {bytes_of(budget)} have room for; none if too few to pay off.")
 
 
 def sentence(n: int, total: int, budget: int, sums: dict[str, int]) -> str:
@@ -146,27 +146,30 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     title="SpecMemo",
     needs=("target", "draft"),
     parameters=(
-        Parameter("memory_kilobytes", "int", 1000, "Kilobytes that a round may take.", low=0),
-        Parameter("num_assistant_tokens", "int", 8, "Tokens of a draft at most.", low=1, high=32),
-        Parameter("acceptance", "float", 0.7, "Share of guesses that is hoped for.", low=0.0, high=1.0),
-        Parameter("margin", "float", 0.1, "What a draft must gain in speed to be made.", low=0.0, high=10.0),
+        Parameter("memory_kilobytes", "int", 1000, "Memory budget of a round in kilobytes.", low=0),
+        Parameter("num_assistant_tokens", "int", 8, "Maximum length of a draft in tokens.", low=1, high=32),
+        Parameter("acceptance", "float", 0.7, "Assumed acceptance rate of guesses.", low=0.0, high=1.0),
+        Parameter(
+            "margin", "float", 0.1, "Minimum speed gain for which a draft is made.", low=0.0, high=10.0
+        ),
         *GREEDY,
     ),
     papers=("specmemo",),
     views=TIMED_VIEWS,
 )
 def specmemo(lane: Lane) -> Iterator[None]:
-    """Drafts as many tokens as a memory budget allows, and none where that would not pay.
+    """Drafts as many tokens as a memory budget allows, and none where drafting would not pay off.
 
-    1. Before each round its memory is summed up for a draft of n tokens: keys and values of the text and of
-       the guesses in both caches, logits, mask, states. The weights are not counted.
+    1. Before each round the memory that a draft of n tokens needs is added up: keys and values of the text
+       and of the guesses in both caches, logits, mask, states. The weights are not counted.
     2. n is the largest number, up to num_assistant_tokens, with which the sum stays within the budget.
-    3. If even that many would not make a token cheaper by margin, going by acceptance and a fixed model of
-       costs, no draft is made.
+    3. If even that many would not make a token cheaper by `margin`, given `acceptance` and a fixed cost
+       model, nothing is drafted.
     4. The target checks the chain, as in speculative decoding.
 
-    As the text grows, its own keys and values leave less room, and drafts shorten. The text is the target's
-    whatever the length. The score "memory" at the token before each draft has the sum and its parts.
+    As the text grows, its own keys and values leave less room, and drafts get shorter. The text is the
+    target's whatever the length. The score "memory" at the token before each draft records the sum and its
+    parts.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -147,7 +147,7 @@ def seen(now: View, budget: Budget) -> str:
 
 def twice_checked(drafter: Drafter, verifier: Verifier) -> Drafter:
     """Drafts what rounds with a part of the keys would write, until more than `refresh` tokens wait, and a
-    chain of the draft model's behind them: for a verifier that sees everything.
+    chain of the draft model's after them: for a verifier that sees everything.
     """
 
     def propose(lane: Lane) -> Draft:
@@ -172,7 +172,7 @@ def twice_checked(drafter: Drafter, verifier: Verifier) -> Drafter:
 
 def a_round(lane: Lane, draft: Draft, end: int, count: int, verifier: Verifier, chooser: Apart) -> int | None:
     """One round below `end` with a part of the keys: what it keeps goes into `draft`, with its distribution.
-    The new end, None behind an end-of-text token.
+    The new end, None after an end-of-text token.
     """
     inner, tokens = Draft(end), lane.tree.tokens
     written(lane, inner, end, count)
@@ -234,20 +234,22 @@ def refreshing(parameters: dict) -> Part:
     family="speculative",
     needs=("target", "draft"),
     parameters=(
-        Parameter("num_assistant_tokens", "int", 4, "Tokens that are drafted in a round.", low=1, high=32),
-        Parameter("block_size", "int", 8, "Places of a block of keys.", low=1, high=128),
+        Parameter("num_assistant_tokens", "int", 4, "Tokens drafted per round.", low=1, high=32),
+        Parameter("block_size", "int", 8, "Positions per block of keys.", low=1, high=128),
         Parameter("sink_blocks", "int", 1, "First blocks of the text, which are always seen.", 0, 64),
-        Parameter("retrieved_blocks", "int", 8, "Blocks that each head looks up.", low=0, high=1024),
+        Parameter("retrieved_blocks", "int", 8, "Blocks that each head retrieves.", low=0, high=1024),
         Parameter("window_blocks", "int", 2, "Last blocks of the text, which are always seen.", 0, 64),
-        Parameter("refresh", "int", 12, "Tokens that may wait for a round that sees everything.", 0, 256),
+        Parameter(
+            "refresh", "int", 12, "Maximum number of tokens committed before the next full round.", 0, 256
+        ),
         Parameter(
             "selector",
             "choice",
             "larger end",
-            "How a block is judged by its keys' extremes.",
+            "How a block is scored from the extremes of its keys.",
             choices=tuple(SELECTORS),
         ),
-        Parameter("strict", "bool", False, "Commit only what all keys have checked: lossless."),
+        Parameter("strict", "bool", False, "Commit only what a full round has checked: lossless."),
         *GREEDY,
     ),
     papers=("specpv",),
@@ -256,18 +258,20 @@ def refreshing(parameters: dict) -> Part:
     parts=lambda parameters: [*described(*parts(parameters)), refreshing(parameters)],
 )
 def specpv(lane: Lane) -> Iterator[None]:
-    """Most rounds verify with part of a long text's keys; now and then a round sees all of them.
+    """Most rounds verify with part of a long text's keys; from time to time a round sees all of them.
 
-    1. The keys of the text stand in blocks of block_size places. While the text is short, all are seen.
-    2. A full round sees everything. Its queries then choose a part, each head of each layer its own: the
-       first blocks, the last ones, and retrieved_blocks between with the best score, which is the larger of
-       `q kmax` and `q kmin`, kmax and kmin being the extremes of a block's keys; "bound" is Quest's.
-    3. Partial rounds check the draft with that part, and with all that was written since.
-    4. Once more than refresh tokens were committed so, a full round computes their keys again and chooses the
-       part again. What they say stays: the method is lossy, and the lane says how much.
+    1. The keys of the text are grouped into blocks of block_size positions. While the text is short, all are
+       seen.
+    2. A full round sees everything. Its queries then select a part, separately for each head of each layer:
+       the first blocks, the last ones, and the retrieved_blocks in between with the best score, which is the
+       larger of `q kmax` and `q kmin`, kmax and kmin being the extremes of a block's keys; "bound" is Quest's
+       score.
+    3. Partial rounds check the draft with that part and with everything written since.
+    4. Once more than refresh tokens were committed this way, a full round computes their keys again and
+       selects the part again. The committed tokens stay: the method is lossy, and the lane says how much.
 
-    With strict, what partial rounds write is a draft itself: the full round tests it, with the part's own
-    distribution as q, and takes back what fails. Then the text has the target's distribution.
+    With strict, the output of partial rounds is itself a draft: the full round tests it, with the partial
+    distribution as q, and removes what fails. Then the text has the target's distribution.
     Log-probabilities of the text are those of the round that checked it.
     """
     drafter, verifier, _ = parts(lane.parameters)

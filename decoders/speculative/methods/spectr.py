@@ -29,7 +29,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     title="SpecTr",
     needs=("target", "draft"),
     parameters=(
-        Parameter("num_chains", "int", 4, "Chains that the draft writes in a round.", low=1, high=16),
+        Parameter("num_chains", "int", 4, "Chains that the draft writes per round.", low=1, high=16),
         Parameter("num_assistant_tokens", "int", 3, "Tokens of each chain.", low=1, high=32),
         *GREEDY,
     ),
@@ -39,16 +39,16 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def spectr(lane: Lane) -> Iterator[None]:
     """Drafts several independent chains; an optimal-transport test keeps as many tokens as possible.
 
-    1. The draft writes num_chains chains, each drawn for itself; equal beginnings share their nodes.
+    1. The draft writes num_chains chains, drawn independently; equal prefixes share their nodes.
     2. One target forward scores them all.
-    3. At each place the k tokens of the chains still in play are tried in turn: x passes with
+    3. At each position the k tokens of the chains that are still valid are tried in turn: x passes with
        `min(1, p(x) / (rho q(x)))`, where rho, from 1 to k, is the smallest number for which the rest of p
-       can still be made up for afterwards.
-    4. If none passes, the token is drawn from what the draws have left of p.
+       can still be supplied afterwards.
+    4. If none passes, the token is drawn from the residual of p.
 
     Choosing one of several draws so that the distribution stays p is a problem of optimal transport; this
-    rule reaches at least 1 - 1/e of the best plan, and a note says how near it comes at each round's first
-    place. At temperature 0 all chains are the same one.
+    rule reaches at least 1 - 1/e of the best plan, and a note says how close it comes at each round's first
+    position. At temperature 0 all chains are the same.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -130,14 +130,14 @@ def relaxed_problem(parameters: dict, drafter: Drafter, verifier: Verifier) -> s
     title="Speculation, part by part",
     needs=("target", "draft"),
     parameters=(
-        Parameter("shape", "choice", "chain", "What is drafted.", choices=tuple(SHAPES)),
+        Parameter("shape", "choice", "chain", "The shape of the draft.", choices=tuple(SHAPES)),
         Parameter("verifier", "choice", PLAIN, "How it is tested.", choices=(PLAIN, *VERIFIERS, *RELAXED)),
-        Parameter("depth", "int", 3, "Levels of the draft; most levels where it grows.", low=1, high=32),
+        Parameter("depth", "int", 3, "Levels of the draft; their maximum if it grows.", low=1, high=32),
         Parameter(
             "length",
             "choice",
             "fixed",
-            "How long a chain gets, from depth.",
+            "How the length of a chain is chosen, given depth.",
             choices=tuple(LENGTHS),
         ),
         Parameter("width", "int", 2, "Children of a node, or the number of chains.", low=1, high=16),
@@ -150,16 +150,16 @@ def relaxed_problem(parameters: dict, drafter: Drafter, verifier: Verifier) -> s
     together=fits,
 )
 def speculation(lane: Lane) -> Iterator[None]:
-    """Draft and verify, with a shape and a verifier of your choice; the badge says what they promise.
+    """Draft and verify, with a shape and a verifier of your choice; the badge says what the pair guarantees.
 
-    1. The draft model writes down guesses in the chosen shape: a chain, several, a tree of fixed widths, or
-       a tree that grows where the draft is sure.
+    1. The draft model writes guesses in the chosen shape: a chain, several, a tree of fixed widths, or a tree
+       that grows where the draft is confident.
     2. One target forward scores them all.
     3. The verifier decides which path is kept and draws the target's own token after it.
 
-    Two parts go together if the verifier is exact for the way in which the guesses were chosen; others are
-    refused with the reason. The last verifiers, from lenient on, are relaxed: they keep more than an exact
-    one may, and the lane says how far its tokens stray from the target's distribution.
+    A shape and a verifier fit together if the verifier is exact for the way in which the guesses were chosen;
+    other pairs are refused with the reason. The last verifiers, from lenient on, are relaxed: they accept
+    more than an exact one may, and the lane says how far its tokens deviate from the target's distribution.
     """
     near = neighbours_of(lane, NEIGHBOURS) if lane.parameters["verifier"] == "neighbours" else None
     drafter, verifier, _ = parts(lane.parameters, near)

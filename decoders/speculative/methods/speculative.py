@@ -25,7 +25,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     needs=("target", "draft"),
     parameters=(
         Parameter(
-            "num_assistant_tokens", "int", 3, "Tokens that the draft guesses in a round.", low=1, high=64
+            "num_assistant_tokens", "int", 3, "Tokens that the draft guesses per round.", low=1, high=64
         ),
         *GREEDY,
     ),
@@ -38,11 +38,11 @@ def speculative(lane: Lane) -> Iterator[None]:
     1. The draft writes num_assistant_tokens guesses, each drawn from its own distribution q.
     2. One target forward gives the target's distribution p at every guess.
     3. From left to right a guess x passes if the draw u is below p/q: `u q(x) < p(x)`.
-    4. At the first guess that fails, the target draws a token from what it wanted more than the draft,
-       `norm(max(p - q, 0))`; if all pass, it draws one more from p.
+    4. At the first guess that fails, the target draws a token from the residual, `norm(max(p - q, 0))`;
+       if all pass, it draws one more from p.
 
     The text is distributed exactly as if the target had written it alone. At temperature 0 a guess passes
-    if it is the target's likeliest token.
+    if it is the target's most likely token.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

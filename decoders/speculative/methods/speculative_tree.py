@@ -37,8 +37,9 @@ def speculative_tree(lane: Lane) -> Iterator[None]:
 
     1. The draft grows a tree: widths[0] guesses for the next token, widths[1] below each of them, and so on.
     2. One target forward scores the whole tree; each node sees only its own path.
-    3. At each place the siblings are tested in the order in which they were drawn, against R, which starts
-       as the target's p: a guess passes if `u D(x) < R(x)`, D being what is left of the draft's q.
+    3. At each position the siblings are tested in the order in which they were drawn, against R, which starts
+       as the target's p: a guess passes if `u D(x) < R(x)`, D being the draft's q without the earlier
+       siblings.
     4. After a failure `R = norm(max(R - D, 0))`, and the next sibling is tested; if none passes, the token
        is drawn from R.
 

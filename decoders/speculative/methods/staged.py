@@ -144,35 +144,37 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
             "stage",
             "choice",
             "table",
-            "Who guesses for the draft: a table, the text so far, or nobody.",
+            "What guesses for the draft: a table, the text so far, or nothing.",
             choices=("table", "text", "off"),
         ),
-        Parameter("guesses_ahead", "int", 3, "Guesses that a draft forward reads at most.", low=1, high=16),
+        Parameter(
+            "guesses_ahead", "int", 3, "Maximum number of guesses that a draft forward reads.", low=1, high=16
+        ),
         Parameter(
             "widths", "ints", [3, 2, 2, 1, 1], "Children of the spine's nodes, level by level.", low=1, high=8
         ),
-        Parameter("store", "choice", "stories", "Where the table is counted.", choices=names()),
+        Parameter("store", "choice", "stories", "Texts in which the table is counted.", choices=names()),
         *GREEDY,
     ),
     papers=("accelerating-llm-inference-with-staged-speculative-decoding",),
     views=TIMED_TREE_VIEWS,
 )
 def staged_decoding(lane: Lane) -> Iterator[None]:
-    """Speeds up the draft, too: n-grams draft for the draft model, which drafts for the target.
+    """Speeds up drafting, too: n-grams draft for the draft model, which drafts for the target.
 
-    1. A table of what mostly follows two tokens (or one, or the text so far) guesses up to guesses_ahead
-       tokens. It costs no forward.
-    2. One draft forward reads them all. Where the draft chooses the guessed token itself, it knows what comes
-       next without another forward.
-    3. So it writes down a tree that is wide near the root: the first child of each node is continued, the
-       others are leaves, which no draft forward reads.
-    4. One target forward checks the tree, as in any tree of guesses.
+    1. A table of the most frequent successors of two tokens (or one), or the text so far, guesses up to
+       guesses_ahead tokens without a forward.
+    2. One draft forward reads them all. Where the draft itself chooses the guessed token, its next
+       distribution is known without another forward.
+    3. In this way it drafts a tree that is wide near the root: the first child of each node is continued,
+       the others are leaves, which no draft forward reads.
+    4. One target forward checks the tree, like any other draft tree.
 
     The paper counts its trigrams in texts that the draft model wrote, backs off as Katz does, and publishes
-    no widths. Here they are counted in stored texts and only their likeliest successor is guessed, so the
-    guesses have no distribution of their own; the tree is a spine with leaves.
-    The draft chooses the same tokens as without the table, from the same distribution, only in fewer
-    forwards; so the text is the target's in either case.
+    no widths. Here they are counted in stored texts and only the most likely successor is guessed, so the
+    guesses have no distribution of their own; the tree is a spine with leaves. The draft chooses the same
+    tokens as without the table, from the same distribution, only in fewer forwards; so the text is the
+    target's in either case.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

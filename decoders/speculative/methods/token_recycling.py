@@ -111,7 +111,7 @@ def recycled(template: dict[str, int], table: Table) -> Drafter:
         source="recycled",
         observe=observe,
         name="recycled tokens",
-        says="For each token the likeliest successors that the target last saw for it fill a fixed tree.",
+        says="The target's latest most likely successors of each token fill a fixed tree.",
     )
 
 
@@ -125,22 +125,25 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     name="token_recycling",
     title="Token Recycling",
     parameters=(
-        Parameter("template", "choice", "21 nodes", "The tree that is filled.", choices=tuple(TEMPLATES)),
+        Parameter(
+            "template", "choice", "21 nodes", "The tree template that is filled.", choices=tuple(TEMPLATES)
+        ),
         *GREEDY,
     ),
     papers=("turning-trash-into-treasure",),
     views=TREE_VIEWS,
 )
 def token_recycling(lane: Lane) -> Iterator[None]:
-    """Drafts from the target's own earlier runners-up, which each forward leaves for free.
+    """Drafts from the target's own earlier runners-up, which each forward yields for free.
 
-    1. Each forward gives the target's likeliest tokens after every token it saw, accepted or not. They are
+    1. Each forward gives the target's most likely tokens after every token it read, accepted or not. They are
        written into a table, one row per token.
-    2. The draft is a fixed tree that is filled from the table: below each node the best of its token's row.
-    3. The target checks the tree in one forward and follows it while its own token is there.
-    4. All rows that the forward showed are overwritten.
+    2. The draft is a fixed tree that is filled from the table: below each node come the best of its token's
+       row.
+    3. The target checks the tree in one forward and follows it while it contains the target's own token.
+    4. The rows of all tokens in that forward are overwritten.
 
-    It costs no second model and no search. Each run begins with an empty table, so that it can be repeated,
+    It needs no second model and no search. Each run begins with an empty table, so that it can be repeated,
     and its first drafts are empty; the authors keep the table from one request to the next, which makes
     their runs on later prompts shorter than those here. The smaller tree is for small models; the one of 80
     nodes is theirs.

@@ -104,32 +104,32 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     title="Typical acceptance",
     needs=("target", "draft"),
     parameters=(
-        Parameter("epsilon", "float", 0.09, "Probability that is always enough.", low=0.0, high=1.0),
+        Parameter("epsilon", "float", 0.09, "A probability that is always enough.", low=0.0, high=1.0),
         Parameter(
             "delta",
             "float",
             0.3,
-            "How much is enough where the target is unsure; both large: lossless.",
+            "What is enough where the target is uncertain; both large: lossless.",
             low=0.0,
             high=1e6,
         ),
         Parameter(
-            "num_assistant_tokens", "int", 4, "Tokens that the draft guesses in a round.", low=1, high=32
+            "num_assistant_tokens", "int", 4, "Tokens that the draft guesses per round.", low=1, high=32
         ),
         *GREEDY,
     ),
     views=RELAXED_VIEWS,
 )
 def typical_acceptance(lane: Lane) -> Iterator[None]:
-    """Accepts a drafted token if the target finds it likely enough; the bar is lower at high entropy.
+    """Accepts a drafted token if the target finds it likely enough; the threshold is lower at high entropy.
 
     1. The draft guesses a chain and the target scores it, as in speculative decoding.
     2. A guess x passes if `p(x) > min(epsilon, delta exp(-H))`, where H is the entropy of p.
     3. After the last guess that passes, the target adds a token of its own from p.
 
     It is the rule that Medusa offers in place of token rejection. The text follows the draft wherever the
-    target does not mind, so its distribution is not the target's; the lane says how far it strays. With
-    both thresholds at their largest no guess passes, and the target writes alone.
+    target finds the token plausible, so its distribution is not the target's; the lane says how far it
+    deviates. With both thresholds at their largest no guess passes, and the target writes alone.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -36,13 +36,14 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     any_tokenizer=True,
     parameters=(
         Parameter(
-            "num_assistant_tokens", "int", 4, "Tokens that the draft writes in a round.", low=1, high=64
+            "num_assistant_tokens", "int", 4, "Tokens that the draft writes per round.", low=1, high=64
         ),
         Parameter(
             "through",
             "choice",
             TEXT,
-            "What both models share: text, the tokens that both have, or first pieces of the draft's tokens.",
+            "What carries the guesses over: text, the tokens that both models have, or first pieces of "
+            "the draft's tokens.",
             choices=(TEXT, COMMON, FIRST),
         ),
         *GREEDY,
@@ -50,25 +51,26 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=TIMED_VIEWS,
 )
 def universal(lane: Lane) -> Iterator[None]:
-    """Any model can draft, whatever its tokenizer: text or shared tokens carry its guesses over.
+    """Any model can draft, whatever its tokenizer: its guesses are transferred as text or as shared tokens.
 
-    The draft reads the text in its own tokens. After each round the last 10 tokens of the prompt and all that
-    follows are cut again, so that its tokens are those it was trained on. Three ways back:
+    The draft reads the text in its own tokens. After each round the last 10 tokens of the prompt and
+    everything after them are tokenized again, so that the draft reads tokens as in its training. There are
+    three ways back:
 
-    1. `text` (universal assisted generation; string-level exact match): the draft's likeliest tokens are
-       joined to a text, which the target's tokenizer cuts again behind the last 10 tokens. The target draws
-       its own token at each place, and a guess passes if it is that one.
-    2. `common tokens` (token-level intersection): of the draft's distribution only tokens that the target has
-       too are left, `q'(x) = q(x) / Σ q(y)` over these. Guesses are drawn from q' and tested with
+    1. `text` (universal assisted generation; string-level exact match): the draft's most likely tokens are
+       joined to a text, which the target's tokenizer splits again after the last 10 tokens. The target draws
+       its own token at each position, and a guess passes if it equals it.
+    2. `common tokens` (token-level intersection): the draft's distribution is restricted to tokens that the
+       target has too, `q'(x) = q(x) / Σ q(y)` over these. Guesses are drawn from q' and tested with
        `min(1, p/q')`; after a rejection one is drawn from `norm(max(p - q', 0))`.
     3. `first pieces` (string-level rejection sampling with one draft token per guess): each draft token d
-       stands for the first target token of its text, `ψ(t) = Σ q(d)` over all d that begin so. Guesses are
+       maps to the first target token of its text, `ψ(t) = Σ q(d)` over all d that map to t. Guesses are
        drawn from ψ and tested with `min(1, p/ψ)`.
 
     All three keep the target's distribution exactly, since every guess is a token of the target whose
-    probability of being drafted is known, or plays no part. The paper's string-level rejection sampling lets
-    several draft tokens make one guess; its ψ then takes a forward for each of all their combinations, which
-    is left out here. Special tokens are not text; ends of text stand for each other.
+    probability of being drafted is known or does not matter. The paper's string-level rejection sampling lets
+    several draft tokens make one guess; its ψ then needs a forward per combination of them, which is left out
+    here. Special tokens are not text; the two end-of-text tokens are treated as equal.
 
     Timor et al. (2025), Accelerating LLM Inference with Lossless Speculative Decoding Algorithms for
     Heterogeneous Vocabularies.

@@ -45,7 +45,7 @@ def draft_logits(lane: Lane, nodes: list[int]):
             "keep",
             "float",
             0.25,
-            "Share of the vocabulary that the draft may propose; 1 leaves it as it is.",
+            "Share of the vocabulary that the draft may propose; 1 leaves it unchanged.",
             low=0.0,
             high=1.0,
         ),
@@ -58,16 +58,17 @@ def draft_logits(lane: Lane, nodes: list[int]):
 def vocabtrim(lane: Lane) -> Iterator[None]:
     """The draft's vocabulary is cut to the tokens that are frequent in texts of the task; nothing is trained.
 
-    1. Tokens are counted in a store of texts. The most frequent ones, keep of the vocabulary, and all that
-       end a text are S.
-    2. The draft's output matrix keeps the rows of S: `W' = W[S]`. That is most of the work of a small draft.
+    1. Tokens are counted in a store of texts. S contains the most frequent ones, the share `keep` of the
+       vocabulary, and all that end a text.
+    2. The draft's output matrix keeps the rows of S: `W' = W[S]`. This matrix is most of the work of a small
+       draft.
     3. The draft guesses from `q' = softmax over S`, which is 0 elsewhere; the target tests with q'.
     4. The target keeps its whole vocabulary, so the text is exactly the target's. A token outside S is never
        drafted: the round ends there.
 
-    The gauge *in the draft's vocabulary* is 0 where the text has such a token. The paper counts best on texts
-    that the target wrote for the task; here the counts come from a store, so a task of another kind is
-    covered worse.
+    The gauge *in the draft's vocabulary* is 0 where the text has such a token. In the paper, counting on
+    texts that the target wrote for the task works best; here the counts come from a store, so other kinds of
+    tasks are covered less well.
     """
     draft, parameters = lane.models["draft"], lane.parameters
     size = draft.engine.vocabulary

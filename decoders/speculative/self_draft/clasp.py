@@ -75,7 +75,7 @@ def planning(parameters: dict) -> Drafter:
         layers,
         sure_chain(parameters["num_assistant_tokens"], parameters["threshold"], parameters["temperature"]),
         "the planned layers",
-        "The target guesses without the layers that its own states say it can spare.",
+        "The target guesses without the layers that its own states show to be dispensable.",
     )
 
     def propose(lane: Lane) -> Draft:
@@ -117,8 +117,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     title="CLaSp",
     parameters=(
         Parameter("skip_layers", "int", 3, "Layers that a draft leaves out.", low=0, high=256),
-        Parameter("num_assistant_tokens", "int", 8, "Tokens drafted in a row at most.", low=1, high=32),
-        Parameter("threshold", "float", 0.6, "Drafting ends where it is less sure.", low=0.0, high=1.0),
+        Parameter("num_assistant_tokens", "int", 8, "Maximum length of a draft.", low=1, high=32),
+        Parameter(
+            "threshold", "float", 0.6, "Drafting ends where the confidence is lower.", low=0.0, high=1.0
+        ),
         Parameter("replan_every", "int", 16, "New tokens between two plans.", low=1, high=1024),
         *GREEDY,
     ),
@@ -133,8 +135,9 @@ def clasp(lane: Lane) -> Iterator[None]:
     2. A table of states is filled layer by layer: `g(i, j)`, after i layers of which j were skipped, is
        `g(i-1, j)` run through layer i or `g(i-1, j-1)` unchanged, whichever has the larger cosine to `x_i`.
     3. The way back from `g(L, skip_layers)` names the layers that drafts leave out.
-    4. They draft until less sure than threshold; all layers check, so the text is exactly the target's.
-    5. Every replan_every tokens the plan is made again. It runs each layer once, on a few states.
+    4. The remaining layers draft until their confidence falls below threshold; all layers check, so the text
+       is exactly the target's.
+    5. The plan is made again every replan_every tokens. Planning runs each layer once, on a few states.
 
     The first two tokens are written without a draft, since there is no plan yet.
     """

@@ -34,7 +34,9 @@ def fuzzy(parameters: dict) -> Source:
         return lane.process(lane.score(nodes, "draft", "draft", layers=layers), nodes)
 
     return Source(
-        scores, "grouped layers", "A deep model guesses, the attentions of several of its layers at once."
+        scores,
+        "grouped layers",
+        "A deep model guesses, running the attentions of several of its layers at once.",
     )
 
 
@@ -56,7 +58,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def calibration(parameters: dict) -> Part:
     """What people read of the draft's keys."""
     if parameters["calibrate"]:
-        says = "What was accepted is read again with the newest token, layer after layer: exact keys."
+        says = "The accepted tokens are read again with the newest one, layer by layer: exact keys."
         return Part("schedule", "bonus calibration", says)
     return Part("schedule", "no calibration", "The draft keeps the keys that its groups have made.")
 
@@ -83,9 +85,16 @@ def depths(layers: Layers) -> str:
             "Whose layers are grouped; a draft needs at least four.",
             choices=(ITSELF, DRAFT),
         ),
-        Parameter("group", "int", 4, "Layers whose attentions run on one input; 1: none.", low=1, high=64),
-        Parameter("num_assistant_tokens", "int", 4, "Tokens that are drafted in a round.", low=1, high=32),
-        Parameter("calibrate", "bool", True, "Read what was accepted again, layer after layer."),
+        Parameter(
+            "group",
+            "int",
+            4,
+            "Layers per group, whose attentions read the same input; 1: no grouping.",
+            low=1,
+            high=64,
+        ),
+        Parameter("num_assistant_tokens", "int", 4, "Tokens drafted per round.", low=1, high=32),
+        Parameter("calibrate", "bool", True, "Read the accepted tokens again, layer by layer."),
         *GREEDY,
     ),
     papers=("easyspec",),
@@ -96,14 +105,15 @@ def easyspec(lane: Lane) -> Iterator[None]:
     """Runs the attentions of several draft layers at once: faster drafts, slightly worse tokens.
 
     1. All layers but the first and the last one form groups of consecutive layers.
-    2. With h entering a group, its attentions all read h: they could run at once, on as many devices. Then,
-       layer after layer, `h = h + attention(h at the group's start)` and `h = h + MLP(h)`.
-    3. Tokens are drafted from the distribution q that comes of it, and the target tests them with that q.
-    4. Bonus calibration: the keys that groups have made are thrown away after each round. The accepted tokens
-       and the newest one are read once, layer after layer, which also gives the next round's first guess.
+    2. All attentions of a group read the same input h, so they could run at once on as many devices. Then,
+       layer by layer, `h = h + attention(h at the group's start)` and `h = h + MLP(h)`.
+    3. Tokens are drafted from the resulting distribution q, and the target tests them with that q.
+    4. Bonus calibration: the keys computed by groups are discarded after each round. The accepted tokens and
+       the newest one are read once, layer by layer, which also gives the next round's first guess.
 
-    The text is the target's whatever the groups do; they cost acceptance. The draft is the target itself or
-    the draft model. On one device nothing is faster: what is real here are the numbers.
+    The text is the target's whatever the grouping; grouping only lowers acceptance. The draft is the target
+    itself or the draft model. On one device nothing is faster; only the acceptance figures are meaningful
+    here.
     """
     drafter, verifier, _ = parts(lane.parameters)
     if lane.parameters["drafter"] == ITSELF:

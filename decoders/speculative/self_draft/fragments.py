@@ -94,7 +94,7 @@ def parts(parameters: dict, mark: int | None = -1) -> tuple[Drafter, Verifier, f
         source="heads",
         observe=heads.observe,
         name="heads for later tokens",
-        says="Each head guesses the token that many places ahead, all from the target's newest state.",
+        says="Each head guesses one position further ahead, all from the target's newest state.",
     )
     verifier = simplest_verifier(FIXED, temperature)
     if parameters["acceptance"] == TYPICAL:
@@ -110,24 +110,24 @@ def parts(parameters: dict, mark: int | None = -1) -> tuple[Drafter, Verifier, f
     name="fragments",
     title="Whole fragments",
     parameters=(
-        Parameter("widths", "ints", [1, 1, 1, 1], "Guesses below each node, head by head.", low=1, high=16),
-        Parameter("whole", "bool", True, "Cut what was accepted behind the last end of a fragment."),
+        Parameter("widths", "ints", [1, 1, 1, 1], "Guesses below each node, per head.", low=1, high=16),
+        Parameter("whole", "bool", True, "Cut accepted tokens after the last end of a fragment."),
         Parameter("mark", "text", "[FRAG]", "The token that ends a fragment."),
         Parameter(
             "acceptance",
             "choice",
             SAME,
-            "Which guesses pass: the target's own choice only, or all that typical acceptance takes.",
+            "Which guesses pass: only the target's own choice, or all that typical acceptance accepts.",
             choices=(SAME, TYPICAL),
         ),
         Parameter(
-            "epsilon", "float", 0.09, "Of typical acceptance: probability that is always enough.", 0.0, 1.0
+            "epsilon", "float", 0.09, "For typical acceptance: a probability that is always enough.", 0.0, 1.0
         ),
         Parameter(
             "delta",
             "float",
             0.3,
-            "Of typical acceptance: how much is enough where the target is unsure.",
+            "For typical acceptance: what is enough where the target is uncertain.",
             low=0.0,
             high=1e6,
         ),
@@ -140,26 +140,27 @@ def parts(parameters: dict, mark: int | None = -1) -> tuple[Drafter, Verifier, f
 def fragments(lane: Lane) -> Iterator[None]:
     """Heads guess several tokens ahead, and each round ends where a syntactic fragment of the code ends.
 
-    A fragment ends with a mark. `llama-tiny-verilog` has learned to write one behind each keyword,
-    identifier, number and operator; for a model without such a token `mark` may be another, such as a comma.
+    A fragment ends with a mark. `llama-tiny-verilog` was trained to write one after each keyword, identifier,
+    number and operator; for a model without such a token, `mark` may be another one, such as a comma.
 
-    1. From the target's newest state head k guesses the token k places beyond the next one: the target has
-       chosen the next one itself. All heads guess at once, without a forward of the target.
+    1. From the target's newest state head k guesses the token k positions beyond the next one: the target
+       has chosen the next one itself. All heads guess at once, without a forward of the target.
     2. One target forward reads the guesses. Those pass that are the target's own choice, or, with typical
        acceptance, those with `p(x) > min(epsilon, delta exp(-H))`.
-    3. Integrity check: of the round's first token and what passed, everything behind the last mark is cut.
+    3. Integrity check: of the round's first token and what passed, everything after the last mark is cut.
        Without a mark everything stays.
     4. The target's own token follows, and with it the next round begins. No mark is shown in *Fragments*.
 
-    In training head k has a label only if a mark stands in its place or in that of a later head. With the
-    target's own choice the text is what the target writes alone, cut or not: at a temperature above 0 a place
-    that is read again has the same random number. Typical acceptance, the paper's rule, is not lossless.
+    In training head k has a label only if there is a mark at its position or at that of a later head. With
+    the target's own choice the text is the same as without drafting, cut or not: at a temperature above 0, a
+    position that is decoded again uses the same random number. Typical acceptance, the paper's rule, is not
+    lossless.
 
     The paper adapts CodeLlama-7B and CodeT5p to Verilog, with ten heads, fragments from a Verilog parser, and
     all weights trained together. Here `llama-tiny-verilog` writes modules of up to three statements, with
-    marks that a regular expression found, and four heads were trained on the frozen model with the paper's
-    labels. `llama-tiny` has Medusa's heads, whose labels know no fragments. What becomes of a round without a
-    mark is our reading.
+    marks placed by a regular expression, and four heads were trained on the frozen model with the paper's
+    labels. `llama-tiny` has Medusa's heads, whose labels ignore fragments. How a round without a mark is
+    treated is our reading.
     """
     target = lane.models["target"]
     mark = mark_of(lane.parameters, target)

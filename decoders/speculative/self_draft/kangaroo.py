@@ -83,7 +83,7 @@ def chain(parameters: dict) -> Drafter:
         started,
         parameters,
         name="chain from an early exit's adapter",
-        says="The target's first layers and an adapter guess, until they are unsure.",
+        says="The target's first layers and an adapter guess until they become uncertain.",
     )
 
 
@@ -116,7 +116,9 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     title="Kangaroo",
     parameters=(
         Parameter("num_assistant_tokens", "int", 6, "Tokens drafted in a round at most.", low=1, high=32),
-        Parameter("eta", "float", 0.6, "Nothing follows a guess that is less sure.", low=0.0, high=2.0),
+        Parameter(
+            "eta", "float", 0.6, "Drafting stops after a guess with less confidence.", low=0.0, high=2.0
+        ),
         Parameter(
             "adapter",
             "choice",
@@ -136,17 +138,17 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def kangaroo(lane: Lane) -> Iterator[None]:
     """The target's first layers and a small trained adapter draft; its other layers verify.
 
-    1. The newest token runs through the target's first layers. The adapter, a layer of attention without an
-       MLP, turns their state into what the last layer might say; the target's head makes a guess of it.
-    2. The guess runs through the first layers in turn: the check needs that state anyway. If the adapter gave
-       its best token less than eta, or num_assistant_tokens are written, drafting ends; the guess in doubt
-       stays.
-    3. The other layers read all of it in one pass and give the target's distribution at each place.
+    1. The newest token runs through the target's first layers. The adapter, an attention layer without an
+       MLP, turns their state into an estimate of the last layer's; the target's head turns it into a guess.
+    2. The guess then runs through the first layers too: verification needs that state anyway. Drafting ends
+       after num_assistant_tokens, or once the adapter gives its best token less than eta; that uncertain
+       guess is still tested.
+    3. The other layers read all of it in one pass and give the target's distribution at each position.
     4. Guesses are tested as in speculative decoding; the text is exactly the target's.
 
-    Two early exits, then: out of the layers, and out of drafting. The adapter reads the prompt's states in
-    one pass more through the first layers. Where no adapter was trained for the target, the plain
-    exit drafts, and the lane says so.
+    So there are two early exits: from the layers, and from drafting. The adapter needs one extra pass over
+    the prompt through the first layers. Where no adapter was trained for the target, the plain exit drafts,
+    and the lane says so.
     """
     drafter, verifier, _ = parts(lane.parameters)
     if lane.parameters["adapter"] == EITHER and "kangaroo" not in lane.models["target"].heads:

@@ -58,11 +58,12 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
             "exit_layer",
             "int",
             0,
-            "Layers that draft; 0: the first exit that the model was trained with, else a quarter of them.",
+            "Number of layers that draft; 0: the first exit that the model was trained with, else a "
+            "quarter of the layers.",
             low=0,
             high=256,
         ),
-        Parameter("num_assistant_tokens", "int", 4, "Tokens that are drafted in a round.", low=1, high=32),
+        Parameter("num_assistant_tokens", "int", 4, "Tokens drafted per round.", low=1, high=32),
         VERIFIER,
         *GREEDY,
     ),
@@ -77,14 +78,14 @@ def layerskip(lane: Lane) -> Iterator[None]:
 
     1. The newest token runs through the first exit_layer layers; the last norm and the head turn the result
        into a guess. The guess runs through them in turn, num_assistant_tokens times.
-    2. What these layers have computed is what the whole model would have computed: their keys, values and
-       results are kept.
+    2. These layers compute exactly what they compute in the whole model, so their keys, values and outputs
+       are kept.
     3. The other layers read all guesses in one pass and give the target's distribution at each.
     4. Guesses are tested as in speculative decoding, or as whole paths by the verifier that is chosen; the
        text is exactly the target's.
 
-    No second model and no second cache. A pass through a part of the layers counts as that part of a target
-    forward, so tokens for each target forward say what was won.
+    There is no second model and no second cache. A pass through some of the layers counts as that fraction
+    of a target forward, so tokens per target forward show the gain.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

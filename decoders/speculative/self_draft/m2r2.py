@@ -80,7 +80,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         started,
         parameters,
         name="chain from a fast stream",
-        says="A faster stream with small adapters guesses after the first layers, until it is unsure.",
+        says="A faster stream with small adapters guesses after the first layers until it becomes uncertain.",
     )
     return chosen(drafter, parameters)
 
@@ -91,7 +91,9 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     title="M2R2",
     parameters=(
         Parameter("num_assistant_tokens", "int", 4, "Tokens drafted in a round at most.", low=1, high=32),
-        Parameter("eta", "float", 0.5, "Nothing follows a guess that is less sure.", low=0.0, high=2.0),
+        Parameter(
+            "eta", "float", 0.5, "Drafting stops after a guess with less confidence.", low=0.0, high=2.0
+        ),
         Parameter(
             "adapters",
             "choice",
@@ -113,17 +115,17 @@ def m2r2(lane: Lane) -> Iterator[None]:
 
     1. The newest token runs through the target's first E layers as usual: h. Beside it runs a fast stream
        from the same embedding, `a ← a + F(a) + B(a)` in each layer: F is the layer itself, which looks at the
-       keys and values of the usual stream, and B a small adapter, trained so that after E layers a is where h
-       is after all of them.
-    2. The target's head makes a guess of the fast stream, and the guess is read in turn. If it got less than
-       eta, or num_assistant_tokens are written, drafting ends; the guess in doubt stays.
-    3. The other layers read what h has become, of all guesses at once, and give the target's distribution at
-       each place. The fast stream leaves nothing behind.
+       keys and values of the usual stream, and B a small adapter, trained so that after E layers a is what h
+       is after all layers.
+    2. The target's head turns the fast stream into a guess, which is read next. Drafting ends after
+       num_assistant_tokens, or once a guess has less than eta; that uncertain guess is still tested.
+    3. The other layers read the states h of all guesses at once and give the target's distribution at each
+       position. The fast stream leaves nothing behind.
     4. Guesses are tested as in speculative decoding; the text is exactly the target's.
 
     The paper runs both streams as one batch; here the fast one follows the usual one, at the same cost in
-    layers. Where no adapters come with the project for the target, the fast stream is the usual one, and the
-    lane says so. Reconstructed: no code was published.
+    layers. Where the project has no adapters for the target, the fast stream is the usual one, and the lane
+    says so. Reconstructed: no code was published.
     """
     drafter, verifier, _ = parts(lane.parameters)
     if lane.parameters["adapters"] == EITHER and lane.models["target"].m2r2 is None:

@@ -40,7 +40,7 @@ def searching(parameters: dict) -> Drafter:
         return layers_of(search(lane).best, search(lane).total)
 
     def matched(lane: Lane, skipped: frozenset[int]) -> int:
-        """How many of the first tokens behind the first one the thin model would have written as well."""
+        """How many of the first tokens after the first one the thin model would have written as well."""
         tokens = lane.tree.text(lane.tip)[lane.tree.trunk :][: parameters["context"] + 1]
         if not copies:
             for token in tokens[:-1]:
@@ -73,7 +73,7 @@ def searching(parameters: dict) -> Drafter:
         parameters["temperature"],
         parameters["runners_up"],
     )
-    says = "The target guesses with some of its attentions and MLPs left out, one pass per token."
+    says = "The target guesses with some of its attentions and MLPs skipped, one pass per token."
     return replace(self_drafted(layers, shape, "a thinner target", says), observe=observe)
 
 
@@ -88,10 +88,12 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     title="SWIFT",
     parameters=(
         Parameter("skip_ratio", "float", 0.45, "Share of blocks that a draft leaves out.", low=0.0, high=1.0),
-        Parameter("num_assistant_tokens", "int", 8, "Tokens drafted in a row at most (authors: 25).", 1, 32),
-        Parameter("threshold", "float", 0.8, "Drafting ends where it is less sure.", low=0.0, high=1.0),
-        Parameter("runners_up", "bool", True, "Also drafts the next best tokens of each place."),
-        Parameter("context", "int", 16, "Tokens on which sets are judged (authors: 32).", 1, 256),
+        Parameter("num_assistant_tokens", "int", 8, "Maximum length of a draft (authors: 25).", 1, 32),
+        Parameter(
+            "threshold", "float", 0.8, "Drafting ends where the confidence is lower.", low=0.0, high=1.0
+        ),
+        Parameter("runners_up", "bool", True, "Also draft the next best tokens at each position."),
+        Parameter("context", "int", 16, "Number of tokens on which sets are compared (authors: 32).", 1, 256),
         VERIFIER,
         *GREEDY,
     ),
@@ -101,21 +103,21 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     reads=reads_layers,
 )
 def swift(lane: Lane) -> Iterator[None]:
-    """The target drafts with some of its blocks skipped, and learns on the fly which it can spare.
+    """The target drafts with some of its blocks skipped, and learns on the fly which ones it can spare.
 
     1. A block is the attention or the MLP of a layer; the first and the last layer always run whole. At first
        both blocks of every second layer are left out.
-    2. The thinner target drafts a chain until it is less sure than threshold, with runners-up beside it. It
-       reads the whole model's keys of the text; its own are thrown away.
+    2. The thinner target drafts a chain until its confidence falls below threshold, with runners-up beside
+       it. It reads the whole model's keys of the text; its own are discarded.
     3. The whole target checks the draft in one forward, so the text is exactly its own.
-    4. Once context + 1 tokens are written, each round tries another set of skip_ratio of the blocks: how
-       many of the first tokens would it have written as well? It is adopted if that is more than ever before.
-       Every 25th set is where a model of the earlier scores, a Gaussian process over all sets, expects the
+    4. Once context + 1 tokens are written, each round tries another set of skip_ratio of the blocks: how many
+       of the first tokens would it have written as well? It is adopted if that is a new maximum. Every 25th
+       set is the one for which a Gaussian process over all sets, fitted to the earlier scores, expects the
        most; the others are drawn at random.
 
     Drafts end below 0.8, as published. The search ends when more than 0.95 of the tokens match, after 300
-    sets without gain, or after 1,000 sets. It starts again with each text, where the authors carry it from
-    one to the next. Its passes are counted as target forwards too.
+    sets without improvement, or after 1,000 sets. It starts again with each text, whereas the authors
+    continue it from one text to the next. Its passes are counted as target forwards too.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -60,9 +60,7 @@ def described(parameters: dict) -> list[Part]:
     """What people read of its parts."""
     if parameters["checked"]:
         return speculation.described(*parts(parameters))
-    says = (
-        "Keeps the first and the last layer and, evenly spread between them, as many as the speed-up allows."
-    )
+    says = "Keeps the first layer, the last, and evenly spaced ones between, as many as the speed-up allows."
     return [Part("layers", "evenly spread layers", says), PROCESSORS]
 
 
@@ -72,8 +70,8 @@ def described(parameters: dict) -> list[Part]:
     family="speculative",
     parameters=(
         Parameter("speedup", "float", 2.0, "One in this many layers is kept.", low=1.0, high=100.0),
-        Parameter("checked", "bool", False, "All layers check what the kept ones draft: exact."),
-        Parameter("num_assistant_tokens", "int", 4, "If checked: tokens drafted in a round.", low=1, high=32),
+        Parameter("checked", "bool", False, "All layers verify what the kept ones draft: exact."),
+        Parameter("num_assistant_tokens", "int", 4, "If checked: tokens drafted per round.", low=1, high=32),
         *GREEDY,
     ),
     papers=("accelerating-inference-in-large-language-models-with",),
@@ -85,14 +83,15 @@ def described(parameters: dict) -> list[Part]:
 def unified_layer_skipping(lane: Lane) -> Iterator[None]:
     """Runs only evenly spaced layers for every new token: faster, but no longer the model's own text.
 
-    1. Of L layers L / speedup are kept: the first, the last, and between them evenly spaced ones.
+    1. Of L layers L / speedup are kept: the first, the last, and evenly spaced ones between them.
     2. All layers read the prompt and give the first token. From then on only the kept ones run, on the keys
        and values that all layers left of the prompt.
-    3. A token is taken or drawn from what the kept layers say. What the whole model says of the same text is
-       looked up for the picture and for the log-probabilities; that costs time, but no forward of the method.
+    3. A token is chosen from the distribution of the kept layers. The whole model's distribution for the same
+       text is computed for the picture and for the log-probabilities; that costs time, but no forward of the
+       method.
 
     The cost of a token does not depend on the token. A model that was not trained for it soon writes nonsense
-    as speedup grows. With checked, the kept layers only draft and all layers check: then the text is the
+    as speedup grows. With checked, the kept layers only draft and all layers verify, so the text is the
     target's.
     """
     if lane.parameters["checked"]:

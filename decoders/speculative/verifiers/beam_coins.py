@@ -28,10 +28,10 @@ def chains(inputs: VerifierInput) -> list[list[int]]:
 
 
 def walk(inputs: VerifierInput) -> Verification:
-    """Every beam's entries are tested with coins of their own; the beam with the longest accepted beginning
+    """Every beam's entries are tested with coins of their own; the beam with the longest accepted prefix
     is kept, the first of equal ones. Then a token from norm(max(p - q, 0)), or from p if the whole passed.
     """
-    best, tests = [], []  # the accepted beginning; (whether it is of that beam, tests) per beam
+    best, tests = [], []  # the accepted prefix; (whether it is of that beam, tests) per beam
     for row, chain in enumerate(chains(inputs)):
         node, own, passed = inputs.draft.root, [], []
         for depth, child in enumerate(chain, start=inputs.position + 1):
@@ -73,5 +73,5 @@ BEAM_COINS = Verifier(
     exact_for=frozenset(),
     name="a coin for each entry of each beam",
     relaxed_for=frozenset({FIXED}),
-    says="Each entry of each beam passes with min(1, p / q), and the longest beginning is kept. Biased.",
+    says="Each entry of each beam passes with min(1, p / q), and the longest prefix is kept. Biased.",
 )

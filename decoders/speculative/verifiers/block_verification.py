@@ -18,7 +18,7 @@ from decoders.trace.number_format import number
 
 
 def walk(inputs: VerifierInput) -> Verification:
-    """P_i = min(P_(i-1) p_i(x_i) / q_i(x_i), 1). Each beginning of the chain is tested with its probability
+    """P_i = min(P_(i-1) p_i(x_i) / q_i(x_i), 1). Each prefix of the chain is tested with its probability
     h_i, and the longest that passes is kept, whatever the shorter ones did. The own token comes from
     norm(max(P_i p - q, 0)), after the whole chain from p.
     """
@@ -54,7 +54,7 @@ def chain_of(inputs: VerifierInput) -> list[int]:
 
 
 def passing(inputs: VerifierInput, node: int, weight: float) -> float:
-    """h: the probability that the beginning that ends in `node` and weighs P passes: S / (S + 1 - P), where S
+    """h: the probability that the prefix that ends in `node` and weighs P passes: S / (S + 1 - P), where S
     is the mass of max(P p - q, 0); P itself where nothing was drafted after it.
     """
     left = wanted(inputs, node, weight)
@@ -88,5 +88,5 @@ BLOCK = Verifier(
     walk,
     exact_for=frozenset({SAMPLED}),
     name="block verification",
-    says="Every beginning of the chain is tested as a whole, and the longest that passes is kept.",
+    says="Every prefix of the chain is tested as a whole, and the longest that passes is kept.",
 )

@@ -45,5 +45,6 @@ GREEDY_MATCH = Verifier(
     draws=False,
     uses_q=False,
     name="greedy match",
-    says="A drafted token passes if it is the target's likeliest token there; else that one is written.",
+    says="A drafted token passes if it is the target's most likely token at its position; otherwise that "
+    "token is written.",
 )

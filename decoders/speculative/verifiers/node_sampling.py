@@ -57,5 +57,5 @@ NODE_SAMPLING = Verifier(
     exact_for=frozenset({FIXED, SAMPLED, WITH_REPLACEMENT, WITHOUT_REPLACEMENT}),
     uses_q=False,
     name="node sampling",
-    says="The target draws its own token at each place; a drafted token passes if it is that one.",
+    says="The target draws its own token at each position; a drafted token passes if it equals that one.",
 )

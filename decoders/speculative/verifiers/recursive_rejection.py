@@ -105,8 +105,8 @@ RECURSIVE_REJECTION = Verifier(
     walk,
     exact_for=frozenset({SAMPLED, WITHOUT_REPLACEMENT}),
     name="token rejection",
-    says="A drafted token passes with probability p/q, at most 1; after that the next one is "
-    "tested against, or drawn from, what the target wanted more than the draft.",
+    says="A drafted token passes with probability min(1, p/q); after a rejection the next one "
+    "is tested against, or drawn from, the residual max(p - q, 0).",
 )
 WITH_REPLACEMENT_REJECTION = Verifier(
     partial(walk, replacement=True),

@@ -9,11 +9,11 @@ from dataclasses import replace
 from decoders.speculative.interfaces import Verification, Verifier, VerifierInput
 
 CUT = "{} Cut: the fragment that it belongs to is not complete."
-NEXT = "The draft was cut behind the last whole fragment; with this token the target begins the next one."
+NEXT = "The draft was cut after the last whole fragment; with this token the target begins the next one."
 
 
 def whole_fragments(verifier: Verifier, mark: int, greedy: bool) -> Verifier:
-    """`verifier`, and what it accepted is cut behind the last `mark`, the round's first token included. If
+    """`verifier`, and what it accepted is cut after the last `mark`, the round's first token included. If
     there is no mark, everything stays.
 
     The target's own token follows the cut. Its random number is that of the position, so what a verifier with
@@ -43,5 +43,5 @@ def whole_fragments(verifier: Verifier, mark: int, greedy: bool) -> Verifier:
         verification.reason = NEXT
         return verification
 
-    says = f"{verifier.says} What passed is cut behind the last end of a fragment."
+    says = f"{verifier.says} Accepted tokens after the last end of a fragment are cut."
     return replace(verifier, walk=walk, name=f"{verifier.name}, whole fragments", says=says)

@@ -1,5 +1,5 @@
 """Models that write about something that is not in their text: an encoder-decoder with one source, and a
-causal model behind a source that only it sees. Both look like a causal language model over what is written,
+causal model after a source that only it sees. Both look like a causal language model over what is written,
 so that every strategy decodes with them. Knows no experiment.
 """
 

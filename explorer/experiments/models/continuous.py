@@ -27,7 +27,7 @@ class Process:
         return torch.exp(-far * far / 2) / (self.sigma * math.sqrt(2 * math.pi))
 
     def draw(self, before: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        """One value behind each of `before`, in its shape."""
+        """One value after each of `before`, in its shape."""
         noise = torch.randn(before.shape, generator=generator, dtype=before.dtype)
         return self.a * before + self.b + self.sigma * noise
 
@@ -95,7 +95,7 @@ def decode(
     inner_temperature: float = 1.0,
     first: float = 0.0,
 ) -> Written:
-    """`length` values behind `first`, `drafted` of them guessed in a round; the share `prefilled` of them, at
+    """`length` values after `first`, `drafted` of them guessed in a round; the share `prefilled` of them, at
     the beginning, by the target alone.
 
     1. The draft writes a few values, each drawn from q.

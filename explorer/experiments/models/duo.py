@@ -40,7 +40,7 @@ class OwnBehindHistory:
         self.history = history
 
     def update(self, keys: torch.Tensor, values: torch.Tensor, layer: int, *_) -> tuple[torch.Tensor, ...]:
-        """Both behind each other, [B, H, 2T, D]."""
+        """Both after each other, [B, H, 2T, D]."""
         old = self.history.layers[layer]
         return tuple(torch.cat([a.expand_as(b), b], -2) for a, b in ((old.keys, keys), (old.values, values)))
 

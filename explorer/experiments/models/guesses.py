@@ -17,7 +17,7 @@ Guess = Callable[[Taps, int], list[torch.Tensor]]  # as DraftModule.along
 def written(
     target: LoadedModel, prompts: list[list[int]], new_tokens: int, temperature: float = 0.0
 ) -> list[list[int]]:
-    """Each prompt with what the target writes behind it, up to its end token: greedy or sampled, seed 0."""
+    """Each prompt with what the target writes after it, up to its end token: greedy or sampled, seed 0."""
     longest, pad = max(map(len, prompts)), 0
     ids = torch.tensor([[pad] * (longest - len(p)) + p for p in prompts], device=target.model.device)
     mask = torch.tensor([[0] * (longest - len(p)) + [1] * len(p) for p in prompts], device=ids.device)
@@ -81,7 +81,7 @@ def along_texts(
     layers,
     depth: int,
 ) -> dict[str, dict]:
-    """The numbers of each drafter over `texts`, in which all behind `starts` tokens is the target's."""
+    """The numbers of each drafter over `texts`, in which all after `starts` tokens is the target's."""
     tallies = {name: Tally(depth) for name in guesses}
     for text, start in zip(texts, starts, strict=True):
         taps = take_taps(target.model, torch.tensor([text], device=target.model.device), layers)

@@ -2,7 +2,7 @@
 the hybrid of STree (Wu et al., 2025).
 
 What it knows of a text is a `Memory` for each state space layer, and keys and values of the attention. A tree
-behind it is read in one forward and leaves nothing; `after` then moves on along the path that was accepted.
+after it is read in one forward and leaves nothing; `after` then moves on along the path that was accepted.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Leaves:
 
 
 class Hybrid(nn.Module):
-    """Norm, layer, residual, `layers` times; the layer number `attends` is attention and has an MLP behind it
+    """Norm, layer, residual, `layers` times; the layer number `attends` is attention and has an MLP after it
     (none if it is negative). The embeddings are the head too.
     """
 
@@ -76,7 +76,7 @@ class Hybrid(nn.Module):
         return self.read(tokens, chain, self.empty(len(tokens))).logits
 
     def read(self, tokens: torch.Tensor, parents: list[int], known: Known) -> Leaves:
-        """One forward over a tree of tokens [B, N] behind a known text; parents: as for `ancestors`."""
+        """One forward over a tree of tokens [B, N] after a known text; parents: as for `ancestors`."""
         seen, places = ancestors(parents), recent(parents)
         positions = known.length + seen.sum(-1) - 1
         states, left = self.embed(tokens), []
@@ -104,6 +104,6 @@ class Hybrid(nn.Module):
         return Known(known.length + len(path), tuple(memories))
 
     def read_text(self, tokens: list[int]) -> tuple[Known, torch.Tensor]:
-        """What is known of a text, and the logits [V] behind it."""
+        """What is known of a text, and the logits [V] after it."""
         left = self.read(torch.tensor([tokens]), list(range(-1, len(tokens) - 1)), self.empty())
         return self.after(self.empty(), left, list(range(len(tokens)))), left.logits[0, -1]

@@ -13,7 +13,7 @@ PARTS = 4  # codes of an item
 LEVELS = (8, 8, 8, 6, 5)
 BASIS = (1, 8, 64, 512, 3072)
 TEMPERATURE = 0.1
-Widths = tuple[int, int, int]  # at the first code, behind each later one, and kept in all
+Widths = tuple[int, int, int]  # at the first code, after each later one, and kept in all
 
 
 def index_of(levels: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Three ways to rank a list of items behind a history: a beam over the tokens of their names, the exact
+"""Three ways to rank a list of items after a history: a beam over the tokens of their names, the exact
 probabilities of the names, and a head with a row for each item (Lite-LLM4Rec, Wang et al. 2024). Knows tokens
 and vectors, no catalogue.
 """
@@ -24,8 +24,8 @@ class Ranking:
 
 
 def by_beam(engine: Engine, history: list[int], names: TrieNode, width: int) -> Ranking:
-    """The `width` best beginnings of names are kept at each token, by their log-probability; one forward for
-    each token. No name may be the beginning of another.
+    """The `width` best prefixes of names are kept at each token, by their log-probability; one forward for
+    each token. No name may be the prefix of another.
     """
     tree = Tree(history)
     scorer, forwards, read = engine.attach(tree), 0, 0
@@ -65,7 +65,7 @@ def by_names(engine: Engine, history: list[int], names: TrieNode) -> Ranking:
 
 
 def walk(tree: Tree, node: int, state: TrieNode) -> list[tuple[int, TrieNode]]:
-    """Adds all beginnings below a state to a tree: (node, state), parents first."""
+    """Adds all prefixes below a state to a tree: (node, state), parents first."""
     nodes = []
     for token, below in state.children.items():
         if not below.ends:
@@ -85,12 +85,12 @@ class ItemHead(nn.Module):
         self.scores = nn.Linear(width, len(vectors))
 
     def forward(self, items: torch.Tensor) -> torch.Tensor:
-        """items [B, N] -> scores [B, N, I] of what comes behind each."""
+        """items [B, N] -> scores [B, N, I] of what comes after each."""
         states = self.inner(inputs_embeds=self.reads(self.vectors[items])).last_hidden_state
         return self.scores(states)
 
     @torch.no_grad()
     def rank(self, history: list[int]) -> Ranking:
-        """All items behind a history."""
+        """All items after a history."""
         scores = self(torch.tensor([history]))[0, -1]
         return Ranking(scores.argsort(descending=True, stable=True).tolist(), 1, len(history))

@@ -1,4 +1,4 @@
-"""A discrete key-value bottleneck behind a frozen model, as a processor of its logits: the last hidden state
+"""A discrete key-value bottleneck after a frozen model, as a processor of its logits: the last hidden state
 is cut into C parts, each part finds its nearest key in a codebook of its own, and the mean of the C values
 found there is added to the logits of a few words. Keys are moved to the data once and then frozen; only
 values learn, so that learning touches nothing but the values of the keys that were hit.

@@ -5,7 +5,7 @@ A head keeps a state S [K, V] instead of keys and values:
 
     S_t = g_t * S_(t-1) + k_t v_t^T,    o_t = q_t S_t        (g_t [K] scales the rows of S)
 
-A device that holds a stretch of tokens needs of all tokens before it only the state behind them. With L_t the
+A device that holds a stretch of tokens needs of all tokens before it only the state after them. With L_t the
 sum of log g from the start of the stretch to t,
 
     o_t = (q_t e^(L_t)) S_before + sum_(i <= t) (q_t e^(L_t - L_i) . k_i) v_i.
@@ -21,7 +21,7 @@ from torch.nn import functional as F
 
 from explorer.experiments.models.device_scans import Scan, all_scan
 
-# q, k, fall = log g [..., T, K], v [..., T, V] -> outputs [..., T, V] and the state [..., K, V] behind them
+# q, k, fall = log g [..., T, K], v [..., T, V] -> outputs [..., T, V] and the state [..., K, V] after them
 Mix = Callable[..., tuple[torch.Tensor, torch.Tensor]]
 SLOW = 8.0  # the larger, the less a layer forgets before it has learned anything
 
@@ -39,10 +39,10 @@ def in_order(
 
 
 def own_state(k: torch.Tensor, v: torch.Tensor, fall: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Of a stretch alone: the state behind it [..., K, V], and its total decay [..., K]."""
+    """Of a stretch alone: the state after it [..., K, V], and its total decay [..., K]."""
     along = fall.cumsum(-2)
     total = along[..., -1, :]
-    left = (total[..., None, :] - along).exp()  # what is left of each key behind the stretch
+    left = (total[..., None, :] - along).exp()  # what is left of each key after the stretch
     return (k * left).transpose(-1, -2) @ v, total.exp()
 
 

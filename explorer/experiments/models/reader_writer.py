@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 @dataclass(frozen=True)
 class Sizes:
-    """`vocabulary` tokens, a blank behind them; a source of `source` tokens, an answer of `answer`."""
+    """`vocabulary` tokens, a blank after them; a source of `source` tokens, an answer of `answer`."""
 
     vocabulary: int
     source: int

@@ -16,7 +16,7 @@ WARM_UP = 0.05  # share of the steps in which the rate rises
 
 
 def own_text(models: Models, rows: int, length: int = 128, seed: int = 0) -> torch.Tensor:
-    """Texts [rows, length] that the target draws at temperature 1 behind an end of text, as if a new story
+    """Texts [rows, length] that the target draws at temperature 1 after an end of text, as if a new story
     began; ends are written through.
     """
     target = models["target"]

@@ -75,7 +75,7 @@ def step(
 
 @dataclass(frozen=True)
 class Read:
-    """What a layer keeps of the tokens that it has read last, to continue behind any of them: inputs."""
+    """What a layer keeps of the tokens that it has read last, to continue after any of them: inputs."""
 
     mixed: torch.Tensor  # [B, N, channels], in front of the convolution
     x: torch.Tensor  # [B, H, N, P]
@@ -122,7 +122,7 @@ class StateSpace(nn.Module):
     def forward(
         self, u: torch.Tensor, memory: Memory, seen: torch.Tensor, places: torch.Tensor
     ) -> tuple[torch.Tensor, Read]:
-        """Outputs [B, N, d] for inputs u [B, N, d] of a tree behind `memory`, and what `after` needs.
+        """Outputs [B, N, d] for inputs u [B, N, d] of a tree after `memory`, and what `after` needs.
 
         seen, places: `ancestors` and `recent` of the tree.
         """
@@ -136,7 +136,7 @@ class StateSpace(nn.Module):
         return self.out(y), Read(mixed, x, dt, b)
 
     def after(self, memory: Memory, read: Read, path: list[int]) -> Memory:
-        """What is known behind the nodes `path`, root first, of the tree that was read: the state is brought
+        """What is known after the nodes `path`, root first, of the tree that was read: the state is brought
         up along them (the paper's activation replay).
         """
         h, tail = memory.h, memory.tail

@@ -1,4 +1,4 @@
-"""A tuned prompt before a frozen model, with a linear head on the last state or a trie search behind it.
+"""A tuned prompt before a frozen model, with a linear head on the last state or a trie search after it.
 
 Buchner et al. (2024), Prompt Tuned Embedding Classification. Knows tokens and labels by number, no stories.
 """
@@ -83,7 +83,7 @@ def label_loss(logits: torch.Tensor, wanted: torch.Tensor, weights: torch.Tensor
 
 def padded(texts: list[list[int]], answers: list[list[int]] | None = None) -> tuple[torch.Tensor, ...]:
     """Texts as tokens [B, T] filled up with zeros, the place of the last token of each [B], and what the
-    model should write behind each (with answers), as targets [B, T] of the row before.
+    model should write after each (with answers), as targets [B, T] of the row before.
     """
     whole = [text + answer for text, answer in zip(texts, answers or [[]] * len(texts), strict=True)]
     tokens = nn.utils.rnn.pad_sequence([torch.tensor(one) for one in whole], batch_first=True)
@@ -94,7 +94,7 @@ def padded(texts: list[list[int]], answers: list[list[int]] | None = None) -> tu
 
 
 def answer_loss(prompt: TunedPrompt, tokens: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Cross entropy of the answers' tokens behind a tuned prompt."""
+    """Cross entropy of the answers' tokens after a tuned prompt."""
     logits = prompt.model(inputs_embeds=prompt.before(tokens)).logits[:, len(prompt.vectors) :]
     return nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
 
@@ -108,9 +108,9 @@ def trie_search(
     named: Callable[[list[int]], list[int]],
     max_tokens: int = 40,
 ) -> Answer:
-    """Writes labels behind a text, token by token the likeliest that the constraint allows. `named` gives the
+    """Writes labels after a text, token by token the likeliest that the constraint allows. `named` gives the
     labels, by number, that are complete in the tokens written so far. The confidence in a label is the
-    product of the probabilities under the mask of its tokens and of the separator or end behind it.
+    product of the probabilities under the mask of its tokens and of the separator or end after it.
     """
     state, written, logs, done, cache = constraint.start(), [], [], 0, None
     confidence: dict[int, float] = {}

@@ -28,7 +28,7 @@ def reward(text: str) -> float:
 
 
 def written(model: LoadedModel, strategy: str, settings: dict, begun: torch.Tensor) -> list[float]:
-    """The reward of what a strategy writes behind each beginning [R, T]."""
+    """The reward of what a strategy writes after each beginning [R, T]."""
     texts = []
     for seed, row in enumerate(begun.tolist()):
         lane = Lane(strategy, row, {"target": model}, settings, seed, Limits(NEW_TOKENS))

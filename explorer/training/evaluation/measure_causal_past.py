@@ -1,4 +1,4 @@
-"""How the accuracy of models that fill masks behind a causal past falls when they fill more per forward,
+"""How the accuracy of models that fill masks after a causal past falls when they fill more per forward,
 beside ordinary next-token decoding with the same weights.
 """
 

@@ -87,7 +87,7 @@ def measure(folder: Path, corpus: Path) -> None:
 
 
 def steered(model: LoadedModel, chosen: list[Text]) -> dict[str, dict]:
-    """How topics steer what a model writes behind where texts begin, as the experiment topic-plans."""
+    """How topics steer what a model writes after where texts begin, as the experiment topic-plans."""
     topics = table_of(model)
     names = ("by itself", "under it", "gain", "2 s.e.", "named")
     rows = forced(model, topics, chosen)

@@ -33,7 +33,7 @@ def ranked(head: Ranker, model: LoadedModel, prefixes: list, written: list, draw
 
 
 def likely(model: LoadedModel, prefixes: list, written: list, drawn: list) -> Scores:
-    """The same by the target's mean log-probability of the continuation behind the prefix."""
+    """The same by the target's mean log-probability of the continuation after the prefix."""
     stories = range(0, len(prefixes), TRIPLES)
     pairs = [
         (prefixes[d + p], written[d + c]) for d in stories for p in range(TRIPLES) for c in range(TRIPLES)
@@ -44,7 +44,7 @@ def likely(model: LoadedModel, prefixes: list, written: list, drawn: list) -> Sc
 
 @torch.no_grad()
 def mean_logprobs(model: LoadedModel, pairs: list[tuple[list[int], list[int]]]) -> torch.Tensor:
-    """Mean log-probability of each continuation behind its prefix [N]."""
+    """Mean log-probability of each continuation after its prefix [N]."""
     result = torch.empty(len(pairs))
     texts = [before + behind for before, behind in pairs]
     for some in batches(texts):

@@ -32,7 +32,7 @@ def labelled(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows and truths, both [R, T], of texts [R, T] of the target.
 
-    At each place n the draft draws Y from its q behind the text; the truth is min(1, p(Y) / q(Y)). The row
+    At each place n the draft draws Y from its q after the text; the truth is min(1, p(Y) / q(Y)). The row
     has Y there, or, with probability KEPT, the text's own token, of which nothing is asked.
     """
     generator = torch.Generator().manual_seed(0)

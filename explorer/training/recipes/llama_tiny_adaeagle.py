@@ -25,7 +25,7 @@ OWN_BATCH, BATCH, HELD_OUT = 32, 16, 8
 
 @torch.no_grad()
 def labelled(target: LoadedModel, eagle: DraftModule, rows: torch.Tensor, max_tokens: int) -> torch.Tensor:
-    """The truths [R, T] of rows [R, T] that the target wrote greedily behind PROMPT tokens, with its EAGLE
+    """The truths [R, T] of rows [R, T] that the target wrote greedily after PROMPT tokens, with its EAGLE
     layer.
     """
     truths = []

@@ -1,4 +1,4 @@
-"""llama-tiny-aligned: a small network behind the frozen llama-tiny whose stories are friendlier, learned by
+"""llama-tiny-aligned: a small network after the frozen llama-tiny whose stories are friendlier, learned by
 preferring the best quarter of llama-tiny's own samples to the worst; the aligned model of Transfer Q* (2024).
 """
 
@@ -31,7 +31,7 @@ def beginnings(tokenizer: PreTrainedTokenizerFast, stories: list[str], count: in
 
 @torch.no_grad()
 def samples(target: LlamaForCausalLM, begun: torch.Tensor, path: Path) -> torch.Tensor:
-    """Texts [R, PROMPT + WRITTEN] that the target wrote at temperature 1 behind beginnings [R, PROMPT]; kept
+    """Texts [R, PROMPT + WRITTEN] that the target wrote at temperature 1 after beginnings [R, PROMPT]; kept
     in `path` as they come.
     """
     result = torch.load(path, weights_only=True) if path.exists() else []
@@ -54,7 +54,7 @@ def samples(target: LlamaForCausalLM, begun: torch.Tensor, path: Path) -> torch.
 
 
 def reward(tokenizer: PreTrainedTokenizerFast, text: torch.Tensor) -> float:
-    """How many of the friendly words a text [T] has behind its beginning, as a share."""
+    """How many of the friendly words a text [T] has after its beginning, as a share."""
     written = tokenizer.decode(text[PROMPT:], skip_special_tokens=True)
     return keyword(Text("", written, whole=True), REWARD)
 

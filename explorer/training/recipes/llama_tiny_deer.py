@@ -19,8 +19,8 @@ KIND = "deer"  # what config.json says of it
 MILLION_TOKENS = (0.15, 0.3)  # of the two stages
 OWN_TOKENS = 1.5e5  # written by the target, greedily and at temperature 1 each
 BATCH = 8
-LONGEST = 32  # masks behind the boundary in the second stage, at most
-DECAY = 1.05  # how much more a token counts than the one behind it
+LONGEST = 32  # masks after the boundary in the second stage, at most
+DECAY = 1.05  # how much more a token counts than the one after it
 RATES = (1e-3, 5e-4)  # of Muon and AdamW: a sixth of what fresh weights take
 HELD_OUT = 20  # every 20th text of the target is kept for validation
 
@@ -35,7 +35,7 @@ def pieces(texts: torch.Tensor, count: int, seed: int) -> torch.Tensor:
 
 def continuation(rows: torch.Tensor, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     """What stage I masks of rows [B, T], and the weights [B, T] of its losses: each row is cut at a random
-    place; behind it each of L tokens is masked with probability t and weighs 1 / (t L).
+    place; after it each of L tokens is masked with probability t and weighs 1 / (t L).
     """
     generator = torch.Generator().manual_seed(seed)
     size = rows.shape[1]
@@ -108,7 +108,7 @@ def main(args: Namespace) -> None:
         "aligned_with": TARGET,
         "stages": budgets,
         "tokens_of": f"that the target wrote, in rows of {CANVAS}",
-        "note": "Held-out losses are those of the second stage: in nats per token behind the boundary, near "
+        "note": "Held-out losses are those of the second stage: in nats per token after the boundary, near "
         "ones counting more. Training losses are those of the stage under way.",
     }
     ship(model, texts.tokenizer, "llama-tiny-deer", curve, facts)

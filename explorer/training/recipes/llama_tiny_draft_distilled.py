@@ -52,7 +52,7 @@ def distillation(
 ) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
     """The divergence of the draft from the target in nats per token, half on the rows that are fed, half on
     the target's own text, of which two rows fill one that is as long as the context; with `on_policy` on what
-    the draft itself, in its present state, writes behind the beginnings of that text.
+    the draft itself, in its present state, writes after the beginnings of that text.
     """
     forward, teach = compiled(draft), compiled(target.eval())
 
@@ -72,7 +72,7 @@ def distillation(
 
 @torch.no_grad()
 def continued(model: LlamaForCausalLM, begun: torch.Tensor, length: int) -> torch.Tensor:
-    """Rows [B, length] that `model` draws at temperature 1 behind the beginnings [B, P]; ends are written
+    """Rows [B, length] that `model` draws at temperature 1 after the beginnings [B, P]; ends are written
     through.
     """
     new = length - begun.shape[1]

@@ -41,7 +41,7 @@ def prompts(texts: Texts) -> list[list[int]]:
 
 @torch.no_grad()
 def filled(model: torch.nn.Module, asked: list[list[int]]) -> Records:
-    """Fills the canvas behind each prompt one token per forward, the surest of the leftmost open block, and
+    """Fills the canvas after each prompt one token per forward, the surest of the leftmost open block, and
     keeps of every forward the block's confidences; truths: 1 where the likeliest token is the one that
     the position ends with, 0 where it is not, UNASKED where it was filled before.
     """
@@ -49,7 +49,7 @@ def filled(model: torch.nn.Module, asked: list[list[int]]) -> Records:
     lengths = torch.tensor([[len(prompt)] for prompt in asked])
     width = int(lengths.max()) + size
     rows, sees = torch.zeros(len(asked), width, dtype=torch.long), torch.zeros(len(asked), width)
-    for row, seen, prompt in zip(rows, sees, asked, strict=True):  # what pads a row stands behind, unseen
+    for row, seen, prompt in zip(rows, sees, asked, strict=True):  # what pads a row stands after, unseen
         row[: len(prompt)], seen[len(prompt) + size :] = torch.tensor(prompt), -torch.inf
         row[len(prompt) : len(prompt) + size] = mask
     kept = []

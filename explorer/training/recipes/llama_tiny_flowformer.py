@@ -12,7 +12,7 @@ from explorer.training.small import DRAFT_SHAPE, begun, config_of, texts, train_
 SHAPE = DRAFT_SHAPE | dict(num_hidden_layers=4)
 NOTE = (
     "Good for: seeing a state that stays the same size, so that every branch of a draft needs a copy of it. "
-    "Feed-forward nets are the draft's; its attention had to be learned anew and is far from it."
+    "Feed-forward nets are the draft's; its attention had to be learned again and is far from it."
 )
 
 

@@ -30,7 +30,7 @@ HELD_OUT = 8  # every 8th chunk is kept for validation
 
 def truths(problem: Problem, pieces: list[str]) -> list[int]:
     """For each piece of an answer, the end of text being the last and empty one: 1 while it can still become
-    right, 0 for the piece with which it no longer can, and nothing is asked behind that.
+    right, 0 for the piece with which it no longer can, and nothing is asked after that.
     """
     text, result = "", []
     for at, piece in enumerate(pieces):
@@ -81,7 +81,7 @@ def states_of(
     for at in range(0, len(rows), READ):
         some = rows[at : at + READ]
         longest = len(some[-1][0])
-        tokens, truth = (  # what is padded stands behind what is read
+        tokens, truth = (  # what is padded stands after what is read
             torch.tensor([row[part] + [pad] * (longest - len(row[part])) for row in some])
             for part, pad in ((0, 0), (1, UNASKED))
         )

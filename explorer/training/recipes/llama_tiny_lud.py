@@ -1,5 +1,5 @@
 """llama-tiny-lud: llama-tiny with a low-rank adapter and a placeholder token, taught to say the rest of a
-lexical unit behind placeholders, all of it in one forward (LUD, 2024).
+lexical unit after placeholders, all of it in one forward (LUD, 2024).
 """
 
 import random
@@ -17,12 +17,12 @@ from explorer.training.loop import held_out_loss, trained
 
 BASE, NAME, PLACEHOLDER = "llama-tiny", "llama-tiny-lud", "<|unit|>"
 RANK, RATE = 8, 3e-3
-BATCH, LENGTH, TASKS, PLACES = 8, 128, 0.5, 12  # PLACES: of a row, with placeholders behind them
+BATCH, LENGTH, TASKS, PLACES = 8, 128, 0.5, 12  # PLACES: of a row, with placeholders after them
 ALPHA, PLACEHOLDERS = 0.9, 3  # a unit has one token more than placeholders, at most
 MILLION_TOKENS, HELD_OUT = 0.25, 4
 NOTE = (
     "The loss is the mean of two, in nats per token: of the next token of whole rows, and of later tokens "
-    "behind placeholders, half of these in front of lexical units. On plain held-out stories `llama-tiny` "
+    "after placeholders, half of these in front of lexical units. On plain held-out stories `llama-tiny` "
     "has {before:.4f}."
 )
 Example = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # rows [B, T], hosts [B, A], labels [B, A, K]
@@ -30,7 +30,7 @@ Example = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # rows [B, T], hosts 
 
 @torch.no_grad()
 def examples(base: torch.nn.Module, rows: torch.Tensor, seed: int) -> Example:
-    """Places of each row and the tokens behind the next one there: half of them stand in front of units, as
+    """Places of each row and the tokens after the next one there: half of them stand in front of units, as
     the base model marks them, half anywhere, so that a guess is sure only where it may be.
     """
     logprobs = base(input_ids=rows).logits[:, :-1].float().log_softmax(-1)

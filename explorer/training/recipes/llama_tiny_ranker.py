@@ -53,7 +53,7 @@ def cut(
 
 @torch.no_grad()
 def drawn(target: LlamaForCausalLM, prefixes: list[list[int]], like: list[list[int]]) -> list[list[int]]:
-    """What the target draws behind each prefix, as long as `like`, or shorter if the text ends."""
+    """What the target draws after each prefix, as long as `like`, or shorter if the text ends."""
     by_length: dict[int, list[int]] = {}
     for some in batches(prefixes):
         ids, ends = padded([prefixes[i][::-1] for i in some], target.device)  # on the left

@@ -56,7 +56,7 @@ class Batch:
 
 @torch.no_grad()
 def read_records(target: LoadedModel, records: list[Record], first: int) -> Batch:
-    """Reads the prompts, and the sections behind them as far as nothing is learned: up to layer `first`."""
+    """Reads the prompts, and the sections after them as far as nothing is learned: up to layer `first`."""
     model, words, end = target.model, target.tokenizer, target.tokenizer.pad_token_id or 0
     prompts = [words(one.prompt)["input_ids"] for one in records]
     sections = [one.tokens(words) for one in records]
@@ -115,7 +115,7 @@ class Lesson:
         self.layers = range(streams.first, model.config.num_hidden_layers)
 
     def states(self, batch: Batch, notes: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
-        """States [B, S, T, d] behind the last layer. notes [B, N, n]; visible [B, S, T, N]."""
+        """States [B, S, T, d] after the last layer. notes [B, N, n]; visible [B, S, T, N]."""
         count = len(batch.x)
         past = shared(list(zip(batch.past[::2], batch.past[1::2], strict=True)))
         sections = torch.arange(SECTIONS).repeat(count)
@@ -125,7 +125,7 @@ class Lesson:
         return x.unflatten(0, (count, SECTIONS))
 
     def costs(self, batch: Batch, states: torch.Tensor) -> torch.Tensor:
-        """Cross-entropy of each label [B, S, T], 0 behind the end of a section."""
+        """Cross-entropy of each label [B, S, T], 0 after the end of a section."""
         known = batch.labels != IGNORED
         logits = self.model.lm_head(self.model.base_model.norm(states[known]))
         result = torch.zeros(batch.labels.shape)

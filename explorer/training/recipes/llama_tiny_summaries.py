@@ -35,7 +35,7 @@ HELD_OUT = 4  # batches that are never fed
 MILLION_TOKENS = 1.38
 LOSSES = ("mle", "like", "unlike", "topics")
 NOTE = (
-    "The losses of the curve are means of four, held out at the end: behind the bare sheet {mle:.3f} nats "
+    "The losses of the curve are means of four, held out at the end: after the bare sheet {mle:.3f} nats "
     "per token of the summary (`mle`); with tags around the units that it tells {like:.3f} (`like`); "
     "-log(1 - p) with tags around others {unlike:.3f} (`unlike`), which counts for {weight:g}; with a topic "
     "in front of each sentence {topics:.3f}. On plain held-out stories `llama-tiny` has {before:.4f}."
@@ -52,7 +52,7 @@ def topics_of_sheets() -> Topics:
 
 def losses(model: LlamaForCausalLM, rows: torch.Tensor, labels: torch.Tensor) -> list[torch.Tensor]:
     """The losses [4] in nats per token of what `Sheets.batch` gives: mle, like, unlike, topics. Unlikelihood
-    is -log(1 - p) of each token of the summary behind the wrong tags.
+    is -log(1 - p) of each token of the summary after the wrong tags.
     """
     states = model.model(input_ids=rows.flatten(0, 1)).last_hidden_state[:, :-1].unflatten(0, rows.shape[:2])
     result = []

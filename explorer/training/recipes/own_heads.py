@@ -64,7 +64,7 @@ def read_texts(path: Path) -> list[str]:
 
 
 def rows_of_texts(texts: list[str], tokenizer: PreTrainedTokenizerBase, row: int) -> OwnTexts:
-    """The texts one after the other, an end of text behind each, cut into rows. Raises ValueError with one
+    """The texts one after the other, an end of text after each, cut into rows. Raises ValueError with one
     sentence if there are fewer than two.
     """
     end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]

@@ -74,7 +74,7 @@ class Texts:
 
 
 def labelled(rows: torch.Tensor, near: torch.Tensor) -> Rows:
-    """With labels behind the first chunk, where a neighbour can help."""
+    """With labels after the first chunk, where a neighbour can help."""
     labels = rows.masked_fill(rows == PAD, IGNORED)
     labels[:, :CHUNK] = IGNORED
     return rows, near, labels
@@ -138,7 +138,7 @@ def main(args: Namespace) -> None:
         "million_tokens": round(curve[-1][0], 3),
         "held_out_loss": round(validate()[0], 4),
         "architecture": "Retro",
-        "tokens_of": "behind the first chunks of its rows",
+        "tokens_of": "after the first chunks of its rows",
     }
     losses = measured(model, some)
     folder = ship(model, tokenizer, NAME, curve, facts)

@@ -156,7 +156,7 @@ def test_rows_that_are_wider_or_narrower_than_the_constraint():
 
 
 def test_fixed_drafts_that_the_constraint_forbids_never_reach_the_target():
-    """Prompt lookup copies b c b c; behind c the constraint forbids b."""
+    """Prompt lookup copies b c b c; after c the constraint forbids b."""
     model = TableModel(random_table(11, 4, 1.0), 4, frozenset({EOS}))
     prompt, asked = (1, 2, 1, 2, 1, 2, 1), {"constraint_text": "cdb*|cc"}
     found = run("prompt_lookup", model, prompt=prompt, **asked)

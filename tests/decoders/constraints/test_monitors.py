@@ -63,7 +63,7 @@ def test_a_mask_is_what_may_be_advanced(mode):
 
 
 def test_the_hole_of_the_published_form_and_its_repair():
-    """A name behind the break, and a dot inside a token, are seen character by character alone."""
+    """A name after the break, and a dot inside a token, are seen character by character alone."""
     chained = MemberMonitor(
         VOCABULARY, lambda text: R if text in ("p.", "p.n.", "p.name.") else frozenset(), b"p."
     )
@@ -189,7 +189,7 @@ def test_a_name_is_recorded_with_the_token_that_declares_it():
 
 
 def shifted(model: TableModel, by: int) -> TableModel:
-    """The same model behind a text of so many tokens."""
+    """The same model after a text of this many tokens."""
     return TableModel(lambda text: model.table((0,) * by + text), model.vocabulary, words=model.words)
 
 

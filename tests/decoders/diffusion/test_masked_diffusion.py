@@ -81,7 +81,7 @@ def test_one_token_per_forward_draws_from_the_joint_in_any_order(order):
 
 
 class OfWhatIsTaken(Exhaustive):
-    """Walks the outcomes of the first `count` draws of each forward; those behind them are thrown away."""
+    """Walks the outcomes of the first `count` draws of each forward; those after them are thrown away."""
 
     def __init__(self, count):
         super().__init__()

@@ -1,5 +1,5 @@
-"""A model that fills masks behind a causal past: its cache is that of a plain causal pass, whatever masks
-stood behind it when it was filled.
+"""A model that fills masks after a causal past: its cache is that of a plain causal pass, whatever masks
+stood after it when it was filled.
 """
 
 import pytest
@@ -39,7 +39,7 @@ def check_cache(cache, wanted, length):
 
 
 def test_its_causal_rows_are_those_of_a_plain_causal_pass(engine):
-    """Ordinary decoding stays available: masks behind the text change none of its logits."""
+    """Ordinary decoding stays available: masks after the text change none of its logits."""
     masks = [engine.mask] * 3
     scorer = engine.attach(Tree(TEXT))
     logits = scorer.read([*TEXT, *masks], list(range(11)), block_sees(8, 3), keep=8)

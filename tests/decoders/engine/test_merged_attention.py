@@ -62,7 +62,7 @@ def test_a_part_without_visible_keys_weighs_nothing():
 @pytest.mark.parametrize("prefixes", [1, 3])
 @pytest.mark.parametrize("queries, own", [(1, 1), (1, 5), (3, 5), (5, 5), (2, 0)])
 def test_a_shared_prefix_is_plain_attention(groups, prefixes, queries, own):
-    """torch's attention over the prefix repeated for each row, and the row's own suffix behind it."""
+    """torch's attention over the prefix repeated for each row, and the row's own suffix after it."""
     torch.manual_seed(0)
     q, rows = torch.randn(6, 4, queries, 8), 6
     prefix = torch.randn(2, prefixes, groups, 7, 8).unbind(0)

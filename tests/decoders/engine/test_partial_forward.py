@@ -33,7 +33,7 @@ def chain(tokens=(7, 8, 9, 200)) -> tuple[Tree, list[int]]:
 
 
 def by_hand(model, part: Layers, tokens: list[int]) -> torch.Tensor:
-    """Logits [T, V] of a forward of its own over prompt and tokens; behind the prompt only `part` runs."""
+    """Logits [T, V] of a forward of its own over prompt and tokens; after the prompt only `part` runs."""
     with Blocks(model.model).running(part, starts=[len(PROMPT)]):
         return model.model(torch.tensor([[*PROMPT, *tokens]]), use_cache=False).logits[0]
 

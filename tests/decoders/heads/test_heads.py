@@ -153,7 +153,7 @@ def pairs(count: int, length: int, random: torch.Generator) -> torch.Tensor:
 class CopyPairs:
     """The taps of a target that speaks the copy-pair language exactly, with states made by hand.
 
-    Its state says which letter comes next: (1, 0) or (0, 1) inside a pair, (log .6, log .4) / 20 behind one;
+    Its state says which letter comes next: (1, 0) or (0, 1) inside a pair, (log .6, log .4) / 20 after one;
     the head is 20 times the identity.
     """
 

@@ -99,7 +99,7 @@ def test_a_callers_own_processors_run_as_in_generate():
     model, prompt = tiny_models.make("llama", seed=3), [40, 41, 42]
     allowed = list(range(60, 110))
 
-    def odd(ids, scores):  # no even token behind an even one
+    def odd(ids, scores):  # no even token after an even one
         return scores.masked_fill(
             (torch.arange(scores.shape[-1]) % 2 == 0) & (ids[:, -1:] % 2 == 0), -torch.inf
         )

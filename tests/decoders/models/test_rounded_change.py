@@ -73,7 +73,7 @@ def test_it_is_a_plain_model_once_it_is_loaded(pair):
     folder, weights = pair
     model = load(str(folder), "cpu")
     assert model.model.config.denoiser == json.loads((folder / "config.json").read_text())["denoiser"]
-    assert model.engine.mask == model.engine.vocabulary  # behind the vocabulary of the base
+    assert model.engine.mask == model.engine.vocabulary  # after the vocabulary of the base
     count = sum(p.numel() for p in model.model.parameters())
     assert footprint(str(folder)).parameters == count
     half = companions.loaded(folder, torch.bfloat16)

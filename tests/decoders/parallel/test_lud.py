@@ -89,7 +89,7 @@ def test_a_repetition_needs_more():
 
 @pytest.mark.parametrize("count", [0, 1, 3, 7])
 def test_at_beta_1_it_is_the_tuned_models_greedy_text(model, count):
-    """A token per forward; the placeholders behind it change nothing (a causal mask)."""
+    """A token per forward; the placeholders after it change nothing (a causal mask)."""
     trace = run(model, beta=1.0, placeholders=count)
     assert trace.output() == greedy(model) and len(forwards(trace)) == TOKENS
 

@@ -36,7 +36,7 @@ def test_a_longer_window_has_the_model_s_law_too(first_guess):
 
 
 def test_drawn_tokens_that_are_kept_with_an_old_law_would_bend_it(monkeypatch):
-    """The proof has teeth: a window that does not draw anew, but keeps what it drew, is noticed."""
+    """The proof has teeth: a window that does not draw again, but keeps what it drew, is noticed."""
     from decoders.parallel import sjd
 
     real = sjd.Window.observe

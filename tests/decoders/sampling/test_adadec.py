@@ -9,7 +9,7 @@ from decoders.models.table_model import TableModel
 from decoders.trace.events import Commit, Forward, Propose, Score, Verdict
 from tests.helpers import tiny_models
 
-FOLLOWS = {0: -4.0 / 5, 1: -0.7 / 5, 2: -0.05 / 5}  # log p of each of five tokens behind A, B and C
+FOLLOWS = {0: -4.0 / 5, 1: -0.7 / 5, 2: -0.05 / 5}  # log p of each of five tokens after A, B and C
 
 
 def example(past) -> list[float]:

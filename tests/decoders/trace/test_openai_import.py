@@ -55,7 +55,7 @@ def test_rounds_are_those_that_vllm_told():
     assert {fate["fate"]: fate["count"] for fate in found["fates"]} == {
         "accepted": 3,
         "rejected": 2,
-        "behind a rejection": 2,
+        "after a rejection": 2,
     }
     assert len(trace.output()) == 7 and trace.text() == " a bc. d<b>\n"
 

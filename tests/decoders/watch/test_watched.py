@@ -207,7 +207,7 @@ def test_what_it_does_not_know_runs_as_it_is_and_is_named(model, name):
     else:
         given = {name: model.model.get_input_embeddings()(given["input_ids"])}
     alone = model.model.generate(**given, max_new_tokens=3, do_sample=False)
-    sentence = f"watch does not know {name}: this call ran as it is"
+    sentence = f"watch does not know {name}: this call ran unchanged"
     with pytest.warns(UserWarning, match=sentence), watch(model.model, model.tokenizer) as run:
         watched = model.model.generate(**given, max_new_tokens=3, do_sample=False)
     assert torch.equal(alone, watched) and run.traces == []

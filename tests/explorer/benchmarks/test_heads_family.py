@@ -25,7 +25,7 @@ def test_every_strategy_that_needs_heads_is_measured():
 
 
 def test_drafting_is_split_by_hand():
-    """A round of 2 s behind a prompt of 1 s: .3 in forwards and .1 beside them, then the check."""
+    """A round of 2 s after a prompt of 1 s: .3 in forwards and .1 beside them, then the check."""
     trace = Trace("eagle", "EAGLE", {}, 0, {"target": "t"}, [1, 2])
     trace.append(Step(0, [Forward("target", "prefill", 2, 1, 0.0, 0.9), Commit([2], [0.0])], 1.0))
     events = [

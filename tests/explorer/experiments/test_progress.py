@@ -51,7 +51,7 @@ def test_a_loop_that_is_left_early_or_has_nothing_to_do_ends_where_it_would():
                 raise AssertionError
 
     assert heard(work) == [0.5, 1.0]
-    assert list(progress.each("xyz")) == list("xyz") and heard(work) == [0.5, 1.0]  # begins anew
+    assert list(progress.each("xyz")) == list("xyz") and heard(work) == [0.5, 1.0]  # begins again
 
 
 class Terminal(io.StringIO):

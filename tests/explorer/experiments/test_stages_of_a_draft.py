@@ -22,7 +22,7 @@ def test_the_memory_bound_speed_up_by_hand(drafted, speed):
 
 
 def test_overlap_by_hand(models):
-    """That of a model with itself is 1; that of two is the mean over the places behind the prompt."""
+    """That of a model with itself is 1; that of two is the mean over the places after the prompt."""
     target, draft = models["target"], models["draft"]
     text = [40, 41, 42, 43, 44]
     assert overlap(target, target, [(2, text)]) == pytest.approx(1.0, abs=1e-6)

@@ -53,7 +53,7 @@ def test_the_cause_of_a_rejection(trace, cause):
     rejected, behind = drafted_tokens(trace)
     assert rejected["cause"] == cause and cause in module.CAUSES
     assert rejected["context"] == "Once" and rejected["instead"] in ("␣cat", "ing")
-    assert (rejected["lost"], behind["fate"], behind["cause"]) == (1, "behind a rejection", None)
+    assert (rejected["lost"], behind["fate"], behind["cause"]) == (1, "after a rejection", None)
 
 
 def test_siblings_that_all_fail_are_not_in_the_tree():
@@ -143,7 +143,7 @@ def test_a_real_lane_has_a_row_for_every_drafted_token_with_the_numbers_of_its_t
 def test_the_table_as_csv_gives_no_formulas_and_leaves_the_unknown_empty():
     table = list(csv.DictReader(io.StringIO(drafted_csv(one_rejection(SUM, CAT, p=0.0, q=0.5)))))
     assert table[0]["token"] == "'=1+1" and table[0]["u"] == "" and table[0]["p"] == "0.0"
-    assert [row["fate"] for row in table] == ["rejected", "behind a rejection"]
+    assert [row["fate"] for row in table] == ["rejected", "after a rejection"]
 
 
 def test_the_text_before_a_token_begins_with_a_whole_word_where_it_is_cut():

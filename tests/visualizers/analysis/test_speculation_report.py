@@ -106,7 +106,7 @@ def test_places_of_a_chain_and_what_became_of_its_tokens():
     assert [(f["fate"], f["count"]) for f in found["fates"]] == [
         ("accepted", 3),
         ("rejected", 2),
-        ("behind a rejection", 1),
+        ("after a rejection", 1),
     ]
     assert sum(f["share"] for f in found["fates"]) == pytest.approx(1.0)
     rows = [(r["drafted"], r["accepted"], r["rejected"], r["own"], r["recent"]) for r in found["rounds"]]
@@ -147,7 +147,7 @@ def test_a_tree_by_depth_and_rank_and_the_two_ways_of_not_being_reached():
     assert {f["fate"]: f["count"] for f in found["fates"]} == {
         "accepted": 2,
         "rejected": 1,
-        "behind a rejection": 1,
+        "after a rejection": 1,
         "beside an accepted one": 1,
         "pruned": 1,
     }

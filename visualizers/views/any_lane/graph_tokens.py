@@ -155,7 +155,7 @@ class Tokens:
         return next(self.graph.predecessors(node))
 
     def _place(self, fresh: list[int]) -> list[Op]:
-        """New nodes, each with all that goes straight on behind it: first what was committed, then what was
+        """New nodes, each with all that goes straight on after it: first what was committed, then what was
         rejected, so that it stands near.
         """
         ops, waiting, nodes = [], set(fresh), self.graph.nodes

@@ -15,7 +15,7 @@ INDENT = 2
 SIZE = 13
 CHARACTER = 0.602 * SIZE  # pixels
 QUOTED = 5  # places that the heading quotes
-BREAKS = " ,|;"  # a line may end behind these
+BREAKS = " ,|;"  # a line may end after these
 ENDED = ": the text has ended"
 UNKNOWN = "where the output stands is not known for this text"
 
@@ -102,7 +102,7 @@ class Rules:
         return [*ops, {"say": f"Step {step.index + 1}: {lead}{heading}."}]
 
     def _marks(self, wanted: set[tuple[str, int, int]], step: int) -> list[Op]:
-        """Bands behind these parts of the text, one for each of their lines, and none behind others."""
+        """Bands after these parts of the text, one for each of their lines, and none after others."""
         ops: list[Op] = []
         for gone in self.shown.keys() - wanted:
             ops += [{"id": name, "set": {"gone": True}} for name in self.shown.pop(gone)]
@@ -183,7 +183,7 @@ def bracketed(text: str) -> list[Line]:
 
 
 def wrapped(lines: list[Line], text: str) -> list[Line]:
-    """No line longer than WIDE: broken behind a space or a separator, else anywhere; the continuation is
+    """No line longer than WIDE: broken after a space or a separator, else anywhere; the continuation is
     indented further.
     """
     result: list[Line] = []

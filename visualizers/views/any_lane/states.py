@@ -113,7 +113,7 @@ class States:
     # ---- what moves --------------------------------------------------------------------------------------
 
     def _moved(self, event) -> list[Op]:
-        """The edges that a token took, and where the output stands behind it."""
+        """The edges that a token took, and where the output stands after it."""
         inside = event.level == "edge"
         self.edge = int(event.total) if inside else None
         self.along = int(event.parts["along"]) if inside else 0
@@ -169,7 +169,7 @@ class States:
             short = [len(e.label) for e in forward.values() if layer[e.source] == number]
             x += 2 * BESIDE + max(short, default=0)
         self.column = {state: at_layer[number] for state, number in layer.items()}
-        over: dict[int, list[float]] = {}  # gap behind a layer -> rows of the edges that pass it
+        over: dict[int, list[float]] = {}  # gap after a layer -> rows of the edges that pass it
         taken: dict[int, list[float]] = {}  # layer -> rows of its states and of edges that pass them
         for number in range(depth + 1):
             here = sorted((s for s in layer if layer[s] == number), key=self._middle)

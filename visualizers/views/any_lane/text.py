@@ -14,7 +14,7 @@ from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
 from visualizers.views.any_lane.step_captions import Sentences
 
 SPACES = str.maketrans("␣↵⇥", " \n\t")  # the signs of white space, as they read in a text
-ELSEWHERE = ("guess", "canvas")  # sources of nodes whose place in the text is not behind their parent
+ELSEWHERE = ("guess", "canvas")  # sources of nodes whose place in the text is not after their parent
 SHOWN_REJECTED = 3  # rejected tokens shown at one position; the draft rounds show all
 
 
@@ -34,7 +34,7 @@ class Text:
         self.tail: list[int] = []  # nodes with a live chip
         self.split: dict[
             int, bytes
-        ] = {}  # node -> the beginning of a character that the next token continues
+        ] = {}  # node -> the first bytes of a character that the next token continues
         self.chips: dict[int, str] = {}  # node -> id of its chip now in the text
         self.marked: list[str] = []  # ids of the chips that the last step copied from
         self.made = 0

@@ -48,7 +48,7 @@ class Canvas:
                     "likeliest token of a mask; the stronger the grey, the likelier",
                 ],
                 ["cell:dotted", "┄", "soft", "mask"],
-                ["cell:pruned", "✕", "pruned", "behind the end"],
+                ["cell:pruned", "✕", "pruned", "after the end"],
             ],
         }
 

@@ -56,7 +56,7 @@ class CanvasDrafts:
                 ["cell:accepted", "■", "accepted", "drafted and verified; pale: filled without a draft"],
                 ["cell:chosen", "▢", "chosen", "the canvas as it stood, its number of masks"],
                 ["cell:rejected", "✕", "rejected", "drafted, but the model goes another way"],
-                ["cell:unreached", "┄", "unreached", "behind a rejected one"],
+                ["cell:unreached", "┄", "unreached", "after a rejected one"],
                 ["cell:pruned", "▢", "pruned", "the same canvas, reached in another order"],
             ],
         }
@@ -138,7 +138,7 @@ class CanvasDrafts:
             numbers.append(f"{probability(verdict.q)} when drafted")
         explanation = {
             "merged": "the same canvas was reached in another order",
-            "never reached": "behind a rejected draft, so not looked at",
+            "never reached": "after a rejected draft, so not looked at",
         }.get(verdict.status, "")
         first = verdict.reason or f"{self._words(cells)}: {verdict.status}"
         hover = [first, ", ".join(numbers) or explanation]

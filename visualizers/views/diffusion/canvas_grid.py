@@ -55,7 +55,7 @@ class CanvasGrid:
                 ["cell:forced", "⚑", "forced", "filled because some position must be, or by hand"],
                 ["cell:live", "■", "live", "changed"],
                 ["cell:amount", "▪", "soft", "candidate; the stronger the grey, the likelier"],
-                ["cell:pruned", "✕", "pruned", "behind the end"],
+                ["cell:pruned", "✕", "pruned", "after the end"],
                 ["hook", "└", "link", "waited for"],
                 ["path:rejected", "⎵", "rejected", "filled together, but hardly go together"],
             ],

@@ -43,7 +43,7 @@ def fields(event, shown: str) -> dict:
 def hover(event, shown: str) -> list[str]:
     """At most two lines on a cell: what stands there and how sure it was."""
     if event.state == "trimmed":
-        return [f"{shown}: behind the end of the text", "no output"]
+        return [f"{shown}: after the end of the text", "no output"]
     says = (
         LOOKS[event.state][3].format(event.iteration) if event.state in LOOKS else "the likeliest token now"
     )

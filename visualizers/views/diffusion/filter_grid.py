@@ -21,7 +21,7 @@ class FilterGrid:
     def __init__(self, header: Header):
         self.header, self.prompt = header, len(header.prompt)
         self.theta = float(header.parameters.get("theta", 1.0))
-        self.open: set[int] = set()  # columns that are neither filled nor behind the end
+        self.open: set[int] = set()  # columns that are neither filled nor after the end
         self.final: dict[int, tuple[int, int]] = {}  # column -> (token, iteration) it was filled with
         self.offered: dict[int, dict[int, int]] = {}  # column -> likeliest token -> its first iteration
         self.ghosts = False
@@ -54,7 +54,7 @@ class FilterGrid:
                 ["cell:forced", "⚑", "forced", "filled because some position must be"],
                 ["cell:amount", "▪", "soft", "candidate, or a bar below theta"],
                 ["cell:dashed", "┄", "live", "an oracle would have filled it here"],
-                ["cell:pruned", "✕", "pruned", "cut off, or behind the end"],
+                ["cell:pruned", "✕", "pruned", "cut off, or after the end"],
             ],
         }
 

@@ -54,7 +54,7 @@ class FlowGrid:
                 ["cell:amount", "▪", "soft", "the darker, the more often it has changed"],
                 ["symbol:amber", "•", "live", "jumped in this step"],
                 ["cell:dotted", "┄", "soft", "random token"],
-                ["cell:pruned", "✕", "pruned", "behind the end"],
+                ["cell:pruned", "✕", "pruned", "after the end"],
             ],
         }
 
@@ -84,7 +84,7 @@ class FlowGrid:
         for event in trimmed:
             key = self.last.get((candidate(event), self._column(event.position)))
             if key:
-                hover = ["behind the end of the text", "it is no output"]
+                hover = ["after the end of the text", "it is no output"]
                 ops.append({"id": key, "set": {"state": "pruned", "fill": "none", "hover": hover}})
         return ops + self._text(committed)
 

@@ -132,7 +132,7 @@ class PhysicalOrder:
 
 def slanted(tau: float, penalty: float, first: int, last: int, top: float) -> list[list[float]]:
     """The part of `tau - penalty * (x - first)` that lies between 0 and `top`, from half a column before the
-    first mask to half a column behind the last; empty if there is none.
+    first mask to half a column after the last; empty if there is none.
     """
     low, high = first - 0.5, last + 0.5
     if penalty:

@@ -1,7 +1,7 @@
 """Experts: where each layer of a mixture of experts sent the tokens of the text, in two routings at a time.
 
 A fold over Score ("strong experts" and "weak experts" of a node, a layer each in `level`; "divergence" of the
-two views behind it), Propose and Commit. A column is a committed token: its experts are those that read the
+two views after it), Propose and Commit. A column is a committed token: its experts are those that read the
 token before it, and so made its row. Knows no strategy, and never looks ahead.
 """
 
@@ -25,7 +25,7 @@ class Experts:
         self.nodes = Nodes(header)
         self.column = 0
         self.seen: dict[int, list] = {}  # node -> scores that tell of experts
-        self.apart: dict[int, float] = {}  # node -> bits between the two views behind it
+        self.apart: dict[int, float] = {}  # node -> bits between the two views after it
         self.used: dict[int, Counter] = {}  # layer -> expert -> tokens that the strong routing sent there
         self.experts = 0  # in a layer
         self.ceiling = CEILING

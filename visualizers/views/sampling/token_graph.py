@@ -286,7 +286,7 @@ def between(
 
 
 def to_next(x0: float, y0: float, x1: float, y1: float) -> list[list[float]]:
-    """From a box to the next in order: straight on, or along the gap to the beginning of the next row."""
+    """From a box to the next in order: straight on, or along the gap to the start of the next row."""
     if y0 == y1:
         return [[x0 + WIDE / 2, y0], [x1 - WIDE / 2 - 0.02, y1]]
     gap = (y0 + y1) / 2

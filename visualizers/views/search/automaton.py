@@ -2,7 +2,7 @@
 
 A fold over Propose, Score ("path_cost", whose level names the state and whose parts are the cost of the edge
 and the state's layer; "path" with a rank; "blocked"), Verdict and Commit. A state is a ring, an edge a token
-with its cost; where edges meet, beginnings were merged. Places are fixed when an edge is first tried. Knows
+with its cost; where edges meet, prefixes were merged. Places are fixed when an edge is first tried. Knows
 no strategy.
 """
 
@@ -16,7 +16,7 @@ Edge = tuple[int, int]  # state, token
 
 @view("automaton", "Automaton")
 class Automaton:
-    """x counts layers of states, an edge stands half a column behind its state; y separates edges."""
+    """x counts layers of states, an edge stands half a column after its state; y separates edges."""
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
@@ -118,7 +118,7 @@ class Automaton:
 
     # ---- places ----------------------------------------------------------------------------------------
     def _draw(self, fresh: list[Edge]) -> list[Op]:
-        """New edges column by column, each near its state, none on another; states behind them."""
+        """New edges column by column, each near its state, none on another; states after them."""
         ops: list[Op] = []
         if fresh and not self.row:
             columns = [self.layer[state] for state, _ in fresh]

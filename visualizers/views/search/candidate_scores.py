@@ -141,7 +141,7 @@ class Scores:
         return [round(self.round + HALF * share, 4) for share in shares]
 
     def _before(self, node: int) -> int:
-        """The nearest beginning of a text that has a score, else the prompt's end."""
+        """The nearest prefix of a text that has a score, else the prompt's end."""
         above = self.nodes.upwards(self.nodes.parent[node])
         return next(at for at in above if at <= self.nodes.root or at in self.placed)
 

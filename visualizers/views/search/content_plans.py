@@ -58,7 +58,7 @@ class Plans:
                 mark("units", "panel", y0=-0.7, y1=1, share=0.5, grow=True),
             ],
             "legend": [
-                ["node:live", "○", "live", "goes on"],
+                ["node:live", "○", "live", "continues"],
                 ["node:finished", "■", "finished", "a whole plan, with its log p"],
                 ["node:pruned", "✕", "pruned", "given up"],
                 ["node:chosen", "●", "chosen", "the plan of the output"],
@@ -94,7 +94,7 @@ class Plans:
     # ---- plans
 
     def _unit(self, event) -> list[Op]:
-        """A row with the words of a unit; its salience behind it."""
+        """A row with the words of a unit; its salience after it."""
         first, last = (int(event.parts[end]) for end in ("first", "last"))
         bytes_of = self.nodes.header.vocabulary
         words = b"".join(bytes_of.get(self.nodes.token[n], b"?") for n in range(first, last + 1))
@@ -130,7 +130,7 @@ class Plans:
         return self._continuing(self.last) if writes and not self.summarised else []
 
     def _continuing(self, kept: set[str]) -> list[Op]:
-        """Whole plans, beginnings of plans that are kept, and all others, which are not."""
+        """Whole plans, prefixes of plans that are kept, and all others, which are not."""
         alive = {level for one in kept for level in prefixes(one)}
         ops = []
         for level in self.paths:
@@ -220,6 +220,6 @@ class Plans:
 
 
 def prefixes(level: str) -> list[str]:
-    """All beginnings of a plan, itself included."""
+    """All prefixes of a plan, itself included."""
     units = level.split()
     return [" ".join(units[: count + 1]) for count in range(len(units))]

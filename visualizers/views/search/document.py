@@ -1,6 +1,6 @@
 """Document: the sentences of a prompt's document, where passages may begin, and where the text would end.
 
-A fold over Score ("sentence prefix": the mean of log p of a beginning, with the sentence that it stands for;
+A fold over Score ("sentence prefix": the mean of log p of a prefix, with the sentence that it stands for;
 "end of text": the log-probability of an end after a sentence, with the passage's first sentence) and Commit.
 Knows no strategy.
 """
@@ -17,7 +17,7 @@ BAR = 0.9  # columns of a bar of probability 1
 
 @view("document", "Document")
 class Document:
-    """Rows are sentences. Beside each: the flag of a beginning, P(end of text) after it for each passage."""
+    """Rows are sentences. Beside each: the flag of a prefix, P(end of text) after it for each passage."""
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
@@ -28,7 +28,7 @@ class Document:
         self.sentences = [document[slice(*span)] for span in sentences_of(document)]
         self.curves: list[int] = []  # first sentences of passages, in the order in which they were read
         self.flags: dict[int, float] = {}
-        self.prefix = 0  # tokens of the longest beginning
+        self.prefix = 0  # tokens of the longest prefix
         expected = header.parameters.get("passages")
         self.columns = min(SHOWN, int(expected)) if expected else 1
 
@@ -67,7 +67,7 @@ class Document:
             "axis": None,
             "legend": [
                 ["cell:live", "⚑", "live", "a passage may begin here: mean of log p of its first tokens"],
-                ["cell:prompt", "▭", "soft", "probability that the text ends behind the sentence"],
+                ["cell:prompt", "▭", "soft", "probability that the text ends after the sentence"],
                 ["cell:chosen", "■", "chosen", "the passage ends here"],
             ],
         }
@@ -88,7 +88,7 @@ class Document:
         ops += [
             op for start in starts for op in self._curve(start, [e for e in ends if e.parts["from"] == start])
         ]
-        lead = many(len(self.flags), "beginning")
+        lead = many(len(self.flags), "prefix", "prefixes")
         heading = f", told apart by {many(self.prefix, 'token')}"
         if commits:
             heading += f"; {many(len(commits), 'token')} output"
@@ -100,7 +100,7 @@ class Document:
         row = int(event.parts["sentence"]) - 1
         value = f"{event.total:.1f}".replace("-", "−")
         self.prefix = max(self.prefix, self.nodes.position[event.node])
-        hover = [f"sentence {row + 1}: mean of log p {value}, number {event.rank} of the beginnings"]
+        hover = [f"sentence {row + 1}: mean of log p {value}, number {event.rank} of the prefixes"]
         if row in self.flags:
             return [{"id": f"f{row}", "set": {"text": value, "hover": hover}}]
         self.flags[row] = event.total
@@ -109,7 +109,7 @@ class Document:
         return [{"id": f"f{row}", "kind": "cell", **place, **look}]
 
     def _curve(self, start: int, ends: list) -> list[Op]:
-        """P(end of text) behind each sentence of a passage, and the passage itself."""
+        """P(end of text) after each sentence of a passage, and the passage itself."""
         self.curves.append(start)
         number, ops = len(self.curves), []
         (best,) = [int(e.parts["sentence"]) for e in ends if e.rank == 1]

@@ -16,13 +16,13 @@ LOOKS = {"used": "pruned", "passed": "chosen", "open": "live", "closed": "prompt
 WORDS = {
     "used": "every label below is used",
     "passed": "the text has come this way",
-    "open": "the text may go on here",
+    "open": "the text may continue here",
     "closed": "the text cannot come here now",
 }
 
 
 def trie_graph(labels: list[str]) -> nx.DiGraph:
-    """The labels as a trie whose places are the beginnings where labels part or end. A place has a `depth` in
+    """The labels as a trie whose places are the prefixes where labels part or end. A place has a `depth` in
     edges and a `row`, an edge its `text`.
     """
     ordered = sorted(labels)
@@ -83,7 +83,7 @@ class LabelTrie:
             "overview": "rows",
             "legend": [
                 ["node:chosen", "●", "chosen", "the text stands here, or has passed"],
-                ["node:live", "○", "live", "it may go on here; a number: the probability after the mask"],
+                ["node:live", "○", "live", "it may continue here; a number: the probability after the mask"],
                 ["node:prompt", "○", "soft", "it cannot come here now"],
                 ["node:pruned", "✕", "pruned", "the label is used"],
             ],
@@ -133,7 +133,7 @@ class LabelTrie:
     def _parsed(self) -> tuple[list[str], str]:
         """Labels that are complete, and what is there of the next one."""
         *used, begun = self.text.removeprefix(" ").split(self.separator)
-        if not any(label.startswith(begun) for label in self.labels):  # an end of text stands behind a label
+        if not any(label.startswith(begun) for label in self.labels):  # an end of text stands after a label
             whole = max((label for label in self.labels if begun.startswith(label)), key=len, default=None)
             return [*used, *([whole] if whole else [])], ROOT
         return used, begun

@@ -1,4 +1,4 @@
-"""Visits: how often each beginning was tried, the best result that was seen behind it, and the best texts.
+"""Visits: how often each prefix was tried, the best result that was seen after it, and the best texts.
 
 A fold over Propose, Score ("visits": how many results came back through a node, with the best of them or
 their mean and its prior; "text_value": what a finished text is worth), Verdict and Commit. It is drawn as the

@@ -1,6 +1,6 @@
-"""Samples: the texts that a sampler drew one after another, as one trie, and what it learned of beginnings.
+"""Samples: the texts that a sampler drew one after another, as one trie, and what it learned of prefixes.
 
-A fold over Propose, Verdict and Score ("allowed future": the bound c~ of a beginning, with the probability of
+A fold over Propose, Verdict and Score ("allowed future": the bound c~ of a prefix, with the probability of
 its last token under the mask alone and with what was learned). Knows no strategy.
 """
 
@@ -20,7 +20,7 @@ def small(value: float) -> str:
 
 @view("samples_trie", "Samples")
 class SamplesTrie:
-    """x counts tokens; a beginning that first parts from others begins a row. Bars: masked, and learned."""
+    """x counts tokens; a prefix that first parts from others begins a row. Bars: masked, and learned."""
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
@@ -36,7 +36,7 @@ class SamplesTrie:
         """Title, question, layout and legend."""
         return {
             "title": self.title,
-            "question": "Which texts were drawn? Which beginnings does a mask alone take too often?",
+            "question": "Which texts were drawn? Which prefixes does a mask alone take too often?",
             "ops": [
                 {"id": "summary", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
                 {"id": "trie", "kind": "panel", "y0": -0.6, "y1": 5, "share": 1, "grow": True},
@@ -51,7 +51,7 @@ class SamplesTrie:
             "axis": "token position",
             "patched": True,
             "legend": [
-                ["node:live", "○", "live", "a beginning; the number is c~, of what is allowed behind it"],
+                ["node:live", "○", "live", "a prefix; the number is c~, of what is allowed after it"],
                 ["node:finished", "■", "finished", "the end of a text"],
                 ["node:rejected", "✕", "rejected", "a dead end"],
                 ["cell:prompt", "▭", "soft", "probability of the token under the mask alone"],
@@ -60,7 +60,7 @@ class SamplesTrie:
         }
 
     def feed(self, step) -> list[Op]:
-        """New beginnings, and the numbers that a finished text changed."""
+        """New prefixes, and the numbers that a finished text changed."""
         born, verdicts, commits = self.nodes.read(step)
         ops = [op for event in born for op in self._birth(event)]
         for node, verdict in verdicts.items():
@@ -103,7 +103,7 @@ class SamplesTrie:
         return [{"id": f"n{node}", "set": {"state": state}}]
 
     def _learned(self, event) -> list[Op]:
-        """c~ of a beginning, and its bars."""
+        """c~ of a prefix, and its bars."""
         node = event.node
         if node == self.nodes.root:
             self.bound, self.texts = event.total, self.texts + 1

@@ -1,4 +1,4 @@
-"""Search graph: in which order beginnings were opened, what still waits, and where two ways met.
+"""Search graph: in which order prefixes were opened, what still waits, and where two ways met.
 
 A fold over Propose, Score ("priority"), Verdict and Commit; it serves any strategy that keeps a queue. A node
 was opened when something is proposed below it. x is the token position, y one of a few rows. There is no room
@@ -269,7 +269,7 @@ class SearchGraph:
         return f"+{left}" if left else None
 
     def _more(self, node: int) -> str | None:
-        """What stands behind the note where there is room for it."""
+        """What stands after the note where there is room for it."""
         left = self._left(node)
         return left if left != self._note(node) else None
 

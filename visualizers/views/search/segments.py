@@ -8,7 +8,7 @@ from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
 
 # name of a score -> its letter, the part that it is held against
 SCORES = {"reward": ("r", "threshold"), "priority": ("f", None)}
-VALUE = 1  # columns behind a piece in which its score stands
+VALUE = 1  # columns after a piece in which its score stands
 LOST = ("rejected", "pruned")
 
 
@@ -21,7 +21,7 @@ class Pieces:
         self.piece: dict[int, list[int]] = {}  # node -> its piece so far: one list for all of its nodes
         self.row: dict[int, int] = {}  # node -> row
         self.right: list[float] = []  # row -> the last column that is taken in it
-        self.closed: set[int] = {self.nodes.root}  # nodes behind which a new piece begins
+        self.closed: set[int] = {self.nodes.root}  # nodes after which a new piece begins
         self.state: dict[int, str] = {}
 
     def head(self) -> dict:
@@ -115,7 +115,7 @@ class Pieces:
         return [*ops, {**mark, "points": [[x, y0 + 0.36], [x, y1]]}]
 
     def _value(self, event) -> list[Op]:
-        """The score behind the last token of a piece, which is closed with it."""
+        """The score after the last token of a piece, which is closed with it."""
         node, (letter, against) = event.node, SCORES[event.name]
         self.closed.add(node)
         self.right[self.row[node]] = self.nodes.position[node] + VALUE
@@ -139,7 +139,7 @@ class Pieces:
         return self._look(nodes, event.status)
 
     def _commit(self, nodes: list[int]) -> list[Op]:
-        """The text: its cells are filled, and behind its last token a new piece begins."""
+        """The text: its cells are filled, and after its last token a new piece begins."""
         mine = [node for node in nodes if node in self.piece]
         self.closed.update(nodes[-1:])
         ops = []

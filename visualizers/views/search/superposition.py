@@ -56,7 +56,7 @@ class Superposition:
             "legend": [
                 ["cell:amount", "▪", "soft", "a draft's last token; stronger grey: more of the mixture"],
                 ["cell:finished", "■", "finished", "a draft that ended"],
-                ["edge:live", "─", "live", "goes on"],
+                ["edge:live", "─", "live", "continues"],
                 ["edge:pruned", "─", "pruned", "dropped later"],
                 ["edge:chosen", "━", "chosen", "the output"],
                 ["bar", "■", "soft", "top 5 of the shared row"],
@@ -64,7 +64,7 @@ class Superposition:
         }
 
     def feed(self, step) -> list[Op]:
-        """What one forward offered, and the drafts behind it."""
+        """What one forward offered, and the drafts after it."""
         self.shared, ended, ranked, ops = [], [], [], []
         _, verdicts, committed = self.nodes.read(step)
         for event in step.events:

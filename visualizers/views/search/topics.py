@@ -1,9 +1,9 @@
 """Topics: under which topic each sentence of a text stands, and which topics were likely at its seam.
 
-A fold over Distribution (processed, of the level "topics": what was offered behind a sentence), Propose,
+A fold over Distribution (processed, of the level "topics": what was offered after a sentence), Propose,
 Verdict, Score (rank 1: the best text so far) and Commit. Columns are tokens of the best text so far, which is
 written again where another overtakes it; a topic is a row, a token lies in the row of its sentence. What is
-proposed behind a seam is a topic. Knows no strategy.
+proposed after a seam is a topic. Knows no strategy.
 """
 
 import math
@@ -163,7 +163,7 @@ class Topics:
                 mark(f"b{node}", "cell", **place, w=1, h=0.34, **{**look, "fill": "filled"}),
             ]
         p = self.offers.get(self.nodes.parent[node], {}).get(self.nodes.token[node])
-        why = self.forced.get(node, "the likeliest topic behind the best text")
+        why = self.forced.get(node, "the likeliest topic after the best text")
         likely = "not among the likeliest" if p is None else f"p {probability(math.exp(p))}"
         look["hover"] = [f"{name}: {likely} of all topics", why]
         if node in self.forced:

@@ -17,7 +17,7 @@ READY = "readiness"
 
 @view("batch", "Batch")
 class Batch:
-    """x counts the tokens behind what a text had before the round; y: rounds, and in each the texts."""
+    """x counts the tokens after what a text had before the round; y: rounds, and in each the texts."""
 
     def __init__(self, header: Header):
         self.header = header

@@ -78,7 +78,7 @@ class Drift:
         kept = any(score.node in accepted for score in scores)
         each = [f"{self.nodes.text(score.node)} {score.total:.3f}" for score in scores[:6]]
         rest = f" and {len(scores) - 6} more" if len(scores) > 6 else ""
-        where = "behind the root" if depth == 0 else f"at depth {depth}"
+        where = "after the root" if depth == 0 else f"at depth {depth}"
         hover = [f"1 − cosine {mean:.3f} {where}, over {len(scores)}", ", ".join(each) + rest]
         place = {"panel": "depths", "x": self.round, "y": depth + 0.5, "w": 0.94, "h": 0.86}
         look = {"state": "chosen" if kept else "prompt", "fill": "amount"}

@@ -25,7 +25,7 @@ class Column:
 
     kind: str
     forwards: list = field(default_factory=list)
-    born: list = field(default_factory=list)  # Propose events behind these forwards
+    born: list = field(default_factory=list)  # Propose events after these forwards
     choices: list = field(default_factory=list)  # scores of a choice of layers
 
 
@@ -149,7 +149,7 @@ class LayersView:
         return ops
 
     def _blocks(self, x: int, column: Column, parts: list, state: str) -> list[Op]:
-        """The layers that ran, one box a layer; behind them the whole column."""
+        """The layers that ran, one box a layer; after them the whole column."""
         whole = Layers.first(self.total, self.total)
         shown = [part or whole for part in parts]
         if len(shown) > BESIDE:

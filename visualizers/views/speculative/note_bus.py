@@ -2,7 +2,7 @@
 
 A fold over the readiness of blocks (Score), links of kind "note" and Cell events, as `graphs/notes.py` reads
 them. A band of rows a round: above, the notes on the bus, the oldest first; below, a row for each stream that
-wrote: how strongly it read each note, the block that it wrote then, and the note that it sent behind it.
+wrote: how strongly it read each note, the block that it wrote then, and the note that it sent after it.
 Knows no strategy.
 """
 
@@ -105,7 +105,7 @@ class NoteBus:
             short = "P" if planned else note.stream.split()[-1]
             hover = [f"note {number}, sent by {'the planner' if planned else note.stream}"]
             hover.append(
-                "from the prompt, before round 1" if planned else f"behind its block of round {note.round}"
+                "from the prompt, before round 1" if planned else f"after its block of round {note.round}"
             )
             box = {"panel": "rounds", "x": number + 1, "y": y + CELL / 2, "w": 0.94, "h": CELL}
             text = {"text": short, "node": note.node, "hover": hover}

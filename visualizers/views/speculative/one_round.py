@@ -13,7 +13,7 @@ from visualizers.scene.marks import STATES, Header, Nodes, Op, compared, many, t
 BAR, AT = 0.42, 0.07  # width of a test bar and its distance from its node, in columns
 OWN = 1.5  # rows between the path and the target's own token
 BEND = (
-    0.05  # columns in which an edge turns down: left of the numbers below the test bar that it starts behind
+    0.05  # columns in which an edge turns down: left of the numbers below the test bar that it starts after
 )
 FEW = 3  # never-reached leaves of one parent that are drawn; if there are more, one ring stands for all
 TESTED, LEAF = 3.2, 1.6  # rows of a node with a test bar: with numbers below it, or beside it

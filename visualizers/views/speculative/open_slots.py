@@ -17,7 +17,7 @@ ARROWS = {"below": "→", "beside": "↓"}  # as the tree is drawn: children to 
 
 @dataclass
 class Place:
-    """A place that waits: what it is worth, behind or beside which node it is, and since when."""
+    """A place that waits: what it is worth, after or beside which node it is, and since when."""
 
     value: float
     kind: str

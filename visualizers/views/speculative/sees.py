@@ -214,7 +214,7 @@ def drafted_of(born: list, verdicts: dict) -> dict:
 
 
 def path_of(drafted: dict, verdicts: dict) -> list[int]:
-    """One path of a draft, from its first node on: the accepted one, and behind it always the first child."""
+    """One path of a draft, from its first node on: the accepted one, and after it always the first child."""
     below: dict[int, list[int]] = {}
     for node, event in drafted.items():
         below.setdefault(event.parent, []).append(node)

@@ -14,7 +14,7 @@ from visualizers.scene.verdict_marks import GLYPHS, folds_to, look
 # Heights in rows: the guess, a place of the list, the bar with its number, the space below.
 GUESS, LINE, BAR, GAP = 0.92, 0.74, 0.9, 0.3
 LISTED, MAX_PLACES = 3, 5  # places of the list, if no parameter says how many count, and at most
-AHEAD = 4  # guesses behind the text that are kept in sight
+AHEAD = 4  # guesses after the text that are kept in sight
 WIDE, EMPTY, FULL = 0.84, 0.12, 0.75  # a full bar in columns; greys of its scale and of the bar
 
 
@@ -69,7 +69,7 @@ class Shortlist:
         for event in step.events:
             kind = type(event).__name__
             if kind == "Distribution" and event.level is None and event.view in ("target", "processed"):
-                offers[event.node] = event  # what the processors left comes behind what they were given
+                offers[event.node] = event  # what the processors left comes after what they were given
             elif kind == "Score" and event.parts.get("limit", 0) > 0:
                 watched[event.node] = event
         self.rounds += 1

@@ -25,7 +25,7 @@ IDLE = 0.5  # columns: shorter gaps are not drawn
 
 @view("timeline", "Timeline")
 class Timeline:
-    """Two rows of bars, a dotted line behind each round, and below them the tokens that it brought."""
+    """Two rows of bars, a dotted line after each round, and below them the tokens that it brought."""
 
     def __init__(self, header: Header):
         self.overlapped = "concurrent" in header.parameters

@@ -14,7 +14,7 @@ TYPED = """{"type": "object", "properties": {
 
 
 def marked(text: str) -> list[str]:
-    """What of the schema is marked as coming next behind a text."""
+    """What of the schema is marked as coming next after a text."""
     return [TYPED[start:stop] for start, stop in Schema(TYPED).places(text)[0]]
 
 

@@ -136,7 +136,7 @@ def test_hydras_heads_read_one_token_more_each(small):
     begun(module, memory, taps, 0, 4)
     said = module.expand(memory, [0, 0], torch.tensor([5, 6]))
     assert torch.equal(said[0], said[1])
-    changed = Taps((tokens + 1) % 250, taps.hidden, {}, taps.logits)  # other tokens behind the same states
+    changed = Taps((tokens + 1) % 250, taps.hidden, {}, taps.logits)  # other tokens after the same states
     for one, two in zip(module.along(taps, 4), module.along(changed, 4), strict=True):
         torch.testing.assert_close(one, two)
 
@@ -329,7 +329,7 @@ def learned(module, language, random, steps: int = 60):
 
 
 def copied(module, language, random) -> float:
-    """How often the copy of the root is guessed at depth 1 behind a pair."""
+    """How often the copy of the root is guessed at depth 1 after a pair."""
     tokens = pairs(400, 16, random)
     guess = module.along(language.taps(tokens), 1)[0][:, 1::2]
     return (guess.argmax(-1) == tokens[:, 3::2]).float().mean().item()

@@ -125,7 +125,7 @@ def shipped() -> LoadedModel:
 
 @pytest.fixture(scope="module")
 def unseen(holes):
-    """Modules that were never read, with names hidden behind their comments."""
+    """Modules that were never read, with names hidden after their comments."""
     rng = random.Random("asked in a test")
     return [holes.identifiers(rng, True) for _ in range(32)]
 

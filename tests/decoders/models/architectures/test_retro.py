@@ -1,4 +1,4 @@
-"""Retro: a gate of 0 leaves the plain decoder, neighbours reach only what comes behind their chunk, and the
+"""Retro: a gate of 0 leaves the plain decoder, neighbours reach only what comes after their chunk, and the
 store finds the chunk that shares the rarest n-grams.
 """
 
@@ -68,7 +68,7 @@ def test_a_beginning_has_the_logits_of_the_whole(model):
 
 
 def test_the_store_finds_the_rarest_shared_n_grams():
-    #             0             1             2             3: has nothing behind it
+    #             0             1             2             3: has nothing after it
     store = Store([1, 2, 3, 4, 1, 2, 9, 4, 1, 2, 5, 6, 1, 2, 5, 7], chunk=4)
     assert store.nearest([5, 6, 8, 8]) == 2
     assert store.nearest([9, 1, 1, 1]) == 1

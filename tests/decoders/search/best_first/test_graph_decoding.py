@@ -186,7 +186,7 @@ def test_a_merged_graph_may_lose_the_best_path_and_says_so():
 
 @pytest.mark.parametrize(("softmax", "order"), [("local", ["be", "cd"]), ("model-wide", ["cd", "be"])])
 def test_label_bias_flips_the_order(softmax, order):
-    """Root: b .6, c .4; behind b only e, probability .05; behind c only d, .9."""
+    """Root: b .6, c .4; after b only e, probability .05; after c only d, .9."""
     rows = {"": (0, 0.6, 0.4, 0, 0), "b": (0.95, 0, 0, 0, 0.05), "c": (0.1, 0, 0, 0.9, 0)}
     shift = {key: (row[0], 0, *row[1:]) for key, row in rows.items()}
     model = with_letters(

@@ -33,7 +33,7 @@ def law(**chances: float) -> list[float]:
 
 
 def story(text: tuple[int, ...]) -> list[float]:
-    """a, then unsure; behind the suffix c and its end; the middle is b; left to right it is a b R c."""
+    """a, then unsure; after the suffix c and its end; the middle is b; left to right it is a b R c."""
     if MID in text:
         return law(eot=0.9) if text[-1] == B else law(b=0.9)
     if SUF in text:

@@ -16,7 +16,7 @@ WORD_OF = {T0: A, T1: B, T2: C}
 
 
 def told(text: tuple[int, ...]) -> list[float]:
-    """Topic k says its own word, a dot, and then the next topic; behind t2 the end. Topics are surer than
+    """Topic k says its own word, a dot, and then the next topic; after t2 the end. Topics are surer than
     words where a sentence is over, but none of them is the likeliest token alone.
     """
     row = [0.01] * len(WORDS)
@@ -59,7 +59,7 @@ def test_a_sentence_ends_where_all_topics_together_are_likelier_than_any_word(be
 
 
 def test_the_prompts_own_sentence_is_over_with_its_first_full_stop():
-    """It has no topic in front, so the model need not expect one behind it."""
+    """It has no topic in front, so the model need not expect one after it."""
 
     def shy(text):
         return told(text) if set(text) & set(WORD_OF) else [0.9 if t == DOT else 0.0125 for t in range(9)]

@@ -1,4 +1,4 @@
-"""Scorers say what is true of a text; each has hand-made texts, and JSON every beginning of real values."""
+"""Scorers say what is true of a text; each has hand-made texts, and JSON every prefix of real values."""
 
 import json
 

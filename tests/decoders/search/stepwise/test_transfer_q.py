@@ -33,7 +33,7 @@ def totals(found: list[float]) -> list[float]:
 
 
 def said(prompt: int = 1):
-    """Probabilities of the toy after texts behind one token."""
+    """Probabilities of the toy after texts after one token."""
     return lambda text: FIRST if len(text) == prompt else SECOND[text[prompt]]
 
 

@@ -65,7 +65,7 @@ def test_without_constraints_beam_is_beam_search(prompt, beams):
 
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_what_a_constraint_ends_is_never_gone_on_with(decoder):
-    """No text has a #, and nothing was scored or proposed behind one."""
+    """No text has a #, and nothing was scored or proposed after one."""
     model = TableModel(random_table(4, 5, 0.6), 5, frozenset({0}), words=["<end>", "a", "b", "#", "c"])
     killed = 0
     for seed in range(3):

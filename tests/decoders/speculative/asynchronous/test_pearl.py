@@ -18,7 +18,7 @@ VOCABULARY = 12
 
 
 def says(*tokens: int, differs: int | None = None):
-    """A law that is nearly sure of `tokens`, one after the other, behind a prompt of one token. At place
+    """A law that is nearly sure of `tokens`, one after the other, after a prompt of one token. At place
     `differs` it wants another token.
     """
 

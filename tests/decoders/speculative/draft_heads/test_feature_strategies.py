@@ -35,7 +35,7 @@ def test_adaeagle_of_any_length_leaves_the_targets_law(length):
 
 @pytest.mark.parametrize("parameters", [{"joint_stop": True}, {"predictor": "fixed length"}])
 def test_adaeagles_options_leave_the_targets_law(parameters):
-    """The joint stop looks at what was drawn, and stops behind it: nothing is thrown away."""
+    """The joint stop looks at what was drawn, and stops after it: nothing is thrown away."""
     target = HeadedTable(random_table(5, 3, 1.5), 3)
     target.adaeagle = Constant(1)
     parameters = {"temperature": 1.0, "num_assistant_tokens": 2, **parameters}
@@ -158,8 +158,8 @@ class Scripted(DraftModule):
 
 
 def test_borrowed_nodes_have_ancestors_of_their_own():
-    """A B C is followed by D, but A2 B2 C by X: had A2 B2 shared the node of C, the target's token behind it
-    would have been D. As a node of its own it is verified behind A2 B2, and its borrowed D is rejected.
+    """A B C is followed by D, but A2 B2 C by X: had A2 B2 shared the node of C, the target's token after it
+    would have been D. As a node of its own it is verified after A2 B2, and its borrowed D is rejected.
     """
     r, a, b, c, d, a2, b2, x = range(8)
     follows = {(r,): a2, (r, a2): b2, (r, a2, b2): c, (r, a, b, c): d, (r, a2, b2, c): x}
@@ -200,7 +200,7 @@ class Watched(Scripted):
 
 
 def test_a_leaf_whose_own_children_were_pruned_borrows_from_its_own_path():
-    """What the networks said behind it is known, so it is not asked for again; tails follow its own path."""
+    """What the networks said after it is known, so it is not asked for again; tails follow its own path."""
     r, a, b, c, d, a2, b2, x = range(8)
     target = HeadedTable(lambda tokens: [1.0, *[0.0] * 7], 8)
     rows = {(): {a: 0.5, a2: 0.4}, (a,): {b: 0.9}, (a2,): {b2: 0.9}, (a2, b2): {x: 0.1}}

@@ -35,7 +35,7 @@ def test_slots_see_their_hosts_text_and_the_slots_before_them():
 @pytest.mark.parametrize("kind", ["llama", "qwen2"])
 @pytest.mark.parametrize("slow", [False, True])
 def test_the_engine_runs_slots_as_training_does(name, kind, slow):
-    """Logits of slots behind two nodes at once, next to real ones: the lean forward, transformers' own, and
+    """Logits of slots after two nodes at once, next to real ones: the lean forward, transformers' own, and
     the fallback without a tree mask; real rows are those without slots.
     """
     model = with_heads(kind=kind, layers=4)
@@ -136,7 +136,7 @@ def test_typical_acceptance_is_relaxed(model):
 
 
 class HalfRight(TableModel):
-    """Every token is equally likely to be 0 or 1; slots behind a node are sure of 0: each is accepted with
+    """Every token is equally likely to be 0 or 1; slots after a node are sure of 0: each is accepted with
     .5.
     """
 
@@ -254,7 +254,7 @@ def speaker():
     "make", [lambda t: PaSS(t, 1), lambda t: PPD(t, 1), lambda t: HiddenTransfer(t, (1,))]
 )
 def test_slots_behave_like_medusa_on_the_copy_pair_language(speaker, make):
-    """Behind a pair the root is chance, and no slot sees it: it can say 0 with .6 at best."""
+    """After a pair the root is chance, and no slot sees it: it can say 0 with .6 at best."""
     torch.manual_seed(0)
     module, random = make(Target.of(speaker)), torch.Generator().manual_seed(1)
     learn = torch.optim.AdamW(module.parameters(), lr=2e-2)

@@ -1,4 +1,4 @@
-"""Drafts made of chains that share beginnings, and Clover's cuts: the dossier's examples and what their words
+"""Drafts made of chains that share prefixes, and Clover's cuts: the dossier's examples and what their words
 promise.
 """
 

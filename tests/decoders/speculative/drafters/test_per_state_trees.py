@@ -79,7 +79,7 @@ def test_more_rows_never_promise_less():
 
 
 def test_the_slot_that_is_missed_least_goes_first():
-    """Losses of a second slot: .3 x .2 behind (0), .2 x .2 behind (1) and (0, 0): one of the latter goes."""
+    """Losses of a second slot: .3 x .2 after (0), .2 x .2 after (1) and (0, 0): one of the latter goes."""
     tree = with_slots(ACCURACY, [(0,), (1,), (0, 0)], 2, room=8, gains=(0.0, 0.7, 0.9))
     assert tree.slots == {(0,): 2, (1,): 1, (0, 0): 2}
     tree = with_slots(ACCURACY, [(0,), (1,), (0, 0)], 2, room=1, gains=(0.0, 0.7, 0.9))

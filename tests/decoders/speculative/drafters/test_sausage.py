@@ -69,7 +69,7 @@ def test_ngrams_lean_on_shorter_ones():
     """Two texts, 1 2 3 and 1 2 4: by hand, over five tokens."""
     known = NGrams.of(joined([[1, 2, 3], [1, 2, 4]]), 3)
     single = (1 + 1) / (6 + 5)  # of 3
-    pair = (1 + single) / (2 + 1)  # 3 behind 2
+    pair = (1 + single) / (2 + 1)  # 3 after 2
     assert math.exp(known.logprob((), 3, 5)) == pytest.approx(single)
     assert math.exp(known.logprob((2,), 3, 5)) == pytest.approx(pair)
     assert math.exp(known.logprob((9, 1, 2), 3, 5)) == pytest.approx((1 + pair) / (2 + 1))

@@ -63,7 +63,7 @@ def test_the_trace_says_what_was_copied_from_where_and_why(prompt):
         assert [target for _, target in copies] == drafted
         assert all(nodes[source][1] == nodes[target][1] for source, target in copies + matches)
         assert bool(matches) == bool(copies)
-        if copies:  # the copy begins right behind the match, the draft right behind the end of the text
+        if copies:  # the copy begins right after the match, the draft right after the end of the text
             assert nodes[copies[0][0]][0] == matches[-1][0] and nodes[drafted[0]][0] == matches[-1][1]
         copied += len(copies)
     assert copied > 5

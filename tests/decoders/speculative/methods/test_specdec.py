@@ -30,7 +30,7 @@ def model():
 
 
 def inputs(rows: list[list[float]], drafted: list[int]) -> VerifierInput:
-    """A chain of drafted tokens behind the root 0 and the target's log-probabilities of every place."""
+    """A chain of drafted tokens after the root 0 and the target's log-probabilities of every place."""
     draft, soft = Draft(0), [torch.tensor(row, dtype=torch.float64).exp() for row in rows]
     for node in range(1, len(drafted) + 1):
         draft.nodes.append(node)

@@ -35,7 +35,7 @@ def test_the_first_and_the_last_layer_stand_alone():
 
 
 def by_hand(model, token: int, group: int) -> torch.Tensor:
-    """Logits [V] after one token behind the prompt, which layers have read one after the other."""
+    """Logits [V] after one token after the prompt, which layers have read one after the other."""
     base, text = model.base_model, torch.tensor([[*PROMPT, token]])
     h = base.embed_tokens(text)
     turns = base.rotary_emb(h, torch.arange(h.shape[1])[None])

@@ -40,8 +40,8 @@ def exactly(count: int, minimum: int = 1):
 
 
 def test_the_worked_blocks():
-    """Proposals "the cat ran": behind "the" cat is right, behind "cat" sat: 2 are kept. Then "sat on a":
-    behind "on" the best is "the", "a" is second: 2 by the exact test, 3 among the best two.
+    """Proposals "the cat ran": after "the" cat is right, after "cat" sat: 2 are kept. Then "sat on a":
+    after "on" the best is "the", "a" is second: 2 by the exact test, 3 among the best two.
     """
     first = [row(CAT, SAT), row(SAT, ON), row(ON, SAT)]
     assert kept(exactly(1), [CAT, RAN], first) == (2, SAT)
@@ -115,7 +115,7 @@ def test_the_published_rule_is_biased():
 
 
 def test_the_published_rule_keeps_the_longest_beginning():
-    """By script: the first beam passes one token, the second two; the token behind comes from p."""
+    """By script: the first beam passes one token, the second two; the token after comes from p."""
     p, q = [0.3, 0.4, 0.3], [0.6, 0.2, 0.2]
     inputs, tree = beams_inputs(Script([True, False, True, True, 2]), [[0, 1], [1, 1]], p, q)
     walk = BEAM_COINS.walk(inputs)

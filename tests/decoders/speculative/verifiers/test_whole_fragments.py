@@ -1,4 +1,4 @@
-"""The integrity check by hand: what is cut behind the last mark, and what stays whole."""
+"""The integrity check by hand: what is cut after the last mark, and what stays whole."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ MARK, END = 9, 8
 
 
 def walked(root: int, drafted: list[int], wanted: list[int]):
-    """What the check makes of a chain of drafted tokens if the target wants these, one behind each node."""
+    """What the check makes of a chain of drafted tokens if the target wants these, one after each node."""
     tree = Tree([root])
     nodes = [0]
     draft = Draft(0)
@@ -32,7 +32,7 @@ def walked(root: int, drafted: list[int], wanted: list[int]):
 @pytest.mark.parametrize(
     ("root", "drafted", "wanted", "kept", "cut", "own"),
     [
-        (1, [2, MARK, 3], [2, MARK, 3, 4], [1, 2], [3], 3),  # cut behind the mark; 3 is written again
+        (1, [2, MARK, 3], [2, MARK, 3, 4], [1, 2], [3], 3),  # cut after the mark; 3 is written again
         (1, [2, MARK, 3], [2, MARK, 4, 4], [1, 2], [], 4),  # rejected there anyway
         (1, [2, 3, 4], [2, 3, 4, 5], [1, 2, 3], [], 5),  # no mark: all stays
         (MARK, [2, 3, 4], [2, 3, 5, 5], [], [1, 2], 2),  # the round's first token is the mark

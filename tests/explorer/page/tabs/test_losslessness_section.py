@@ -76,7 +76,7 @@ def test_what_cannot_be_tested_is_said(events, runs, loader, run, told):
     for temperature in (0, None, -1.0):
         assert said(temperature=temperature) == losslessness.COLD
     assert said(lanes=[(0, 1, 9)]) == losslessness.NO_LANE
-    assert said(samples=None) == "Choose how many seeds write how many tokens each."
+    assert said(samples=None) == "Enter the number of seeds and the number of tokens per seed."
     assert "gone" in said(other={"run": "other"}) and "gone" in said(other={"session": "you" * 8})
     found = screen(runs, told(ALL))
     with pytest.raises(ValueError) as refused:

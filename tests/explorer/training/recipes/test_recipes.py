@@ -256,7 +256,7 @@ def test_acceptance_is_learned_from_tokens_that_the_draft_drew(toys):
 
 
 def test_the_fate_of_a_window_is_how_many_of_its_guesses_stand_in_greedy_text():
-    """Row n tells of the four guesses behind token n + 1; near the end there is no whole window."""
+    """Row n tells of the four guesses after token n + 1; near the end there is no whole window."""
     recipe = importlib.import_module("explorer.training.recipes.llama_tiny_outlook")
     guessed = torch.ones(1, recipe.PROMPT + 9, dtype=torch.bool)
     guessed[0, recipe.PROMPT + 4] = False

@@ -42,7 +42,7 @@ def test_a_row_has_the_truth_of_its_answer_and_nothing_else():
 
 
 def learned(hidden: torch.Tensor, logits: torch.Tensor, truth: torch.Tensor) -> dict[str, torch.Tensor]:
-    """What a head says of each place [B, 11] of answers behind a prompt of one token, after some lessons."""
+    """What a head says of each place [B, 11] of answers after a prompt of one token, after some lessons."""
     torch.manual_seed(0)
     head = Reward(Target(*(torch.zeros(4, 8) for _ in range(2)), torch.ones(8), 1e-5, 2, 2, 16, 1e4))
     taps = Taps(torch.arange(12).expand(16, 12) % 4, hidden, {}, logits)

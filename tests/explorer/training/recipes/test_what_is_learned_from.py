@@ -10,7 +10,7 @@ from explorer.corpus import IGNORED
 
 
 def test_what_the_summaries_are_learned_from(texts):
-    """Three times the same summary: behind the bare sheet, behind its own tags, behind those of other units;
+    """Three times the same summary: after the bare sheet, after its own tags, after those of other units;
     and once with a topic in front of each sentence.
     """
     sheets, forms = (

@@ -10,7 +10,7 @@ WORDS = ["Once", " upon", " a", "<b>"]
 
 
 def token(node: int, bits: float, *gauges: tuple[str, float, float]) -> list:
-    """A token behind a place of so many bits, drawn with these numbers."""
+    """A token after a place of so many bits, drawn with these numbers."""
     scores = [Score(node, name, total, {"high": high}, level="gauge") for name, total, high in gauges]
     offer = Distribution(node - 1, "target", [(2, -0.1)], 0.1, bits * math.log(2), None, 4)
     return [offer, Propose(node, node - 1, 2 + node % 2, -0.1, "target"), Commit([node], [-0.1]), *scores]

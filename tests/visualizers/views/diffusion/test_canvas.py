@@ -32,7 +32,7 @@ def test_a_canvas_has_one_mark_per_position_that_changes():
 
 
 def test_what_stands_behind_the_end_is_no_anchor_any_more():
-    """LocalLeap fills all four at once, as anchors; the last one is behind the end of the text."""
+    """LocalLeap fills all four at once, as anchors; the last one is after the end of the text."""
     marks, _ = scene("canvas", "local_leap")
     last = marks["c4"]
     assert last["state"] == "pruned" and last["fill"] == "none" and not last["glyph"]

@@ -15,7 +15,7 @@ def propose(node: int, parent: int, token: int = 1) -> Propose:
 
 
 def rounds() -> list[list]:
-    """Of 1, 2 and 3 behind the prompt 1 and 2 stay; 5 goes on from 1 over 4, and is the text in the end."""
+    """Of 1, 2 and 3 after the prompt 1 and 2 stay; 5 goes on from 1 over 4, and is the text in the end."""
     return [
         [
             *(propose(n, 0) for n in (1, 2, 3)),

@@ -20,7 +20,7 @@ def token(node: int, token: int, *offered: tuple[int, float]) -> list:
 
 
 def looks(steps: list[list]) -> dict[str, tuple[str, str]]:
-    """Beginning -> state and note of its mark."""
+    """Prefix -> state and note of its mark."""
     marks, _ = fold(LabelTrie, steps, [0], WORDS, labels=LABELS, separator=", ")
     places = sorted(trie_graph(["red", "red car", "blue"]))
     return {
@@ -37,7 +37,7 @@ def test_places_are_where_labels_part_or_end():
 
 
 def test_where_the_text_stands_and_what_is_used():
-    """The dossier's example: behind `red, ` the root allows red only as the start of red car, and blue."""
+    """The dossier's example: after `red, ` the root allows red only as the start of red car, and blue."""
     offered = ((1, 0.7), (6, 0.3))
     first = looks([token(1, 1, *offered)])
     assert first == {

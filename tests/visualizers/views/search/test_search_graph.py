@@ -108,7 +108,7 @@ def test_every_column_of_the_queue_is_its_head_after_that_step():
 
 
 def test_a_state_of_the_queue_says_all_that_it_adds():
-    """Two steps of two tokens each, the second behind the first; a line's end is left out."""
+    """Two steps of two tokens each, the second after the first; a line's end is left out."""
     words = ["<end>", " a", " b", "\n"]
     events = [
         [Propose(1, 0, 1, -0.1, "target"), Propose(2, 1, 3, -0.1, "target"), Score(2, "priority", -0.5)],

@@ -52,7 +52,7 @@ def test_a_piece_that_is_drawn_again_stands_in_another_row():
 
 
 def test_scores_have_a_column_of_their_own():
-    """The next piece in a row begins behind the score of the one before, or in another row."""
+    """The next piece in a row begins after the score of the one before, or in another row."""
     marks, _ = fold(Pieces, redrawn(), [0], WORDS)
     cells = {m["node"]: m for m in of_kind(marks, "cell")}
     assert (cells[5]["x"], cells[5]["y"]) == (3, 2)
