@@ -26,7 +26,7 @@ PLAYWRIGHTS = (
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
-    "--disable-gpu-rasterization",  # which Debian's package asks for, and which costs more where there is no GPU
+    "--disable-gpu-rasterization",  # Debian asks for it; without a GPU it costs more
     "--disable-background-networking",
     f"--disable-features={','.join(UNSEEN + PLAYWRIGHTS)}",
 ]
