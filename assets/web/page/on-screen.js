@@ -34,9 +34,8 @@ page.followRun = function (tell, column) {
     before = now;
     const rest = Math.min(Math.max(REST, SHARE * busy), LONGEST);
     if (document.hidden || !app.run || page.connection.state !== "there" || now - at < rest) return;
-    if (![...document.querySelectorAll(column)].some(inSight)) return;
     const text = onScreen(app);
-    if (text === sent) return;
+    if (text === sent || ![...document.querySelectorAll(column)].some(inSight)) return; // in this order: places cost a layout of the page
     sent = text;
     at = now;
     busy = 0;

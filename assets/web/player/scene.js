@@ -7,6 +7,7 @@ player.LAYERS = [
 ];
 const MARGIN = 2; // columns drawn beyond either side of the window
 const EVERYWHERE = [-Infinity, Infinity];
+const isStill = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 const REST = 300; // milliseconds between two pictures from which on what is new fades in
 
 // The nodes that a drawing keeps outlined, for whomever.
@@ -75,13 +76,8 @@ class Scene {
     this.head = {};
     this.overview = new player.Overview(this);
     player.foldLegend(this);
-    this.lastPaint = 0;
-    this.lastDraw = 0; // milliseconds the last redraw took
-    this.began = 0; // when that was
-    this.slides = []; // animations of the marks that slide to their place
-    this.drawn = [];
-    this.traces = [];
-    this.hand = { follow: true };
+    // When the last redraw began, the milliseconds that it took, whether motion costs too much, and animations of the marks that slide.
+    Object.assign(this, { lastPaint: 0, began: 0, lastDraw: 0, dear: false, slides: [], drawn: [], traces: [] });
     this.reset({});
     this.theme(this.options.theme);
     player.attachPointer(this);
@@ -100,11 +96,7 @@ class Scene {
     this.head = head || {};
     this.history = new player.History(this.head.ops);
     this.root.classList.toggle("dp-patched", Boolean(this.head.patched));
-    this.shown = Infinity;
-    this.paintedStep = -1;
-    this.hand = { follow: true };
-    this.ended = false;
-    this.holding = null;
+    Object.assign(this, { shown: Infinity, paintedStep: -1, hand: { follow: true }, ended: false, holding: null });
     this.showWhole(false);
     this.overview.reset();
     player.hideCard(this);
@@ -281,10 +273,11 @@ class Scene {
     player.drawMarks(this.marks, this.traces, view, this.colours.surface);
     player.drawTexts(this.texts, sheets.flatMap((sheet) => sheet.words), view, this.head, this.colours.surface);
     player.drawGutters(this.gutters, ctx);
-    this.extras.replaceChildren();
-    player.drawFold(this.extras, this, ctx);
     this.drawn = marks;
-    player.drawParting(this);
+    player.redraw(this.extras, () => {
+      player.drawFold(this.extras, this, ctx);
+      player.drawParting(this);
+    });
     const words = [this.head.title, this.history.captionAt(step) || this.head.question];
     this.frame.setAttribute("aria-label", words.filter(Boolean).join(": "));
     this.followButton.hidden = this.hand.follow;
@@ -292,6 +285,7 @@ class Scene {
     this.placed = ctx.placed || []; // the labels and their boxes, in pixels
     player.keepCard(this);
     this.lastDraw = performance.now() - started;
+    this.dear = marks.length > 800 || this.lastDraw > 30;
     for (const slide of this.slides.splice(0)) slide.cancel();
     if (before && since === 1 && this.hand.follow) this.move(view, before, rested);
     this.overview.place();
@@ -310,10 +304,8 @@ class Scene {
   // motion is dear or unwanted.
   slideOf(view, before, behind) {
     const moved = (view.lo - before.lo) * view.columnWidth;
-    const dear = this.drawn.length > 800 || this.lastDraw > 30;
-    if (dear || moved < 0 || before.columnWidth !== view.columnWidth || before.left !== view.left) return 0;
-    if (window.matchMedia("(prefers-reduced-motion: reduce)").matches) return 0;
-    return Math.min(moved + behind, view.size.width);
+    const other = moved < 0 || before.columnWidth !== view.columnWidth || before.left !== view.left;
+    return other || this.dear || isStill() ? 0 : Math.min(moved + behind, view.size.width);
   }
 
   // One step on: marks of a window that has moved slide to their new place, within the edges of their panels; in one that
@@ -323,9 +315,9 @@ class Scene {
       const way = [{ transform: `translateX(${view.slide}px)` }, { transform: "none" }];
       this.slides = [...this.picture.querySelectorAll(".dp-slides")].map((group) =>
         Object.assign(group.animate(way, { duration: 200, easing: "ease-out" }), { pixels: view.slide }));
-    } else if (rested && view.lo === before.lo && before.columnWidth === view.columnWidth && this.lastDraw <= 30 && this.drawn.length <= 800) {
+    } else if (rested && view.lo === before.lo && before.columnWidth === view.columnWidth && !this.dear) {
       const from = view.px(before.front.x + 0.5), wide = view.px(view.front.x + 0.5) - from;
-      if (wide <= 0 || view.byDepth || window.matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+      if (wide <= 0 || view.byDepth || isStill()) return;
       Object.assign(this.veil.style, { left: from + "px", width: wide + "px", height: view.size.height - view.bottom + "px" });
       this.veil.animate([{ opacity: 1 }, { opacity: 0 }], 120);
     }
