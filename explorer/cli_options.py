@@ -125,7 +125,7 @@ def parser() -> Parser:
 
     bench = commands.add_parser("bench", help="measure the speed figures, each as a ratio in one run")
     bench.add_argument("--json", action="store_true", help="as one JSON object")
-    parts = "one part of it: decoding, lanes, page, start, visitors, soak or big"
+    parts = "one part of it: decoding, lanes, page, plotly, start, visitors, soak or big"
     bench.add_argument("--only", action="append", metavar="NAME", help=parts)
     bench.add_argument(
         "--family", metavar="NAME", help="of one family: speculative, search, diffusion, heads, constraints"

@@ -3,8 +3,9 @@ on.
 
 `decoding`: tokens/s against transformers' `generate` on the same model, threads and dtype. `lanes`: lanes at
 the same time against one after another. `page` and `start` drive the real app in headless Chromium (see
-explorer/benchmarks/page_latency.py); `visitors` are many people at once, `soak` is what a thousand short runs
-leave in the memory. Absolute times say little on a shared machine; ratios hold.
+explorer/benchmarks/page_latency.py); `plotly` draws the same steps by the player and by Plotly. `visitors`
+are many people at once, `soak` is what a thousand short runs leave in the memory. Absolute times say little
+on a shared machine; ratios hold.
 """
 
 import argparse
@@ -47,6 +48,7 @@ def run(options: argparse.Namespace) -> None:
         "decoding": decoding,
         "lanes": lanes,
         "page": page,
+        "plotly": plotly,
         "start": start,
         "visitors": visitors,
         "soak": soak,
@@ -119,6 +121,13 @@ def page(options: argparse.Namespace) -> list[dict]:
     from explorer.benchmarks import page_latency
 
     return page_latency.drawing(options) + page_latency.running(options)
+
+
+def plotly(options: argparse.Namespace) -> list[dict]:
+    """What a step of four lanes takes of the page's main thread: the player's SVG against `Plotly.react`."""
+    from explorer.benchmarks import player_and_plotly
+
+    return player_and_plotly.drawn_twice(options)
 
 
 def start(options: argparse.Namespace) -> list[dict]:

@@ -1,0 +1,112 @@
+"""What a step of four lanes takes of the page's main thread, as the player draws it and as Plotly does with
+`Plotly.react`: the same steps of the same traces, in turn, in one browser.
+
+Processor time of script, style, layout and paint, so that other work on the machine counts little. Python's
+time to make the figures is left out.
+"""
+
+import argparse
+import json
+import statistics
+import tempfile
+from pathlib import Path
+
+from decoders.lane import Lane, Limits
+from decoders.registry import strategies
+from decoders.trace.trace import Trace
+from explorer.benchmarks.page_latency import LANES, NEW_TOKENS, fresh_page, missing
+from explorer.runs.load_pair import load_models
+from explorer.timing import PROMPTS
+
+FIRST, STEPS = (
+    8,
+    16,
+)  # the steps that are drawn follow each other, as they do in a run; a short lane then stands
+
+SIZES = """() => decodingExplorer.lanes.map(({ scene }) => {
+  const { width, height } = scene.frame.getBoundingClientRect();
+  return [width, height];
+})"""
+SEEK = """async step => {
+  decodingExplorer.app.playback.seek(step, false);
+  await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))));
+}"""
+REACT = """async figures => {
+  await Promise.all(figures.map(({ data, layout }, i) => Plotly.react("lane" + i, data, layout)));
+  await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))));
+}"""
+
+
+def drawn_twice(options: argparse.Namespace) -> list[dict]:
+    """Milliseconds of the main thread for each step: the player's, Plotly's, and how many times as many."""
+    if rows := missing():
+        return rows
+    traces = decoded(options)
+    with tempfile.TemporaryDirectory() as home, fresh_page() as player:
+        player.goto(written(Path(home), traces).as_uri())
+        player.wait_for_function("window.decodingExplorer && window.decodingExplorer.drawn", timeout=60_000)
+        sizes = player.evaluate(SIZES)
+        plotly = player.context.browser.new_page(viewport=player.viewport_size)
+        plotly.set_content(bare(sizes))
+        plotly.wait_for_function("window.Plotly")
+        spent = {"player": [], "Plotly.react": []}
+        for step in range(FIRST, FIRST + STEPS):
+            figures = [figure_of(trace, step, size) for trace, size in zip(traces, sizes, strict=True)]
+            spent["player"].append(computing(player, SEEK, step))
+            spent["Plotly.react"].append(computing(plotly, REACT, figures))
+    return [row(name, sorted(times[1:])) for name, times in spent.items()]  # the first one warms up
+
+
+def row(name: str, times: list[float]) -> dict:
+    """A step of four lanes; nothing is aimed at, the table decides who draws the lanes."""
+    at = times[int(0.95 * (len(times) - 1))]
+    measured = {"value": statistics.median(times), "unit": "ms", "goal": "none", "met": None}
+    return {"name": f"a step of four lanes, {name} (95 %: {at:.0f} ms)", **measured, "at_95": at}
+
+
+def decoded(options: argparse.Namespace) -> list[Trace]:
+    """The lanes of `--only page`, from the first prompt."""
+    models = load_models(options.model, options.draft, ("target", "draft"), "auto")
+    prompt = models["target"].encode(PROMPTS[0])
+    return [Lane(name, prompt, models, {}, limits=Limits(NEW_TOKENS)).run() for name in LANES]
+
+
+def written(home: Path, traces: list[Trace]) -> Path:
+    """The saved page of these lanes, which the player draws without a server."""
+    from explorer.export.replay_page import replay_html
+
+    path = home / "run.html"
+    path.write_text(replay_html(traces), "utf-8")
+    return path
+
+
+def bare(sizes: list[list[float]]) -> str:
+    """A page with Plotly's script and a place for each lane, as large as the player's."""
+    from plotly.offline import get_plotlyjs
+
+    places = [f'<div id="lane{i}" style="width:{w}px;height:{h}px"></div>' for i, (w, h) in enumerate(sizes)]
+    return f"<script>{get_plotlyjs()}</script>{''.join(places)}"
+
+
+def figure_of(trace: Trace, step: int, size: list[float]) -> dict:
+    """A lane's figure after so many steps of the page, in its size, as Plotly's script takes it."""
+    view = strategies()[trace.strategy].views[0]
+    made = trace.figure(view, min(step, len(trace.steps)))
+    made.update_layout(width=size[0], height=size[1])
+    return json.loads(made.to_json())
+
+
+def computing(page, script: str, argument: object) -> float:
+    """Milliseconds of processor time that the page's main thread takes for it."""
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Performance.enable")
+
+    def thread_time() -> float:
+        known = devtools.send("Performance.getMetrics")["metrics"]
+        return next(one["value"] for one in known if one["name"] == "ThreadTime")
+
+    began = thread_time()
+    page.evaluate(script, argument)
+    spent = thread_time() - began
+    devtools.detach()
+    return 1000 * spent
