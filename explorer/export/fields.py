@@ -9,9 +9,12 @@ import hashlib
 from collections.abc import Iterable
 
 from decoders import memory_options
+from decoders.constraints.kinds import GROUP as CONSTRAINT
+from decoders.memory_options import GROUP as MEMORY
 from decoders.parameters import MAX_CHARACTERS
+from decoders.sampling.sampling_parameters import MORE, TEXT
 from explorer.export.bars import button, part
-from explorer.markup import Html, h
+from explorer.markup import Html, h, joined
 
 SEED = {
     "name": "seed",
@@ -20,6 +23,8 @@ SEED = {
     "help": "Lanes with the same seed use the same random numbers.",
 }
 WHAT_IF = "Sliders that show at once what other values would change in this run"
+# The groups that parameters can have, in the order in which they stand.
+GROUPS = (CONSTRAINT, MORE, TEXT, "N-grams", MEMORY)
 ROWS = {"constraint_text": 6}  # lines of the field of a text, else 2
 
 
@@ -88,6 +93,12 @@ def panel(saved: bool) -> list[Html]:
         button("whatIf", "What if …", WHAT_IF),
         button("closePanel", "Close"),
     ]
+
+
+def groups_html() -> Html:
+    """Where fields stand: a strategy's own, and behind a heading those that few people need."""
+    folds = [h("details", {"data-part": group}, h("summary", "", group)) for group in GROUPS]
+    return joined([h("div", part("own", "own")), *folds])
 
 
 def constraint_html(prompts: list[dict]) -> Html:

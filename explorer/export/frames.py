@@ -124,7 +124,7 @@ def guide_html(saved: bool) -> Html:
             "header",
             "",
             h("h2", part("title")),
-            button("fold", "▾", None, "fold", **fold),
+            button("fold", "", None, "fold", **fold),
             button("close", "×", LEAVE, "leave", label="Leave the lesson"),
         ),
         h(

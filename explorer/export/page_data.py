@@ -47,6 +47,7 @@ def page_data(
             "guide": guide_html(saved),
             "find": find_html(),
             "inspector": inspector_html(),
+            "groups": fields.groups_html(),
             "constraint": fields.constraint_html(prompts),
         },
         "saved": saved,

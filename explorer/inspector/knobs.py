@@ -196,7 +196,8 @@ def place(reading: Facts, node: int) -> dict:
     }
     if before is None or not before.top:
         return result
-    result["p"] = offer(reading, before, temperature, node) | {"low": drawn_above(reading, node)}
+    known = offer(reading, before, temperature, node)
+    result["p"] = known | {"beside": beside(known, reading.nodes.token[node], drawn_above(reading, node))}
     guess = next((n for n in reading.children.get(parent, []) if was_tested(reading, n)), None)
     drafted = offers.get(("draft", None))
     if guess is not None and drafted and drafted.top:
@@ -253,21 +254,37 @@ def drawn_above(reading: Facts, node: int) -> float | None:
 def offer(reading: Facts, recorded: Distribution, temperature: float, node: int) -> dict:
     """A recorded distribution in the form that the page computes with: token ids and log-probabilities,
     likeliest first, the mass of all others, how many they are and the log-probability that none of them
-    exceeds, the entropy, and the temperature that it has. `extra`: `{id, log}` of the token of `node`, where
-    it is not among the likeliest and another event holds its probability.
+    exceeds, `nats`, their part of the entropy, and the temperature that it has. `extra`: `{id, log}` of the
+    token of `node`, where it is not among the likeliest and another event holds its probability.
     """
     ids, logs = [int(token) for token, _ in recorded.top], [logprob for _, logprob in recorded.top]
     others, token = (recorded.among or len(ids)) - len(ids), reading.nodes.token[node]
     own = reading.probability(node, recorded) if others and token not in ids else None
+    named = [*logs, math.log(own)] if own else logs
     return {
         "ids": ids,
         "logs": logs,
         "extra": {"id": token, "log": math.log(own)} if own else None,
         "rest": max(0.0, recorded.rest - (own or 0.0)) if others else 0.0,
         "others": others - bool(own),
-        "entropy": recorded.entropy,
+        "nats": recorded.entropy + math.fsum(math.exp(log) * log for log in named),
         "temperature": temperature,
     }
+
+
+def beside(known: dict, token: int, low: float | None) -> dict | None:
+    """How many of an offer's unnamed tokens stand before `token`, a named one, in the vocabulary, and with
+    which mass, `{id, below, count}`: `low` is the running sum at which it begins. None where that is unknown.
+    """
+    named = dict(zip(known["ids"], known["logs"], strict=True))
+    if known["extra"]:
+        named[known["extra"]["id"]] = known["extra"]["log"]
+    if low is None or token not in named:
+        return None
+    before = [one for one in named if one < token]
+    below = low - math.fsum(math.exp(named[one]) for one in before)
+    count = min(known["others"], token - len(before))
+    return {"id": token, "below": min(known["rest"], max(0.0, below)), "count": count}
 
 
 def tokens_of(one: dict) -> list[int]:

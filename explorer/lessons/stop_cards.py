@@ -4,19 +4,22 @@ The answer is in a template, which shows nothing until assets/web/page/lessons.j
 that are filled.
 """
 
-from explorer.markup import Html, h, joined
+from explorer.export.bars import part
+from explorer.markup import Html, h
+
+CARD = part("stop", "card")
 
 
 def stop_card(title: str, filled: dict) -> Html:
     """A stop of a lesson; `filled`: see `lesson.filled_stop`."""
     told = [h("h3", "", title), h("p", "" if filled["holds"] else "not-so", filled["text"])]
     if not filled["holds"]:
-        return joined([*told, inspect(filled)])
+        return h("div", CARD, *told, inspect(filled))
     choices, answer = filled["choices"], h("p", "answer", filled["answer"])
     if choices:
         answer = h("p", "answer", h("b"), filled["answer"])  # says whether it was right
     asked = [h("p", "question", filled["question"]), options(choices) if choices else think()]
-    return joined([*told, *asked, h("template", "", answer), inspect(filled)])
+    return h("div", CARD, *told, *asked, h("template", "", answer), inspect(filled))
 
 
 def options(choices: list[dict]) -> Html:

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from decoders.chooser import invert
 from decoders.logits.distributions import entropies, probabilities, processors, summarise
 from explorer.export.page_files import ASSETS, text
 from explorer.export.replay_page import replay_html
-from explorer.inspector.knobs import knobs
+from explorer.inspector.knobs import beside, knobs
 from tests.browser.test_inspector import committed, inspect, lane, open_inspector, panel, with_lanes
 from tests.browser.test_page import finished, press, ready, trace
 from tests.helpers.shipped_pair import decode
@@ -42,10 +43,9 @@ def offer(logits: torch.Tensor, named: int, low: float | None = None) -> dict:
     ((top, rest, _),) = summarise(logprobs[None], named)
     ids, logs = zip(*top, strict=True)
     others = len(logits) - len(ids)
-    return {
-        **{"ids": ids, "logs": logs, "rest": rest if others else 0.0, "others": others, "extra": None},
-        **{"entropy": float(entropies(logprobs)), "temperature": 1.0, "low": low},
-    }
+    made = {"ids": ids, "logs": logs, "rest": rest if others else 0.0, "others": others, "extra": None}
+    nats = float(entropies(logprobs)) + sum(math.exp(log) * log for log in logs)
+    return made | {"nats": nats, "temperature": 1.0, "beside": beside(made, int(logits.argmax()), low)}
 
 
 def processed(logits: torch.Tensor, values: dict) -> torch.Tensor:

@@ -54,7 +54,7 @@ class App extends page.Emitter {
   // The stored run, as soon as the player is there.
   drawExample() {
     const example = this.data.example;
-    this.lanes.forEach((lane) => lane.makeDrawings());
+    for (const lane of this.lanes) if (!lane.scene) lane.makeDrawings();
     this.adopt(example.run, example.answer);
   }
 
@@ -92,7 +92,6 @@ class App extends page.Emitter {
     run.choice = this.run.choice;
     this.run = run; // what the run before still answers is too late
     this.lanes.push(lane);
-    lane.makeDrawings();
     lane.empty(answer.lane);
     if (unchanged) this.runKey = this.settingsKey();
     this.phoneLane = this.lanes.length - 1;
@@ -129,7 +128,6 @@ class App extends page.Emitter {
       if (this.run && !this.run.over) this.run.control("stop"); // no lane shows it any more
       for (const lane of this.lanes) lane.element.remove();
       this.lanes = setup.lanes.slice(0, this.data.limits.lanes).map((lane) => new page.LanePane(this, lane));
-      this.lanes.forEach((lane) => lane.makeDrawings());
       this.phoneLane = 0;
     }
     this.arrange();
@@ -174,24 +172,26 @@ class App extends page.Emitter {
   // Another lane, with a setup or with a strategy that differs from those that are there.
   addLane(setup) {
     if (this.lanes.length >= this.data.limits.lanes) return;
-    const lane = new page.LanePane(this, setup || { strategy: page.contrast(this).name });
-    this.lanes.push(lane);
-    lane.makeDrawings();
+    this.lanes.push(new page.LanePane(this, setup || { strategy: page.contrast(this).name }));
     this.phoneLane = this.lanes.length - 1;
     this.arrange();
     this.edited();
-    lane.drawHint();
   }
 
   // A strategy of another tab in a lane of its own while there is room, else in place of the last one; asks for the models that it needs.
   async openInLane(strategy, models) {
     if (this.lanes.length < this.data.limits.lanes) this.addLane({ strategy });
     else this.lanes.at(-1).choose(strategy);
-    await this.showSection("decode");
-    this.front(this.lanes.length - 1);
-    this.lanes.at(-1).element.scrollIntoView({ block: "nearest" });
-    this.lanes.at(-1).picker.focus({ preventScroll: true });
+    await this.goTo(this.lanes.at(-1), "nearest");
     if (models) this.ask(models);
+  }
+
+  // From another tab to a lane.
+  async goTo(lane, block) {
+    await this.showSection("decode");
+    this.front(this.lanes.indexOf(lane));
+    lane.element.scrollIntoView({ block });
+    lane.picker.focus({ preventScroll: true });
   }
 
   removeLane(lane) {
@@ -248,9 +248,8 @@ class App extends page.Emitter {
 
   followSystem() {
     this.themeChosen = Boolean(page.stored("explorer-theme"));
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => {
-      if (!this.themeChosen) this.setTheme(event.matches ? "dark" : "light");
-    });
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    dark.addEventListener("change", () => this.themeChosen || this.setTheme(dark.matches ? "dark" : "light"));
   }
 
   async setColour(colour) {
@@ -263,11 +262,11 @@ class App extends page.Emitter {
   async press(name) {
     this.fail("");
     if (this.data.saved) return this.playback.togglePlay();
-    const open = this.run && !this.run.over && this.runKey === this.settingsKey();
+    const open = this.run && !this.run.over;
     if (name === "pause" || name === "stop") {
       if (name === "pause") this.playback.stopPlaying();
-      if (this.run && !this.run.over) await this.run.control(name);
-    } else if (open) {
+      if (open) await this.run.control(name);
+    } else if (open && this.runKey === this.settingsKey()) {
       this.playback.catchUp();
       await this.run.control(name === "run" ? "resume" : "step");
     } else await this.begin(name === "run" ? "running" : "paused");
@@ -299,9 +298,9 @@ class App extends page.Emitter {
   take(answer) {
     for (const lane of this.lanes) if (lane.runIndex !== null) lane.feed(answer.lanes[lane.runIndex]);
     this.run.decoded = answer.more ? Math.max(...answer.lanes.map((lane) => lane.count)) : null; // steps, where not all came
-    this.playback.count();
-    if (this.playback.following && !this.playback.playing) this.playback.seek(this.playback.ticks.length, false);
-    else this.playback.seek(this.playback.position, false);
+    const { playback } = this, newest = playback.following && !playback.playing;
+    playback.count();
+    playback.seek(newest ? playback.ticks.length : playback.position, false);
     this.emit("data");
     this.status();
     if (answer.more && this.run.over) this.refresh(); // a large picture comes in pieces

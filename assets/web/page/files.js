@@ -16,9 +16,12 @@ page.fromBase64 = function (text) {
 // Bytes through a CompressionStream or DecompressionStream.
 page.through = async (stream, bytes) => new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
 
-// The browser saves `what` (a Blob) under this name.
+// What becomes JSON as the bytes of a file that Traces opens again.
+page.packed = (value) => page.through(new CompressionStream("gzip"), new TextEncoder().encode(JSON.stringify(value)));
+
+// The browser saves `what`, a Blob or the bytes of a packed file, under this name.
 page.download = function (name, what) {
-  const address = URL.createObjectURL(what);
+  const address = URL.createObjectURL(what instanceof Blob ? what : new Blob([what], { type: "application/gzip" }));
   h("a", { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), 60000);
 };

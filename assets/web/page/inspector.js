@@ -26,7 +26,7 @@ class Inspector {
     if (this.root.hidden) return;
     const held = this.root.contains(document.activeElement);
     this.root.hidden = true;
-    this.outline(null);
+    this.lane.keep(null, "inspector");
     this.knobs.clear();
     this.place();
     if (held && this.back && this.back.isConnected) this.back.focus({ preventScroll: true });
@@ -50,10 +50,9 @@ class Inspector {
     const facts = await page.call("explorer_inspect", { run: run.id, lane: lane.runIndex, ...what });
     if (this.app.run !== run) return;
     if (facts.error) return this.app.fail(facts.error);
-    this.outline(null);
-    this.lane = lane;
-    this.facts = facts;
-    this.outline(facts.node);
+    this.lane?.keep(null, "inspector");
+    Object.assign(this, { lane, facts });
+    lane.keep(facts.node ?? null, "inspector"); // whatever else happens
     if (this.root.hidden) this.back = document.activeElement;
     this.root.hidden = false;
     this.draw();
@@ -61,12 +60,6 @@ class Inspector {
     this.body.scrollTop = 0;
     this.title.focus({ preventScroll: true });
     player.lift();
-  }
-
-  // The token that it is about, in its lane, whatever else happens.
-  outline(node) {
-    const { drawings = [], scene, view } = this.lane || {};
-    for (const drawing of drawings) if (drawing !== scene || view !== "sampler") drawing.keep(node ?? null, "inspector");
   }
 
   key(event) {

@@ -18,7 +18,7 @@ class Kept {
   async file(index = null) {
     if (index === null) return this.bytes;
     const whole = await page.through(new DecompressionStream("gzip"), this.bytes), { traces } = JSON.parse(new TextDecoder().decode(whole));
-    return page.through(new CompressionStream("gzip"), new TextEncoder().encode(JSON.stringify(traces[index])));
+    return page.packed(traces[index]);
   }
 
   // once-upon-a-time.run.json.gz, as the app names it.

@@ -164,8 +164,9 @@ class Knobs {
   // u on the running sum of the probabilities; hatched: which token stands there is not stored.
   line(all, answer) {
     const u = probability(this.place.u), { texts } = this.data;
-    const pieces = (all.length === 1 ? page.whatIf.surely(all[0]) : []).map(({ id, low, high }) => h("span", { class: "draw-piece" + (id === answer.token ? " here" : ""),
-      title: texts[id], style: `left:${percent(low)};width:${percent(high - low)}` }, texts[id]));
+    const sure = all.length === 1 ? page.whatIf.inOrder(all[0]).filter(({ start, end }) => end[0] > start[1]) : [];
+    const pieces = sure.map(({ id, start, end }) => h("span", { class: "draw-piece" + (id === answer.token ? " here" : ""),
+      title: texts[id], style: `left:${percent(start[1])};width:${percent(end[0] - start[1])}` }, texts[id]));
     return h("div", { class: "draw", role: "img", "aria-label": "u " + u }, rest("u = " + u + " on the running sum, in the vocabulary's order"),
       h("div", { class: "draw-box unknown" }, ...pieces, h("span", { class: "draw-tick", style: "left:" + percent(this.place.u) })));
   }
@@ -189,15 +190,10 @@ class Knobs {
       delete parameters[name];
       if (values[name] !== usual) parameters[name] = values[name];
     }
-    const { seed, begin } = lane.setup, setup = { strategy: data.run_as, parameters, seed, ...(begin ? { begin } : {}) };
     this.clear();
-    if (beside) app.addLane({ ...setup, view: lane.view });
-    else {
-      if (lane.setup.strategy !== setup.strategy) lane.wanted = strategy.views[0];
-      lane.setup = setup;
-      lane.describe();
-      app.edited();
-    }
+    const { seed, begin } = lane.setup, { view } = lane;
+    if (beside) app.addLane({ strategy: data.run_as, parameters, seed, ...(begin ? { begin } : {}), view });
+    else lane.choose(data.run_as, parameters);
     app.press("run");
   }
 }

@@ -7,10 +7,11 @@ class LanePane {
     this.app = app;
     this.setup = { parameters: {}, seed: 0, ...setup };
     this.view = setup.view || this.views()[0];
-    this.drawings = []; // of its tokens and of its view, when the player is there
+    this.drawings = []; // of its tokens and of its view, when the player is there: the page's frame is on screen before it
     this.build();
     this.describe();
     this.empty();
+    if (player.Scene) this.makeDrawings();
   }
 
   declaration() {
@@ -55,9 +56,7 @@ class LanePane {
     this.steps = new page.Steps(this);
   }
 
-  // The player's parts are made late: the player is read after the frame of the page is on screen.
   makeDrawings() {
-    if (this.scene) return;
     const pick = (mark) => {
       const at = mark.to || mark; // a link stands for the token that it leads to
       this.scene.hold({ node: at.node, x: at.cell?.[0] }); // what opens beside the picture narrows it
@@ -83,6 +82,11 @@ class LanePane {
       this.chips.settled = this.text.settled = answer.depths;
     }
     for (const chips of [this.chips, this.text]) chips.colour(by);
+  }
+
+  // Outlines a node, or several, for whomever. Where every bar is of one token, a band marks it already.
+  keep(node, by) {
+    for (const drawing of this.drawings) drawing.keep(drawing === this.scene && this.view === "sampler" ? null : node, by);
   }
 
   rename(index) {
@@ -127,21 +131,17 @@ class LanePane {
   // The fields that Python made (explorer/export/fields.py), with this lane's values; gives the first. Parameters that few people need are
   // behind the heading of their group, which is open where one of them was changed.
   fillPanel() {
-    const { parameters: given, seed, begin } = this.setup, folds = new Map();
-    this.fields.replaceChildren();
-    for (const { name, default: usual, group, field } of this.declared()) {
+    const { parameters: given, seed, begin } = this.setup, homes = page.made(this.app.data.frames.groups);
+    for (const { name, default: usual, group = "own", field } of this.declared()) {
       const { control } = page.made(this.app.data.fields[field]), value = name in given ? given[name] : usual;
       if (control.type === "checkbox") control.checked = value === true;
       else control.value = value;
-      if (group && !folds.has(group)) folds.set(group, this.fields.appendChild(h("details", {}, h("summary", {}, group))));
-      const fold = folds.get(group), [first] = folds.values();
-      if (fold) fold.open ||= name in given;
-      if (fold) fold.append(control.parentNode);
-      else this.fields.insertBefore(control.parentNode, first || null);
+      homes[group].append(control.parentNode);
+      if (group !== "own") homes[group].open ||= name in given;
     }
-    const constraint = folds.get("Constraint"), [first] = folds.values();
-    if (constraint) first.before(constraint);
-    if (constraint) constraint.children[2].after(page.constraintTools(this, constraint)); // right below the text
+    this.fields.replaceChildren(...Object.values(homes).filter((home) => home.querySelector("label")));
+    const text = homes.Constraint.children[2]; // it is checked, and its examples stand, right below it
+    text?.after(page.constraintTools(this, homes.Constraint));
     this.summary.textContent = this.declaration().summary || "";
     this.seed.value = seed;
     this.begin.hidden = !begin;
@@ -193,11 +193,11 @@ class LanePane {
     this.app.findStrategy(this);
   }
 
-  choose(strategy) {
-    const { seed, begin } = this.setup;
-    this.setup = { strategy, parameters: {}, seed, ...(begin ? { begin } : {}) };
+  choose(strategy, parameters = {}) {
+    const { seed, begin, strategy: before } = this.setup;
+    this.setup = { strategy, parameters, seed, ...(begin ? { begin } : {}) };
     if (!this.trace) this.view = this.views()[0];
-    this.wanted = this.views()[0];
+    if (strategy !== before) this.wanted = this.views()[0];
     this.describe();
     this.app.drawLaneButtons();
     this.app.edited();

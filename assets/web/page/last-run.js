@@ -15,24 +15,23 @@ function remembered() {
   }
 }
 
+// What a request of IndexedDB brings.
+const result = (request) => new Promise((resolve, reject) => {
+  request.onsuccess = () => resolve(request.result);
+  request.onerror = request.onblocked = reject;
+});
+
 // One question to the store of files: `act(store)` gives a request; answers its result, null if that fails.
-function stored(mode, act) {
-  return new Promise((resolve) => {
-    const fail = () => resolve(null);
-    try {
-      const opening = indexedDB.open(BASE, 1);
-      opening.onupgradeneeded = () => opening.result.createObjectStore("runs");
-      opening.onerror = opening.onblocked = fail;
-      opening.onsuccess = () => {
-        const asked = act(opening.result.transaction("runs", mode).objectStore("runs"));
-        asked.onsuccess = () => resolve(asked.result);
-        asked.onerror = fail;
-        asked.transaction.oncomplete = () => opening.result.close();
-      };
-    } catch {
-      fail();
-    }
-  });
+async function stored(mode, act) {
+  try {
+    const opening = indexedDB.open(BASE, 1);
+    opening.onupgradeneeded = () => opening.result.createObjectStore("runs");
+    const base = await result(opening), asked = act(base.transaction("runs", mode).objectStore("runs"));
+    base.close(); // as soon as it has answered
+    return await result(asked);
+  } catch {
+    return null;
+  }
 }
 
 const begins = (prompt) => "“" + (prompt.length > 40 ? prompt.slice(0, 39).trim() + "…" : prompt.trim()).replace(/\s+/g, " ") + "”";
@@ -57,7 +56,7 @@ class LastRun {
     if (!this.own(run)) return;
     page.stored(KEY, JSON.stringify({ run: run.id, session: this.app.session }));
     page.notice(this.app, "before", null);
-    this.tell({ have: run.id });
+    this.tabs?.postMessage({ have: run.id });
   }
 
   // The file of the run, in the place of the one before.
@@ -68,13 +67,9 @@ class LastRun {
 
   // ---- other tabs -------------------------------------------------------------------------------------------------
 
-  tell(what) {
-    if (this.tabs) this.tabs.postMessage(what);
-  }
-
   hear({ ask, have }) {
     const { run } = this.app;
-    if (ask && this.own(run) && run.id === ask && !run.lost) this.tell({ have: ask });
+    if (ask && this.own(run) && run.id === ask && !run.lost) this.tabs.postMessage({ have: ask });
     if (!have || have !== this.offered) return;
     this.offered = null;
     page.notice(this.app, "before", null);
@@ -86,19 +81,18 @@ class LastRun {
     const last = remembered(), { app } = this;
     if (!last) return;
     this.offered = last.run;
-    this.tell({ ask: last.run });
+    this.tabs?.postMessage({ ask: last.run });
     const [answer] = await Promise.all([page.patient("explorer_again", last), new Promise((resolve) => setTimeout(resolve, HERE))]);
     const kept = answer.error ? await stored("readonly", (runs) => runs.get("last")) : null;
     if (!this.offered || this.own(app.run)) return;
-    const forget = ["Forget", "Nothing of it stays in this browser", () => this.forget()];
-    if (!answer.error) {
-      return page.notice(app, "before", { text: "Your last run, " + begins(answer.setup.prompt) + ", is still here.",
-        offers: [["Continue", "Show it, and continue it if it has not ended", () => this.goOn(answer, last.session)], forget] });
-    }
-    if (!kept || kept.run !== last.run) return this.forget();
-    page.notice(app, "before", { text: "The app no longer has your last run, " + begins(kept.prompt) + ", but this browser kept it.",
-      offers: [["Open", "Show it again", () => this.open(kept)], ["Save", "Save it as a file (.json.gz) that Traces opens again",
-        () => page.download(kept.name, new Blob([kept.file], { type: "application/gzip" }))], forget] });
+    if (answer.error && kept?.run !== last.run) return this.forget();
+    const text = kept ? "The app no longer has your last run, " + begins(kept.prompt) + ", but this browser kept it."
+      : "Your last run, " + begins(answer.setup.prompt) + ", is still here.";
+    const offers = kept ? [["Open", "Show it again", () => app.traces.open(new File([kept.file], kept.name), "Opened again.")],
+      ["Save", "Save it as a file (.json.gz) that Traces opens again", () => page.download(kept.name, kept.file)]]
+      : [["Continue", "Show it, and continue it if it has not ended", () => this.goOn(answer, last.session)]];
+    offers.push(["Forget", "Nothing of it stays in this browser", () => this.forget()]);
+    page.notice(app, "before", { text, offers });
   }
 
   forget() {
@@ -115,10 +109,6 @@ class LastRun {
     app.show(run, answer.setup.lanes.length);
     app.status();
     run.follow();
-  }
-
-  open(kept) {
-    this.app.traces.open(new File([kept.file], kept.name), "Opened again.");
   }
 }
 

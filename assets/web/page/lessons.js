@@ -7,10 +7,11 @@ class Guide {
   constructor(app) {
     this.app = app;
     Object.assign(this, page.made(app.data.frames.guide)); // its parts, see explorer/export/frames.py
+    this.whole = []; // lanes of which a stop shows the whole run, whose pictures are not there yet
     const on = (button, act) => button?.addEventListener("click", act);
     on(this.back, () => this.go(this.index - 1));
     on(this.next, () => (this.index < this.lesson.stops.length ? this.go(this.index + 1) : this.following()));
-    on(this.fold, () => this.toggle());
+    on(this.fold, () => this.fold.setAttribute("aria-expanded", String(!this.root.classList.toggle("folded"))));
     on(this.close, () => this.leave());
     on(this.restart, () => this.start(this.lesson.name));
     on(this.body, ({ target }) => this.press(target.closest("button")));
@@ -38,7 +39,7 @@ class Guide {
 
   // Shows the guide before its first stop; `message`: what is said of the run on screen, null where that comes later.
   open(lesson, message) {
-    Object.assign(this, { lesson, message, asked: message && this.app.run.id, chosen: new Map(), index: -1 });
+    Object.assign(this, { lesson, message, asked: message && this.app.run.id, cards: [], index: -1 });
     this.app.main.before(this.root);
     this.app.bar.decode.append(this.solutions);
     this.root.hidden = false;
@@ -62,12 +63,6 @@ class Guide {
     this.start(this.list[(this.list.indexOf(this.lesson) + 1) % this.list.length].name);
   }
 
-  toggle() {
-    const folded = this.root.classList.toggle("folded");
-    this.fold.setAttribute("aria-expanded", String(!folded));
-    this.fold.textContent = folded ? "▴" : "▾";
-  }
-
   // ---- the run --------------------------------------------------------------------------------------------------
 
   // Once the run on screen is over, asks what the lesson says of it. Another run, another telling.
@@ -83,7 +78,7 @@ class Guide {
     this.asked = run.id;
     const lesson = this.lesson, message = await page.patient("explorer_lesson", { run: run.id, lesson: lesson.name });
     if (this.lesson !== lesson || this.asked !== run.id) return;
-    this.message = message;
+    Object.assign(this, { message, cards: [] });
     if (this.index < 0 || message.error) this.draw();
     else this.go(this.index);
   }
@@ -93,7 +88,7 @@ class Guide {
   go(index) {
     this.index = Math.max(-1, Math.min(index, this.lesson.stops.length));
     this.draw();
-    const stop = this.lesson.stops[this.index], filled = stop && this.message && !this.message.error ? this.message.stops[this.index] : null;
+    const stop = this.lesson.stops[this.index], filled = stop && this.ready() && this.message.stops[this.index];
     if (!filled) return this.outline({});
     this.app.playback.setUnit((stop.look.find((look) => look.unit) || { unit: "step" }).unit);
     for (const { lane, view } of stop.look) {
@@ -104,24 +99,22 @@ class Guide {
     if (filled.step !== null) this.app.playback.seekStep(this.app.lanes[filled.lane - 1], filled.step + 1);
     for (const { scene } of this.app.lanes) if (!scene.hand.follow) scene.follow();
     this.outline(filled.nodes);
-    this.whole = stop.look.filter((look) => look.whole).map((look) => this.app.lanes[look.lane - 1]);
+    this.whole = stop.look.filter((look) => look.whole).map((look) => this.app.lanes[look.lane - 1]).filter(Boolean);
     this.spread();
     if (matchMedia("(max-width: 760px)").matches) this.app.lanes[this.app.phoneLane].element.scrollIntoView({ block: "start" });
   }
 
   // The lanes of which a stop shows the whole run, as soon as their pictures are there.
   spread() {
-    const late = (this.whole || []).filter((lane) => lane && !lane.head);
-    for (const lane of this.whole || []) if (lane && lane.head) player.spread(lane.scene);
-    this.whole = late;
+    for (const lane of this.whole) if (lane.head) player.spread(lane.scene);
+    this.whole = this.whole.filter((lane) => !lane.head);
   }
 
   // Outlines the stop's tokens until the next stop.
   outline(nodes) {
     this.app.lanes.forEach((lane, index) => {
-      const own = nodes[index + 1] || [], kept = own.length > 1 ? own : own[0] ?? null;
-      const marked = lane.view === "sampler" ? lane.scene : null; // every bar there is of one token: a band marks it already
-      for (const drawing of lane.drawings) drawing.keep(drawing === marked ? null : kept);
+      const own = nodes[index + 1] || [];
+      lane.keep(own.length > 1 ? own : own[0] ?? null);
     });
   }
 
@@ -142,8 +135,7 @@ class Guide {
     this.waiting.className = problem && !ready ? "problem" : "soft";
     this.waiting.hidden = over || (begun && ready);
     this.closing.hidden = !over;
-    this.card.replaceChildren();
-    if (begun && !over) this.stop(stops[at]);
+    this.card.replaceChildren(begun && !over ? this.stop(stops[at]) : "");
     this.body.scrollTop = 0;
     const { questions = "", answers = "" } = ready ? this.message : {}; // for paper, see explorer/lessons/handout.py
     this.paper.innerHTML = questions;
@@ -162,25 +154,20 @@ class Guide {
       this.app.front(lane - 1);
       this.app.inspector.show(this.app.lanes[lane - 1], { node: Number(inspect) });
     } else if (answer) {
-      this.chosen.set(this.index, Number(answer));
-      this.draw();
-      const next = this.body.querySelector(".choices [aria-pressed='true'], .inspect") || this.next;
-      next.focus({ preventScroll: true });
-      this.body.querySelector(".answer").scrollIntoView({ block: "nearest" });
+      const hidden = this.card.querySelector("template"), of = button.parentNode;
+      hidden?.replaceWith(hidden.content);
+      of.querySelectorAll("[data-answer]").forEach((one) => one.setAttribute("aria-pressed", String(one === button)));
+      const told = this.card.querySelector(".answer"), verdict = told.querySelector("b");
+      if (verdict) verdict.textContent = button.dataset.verdict;
+      (verdict ? button : this.card.querySelector(".inspect") || this.next).focus({ preventScroll: true });
+      told.scrollIntoView({ block: "nearest" });
     }
   }
 
-  // A stop's card (explorer/lessons/stop_cards.py), with what was chosen in it.
-  stop(stop) {
-    const chosen = this.chosen.get(this.index);
-    this.card.classList.toggle("answered", chosen !== undefined);
-    if (!this.ready()) return this.card.append(h("h3", {}, stop.title));
-    this.card.innerHTML = this.message.stops[this.index].card;
-    if (chosen === undefined) return;
-    const answer = this.card.querySelector("template"), option = this.card.querySelectorAll("[data-answer]")[chosen];
-    answer.replaceWith(answer.content);
-    option.setAttribute("aria-pressed", "true");
-    this.card.querySelector(".answer b")?.append(option.dataset.verdict);
+  // A stop's card (explorer/lessons/stop_cards.py), as it was left.
+  stop({ title }) {
+    if (!this.ready()) return h("h3", {}, title);
+    return (this.cards[this.index] ??= page.made(this.message.stops[this.index].card).stop);
   }
 }
 

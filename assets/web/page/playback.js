@@ -19,8 +19,7 @@ class Playback {
     this.ticks = []; // the values the slider can stand at
     this.position = 0; // how many of them are passed
     this.following = true;
-    if (this.playing) this.stopPlaying();
-    this.playing = null;
+    this.stopPlaying();
   }
 
   setSpeed(speed) {
@@ -56,10 +55,10 @@ class Playback {
       this.following = this.position === this.ticks.length;
       this.stopPlaying();
     }
-    const value = this.position ? this.ticks[this.position - 1] : -1, key = KEYS[this.unit];
+    const value = this.position ? this.ticks[this.position - 1] : -1;
     for (const lane of this.app.lanes) {
       let shown = lane.rows.length;
-      while (shown > 0 && key(lane.rows[shown - 1], shown - 1) > value) shown -= 1;
+      while (shown > 0 && this.valueOf(lane, shown) > value) shown -= 1;
       lane.show(shown);
     }
     this.drawPosition(value);
@@ -67,8 +66,8 @@ class Playback {
   }
 
   // To where a lane has done this many of its steps.
-  seekStep({ rows }, step) {
-    const at = Math.min(step, rows.length), value = at && KEYS[this.unit](rows[at - 1], at - 1);
+  seekStep(lane, step) {
+    const at = Math.min(step, lane.rows.length), value = at && this.valueOf(lane, at);
     this.seek(this.ticks.findIndex((tick) => tick >= value) + 1 || this.ticks.length, true);
   }
 

@@ -10,13 +10,11 @@ class Rescue {
     page.connection.on("state", () => this.reach());
     page.connection.on("restarted", () => this.restarted());
     app.on("wish", () => this.reach());
-    app.on("run", (run) => this.another(run));
+    app.on("run", (run) => {
+      run.started = page.connection.started;
+      page.notice(app, "run", null);
+    });
     app.on("lost", (run) => this.lost(run));
-  }
-
-  another(run) {
-    run.started = page.connection.started;
-    page.notice(this.app, "run", null);
   }
 
   get kept() {
@@ -63,10 +61,10 @@ class Rescue {
 
   lost(run) {
     const { kept } = this, why = run.started !== page.connection.started ? AGAIN : run.lost === this.app.data.gone ? DROPPED : run.lost;
-    const [what, it] = kept ? this.keeps() : [];
-    const rest = kept ? ` ${what}: save ${it}, or open ${it} again.` : " What you see stays on this page.";
-    const offers = kept ? [this.saving(), ["Reopen", "Hand it back to the app, so that views, comparison and branches work again", () => this.reopen()]] : [];
-    page.notice(this.app, "run", { text: why + rest, offers });
+    if (!kept) return page.notice(this.app, "run", { text: why + " What you see stays on this page." });
+    const [what, it] = this.keeps(), reopen = async () => this.app.traces.open(new File([await kept.file()], kept.name()), "Opened again.");
+    const offers = [this.saving(), ["Reopen", "Hand it back to the app, so that views, comparison and branches work again", reopen]];
+    page.notice(this.app, "run", { text: `${why} ${what}: save ${it}, or open ${it} again.`, offers });
   }
 
   // ---- what is offered ------------------------------------------------------------------------------------------
@@ -77,12 +75,7 @@ class Rescue {
 
   async save(index) {
     const { kept } = this;
-    page.download(kept.name(index), new Blob([await kept.file(index)], { type: "application/gzip" }));
-  }
-
-  async reopen() {
-    const { kept } = this;
-    this.app.traces.open(new File([await kept.file()], kept.name()), "Opened again.");
+    page.download(kept.name(index), await kept.file(index));
   }
 }
 

@@ -33,12 +33,9 @@ page.say = function (app) {
   const text = notice ? notice.text : standing(app);
   if (status.textContent !== text) status.title = status.textContent = text;
   const buttons = notice ? notice.offers : [], key = buttons.map(([name]) => name).join();
-  if (offers.dataset.key !== key) {
-    offers.replaceChildren(...buttons.map(([name, title]) =>
-      h("button", { type: "button", title, onclick: () => offers.acts.get(name)() }, name)));
-    offers.dataset.key = key;
-  }
-  offers.acts = new Map(buttons.map(([name, , act]) => [name, act]));
+  if (offers.dataset.key !== key) offers.replaceChildren(...buttons.map(([name, title]) => h("button", { type: "button", title }, name)));
+  offers.dataset.key = key;
+  offers.onclick = ({ target }) => buttons[[...offers.children].indexOf(target)]?.[2]();
   offers.hidden = !buttons.length;
 };
 

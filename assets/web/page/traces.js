@@ -32,8 +32,7 @@ class Traces {
   // The figure on show as a picture file, all of it, by Plotly's own camera.
   picture(format) {
     const plot = document.querySelector("#traces-figure .js-plotly-plot"), { width, height, meta } = plot._fullLayout;
-    plot._context.toImageButtonOptions = { format, filename: meta.file, width, height, scale: format === "png" ? 2 : 1 };
-    plot.querySelector(".modebar-btn").click();
+    Plotly.downloadImage(plot, { format, filename: meta.file, width, height, scale: format === "png" ? 2 : 1 });
   }
 
   // ---- opening --------------------------------------------------------------------------------------------------
@@ -73,13 +72,8 @@ class Traces {
     const { app } = this, { models, ...setup } = result.setup;
     Object.assign(app.data.fields, result.fields);
     for (const one of result.strategies) if (one.family === "elsewhere" || !app.strategies.has(one.name)) app.strategies.set(one.name, one);
-    app.applySetup(models && this.other(models) ? result.setup : setup);
-  }
-
-  // Whether a file was made with other models than those of the page; one that used no draft does not mind one.
-  other(models) {
-    const here = this.app.choice || this.app.data.models;
-    return models.target !== here.target || (models.draft !== undefined && models.draft !== here.draft);
+    const { target, draft } = { ...app.choice, ...models }; // a file that used no draft does not mind one
+    app.applySetup(target === app.choice.target && draft === app.choice.draft ? setup : result.setup);
   }
 
   // The link of the settings, and what is said of it.
@@ -114,8 +108,7 @@ page.openCall = async function (name, number, title) {
   await app.showSection("decode");
   if (opened.error) return app.fail("Call " + number + " was not opened. " + opened.error);
   app.traces.show(opened, "Call " + number + " of “" + title + "”.");
-  app.lanes[0].element.scrollIntoView({ block: "start" });
-  app.lanes[0].picker.focus({ preventScroll: true });
+  app.goTo(app.lanes[0], "start");
 };
 
 page.addPart((app) => {

@@ -21,17 +21,15 @@ function powered(a, mass, count, cap, nats) {
 // An offer at another temperature: weights of the named tokens (the likeliest has 1), the range of all others, and of those
 // on either side of the token that was drawn. `extra`: a named token that others may exceed.
 function heated(offer, temperature, chosen) {
-  const { ids, logs, others, extra } = offer;
+  const { ids, logs, others, extra, beside } = offer;
   if (!temperature) return { ids: [ids[0]], weights: [1], rest: [0, 0], others: 0, cap: 0, sides: null, extra: null };
-  const a = offer.temperature / temperature, scale = Math.exp(-a * logs[0]), cap = Math.exp(logs[logs.length - 1]), mass = others ? offer.rest : 0;
-  const weight = (log) => Math.exp(a * (log - logs[0])), all = new Map([...ids.map((id, i) => [id, logs[i]]), ...(extra ? [[extra.id, extra.log]] : [])]);
-  const nats = offer.entropy + total([...all.values()].map((log) => Math.exp(log) * log)), slack = others ? NEAR * scale : 0;
+  const a = offer.temperature / temperature, scale = Math.exp(-a * logs[0]), cap = Math.exp(logs[logs.length - 1]);
+  const weight = (log) => Math.exp(a * (log - logs[0])), slack = others ? NEAR * scale : 0;
   const range = (...given) => powered(a, ...given).map((x, i) => Math.max(0, x * scale + (i ? slack : -slack)));
-  let rest = range(mass, others, cap, nats), sides = null;
-  if (offer.low !== null && offer.low !== undefined && all.has(chosen)) {
-    const before = [...all.keys()].filter((id) => id < chosen), count = Math.min(others, chosen - before.length);
-    const below = Math.min(mass, Math.max(0, offer.low - total(before.map((id) => Math.exp(all.get(id))))));
-    sides = { id: chosen, below: range(below, count, cap), above: range(mass - below, others - count, cap) };
+  let rest = range(offer.rest, others, cap, offer.nats), sides = null;
+  if (beside && beside.id === chosen) {
+    const { below, count } = beside;
+    sides = { id: chosen, below: range(below, count, cap), above: range(offer.rest - below, others - count, cap) };
     const both = plus(sides.below, sides.above);
     rest = [Math.max(rest[0], both[0] - slack), Math.min(rest[1], both[1] + slack)];
   }
@@ -84,43 +82,32 @@ function shares(all) {
   return { of: (id) => result.get(id) || [0, cap], ids: [...result.keys()], rest, cap };
 }
 
-// Where u of the whole falls: "yes" on a token with `weight` between what is `below` and `above` it, "no", or "open".
-function falls(u, below, weight, above) {
-  const near = NEAR * (below[1] + weight[1] + above[1]);
-  const start = [below[0] * (1 - u) - u * (weight[1] + above[1]), below[1] * (1 - u) - u * (weight[0] + above[0])]; // at most 0: it begins before u
-  const end = [(below[0] + weight[0]) * (1 - u) - u * above[1], (below[1] + weight[1]) * (1 - u) - u * above[0]]; // above 0: it ends after u
-  if (start[1] <= -near && end[0] > near || below[1] === 0 && end[0] > near) return "yes";
-  return start[0] > near || end[1] <= -near ? "no" : "open";
-}
-
-// Named tokens in the vocabulary's order, each with the ranges of its weight and of what is below and above it.
+// Named tokens in the vocabulary's order, each with the ranges in which its part of [0, 1) starts and ends.
 function inOrder({ ids, weights, rest, cap, sides }) {
   const order = ids.map((_, i) => i).sort((i, j) => ids[i] - ids[j]);
   const sum = (keep) => [0, 1].map((end) => total(weights.map((range, j) => (keep(ids[j]) ? range[end] : 0))));
   return order.map((i, before) => {
-    const id = ids[i];
+    const id = ids[i], weight = weights[i];
     let below = [0, rest[1]], above = [0, rest[1]];
     if (sides && id === sides.id) [below, above] = [sides.below, sides.above];
     else if (sides && id < sides.id) [below, above] = [[0, sides.below[1]], [sides.above[0], rest[1]]];
     else if (sides) [below, above] = [[sides.below[0], rest[1]], [0, sides.above[1]]];
     below = [Math.max(0, below[0], rest[0] - above[1]), Math.min(below[1], rest[1], (id - before) * cap)]; // at most this many tokens stand before it
     above = [Math.max(0, above[0], rest[0] - below[1]), Math.min(above[1], rest[1])];
-    return { id, weight: weights[i], below: plus(sum((one) => one < id), below), above: plus(sum((one) => one > id), above) };
+    [below, above] = [plus(sum((one) => one < id), below), plus(sum((one) => one > id), above)];
+    const share = (part, others) => part / (part + others || 1);
+    return { id, start: [0, 1].map((end) => share(below[end], weight[1 - end] + above[1 - end])),
+      end: [0, 1].map((end) => share(below[end] + weight[end], above[1 - end])) };
   });
 }
-
-// The part of [0, 1) that surely draws each named token: {id, low, high}.
-const surely = (one) => inOrder(one).map(({ id, weight, below, above }) => ({ id, low: below[1] / (below[1] + weight[0] + above[0] || 1),
-  high: (below[0] + weight[0]) / (below[0] + weight[0] + above[1] || 1) })).filter(({ low, high }) => high > low);
 
 // The token that u draws from ranged weights: {token} if that is sure, else null; `could`: which named ones it may be; `other`: whether
 // it may be one that is not named.
 function drawn(u, one) {
   const could = [], other = one.rest[1] > 0;
-  for (const { id, weight, below, above } of inOrder(one)) {
-    const answer = falls(u, below, weight, above);
-    if (answer === "yes") return { token: id, could: [id], other: false };
-    if (answer === "open") could.push(id);
+  for (const { id, start, end } of inOrder(one)) {
+    if ((!start[1] || start[1] <= u - NEAR) && end[0] > u + NEAR) return { token: id, could: [id], other: false };
+    if (start[0] <= u + NEAR && end[1] > u - NEAR) could.push(id);
   }
   return { token: could.length === 1 && !other ? could[0] : null, could, other };
 }
@@ -217,4 +204,4 @@ function passing(data, values) {
   return { tests: tests.length, sure: count("accepted"), open: count("open"), run: tests.filter((place) => place.draft.accepted).length };
 }
 
-page.whatIf = { LENGTH, cases, shares, surely, draw, placed, walked, passing, fits };
+page.whatIf = { LENGTH, cases, shares, inOrder, draw, placed, walked, passing, fits };

@@ -28,8 +28,9 @@ function firstNot(list, passes) {
   return low;
 }
 
-// The last of `list`, sorted by its entries' first field, that is at most `step`; -1 if none is.
+// The last of `list`, sorted by its entries' first field, that is at most `step`: its place, -1 if there is none, and itself.
 const lastUpTo = (list, step) => firstNot(list, (entry) => entry[0] <= step) - 1;
+const newest = (list, step) => list[lastUpTo(list, step)];
 
 // The first of `list`, an ordered list of entries, that reaches down to `top`.
 const firstDownTo = (list, top) => firstNot(list, (entry) => entry.extent[3] < top);
@@ -77,7 +78,7 @@ class History {
     this.byKind.get(op.kind).push(entry);
     this.locate(entry);
     if (!FRONT_KINDS.has(op.kind)) return;
-    const before = this.reach.length ? this.reach[this.reach.length - 1] : [-1, -Infinity, -Infinity];
+    const before = this.reach.at(-1) || [-1, -Infinity, -Infinity];
     const x = op.x ?? op.x0, y = (op.y ?? op.y0 ?? 0) + (op.h ?? 0) / 2;
     if (x > before[1] || y > before[2]) this.reach.push([step, Math.max(x, before[1]), Math.max(y, before[2])]);
   }
@@ -145,16 +146,7 @@ class History {
 
   // The marks of one kind at a step, or of all, in order of birth.
   ofKind(kind, step) {
-    const result = [];
-    for (const entry of this.present(kind, step)) {
-      const mark = this.at(entry, step);
-      if (mark) result.push(mark);
-    }
-    return result;
-  }
-
-  marks(step) {
-    return this.ofKind(null, step);
+    return Array.from(this.present(kind, step), (entry) => this.at(entry, step)).filter(Boolean);
   }
 
   // The marks at a step that touch the columns from `low` to `high` and the rows that `rowsOf(mark as it was born)` says, [top,
@@ -182,19 +174,17 @@ class History {
 
   // The sentence of the newest step up to `step` that has one.
   captionAt(step) {
-    const result = this.sayings[lastUpTo(this.sayings, step)];
-    return result ? result[1] : null;
+    return newest(this.sayings, step)?.[1] ?? null;
   }
 
   front(step) {
-    const list = this.fronts.length ? this.fronts : this.reach, result = list[lastUpTo(list, step)];
-    return result ? { x: result[1], y: result[2] } : { x: 0, y: 0 };
+    const [, x, y] = newest(this.fronts.length ? this.fronts : this.reach, step) || [step, 0, 0];
+    return { x, y };
   }
 
   // The greatest x that the front has had up to a step, -Infinity where the view names no front.
   reached(step) {
-    const result = this.fronts[lastUpTo(this.fronts, step)];
-    return result ? result[3] : -Infinity;
+    return newest(this.fronts, step)?.[3] ?? -Infinity;
   }
 
   // How far down the rows of a panel reach at a step.

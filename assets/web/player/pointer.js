@@ -197,26 +197,23 @@ function neighbour(scene, from, dx, dy) {
   return best;
 }
 
-function stand(scene, mark) {
-  player.showCard(scene, mark);
-  scene.voice.textContent = mark.hover.join(". ");
-}
-
+// Enter goes to the front, arrows and L walk from there, Enter again picks, Escape leaves.
 function key(scene, event) {
-  const moves = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+  const { hovered } = scene, { key: name } = event;
+  const move = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[name];
   if (event.ctrlKey || event.metaKey || event.altKey || event.target !== scene.frame) return;
-  if (event.key === "Escape" && scene.hovered) player.hideCard(scene);
-  else if (event.key === "Enter" && scene.hovered) scene.options.onPick?.(scene.hovered);
-  else if (event.key === "Enter") {
-    const front = scene.drawn.filter((m) => m.hover && (m.kind === "node" || m.kind === "cell")).pop();
-    if (front) stand(scene, front);
-  } else if (moves[event.key] && scene.hovered) {
-    const next = neighbour(scene, scene.hovered, ...moves[event.key]);
-    if (next) stand(scene, next);
-  } else if (event.key.toLowerCase() === "l" && scene.hovered) {
-    const next = player.nextLink(scene.drawn, scene.hovered);
-    if (next) stand(scene, next);
-  } else return;
+  let next = null;
+  if (name === "Enter" && !hovered) next = scene.drawn.filter((m) => m.hover && (m.kind === "node" || m.kind === "cell")).pop();
+  else if (!hovered) return;
+  else if (name === "Enter") scene.options.onPick?.(hovered);
+  else if (name === "Escape") player.hideCard(scene);
+  else if (move) next = neighbour(scene, hovered, ...move);
+  else if (name.toLowerCase() === "l") next = player.nextLink(scene.drawn, hovered);
+  else return;
+  if (next) {
+    player.showCard(scene, next);
+    scene.voice.textContent = next.hover.join(". ");
+  }
   event.preventDefault();
   event.stopPropagation();
 }

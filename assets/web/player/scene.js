@@ -147,7 +147,7 @@ class Scene {
   }
 
   marksAt(step) {
-    return this.history.marks(Math.min(step ?? this.shown, this.history.last));
+    return this.history.ofKind(null, Math.min(step ?? this.shown, this.history.last));
   }
 
   // Outlines the marks that show a node of the trace (hovered elsewhere in the lane); null: those that are kept.

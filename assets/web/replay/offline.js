@@ -40,12 +40,12 @@ const answers = {
     return (await blob("rest")).marks;
   },
   async explorer_save({ form, lane, views }) { // the forms that a saved page offers: trace and picture of a lane
-    const name = "lane-" + (lane + 1) + ".", bytes = (text) => new TextEncoder().encode(text);
+    const name = "lane-" + (lane + 1) + ".";
     if (form === "picture") {
       const { error, ending, svg } = (await blob("pictures"))[lane][views[lane]];
-      return error ? { error } : { name: name + ending, type: "image/svg+xml", data: page.toBase64(bytes(svg)) };
+      return error ? { error } : { name: name + ending, type: "image/svg+xml", data: page.toBase64(new TextEncoder().encode(svg)) };
     }
-    const packed = await page.through(new CompressionStream("gzip"), bytes(JSON.stringify((await blob("run")).traces[lane])));
+    const packed = await page.packed((await blob("run")).traces[lane]);
     return { name: name + "trace.json.gz", type: "application/gzip", data: page.toBase64(packed) };
   },
 };
@@ -63,17 +63,14 @@ page.addPart((app) => {
 });
 
 async function start() {
-  if (!window.DecompressionStream) {
-    document.getElementById("explorer").textContent = OLD;
-    return;
-  }
+  if (!window.DecompressionStream) return document.getElementById("explorer").append(OLD);
   page.boot(JSON.parse(await page.unpack("first"))); // a copy: the page changes what it begins with
   page.app.models = { state: "saved", sentence: "" };
   page.app.status();
   page.draw();
   // Answers are text, as a server's are: what the page does with them must not change them here.
-  const asText = (ask) => async (request) => JSON.stringify(await ask(request));
-  page.connect(Object.fromEntries(Object.entries(answers).map(([name, ask]) => [name, asText(ask)])));
+  const asText = ([name, ask]) => [name, async (request) => JSON.stringify(await ask(request))];
+  page.connect(Object.fromEntries(Object.entries(answers).map(asText)));
 }
 
 start();

@@ -6,6 +6,9 @@ import re
 
 import pytest
 
+from decoders import memory_options
+from decoders.registry import strategies
+from explorer.export import fields
 from explorer.export.frames import guide_html, lane_html
 from explorer.export.page_files import ASSETS
 from tests.explorer.test_markup import Reader
@@ -36,6 +39,13 @@ def test_every_part_that_the_guide_is_asked_for_is_there():
     used = set(re.findall(r"\bon\(this\.(\w+),", script))
     used |= set(re.findall(r"this\.(\w+)\.(?:textContent|innerHTML|disabled|replaceChildren)", script))
     assert len(used) > 8 and used - {"solutions"} <= set(parts)
+
+
+def test_every_group_of_parameters_has_a_place():
+    places = Reader(fields.groups_html()).of("data-part")
+    declared = {p.get("group") or "own" for s in strategies().values() for p in s.declaration()["parameters"]}
+    declared |= {p["group"] for p in memory_options.page_fields()["parameters"]}
+    assert declared == set(places) and len(places) == len(declared)
 
 
 def test_scripts_stay_small():

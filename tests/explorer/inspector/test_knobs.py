@@ -73,10 +73,17 @@ def test_a_place_has_the_numbers_of_the_run(models):
     assert [one["token"] for one in found["places"]] == trace.output()
     for one in found["places"]:
         draw, offer = drawn[one["node"]], one["p"]
-        assert (one["u"], offer["low"], offer["temperature"]) == (draw.total, draw.parts["low"], 0.7)
+        assert (one["u"], offer["temperature"]) == (draw.total, 0.7)
         named = dict(zip(offer["ids"], offer["logs"], strict=True))
         own = named.get(one["token"], (offer["extra"] or {}).get("log"))
+        assert (own is None) == (offer["beside"] is None)
         if own is not None:
+            place, before = offer["beside"], [token for token in named if token < one["token"]]
+            assert place["id"] == one["token"] and place["count"] == min(
+                offer["others"], one["token"] - len(before)
+            )
+            below = place["below"] + math.fsum(math.exp(named[token]) for token in before)
+            assert below == pytest.approx(draw.parts["low"], abs=1e-5)
             assert math.exp(own) == pytest.approx(draw.parts["high"] - draw.parts["low"], rel=1e-4)
         known = math.fsum(map(math.exp, offer["logs"])) + (
             math.exp(offer["extra"]["log"]) if offer["extra"] else 0.0
@@ -89,7 +96,7 @@ def test_penalties_that_run_before_the_temperature_are_in_the_offer(models):
     plain = knobs(decoded(models, "sample", temperature=0.5, top_k=4))
     assert found["places"][0]["p"]["temperature"] == plain["places"][0]["p"]["temperature"] == 0.5
     assert found["places"][0]["p"]["logs"] != plain["places"][0]["p"]["logs"]
-    assert all(one["p"]["others"] > 0 and one["p"]["low"] is None for one in found["places"])
+    assert all(one["p"]["others"] > 0 and one["p"]["beside"] is None for one in found["places"])
 
 
 def test_a_test_of_a_chain_has_its_draft_and_its_numbers(models):

@@ -30,4 +30,4 @@ def test_a_question_without_choices_has_one_button_and_a_stop_that_is_not_so_has
     one = Reader(stop_card("t", FILLED | {"choices": [], "nodes": {2: [7]}}))
     assert one.of("class").count("think") == 1 and "Inspect this token" in one.text
     lost = Reader(stop_card("t", FILLED | {"holds": False, "nodes": {}, "question": None, "answer": None}))
-    assert [tag for tag, _ in lost.elements] == ["h3", "p"] and lost.of("class") == ["not-so"]
+    assert [tag for tag, _ in lost.elements] == ["div", "h3", "p"] and lost.of("class") == ["card", "not-so"]
