@@ -46,6 +46,8 @@ class Around:
     help: str  # what the dialog says, as HTML, see help_text.py
     tabs: Sequence[tuple[str, str]] = ()  # (name, title): what Gradio's look like until they are there
     about: str = ""  # a sentence for who comes first
+    saved: bool = False  # a saved page shows the settings as they were, and nothing changes them
+    depths: bool = True  # whether tokens can be coloured by decision depth
 
 
 def bars_html(
@@ -56,11 +58,12 @@ def bars_html(
     """
     names = list(by_role(models["target"], models.get("draft")).values()) if models.get("target") else []
     folded = h("span", "", "◀") if around.tabs else None
+    lanes = decode(prompts, max_new_tokens, limit, around)
     return joined(
         [
             top(around),
             h("div", part("models", "models"), models_title(names) if names else None, folded),
-            h("main", part("content") | {"id": "explorer-main"}, decode(prompts, max_new_tokens, limit)),
+            h("main", part("content") | {"id": "explorer-main"}, lanes),
             h(
                 "p",
                 part("about", "about-page"),
@@ -107,13 +110,13 @@ def below() -> Html:
     return h("div", part("below", "below"), h("section", look, cost, sentence))
 
 
-def decode(prompts: list[dict], max_new_tokens: int, limit: int) -> Html:
+def decode(prompts: list[dict], max_new_tokens: int, limit: int, around: Around) -> Html:
     """The bars that stay with the lanes, the place of the lanes, and what stands below them."""
-    bars = controls(prompts, max_new_tokens, limit)
+    bars = controls(prompts, max_new_tokens, limit, around)
     return h("div", part("decode", "decode"), bars, h("div", part("main", "lanes")), below())
 
 
-def controls(prompts: list[dict], max_new_tokens: int, limit: int) -> Html:
+def controls(prompts: list[dict], max_new_tokens: int, limit: int, around: Around) -> Html:
     """The bars that stay with the lanes."""
     prompt = part("prompt") | {
         "id": "explorer-prompt",
@@ -121,7 +124,7 @@ def controls(prompts: list[dict], max_new_tokens: int, limit: int) -> Html:
         "aria-label": "Prompt",
         "spellcheck": "false",
     }
-    prompt |= {"placeholder": "Write the beginning of a text"}
+    prompt |= {"placeholder": "Write the beginning of a text", "readonly": around.saved}
     number = part("tokens") | {"type": "number", "min": 1, "max": limit, "step": 1, "value": max_new_tokens}
     number |= {"aria-label": "max_new_tokens", "title": "How many tokens each lane may write"}
     slider = part("slider") | {"type": "range", "min": 0, "max": 0, "step": 1, "value": 0}
@@ -129,7 +132,8 @@ def controls(prompts: list[dict], max_new_tokens: int, limit: int) -> Html:
         "aria-label": "Colour tokens by",
         "title": "What the colour of a token shows",
     }
-    colours = h("select", colour, *(h("option", {"value": value}, text) for value, text in COLOURS.items()))
+    offered = {value: text for value, text in COLOURS.items() if around.depths or value != "depth"}
+    colours = h("select", colour, *(h("option", {"value": value}, text) for value, text in offered.items()))
     pressed = [button(name, *says, "primary" if name == "run" else None) for name, says in BUTTONS.items()]
     more = button("more", "⚙", "Settings", "more", label="Settings", expanded="false")
     first = [

@@ -66,7 +66,7 @@ def lane_html(saved: bool) -> Html:
     return h(
         "section",
         part("element", "lane") | {"role": "region"},
-        h("div", "lane-head", *lane_head()),
+        h("div", "lane-head", *lane_head(saved)),
         lane_menu(saved),
         h("div", look, *panel(saved)),
         h("div", part("chipsElement", "chips-row dp-chips dp-chips-line") | listed()),
@@ -76,13 +76,13 @@ def lane_html(saved: bool) -> Html:
     )
 
 
-def lane_head() -> list[Html]:
-    """Strategy, parameters, badges and buttons of a lane."""
+def lane_head(saved: bool) -> list[Html]:
+    """Strategy, parameters, badges and buttons of a lane; a saved page keeps its strategies."""
     hidden = {"hidden": True}
     save = "Save this lane: trace, page, figure, picture"
     return [
         h("span", part("number", "disc") | {"aria-hidden": "true"}),
-        h("select", part("picker", "strategy") | {"aria-label": "Strategy"}),
+        h("select", part("picker", "strategy") | {"aria-label": "Strategy", "disabled": saved}),
         button("gear", "⚙", "Parameters", "gear", expanded="false", label="Parameters"),
         button("stepsButton", "≡", "Steps as text (T)", "gear", expanded="false", label="Steps as text"),
         h("span", part("line", "parameter-line")),

@@ -58,10 +58,9 @@ def replay_html(
     declared = declarations(traces)
     run["setup"] = setup = viewed(run["setup"], declared, traces)
     shown = Runs(None).show(traces, run_id="saved")
-    around = Around(help_html(served=False))
+    around = Around(help_html(served=False), saved=True, depths=any(depths or []))  # where a lens has looked
     first = page_data(shown, setup, list(declared.values()), setup["models"], around, saved=True)
     first |= {"lesson": lesson} if lesson else {}
-    first |= {"depths": any(depths or [])}  # whether tokens can be coloured by them
     del first["example"]["answer"]["now"]  # the same run makes the same file, whenever it is saved
     compared = compare(traces)
     blobs = {

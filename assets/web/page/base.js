@@ -6,8 +6,8 @@
 // and ask the server with `page.call`, or `page.patient` where the question can wait for the network. What is emitted: "run"
 // (another run is shown), "data" (rows came), "shown" (the slider stands elsewhere), "lanes" (lanes came, went or changed),
 // "state", "theme", "models", "kept" (more of the trace is here), "wish" (a button waits for the app), "lost" (the app has the
-// run no more). In a saved page `app.data.saved` is true: there is no server (assets/web/replay/offline.js answers for it), so a part
-// that cannot do without one adds nothing.
+// run no more). In a saved page there is no server (assets/web/replay/offline.js answers for it): a part that cannot do without one
+// is added by `page.addLivePart`.
 
 // An element: h("button", {class: "x", onclick: f, "aria-label": "Run"}, "Run"). Text is always text, never markup.
 page.h = function (tag, attributes, ...children) {
@@ -98,3 +98,4 @@ page.Emitter = class extends EventTarget {
 
 page.parts = [];
 page.addPart = (build) => page.parts.push(build);
+page.addLivePart = (build) => page.addPart((app) => app.data.saved || build(app)); // one that a saved page does without

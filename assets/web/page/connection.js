@@ -66,18 +66,11 @@ class Connection extends page.Emitter { // tells "state" when it is another one 
     } catch { /* no network, no app, or an answer that was cut: away, or none of ours */ }
     if (started) state = "there";
     if (state !== "there") for (const call of this.calls) if (call.since <= begun) call.giveUp();
-    this.turn(state);
-    const again = started && this.started && started !== this.started;
-    if (started) this.started = started;
-    if (again) this.emit("restarted");
-  }
-
-  turn(state) {
-    if (state === this.state) return;
-    const before = this.state;
-    this.state = state;
-    if (before === "there") this.returned = this.retry();
-    this.emit("state");
+    const before = { state: this.state, started: this.started };
+    Object.assign(this, { state, started: started || before.started });
+    if (before.state === "there" && state !== "there") this.returned = this.retry();
+    if (state !== before.state) this.emit("state");
+    if (before.started && this.started !== before.started) this.emit("restarted");
   }
 
   async retry() {
@@ -108,6 +101,4 @@ class Connection extends page.Emitter { // tells "state" when it is another one 
 
 page.connection = new Connection();
 
-page.addPart((app) => {
-  if (!app.data.saved) page.connection.watch(app.data.started);
-});
+page.addLivePart((app) => page.connection.watch(app.data.started));

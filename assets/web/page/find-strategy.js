@@ -9,8 +9,7 @@ page.contrast = function (app) {
   return starts.find((s) => !families.includes(s.family)) || starts[0] || [...app.strategies.values()].find(can) || app.lanes[0].declaration();
 };
 
-page.addPart((app) => {
-  if (app.data.saved) return;
+page.addLivePart((app) => {
   let lane = null, drawn = null;
   const { dialog, field, status, list } = page.made(app.data.frames.find);
   field.addEventListener("input", () => (drawn = draw()));

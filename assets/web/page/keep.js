@@ -27,8 +27,7 @@ class Kept {
   }
 }
 
-page.addPart((app) => {
-  if (app.data.saved) return;
+page.addLivePart((app) => {
   let timer = null, busy = false, asked = 0, took = 0;
 
   async function ask() {

@@ -231,13 +231,11 @@ class LanePane {
   // The view that was chosen did not come: the one before stands again, as it was.
   keepView() {
     if (!this.before) return;
-    const { view, head, ops } = this.before;
-    this.view = view;
+    Object.assign(this, this.before, { before: null, dirty: true });
     this.drawTabs();
-    [this.head, this.ops, this.before, this.dirty] = [head, ops, null, true];
     this.toggleText();
-    this.drawing().reset(head);
-    this.drawing().feed(ops.map((one, step) => ({ step, ops: one })));
+    this.drawing().reset(this.head);
+    this.drawing().feed(this.ops.map((ops, step) => ({ step, ops })));
     this.show(this.shown);
     this.app.fail("Another view needs the app; this one stays.");
   }

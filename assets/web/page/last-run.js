@@ -112,6 +112,4 @@ class LastRun {
   }
 }
 
-page.addPart((app) => {
-  if (!app.data.saved) app.lastRun = new LastRun(app);
-});
+page.addLivePart((app) => new LastRun(app));

@@ -12,8 +12,7 @@ page.linkOf = async function (setup) {
   return location.href.split("#")[0] + MARK + packed.replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
 };
 
-page.addPart((app) => {
-  if (app.data.saved) return;
+page.addLivePart((app) => {
   const large = app.bar.runThis;
   large.addEventListener("click", () => app.press("run"));
   app.on("run", () => large.remove());

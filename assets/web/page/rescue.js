@@ -79,6 +79,4 @@ class Rescue {
   }
 }
 
-page.addPart((app) => {
-  if (!app.data.saved) app.rescue = new Rescue(app);
-});
+page.addLivePart((app) => (app.rescue = new Rescue(app)));

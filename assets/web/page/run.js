@@ -36,11 +36,7 @@ page.patient = async function (name, request) {
 function painted(app) {
   if (document.hidden) return Promise.resolve(); // no frames, and timers of pages that nobody sees are slowed down
   return new Promise((resolve) => {
-    const look = () => {
-      const busy = app.lanes.some((lane) => lane.drawing() && lane.drawing().waiting);
-      if (busy) requestAnimationFrame(look);
-      else resolve();
-    };
+    const look = () => (app.lanes.some((lane) => lane.drawing()?.waiting) ? requestAnimationFrame(look) : resolve());
     requestAnimationFrame(look);
     setTimeout(resolve, 400); // whatever happens to the frames
   });
@@ -130,12 +126,9 @@ async function sayLoading(app, models, started) {
 page.start = async function (app, state) {
   const request = app.request(), started = page.call("explorer_start", { ...request, state, session: app.session });
   sayLoading(app, request.models, started);
-  const answer = await started;
-  if (answer.error) {
-    app.fail(answer.error);
-    return null;
-  }
-  return new Run(app, answer.run, state);
+  const { error, run } = await started;
+  if (error) app.fail(error);
+  return error ? null : new Run(app, run, state);
 };
 
 // A page that closes says so, and its run stands still at once. If it comes back, it pulls again and the run continues.

@@ -58,8 +58,7 @@ class Traces {
 
   // Shows a run that the server has opened, in the place of the one on the page.
   show(result, message) {
-    const app = this.app, before = app.run && !app.run.over ? app.run : null;
-    if (before) page.call("explorer_control", { run: before.id, action: "stop" });
+    const { app } = this;
     this.put(result);
     app.adopt(result.run, result.answer);
     app.run.message = message + " Drag the slider to replay it" + (result.setup.models ? ", or press Run to decode it again." : ".");
@@ -111,8 +110,7 @@ page.openCall = async function (name, number, title) {
   app.goTo(app.lanes[0], "start");
 };
 
-page.addPart((app) => {
-  if (app.data.saved) return;
+page.addLivePart((app) => {
   app.traces = new Traces(app);
   app.traces.listen(app.root);
 });

@@ -52,8 +52,7 @@ async function welcome(app) {
     + "slider, or press Run.", [["Show all", "Show the whole run", all]]);
 }
 
-page.addPart((app) => {
-  if (app.data.saved) return;
+page.addLivePart((app) => {
   const { about, hideAbout } = app.bar;
   hideAbout.addEventListener("click", () => {
     page.stored(SEEN, "closed");

@@ -65,21 +65,16 @@ function cases(offer, values, chosen) {
 
 // The probability of each named token and of all others, as ranges over all cases; `cap`: of one that is not named.
 function shares(all) {
-  const result = new Map(), rest = [Infinity, 0];
-  let cap = 0;
-  for (const { ids, weights, rest: open, cap: top } of all) {
-    const sum = [0, 1].map((end) => total(weights.map((weight) => weight[end])) + open[end]);
+  const each = all.map(({ ids, weights, rest, cap }) => {
+    const sum = [0, 1].map((end) => total(weights.map((weight) => weight[end])) + rest[end]);
     const of = (weight) => [weight[0] / (sum[1] - weight[1] + weight[0]), weight[1] / (sum[0] - weight[0] + weight[1])];
-    const others = of(open);
-    [rest[0], rest[1]] = [Math.min(rest[0], others[0]), Math.max(rest[1], others[1])];
-    if (open[1]) cap = Math.max(cap, Math.min(top / sum[0], others[1]));
-    ids.forEach((id, i) => {
-      const range = of(weights[i]), [low, high] = result.get(id) || range;
-      result.set(id, [Math.min(low, range[0]), Math.max(high, range[1])]);
-    });
-  }
-  for (const [id, range] of result) if (!all.every((one) => one.ids.includes(id))) range[0] = 0;
-  return { of: (id) => result.get(id) || [0, cap], ids: [...result.keys()], rest, cap };
+    const others = of(rest), top = rest[1] ? Math.min(cap / sum[0], others[1]) : 0;
+    return { named: new Map(ids.map((id, i) => [id, of(weights[i])])), rest: others, cap: top };
+  });
+  const hull = (ranges) => [Math.min(...ranges.map(([low]) => low)), Math.max(...ranges.map(([, high]) => high))];
+  const ids = [...new Set(all.flatMap((one) => one.ids))], cap = Math.max(...each.map((one) => one.cap));
+  const named = new Map(ids.map((id) => [id, hull(each.map((one) => one.named.get(id) || [0, 0]))]));
+  return { of: (id) => named.get(id) || [0, cap], ids, rest: hull(each.map((one) => one.rest)), cap };
 }
 
 // Named tokens in the vocabulary's order, each with the ranges in which its part of [0, 1) starts and ends.

@@ -45,13 +45,10 @@ class SavedComparison {
     }
     this.rows = [...this.body.querySelectorAll("tbody tr")];
     this.body.querySelector("thead").addEventListener("click", ({ target }) => target.closest("button") && this.sort(target.closest("th")));
-    whenNear(this.body.querySelector(".saved-charts"), () => this.begin());
-  }
-
-  async begin() {
-    const script = h("script", {}, await page.unpack("plotly")); // the page's policy knows its hash, and no other
-    document.head.append(script);
-    this.draw();
+    whenNear(this.body.querySelector(".saved-charts"), async () => {
+      document.head.append(h("script", {}, await page.unpack("plotly"))); // the page's policy knows its hash, and no other
+      this.draw();
+    });
   }
 
   // Every chart under the choices of now.

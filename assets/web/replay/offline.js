@@ -50,18 +50,6 @@ const answers = {
   },
 };
 
-// The settings are shown as they were and cannot be changed.
-page.addPart((app) => {
-  const bar = app.bar;
-  for (const element of [...Object.values(bar.buttons), bar.add, bar.examples, bar.tokens.parentNode]) element.hidden = true;
-  bar.prompt.readOnly = true;
-  if (!app.data.depths) bar.colour.querySelector("[value=depth]").remove(); // no lens has looked
-  for (const lane of app.lanes) {
-    lane.picker.disabled = true;
-    lane.remove.hidden = true;
-  }
-});
-
 async function start() {
   if (!window.DecompressionStream) return document.getElementById("explorer").append(OLD);
   page.boot(JSON.parse(await page.unpack("first"))); // a copy: the page changes what it begins with
