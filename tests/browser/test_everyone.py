@@ -13,11 +13,12 @@ from visualizers.scene.marks import many
 
 SIZES = ((1400, 900), (390, 844))
 SECTIONS = "[...decodingExplorer.app.bar.sections.children].map((tab) => tab.value)"
-SMALL = """() => { const kinds = '.explorer :is(button, select, input:not([type=range], [type=checkbox]),
-  summary, textarea)'; const sizes = [...document.querySelectorAll(kinds)].filter(e =>
-  e.checkVisibility()).map(e => [e, e.getBoundingClientRect()]); return sizes.filter(([, box]) => box.width >
-  0 && Math.min(box.width, box.height) < 31.5) .map(([e]) => (e.getAttribute('aria-label') || e.textContent) +
-  ' ' + e.className); }"""  # noqa: E501
+SMALL = """() => {
+  const kinds = '.explorer :is(button, select, input:not([type=range], [type=checkbox]), summary, textarea)';
+  const sizes = [...document.querySelectorAll(kinds)].filter(e => e.checkVisibility()).map(e => [e, e.getBoundingClientRect()]);
+  return sizes.filter(([, box]) => box.width > 0 && Math.min(box.width, box.height) < 31.5)
+    .map(([e]) => (e.getAttribute('aria-label') || e.textContent) + ' ' + e.className);
+}"""  # noqa: E501
 WHERE = """() => {
   const e = document.activeElement;
   return e.getAttribute('aria-label') || e.textContent.slice(0, 20);
