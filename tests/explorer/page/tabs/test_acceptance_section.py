@@ -97,7 +97,7 @@ def test_a_report_that_is_left_gives_its_slots_back(events, runs, loader, monkey
         (asked(text='{"text": 3}'), "The field, line 1 has no prompt"),
         (asked(one=None), "Choose a drafter."),
         (asked(one="llama-tiny-fastdraft"), "has another tokenizer than the target"),
-        (asked(how=(None, 3, 0.0)), "Say how many tokens are written and drafted"),
+        (asked(how=(None, 3, 0.0)), "Enter the number of new tokens"),
         (asked(how=(500, 3, 0.0)), "At most 96 tokens per prompt"),
     ],
 )
