@@ -9,7 +9,7 @@ page.toBase64 = function (bytes) {
 };
 page.fromBase64 = function (text) {
   const letters = atob(text), bytes = new Uint8Array(letters.length);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = letters.charCodeAt(i); // a function for each letter would stop the page for 0.1 s
+  for (let i = 0; i < bytes.length; i++) bytes[i] = letters.charCodeAt(i); // a function for each letter takes ten times as long
   return bytes;
 };
 

@@ -33,7 +33,11 @@ function dashes({ dash, width }) {
   return known ? known.map((n) => n * Math.max(3, width)).join(" ") : dash.replace(/px/g, "");
 }
 
-const path = (parent, d, look) => d && player.svg("path", parent, { d, ...look });
+function path(parent, d, look) {
+  if (!d) return;
+  const made = player.svg("path", parent, { d });
+  for (const name in look) if (look[name] !== null && look[name] !== undefined) made.setAttribute(name, look[name]);
+}
 
 const stroke = (line) => (line?.width ? { stroke: line.color, "stroke-width": line.width, "stroke-dasharray": dashes(line) } : {});
 
@@ -117,14 +121,17 @@ function points(parent, { x, y, marker }, px, py, [low, high]) {
 player.drawMarks = function (svg, traces, view, surface) {
   const right = view.size.width - (view.clip ? view.right : 0), wide = Math.max(0, right - view.left);
   const px = (x) => view.px(x) - view.left;
-  player.put(svg, view.size);
-  player.redraw(svg, () => Object.values(view.panels).forEach((panel) => {
+  svg.replaceChildren();
+  svg.setAttribute("width", view.size.width);
+  svg.setAttribute("height", view.size.height);
+  for (const panel of Object.values(view.panels)) {
     const { topPx, heightPx } = panel, py = (y) => view.py(y, { panel: panel.id }) - topPx;
     const box = { x: view.left, y: topPx, width: wide, height: heightPx };
     const inside = player.svg("svg", svg, { ...box, overflow: "hidden" });
+    const sliding = player.svg("g", null, { class: "dp-slides" });
     const ticks = (panel.ticks || []).map((tick) => py(Array.isArray(tick) ? tick[0] : tick));
     path(inside, ticks.map((y) => `M0 ${tenth(y)}H${wide}`).join(""), { stroke: surface.grid });
-    const sliding = player.svg("g", inside, { class: "dp-slides" });
+    inside.append(sliding);
     for (const trace of traces) {
       if (trace.yaxis !== panel.yaxis) continue;
       const free = trace.marker?.free, [low, high] = view.range;
@@ -134,5 +141,5 @@ player.drawMarks = function (svg, traces, view, surface) {
     }
     const low = topPx + heightPx;
     if (panel.rule) path(svg, `M${view.left} ${low}H${right}`, { stroke: surface.text, "stroke-width": RULE });
-  }));
+  }
 };

@@ -273,11 +273,10 @@ class Scene {
     player.drawMarks(this.marks, this.traces, view, this.colours.surface);
     player.drawTexts(this.texts, sheets.flatMap((sheet) => sheet.words), view, this.head, this.colours.surface);
     player.drawGutters(this.gutters, ctx);
+    this.extras.replaceChildren();
+    player.drawFold(this.extras, this, ctx);
     this.drawn = marks;
-    player.redraw(this.extras, () => {
-      player.drawFold(this.extras, this, ctx);
-      player.drawParting(this);
-    });
+    player.drawParting(this);
     const words = [this.head.title, this.history.captionAt(step) || this.head.question];
     this.frame.setAttribute("aria-label", words.filter(Boolean).join(": "));
     this.followButton.hidden = this.hand.follow;

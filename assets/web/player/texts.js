@@ -7,17 +7,20 @@ const lookOf = ({ color, size, anchor = "middle", face, bare, bold, lead }) => (
 
 function made(x, y, item) {
   const { color, size, anchor = "middle", face, bare, bold, lead, text } = item;
-  const words = player.svg("text", null, { x, y, fill: color, "font-size": size, "text-anchor": anchor, "font-weight": bold ? "700" : null,
+  const words = player.svg("text", null, { x, y, fill: color, "font-size": size, "text-anchor": anchor,
     class: (face === "mono" ? "dp-mono" : "") + (bare ? " dp-bare" : "") });
+  if (bold) words.setAttribute("font-weight", "700");
   if (lead) player.svg("tspan", words, { "font-weight": "700" }).textContent = lead;
   words.append(text);
-  return Object.assign(words, { look: lookOf(item) });
+  return Object.assign(words, { look: lookOf(item), at: [x, y] });
 }
 
 // Another text of the same look, somewhere else.
 function turn(words, x, y, { text }) {
-  player.put(words, { ...words.given, x, y });
+  if (words.at[0] !== x) words.setAttribute("x", x);
+  if (words.at[1] !== y) words.setAttribute("y", y);
   if (words.lastChild.data !== text) words.lastChild.data = text;
+  words.at = [x, y];
 }
 
 // A text for `player.refill`.
@@ -57,7 +60,11 @@ function axes(view, head, surface) {
 const word = (x, y, item) => text(thousandth(x), thousandth(y), item);
 
 // The part of a panel that moves: its zeros, in pixels, are where `move` is.
-const moved = (group, x, y) => player.put(group, { transform: `translate(${thousandth(x)} ${thousandth(y)})` });
+function moved(group, x, y) {
+  const move = `translate(${thousandth(x)} ${thousandth(y)})`;
+  if (group.getAttribute("transform") !== move) group.setAttribute("transform", move);
+  return group;
+}
 
 // `words`: [{yaxis, face, free, x, y, text, color, size, anchor, bold, bare, lead}], x and y in pixels of the frame; they stay
 // within their panel unless they are free.
@@ -75,5 +82,5 @@ player.drawTexts = function (svg, words, view, head, surface) {
   still.push(...seen.filter((one) => one.free).map((one) => text(one.x, one.y, one)));
   player.refill(svg, [...groups, ...still]);
   for (const [key, , home, texts] of groups) player.refill(home(svg.items.get(key)), texts);
-  player.put(svg, view.size);
+  for (const side of ["width", "height"]) if (svg.getAttribute(side) !== String(view.size[side])) svg.setAttribute(side, view.size[side]);
 };
