@@ -182,7 +182,7 @@ def verdict(task: str, last: list[list[Cell]]) -> str:
     again, feedback = last
     ahead, error = feedback[-2:]
     clear = (
-        "clearly ahead" if ahead > 2 * error else "clearly after" if ahead < -2 * error else "no clear lead"
+        "clearly ahead" if ahead > 2 * error else "clearly behind" if ahead < -2 * error else "no clear lead"
     )
     return (
         f"{task}, {ROUNDS[-1]} rounds: {feedback[3]:.0%} right with feedback ({feedback[6]:,.0f} tokens "

@@ -94,7 +94,7 @@ def lane_head(saved: bool) -> list[Html]:
 
 
 def lane_menu(saved: bool) -> Html:
-    """The entries after ⋯."""
+    """The entries of the menu ⋯."""
     item = {"type": "button", "role": "menuitem", "tabindex": -1}
     seen = "of the whole run" if saved else "up to this step"
     entries = [

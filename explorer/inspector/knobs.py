@@ -37,7 +37,7 @@ OTHER_RULE = (
     "Sliders need a lane that draws each token from its own distribution, or that tests a chain of a draft "
     "model. This strategy decides differently."
 )
-PROCESSED = "Sliders cannot look after {}: what the model offered before it shapes the rest is not stored."
+PROCESSED = "Sliders cannot look behind {}: what the model offered before it shapes the rest is not stored."
 TRUNCATED = (
     "Tokens were removed before the draft drew, and the trace holds what was left: what it would have drawn "
     "with other values is not stored."

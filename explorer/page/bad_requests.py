@@ -116,7 +116,7 @@ def cleaned(scope: dict, body: bytes) -> tuple[dict, bytes]:
 
 
 def again(body: bytes, receive) -> Callable:
-    """`receive` for those after: the body that was read, then what comes, such as that the client leaves."""
+    """`receive` for what runs next: the body that was read, then what comes, such as a client that leaves."""
     rest = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def received():

@@ -36,15 +36,15 @@ def lane_region(page, number: int):
 
 
 @pytest.fixture(scope="module")
-def shared(stay):
-    """A page on which LANES are decoded, which the tests share."""
+def comparing(stay):
+    """A page on which LANES are decoded, which the tests share, and what it holds."""
     return stay(permissions=["clipboard-read", "clipboard-write"]), {}
 
 
 @pytest.fixture
-def decoded(shared):
+def decoded(comparing):
     """(page, traces): LANES on the shared page, decoded again where a test has changed what is on it."""
-    page, kept = shared
+    page, kept = comparing
     if page.evaluate(ON_SCREEN) != kept.get("screen"):
         kept["traces"] = decode(page)
         kept["screen"] = page.evaluate(ON_SCREEN)

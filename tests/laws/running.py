@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -60,24 +61,19 @@ def without_tree_mask(model: LoadedModel) -> LoadedModel:
 
 
 _kept: dict[tuple, tuple] = {}
-_generated: dict[tuple, tuple] = {}
 
 
-def kept(make: Callable[[LoadedModel], LoadedModel], model: LoadedModel) -> LoadedModel:
-    """What `make(model)` gave first: its engine and heads take longer to build than a text."""
-    key = (make, id(model))
+def kept(make: Callable[..., Any], model: LoadedModel, *more) -> Any:
+    """What `make(model, *more)` gave first: its engine and heads take longer to build than a text."""
+    key = (make, id(model), *more)
     if key not in _kept:
-        _kept[key] = (model, make(model))  # with the model, or another one might get its id
+        _kept[key] = (model, make(model, *more))  # with the model, or another one might get its id
     return _kept[key][1]
 
 
 def generated(model: LoadedModel, prompt: tuple[int, ...]) -> list[int]:
-    """What transformers' `generate` writes greedily with a model that many strategies share, asked once."""
-    key = (id(model), prompt)
-    if key not in _generated:
-        text = tiny_models.generate(model, list(prompt), max_new_tokens=NEW_TOKENS)
-        _generated[key] = (model, text)  # with the model, as above
-    return _generated[key][1]
+    """What transformers' `generate` writes greedily."""
+    return tiny_models.generate(model, list(prompt), max_new_tokens=NEW_TOKENS)
 
 
 def start(

@@ -119,7 +119,7 @@ def marked(text: str, marks: str) -> str:
 
 
 def calls(answer: dict) -> None:
-    """A button for each decoding after a message: it opens in a lane."""
+    """A button for each decoding behind a message: it opens in a lane."""
     with gr.Row():
         for number in range(1, len(answer["calls"]) + 1):
             opened = json.dumps([answer["name"], number, answer["title"]])
@@ -177,7 +177,7 @@ def shade(share: float) -> str:
 
 
 def functions(runs, loader) -> list:
-    """What the page can ask for: the decoding after a message of a stored answer."""
+    """What the page can ask for: the decoding behind a message of a stored answer."""
 
     def opened(request: StoredCall) -> dict:
         calls = {answer["name"]: answer.get("calls", []) for answer in experiments.stored()}

@@ -2,7 +2,7 @@
 read, and nothing that happens in the process afterwards can take it down, not even in another language
 than Python.
 
-Each layer is put up where the system has it, and `seal` says which hold. seccomp alone is enough: after
+Each layer is put up where the system has it, and `seal` says which hold. seccomp alone is enough: under
 it a process can only compute. Landlock and the namespaces keep files and network away once more, should a
 hole be found in that. Runs in the fresh process, before it is sealed; knows nothing of programs.
 
