@@ -18,10 +18,8 @@ from explorer.benchmarks.page_latency import LANES, NEW_TOKENS, fresh_page, miss
 from explorer.runs.load_pair import load_models
 from explorer.timing import PROMPTS
 
-FIRST, STEPS = (
-    8,
-    16,
-)  # the steps that are drawn follow each other, as they do in a run; a short lane then stands
+FIRST = 8  # of the steps that are drawn, which follow each other as in a run; a short lane then stands
+STEPS = 16
 
 SIZES = """() => decodingExplorer.lanes.map(({ scene }) => {
   const { width, height } = scene.frame.getBoundingClientRect();
@@ -38,7 +36,7 @@ REACT = """async figures => {
 
 
 def drawn_twice(options: argparse.Namespace) -> list[dict]:
-    """Milliseconds of the main thread for each step: the player's, Plotly's, and how many times as many."""
+    """Milliseconds of the main thread for each step: the player's, and Plotly's."""
     if rows := missing():
         return rows
     traces = decoded(options)
