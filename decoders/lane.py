@@ -169,8 +169,9 @@ class Lane(Processing):
         return beginnings.ratings(raw, processed_logprobs, given, places)
 
     def _heal(self, allowed: list[int]) -> None:
-        """Writes the target's likeliest of `allowed`, the tokens that begin with the text of the first, which
-        the prompt lost. To the strategy it is like what a lane begins with; its models read all of it again.
+        """Writes the target's most likely of `allowed`, the tokens that begin with the text of the first,
+        which the prompt lost. To the strategy it is like what a lane begins with; its models read all of
+        it again.
         """
         target, tree, node = self.models["target"], self.tree, self.tip
         logits = self.score([node])  # [1, V]

@@ -66,7 +66,7 @@ class Recorder:
         return logprobs
 
     def _record_forbidden(self, nodes: list[int], logprobs: torch.Tensor) -> None:
-        """Records what the constraint removes from rows [N, V]: the likeliest forbidden tokens, the mass of
+        """Records what the constraint removes from rows [N, V]: the most likely forbidden tokens, the mass of
         the others, how many there are, and the entropy of what is left.
         """
         for node, row in zip(nodes, logprobs, strict=True):

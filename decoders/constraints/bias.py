@@ -33,7 +33,7 @@ NAME = "bias"  # of a Score: total variation between the two distributions; its 
 EXACT, ESTIMATED = "exact", "estimated"
 OTHERS = "others"  # stands for all allowed tokens that are not named, in the names of a score's parts
 LISTED = 512  # prefixes of allowed texts that are read at most to know c exactly
-NAMED = 4  # likeliest allowed tokens whose c is found one by one, besides the token that was taken
+NAMED = 4  # most likely allowed tokens whose c is found one by one, besides the token that was taken
 LIKELY = 0.01  # under the mask; where c is estimated, a token that is less likely is one of the others
 ROWS = 128  # prefixes that one forward reads
 
@@ -164,7 +164,7 @@ class BiasRecord:
         known = self.at in self.exact
         min_mass = 0.0 if known else LIKELY * float(p.sum())
         named = [int(tokens[n]) for n in p.argsort(descending=True, stable=True)[:NAMED] if p[n] > min_mass]
-        if known:  # the model's own likeliest may be one that the mask hardly leaves
+        if known:  # the model's own top-1 token may be one that the mask hardly leaves
             c = torch.tensor([self.known(self.at, t) for t in place], dtype=p.dtype)
             named.append(int(tokens[(p * c).argmax()]))
         else:  # nothing needs to be drawn after the end of a text

@@ -93,7 +93,7 @@ def denoise(lane: Lane, canvas: Canvas, low: int, high: int) -> torch.Tensor:
 def guess(
     lane: Lane, canvas: Canvas, logits: torch.Tensor, low: int, high: int, temperature: float = 0.0
 ) -> Guess:
-    """What logits [high - low, V] put at the masks from low to high - 1: the likeliest tokens, or at a
+    """What logits [high - low, V] put at the masks from low to high - 1: the most likely tokens, or at a
     temperature above 0 draws by the lane's chooser.
     """
     positions = canvas.masks(low, high)
@@ -111,7 +111,7 @@ def guess(
 
 
 def guess_each(lane: Lane, canvas: Canvas, filled: list[dict[int, int]], low: int, high: int) -> list[Guess]:
-    """The likeliest tokens at the masks of several canvases, each the canvas with some positions filled, in
+    """The most likely tokens at the masks of several canvases, each the canvas with some positions filled, in
     one forward.
     """
     boards = [replace(canvas, tokens=canvas.with_tokens(tokens)) for tokens in filled]

@@ -45,7 +45,7 @@ DRIFT = Parameter(
     "Run each forward without the cache too (counted separately), and record where the most likely "
     "tokens differ.",
 )
-DRIFT_SCORE = "drift"  # name of the scores: the share of masks where the cache changed the likeliest token
+DRIFT_SCORE = "drift"  # name of the scores: the share of masks where the cache changed the most likely token
 
 
 def canvas_of(lane: Lane) -> Canvas:

@@ -1,7 +1,7 @@
 """Scores tree nodes on a server: one request per call, one token-id list per node or for a whole path.
 
 The same interface as `engine.Engine` and `engine.Scorer`. Whoever serves the model keeps its keys and values;
-a server that caches prefixes makes a tree cheap. Where a server gives only the likeliest tokens, all others
+a server that caches prefixes makes a tree cheap. Where a server gives only the most likely tokens, all others
 have no probability here, and `unseen` says how much that leaves out. Knows trees and answers, no HTTP.
 """
 
@@ -63,7 +63,7 @@ class ServedEngine:
         self.note: str | None = None if self.scores else FOLLOWED
         if self.scores and self.top is not None:
             self.note = (
-                f"The server names the {self.top} likeliest tokens of each place alone: what is decided here "
+                f"The server names only the {self.top} most likely tokens of each place. Any decision here "
                 "counts all others as impossible, and what is exact is exact within these."
             )
 
@@ -145,7 +145,7 @@ class ServedScorer:
 
 
 class Stream:
-    """What the server itself writes after a node, event by event, with the `top` likeliest tokens of each
+    """What the server itself writes after a node, event by event, with the `top` most likely tokens of each
     place; close it, and the server stops. `work` is that of the newest event.
     """
 

@@ -30,7 +30,7 @@ def logit(model: Any, tokens: list[int], options: dict[str, Any]) -> LensFrame:
 
     `q = softmax(W_U norm(h))` at each position, after each layer and after the embeddings. The last row is
     the model's own distribution. The decision depth of a position is the smallest number of layers from
-    which on the likeliest token stays that of the last row.
+    which on the most likely token stays that of the last row.
     """
     tape = record(model.model, tokens)
     first = max(0, len(tokens) - options["positions"])
@@ -77,15 +77,15 @@ def depth_events(
 
 
 def decision_depths(winners: torch.Tensor) -> list[int]:
-    """Of the likeliest tokens [L + 1, N] from the bottom up: for each position the smallest number of layers
-    from which on it is that of the last row, [N].
+    """Of the most likely tokens [L + 1, N] from the bottom up: for each position the smallest number of
+    layers from which on it is that of the last row, [N].
     """
     agrees = winners == winners[-1]
     return (len(winners) - agrees.flip(0).long().cumprod(0).sum(0)).tolist()
 
 
 def chosen_ranks(logprobs: torch.Tensor, tokens: list[int]) -> list[tuple[float, int]]:
-    """For each row of logprobs [N, V] the log-probability of its token and its rank, 1 for the likeliest."""
+    """For each row of logprobs [N, V] the log-probability of its token and its rank (most likely: 1)."""
     if not tokens:
         return []
     own = logprobs.gather(1, torch.tensor(tokens, device=logprobs.device)[:, None])  # [N, 1]
@@ -98,6 +98,6 @@ def sentence(depths: list[int], layers: int) -> str:
     early = sum(d <= layers // 2 for d in depths)
     mean = sum(depths) / len(depths)
     return (
-        f"The likeliest next token is settled after {mean:.1f} of {layers} layers on average; at {early} of "
-        f"{len(depths)} positions the first half of the layers already has it."
+        f"The most likely next token is settled after {mean:.1f} of {layers} layers on average; at {early} "
+        f"of {len(depths)} positions the first half of the layers already has it."
     )

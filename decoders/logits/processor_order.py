@@ -51,7 +51,7 @@ WITH_HISTORY = (
     "watermark_bias",
 )
 OF_ENTROPY = ("top_h", "eta_cutoff")  # those that need the entropy of a row
-# Those that only a draw needs: transformers leaves them out where the likeliest token is taken.
+# Those that only a draw needs: transformers leaves them out where the most likely token is taken.
 WARPERS = (
     "temperature",
     "top_n_sigma",

@@ -17,7 +17,7 @@ from decoders.logits.distributions import log_softmax
 from decoders.memory.engine import MemoryEngine, policy_of
 from decoders.trace.events import Cell, Event, Forward, Score
 
-# Of a Score: nats at a token; its part `changed` says whether the likeliest token is another.
+# Of a Score: nats at a token; its part `changed` says whether the most likely token is another.
 DRIFT = "KL from the full cache"
 BYTES = "memory bytes"  # of a Score; its part `full`: of the full cache
 SCOPE = "full cache"  # of the lens forward that measures drift

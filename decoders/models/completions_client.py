@@ -69,7 +69,7 @@ class CompletionsClient(OpenAIServer):
             wanted = [self.checked(rows[n - 1]) for n in lengths]
         except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
             raise self.strange("its log-probabilities of the prompt have another form than vLLM's") from error
-        # the token that does follow is named even where it is not among the likeliest
+        # the token that does follow is named even where it is not among the most likely
         return [dict(sorted(row.items(), key=lambda one: -one[1])[: self.top]) for row in wanted]
 
     def _choices(self, texts: Sequence[list[int]], count: int, **more: int) -> list[dict]:
@@ -104,7 +104,7 @@ class CompletionsClient(OpenAIServer):
         self, text: list[int], max_tokens: int, top: int, settings: Mapping[str, float]
     ) -> Iterator[list[tuple[int, dict[int, float]]]]:
         """What the server itself writes after a text, as it comes: (token, token -> log-probability at its
-        place) of the tokens of each event, with at least the `top` likeliest. Whoever closes this iterator
+        place) of the tokens of each event, with at least the `top` most likely. Whoever closes this iterator
         closes the connection, and with it the server's work. settings: how the server draws. Raises
         ServerProblem with one sentence.
         """

@@ -1,7 +1,7 @@
 """Mixtures of experts: to which experts each layer sends a token, and the same weights with another routing.
 
-Knows transformers' routers of the Mixtral kind (a linear layer, a softmax, the likeliest experts), nothing of
-lanes, of texts, or of what another routing is good for.
+Knows transformers' routers of the Mixtral kind (a linear layer, a softmax, the most likely experts), nothing
+of lanes, of texts, or of what another routing is good for.
 """
 
 import copy
@@ -16,15 +16,15 @@ from torch.nn import functional as F
 
 @dataclass(frozen=True)
 class Routing:
-    """Which experts of a layer read a token. `ranks`: places in the router's own order, 0 the likeliest.
-    `mass`: if above 0, in place of ranks as many of the likeliest as together hold this share.
+    """Which experts of a layer read a token. `ranks`: places in the router's own order, 0 the most likely.
+    `mass`: if above 0, in place of ranks as many of the most likely as together hold this share.
     """
 
     ranks: tuple[int, ...]
     mass: float = 0.0
 
     def choose(self, probs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """(weights, experts), both [N, K], from a router's probabilities `probs` [N, E]; likeliest
+        """(weights, experts), both [N, K], from a router's probabilities `probs` [N, E]; most likely
         first. An expert of weight 0 adds nothing.
         """
         shares, order = probs.sort(dim=-1, descending=True, stable=True)
@@ -35,7 +35,7 @@ class Routing:
 
     def __str__(self) -> str:
         if self.mass > 0.0:
-            return f"the likeliest experts with {self.mass:g} of the mass"
+            return f"the most likely experts with {self.mass:g} of the mass"
         return f"experts of rank {', '.join(map(str, self.ranks))}"
 
 

@@ -74,7 +74,7 @@ class ServedModel(LoadedModel):
             "architecture": "served",
             "vocabulary": self.engine.vocabulary,
             "context": self.context,
-            "log-probabilities": "of all tokens" if top is None else f"of the {top} likeliest tokens{whose}",
+            "log-probabilities": "of all tokens" if top is None else f"of the top {top} tokens{whose}",
             "device": self.client.base,
             "chat": self.chats,
         }

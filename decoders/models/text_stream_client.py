@@ -20,7 +20,7 @@ CHAT, COMPLETIONS = "/chat/completions", "/completions"
 ESCAPED = re.compile(r"\\x([0-9a-f]{2})")  # in "bytes:\xe2\x80", a token that is no text alone
 TokenLogprobs = tuple[
     bytes, float, list[tuple[bytes, float]]
-]  # a token, its log-probability, the likeliest of its place
+]  # a token, its log-probability, the most likely of its place
 
 
 @dataclass
@@ -37,7 +37,7 @@ class TextStreamClient(OpenAIServer):
         return self.path == COMPLETIONS
 
     def find_top(self) -> None:
-        """Finds out whether the server names the 20 or 5 likeliest tokens. Raises ServerProblem if not."""
+        """Finds out whether the server names the 20 or 5 most likely tokens. Raises ServerProblem if not."""
         refusal = None
         for count in TRIED_TOPS:
             try:

@@ -137,7 +137,7 @@ def ask(lane: Lane, guesses: list[int], question: str, iteration: int) -> None:
 
 
 def answer(lane: Lane, iteration: int) -> None:
-    """Commits the likeliest next token."""
+    """Commits the most likely next token."""
     logits = lane.score([lane.tip])  # [1, V]
     logprobs = lane.distribution([lane.tip], logits)[0]
     token = int(logits[0].argmax())

@@ -49,7 +49,7 @@ def jacobi(lane: Lane) -> Iterator[None]:
     """Guesses a block of positions and corrects all of them in each forward until nothing changes.
 
     1. A block of block_size positions starts from arbitrary guesses.
-    2. One forward gives the model's likeliest token at every position of the block, each under the guesses
+    2. One forward gives the model's most likely token at every position of the block, each under the guesses
        before it. It solves `y_i = argmax p(. | x, y_<i)` for all i together, by fixed-point iteration.
     3. The leading guesses that equal the model's own tokens are final, and so is one more token; the other
        predictions are the next guesses.
@@ -87,7 +87,7 @@ def jacobi(lane: Lane) -> Iterator[None]:
 
 def corrected(lane: Lane, visited: list[int], iteration: int) -> tuple[list[int], list[float], list[int]]:
     """One forward over the tip and the chain of guesses below it, `visited`: (the nodes that are final now,
-    their log-probabilities, the model's likeliest token after each of `visited`). Commits nothing.
+    their log-probabilities, the model's most likely token after each of `visited`). Commits nothing.
     """
     chain = visited[1:]
     guesses = [lane.tree.tokens[n] for n in chain]
@@ -143,7 +143,7 @@ def settle(lane: Lane, chain: list[int], right: int, outputs: list[int], logprob
     for i, node in enumerate(chain):
         p = float(logprobs[i, lane.tree.tokens[node]].exp())
         if i < right:
-            lane.verdict(node, "accepted", p=p, reason="The guess is the model's own likeliest token here.")
+            lane.verdict(node, "accepted", p=p, reason="The guess is the model's own most likely token here.")
         elif i == right:
             word = lane.models["target"].bytes_of(outputs[i])
             why = preference("model", word, math.exp(logprobs[i, outputs[i]]), p)

@@ -48,7 +48,7 @@ def predicted(lane: Lane, heads: AutoDeco | None, logits: torch.Tensor) -> Setti
 
 
 def shaped(lane: Lane, logits: torch.Tensor, settings: Settings) -> torch.Tensor:
-    """Row [1, V] at that temperature, restricted to the fewest likeliest tokens with that mass, recorded."""
+    """Row [1, V] at that temperature, restricted to the fewest top tokens with that mass, recorded."""
     t, p = settings.temperature, settings.top_p
     heated = logits if t == 1.0 else logits / t
     lane.distribution([lane.tip], heated, "processed", f"temperature {t:.2f}")
@@ -58,7 +58,7 @@ def shaped(lane: Lane, logits: torch.Tensor, settings: Settings) -> torch.Tensor
 
 
 def taken(lane: Lane, logits: torch.Tensor, target: torch.Tensor, settings: Settings) -> int:
-    """Draws the next token; its node. At temperature 0 the likeliest. target [V]: log-probabilities."""
+    """Draws the next token; its node. At temperature 0 the most likely. target [V]: log-probabilities."""
     if settings.temperature == 0.0:
         token = int(logits[0].argmax())
         return lane.propose(lane.tip, token, float(target[token]))

@@ -310,7 +310,7 @@ def awrs(lane: Lane) -> Iterator[None]:
        With many texts it follows the model's distribution among allowed ones.
 
     The first draw is that of plain sampling, so with the same seed both write the same text until something
-    is forbidden. Temperature 0 takes the likeliest allowed token, checked in order, and draws nothing. The
+    is forbidden. Temperature 0 takes the most likely allowed token, checked in order, and draws nothing. The
     forbidden mass at each position is recorded for the picture; the method itself checks the drawn tokens
     only. Of the draws of a token that are rejected, the first 32 are recorded, and all are counted.
     """

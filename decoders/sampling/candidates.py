@@ -1,4 +1,4 @@
-"""The likeliest tokens of a place, of which the one with the best score is taken: what methods share that
+"""The most likely tokens of a place, of which the one with the best score is taken: what methods share that
 weigh p against something else and draw nothing.
 
 Knows one lane, not what the scores are made of.
@@ -32,7 +32,7 @@ class Candidate:
 def likeliest(
     lane: Lane, logprobs: torch.Tensor, count: int, target: torch.Tensor | None = None
 ) -> list[Candidate]:
-    """Proposes the `count` likeliest of logprobs [V] after the tip, likeliest first, ties to the smaller
+    """Proposes the `count` most likely of logprobs [V] after the tip, most likely first, ties to the smaller
     token id; none that processors removed. target [V]: the model's own log-probabilities, where processors
     changed them.
     """
@@ -53,8 +53,8 @@ def take_best(
     scores: list[tuple[float, Parts]],
     because: Callable[[int, int, Parts], str],
 ) -> Candidate:
-    """Tells every candidate's score, commits the best, ties to the likelier, and returns it; the others are
-    pruned, `because(rank, count, parts)` says why.
+    """Tells every candidate's score, commits the best, ties to the more likely one, and returns it; the
+    others are pruned, `because(rank, count, parts)` says why.
     """
     order = sorted(range(len(candidates)), key=lambda i: -scores[i][0])
     for i, (candidate, (score, parts)) in enumerate(zip(candidates, scores, strict=True)):

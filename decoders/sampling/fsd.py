@@ -121,7 +121,7 @@ class States:
 def fsd(lane: Lane) -> Iterator[None]:
     """Greedy, but penalizes tokens that n-grams of the text so far already predict.
 
-    Of the top_k likeliest tokens the best `x = argmax_v (1 - alpha) p(v) - alpha pen(v)` is taken. The
+    Of the top_k most likely tokens the best `x = argmax_v (1 - alpha) p(v) - alpha pen(v)` is taken. The
     penalty comes from the text so far alone, prompt included; no forward is spent on it.
 
     1. Form `n-grams`: counts of what followed the newest n - 1 tokens, then the newest n - 2, down to none.

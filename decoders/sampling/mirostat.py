@@ -16,11 +16,11 @@ from decoders.sampling.next_token import NOTHING_LEFT, drawn
 from decoders.sampling.sampling_parameters import PENALTIES
 from decoders.strategy import Parameter, Part
 
-RANKS = 100  # the exponent is estimated from this many of the likeliest tokens
+RANKS = 100  # the exponent is estimated from this many of the most likely tokens
 
 
 def exponent(p: torch.Tensor) -> float:
-    """Zipf's exponent s of probabilities [V], likeliest first, by least squares over the top ranks."""
+    """Zipf's exponent s of probabilities [V], most likely first, by least squares over the top ranks."""
     top = p[: min(RANKS, len(p))].clamp(min=1e-300).log()
     drops = (top[:-1] - top[1:]).clamp(min=0.0)  # b_i
     ranks = torch.arange(1, len(top), dtype=torch.float64, device=p.device)
@@ -41,7 +41,7 @@ def cutoff(s: float, mu: float, vocabulary: int) -> float:
 
 
 def kept(p: torch.Tensor, mu: float, version: str) -> int:
-    """How many of the tokens with probabilities [V], likeliest first, are drawn from; at least one."""
+    """How many of the tokens with probabilities [V], most likely first, are drawn from; at least one."""
     if version == "2":
         return max(1, int((-p.log2() <= mu).sum()))
     k = cutoff(exponent(p), mu, len(p))

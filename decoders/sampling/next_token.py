@@ -40,7 +40,7 @@ def next_token(
     """Processes `logits` [1, V] after the lane's tip, chooses a token, commits it and returns its node.
 
     offered [V]: their log-probabilities; target [V]: the target's own, for the record; source: whose row it
-    is. What the processors leave is recorded. At temperature 0 the likeliest token is taken and nothing is
+    is. What the processors leave is recorded. At temperature 0 the most likely token is taken and nothing is
     drawn. None, and the lane ends with a sentence, if the processors leave no token.
     """
     left = processed(lane, logits, offered)
@@ -74,7 +74,7 @@ def processed(
 
 
 def pick(lane: Lane, scores: torch.Tensor, tag: Tag) -> int:
-    """A token of processed scores [V]: the likeliest at temperature 0, else drawn by the stream `tag`."""
+    """A token of processed scores [V]: the most likely at temperature 0, else drawn by the stream `tag`."""
     if lane.parameters["temperature"] == 0.0:
         return int(scores.argmax())
     return lane.chooser.categorical(probabilities(scores[None])[0], tag).value

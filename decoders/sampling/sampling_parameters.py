@@ -23,12 +23,12 @@ SHAPING = (
     Parameter(
         "temperature", "float", 1.0, "Below 1 sharper, above 1 flatter; 0 is greedy.", low=0.0, high=100.0
     ),
-    Parameter("top_k", "int", 0, "Keep the k likeliest tokens; 0 keeps all.", low=0),
+    Parameter("top_k", "int", 0, "Keep the k most likely tokens; 0 keeps all.", low=0),
     Parameter(
         "top_p",
         "float",
         1.0,
-        "Keep the fewest likeliest tokens with this mass; 1 keeps all.",
+        "Keep the smallest set of most likely tokens with this mass; 1 keeps all.",
         low=0.0,
         high=1.0,
     ),
@@ -62,7 +62,7 @@ SHAPING = (
         "top_h",
         "float",
         0.0,
-        "Keep the likeliest tokens with this share of the entropy; 0 keeps all.",
+        "Keep the most likely tokens with this share of the entropy; 0 keeps all.",
         low=0.0,
         high=1.0,
         group=MORE,
@@ -281,7 +281,7 @@ ENDS = (
 GREEDY = (replace(SHAPING[0], default=0.0), *SHAPING[1:], *ENDS)  # greedy unless a temperature is given
 
 DRAWN = (*WARPERS, "xtc_threshold")
-# Those that `generate` runs without do_sample too: for strategies that take the likeliest tokens.
+# Those that `generate` runs without do_sample too: for strategies that take the most likely tokens.
 PENALTIES = tuple(parameter for parameter in SHAPING if parameter.name not in DRAWN)
 
 PROCESSORS = Part(

@@ -21,7 +21,7 @@ from decoders.strategy import Parameter, Part
 from decoders.trace.number_format import many
 
 ANSWERS = {
-    "several labels": "Token by token, the likeliest one that continues some label; each label once.",
+    "several labels": "Token by token, the most likely one that continues some label; each label once.",
     "one label": "Token by token, among those that continue some label; the first label is the answer.",
     "one label, exact": "Every label is scored by its whole probability, all in one forward; the best is "
     "the answer.",
@@ -59,8 +59,8 @@ def unusable(parameters: dict) -> str | None:
 def trie_search(lane: Lane) -> Iterator[None]:
     """Writes labels of a given list only, each at most once.
 
-    1. The labels form a trie. A token is allowed if it continues some unused label; the likeliest allowed one
-       is taken.
+    1. The labels form a trie. A token is allowed if it continues some unused label; the most likely allowed
+       one is taken.
     2. After a label comes the separator, if another label is left, or the end of the text. A label that is
        followed by its separator is used up and not written again. A label that begins another one, such as
        red and red car, leaves the longer one in place.
@@ -89,7 +89,7 @@ def trie_search(lane: Lane) -> Iterator[None]:
 
 
 def exact(lane: Lane, labels: list[str]) -> None:
-    """Scores all labels in one forward over their trie, and writes the likeliest."""
+    """Scores all labels in one forward over their trie, and writes the most likely."""
     below: dict[tuple[int, int], int] = {}
     last: dict[str, int] = {}  # label -> the node of its last token
     target, before = lane.models["target"], lane.models["target"].bytes_of(lane.tree.tokens[lane.tip])

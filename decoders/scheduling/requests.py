@@ -43,7 +43,7 @@ class Request:
 
 Plan = list[tuple[Request, int]]  # who reads how many of its next tokens in an iteration
 Schedule = Callable[[list[Request], list[Request]], Plan]  # of those that run and those that wait, in order
-Read = Callable[[Plan], list[int]]  # runs a plan: the likeliest token after what each request has read then
+Read = Callable[[Plan], list[int]]  # runs a plan: the most likely token after what each request has read then
 
 
 @dataclass

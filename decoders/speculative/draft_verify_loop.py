@@ -123,7 +123,7 @@ def distributions(lane: Lane, scores: torch.Tensor) -> torch.Tensor:
 
 
 def drawn_again(lane: Lane, u: float | None) -> Callable[[torch.Tensor, int], int]:
-    """The token that the number u draws from other logits [1, V], which follow a node; the likeliest for
+    """The token that the number u draws from other logits [1, V], which follow a node; the most likely for
     None.
     """
 

@@ -272,9 +272,9 @@ class Verifier:
     """`walk(inputs)` decides. `exact_for`: the fills for which its output has exactly the target's
     distribution.
 
-    `draws` is False if it always takes the likeliest token: right at temperature 0 and nowhere else. `uses_q`
-    is False if the target draws its tokens without regard to the draft, so that no draft can bend its
-    distribution.
+    `draws` is False if it always takes the most likely token: right at temperature 0 and nowhere else.
+    `uses_q` is False if the target draws its tokens without regard to the draft, so that no draft can bend
+    its distribution.
 
     A relaxed verifier is exact for nothing, but at the limit of its parameter: `relaxed_for` holds the fills
     that it makes sense for, and `distribution(inputs, node)` gives the distribution [V] (float64) of the
@@ -309,7 +309,7 @@ def badge(drafter: Drafter, verifier: Verifier, temperature: float) -> str:
 
     Exact if the verifier is exact for the way in which the slots were filled and, where they were filled at
     random, no slot was opened or dropped after a look at its own token. At temperature 0 nothing is random,
-    so an exact verifier accepts the target's likeliest tokens and no others.
+    so an exact verifier accepts the target's most likely tokens and no others.
     """
     exact = drafter.fill in verifier.exact_for
     if temperature == 0.0:

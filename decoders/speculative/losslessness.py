@@ -62,7 +62,7 @@ class Cells:
 
 
 def cells(target: Model, prompt: list[int], parameters: dict, length: int) -> Cells:
-    """The cells of continuations of `length` tokens: the likeliest tokens after the likeliest prefixes."""
+    """The cells of continuations of `length` tokens: the top tokens after the most likely prefixes."""
     tree, cells_so_far = Tree(list(prompt)), Cells()
     frontier = {(): (tree.trunk - 1, 1.0)}  # prefix -> its node and probability
     scorer = target.engine.attach(tree)

@@ -34,7 +34,7 @@ class Divergence:
         if lane.parameters["temperature"] == 0.0:
             lane.note(
                 f"Lossy: {self.sum:.0f} of {self.places} tested places so far hold another token than the "
-                "target's likeliest."
+                "target's most likely."
             )
         else:
             lane.note(

@@ -66,7 +66,7 @@ class Costs:
     variations: list[float] = field(default_factory=list)  # total variation, place by tested place
     kept: dict[int, float] = field(default_factory=dict)  # node -> log of what was kept after it
     parents: dict[int, int] = field(default_factory=dict)
-    # of rows that name the likeliest tokens alone: how many the shortest names, and most mass of others
+    # of rows that name the most likely tokens alone: how many the shortest names, and most mass of others
     named: int | None = None
     unseen: float = 0.0
     depths: dict[int, int] = field(default_factory=dict)  # node -> new tokens from the prompt to it

@@ -106,7 +106,7 @@ class Score:
 
 @dataclass(slots=True)
 class Distribution:
-    """What was on offer after `node`. `top`: [token, logprob] pairs, likeliest first; `rest`: the mass left
+    """What was on offer after `node`. `top`: [token, logprob] pairs, most likely first; `rest`: the mass left
     out.
     """
 
@@ -121,7 +121,7 @@ class Distribution:
     level: str | None = None  # which stage: the processor that ran if others ran later, "after test 1"
     among: int | None = None  # how many tokens share the mass: those that no processor has removed
     kept: float | None = None  # of "forbidden": the log of the mass that the constraint kept, in nats
-    unseen: float | None = None  # of a server that names the likeliest tokens alone: the mass of all others
+    unseen: float | None = None  # of a server that names the most likely tokens alone: the mass of all others
 
 
 @dataclass(slots=True)

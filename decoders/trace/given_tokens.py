@@ -22,7 +22,7 @@ LOOKED_AT = 64  # forced places of which it is looked up what was on offer
 
 @dataclass(frozen=True)
 class Rating:
-    """What the target thought of a forced token: its log-probability and rank (1 is the likeliest) among
+    """What the target thought of a forced token: its log-probability and rank (1 is the most likely) among
     `among` tokens before any processor, and its probability `p` after all of them.
     """
 

@@ -76,7 +76,7 @@ def unusable() -> ValueError:
 
 
 def read(entry: dict) -> tuple[bytes, float, list[tuple[bytes, float]]]:
-    """A token's bytes, its log-probability and the named alternatives, likeliest first."""
+    """A token's bytes, its log-probability and the named alternatives, most likely first."""
     top = [(piece(one), nats(one)) for one in entry.get("top_logprobs") or [entry]]
     if piece(entry) not in (name for name, _ in top):
         top.append((piece(entry), nats(entry)))

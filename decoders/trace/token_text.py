@@ -28,7 +28,7 @@ def visible(token: bytes) -> str:
 
 def preference(who: str, token: bytes, preferred: float, p: float) -> str:
     """Why a token of probability `p` was rejected: `who` prefers `token`. Its probability is given if it is
-    larger; processors may have made it the likeliest all the same.
+    larger; processors may have made it the most likely all the same.
 
     >>> preference("target", b" picked", 0.162, 0.05)
     'Rejected: the target prefers “␣picked” (.162).'

@@ -68,7 +68,7 @@ class Trace:
 
     @property
     def promise(self) -> str:
-        """The badge as far as it holds: where a server names the likeliest tokens alone, within these."""
+        """The badge as far as it holds: where a server names the most likely tokens alone, within these."""
         if self.costs.named is None or self.badge in WITHIN_ANY:
             return self.badge
         kept = "exact" if self.badge.startswith("exact") else self.badge

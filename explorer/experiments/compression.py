@@ -2,7 +2,7 @@
 
 The target with part of its weights zero (the smallest by magnitude, or by Wanda: weight times input norm,
 row by row), with two of every four kept, and rounded to few bits. Each is asked four things. perplexity and
-agreement (share of places where its likeliest token is the original's) on text that the target drew;
+agreement (share of places where its most likely token is the original's) on text that the target drew;
 knowledge: answers that stand in the weights alone (opposites, words of a toy language); in context: answers
 that stand in the prompt (copies, fact sheets); acceptance: the probability that the original accepts a token
 that the smaller model drafts, the sum of min(p, q). An answer is right if greedy decoding would write it
@@ -44,7 +44,7 @@ def asked(models: Models, tasks: tuple[str, ...]) -> Asked:
 
 @torch.no_grad()
 def written(model: torch.nn.Module, problems: Asked, batch: int = 25) -> float:
-    """The share of answers that greedy decoding would write: at each place the likeliest token, given the
+    """The share of answers that greedy decoding would write: at each place the most likely token, given the
     right ones before it, is the right one.
     """
     solved = []

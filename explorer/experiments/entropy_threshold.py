@@ -1,7 +1,7 @@
-"""When can the likeliest token be trusted?
+"""When can the most likely token be trusted?
 
 At every token of known stories and correct programs: how unsure is the model, and is that token its
-likeliest? A logistic curve through the answers gives the entropy above which AdaDec pauses to look ahead.
+most likely? A logistic curve through the answers gives the entropy above which AdaDec pauses to look ahead.
 """
 
 import math
@@ -37,7 +37,7 @@ def references(model, kind: str, count: int) -> list[tuple[list[int], int]]:
 
 
 def positions(model, text: list[int], start: int) -> list[tuple[float, bool]]:
-    """(entropy in nats, whether the text's own token is the likeliest) at each place from `start` on."""
+    """(entropy in nats, whether the text's own token is the most likely) at each place from `start` on."""
     text = text[: model.context]
     if start >= len(text):
         return []
@@ -120,14 +120,14 @@ def run(models: Models) -> Result:
     else:
         tau, w, b, accuracy = limit
         says.append(
-            f"Set AdaDec's tau to {tau:.2f}: below it the likeliest token is right, above it wrong, in "
+            f"Set AdaDec's tau to {tau:.2f}: below it the most likely token is right, above it wrong, in "
             f"{accuracy:.0%} of the held-out positions; AdaDec then pauses at "
             f"{rows[-1][-1]:.0%} of the tokens."
         )
         curve = [[x, 1 / (1 + math.exp(-(w * x + b)))] for x, _ in measured]
         lines += [Line("fitted to equally many of both", curve)] if len(curve) > 1 else []
-    columns = ["texts", "positions", "likeliest is right", "limit (nats)", "held-out accuracy", "pauses"]
-    chart = Chart("The likeliest token is right", "entropy (nats)", "share", lines) if lines else None
+    columns = ["texts", "positions", "most likely is right", "limit (nats)", "held-out accuracy", "pauses"]
+    chart = Chart("The most likely token is right", "entropy (nats)", "share", lines) if lines else None
     return Result(columns, rows, says, chart)
 
 
@@ -136,9 +136,9 @@ def finding(answer: dict) -> str:
     row = rows_of(answer)[-1]
     limit = row["limit (nats)"]
     if limit is None:
-        return "No entropy was found above which the likeliest token is usually wrong."
+        return "No entropy was found above which the most likely token is usually wrong."
     return (
-        f"Above an entropy of {two(limit)} nats the likeliest token is usually wrong: this rule holds for "
+        f"Above an entropy of {two(limit)} nats the most likely token is usually wrong: this rule holds for "
         f"{percent(row['held-out accuracy'])} of unseen tokens, and {percent(row['pauses'])} of all tokens "
         "are above the limit."
     )

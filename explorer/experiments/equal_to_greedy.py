@@ -1,7 +1,7 @@
 """Do lossless methods really write greedy's text?
 
 Each strategy that promises greedy's text at temperature 0 continues two hundred prompts. How many of the
-texts are greedy's, token for token? Texts that part where rounding breaks a tie between the two likeliest
+texts are greedy's, token for token? Texts that part where rounding breaks a tie between the two most likely
 tokens are counted separately.
 """
 
@@ -30,7 +30,7 @@ def asked() -> list[str]:
 
 
 def tied(models: Models, plain: Trace, at: int) -> bool:
-    """Whether the two likeliest tokens at place `at` of greedy's text are a tie, asking the target again."""
+    """Whether the two most likely tokens at place `at` of greedy's text tie, asking the target again."""
     model = models["target"].model
     ids = torch.tensor([[*plain.prompt, *plain.output()[:at]]], device=model.device)
     with torch.inference_mode():

@@ -3,8 +3,8 @@
 Prompts say something unusual, such as a green sky, and ask for it; fact sheets ask for a fact that could be
 otherwise. Context-aware decoding stretches what the evidence adds, the more the larger alpha. How often is
 the answer the evidence's, how often what is usual, how much of it is made of the evidence's words, how much
-likelier did the evidence make its tokens, and how many forwards does a token take? won: right where alpha 0
-is wrong; lost: the other way round; p: of a sign test on these.
+more likely did the evidence make its tokens, and how many forwards does a token take? won: right where alpha
+0 is wrong; lost: the other way round; p: of a sign test on these.
 """
 
 import math
@@ -97,7 +97,7 @@ def answer_text(trace: Trace) -> str:
 
 
 def gain(traces: list[Trace]) -> float | None:
-    """Bits by which the evidence made a token likelier, on average; None if there was one view only."""
+    """Bits by which the evidence made a token more likely, on average; None if there was one view only."""
     scores = [e for t in traces for s in t.steps for e in s.of(Score) if e.name == "contrast"]
     gains = [2 * e.parts["wanted"] - sum(e.parts.values()) for e in scores]  # wanted less the one other
     return sum(gains) / len(gains) / math.log(2) if gains else None

@@ -1,6 +1,6 @@
 """Can decoding keep an answer to its document?
 
-Answers are drawn (temperature 1, of the 50 likeliest tokens those with nine tenths of the mass) where what
+Answers are drawn (temperature 1, of the 50 most likely tokens those with nine tenths of the mass) where what
 the model would say by itself is wrong: to questions on fact sheets that it answers otherwise without the
 sheet, and on lands where the sky is green. Context-aware decoding takes off alpha times what it would say
 after an empty document. right: the whole answer is the document's, with an interval of 95 in 100; its own:

@@ -3,7 +3,7 @@
 The target fills in the sentence between the beginning and the end of an unseen story, a form that it learned
 from a few stories, among many that have no end in front: the end is the condition, and the second view has
 the beginning alone. Greedy text at guidance_scale gamma; 1 is the unchanged model. found: how often the
-story's own end is the likeliest of 100 by p(end's words | sentence), under word counts of the sentence,
+story's own end is the most likely of 100 by p(end's words | sentence), under word counts of the sentence,
 smoothed by those of all ends (Jelinek and Mercer; Ponte and Croft 1998); overlap: F1 of the words with the
 sentence that stood there; more, less: change from gamma 1, with the standard error over sentences. The
 stories are held out from training, so this experiment takes `--corpus FOLDER`.

@@ -240,11 +240,11 @@ def cited(
 
 
 def reordered(target: torch.Tensor, model: torch.Tensor, other: torch.Tensor) -> str:
-    """How far the likeliest tokens [N, T] of the three are the same."""
+    """How far the most likely tokens [N, T] of the three are the same."""
     moved, shuffled = (float((tops != model).float().mean()) for tops in (target, other))
     return (
-        f"The same sequences in another order change {shuffled:.0%} of the copy's likeliest tokens on unseen "
-        f"stories (in the study about 30%); learning them in the first place changed {moved:.0%}."
+        f"The same sequences in another order change {shuffled:.0%} of the copy's most likely tokens on "
+        f"unseen stories (in the study about 30%); learning them in the first place changed {moved:.0%}."
     )
 
 

@@ -1,8 +1,8 @@
-"""Is the likeliest answer the best one?
+"""Is the most likely answer the best one?
 
 Language Model Decoding as Likelihood-Utility Alignment (2022) in small. First: beams, stochastic beams and
 samples give candidates for each problem; how do their log-probabilities and what they are worth go together
-(rank correlation within a problem), and what are the likeliest, all of them on average, and the best worth?
+(rank correlation within a problem), and what are the most likely, all of them on average, and the best worth?
 Longest story asks for as many words as possible. Then a ladder: an oracle that knows the prefixes of the
 right answer is spoiled by noise, and guides beams and a tree search. Where do they stop being better than
 beam search, which asks nobody?
@@ -48,8 +48,8 @@ def candidates(models: Models, prompt: str) -> list[tuple[str, float]]:
 def aligned(
     models: Models, name: str, prompt_of: list[str], worth: Callable[[int, str], float]
 ) -> tuple[list[Cell], Cloud]:
-    """A row: rank correlation, and what the likeliest candidate, the mean one and the best are worth. And all
-    candidates as points, a line for each problem.
+    """A row: rank correlation, and what the most likely candidate, the mean one and the best are worth. And
+    all candidates as points, a line for each problem.
     """
     correlations, likeliest, mean, best, groups = [], [], [], [], []
     for at, prompt in progress.each(enumerate(prompt_of)):
@@ -107,7 +107,7 @@ def run(models: Models) -> Result:
         ]
         lines.append(Line(name, [list(point) for point in zip(NOISE, shares, strict=True)]))
     says = [*summed_up(rows), *(crossing(line, plain) for line in lines[1:])]
-    columns = ["what is wanted", "rank correlation", "problems that have one", "likeliest", "mean", "best"]
+    columns = ["what is wanted", "rank correlation", "problems that have one", "most likely", "mean", "best"]
     chart = Chart("Right answers with a spoiled oracle", "deviation of its noise", "right", lines)
     says = [one.replace(" -", " −").replace("(-", "(−") for one in says]
     clouds = Clouds("Likely and useful", "log p", "worth", [cloud for _, cloud in results])
@@ -121,7 +121,7 @@ def summed_up(rows: list[list[Cell]]) -> list[str]:
     worth = ", ".join(f"{r[0]} {r[3]:.2f} of {r[5]:.2f}" for r in rows)
     return [
         *([f"Rank correlation of log-probability and worth: {together}."] if known else []),
-        f"Worth of the likeliest candidate, of the best one's: {worth}.",
+        f"Worth of the most likely candidate, of the best one's: {worth}.",
     ]
 
 
@@ -137,11 +137,11 @@ def crossing(line: Line, plain: float) -> str:
 
 
 def finding(answer: dict) -> str:
-    """The task in which likeliest and best are furthest apart."""
+    """The task in which most likely and best are furthest apart."""
     tasks = [row for row in rows_of(answer) if row["what is wanted"] != LONGEST]
-    widest = max(tasks, key=lambda row: row["best"] - row["likeliest"])
+    widest = max(tasks, key=lambda row: row["best"] - row["most likely"])
     return (
         f"In the task “{widest['what is wanted'].replace('_', ' ')}” a right answer is among the candidates "
-        f"for {percent(widest['best'])} of the problems, while the likeliest candidate is right for "
-        f"{percent(widest['likeliest'])}."
+        f"for {percent(widest['best'])} of the problems, while the most likely candidate is right for "
+        f"{percent(widest['most likely'])}."
     )

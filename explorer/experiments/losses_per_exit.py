@@ -7,7 +7,7 @@ the thousand most frequent tokens are told apart, all others are one. single exi
 layer only. LayerSkip: layers dropped by chance, and the loss of exits in turn, by LayerSkip's weights. joint
 exits: the losses after layers 2, 4, 6 and 8 at once, times 1/4, 1/2, 3/4 and 1, one head for all with a
 learned vector for each exit. fitted heads: a norm and a head of its own for each exit of the single-exit
-model, which stays unchanged. Then each token leaves at the first exit whose likeliest token is at least as
+model, which stays unchanged. Then each token leaves at the first exit whose most likely token is at least as
 probable as a threshold: layers it took, and how often the last exit says the same. Every token's history is
 that of all layers. Each model is trained for two minutes, far from done.
 """
@@ -97,7 +97,7 @@ def fitted_heads(model: Exits, rows: torch.Tensor) -> Heads:
 
 @torch.no_grad()
 def asked(model: Exits, heads: Heads, rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Loss, likeliest token and its probability, each [E, N], of every exit and token of `rows`."""
+    """Loss, most likely token and its probability, each [E, N], of every exit and token of `rows`."""
     batches = []
     for some in rows.split(8):
         states, wanted = model.states(some[:, :-1]), some[:, 1:, None]

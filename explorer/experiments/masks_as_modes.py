@@ -4,7 +4,7 @@ One tiny transformer reads comments and the Python that they describe, letter by
 training has one of three masks: encoder (everyone sees everyone; masked letters are said again), decoder
 (nobody sees what follows), encoder-decoder (the comment is seen as a whole, the code from its beginning
 on); a prefix token names the mode. Beside it a model of the same shape, trained as long as a decoder alone.
-Both are asked under all three masks: the loss in nats of what is to be said, how often its likeliest letter
+Both are asked under all three masks: the loss in nats of what is to be said, how often its most likely letter
 is right, and how many functions are written without a fault. UniXcoder's contrastive learning is left out.
 """
 

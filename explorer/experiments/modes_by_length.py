@@ -1,10 +1,10 @@
-"""How likely is the likeliest answer of each length?
+"""How likely is the most likely answer of each length?
 
-A search that proves what it finds (depth first, likeliest tokens first, a prefix is left once it is no
-likelier than the best whole text) looks for the likeliest answer of exactly this many tokens: the text may
-end there and nowhere else. Length 0 is the empty answer. proven: of the problems, those for which the budget
-of forwards was enough; otherwise the best text seen counts. right: the share of these texts that solve their
-problem.
+A search that proves what it finds (depth first, most likely tokens first, a prefix is left once it is no
+more likely than the best whole text) looks for the most likely answer of exactly this many tokens: the text
+may end there and nowhere else. Length 0 is the empty answer. proven: of the problems, those for which the
+budget of forwards was enough; otherwise the best text seen counts. right: the share of these texts that solve
+their problem.
 """
 
 import math
@@ -24,7 +24,7 @@ Row = Callable[[tuple[int, ...]], torch.Tensor]  # a text so far -> log-probabil
 
 
 def mode(row: Row, end: int, length: int, max_nodes: int) -> tuple[tuple[int, ...], float, bool]:
-    """(tokens, log p, proven) of the likeliest text of exactly `length` tokens before its `end`.
+    """(tokens, log p, proven) of the most likely text of exactly `length` tokens before its `end`.
 
     At most `max_nodes` rows are asked for; the text is empty with -inf if none was found by then.
     """
@@ -79,24 +79,24 @@ def run(models: Models) -> Result:
         if seen:
             likeliest, empty = max(seen, key=lambda r: r[2]), seen[0]
             says.append(
-                f"{task}: texts of {likeliest[1]} tokens are the likeliest ({likeliest[2]:.2f} nats), and "
+                f"{task}: texts of {likeliest[1]} tokens are the most likely ({likeliest[2]:.2f} nats), and "
                 f"{likeliest[4]:.0%} of them are right; the empty answer has {empty[2]:.2f} nats."
             )
-    columns = ["task", "tokens", "log p of the likeliest", f"proven, of {COUNT}", "right"]
-    chart = Chart("The likeliest answer of each length", "tokens", "nats", lines)
+    columns = ["task", "tokens", "log p of the most likely", f"proven, of {COUNT}", "right"]
+    chart = Chart("The most likely answer of each length", "tokens", "nats", lines)
     return Result(columns, rows, [one.replace(" -", " −").replace("(-", "(−") for one in says], chart)
 
 
 def finding(answer: dict) -> str:
-    """For how many tasks no answer at all is likelier than any of the longest."""
+    """For how many tasks no answer at all is more likely than any of the longest."""
     tasks: dict[str, list] = {}
     for row in rows_of(answer):
         tasks.setdefault(row["task"], []).append(row)
-    likelihood = "log p of the likeliest"
+    likelihood = "log p of the most likely"
     ends = [(rows[0][likelihood], rows[-1][likelihood]) for rows in tasks.values()]
     empty = sum(long is not None and none is not None and none > long for none, long in ends)
     longest = count(answer["rows"][-1][1], "token")
     return (
-        f"In {empty} of {count(len(tasks), 'task')} the empty answer is likelier than the likeliest answer "
-        f"of {longest} that the search could find."
+        f"In {empty} of {count(len(tasks), 'task')} the empty answer is more likely than the most likely "
+        f"answer of {longest} that the search could find."
     )

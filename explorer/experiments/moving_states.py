@@ -1,6 +1,6 @@
 """Can a model learn from a text while reading it?
 
-After each window the cached keys and values take a gradient step that would have made the window likelier
+After each window the cached keys and values take a gradient step that would have made the window more likely
 (hidden state optimisation); what follows is predicted with these. Texts: problems of one task in a row, and
 this project's own README, which is like nothing that the model was trained on. loss: mean -log p in nats per
 token, each predicted before its own gradient is used; step 0 is the plain model.

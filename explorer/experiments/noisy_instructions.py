@@ -3,7 +3,7 @@
 Instructive decoding subtracts a part of what the model says under a noisy instruction: a wrong
 one, none at all, its own words shortened and shuffled, or random words. The instruction stands on a line of
 its own, a form that the models were not trained on, and for Python it is the comment that says what a
-function does. How many answers are right with each noise, and how much likelier does the real instruction
+function does. How many answers are right with each noise, and how much more likely does the real instruction
 make a token than the noise? won: right where plain decoding is wrong; lost: the other way round; p: of a sign
 test on these.
 """

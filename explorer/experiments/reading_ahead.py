@@ -125,7 +125,7 @@ def right(model: ReaderWriter, memory, rows: torch.Tensor) -> list[bool]:
 
 @torch.inference_mode()
 def read_right(model: ReaderWriter, rows: torch.Tensor) -> float:
-    """The share that the reader's likeliest frames get right, collapsed."""
+    """The share that the reader's most likely frames get right, collapsed."""
     source, answer = halves(rows)
     frames = model.frame_head(model.read(model.encode(source))).argmax(-1)
     each = zip(frames.tolist(), answer.tolist(), strict=True)

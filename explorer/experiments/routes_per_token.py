@@ -217,7 +217,7 @@ def conclusions(table: list[list[Cell]], lured: float, true: torch.Tensor) -> li
         f"with {best['big blocks']}: {best['oracle']:.3f}.",
         "But it has seen the answer, and the lowest of many losses is always low: with "
         f"{half['big blocks']} big it gains {gain:.3f} on the one route that is best for all tokens "
-        f"together, and asked for a wrong token it makes that one likelier by {lured:.3f}.",
+        f"together, and asked for a wrong token it makes that one more likely by {lured:.3f}.",
         f"Chosen by the wrong token the routes change the true one's loss by {-controls[0]:+.3f} against the "
         f"one route, chosen by what was best for the token before by {-controls[1]:+.3f}: the controls keep "
         f"{kept:.0%} of what the oracle seems to win.",

@@ -63,7 +63,7 @@ def trained(models: Models) -> tuple[Hybrid, Hybrid, torch.Tensor]:
 
 
 def beams(draft: Hybrid, known: Known, token: int, width: int, depth: int) -> tuple[list[int], list[int]]:
-    """(tokens, parents) of a tree: the pending token, and below it, level by level, the `width` likeliest
+    """(tokens, parents) of a tree: the pending token, and below it, level by level, the `width` most likely
     continuations of the level before.
     """
     tokens, parents, scores, level = [token], [-1], [0.0], [0]

@@ -1,8 +1,8 @@
 """When should a draft stop?
 
-At temperature 1, SpecDec++ ends a draft once a rejection has become likelier than a limit; a draft of fixed
-length does not look. What does each cost, in target forwards and in drafted tokens thrown away? And are the
-acceptance probabilities that the head, or the draft itself, predicts well calibrated?
+At temperature 1, SpecDec++ ends a draft once a rejection has become more likely than a limit; a draft of
+fixed length does not look. What does each cost, in target forwards and in drafted tokens thrown away? And are
+the acceptance probabilities that the head, or the draft itself, predicts well calibrated?
 """
 
 from itertools import product

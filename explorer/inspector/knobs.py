@@ -141,7 +141,7 @@ def after_temperature(name: str) -> bool:
 def declared(strategy: Strategy, rule: list[str], lengths: list | None, fixed: bool) -> list[Parameter]:
     """The parameters that get a slider: what decides tests, a draft's length, what shapes a distribution."""
     own = {p.name: p for p in strategy.parameters}
-    if rule == ["draw"]:  # a lane that takes the likeliest token has none: what if it were drawn?
+    if rule == ["draw"]:  # a lane that takes the most likely token has none: what if it were drawn?
         return [own.get(p.name, p) for p in SHAPING if p.name in SAMPLER]
     decides = [name for name in own if any(name in RULES[verifier] for verifier in rule)]
     sampler = () if fixed or "typical acceptance" in rule else SAMPLER
@@ -253,9 +253,9 @@ def drawn_above(reading: Facts, node: int) -> float | None:
 
 def offer(reading: Facts, recorded: Distribution, temperature: float, node: int) -> dict:
     """A recorded distribution in the form that the page computes with: token ids and log-probabilities,
-    likeliest first, the mass of all others, how many they are and the log-probability that none of them
+    most likely first, the mass of all others, how many they are and the log-probability that none of them
     exceeds, `nats`, their part of the entropy, and the temperature that it has. `extra`: `{id, log}` of the
-    token of `node`, where it is not among the likeliest and another event holds its probability.
+    token of `node`, where it is not among the most likely and another event holds its probability.
     """
     ids, logs = [int(token) for token, _ in recorded.top], [logprob for _, logprob in recorded.top]
     others, token = (recorded.among or len(ids)) - len(ids), reading.nodes.token[node]

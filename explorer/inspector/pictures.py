@@ -53,7 +53,7 @@ def offer(stage: dict, branches: bool) -> Html:
 def stage_line(stage: dict) -> Html:
     """`model: entropy 2.31 bits · rank 3 · p .0651`."""
     p, rank = stage["p"], stage["rank"]
-    place = f"rank {rank}" if rank else {0: "removed", None: ""}.get(p, "below the likeliest")
+    place = f"rank {rank}" if rank else {0: "removed", None: ""}.get(p, "below the most likely")
     words = [f"entropy {stage['entropy']:.2f} bits", place, f"p {probability(p)}" if p else ""]
     return h("h3", "fact", stage["title"] + " ", h("span", "", " · ".join(filter(None, words))))
 

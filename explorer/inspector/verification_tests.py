@@ -144,7 +144,7 @@ def struck(q: dict, token: int, fill: str | None) -> dict[int, float]:
 
 
 def listed(facts, p: dict, q: dict, left: dict, token: int, own: int | None) -> dict:
-    """The tokens to show, likeliest first, and what is left out of p and q."""
+    """The tokens to show, most likely first, and what is left out of p and q."""
     must = [t for t in (token, own) if t is not None and (t in p or t in left or t in q)]
     size = lambda t: max(p.get(t) or 0.0, q.get(t) or 0.0, left.get(t) or 0.0)  # noqa: E731
     others = sorted((t for t in {**p, **q, **left} if t not in must), key=size, reverse=True)

@@ -14,7 +14,7 @@ from visualizers.analysis.lane_stats import LaneFacts, Token
 from visualizers.scene.marks import visible
 
 LN2 = math.log(2)
-CERTAIN_BITS = 0.5  # below this entropy the model is nearly certain: its likeliest token has about .9 or more
+CERTAIN_BITS = 0.5  # below this entropy the model is nearly certain: its top-1 token has about .9 or more
 
 
 class Reading:
@@ -168,7 +168,7 @@ def certain(lanes: dict[int, Reading], lane: int) -> int:
 
 @fact
 def not_likeliest(lanes: dict[int, Reading], lane: int) -> int:
-    """Committed tokens that were not the target's likeliest."""
+    """Committed tokens that were not the target's most likely."""
     return sum(t.rank != 1 for t in lanes[lane].tokens)
 
 

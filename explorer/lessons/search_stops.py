@@ -54,7 +54,7 @@ def mean_p(tokens: list[Token]) -> float:
 
 @place
 def penalised(lanes: Lanes, lane: int) -> Place | None:
-    """Where contrastive search first passed over its likeliest candidate, and how similar both are."""
+    """Where contrastive search first passed over its most likely candidate, and how similar both are."""
     own = lanes[lane]
     for step in own.trace.steps:
         scores = [score for score in step.of(Score) if score.name == "contrastive"]

@@ -149,7 +149,7 @@ def cut_place(own: Reading, lane: int, index: int, target: Distribution, process
 
 @place
 def forbidden(lanes: Lanes, lane: int) -> Place | None:
-    """Where the processors took the target's likeliest token away."""
+    """Where the processors took the target's most likely token away."""
     own = lanes[lane]
     for index, token in enumerate(own.tokens):
         processed, target = own.offer(token.node, "processed"), own.offer(token.node)

@@ -34,7 +34,7 @@ NEIGHBOURS = (
     "notes: a note with the same facts in other words), with those of another text, and with the gate at 0.\n"
 )
 HIDDEN = (
-    "`tokens` that are the likeliest, each after the right ones, sentinels included; `greedy`: whole "
+    "`tokens` that are the most likely, each after the right ones, sentinels included; `greedy`: whole "
     "answers that it wrote; `holes`: the fills in them. `spans`: 15 % of comment and module are hidden; "
     "`identifiers`: one to three of the names of a module, everywhere, after its comment; `written`: the "
     "module for a comment or the comment for a module; `told`: both, after an empty source. `nearest`: by "
@@ -69,7 +69,7 @@ AGREED = (
 )
 TEMPERED = (
     "What the temperature head is trained to lower, in nats per token on held-out text: cross-entropy "
-    "weighted by the model's own probabilities, places where its likeliest token is right counted for 0.4. "
+    "weighted by the model's own probabilities, places where its most likely token is right counted for 0.4. "
     "`best single T` is the best of a grid, chosen on this very text ({chosen}). Where a model's "
     "probabilities are true, weights by them make one half the best temperature everywhere: little is left "
     "to win.\n"
@@ -100,8 +100,8 @@ ADHERED = (
     "much the one is ahead, sheet by sheet.\n"
 )
 CLAUSES = (
-    "On held-out fact sheets: F1 of the clauses that their own summaries tell and those of its likeliest "
-    "plan, of the best of the four likeliest, and of as many clauses from the beginning. Chance decides in "
+    "On held-out fact sheets: F1 of the clauses that their own summaries tell and those of its most likely "
+    "plan, of the best of the four most likely, and of as many clauses from the beginning. Chance decides in "
     "part which clauses a summary tells.\n"
 )
 FLAWED = (

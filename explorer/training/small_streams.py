@@ -126,7 +126,7 @@ def solved(
 
 @torch.no_grad()
 def bytes_right(model: SourceStream, batch: Rows) -> float:
-    """Share of the tokens of the answers, ends included, that are the likeliest, each after the right
+    """Share of the tokens of the answers, ends included, that are the most likely, each after the right
     ones.
     """
     sources, seen, labels = batch

@@ -49,7 +49,7 @@ def offer(logits: torch.Tensor, named: int, low: float | None = None) -> dict:
 
 
 def processed(logits: torch.Tensor, values: dict) -> torch.Tensor:
-    """Probabilities [V] after transformers' own processors; all on the likeliest at temperature 0."""
+    """Probabilities [V] after transformers' own processors; all on the most likely at temperature 0."""
     if values.get("temperature") == 0.0:
         return torch.zeros(len(logits), dtype=torch.float64).index_fill_(0, logits.argmax(), 1.0)
     process = processors(values, len(logits))

@@ -15,7 +15,7 @@ TITLES = {one.title for one in registry.strategies().values()}
 
 @dataclass
 class FewTokens(TableModel):
-    """A table that stands for a server which names the likeliest tokens alone."""
+    """A table that stands for a server which names the most likely tokens alone."""
 
     capabilities = frozenset()
 

@@ -130,7 +130,7 @@ def tail_is_less_likely(cut, whole):
 
 
 def gained(trace: Trace) -> float:
-    """How much likelier the wanted view finds a token than the second view does, on average."""
+    """How much more likely the wanted view finds a token than the second view does, on average."""
     scores = [e for step in trace.steps for e in step.of(Score) if e.name == "contrast"]
     others = [next(v for name, v in s.parts.items() if name != "wanted") for s in scores]
     return sum(s.parts["wanted"] - other for s, other in zip(scores, others, strict=True)) / len(scores)
@@ -316,7 +316,7 @@ SHOWS = {
     "A look ahead": looks_ahead,
     "Planned for two words": plans_no_worse_than_greedy,
     "As surprising as asked": surprise_is_as_asked,
-    "Greedy and a likelier text": beam_is_likelier,
+    "Greedy and a more likely text": beam_is_likelier,
     "Going round in circles": greedy_loops,
     "Against an anti-model": an_anti_model_repeats_less,
     "The small model where it is sure": shares_of_the_target,
@@ -333,7 +333,7 @@ SHOWS = {
     "Experts that were not chosen": the_mixture_is_sent_elsewhere,
     "Late layers against early ones": the_code_is_not_the_paper,
     "Beams that keep apart": groups_part_earlier,
-    "The likeliest text of all": proven_likelier,
+    "The most likely text of all": proven_likelier,
     "An answer out of the text": answers_with_a_span,
     "Four texts, none of them twice": draws_that_never_repeat,
     "Beams that want a word": a_value_finds_its_word,

@@ -136,7 +136,7 @@ def chat_entry(piece: bytes, value: float) -> dict:
 
 
 def likeliest(logprobs: torch.Tensor, count: int) -> dict[int, float]:
-    """The `count` likeliest tokens of a row [V], all below 0."""
+    """The `count` most likely tokens of a row [V], all below 0."""
     top = logprobs.topk(len(logprobs) if count < 0 else count)
     return dict(zip(top.indices.tolist(), top.values.tolist(), strict=True))
 

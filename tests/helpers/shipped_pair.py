@@ -71,8 +71,8 @@ def generated(prompt: str, **options) -> list[int]:
 
 
 def assert_same(found: list[int], wanted: list[int], prompt: str) -> None:
-    """Token-identical. A tie (likeliest two closer than 1e-4) may be broken by rounding, and is reported as a
-    warning.
+    """Token-identical. A tie (most likely two closer than 1e-4) may be broken by rounding, and is reported as
+    a warning.
     """
     if found == wanted:
         return
@@ -84,6 +84,6 @@ def assert_same(found: list[int], wanted: list[int], prompt: str) -> None:
     ids = torch.tensor([[*target.encode(prompt), *wanted[:at]]])
     top = target.model(ids).logits[0, -1].topk(2).values
     gap = float(top[0] - top[1])
-    said = f"{prompt!r}: first difference at token {at}, the likeliest two are {gap:.2g} apart"
+    said = f"{prompt!r}: first difference at token {at}, the most likely two are {gap:.2g} apart"
     assert gap < 1e-4, said
     warnings.warn(said, RuntimeWarning, stacklevel=2)

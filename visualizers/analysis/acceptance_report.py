@@ -40,7 +40,7 @@ class Text:
 @dataclass(frozen=True)
 class Guesses:
     """What a drafter guesses for each new token of one text, all true tokens in front of it read; None where
-    it cannot guess. guess: its likeliest token, shown; q: its probability; right: whether it is the text's;
+    it cannot guess. guess: its most likely token, shown; q: its probability; right: whether it is the text's;
     rank (from 1) and q_text: of the text's token; overlap: sum of min(p, q), the probability that a drawn
     guess is accepted; known: whether it can propose the text's token; sees_path: see `Alone`.
     """

@@ -79,7 +79,7 @@ def one_lane(number: int, label: str, facts: LaneFacts) -> dict:
     race        key -> running totals, before the first step and after each: reached (final, or the best
                 candidate's), committed (final), logprob (of the final ones) and the keys of CHARGES
     depth, alpha, classes   acceptance: see `lane_stats.by_depth` and `by_class`
-    greedy      how far its tokens are the likeliest ones: see `greedy`
+    greedy      how far its tokens are the most likely ones: see `greedy`
     relation, parting   how it stands to the reference lane, and where: see `relate`
     """
     depth, alpha = by_depth(facts.rounds)
@@ -108,22 +108,22 @@ def one_lane(number: int, label: str, facts: LaneFacts) -> dict:
 def greedy(text: list[Token]) -> dict:
     """Whether a text is the target's own greedy one: `{checked, position, caption}`.
 
-    `checked`: tokens whose offer was recorded; `position`: the first that is not the likeliest, None if none.
+    `checked`: tokens whose offer was recorded; `position`: the first that is not the top-1, None if none.
     """
     checked = sum(bool(t.top) for t in text)
     other = next((n for n, t in enumerate(text, 1) if t.top and t.rank != 1), None)
     if not checked:
         sentence = "the trace does not record enough to tell"
     elif other is None:
-        sentence = f"all {first_difference.tokens(checked)} are the model's likeliest"
+        sentence = f"all {first_difference.tokens(checked)} are the model's most likely"
     else:
-        sentence = f"token {other} is the first that is not the model's likeliest"
+        sentence = f"token {other} is the first that is not the model's most likely"
     return {"checked": checked, "position": other, "caption": sentence}
 
 
 def relate(lanes: list[dict], texts: dict[int, list[Token]]) -> None:
     """Says of every lane how it stands to the reference, which is the first lane whose tokens all are the
-    likeliest, else the first lane; the reference itself keeps None. See `first_difference.relation`.
+    most likely, else the first lane; the reference itself keeps None. See `first_difference.relation`.
 
     `parting` is the token `{node, position, words}` at which a lane leaves the reference, that is the
     one its relation speaks of; for the reference the first at which another lane leaves it.

@@ -36,7 +36,7 @@ def removed(before: Distribution, after: Distribution) -> float | None:
 
 def is_gone(token: int, before: Distribution, after: Distribution) -> bool:
     """Whether a processor removed a token that `before` names: it is none of all that are left, or one that
-    was less likely is among the likeliest that are left, for those that remove tokens keep their order.
+    was less likely is among the most likely that are left, for those that remove tokens keep their order.
     """
     if not (after.among or 0) < (before.among or 0):
         return False
@@ -66,14 +66,14 @@ def title(offer: Distribution, parameters: dict, each: bool) -> str:
 
 
 def best(offer: Distribution, token: int) -> bool:
-    """Whether nothing on offer was likelier than a token; equals count as best."""
+    """Whether nothing on offer was more likely than a token; equals count as best."""
     own = next((logprob for t, logprob in offer.top if int(t) == token), -math.inf)
     return own >= offer.top[0][1]
 
 
 def tolerated(step, parameters: dict) -> set[int]:
     """The drafted nodes that passed in a step though the target would have written something else. Empty
-    unless it takes its likeliest (a temperature of 0): what is drawn need not be the best.
+    unless it takes the top-1 token (a temperature of 0): what is drawn need not be the best.
     """
     if parameters.get("temperature") != 0:
         return set()

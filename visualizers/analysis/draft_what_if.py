@@ -103,7 +103,7 @@ def basis(exact: bool, known: int, number: int) -> str:
         return (
             "Estimates: they take this text as given, although another draft would have led to another text. "
             f"{asked} Elsewhere the mean of those places is taken. One drafted token is accepted with "
-            "probability Σ min(p, q), one of several with the target's probability of the draft's likeliest. "
+            "probability Σ min(p, q), one of several with the target's probability of the draft's top-k. "
             "Tokens missing from the trace are scaled so that this lane's own acceptance comes out right."
         )
     return f"Exact: greedy text does not depend on the draft. {asked}" + (
@@ -135,7 +135,7 @@ def places(trace: Trace, count: int | None) -> tuple[list[Place], int]:
 
 
 def probs(top: list[list[float]]) -> dict[int, float]:
-    """Token -> probability of an offer, likeliest first."""
+    """Token -> probability of an offer, most likely first."""
     return {int(token): math.exp(logprob) for token, logprob in top}
 
 
@@ -250,7 +250,7 @@ def passing(path: list[Place], width: int, tails: float) -> list[float]:
 
 
 def pass_probability(p: dict[int, float], q: dict[int, float], width: int, tails: float) -> float:
-    """Of one token drawn from q: sum of min(p, q); of several: what p gives to the `width` likeliest of q.
+    """Of one token drawn from q: sum of min(p, q); of several: what p gives to the `width` most likely of q.
 
     tails: the share of the mass that is not named that counts as agreeing, of what can agree at most.
     """

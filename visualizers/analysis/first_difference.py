@@ -11,7 +11,7 @@ from visualizers.scene.marks import probability
 NUMERICS = 0.1  # nats: two forwards of one model over one text differ by less, in all precisions on offer
 KINDS = {
     "tie": "a tie: both tokens are equally likely",
-    "numerics": "numerics: each took the likeliest token of its own forward, and they differ by a rounding",
+    "numerics": "numerics: each took the most likely token of its own forward, and they differ by a rounding",
     "forced": "the token was put there, not decoded",
     "choice": "a real difference",
 }
@@ -59,7 +59,7 @@ def kind_of(x: Token, y: Token) -> str:
     """One of KINDS.
 
     Up to here both lanes have the same text, so the target's distribution is the same for both but for the
-    rounding of different forwards: if both took its likeliest token, only a tie or numerics can part them.
+    rounding of different forwards: if both took its most likely token, only a tie or numerics can part them.
     """
     if x.forced or y.forced:
         return "forced"
@@ -71,9 +71,9 @@ def kind_of(x: Token, y: Token) -> str:
 
 
 def why(kind: str, here: tuple[Token, Token], lanes: tuple[int, int]) -> str:
-    """The kind in words; of a real difference, which lane did not take the likeliest token."""
+    """The kind in words; of a real difference, which lane did not take the most likely token."""
     others = [
-        f"lane {lane} took " + (f"number {t.rank} of the likeliest" if t.rank else "an unlikely token")
+        f"lane {lane} took " + (f"the token of rank {t.rank}" if t.rank else "an unlikely token")
         for t, lane in zip(here, lanes, strict=True)
         if t.top and t.rank != 1
     ]

@@ -17,7 +17,7 @@ from visualizers.scene.marks import visible
 
 @dataclass
 class Token:
-    """One committed token. `top`: the target's offer there, [token, log-probability], likeliest first."""
+    """One committed token. `top`: the target's offer there, [token, log-probability], most likely first."""
 
     node: int
     token: int
@@ -29,7 +29,7 @@ class Token:
 
     @property
     def rank(self) -> int | None:
-        """1 is the likeliest; equally likely tokens share the better rank; None if it is not in `top`."""
+        """1 is the most likely; equally likely tokens share the better rank; None if it is not in `top`."""
         own = self.offered(self.token)
         return None if own is None else 1 + sum(logprob > own for _, logprob in self.top)
 

@@ -13,7 +13,7 @@ from decoders.trace.events import Distribution, Score
 class Square:
     """One level at one position. `rank` is that of the token that was chosen there."""
 
-    top: list[list[float]]  # [token, logprob] pairs, likeliest first
+    top: list[list[float]]  # [token, logprob] pairs, most likely first
     entropy: float
     far: float | None = None  # KL(p || q) in nats, p the last level's
     parts: dict[str, float] = field(default_factory=dict)  # other distances
@@ -24,7 +24,7 @@ class Square:
 @dataclass
 class Grid:
     """Squares by (level, position), both counted from 0; `depth`: position -> the level from which on the
-    likeliest token stays the last one's.
+    most likely token stays the last one's.
     """
 
     levels: list[str]

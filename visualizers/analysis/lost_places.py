@@ -39,7 +39,7 @@ class Alone:
     """What a drafter guesses for each new token of a text if it reads all true tokens (and, for a head, the
     target's true features) in front of it; None where it cannot guess.
 
-    right: whether its likeliest token is the text's; known: whether its vocabulary has the text's token;
+    right: whether its most likely token is the text's; known: whether its vocabulary has the text's token;
     `sees_path`: whether its deeper guesses read drafted tokens, so that its features can drift.
     """
 

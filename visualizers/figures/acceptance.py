@@ -200,7 +200,7 @@ def both_sides(report: dict, look: str = "light") -> go.Figure:
     hovers = [f"{name}: {n} of {total} places" for name, n in counts.items()]
     made = chart(
         title,
-        "share of the places of the target's text whose token is each drafter's likeliest, teacher-forced",
+        "share of the places of the target's text whose token is each drafter's most likely, teacher-forced",
         ". ".join(hovers) + ".",
         look,
         {"range": [0, 1.14], "tickformat": ".0%"},

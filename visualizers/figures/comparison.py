@@ -75,7 +75,7 @@ def mean_log_probability(comparison: dict, charge: str = "forwards", look: str =
     ]
     made = chart(
         title,
-        f"at {counted(likelihood['tokens'], 'token')}, derived; up and left: likelier and cheaper",
+        f"at {counted(likelihood['tokens'], 'token')}, derived; up and left: more likely and cheaper",
         f"Mean log-probability of a token against {words} per token, over the first "
         f"{counted(likelihood['tokens'], 'token')}: {'; '.join(lines)}.",
         look,

@@ -1,5 +1,5 @@
 """The grid of a lens by depth: rows are levels, from the bottom up, columns positions; a cell has the level's
-likeliest token. Knows grids, no lens.
+most likely token. Knows grids, no lens.
 """
 
 import math
@@ -28,13 +28,13 @@ COLOURS = {  # what may colour a cell, in words
 
 
 def grid(frame: LensFrame, look: str = "light", colour: str = "probability") -> go.Figure:
-    """What each level says at each position; a heavy border where the likeliest token is settled."""
+    """What each level says at each position; a heavy border where the most likely token is settled."""
     colours, made = theme(look), grid_of(frame)
     columns, rows = made.positions, range(len(made.levels))
     words = {token: word(frame, token) for token in frame.words}
     values = [[value(made.squares[row, at], colour) for at in columns] for row in rows]
     largest = 1.0 if colour in ("probability", "total variation", "chosen token") else ceiling(values)
-    title = f"{frame.title}: the likeliest token after each layer"
+    title = f"{frame.title}: the most likely token after each layer"
     figure = framed(
         colours,
         title,
@@ -156,7 +156,7 @@ def hover(frame: LensFrame, made: Grid, words: dict[int, str], row: int, at: int
         lines.append(f"from the last level: KL {square.far:.3f}{parts}")
     lines.append(f"entropy {square.entropy:.2f} nats")
     if made.depth.get(at) == row:
-        lines.append("from here on the likeliest token stays")
+        lines.append("from here on the most likely token stays")
     return "<br>".join(lines)
 
 
@@ -165,5 +165,5 @@ def caption(colour: str) -> str:
     return (
         "Rows are layers, from the bottom up; below each column stands the token that was read, and the one "
         f"that follows it. The stronger a shade, the more of {COLOURS[colour]}. A heavy border: from there "
-        "on the likeliest token stays that of the last layer."
+        "on the most likely token stays that of the last layer."
     )

@@ -88,7 +88,7 @@ def split(weights: list[float]) -> str:
 
 
 def readouts(frame: LensFrame) -> dict[Node, str]:
-    """What each node says: its likeliest tokens, of a state with how they moved since the state below."""
+    """What each node says: its most likely tokens, of a state with how they moved since the state below."""
     level = {name: at for at, name in enumerate(frame.levels)}
     tops = {(e.view, level[e.level], e.node): [int(t) for t, _ in e.top] for e in frame.of(Distribution)}
     events = {(e.view, level[e.level], e.node): e for e in frame.of(Distribution)}

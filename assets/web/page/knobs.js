@@ -157,7 +157,7 @@ class Knobs {
     const row = (id) => h("div", { class: "offer-row" + (id === this.place.token ? " here" : "") }, h("span", { class: "token", title: texts[id] }, texts[id]),
       h("span", { class: "bars-of" }, bar("sure", gone(id) ? [0, 0] : now.of(id)), bar("q", before.of(id))),
       h("span", { class: "number" }, gone(id) ? "removed" : ranged(now.of(id))));
-    const others = "all others: " + ranged(now.rest) + ". The run stored the " + this.place.p.ids.length + " likeliest tokens one by one, the others as a sum, so some numbers are ranges.";
+    const others = "all others: " + ranged(now.rest) + ". The run stored the " + this.place.p.ids.length + " most likely tokens one by one, the others as a sum, so some numbers are ranges.";
     return [...ids.map(row), ...(now.rest[1] > 0 ? [rest(others)] : [])];
   }
 

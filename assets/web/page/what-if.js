@@ -1,6 +1,6 @@
 // What a stored distribution says about other values of temperature, top_k, top_p and min_p, and which token the recorded random
 // number would choose: arithmetic on plain data (explorer/inspector/knobs.py), as decoders/logits does it with all tokens. A trace
-// names the likeliest tokens only; of all others it has mass, number and entropy. So weights are ranges, [low, high], and what the
+// names the most likely tokens only; of all others it has mass, number and entropy. So weights are ranges, [low, high], and what the
 // ranges leave open stays open: nothing is guessed.
 const NEAR = 2e-6; // stored numbers are 32-bit: what is closer than this is not decided
 const LENGTH = "num_assistant_tokens";
@@ -18,7 +18,7 @@ function powered(a, mass, count, cap, nats) {
   return [Math.min(high, Math.max(low, mass * Math.exp((1 - a) * surprise) * (1 - 1e-4))), high]; // Jensen's inequality
 }
 
-// An offer at another temperature: weights of the named tokens (the likeliest has 1), the range of all others, and of those
+// An offer at another temperature: weights of the named tokens (the most likely has 1), the range of all others, and of those
 // on either side of the token that was drawn. `extra`: a named token that others may exceed.
 function heated(offer, temperature, chosen) {
   const { ids, logs, others, extra, beside } = offer;
@@ -46,7 +46,7 @@ function cases(offer, values, chosen) {
   for (const weight of hot.weights.slice(0, kept)) sums.push(sums[sums.length - 1] + weight);
   const all = sums[kept], bar = [0, 1].map((end) => (p >= 1 ? Infinity : p * (all + rest[end] + extra[end]) * (1 + (end ? NEAR : -NEAR))));
   const result = [];
-  for (let stays = p >= 1 ? kept : 1; stays <= kept; stays++) { // a token stays while what is likelier is below the bar
+  for (let stays = p >= 1 ? kept : 1; stays <= kept; stays++) { // a token stays while what is more likely is below the bar
     const can = stays === 1 || sums[stays - 1] < bar[1], last = stays === kept || sums[stays] >= bar[0];
     if (can && last) result.push([stays, stays < kept || all >= bar[1]]);
   }

@@ -105,8 +105,8 @@ def apd(lane: Lane) -> Iterator[None]:
     residual is drawn, so the text has no closed-form distribution: this is not lossless.
 
     Where the authors' released code differs, this follows the paper: there the acceptance test is not given
-    T, so at T > 0 the draft is compared with the likeliest token of the mixture; and logits are divided by T
-    while the noise is raised to the power T as well, which samples at T squared. Their cache of the last W
+    T, so at T > 0 the draft is compared with the most likely token of the mixture; and logits are divided by
+    T while the noise is raised to the power T as well, which samples at T squared. Their cache of the last W
     tokens is left out: everything is recomputed, which is exact. top_p applies to the draft and to the
     mixture.
     """

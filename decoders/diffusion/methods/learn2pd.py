@@ -28,8 +28,8 @@ Filter = Callable[[int, list[int], torch.Tensor], torch.Tensor]
 
 
 def filter_of(lane: Lane, canvas: Canvas) -> Filter:
-    """The filter that the parameters ask for: (first position, likeliest tokens [n], their probabilities [n])
-    of a block -> how sure it is [n] that each position holds its final token.
+    """The filter that the parameters ask for: (first position, most likely tokens [n], their probabilities
+    [n]) of a block -> how sure it is [n] that each position holds its final token.
     """
     chosen, trained = lane.parameters["filter"], getattr(lane.models["target"], "filter", None)
     if chosen == "oracle":
@@ -149,9 +149,9 @@ def learn2pd(lane: Lane) -> Iterator[None]:
        mask that most probably holds one. What is cut off costs no further computation and never comes back.
 
     The filter imitates an oracle that fills a mask as soon as its prediction equals the final text. It was
-    trained on texts filled one token per forward: did the likeliest token at a mask turn out to be final? At
-    a theta of 1, without EoTP, the text is exactly that of one token per forward. As published, EoTP cuts at
-    any probability, so one early end of text shortens the answer; eot_min_confidence asks for more. If
+    trained on texts filled one token per forward: did the most likely token at a mask turn out to be final?
+    At a theta of 1, without EoTP, the text is exactly that of one token per forward. As published, EoTP cuts
+    at any probability, so one early end of text shortens the answer; eot_min_confidence asks for more. If
     nothing is left to fill and no end of text was written, the lane ends.
     """
     parameters = lane.parameters

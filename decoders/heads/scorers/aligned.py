@@ -47,7 +47,7 @@ class Aligned(nn.Module):
 
     def loss(self, hidden: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
         """Direct preference optimisation, in nats per pair: -ln sigmoid of STRENGTH times by how much
-        likelier than for the target the better texts have become beside the worse ones. tokens [P, 2, T]:
+        more likely than for the target the better texts have become beside the worse ones. tokens [P, 2, T]:
         better, worse; hidden [P, 2, T, d] before them.
         """
         with torch.autocast(hidden.device.type, enabled=False):

@@ -14,8 +14,8 @@ from decoders.heads.parts.taps import Taps, Target
 HIGHEST = 2.0  # temperatures lie between 0 and this
 COLDEST = 0.01  # nothing is divided by less
 STEEP = 30.0  # how fast a token after P fades while learning
-DROPPED = 0.6  # share of the places that teach the temperature nothing: the likeliest token was right there
-TOP = 5  # the mass of this many likeliest tokens is read
+DROPPED = 0.6  # share of the places that teach the temperature nothing: the most likely token was right there
+TOP = 5  # the mass of this many most likely tokens is read
 READ = 5  # numbers that the second head reads besides the state: T, max p, entropy, variance, top mass
 
 
@@ -83,7 +83,7 @@ def statistics(p: torch.Tensor) -> torch.Tensor:
 
 
 def taught(logits: torch.Tensor, tokens: torch.Tensor, at_random: bool) -> torch.Tensor:
-    """How much each place [N] counts for the temperature: 1, but where the likeliest token is right, by
+    """How much each place [N] counts for the temperature: 1, but where the most likely token is right, by
     random or on average, only what is not DROPPED.
     """
     right = logits.argmax(-1) == tokens

@@ -26,7 +26,7 @@ class Filter(nn.Module):
         self.inner, self.output = nn.Linear(block, block), nn.Linear(block, block)
 
     def forward(self, confidences: torch.Tensor) -> torch.Tensor:
-        """Logits [..., n] of n positions, at most a block, of which the likeliest tokens have these
+        """Logits [..., n] of n positions, at most a block, of which the most likely tokens have these
         probabilities [..., n]. Shorter blocks are filled up with zeros.
         """
         count = confidences.shape[-1]

@@ -22,7 +22,9 @@ UNDECIDED = (
     "id is taken where it is greedy."
 )
 MIX = Part("contrast", "contrast of views", "One weighted sum of the log-probabilities of several views.")
-PLAUSIBLE = Part("contrast", "plausibility mask", "Tokens far below the model's likeliest are left out.")
+PLAUSIBLE = Part(
+    "contrast", "plausibility mask", "Tokens far below the model's top probability are left out."
+)
 
 VIEWS = ("contrast", "entropy", "dependencies", "text")
 

@@ -108,7 +108,7 @@ def suits(parameters: dict, target) -> str | None:
             "alpha",
             "float",
             0.1,
-            "Tokens with less than this share of the last layer's likeliest are left out; 0 keeps all.",
+            "Tokens below this share of the last layer's top probability are left out; 0 keeps all.",
             low=0.0,
             high=1.0,
         ),

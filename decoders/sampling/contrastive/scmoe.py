@@ -112,7 +112,7 @@ def divergence(p: torch.Tensor, q: torch.Tensor) -> float:
             "alpha",
             "float",
             0.1,
-            "Tokens with less than this share of the strong view's likeliest are left out; 0 keeps all.",
+            "Tokens below this share of the strong view's top probability are left out; 0 keeps all.",
             low=0.0,
             high=1.0,
         ),
@@ -120,7 +120,7 @@ def divergence(p: torch.Tensor, q: torch.Tensor) -> float:
             "ranks",
             "ints",
             [2],
-            "The weak view's experts by the router's order, from 0, the likeliest; where two are active, 2 "
+            "The weak view's experts by the router's order, from 0, the most likely; where two are active, 2 "
             "is the first that was not chosen.",
             low=0,
             high=1023,
@@ -129,7 +129,7 @@ def divergence(p: torch.Tensor, q: torch.Tensor) -> float:
             "mass",
             "float",
             0.0,
-            "Above 0: in place of ranks, as many of the likeliest experts as hold this share.",
+            "Above 0: in place of ranks, as many of the most likely experts as hold this share.",
             0.0,
             1.0,
         ),

@@ -28,7 +28,7 @@ from decoders.sampling.sampling_parameters import PROCESSORS, SHAPING
 from decoders.strategy import Parameter, Part
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-SHOWN = 6  # likeliest tokens whose columns of a coupling are recorded
+SHOWN = 6  # most likely tokens whose columns of a coupling are recorded
 ENCODER_SUMMARIES = {
     "greedy": "Merges the two rarest or the two most frequent letters until the budget is kept.",
     "exact": "The best of all ways to merge letters.",
@@ -62,7 +62,7 @@ class Code:
         return "".join(letter for letter, p in zip(self.letters, self.joint[:, t], strict=True) if p > 0)
 
     def read(self, belief: list[float]) -> str:
-        """The likeliest letter of the likeliest sign."""
+        """The most likely letter of the most likely sign."""
         return self.letters[int(self.joint[:, max(range(len(belief)), key=belief.__getitem__)].argmax())]
 
     def says(self) -> str:
@@ -245,7 +245,7 @@ def believe(lane: Lane, node: int, code: Code, t: int, belief: list[float]) -> N
 def record(
     lane: Lane, code: Code, table: Coupling, q: torch.Tensor, offered: torch.Tensor, token: int
 ) -> int:
-    """Proposes the drawn token and the likeliest others, each with its column of the coupling; returns the
+    """Proposes the drawn token and the most likely others, each with its column of the coupling; returns the
     drawn one's node.
     """
     likeliest = [int(y) for y in q.topk(min(SHOWN, len(q))).indices if q[int(y)] > 0]

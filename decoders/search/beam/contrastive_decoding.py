@@ -53,7 +53,7 @@ def unusable(parameters: dict) -> str | None:
             "alpha",
             "float",
             0.1,
-            "Tokens with less than this share of the expert's likeliest are left out; 0 keeps all.",
+            "Tokens below this share of the expert's top probability are left out; 0 keeps all.",
             low=0.0,
             high=1.0,
         ),

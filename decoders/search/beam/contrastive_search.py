@@ -37,7 +37,7 @@ from decoders.strategy import Parameter, Part
 def contrastive_search(lane: Lane) -> Iterator[None]:
     """Of the top_k tokens, takes a likely one whose hidden state differs most from the text so far.
 
-    1. The top_k likeliest tokens are tried in one forward, which gives each its hidden state h.
+    1. The top_k most likely tokens are tried in one forward, which gives each its hidden state h.
     2. Each is penalised by its largest similarity to any earlier position; the best score is taken:
        `x = argmax_v (1 - alpha) p(v) - alpha max_j cos(h_v, h_j)`.
     3. That forward also gives the distribution after the winner: one forward per token.

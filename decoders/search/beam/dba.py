@@ -99,7 +99,7 @@ class BankedBeams(Beams):
     def _of_each(
         self, states: list[Met], scores: torch.Tensor, logprobs: torch.Tensor, there: set[tuple[int, int]]
     ) -> list[Banked]:
-        """Of each hypothesis the tokens that meet one more and its likeliest token, without those `there`."""
+        """Of each hypothesis its most likely token and those that meet one more, without those `there`."""
         sums = torch.tensor(self.totals, dtype=scores.dtype, device=scores.device)[:, None] + scores
         more = []
         for row, state in enumerate(states):
@@ -199,11 +199,11 @@ def dba(lane: Lane) -> Iterator[None]:
     The phrases are C tokens together, and bank b, from 0 to C, holds the texts that have met b of them.
 
     1. One forward scores all live texts, whatever C is.
-    2. The candidates are the num_beams likeliest continuations, and for each text its most likely one and all
-       tokens that meet one more: the next token of the phrase that it is in, else the first token of each
+    2. The candidates are the num_beams most likely continuations, and for each text its most likely one and
+       all tokens that meet one more: the next token of the phrase that it is in, else the first token of each
        unmet phrase.
     3. Each bank gets `num_beams / (C + 1)` slots, the remainder goes to bank C; what a bank cannot fill goes
-       to the bank before it. The likeliest candidates of a bank take its slots.
+       to the bank before it. The most likely candidates of a bank take its slots.
     4. If a text leaves a phrase before its end, the phrase is unmet again; with retry the same token may
        start a phrase.
     5. A text may end in bank C only. It ends as in beam search, with the score `S / t ** length_penalty`.

@@ -1,4 +1,4 @@
-"""Best-first search for the likeliest text, and the same search depth first with a bound: both exact.
+"""Best-first search for the most likely text, and the same search depth first with a bound: both exact.
 
 Knows one lane; the states are in search_state.py. The queue's order is that of uniform-cost search (Dijkstra
 1959): a log-probability is a cost that only grows. The depth-first form follows exact inference with a bound
@@ -56,14 +56,14 @@ class BestFirst:
 
 
 class DepthFirst:
-    """The likeliest child of the newest state comes next; what cannot beat the best finished text is cut."""
+    """The most likely child of the newest state comes next; what cannot beat the best whole text is cut."""
 
     def __init__(self, space: Space):
         self.space, self.winner, self.exact = space, None, True
         self.stack: list[State] = []
 
     def push(self, states: list[State]) -> None:
-        """Puts siblings on the stack, the likeliest on top."""
+        """Puts siblings on the stack, the most likely on top."""
         self.stack += states[::-1]
 
     def take(self, count: int) -> list[State]:
@@ -103,7 +103,7 @@ class DepthFirst:
 FRONTIERS = {"best first": BestFirst, "depth first": DepthFirst}
 FRONTIER_SUMMARIES = {
     "best first": "The waiting state with the highest priority is expanded next.",
-    "depth first": "The likeliest child of the newest state is opened next; a bound cuts what cannot win.",
+    "depth first": "The most likely child of the newest state is opened next; a bound cuts what cannot win.",
 }
 
 
@@ -135,7 +135,7 @@ FRONTIER_SUMMARIES = {
     ],
 )
 def best_first(lane: Lane) -> Iterator[None]:
-    """Expands the most promising prefix until no other text can be likelier than the best one found.
+    """Expands the most promising prefix until no other text can be more likely than the best one found.
 
     1. All prefixes wait in a queue. Log-probabilities are never positive, so the best score that a
        prefix can still reach is bounded: `bound = sum log p / max_new_tokens ** length_penalty`.

@@ -23,7 +23,7 @@ from decoders.trace.number_format import many
 BETWEEN = "\n"  # two passages
 WAYS = {
     "score": "The prefixes with the best mean of log p, wherever they branch.",
-    "first-token": "As its authors' code has it: the likeliest first tokens, and one sentence for each.",
+    "first-token": "As its authors' code has it: the most likely first tokens, and one sentence for each.",
 }
 
 
@@ -182,7 +182,7 @@ class Passages:
 
     # ---- where it ends ----------------------------------------------------------------------------------
     def end_of(self, first: int) -> int:
-        """The sentence after which the end of the text is likeliest, from one forward over what follows."""
+        """The sentence after which the end of the text is most likely, from one forward over what follows."""
         lane, last, pieces = self.lane, first, self.pieces(first, len(self.spans) - 1)
         room, total = min(lane.parameters["passage_tokens"], max(1, lane.left - 1)), len(pieces[0])
         while last + 1 < len(self.spans) and total + len(pieces[last + 1 - first]) <= room:
@@ -201,8 +201,8 @@ class Passages:
                 lane.record_score(node, "end of text", values[place], 1 if place == best else None, **where)
         sentences = many(len(ends), "sentence")
         lane.note(
-            f"From sentence {first + 1} on {sentences} fit in {room} tokens; the text ends likeliest after "
-            f"sentence {first + best + 1}, with p = {math.exp(values[best]):.3g}."
+            f"From sentence {first + 1} on {sentences} fit in {room} tokens; the text is most likely to end "
+            f"after sentence {first + best + 1}, with p = {math.exp(values[best]):.3g}."
         )
         self.why[nodes[-1]] = f"the passage ends with sentence {first + best + 1}"
         return first + best
@@ -235,7 +235,7 @@ def cfic(lane: Lane) -> Iterator[None]:
     2. Sentence prefix: prefixes of sentences grow token by token in the trie, and the `passages` best by
        `1/|w| sum log p(w_n | w_<n)` are kept, until each identifies one sentence.
     3. Skip: from each such sentence on the document is read in one forward, up to passage_tokens tokens. The
-       passage ends with the sentence after which the end of the text is likeliest; no token is drawn.
+       passage ends with the sentence after which the end of the text is most likely; no token is drawn.
     4. Passages that overlap become one, and all are output in the order of the document, a line each.
 
     Equal sentences are found at their first occurrence. A model without an end-of-text token cannot say where
@@ -274,7 +274,7 @@ def conclude(lane: Lane, passages: Passages, ranges: list[tuple[int, int]]) -> N
     inner = {lane.tree.parents[node] for node in passages.own}
     for node in passages.own:
         if node not in inner and node not in path:
-            lane.verdict(node, "pruned", reason=passages.why.get(node, "another sentence was likelier"))
+            lane.verdict(node, "pruned", reason=passages.why.get(node, "another sentence was more likely"))
     logprobs = [passages.own[node] for node in path]
     if len(path) < lane.left:
         logprob, end = passages.ends[path[-1]]

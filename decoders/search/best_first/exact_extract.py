@@ -1,4 +1,4 @@
-"""Exact-extract: the likeliest span of a passage as the answer, among all of its spans.
+"""Exact-extract: the most likely span of a passage as the answer, among all of its spans.
 
 Knows one lane; a span is a path of the lane's tree. Castel et al. (2021), How Optimal is Greedy Decoding for
 Extractive Question Answering? Its encoder-decoder is a causal model here that ends an answer with its
@@ -27,7 +27,7 @@ IMPOSSIBLE = (
 class Spans:
     """The passage's suffixes as a trie below the prompt: equal prefixes share their nodes.
 
-    l(i, t) is on the nodes (`logprobs`), their sums in `sums`, log p(END | span) in `ends`; `likeliest` is
+    l(i, t) is on the nodes (`logprobs`), their sums in `sums`, log p(END | span) in `ends`; `most likely` is
     what greedy decoding would say after a node.
     """
 

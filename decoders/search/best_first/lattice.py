@@ -139,7 +139,7 @@ class Search:
         return self.total[node] / max(1, self.length(node)) ** self.exponent
 
     def offer(self, parent: int) -> list[int]:
-        """One forward: the k_best children of a node, likeliest first, without those that differ from an
+        """One forward: the k_best children of a node, most likely first, without those that differ from an
         earlier one by case or blanks only.
         """
         lane = self.lane
@@ -172,9 +172,9 @@ class Search:
         return True
 
     def run_on(self, node: int) -> Iterator[None]:
-        """From a node to an end, a merge, or the end of the budget: the likeliest child each time; the others
-        wait in the heap. While forwards for single steps are left it is one step. Hands over after each
-        forward that is not the last.
+        """From a node to an end, a merge, or the end of the budget: the most likely child each time; the
+        others wait in the heap. While forwards for single steps are left it is one step. Hands over after
+        each forward that is not the last.
         """
         while self.spent < self.budget:
             single = self.spent < self.single
@@ -341,7 +341,7 @@ def too_long(search: Search) -> tuple[int, int]:
 
 
 def conclude(lane: Lane, search: Search) -> Iterator[None]:
-    """Takes the likeliest finished text, or finishes the best prefix greedily; judges what still waits."""
+    """Takes the most likely finished text, or finishes the best prefix greedily; judges what still waits."""
     waiting = sorted(search.heap)
     best = max(search.finished, key=lambda n: (search.priority(n), -n), default=None)
     if best is None and not waiting:

@@ -1,8 +1,8 @@
 """States of a search over whole texts: where each begins, what it has cost, which of its children wait.
 
 A state is a node of the lane's tree with the sum of its log-probabilities. Children are proposed a few at a
-time, likeliest first; the next ones follow when the last of these is taken out of the queue, so that none is
-ever lost and the order is that of a queue that holds all of them. Knows scores and nodes, not which state
+time, most likely first; the next ones follow when the last of these is taken out of the queue, so that none
+is ever lost and the order is that of a queue that holds all of them. Knows scores and nodes, not which state
 comes next.
 """
 
@@ -21,7 +21,7 @@ class Row:
     """What may follow an opened state: its log-probabilities [V] by which the search goes, the model's own
     [V], and the tokens that were proposed.
 
-    `rest`: (token, logprob) of all others, likeliest first, once somebody has asked for them.
+    `rest`: (token, logprob) of all others, most likely first, once somebody has asked for them.
     """
 
     parent: "State"
@@ -31,7 +31,7 @@ class Row:
     rest: Iterator[tuple[int, float]] | None = None
 
     def next(self, count: int) -> list[tuple[int, float]]:
-        """The likeliest `count` of the tokens that were not proposed yet."""
+        """The most likely `count` of the tokens that were not proposed yet."""
         if self.rest is None:
             values, tokens = self.logprobs.sort(descending=True, stable=True)
             ranked = zip(tokens.tolist(), values.tolist(), strict=True)
@@ -79,7 +79,7 @@ class Space:
         return self.score(state) if self.order == "score" else self.bound(state)
 
     def open(self, states: list[State]) -> list[State]:
-        """One forward over these states; their likeliest children, proposed and recorded."""
+        """One forward over these states; their most likely children, proposed and recorded."""
         nodes = [state.node for state in states]
         own, logprobs = self.read(nodes)  # [N, V]
         self.opened += nodes
@@ -119,7 +119,7 @@ class Space:
         return made
 
     def _propose(self, row: Row, offers: list[tuple[int, float]]) -> list[State]:
-        """States for (token, logprob) pairs, likeliest first; impossible tokens are left out."""
+        """States for (token, logprob) pairs, most likely first; impossible tokens are left out."""
         lane, parent, length, made = self.lane, row.parent, row.parent.length + 1, []
         for token, logprob in offers:
             if logprob < -1e30:

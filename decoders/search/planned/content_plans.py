@@ -59,5 +59,5 @@ def plan_beams(next_unit: NextUnit, width: int) -> Iterator[tuple[list[Plan], li
 
 
 def order(plan: Plan) -> tuple[float, Units]:
-    """The likeliest first; ties go to earlier units."""
+    """The most likely first; ties go to earlier units."""
     return -plan.logprob, plan.units

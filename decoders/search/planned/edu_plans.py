@@ -101,7 +101,7 @@ class Summaries:
 
     def choose(self) -> None:
         """The best summary is output: by its mean log-probability after the unchanged prompt, or, without
-        the reranker, that of the likeliest plan.
+        the reranker, that of the most likely plan.
         """
         lane = self.lane
         paths = [lane.tree.path(b.finished[0].node, above=lane.tip) for b in self.groups.values()]

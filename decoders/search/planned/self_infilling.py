@@ -94,7 +94,7 @@ class Writer:
         return logits
 
     def choose(self, node: int, level: str, logits: torch.Tensor) -> int:
-        """A new node: the likeliest token, or one that is drawn."""
+        """A new node: the most likely token, or one that is drawn."""
         lane = self.lane
         processed = lane.process(logits, [node])
         token = pick(lane, processed[0], ("sample", level, len(lane.tree.tokens)))

@@ -92,7 +92,7 @@ class Planner:
             for rank, draft in enumerate(live, 1):
                 self.lane.record_score(draft.node, "sum_logprob", draft.total, rank)
             yield
-        self.bury(live, done, "likelier sentences have ended")
+        self.bury(live, done, "more likely sentences have ended")
         return done
 
     def continuations(self, live: list[Draft]) -> list[Draft]:
@@ -162,7 +162,7 @@ class Planner:
         return int(scores.argmax()), None
 
     def record(self, logprobs: torch.Tensor, number: int) -> None:
-        """Says which topics are likeliest."""
+        """Says which topics are most likely."""
         names = {token: name.strip("<>") for name, token in self.tokens.ids.items()}
         top = logprobs.topk(min(NAMED_TOPICS, len(self.offered)))
         pairs = zip(top.indices.tolist(), top.values.exp().tolist(), strict=True)
@@ -240,8 +240,8 @@ def topic_plan(lane: Lane) -> Iterator[None]:
        is over is one continuation among its words, with the probabilities of all topics together; the
        prompt's sentence, which has no topic, is over with its first full stop, or where it ends with a colon.
        No three tokens in a row occur twice in the sentence and the one before.
-    2. The next topic is the likeliest after the best text, among those not forbidden; or that of the plan.
-       It is appended to all texts and does not count in their scores.
+    2. The next topic is the most likely one after the best text, among those not forbidden; or that of the
+       plan. It is appended to all texts and does not count in their scores.
     3. The topic END, max_sentences, or a plan that is used up ends the text.
 
     Our substitution: the paper has a recurrent decoder for topics above a convolutional one for words, and an
@@ -257,17 +257,17 @@ def topic_plan(lane: Lane) -> Iterator[None]:
         done = yield from planner.sentence(drafts)
         best = done[0]
         if not isinstance(best, Ended):  # the limit is reached
-            planner.bury(done, [best], "another text is likelier")
+            planner.bury(done, [best], "another text is more likely")
             planner.settle([best])
             return
         token, why = planner.topic(best, number)
         if token == planner.tokens.end and lane.eos:
             winner = planner.end(planner.hang(best, token, why))
-            planner.bury(done, [winner], "another text is likelier")
+            planner.bury(done, [winner], "another text is more likely")
             planner.settle([winner])
             return
         drafts = [planner.hang(one, token, why) for one in done if isinstance(one, Ended)]
-        planner.bury(done, drafts, "another text is likelier")
+        planner.bury(done, drafts, "another text is more likely")
         planner.settle(drafts)
         number += 1
         yield

@@ -57,7 +57,7 @@ class Candidate:
 
     @property
     def advantage(self) -> float:
-        """A: by how much the foresight is likelier than what was last seen ahead of the beam."""
+        """A: by how much the foresight is more likely than what was last seen ahead of the beam."""
         return self.foresight - self.beam.seen
 
 

@@ -122,7 +122,7 @@ def unusable(parameters: dict) -> str | None:
         else "sampled"
     ),
     parts=lambda parameters: [
-        Part("expansion", "likeliest tokens", "The few most likely tokens are candidates."),
+        Part("expansion", "most likely tokens", "The few most likely tokens are candidates."),
         Part("rollout", "aligned model", "Continues each candidate as a model aligned to the reward would."),
         scorers.part(parameters),
     ],
@@ -259,7 +259,7 @@ class Search:
         return value(rewards, baselines, self.given["beta"], probabilities)
 
     def _choose(self, totals: list[float]) -> int:
-        """The place of the best total, ties to the likelier candidate; or one drawn."""
+        """The place of the best total, ties to the more likely candidate; or one drawn."""
         if self.given["temperature"] == 0.0:
             return max(range(len(totals)), key=lambda at: totals[at])
         probs = torch.tensor(softmax([t / self.given["temperature"] for t in totals]), dtype=torch.float64)

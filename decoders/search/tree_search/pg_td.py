@@ -60,7 +60,7 @@ def bonus(rule: str, visits: int, edge: Edge, c: float, c_base: float) -> float:
             high=1e6,
         ),
         Parameter("num_beams", "int", 1, "Beams that complete a text; 1 is greedy.", low=1, high=8),
-        Parameter("test_all_beams", "bool", False, "Test every beam's text, not only the likeliest."),
+        Parameter("test_all_beams", "bool", False, "Test every beam's text, not only the most likely."),
         Parameter("temperature", "float", 0.0, "Above 0: completions are sampled instead.", 0.0, 100.0),
         Parameter("cache", "bool", True, "Reuse earlier completions and scores."),
     ),
@@ -72,7 +72,7 @@ def bonus(rule: str, visits: int, edge: Edge, c: float, c_base: float) -> float:
     parts=lambda parameters: [
         scorers.part(parameters),
         Part("frontier", parameters["selection"], RULES[parameters["selection"]]),
-        Part("expansion", "likeliest tokens", "A prefix is extended by its width most likely next tokens."),
+        Part("expansion", "most likely tokens", "A prefix is extended by its width most likely next tokens."),
     ],
 )
 def pg_td(lane: Lane) -> Iterator[None]:
@@ -169,7 +169,7 @@ class Search(TreeSearch):
         edge.value = max(edge.value, value)
 
     def choose(self, state: State) -> Edge:
-        """The edge to follow; on a tie that of the likeliest token."""
+        """The edge to follow; on a tie that of the most likely token."""
         given = self.given
 
         def urgency(edge: Edge) -> float:
@@ -197,7 +197,7 @@ class Search(TreeSearch):
         return self.texts[tip]
 
     def complete(self, node: int) -> list[int]:
-        """The ends of num_beams completions, the likeliest first."""
+        """The ends of num_beams completions, the most likely first."""
         width = self.given["num_beams"]
         beams = [(0.0, node)]
         while running := [beam for beam in beams if not self.ends(beam[1])]:

@@ -156,7 +156,7 @@ class GatedSpace(Space):
 
 
 class BestFirst:
-    """The likeliest prefix of all that wait is opened, `population` in a turn."""
+    """The most likely prefix of all that wait is opened, `population` in a turn."""
 
     def __init__(self, programs: Programs):
         self.programs, self.space = programs, GatedSpace(programs)
@@ -172,7 +172,7 @@ class BestFirst:
         return bool(states) and self.turns < self.programs.lane.parameters["rollouts"]
 
     def best(self) -> int | None:
-        """The finished text that came first in the queue, else the likeliest; those worth most first."""
+        """The finished text that came first in the queue, else the most likely; those worth most first."""
         self.programs.logprob.update(self.space.logprobs)
         self.programs.unjudged.update(self.space.logprobs)
         if self.frontier.winner is not None and self.programs.finished[self.frontier.winner.node] == 1.0:
@@ -261,7 +261,7 @@ DECODERS = {
         lambda programs: BestAsap(programs, programs.lane.parameters["population"], False),
         "Population texts one after another; dead ends teach how much of what follows is allowed.",
     ),
-    "best first": (BestFirst, "The likeliest prefixes of all that wait, population of them in a turn."),
+    "best first": (BestFirst, "The most likely prefixes of all that wait, population of them in a turn."),
 }
 DETERMINISTIC = ("beam", "best first")
 

@@ -66,17 +66,18 @@ VALUES = {
         scorers.part(parameters),
         Part("frontier", "visits", "A tree of prefixes; the next token is the most visited one."),
         Part("selection", parameters["q_values"], VALUES[parameters["q_values"]]),
-        Part("expansion", "likeliest tokens", "A prefix is extended by its width most likely next tokens."),
+        Part("expansion", "most likely tokens", "A prefix is extended by its width most likely next tokens."),
     ],
 )
 def value_mcts(lane: Lane) -> Iterator[None]:
     """Runs Monte Carlo tree search with a value head before each token; the most visited token is taken.
 
     1. From the text so far, the edge with the largest `Q + (c + ln((N + c_base + 1) / c_base)) P sqrt(N) / (1
-       + n)` is followed: Q is the mean value seen through it, P its prior (a softmax over the width likeliest
-       tokens), n its visits, N those of all siblings plus one. Q is rescaled so that the smallest value among
-       the siblings and their parent is 0 and the largest 1, as in the authors' configuration; untried edges
-       have 0. At the end of the text so far, the root, the priors contain a share of Dirichlet noise.
+       + n)` is followed: Q is the mean value seen through it, P its prior (a softmax over the width most
+       likely tokens), n its visits, N those of all siblings plus one. Q is rescaled so that the smallest
+       value among the siblings and their parent is 0 and the largest 1, as in the authors' configuration;
+       untried edges have 0. At the end of the text so far, the root, the priors contain a share of
+       Dirichlet noise.
     2. The first new prefix gets edges of its own, and the scorer gives its value.
     3. The value is backed up to all edges on the path.
     4. After `simulations` simulations the token with the most visits is output, on a tie the more likely one;
@@ -119,7 +120,7 @@ class Search(TreeSearch):
         return state
 
     def edges(self, node: int) -> list[Edge]:
-        """An edge for each of the likeliest next tokens."""
+        """An edge for each of the most likely next tokens."""
         lane = self.lane
         logits = lane.score([node])  # [1, V]
         logprobs = lane.distribution([node], logits)[0].tolist()
@@ -145,7 +146,7 @@ class Search(TreeSearch):
             edge.prior = (1 - share) * edge.prior + share * drawn / total
 
     def choose(self, state: State) -> Edge:
-        """The edge to follow; on a tie that of the likelier token."""
+        """The edge to follow; on a tie that of the more likely token."""
         c, base = self.given["c"], self.given["c_base"]
         weight = c + (math.log((state.visits + base + 1) / base) if base else 0.0)
         low, span = 0.0, 1.0

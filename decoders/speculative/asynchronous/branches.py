@@ -1,4 +1,4 @@
-"""Forks: several sequences below one node, each of the draft model's likeliest tokens. Draws nothing.
+"""Forks: several sequences below one node, each of the draft model's most likely tokens. Draws nothing.
 
 Knows the draft model, nothing of the target and of why there are several.
 """
@@ -16,14 +16,14 @@ def ended(lane: Lane, node: int) -> bool:
 
 
 def best_probabilities(lane: Lane, node: int, count: int) -> list[float]:
-    """The draft's probabilities of its `count` likeliest tokens after `node`, if it has as many."""
+    """The draft's probabilities of its `count` most likely tokens after `node`, if it has as many."""
     probs = DRAFT_MODEL.scores(lane, [node])[0].double().softmax(-1)  # [V]
     return probs.topk(min(count, len(probs))).values.tolist()
 
 
 def fork(lane: Lane, draft: Draft, end: int, begun: list[int], count: int) -> list[list[int]]:
     """`count` sequences below `end`, fewer where the draft knows no more tokens: the first may have `begun`,
-    the others begin with the likeliest tokens but its first.
+    the others begin with the most likely tokens but its first.
     """
     scores = DRAFT_MODEL.scores(lane, [end])  # [1, V]
     if not begun:

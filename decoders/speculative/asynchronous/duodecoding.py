@@ -1,7 +1,7 @@
 """DuoDecoding: while the target tests a window, the draft writes one long sequence or several short ones.
 
 Lv et al. (2025), DuoDecoding. The paper runs the draft on the CPU and the target on a GPU, and is defined at
-temperature 0 alone; above it, the sequences are still the likeliest tokens and the target draws for itself.
+temperature 0 alone; above it, the sequences are still the most likely tokens and the target draws for itself.
 """
 
 from collections.abc import Iterator
@@ -25,8 +25,8 @@ def sequence_count(probs: list[float], second: float, budget: int) -> int:
     """How many sequences share the budget. probs: of first tokens, best first; second: of the best token
     after the best first one.
 
-    One, and one more for each next first token that is likelier than the best two in a row together; rounded
-    down to a divisor of the budget.
+    One, and one more for each next first token that is more likely than the best two in a row together;
+    rounded down to a divisor of the budget.
     """
     count = 1
     while count < min(len(probs), MAX_SEQUENCES) and probs[count] > probs[0] * second:

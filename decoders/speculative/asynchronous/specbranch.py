@@ -1,7 +1,7 @@
 """SpecBranch: where the draft is in doubt it is followed no further, and continues in several branches.
 
 Shen et al. (2025), SpecBranch. The predictor of how a window will fare (H-RAD) is heads/scorers/outlook.py;
-which one fits a pair is the target's to know. Above temperature 0 branches are the likeliest tokens, among
+which one fits a pair is the target's to know. Above temperature 0 branches are the most likely tokens, among
 which the target draws for itself: the form in which nothing of its distribution is lost.
 """
 

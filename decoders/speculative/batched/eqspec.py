@@ -105,7 +105,7 @@ def eqspec(lane: Lane) -> Iterator[None]:
        the tokens of a text.
     2. The draft writes num_assistant_tokens guesses for every text, with one batched forward per guess.
     3. One batched target forward checks them. A text keeps its guesses up to the first that is not the
-       target's likeliest token, and gets the target's own.
+       target's most likely token, and gets the target's own.
     4. Now the rows differ in length. Each is unpadded, its accepted tokens are appended, and all are
        padded again: cache entries move to other columns and must stay aligned with their tokens.
 

@@ -182,7 +182,7 @@ def draft_chains(texts: list[Text], lengths: list[int]) -> list[Draft]:
 
 
 def next_guess(text: Text, draft: Draft, end: int, scores: torch.Tensor) -> int:
-    """The guess after `end`, by the draft's scores [1, V] there: the likeliest token at temperature 0, else
+    """The guess after `end`, by the draft's scores [1, V] there: the most likely token at temperature 0, else
     a drawn one; returns its node.
     """
     text.distribution([end], scores, view="draft")
@@ -199,7 +199,7 @@ def chains(temperature: float, says: str, sees_token: bool = False) -> Drafter:
         return draft_chains([text], [text.left])[0]
 
     fill = FIXED if temperature == 0.0 else SAMPLED
-    how = "the likeliest token of each place" if fill == FIXED else "one sampled token at each position"
+    how = "the most likely token of each place" if fill == FIXED else "one sampled token at each position"
     says = f"One forward of a second, smaller model guesses the next token of every text: {how}. {says}"
     return Drafter(propose, fill, "draft", sees_token, name="a chain for every text", says=says)
 

@@ -1,4 +1,4 @@
-"""TETRIS: of all guesses of a batch, the target checks those that are likeliest to be accepted.
+"""TETRIS: of all guesses of a batch, the target checks those that are most likely to be accepted.
 
 Wu et al. (2025), TETRIS: Optimal Draft Token Selection for Batch Speculative Decoding.
 """
@@ -22,7 +22,7 @@ from decoders.speculative.default_verifier import simplest
 from decoders.speculative.interfaces import Draft, Drafter, Verifier
 from decoders.strategy import Parameter
 
-DRAWN, LIKELIEST = "drawn tokens", "likeliest tokens"
+DRAWN, LIKELIEST = "drawn tokens", "most likely tokens"
 REASON = "Other guesses of the batch promised more: it is not submitted."
 
 
@@ -39,7 +39,7 @@ def allocate(scores: list[list[float]], capacity: int) -> list[int]:
 
 def scores_of(text: Text, draft: Draft, by: str) -> list[float]:
     """For each guess of a chain the logarithm of the draft's probability of all tokens up to it. By the
-    likeliest tokens, the guess itself counts as if it were its place's likeliest: known before it is drawn.
+    most likely tokens, the guess itself counts as if it were its place's top-1: known before it is drawn.
     """
     scores, total = [], 0.0
     for node in draft.nodes:

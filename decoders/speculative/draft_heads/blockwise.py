@@ -45,10 +45,10 @@ def parts(parameters: dict, value: Value = lambda token: None) -> tuple[Drafter,
     if acceptance == EXACT and minimum <= 1:
         return simplest(drafter, temperature)
     if acceptance == DISTANCE:
-        says = f"A number passes if it is at most {number(epsilon)} away from the target's likeliest one."
+        says = f"A number passes if it is at most {number(epsilon)} away from the target's most likely one."
         return drafter, block_tests(within(epsilon, value), minimum, temperature, False, says), temperature
     best = best if acceptance == TOP else 1
-    says = f"A drafted token passes if it is among the target's {best} likeliest tokens."
+    says = f"A drafted token passes if it is among the target's {best} most likely tokens."
     if minimum > 1:
         says += f" The first {minimum} tokens of a block pass untested."
     return drafter, block_tests(in_best(best), minimum, temperature, best == 1, says), temperature

@@ -1,5 +1,5 @@
-"""Medusa: heads on the target's newest state guess one token each, and a fixed tree of their likeliest tokens
-is verified at once.
+"""Medusa: heads on the target's newest state guess one token each, and a fixed tree of their most likely
+tokens is verified at once.
 
 Cai et al. (2024), Medusa. The heads are heads/path_independent/medusa.py.
 """

@@ -1,5 +1,5 @@
 """Shapes made of whole chains that share their prefixes: the beams of a recurrent drafter, and the best of
-all combinations of the likeliest tokens. Know no model.
+all combinations of the most likely tokens. Know no model.
 
 Chains are rows of a table; entries whose rows agree so far are one node, so the target reads each once
 (Zhang et al. 2024, Recurrent Drafter, section 3.2).
@@ -93,8 +93,8 @@ def beams(width: int, length: int, nodes: int) -> Shape:
 
 
 def best_chains(width: int, length: int, nodes: int) -> Shape:
-    """All chains of the `width` likeliest tokens, then one fewer on each level; the `width` best of them are
-    the draft, at most `nodes` nodes. Nothing is drawn.
+    """All chains of the `width` most likely tokens, then one fewer on each level; the `width` best of them
+    are the draft, at most `nodes` nodes. Nothing is drawn.
     """
 
     def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:
@@ -119,7 +119,7 @@ def best_chains(width: int, length: int, nodes: int) -> Shape:
         grow,
         FIXED,
         "best chains",
-        f"Of all combinations of the likeliest tokens the best {width} chains are kept.",
+        f"Of all combinations of the most likely tokens the best {width} chains are kept.",
     )
 
 
@@ -134,7 +134,7 @@ def best_ends(
     max_chains: int,
 ) -> list[int]:
     """The ends of the `max_chains` best chains: those of `ended`, and those that one of the `children`
-    likeliest tokens below a node of `level` makes; of these no others are written down. scores [level, V].
+    most likely tokens below a node of `level` makes; of these no others are written down. scores [level, V].
     """
     values, tokens = largest(scores.log_softmax(-1), children)
     candidates = [(value[node], node, None, 0.0) for node in ended]

@@ -5,13 +5,13 @@ from decoders.speculative.draft_verify_loop import distributions
 from decoders.speculative.drafters.fixed_trees import Guess, likeliest, open_ends, sampled
 from decoders.speculative.interfaces import FIXED, SAMPLED, WITHOUT_REPLACEMENT, Draft, Shape
 
-# How many tokens a place gets, by the probability of its likeliest one: the less sure, the more.
+# How many tokens a place gets, by the probability of its most likely one: the less sure, the more.
 GREEDY_WIDTHS = ((0.95, 3), (0.8, 5), (0.5, 8), (0.0, 10))
 DRAWN_WIDTHS = ((0.95, 1), (0.8, 3), (0.5, 5), (0.0, 10))
 
 
 def sure_chain(count: int, threshold: float, temperature: float, runners_up: bool = False) -> Shape:
-    """A chain of at most `count` tokens that ends after the first place whose likeliest token has less than
+    """A chain of at most `count` tokens that ends after the first place whose most likely token has less than
     `threshold`; the token of that place is still drafted. `runners_up`: more tokens of each place, without
     children, as many as SWIFT (Xia et al. 2024) takes.
 

@@ -12,7 +12,7 @@ WIDEST = 8  # children of a node that are looked at
 
 
 def cut_children(probs: torch.Tensor, top_p: float, share: float) -> int:
-    """How many of a node's likeliest children stay; probs [C], descending: the fewest whose mass exceeds
+    """How many of a node's most likely children stay; probs [C], descending: the fewest whose mass exceeds
     top_p, without those below `share` of the best one.
     """
     before = probs.cumsum(0) - probs
@@ -20,9 +20,9 @@ def cut_children(probs: torch.Tensor, top_p: float, share: float) -> int:
 
 
 def cut_tree(nodes: int, depth: int, top_p: float, share: float) -> Shape:
-    """Level by level the children that `cut_children` leaves, the likeliest paths first, until `nodes` nodes
-    are drafted: what one level takes is gone for the deeper ones. A level leaves one node for each deeper
-    one. Nothing is drawn.
+    """Level by level the children that `cut_children` leaves, the most likely paths first, until `nodes`
+    nodes are drafted: what one level takes is gone for the deeper ones. A level leaves one node for each
+    deeper one. Nothing is drawn.
     """
 
     def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:
@@ -45,7 +45,7 @@ def cut_tree(nodes: int, depth: int, top_p: float, share: float) -> Shape:
         "tree with cuts",
         f"A node's children are the smallest set with more than {top_p:g} together, none below {share:g} "
         f"of the "
-        f"best; the likeliest paths get the {nodes} nodes.",
+        f"best; the most likely paths get the {nodes} nodes.",
     )
 
 
@@ -53,7 +53,7 @@ def offers(
     scores: torch.Tensor, level: list[int], value: dict[int, float], top_p: float, share: float
 ) -> list[tuple[float, int, int, float]]:
     """(value of the path, parent, token, log-probability) of the children of a level that stay, the
-    likeliest path first; scores [level, V].
+    most likely path first; scores [level, V].
     """
     logprobs, tokens = largest(scores.float().log_softmax(-1), WIDEST)
     candidates = []

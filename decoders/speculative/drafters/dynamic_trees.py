@@ -22,12 +22,12 @@ Offer = tuple[int, float, float]  # token, its probability among those that are 
 
 
 def best_slots(budget: int, temperature: float) -> Shape:
-    """DySpec (Xiong et al. 2024, algorithm 1): of all open slots the one that is likeliest to be tested is
+    """DySpec (Xiong et al. 2024, algorithm 1): of all open slots the one that is most likely to be tested is
     filled next, until `budget` nodes are drafted.
 
     A slot is worth the probability that the verifier reaches it, if a drafted token is accepted with its own
     probability. It is chosen before its token is drawn, so the draft does not bend the target's distribution.
-    At temperature 0 a slot takes the likeliest token that is left.
+    At temperature 0 a slot takes the most likely token that is left.
     """
     fill = FIXED if temperature == 0.0 else WITHOUT_REPLACEMENT
 
@@ -108,15 +108,15 @@ def filled(
 def offered(
     lane: Lane, draft: Draft, parent: int, scores: torch.Tensor, limit: int, fill: str
 ) -> Iterator[Offer]:
-    """What comes into the slots below `parent`, one after the other: the likeliest tokens of scores [1, V],
+    """What comes into the slots below `parent`, one after the other: the most likely tokens of scores [1, V],
     or tokens drawn from their distribution.
     """
     return ranked(scores[0], limit) if fill == FIXED else drawn(lane, draft, parent, scores)
 
 
 def ranked(scores: torch.Tensor, limit: int) -> Iterator[Offer]:
-    """The tokens of scores [V] from the likeliest on, `most` at most. Few are asked for as a rule, so few are
-    looked for at first.
+    """The tokens of scores [V] from the most likely on, `most` at most. Few are asked for as a rule, so few
+    are looked for at first.
     """
     logprobs, left, done = scores.log_softmax(-1), 1.0, 0
     for count in (min(FIRST, limit, len(scores)), min(limit, len(scores))):
@@ -200,7 +200,7 @@ def keep(lane: Lane, draft: Draft, value: dict[int, float], count: int) -> None:
     order = sorted(draft.nodes, key=lambda n: (-value[n], lane.tree.depths[n], n))
     lost = set(order[count:])
     if lost:
-        why = f"Others of the {count} places of the tree go to likelier paths."
+        why = f"Others of the {count} places of the tree go to more likely paths."
         draft.prune(lane, [n for n in draft.nodes if n in lost], why)
 
 

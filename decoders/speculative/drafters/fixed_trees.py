@@ -3,7 +3,7 @@
 Where slots are filled at random, children are drawn one after the other from what is left of q (Gumbel top-k
 draws the same distribution), as in RSD-C (Jeon et al. 2024), or each from the whole of q, as in SpecTr (Sun
 et al. 2023), MCSD (Yang et al. 2024) and SpecInfer (Miao et al. 2023). At temperature 0 they are the
-likeliest tokens.
+most likely tokens.
 """
 
 import math
@@ -110,7 +110,7 @@ def open_ends(lane: Lane, nodes: list[int]) -> list[int]:
 def likeliest(
     lane: Lane, draft: Draft, level: list[int], scores: torch.Tensor, counts: list[int], source: str = "draft"
 ) -> list[int]:
-    """The likeliest tokens of each row of scores [level, V] as children, as many as `counts` says; returns
+    """The most likely tokens of each row of scores [level, V] as children, as many as `counts` says; returns
     their nodes. A token that another draft model (`source`) has put there shares its node.
     """
     logprobs, widest = scores.log_softmax(-1), max(counts)

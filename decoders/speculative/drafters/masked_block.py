@@ -25,7 +25,7 @@ class Guess:
 
 def block(count: int, draws: bool = False, reuse_tail: bool = False) -> Drafter:
     """A drafter that fills `count` masks after the text in one forward, up to an end of text: each with its
-    likeliest token or, with `draws`, with one drawn from its q.
+    most likely token or, with `draws`, with one drawn from its q.
 
     reuse_tail: what stands after a rejected guess is the next round's draft, with the q it was drawn from;
     the drafter runs again once that is used up.

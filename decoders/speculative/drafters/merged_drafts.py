@@ -18,8 +18,8 @@ def merged_drafts(expansion: list[int], temperature: float) -> Drafter:
     """The tree that all draft models of a lane grow together.
 
     Below each node that a model has drafted at depth d, it draws expansion[d] tokens, as often as it has
-    drawn the node; at temperature 0 it takes the likeliest ones. Each draw keeps its model's distribution for
-    the verifier.
+    drawn the node; at temperature 0 it takes the most likely ones. Each draw keeps its model's distribution
+    for the verifier.
     """
     fill = FIXED if temperature == 0.0 else WITH_REPLACEMENT
 

@@ -170,7 +170,7 @@ def token_drafter(parameters: dict, first: bool) -> Drafter:
 
 
 def text_drafter(parameters: dict) -> Drafter:
-    """The draft's likeliest tokens as text, cut into tokens of the target: universal assisted generation."""
+    """The draft's most likely tokens as text, cut into target tokens: universal assisted generation."""
     count = parameters["num_assistant_tokens"]
 
     def propose(lane: Lane) -> Draft:

@@ -26,9 +26,9 @@ def exits_of(draft) -> list[int]:
 
 
 def guessed(lane: Lane, nodes: list[int], exits: list[int], thresholds: list[float]) -> torch.Tensor:
-    """Processed scores [N, V] after nodes that stand side by side, from the first exit at which the likeliest
-    token of one of them has more than its threshold, the last exit always. What stopped before a deeper exit,
-    here or at earlier tokens, goes through the layers that it lacks (lazy keys and values).
+    """Processed scores [N, V] after nodes that stand side by side, from the first exit at which the most
+    likely token of one of them has more than its threshold, the last exit always. What stopped before a
+    deeper exit, here or at earlier tokens, goes through the layers that it lacks (lazy keys and values).
     """
     scorer, total = lane.scorers["draft"], lane.models["draft"].engine.layer_count
     if nodes[0] < lane.tree.trunk:  # the prompt: by all layers
@@ -49,7 +49,7 @@ def guessed(lane: Lane, nodes: list[int], exits: list[int], thresholds: list[flo
 
 
 def sorted_exits(parameters: dict) -> Drafter:
-    """The likeliest tokens of nested drafts, as a chain or as the tree that the paper's authors published;
+    """The most likely tokens of nested drafts, as a chain or as the tree that the paper's authors published;
     `num_assistant_tokens` levels of them.
     """
     depth, limits = parameters["num_assistant_tokens"], (parameters["threshold_1"], parameters["threshold_2"])

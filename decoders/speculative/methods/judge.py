@@ -38,7 +38,7 @@ MISSING = (
     "No judge comes with the project for the target {!r}: the ordinary test alone decides. "
     "docs/heads.md says how to train one."
 )
-LIKELIEST, OTHER = "It is the target's likeliest token here.", "The target prefers another token here."
+LIKELIEST, OTHER = "It is the target's most likely token here.", "The target prefers another token here."
 # A state [d] of the target after a token -> how likely the token is right.
 Judge = Callable[[torch.Tensor], float]
 

@@ -69,7 +69,7 @@ def support(p: torch.Tensor, near: torch.Tensor, delta: float) -> torch.Tensor:
 
 def neighbour_support(delta: float, near: Near | None, temperature: float) -> Verifier:
     """The verifier that moves at most `delta` of p's mass from neighbours to the drafted token: p~. It passes
-    with min(1, p~ / q), at temperature 0 if p~ makes it the likeliest. `near` may be None for reading only.
+    with min(1, p~ / q), at temperature 0 if p~ makes it the most likely. `near` may be None for reading only.
     """
     greedy = temperature == 0.0
     fill = frozenset({FIXED if greedy else SAMPLED})

@@ -219,7 +219,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def lookahead(lane: Lane) -> Iterator[None]:
     """The model drafts for itself: a window of guesses yields n-grams that are verified in one forward.
 
-    1. A window of guesses stands after the newest token. Each forward gives the model's likeliest token
+    1. A window of guesses stands after the newest token. Each forward gives the model's most likely token
        after every guess; these are its next row.
     2. Each column of the window, from its top to the newest row, is a run of ngram_size tokens. It goes into
        a pool, indexed by its first token.

@@ -30,7 +30,7 @@ from decoders.trace.number_format import number
 
 def joined(model: Drafter, look: Callable[[Lane], Retrieved], plausible: int) -> Drafter:
     """A drafter that adds what `look` finds to the tree of `model`, if its first token is one of the
-    `plausible` likeliest of the draft model.
+    `plausible` most likely of the draft model.
     """
 
     def propose(lane: Lane) -> Draft:
@@ -62,7 +62,7 @@ def weed(
             node = draft.propose(lane, draft.root, prefix[0], None, source="store", fill=FIXED)
             q = number(float(probs[prefix[0]]))
             why = f"Found {count} of {whole} times, but it is not among the draft model's {plausible}"
-            draft.prune(lane, [node], f"{why} likeliest tokens: q {q}.")
+            draft.prune(lane, [node], f"{why} most likely tokens: q {q}.")
     return {prefix: count for prefix, count in prefixes.items() if prefix not in unlikely}
 
 

@@ -24,11 +24,11 @@ UNTRAINED = (
     "{!r} was not trained to be left early: its exits, after {} layers, guess badly. The recipe of "
     "llama-tiny-sorted trains a draft with three exits."
 )
-WHERE = "The {} exit guesses where its likeliest token has more than this; 0: always, 1: never."
+WHERE = "The {} exit guesses where its most likely token has more than this; 0: always, 1: never."
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """Likeliest tokens of nested drafts; greedy match at temperature 0, else node sampling."""
+    """Most likely tokens of nested drafts; greedy match at temperature 0, else node sampling."""
     return simplest(sorted_exits(parameters), parameters["temperature"])
 
 
@@ -87,7 +87,7 @@ def s2d(lane: Lane) -> Iterator[None]:
        text would give.
     4. The prompt runs through all layers. The target checks the draft in one forward.
 
-    The draft is a chain of likeliest tokens, or a tree (`tree`), which the authors' later code has: on each
+    The draft is a chain of most likely tokens, or a tree (`tree`), which the authors' later code has: on each
     level the width best nodes of width children are expanded, by the product of probabilities on their paths,
     and the nodes best of all levels are checked. A level exits at the first exit at which its most confident
     node is confident enough, and the kept states on all of its paths catch up together. The authors' tree has

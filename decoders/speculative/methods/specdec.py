@@ -30,7 +30,7 @@ from decoders.trace.number_format import number
 
 
 def nearly_best(beta: int, tau: float, temperature: float) -> Verifier:
-    """Spec-Verification: a drafted token passes if it is among the target's `beta` likeliest and at most
+    """Spec-Verification: a drafted token passes if it is among the target's `beta` most likely and at most
     `tau` nats below the best of them; at the first that does not, and after a whole draft, stands the
     target's own. With a beta of 1 or a tau of 0 it is the ordinary exact test.
     """
@@ -70,8 +70,8 @@ def nearly_best(beta: int, tau: float, temperature: float) -> Verifier:
         name="nearly the best",
         relaxed_for=frozenset({FIXED}),
         distribution=distribution,
-        says=f"A drafted token passes if it is among the target's {beta} likeliest and at most {number(tau)} "
-        "nats below the best.",
+        says=f"A drafted token passes if it is among the target's {beta} most likely and at most "
+        f"{number(tau)} nats below the best.",
     )
 
 

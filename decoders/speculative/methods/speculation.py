@@ -97,9 +97,7 @@ def fits(parameters: dict) -> str | None:
     if temperature > 0.0 and not verifier.draws:
         return "greedy match draws nothing: choose another verifier, or temperature 0."
     if verifier.uses_q and drafter.fill == FIXED:
-        return (
-            f"{verifier.name} needs drawn guesses, but this shape takes the likeliest: choose node sampling."
-        )
+        return f"{verifier.name} needs drawn guesses, but this shape takes the top-k: choose node sampling."
     if drafter.fill not in verifier.exact_for:
         good = ", ".join(name for name, v in VERIFIERS.items() if v.draws and drafter.fill in v.exact_for)
         bends = f"{verifier.name} would bend the target's distribution where guesses are {drafter.fill}"

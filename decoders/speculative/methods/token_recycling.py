@@ -1,6 +1,6 @@
 """Token Recycling: the target's second thoughts of earlier rounds are the guesses of later ones.
 
-Luo et al. (2024), Turning Trash into Treasure, section 3. A table holds for each token the likeliest tokens
+Luo et al. (2024), Turning Trash into Treasure, section 3. A table holds for each token the most likely tokens
 after it, as the target last saw them; a fixed tree is filled by walking the table.
 """
 
@@ -79,7 +79,7 @@ SMALL = {
     "0000": 1,
 }
 TEMPLATES = {"21 nodes": SMALL, "80 nodes": PAPER}
-Table = dict[int, list[int]]  # token -> the likeliest tokens after it, best first
+Table = dict[int, list[int]]  # token -> the most likely tokens after it, best first
 
 
 def recycled(template: dict[str, int], table: Table) -> Drafter:

@@ -37,7 +37,7 @@ def threshold(p: torch.Tensor, epsilon: float, delta: float) -> float:
 
 def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
     """The verifier for Medusa's two thresholds. Of the root paths that pass the longest is kept, of equally
-    long ones the likeliest; its own token comes from p.
+    long ones the most likely; its own token comes from p.
     """
 
     def walk(inputs: VerifierInput) -> Verification:
@@ -61,7 +61,7 @@ def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
         verification.path = reached[end]
         for test in verification.tests:
             if test.accepted and test.node not in verification.path:
-                test.accepted, test.reason = False, f"{test.reason} Another path is longer or likelier."
+                test.accepted, test.reason = False, f"{test.reason} Another path is longer or more likely."
         if end not in inputs.p:
             return verification  # an end-of-text token
         return own_token(verification, inputs, end, lambda q, node: q.p[node], OWN, temperature == 0.0)

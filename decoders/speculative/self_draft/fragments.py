@@ -47,7 +47,7 @@ class Heads:
         self.shape, self.state, self.shown = widths(children, 0.0), None, 0
 
     def propose(self, lane: Lane) -> Draft:
-        """A tree of the heads' likeliest tokens. Nothing in the first round, in which the prompt is read."""
+        """A tree of the heads' most likely tokens. Nothing in the first round, which reads the prompt."""
         draft, heads = Draft(lane.tip), heads_of(lane.models["target"])
         if self.state is None or heads is None:
             return draft

@@ -84,6 +84,6 @@ def adjusted_target(eta: float, alpha: float, temperature: float) -> Verifier:
         distribution=distribution,
         says=f"A drafted token passes with p'/q, at most 1; p' is p moved towards q, by eta = {number(eta)}."
         if not greedy
-        else f"A drafted token passes if it is the likeliest of p', which is p moved towards q, by "
+        else f"A drafted token passes if it is the most likely of p', which is p moved towards q, by "
         f"{number(eta)}.",
     )

@@ -1,5 +1,5 @@
 """Blockwise parallel decoding's relaxed tests (Stern et al. 2018, section 5): a drafted token passes if it is
-among the target's k likeliest, or if its value is near that of the likeliest; a number of tokens may pass
+among the target's k most likely, or if its value is near that of the most likely; a number of tokens may pass
 untested. Knows values of tokens as a function.
 """
 
@@ -13,32 +13,32 @@ Value = Callable[[int], float | None]  # of a token; None if it has none
 
 
 def in_best(count: int) -> Callable[[VerifierInput, int, int], tuple[bool, str]]:
-    """The test of the target's `count` likeliest tokens; 1: the exact one."""
+    """The test of the target's `count` most likely tokens; 1: the exact one."""
 
     def test(inputs: VerifierInput, node: int, token: int) -> tuple[bool, str]:
         p = inputs.probs[node]
         rank = 1 + int((p > p[token]).sum())
         if count == 1:  # ties as greedy decoding breaks them
             rank = 1 if int(p.argmax()) == token else max(2, rank)
-        which = "the target's likeliest token" if count == 1 else f"among the target's {count} likeliest"
+        which = "the target's most likely token" if count == 1 else f"among the target's {count} most likely"
         return rank <= count, f"It is {'' if rank <= count else 'not '}{which}: its rank is {rank}."
 
     return test
 
 
 def within(epsilon: float, value: Value) -> Callable[[VerifierInput, int, int], tuple[bool, str]]:
-    """The test of distance, for tokens that are numbers; others pass if they are the likeliest."""
+    """The test of distance, for tokens that are numbers; others pass if they are the most likely."""
 
     def test(inputs: VerifierInput, node: int, token: int) -> tuple[bool, str]:
         best = int(inputs.probs[node].argmax())
         if token == best:
-            return True, "It is the target's likeliest token."
+            return True, "It is the target's most likely token."
         mine, theirs = value(token), value(best)
         if mine is None or theirs is None:
-            return False, "It is not the target's likeliest token, and not both are numbers."
+            return False, "It is not the target's most likely token, and not both are numbers."
         apart = abs(mine - theirs)
         return apart <= epsilon, (
-            f"It is {number(apart)} away from the target's likeliest number; {number(epsilon)} is allowed."
+            f"It is {number(apart)} away from the target's most likely number; {number(epsilon)} is allowed."
         )
 
     return test
@@ -53,7 +53,7 @@ def block_tests(
 ) -> Verifier:
     """A drafted token passes by `test(inputs, place, token)`, or as one of the first `minimum` tokens of the
     block, of which the first is the root; after the first that does not, the own token comes from p. exact:
-    the test lets only the likeliest tokens pass.
+    the test lets only the most likely tokens pass.
     """
 
     def rule(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:

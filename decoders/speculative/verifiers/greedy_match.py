@@ -1,4 +1,4 @@
-"""Verifier for temperature 0: follow the target's likeliest tokens as long as they were drafted. Draws
+"""Verifier for temperature 0: follow the target's most likely tokens as long as they were drafted. Draws
 nothing.
 """
 
@@ -17,7 +17,7 @@ def walk(inputs: VerifierInput) -> Verification:
         for child in children:
             if inputs.tokens[child] == favourite:
                 verification.tests.append(
-                    TokenTest(child, True, reason="Accepted: it is the target's likeliest token.")
+                    TokenTest(child, True, reason="Accepted: it is the target's most likely token.")
                 )
                 match = child
                 break
@@ -29,9 +29,9 @@ def walk(inputs: VerifierInput) -> Verification:
         if match is None:
             verification.token = favourite
             verification.reason = (
-                "The target's likeliest token here; it was not drafted."
+                "The target's most likely token here; it was not drafted."
                 if children
-                else "All drafted tokens were accepted; the target adds its likeliest one."
+                else "All drafted tokens were accepted; the target adds its most likely one."
             )
             return verification
         verification.path.append(match)

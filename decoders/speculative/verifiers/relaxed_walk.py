@@ -24,7 +24,7 @@ def go_down(
     """From the root down: at each place the first child in slot order that `rule` lets pass is kept.
 
     `left(inputs, node)` gives the distribution [V] that the own token is drawn from where the child was
-    refused, `drawn` says so; `greedy`: it is the target's likeliest token instead.
+    refused, `drawn` says so; `greedy`: it is the target's most likely token instead.
     """
     verification, node, depth = Verification(), inputs.draft.root, inputs.position + 1
     while node in inputs.p:
@@ -61,7 +61,7 @@ def own_token(
     if greedy:
         verification.token = int(inputs.p[node].argmax())
         here = "here; the drafted one did not pass." if children else "after a draft that passed whole."
-        verification.reason = f"The target's likeliest token {here}"
+        verification.reason = f"The target's most likely token {here}"
         return verification
     return (
         verification.end(inputs, left(inputs, node), depth, drawn)

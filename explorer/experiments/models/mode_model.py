@@ -116,7 +116,7 @@ def written(model: LlamaForCausalLM, mode: str, says: str, longest: int = LONGES
 
 @torch.no_grad()
 def filled(model: LlamaForCausalLM, rows: Rows) -> float:
-    """The share of what is to be predicted that is the likeliest token."""
+    """The share of what is to be predicted that is the most likely token."""
     wanted = rows.labels != NO_LABEL
     likeliest = read(model, rows.tokens, rows.mode, rows.sources).logits.argmax(-1)
     return float((likeliest == rows.labels)[wanted].float().mean())

@@ -1,5 +1,5 @@
 """Hidden state optimisation: the cached states of a text take gradient steps that make what follows in it
-likelier; the weights stay frozen.
+more likely; the weights stay frozen.
 
 Making the Most of your Model (2024), after Reconsidering the Past (Yoshida and Gimpel 2021); the size of a
 window and of a step are ours. Knows a causal LM of transformers and its cache, no lane: a lane's engine keeps

@@ -108,8 +108,8 @@ def trie_search(
     named: Callable[[list[int]], list[int]],
     max_tokens: int = 40,
 ) -> Answer:
-    """Writes labels after a text, token by token the likeliest that the constraint allows. `named` gives the
-    labels, by number, that are complete in the tokens written so far. The confidence in a label is the
+    """Writes labels after a text, token by token the most likely that the constraint allows. `named` gives
+    the labels, by number, that are complete in the tokens written so far. The confidence in a label is the
     product of the probabilities under the mask of its tokens and of the separator or end after it.
     """
     state, written, logs, done, cache = constraint.start(), [], [], 0, None

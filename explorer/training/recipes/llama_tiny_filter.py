@@ -42,7 +42,7 @@ def prompts(texts: Texts) -> list[list[int]]:
 @torch.no_grad()
 def filled(model: torch.nn.Module, asked: list[list[int]]) -> Records:
     """Fills the canvas after each prompt one token per forward, the surest of the leftmost open block, and
-    keeps of every forward the block's confidences; truths: 1 where the likeliest token is the one that
+    keeps of every forward the block's confidences; truths: 1 where the most likely token is the one that
     the position ends with, 0 where it is not, UNASKED where it was filled before.
     """
     mask, size = model.config.mask_token_id, BLOCK * BLOCKS

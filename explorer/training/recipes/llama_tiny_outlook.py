@@ -57,7 +57,7 @@ def greedy_texts(target: PreTrainedModel, begun: list[list[int]]) -> torch.Tenso
 
 def fates(guessed: torch.Tensor) -> torch.Tensor:
     """How windows fare: truth [B, T] of row n of the window after token n + 1. guessed [B, T]: whether the
-    draft's likeliest token after token n is the text's own, which is greedy.
+    draft's most likely token after token n is the text's own, which is greedy.
     """
     count = guessed.shape[1]
     truth = torch.full(guessed.shape, UNASKED)

@@ -15,8 +15,8 @@ from tests.decoders.diffusion.test_chain_verify import LENGTH, run, table
 
 @dataclass(eq=False)
 class Scripted(TabularDenoiser):
-    """A model over a and b whose likeliest token is a everywhere, with the probabilities of a script: filled
-    positions of the answer -> position -> probability.
+    """A model over a and b whose most likely token is a everywhere, with the probabilities of a script:
+    filled positions of the answer -> position -> probability.
     """
 
     script: dict = field(default_factory=dict)

@@ -90,7 +90,7 @@ def test_where_a_server_names_few_tokens_the_lane_says_so(here, folder):
         served = load(address(server, folder))
         assert served.engine.top == 20
         found = lane(served, "sample", new_tokens=6).run()
-        assert "20 likeliest tokens" in found.to_json()["steps"][0]["events"][0]["text"]
+        assert "20 most likely tokens" in found.to_json()["steps"][0]["events"][0]["text"]
         rows = [event for step in found.steps for event in step.of(Distribution)]
         assert rows and {event.view for event in rows} == {"target"}
         assert {event.among for event in rows} == {20} and all(0.0 < event.unseen < 1.0 for event in rows)

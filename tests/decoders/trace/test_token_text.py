@@ -13,5 +13,5 @@ def test_the_preferred_token_is_named_with_its_probability():
 
 
 def test_no_number_contradicts_the_sentence():
-    """Processors may have made the less likely of the two the likeliest."""
+    """Processors may have made the less likely of the two the most likely."""
     assert preference("target", b" picked", 0.05, 0.162) == "Rejected: the target prefers “␣picked”."

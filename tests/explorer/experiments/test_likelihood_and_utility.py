@@ -184,7 +184,7 @@ def test_simulations_find_what_the_scorer_wants():
         1,
         1,
         1,
-    ]  # the likeliest
+    ]  # the most likely
 
 
 def edge_of(node: int, prior: float, visits: int, total: float) -> Edge:
@@ -234,7 +234,7 @@ def test_siblings_are_rescaled_between_the_least_and_the_largest_value():
 
 
 def test_equal_values_are_not_blown_up():
-    """The likeliest is taken where all values are the same, as if there were none."""
+    """The most likely is taken where all values are the same, as if there were none."""
     lane = Lane("value_mcts", [1], {"target": table(0)}, {"c": 1.0}, 0, Limits(4))
     edges = [edge_of(2, 0.5, visits=1, total=0.3), edge_of(3, 0.4, visits=1, total=0.3)]
     assert valued(lane, 0.3).choose(State(1, edges, visits=3)) is edges[0]

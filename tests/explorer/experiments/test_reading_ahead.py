@@ -86,7 +86,7 @@ def test_sums_are_sums():
 
 
 def test_beams_find_what_all_answers_searched_would_find(model):
-    """With as many beams as there are texts, the likeliest of all; attention shares are those of a whole."""
+    """With as many beams as there are texts, the most likely of all; attention shares add up to one."""
     torch.manual_seed(2)
     small = ReaderWriter(Sizes(11, source=5, answer=2, width=16, heads=2, layers=1), [1, 2, 0, 1, 2]).eval()
     memory = joint_memory(small, torch.tensor([[1, 2, 10, 3, 4]]))

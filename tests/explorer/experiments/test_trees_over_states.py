@@ -1,4 +1,4 @@
-"""Trees checked by states: the text is the plain one whatever is drafted, beams are the likeliest paths."""
+"""Trees checked by states: the text is the plain one whatever is drafted, beams are the most likely paths."""
 
 import pytest
 import torch

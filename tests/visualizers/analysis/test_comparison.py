@@ -78,7 +78,7 @@ def test_the_first_difference_with_both_tokens_their_chances_and_the_margin():
     assert (pair["same"], pair["position"], pair["nodes"]) == (1, 2, [2, 2])
     assert pair["tokens"] == ["␣dog", "␣cat"] and pair["p"] == pytest.approx([0.5, 0.25])
     assert pair["margin"] == pytest.approx(LN2) and pair["ranks"] == [1, 2] and pair["kind"] == "choice"
-    assert pair["why"] == "a real difference: lane 2 took number 2 of the likeliest"
+    assert pair["why"] == "a real difference: lane 2 took the token of rank 2"
     assert found["divergence"]["position"] == 2
     assert [(g["token"], g["lanes"]) for g in found["divergence"]["groups"]] == [("␣dog", [1]), ("␣cat", [2])]
     assert found["sentence"] == (

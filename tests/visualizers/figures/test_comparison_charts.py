@@ -155,7 +155,7 @@ def test_shared_beginnings_of_any_two_lanes():
     assert grid.text[0][1] == "1 ≠" and grid.text[0][2] == "3"
     assert unbroken(grid.hovertext[0][1]) == (
         "Lanes 1 and 2 part at token 2: “␣dog” (p .50) and “␣cat” (p .25), 0.69 nats apart; "
-        "a real difference: lane 2 took number 2 of the likeliest."
+        "a real difference: lane 2 took the token of rank 2."
     )
     assert "have 3 tokens in common" in unbroken(grid.hovertext[2][0])
 

@@ -47,8 +47,8 @@ class TokenBias:
 
     @property
     def times(self) -> float | None:
-        """How many times likelier the mask makes the token than it should be; None where the drawn texts say
-        nothing of it.
+        """How many times more likely the mask makes the token than it should be; None where the drawn texts
+        say nothing of it.
         """
         masked, true = self.masked.get(self.taken), self.true.get(self.taken)
         return masked / true if masked and true else None
@@ -266,7 +266,7 @@ def short(times: float) -> str:
 
 def in_words(times: float) -> str:
     """A factor in words."""
-    return f"{number(times)} times likelier" if times > 1 else f"{number(1 / times)} times less likely"
+    return f"{number(times)} times more likely" if times > 1 else f"{number(1 / times)} times less likely"
 
 
 def verdict(bias: TokenBias) -> str:

@@ -20,8 +20,8 @@ QUESTION = "Which tokens did the constraint forbid? How much probability did it 
 
 @view("constraint", "Constraint")
 class Constraint:
-    """Columns are committed tokens. Below each other: the likeliest forbidden tokens, the mass that was kept
-    and removed, how many tokens were allowed, the token that was taken.
+    """Columns are committed tokens. Below each other: the most likely forbidden tokens, the mass that was
+    kept and removed, how many tokens were allowed, the token that was taken.
     """
 
     def __init__(self, header: Header):
@@ -54,7 +54,7 @@ class Constraint:
             ],
             "legend": [
                 ["bar", "■", "soft", "probability that was kept"],
-                ["cell:dotted", "▭", "rejected", "removed: probability, and the likeliest forbidden tokens"],
+                ["cell:dotted", "▭", "rejected", "removed: probability, and the top forbidden tokens"],
                 ["symbol:dot", "●", "ink", "the token that was taken, at its probability before"],
                 ["cell:dashed", "▭", "soft", "the only token that was allowed"],
             ],

@@ -14,7 +14,7 @@ FORK_SECOND = 0.15  # ... and its second token has more than this probability
 ROOMY, ROOMIEST = (
     320,
     520,
-)  # pixels of the picture from which on the likeliest, and alternatives, stand in it, not in
+)  # pixels of the picture from which on the most likely, and alternatives, stand in it, not in
 # hovers alone: at least 60 % of its height are the curve's
 TOP = 5  # tokens stacked in the lower panel
 FORCED = {"state": "forced", "fill": "outline", "glyph": "⚑"}
@@ -26,7 +26,7 @@ QUESTION = (
 
 @view("entropy", "Entropy")
 class Entropy:
-    """Columns are committed tokens; upper panel in bits, lower panel the five likeliest, the rest white."""
+    """Columns are committed tokens; upper panel in bits, lower panel the five most likely, the rest white."""
 
     def __init__(self, header: Header):
         self.header = header
@@ -34,7 +34,7 @@ class Entropy:
         self.given: dict[int, str] = {}  # node that the lane began with -> "copied" or "person"
         self.offers: dict[
             int, tuple[list, float]
-        ] = {}  # node -> (its likeliest [token, logprob] pairs, bits)
+        ] = {}  # node -> (its most likely [token, logprob] pairs, bits)
         self.column = 0  # committed tokens so far; the next one stands in column + 1
         self.ceiling = 6  # top of the bits panel; only ever grows, in steps of 2
         self.fork_bits = header.parameters.get("fork_entropy", FORK_BITS)
@@ -111,12 +111,12 @@ class Entropy:
         return [*ops, mark(f"{key}-token", "cell", panel="tokens", x=x, y=0, w=0.96, h=1, **look)]
 
     def _bars(self, key: str, x: int, top: list, node: int) -> list[Op]:
-        """The stacked likeliest tokens of one column; `top`: [token, log-probability], likeliest first."""
+        """The stacked top tokens of one column; `top`: [token, log-probability], most likely first."""
         ops, low = [], 0.0
         for rank, (token, logprob) in enumerate(top):
             high = low + math.exp(logprob)
             place = {"panel": "mass", "x": x, "w": 0.84, "y0": round(low, 4), "y1": round(high, 4)}
-            line = f"{self._shown(token)}: p {probability(high - low)}, number {rank + 1} of the likeliest"
+            line = f"{self._shown(token)}: p {probability(high - low)}, rank {rank + 1}"
             ops.append(mark(f"{key}-bar{rank}", "bar", **place, rank=rank, node=node, hover=[line]))
             low = high
         return ops
@@ -129,7 +129,7 @@ class Entropy:
         return [{"id": "bits", "set": {"y0": self.ceiling, "ticks": ticks(self.ceiling)}}]
 
     def _fork(self, key: str, x: int, top: list, bits: float, token: int) -> list[Op]:
-        """The amber column with ▼, and above it the two likeliest tokens that were not taken."""
+        """The amber column with ▼, and above it the two most likely tokens that were not taken."""
         others = [(fit(self._shown(t), 60, 11), probability(math.exp(lp))) for t, lp in top if t != token][:2]
         widest = max(cells(shown) for shown, _ in others)
         ops = [
@@ -164,9 +164,9 @@ class Entropy:
             first += f"; entropy {bits:.2f} bits" + (", a surprise" if (surprisal or 0) > bits else "")
         rank = next((i for i, (t, _) in enumerate(top, 1) if t == token), None)
         if top and rank is None:
-            first += f"; not among the {len(top)} likeliest"
+            first += f"; not among the {len(top)} most likely"
         elif rank is not None and rank > 1:
-            first += f"; number {rank} of the likeliest"
+            first += f"; rank {rank}"
         others = " · ".join(f"{self._shown(t)} {probability(math.exp(lp))}" for t, lp in top if t != token)
         return [first, f"instead of {others}"] if others else [first]
 

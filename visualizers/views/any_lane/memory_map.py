@@ -39,7 +39,7 @@ class MemoryMap:
         self.token: dict[int, int] = dict(enumerate(header.prompt))
         self.before: list[float] | None = None  # where the trace of KL has come to
         self.begun, self.kl = False, []
-        self.first: int | None = None  # the first column whose likeliest token is another
+        self.first: int | None = None  # the first column whose most likely token is another
         self.bytes: tuple[float, float] | None = None
 
     def head(self) -> dict:
@@ -68,7 +68,7 @@ class MemoryMap:
                 ["cell:live", "◆", "live", "stands for a cluster"],
                 ["cell:unreached", "◌", "unreached", "evicted"],
                 ["symbol:ink", "●", "ink", "KL from the full cache, in nats"],
-                ["symbol:live", "◇", "live", "its likeliest token is another"],
+                ["symbol:live", "◇", "live", "its top-1 token is another"],
             ],
         }
 
@@ -117,7 +117,7 @@ class MemoryMap:
             ops.append(mark(f"p{x}", "path", panel="kl", points=[self.before, here], role="soft", width=1.4))
         self.before = here
         words = [f"{self.nodes.text(node)}: KL {score.total:.2g} nats from the full cache"]
-        words += ["the full cache's likeliest token is another"] if changed else []
+        words += ["the full cache's top-1 token is another"] if changed else []
         look = {"glyph": "diamond", "role": "live"} if changed else {"glyph": "dot", "role": "ink"}
         return [*ops, mark(f"d{x}", "symbol", panel="kl", x=x, y=here[1], node=node, hover=words, **look)]
 
@@ -169,7 +169,7 @@ class MemoryMap:
         if self.kl:
             rest += f"; KL {sum(self.kl) / len(self.kl):.2g} nats on average"
             rest += (
-                f", likeliest token first another at position {self.first}."
+                f", the top-1 token first differs at position {self.first}."
                 if self.first
                 else ", no token changed."
             )

@@ -19,7 +19,7 @@ class Sentences:
 
     def __init__(self, nodes: Nodes):
         self.nodes = nodes
-        self.offers: dict[int, tuple[list, float]] = {}  # node -> likeliest tokens after it, entropy in nats
+        self.offers: dict[int, tuple[list, float]] = {}  # node -> top tokens after it, entropy in nats
 
     def feed(self, step) -> str:
         """One sentence, or two where the strategy left a note of its own."""
@@ -47,7 +47,7 @@ class Sentences:
         return visible(self.nodes.header.vocabulary.get(token, b"?"))
 
     def tokens(self, number: int, commits: list) -> str:
-        """A step that commits tokens one by one: each with p, what was likelier or next, and the entropy."""
+        """A step that commits tokens one by one: each with p, the best other token and the entropy."""
         parts = [
             self.choice(n, p) for event in commits for n, p in zip(event.nodes, event.logprobs, strict=True)
         ]
@@ -56,7 +56,7 @@ class Sentences:
         return f"Step {number}: {listed(parts, '; ')}."
 
     def choice(self, node: int, logprob: float | None) -> str:
-        """`“␣dog” (p .12, likelier was “␣big” .63, entropy 1.50 bits)`."""
+        """`“␣dog” (p .12, top-1: “␣big” .63, entropy 1.50 bits)`."""
         caption = quoted(self.nodes.text(node))
         if logprob is None:
             return caption
@@ -65,7 +65,7 @@ class Sentences:
         others = [(t, p) for t, p in top if t != self.nodes.token.get(node)]
         if others:
             token, best = others[0]
-            how = "next" if best <= logprob else "likelier was"
+            how = "next" if best <= logprob else "top-1:"
             numbers.append(f"{how} {quoted(self.token(token))} {probability(math.exp(min(0.0, best)))}")
         if entropy is not None:
             numbers.append(f"entropy {entropy / math.log(2):.2f} bits")

@@ -12,7 +12,7 @@ COLUMNS = 8  # positions per line
 @view("canvas", "Canvas")
 class Canvas:
     """x is the place in a line, y the line; what was filled in this step is green, what was filled before
-    dark, and a candidate the greyer the likelier.
+    dark, and a candidate the greyer the more likely.
     """
 
     def __init__(self, header: Header):
@@ -45,7 +45,7 @@ class Canvas:
                     "cell:amount",
                     "▪",
                     "soft",
-                    "likeliest token of a mask; the stronger the grey, the likelier",
+                    "most likely token of a mask; the stronger the grey, the more likely",
                 ],
                 ["cell:dotted", "┄", "soft", "mask"],
                 ["cell:pruned", "✕", "pruned", "after the end"],

@@ -51,7 +51,7 @@ class CanvasBranches:
                 ["cell:accepted", "■", "accepted", "filled now; as a bar: C of the winner"],
                 ["cell:bonus", "■", "bonus", "the token that a branch adds"],
                 ["cell:forced", "⚑", "forced", "filled because some position must be"],
-                ["cell:amount", "▪", "soft", "mask; the stronger the grey, the surer its likeliest token"],
+                ["cell:amount", "▪", "soft", "mask; the stronger the grey, the surer its most likely token"],
                 ["cell:chosen", "▏", "chosen", "C of the anchor"],
             ],
         }

@@ -54,7 +54,7 @@ class CanvasGrid:
                 ["cell:tolerated", "■", "tolerated", "filled near an anchor"],
                 ["cell:forced", "⚑", "forced", "filled because some position must be, or by hand"],
                 ["cell:live", "■", "live", "changed"],
-                ["cell:amount", "▪", "soft", "candidate; the stronger the grey, the likelier"],
+                ["cell:amount", "▪", "soft", "candidate; the stronger the grey, the more likely"],
                 ["cell:pruned", "✕", "pruned", "after the end"],
                 ["hook", "└", "link", "waited for"],
                 ["path:rejected", "⎵", "rejected", "filled together, but hardly go together"],
@@ -146,7 +146,7 @@ class CanvasGrid:
         ]
 
     def _cost(self, event) -> list[Op]:
-        """What a forward lost: how much likelier its tokens are each by itself than one after the other."""
+        """What a forward lost: how much more likely its tokens are each alone than one after the other."""
         y, cost = int(event.parts["iteration"]), bits(event.total)
         self.total += cost
         size = f"{abs(cost):.1f}".removeprefix("0")  # a narrow column

@@ -35,7 +35,7 @@ def fields(event, shown: str) -> dict:
         style = look(event.state)
     elif event.state == "trimmed":
         style = {"state": "pruned", "fill": "none"}
-    else:  # a candidate, the greyer the likelier
+    else:  # a candidate, the greyer the more likely
         style = {"state": "prompt", "fill": "amount", "weight": round(event.confidence or 0.0, 3)}
     return {**style, "text": shown, "hover": hover(event, shown)}
 
@@ -45,7 +45,7 @@ def hover(event, shown: str) -> list[str]:
     if event.state == "trimmed":
         return [f"{shown}: after the end of the text", "no output"]
     says = (
-        LOOKS[event.state][3].format(event.iteration) if event.state in LOOKS else "the likeliest token now"
+        LOOKS[event.state][3].format(event.iteration) if event.state in LOOKS else "the most likely token now"
     )
     numbers = []
     if event.confidence is not None:

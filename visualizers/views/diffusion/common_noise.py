@@ -44,7 +44,7 @@ class CommonNoise:
                 ["cell:rejected", "✕", "rejected", "the mixture has another winner"],
                 ["cell:forced", "⚑", "forced", "the same, but the first of a round is kept"],
                 ["cell:unreached", "◌", "unreached", "never reached"],
-                ["bar:0", "▪", "soft", "left bar pD, right bar pT; darker: likelier"],
+                ["bar:0", "▪", "soft", "left bar pD, right bar pT; darker: more likely"],
             ],
         }
 
@@ -112,7 +112,7 @@ class CommonNoise:
         return {"id": f"w{self.rounds}-{x:g}-{below}", "kind": "label", "text": text, **place, **look_}
 
     def _bar(self, x: float, letter: str, whose: str, offer, winner: int, state: str) -> list[Op]:
-        """Stacked pieces of a distribution, the likeliest at the bottom, and the winner's piece in colour."""
+        """Stacked pieces of a distribution, the most likely at the bottom, the winner's piece in colour."""
         base, ops = self.y + TOKEN + 0.1 + HIGH, []
         pieces = [(int(token), math.exp(min(0.0, logprob))) for token, logprob in offer.top]
         shown = [piece for i, piece in enumerate(pieces) if i < PIECES or piece[0] == winner]

@@ -72,7 +72,7 @@ class EntropyBound:
             "legend": [
                 ["cell:accepted", "■", "accepted", "filled in this forward"],
                 ["cell:chosen", "□", "chosen", "filled before, or in the cache"],
-                ["cell:prompt", "▪", "soft", "a mask and its likeliest token"],
+                ["cell:prompt", "▪", "soft", "a mask and its most likely token"],
                 ["path:ink", "━", "ink", "sum of the entropies so far, without the largest"],
                 ["path:live", "╌", "live", "gamma"],
             ],

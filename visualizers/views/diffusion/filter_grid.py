@@ -15,7 +15,7 @@ PITCH, BARS, TALL = 2.2, 1.5, 0.85  # rows of an iteration, where its bars stand
 @view("filter_grid", "Filter grid")
 class FilterGrid:
     """Columns count new positions from 1. The ghost of a position stands in the first iteration in which its
-    likeliest token was the one it ends with, if it was filled later.
+    most likely token was the one it ends with, if it was filled later.
     """
 
     def __init__(self, header: Header):
@@ -23,7 +23,7 @@ class FilterGrid:
         self.theta = float(header.parameters.get("theta", 1.0))
         self.open: set[int] = set()  # columns that are neither filled nor after the end
         self.final: dict[int, tuple[int, int]] = {}  # column -> (token, iteration) it was filled with
-        self.offered: dict[int, dict[int, int]] = {}  # column -> likeliest token -> its first iteration
+        self.offered: dict[int, dict[int, int]] = {}  # column -> most likely token -> its first iteration
         self.ghosts = False
 
     def head(self) -> dict:

@@ -25,7 +25,7 @@ class ContrastView:
         self.header = header
         self.tokens: dict[int, tuple[int, int]] = {}  # node -> (parent, token)
         self.given: set[int] = set()  # nodes that the lane began with
-        self.offers: dict[int, dict[str, tuple]] = {}  # node -> view -> (likeliest pairs, bits, title)
+        self.offers: dict[int, dict[str, tuple]] = {}  # node -> view -> (most likely pairs, bits, title)
         self.gains: dict[int, float] = {}  # node -> log2 of what the wanted view gave by what the other gave
         self.column = 0
         self.ceiling = 4  # of the gains; only ever grows, in steps of 2
@@ -99,7 +99,7 @@ class ContrastView:
         ]
 
     def _stack(self, key: str, x: int, panel: str, offer: tuple, token: int, node: int) -> list[Op]:
-        """The likeliest tokens of one view, stacked, and where the chosen one stands among them."""
+        """The most likely tokens of one view, stacked, and where the chosen one stands among them."""
         top, bits, title = offer
         name = title or panel
         ops, low = [], 0.0
@@ -131,7 +131,7 @@ class ContrastView:
         return [*ops, mark(f"{key}-gain", "bar", **place, rank=1, node=node, hover=lines)]
 
     def _changed(self, key: str, x: int, model: int, p: float) -> list[Op]:
-        """The amber column with ▼, and above it the token that the model alone finds likeliest."""
+        """The amber column with ▼, and above it the token that the model alone finds most likely."""
         ops = [
             mark(f"{key}-band-{panel}", "band", panel=panel, x0=x - 0.47, x1=x + 0.47, role="amber")
             for panel in ("gain", *VIEWS.values(), "tokens")
@@ -144,7 +144,7 @@ class ContrastView:
         return [*ops, mark(f"{key}-model", "label", panel="other", x=x, y=1.2, text=text, **look)]
 
     def _hover(self, token: int, node: int, offers: dict) -> list[str]:
-        """Two lines: the token with what it gained, and what each view finds likeliest."""
+        """Two lines: the token with what it gained, and what each view finds most likely."""
         first = self._shown(token)
         if node in self.gains:
             gain = self.gains[node]
@@ -155,7 +155,7 @@ class ContrastView:
             for name, panel in VIEWS.items()
             if offers.get(name, ([],))[0]
         ]
-        return [first, "likeliest: " + " · ".join(likeliest)] if likeliest else [first]
+        return [first, "most likely: " + " · ".join(likeliest)] if likeliest else [first]
 
     def _shown(self, token: int) -> str:
         return visible(self.header.vocabulary.get(token, b"?"))

@@ -34,7 +34,7 @@ class TokenGraph:
         self.shown: list[str] = []  # marks that go with the next step
         self.length = 0  # tokens that the walk has gone over
         self.steps = self.returns = self.again = self.likeliest = self.known = self.turned = 0
-        self.tops: dict[int, int] = {}  # node -> the likeliest token after it
+        self.tops: dict[int, int] = {}  # node -> the most likely token after it
 
     def head(self) -> dict:
         """Title, question, layout, and the walk over the prompt."""
@@ -57,7 +57,7 @@ class TokenGraph:
                 ["cell:filled", "■", "ink", "here"],
                 ["path:link", "━", "link", "a repeated transition"],
                 ["path:soft", "─", "soft", "a step"],
-                ["path:rejected", "╌", "rejected", "the likeliest token, avoided"],
+                ["path:rejected", "╌", "rejected", "the most likely token, avoided"],
                 ["cell:prompt", "□", "soft", "only in the prompt"],
             ],
         }
@@ -145,7 +145,7 @@ class TokenGraph:
 
     # ---- what could have come ----------------------------------------------------------------
     def _candidates(self, taken: int, offered: list, scores: dict) -> list[Op]:
-        """The candidates of the newest step below the graph, and the way of the likeliest if it was passed
+        """The candidates of the newest step below the graph, and the way of the top-1 token if it was passed
         over for another.
         """
         ops: list[Op] = []
@@ -173,7 +173,7 @@ class TokenGraph:
         returned = f"{many(self.returns, 'step')} returned to an earlier token"
         rest = f": {returned}, {self.again} by a repeated transition."
         if self.known:
-            rest += f" The likeliest was taken in {100 * self.likeliest / self.known:.0f} %"
+            rest += f" The top-1 token was taken in {100 * self.likeliest / self.known:.0f} %"
             rest += (
                 f", {many(self.turned, 'time')} a new token instead of a repetition." if self.turned else "."
             )

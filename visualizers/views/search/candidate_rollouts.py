@@ -61,7 +61,7 @@ class Branches:
             "legend": [
                 ["cell:chosen", "■", "chosen", "taken"],
                 ["cell:pruned", "▢", "pruned", "not chosen, or only explored"],
-                ["cell:amount", "▪", "soft", "stronger grey: likelier or better"],
+                ["cell:amount", "▪", "soft", "stronger grey: more likely or better"],
             ],
         }
 
@@ -94,7 +94,7 @@ class Branches:
         front = min(top + len(candidates) + GAP, top + max(SEEN - 1, taken))
         self.y = top + len(candidates) + GAP
         lead = f"{self.pauses} of {many(self.tokens, 'token')}"
-        rest = "another token than the likeliest was chosen"
+        rest = "a token other than the most likely was chosen"
         times = f"{self.rescued} time" + ("" if self.rescued == 1 else "s")
         self.looked |= bool(ahead)
         how, brief = (
@@ -103,7 +103,7 @@ class Branches:
         heading = {
             "lead": lead,
             "heading": f" {how}; {times} {rest}.",
-            "short": f" {brief}; {times} not the likeliest.",
+            "short": f" {brief}; {times} not the most likely.",
         }
         return [
             *ops,
@@ -126,7 +126,7 @@ class Branches:
     ) -> list[Op]:
         """A candidate: the token, what follows it, and its numbers: column -> what it says, how dark."""
         node, word, y = score.node, self.nodes.text(score.node), self.y + HEADING + row + 0.5
-        hover = [f"{word}: {hovered(score)}" + (", the likeliest" if row == 0 else ""), seen]
+        hover = [f"{word}: {hovered(score)}" + (", the most likely" if row == 0 else ""), seen]
         look = {"state": "chosen" if taken else "pruned", "fill": "filled" if taken else "tint"}
         ops = [
             self._cell(f"n{node}", TOKEN, y, word, hover) | look | {"node": node},

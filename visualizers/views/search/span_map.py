@@ -1,7 +1,7 @@
 """Span map: how likely each span of a passage is as the answer, by where it begins and how long it is.
 
 A fold over Propose, Score ("span", and "greedy" for the way that greedy decoding takes), Verdict and Commit.
-A row is a prefix, a cell the token that a span ends with, the stronger its grey the likelier. Prefixes
+A row is a prefix, a cell the token that a span ends with, the stronger its grey the more likely. Prefixes
 that continue in different ways share their first cells; each other way has a row of its own. Knows no
 strategy.
 """
@@ -28,7 +28,7 @@ class SpanMap:
         """Title, question and layout; rows come with the spans."""
         return {
             "title": self.title,
-            "question": "Which span is the likeliest answer? Where does greedy decoding go?",
+            "question": "Which span is the most likely answer? Where does greedy decoding go?",
             "ops": [{"id": "spans", "kind": "panel", "y0": -0.6, "y1": 5, "share": 1, "grow": True}],
             "first": 1,
             "row": 24,
@@ -43,7 +43,7 @@ class SpanMap:
             "legend": [
                 ["cell:chosen", "■", "chosen", "the answer"],
                 ["cell:accepted", "▢", "accepted", "on greedy's path"],
-                ["cell:amount", "▪", "soft", "a span that ends here; the stronger the grey, the likelier"],
+                ["cell:amount", "▪", "soft", "a span that ends here; the stronger the grey, the more likely"],
             ],
         }
 

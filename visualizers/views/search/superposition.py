@@ -27,7 +27,7 @@ class Superposition:
         self.taken: dict[int, int] = {}  # column -> rows in use
         self.total: dict[int, float] = {}
         self.share: dict[int, float] = {}
-        self.shared: list = []  # of the forward of this step: likeliest [token, logprob] pairs
+        self.shared: list = []  # of the forward of this step: most likely [token, logprob] pairs
         self.ended: set[int] = set()  # nodes with which a draft ended
         self.drafts = int(header.parameters.get("num_beams") or 1)
         self.measured = bool(header.parameters.get("linearity"))
@@ -91,7 +91,7 @@ class Superposition:
         return [*ops, {"say": self._caption(step, ranked, committed)}] if ops else []
 
     def _shared(self, x: int) -> list[Op]:
-        """The likeliest tokens of the row that all drafts shared, stacked."""
+        """The most likely tokens of the row that all drafts shared, stacked."""
         ops, low = [], 0.0
         for rank, (token, logprob) in enumerate(self.shared):
             high = low + math.exp(logprob)

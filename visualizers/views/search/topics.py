@@ -143,7 +143,7 @@ class Topics:
         return next((n for n in way if self._is_topic(n)), None)
 
     def _others(self, node: int) -> dict[int, float]:
-        """The likeliest topics that were offered where this one was put, without it."""
+        """The most likely topics that were offered where this one was put, without it."""
         offers = self.offers.get(self.nodes.parent[node], {}) if self._is_topic(node) else {}
         return {topic: p for topic, p in list(offers.items())[:MAX_NAMED] if topic != self.nodes.token[node]}
 
@@ -163,8 +163,8 @@ class Topics:
                 mark(f"b{node}", "cell", **place, w=1, h=0.34, **{**look, "fill": "filled"}),
             ]
         p = self.offers.get(self.nodes.parent[node], {}).get(self.nodes.token[node])
-        why = self.forced.get(node, "the likeliest topic after the best text")
-        likely = "not among the likeliest" if p is None else f"p {probability(math.exp(p))}"
+        why = self.forced.get(node, "the most likely topic after the best text")
+        likely = "not among the most likely" if p is None else f"p {probability(math.exp(p))}"
         look["hover"] = [f"{name}: {likely} of all topics", why]
         if node in self.forced:
             look |= {"state": "forced", "fill": "outline", "glyph": "⚑"}

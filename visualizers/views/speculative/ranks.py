@@ -1,4 +1,4 @@
-"""Ranks: what the draft guessed at each depth, the likeliest first, with its tree drawn into that table.
+"""Ranks: what the draft guessed at each depth, the most likely first, with its tree drawn into that table.
 
 A fold over Propose, Distribution (of the draft) and Verdict. Each step shows its own round: a column per
 depth has the guesses below the path that was kept. If the guesses of a depth are the same on every branch,
@@ -21,7 +21,7 @@ WORTH = ("accepted", "rejected", "unreached")  # of nodes in one cell, the state
 
 @view("ranks", "Ranks")
 class Ranks:
-    """x: depths, the root first; y: ranks, the likeliest guess at the top."""
+    """x: depths, the root first; y: ranks, the most likely guess at the top."""
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
@@ -58,7 +58,7 @@ class Ranks:
                 ["cell:unreached", "◌", "unreached", "never reached"],
                 ["cell:resampled", "◆", "resampled", "the target's own token"],
                 ["cell:bonus", "★", "bonus", "bonus"],
-                ["cell:amount", "▪", "soft", "guessed, not in the tree; darker: likelier"],
+                ["cell:amount", "▪", "soft", "guessed, not in the tree; darker: more likely"],
             ],
         }
 
@@ -215,5 +215,5 @@ class Ranks:
             bonus = [e.node for e in own if verdict_of(verdicts, e.node) == "bonus"]
             return lead, f"; the target added {self.nodes.text(bonus[0])}." if bonus else "."
         depth, rank, node = target
-        where = f"was rank {rank + 1}" if rank is not None else f"is not among the {ROWS} likeliest"
+        where = f"was rank {rank + 1}" if rank is not None else f"is not among the {ROWS} most likely"
         return lead, f"; the target's own {self.nodes.text(node)} {where} of depth {depth}."

@@ -1,4 +1,4 @@
-"""The target's list: under each guess what the target found likeliest there, and how far behind the guess is.
+"""The target's list: under each guess what the target found most likely, and how far behind the guess is.
 
 A fold over Propose, Verdict, Distribution (what the target offered in a place, after its processors if there
 are any), Score (a number that is watched against its part `limit`) and Commit. Rows are rounds, columns token
@@ -143,7 +143,7 @@ class Shortlist:
         return [*ops, *(self._bar(column, top + self.listed * LINE, shown, score, state) if score else [])]
 
     def _entry(self, column, place, y, token, logprob, guess, own, state) -> Op:
-        """One of the target's likeliest: outlined if it was guessed, or is what stands there instead."""
+        """One of the target's most likely: outlined if it was guessed, or is what stands there instead."""
         p = math.exp(min(0.0, logprob))
         words = f"{self.nodes.word(token)}  p {probability(p)}, the target's number {place + 1}"
         fill = {"state": "prompt", "fill": "amount", "weight": round(0.75 * p, 4)}
@@ -222,7 +222,7 @@ class Shortlist:
     def _heading(self) -> list[Op]:
         """How many of the accepted guesses the target would not have written itself."""
         lead = f"{self.tolerated} of {self.passed} accepted guesses"
-        rest = " were not the target's likeliest token."
+        rest = " were not the target's most likely token."
         return [
             {"id": "heading", "set": {"lead": lead, "heading": rest, "short": " were not the target's best."}}
         ]

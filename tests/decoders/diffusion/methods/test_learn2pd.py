@@ -79,7 +79,7 @@ def guess(tokens, confidence):
 
 
 def test_where_the_canvas_is_cut():
-    """The first accepted end of text; else the likeliest of all, if it is likely enough; else nowhere."""
+    """The first accepted end of text; else the most likely of all, if it is likely enough; else nowhere."""
     eos = frozenset({0})
     found = guess([7, 0, 0, 0], [0.9, 0.3, 0.8, 0.4])
     assert end_of_text(found, [1, 2], eos, 0.0) == 6

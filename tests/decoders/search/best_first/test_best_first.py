@@ -1,4 +1,4 @@
-"""Best-first and depth-first search find the likeliest text of a table model, as does beam search at full
+"""Best-first and depth-first search find the most likely text of a table model, as does beam search at full
 width; they open no state twice, lose no token, and say what became of each state.
 """
 

@@ -17,7 +17,7 @@ WORD_OF = {T0: A, T1: B, T2: C}
 
 def told(text: tuple[int, ...]) -> list[float]:
     """Topic k says its own word, a dot, and then the next topic; after t2 the end. Topics are surer than
-    words where a sentence is over, but none of them is the likeliest token alone.
+    words where a sentence is over, but none of them is the most likely token alone.
     """
     row = [0.01] * len(WORDS)
     last = text[-1]

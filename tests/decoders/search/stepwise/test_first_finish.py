@@ -83,7 +83,7 @@ def test_all_samples_advance_together_and_the_rest_is_cut_off():
 
 
 def test_finishers_vote_by_their_last_line():
-    """B is likelier and longer: one finisher says A, all of them say B."""
+    """B is more likely and longer: one finisher says A, all of them say B."""
     votes = TableModel(
         lambda past: [0.0, 0.3, 0.7] if len(past) == 2 else race(past), 3, eos=frozenset({END})
     )

@@ -116,7 +116,7 @@ def test_phi_is_the_product_and_the_best_is_taken():
 
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_the_answer_has_the_highest_phi_of_all_complete_texts(decoder):
-    """Also where a text with a lower Phi is likelier, or was drawn last."""
+    """Also where a text with a lower Phi is more likely, or was drawn last."""
     given = {"constraints": "keyword", "keywords": "b, c", "decoder": decoder, "population": 2, "rollouts": 8}
     various = 0
     for seed in range(65, 77):

@@ -37,7 +37,7 @@ def grown(shape, temperature: float, chooser=None):
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_the_best_slot_is_filled_next(temperature):
-    """Draws forced to the likeliest token that is left: DySpec's first six nodes."""
+    """Draws forced to the most likely token that is left: DySpec's first six nodes."""
     paths, _, _ = grown(best_slots(6, temperature), temperature, Script([0, 0, 0, 1, 0, 0]))
     assert paths == ["a", "aa", "aaa", "b", "aaaa", "aaaaa"]
 

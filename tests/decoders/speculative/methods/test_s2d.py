@@ -238,7 +238,7 @@ def test_the_shipped_pair_drafts_with_trained_exits():
 
 
 def test_the_published_test_bends_the_distribution_and_ours_does_not():
-    """p = (.6, .4), and the likeliest token of q = (.7, .3) is drafted: its chance becomes .857 by p / q."""
+    """p = (.6, .4), and the top token of q = (.7, .3) is drafted: its probability becomes .857 by p / q."""
     laws = {}
     for name, verifier in {"p / q": RECURSIVE_REJECTION, "p alone": NODE_SAMPLING}.items():
 

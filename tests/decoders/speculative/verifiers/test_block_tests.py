@@ -67,7 +67,7 @@ def test_more_are_kept_the_more_of_the_best_pass():
 
 
 def test_the_test_of_distance_knows_numbers_alone():
-    """Pixels near the likeliest one pass; what is no number passes as the likeliest only."""
+    """Pixels near the most likely one pass; what is no number passes as the most likely only."""
     near = block_tests(within(2.0, float), 1, 0.0, False, "")
     rows = [row(3, 0), row(3, 0), row(6, 0), row(0, 1)]
     assert kept(near, [5, 2, 3], rows) == (3, 6)

@@ -229,7 +229,7 @@ def test_typical_acceptance_keeps_the_longest_path_and_of_equals_the_likeliest()
     assert walk.path == [c, cc] and walk.token == 2
     passed = {t.node: t.accepted for t in walk.tests}
     assert passed == {c: True, b: False, cc: True, cb: False, bb: False, ba: False}
-    assert "Another path is longer or likelier" in next(t.reason for t in walk.tests if t.node == b)
+    assert "Another path is longer or more likely" in next(t.reason for t in walk.tests if t.node == b)
 
 
 @pytest.mark.parametrize(

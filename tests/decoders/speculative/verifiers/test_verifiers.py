@@ -163,12 +163,12 @@ def q_struck_out_and_ties_accepted(chooser):
 
 
 def greedy_draft_with_softmax_q(chooser):
-    """The draft's likeliest token, verified as if it had been drawn from q."""
+    """The draft's most likely token, verified as if it had been drawn from q."""
     return first_token(position(P, [0], Q, chooser, RECURSIVE_REJECTION.walk))
 
 
 def top_two_with_softmax_q(chooser):
-    """The draft's two likeliest tokens, verified as if they had been drawn from q."""
+    """The draft's two most likely tokens, verified as if they had been drawn from q."""
     return first_token(position(P, [0, 1], Q, chooser, WITH_REPLACEMENT_REJECTION.walk))
 
 

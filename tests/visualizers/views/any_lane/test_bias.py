@@ -50,10 +50,10 @@ def test_the_bars_are_the_laws_and_the_cell_says_how_far_they_are_apart():
     assert (mark(first, "c1-t1")["y0"], mark(first, "c1-t1")["y1"]) == (0.2, 0.9)
     assert mark(first, "c1-times")["text"] == "4.0×" and mark(first, "c1-times")["state"] == "live"
     assert mark(first, "c1-rather")["text"] == "dog"
-    says = "cat: .80 under the mask, .20 for the model among allowed texts: 4.0 times likelier than it "
+    says = "cat: .80 under the mask, .20 for the model among allowed texts: 4.0 times more likely than it "
     assert mark(first, "c1-token")["hover"][0] == f"{says}should be."
     summary = next(op["set"] for op in first if op.get("id") == "summary")
-    assert summary["lead"] == "the mask makes this text 4.0 times likelier than it should be"
+    assert summary["lead"] == "the mask makes this text 4.0 times more likely than it should be"
     assert "exact" in summary["heading"]
     stem = mark(second, "c2-error")
     assert (stem["y0"], stem["y1"]) == (0.5, 0.7)
@@ -61,7 +61,7 @@ def test_the_bars_are_the_laws_and_the_cell_says_how_far_they_are_apart():
     assert "worth only 2.5" in mark(second, "c2-token")["hover"][1]
     assert mark(third, "c3-token")["fill"] == "dashed"
     summary = next(op["set"] for op in third if op.get("id") == "summary")
-    assert "3.3 times likelier" in summary["lead"] and "within a factor of 1.2" in summary["heading"]
+    assert "3.3 times more likely" in summary["lead"] and "within a factor of 1.2" in summary["heading"]
 
 
 def test_what_was_not_measured_is_said():
@@ -78,7 +78,8 @@ def test_a_factor_fits_into_a_column(times, text):
 
 
 def test_a_factor_reads_as_a_number():
-    assert in_words(12_345) == "12,000 times likelier" and in_words(2.5e-8) == "4.0 × 10⁷ times less likely"
+    assert in_words(12_345) == "12,000 times more likely"
+    assert in_words(2.5e-8) == "4.0 × 10⁷ times less likely"
 
 
 def test_the_view_is_there_when_it_is_asked_for():

@@ -36,9 +36,7 @@ def test_entropy_and_surprisal_are_in_bits():
     assert marks["c1-chosen"]["glyph"] == "diamond"
     assert marks["c1-token"]["fill"] == "outline" and marks["c1-token"]["text"] == "␣dog"
     assert "a surprise" in marks["c1-chosen"]["hover"][0]
-    assert ops[0][-1] == {
-        "say": "␣dog: p .12, 3.00 bits; entropy 1.75 bits, a surprise; number 4 of the likeliest."
-    }
+    assert ops[0][-1] == {"say": "␣dog: p .12, 3.00 bits; entropy 1.75 bits, a surprise; rank 4."}
 
 
 def test_the_top_token_is_a_dot_and_the_bars_stack_to_the_shown_mass():
@@ -55,7 +53,7 @@ def test_no_more_than_five_pieces_and_a_choice_outside_them_stands_in_the_white(
     marks, _ = fold(Entropy, [[event, Propose(2, 1, 3, -4.0, "target"), Commit([2], [-4.0])]], [0, 1], WORDS)
     assert len(of_kind(marks, "bar")) == 5
     assert marks["c1-share"]["y"] == pytest.approx((0.6 + 1) / 2)
-    assert "not among the 5 likeliest" in marks["c1-chosen"]["hover"][0]
+    assert "not among the 5 most likely" in marks["c1-chosen"]["hover"][0]
 
 
 def test_a_fork_is_amber_and_names_the_two_that_were_not_taken():

@@ -33,4 +33,4 @@ def test_rows_come_when_layers_differ_and_nothing_is_guessed():
     assert known["m0.1"]["state"] == known["m1.1"]["state"] == "chosen"
     assert known["d3"]["role"] == "ink" and known["d4"]["role"] == "live"
     assert known["heading"]["lead"] == "25% of the full cache"
-    assert "first another at position 4" in known["heading"]["heading"]
+    assert "first differs at position 4" in known["heading"]["heading"]

@@ -31,7 +31,7 @@ def test_a_chosen_token_with_what_was_next_and_what_was_likelier():
     top = [*offered, Propose(2, 1, 2, log(0.63), "target"), Commit([2], [log(0.63)])]
     assert said(top) == ["Step 1: “␣big” (p .63, next “␣dog” .12, entropy 1.50 bits)."]
     drawn = [*offered, Propose(2, 1, 3, log(0.12), "target"), Commit([2], [log(0.12)])]
-    assert said(drawn) == ["Step 1: “␣dog” (p .12, likelier was “␣big” .63, entropy 1.50 bits)."]
+    assert said(drawn) == ["Step 1: “␣dog” (p .12, top-1: “␣big” .63, entropy 1.50 bits)."]
 
 
 def test_a_round_with_its_rejection_and_a_note():

@@ -12,7 +12,7 @@ WORDS = ["Once", " upon", " a", " big", "<b>", " dog", "."]
 
 
 def offer(node: int, view: str, probabilities: list[float], level: str | None = None) -> Distribution:
-    """A row over tokens 2, 3, ..., likeliest first in the event as in a trace."""
+    """A row over tokens 2, 3, ..., most likely first in the event as in a trace."""
     top = sorted(([2 + i, math.log(p)] for i, p in enumerate(probabilities)), key=lambda pair: -pair[1])
     return Distribution(node, view, top, 0.0, 1.0, level)
 
@@ -46,7 +46,7 @@ def test_three_stacks_and_a_gain_in_bits():
     assert marks["c1-model"]["text"] == "␣a .50"  # what the model alone takes
     assert marks["c1-changed"]["glyph"] == "triangle"
     assert ops[0][-1] == {"say": "␣big: gained +1.00 bits."}
-    assert marks["c1-token"]["hover"][1] == "likeliest: wanted ␣a .50 · without ␣a .75 · combined ␣big .60"
+    assert marks["c1-token"]["hover"][1] == "most likely: wanted ␣a .50 · without ␣a .75 · combined ␣big .60"
 
 
 def test_a_choice_that_the_contrast_leaves_alone_is_not_marked():

@@ -56,7 +56,7 @@ def test_the_heading_counts_what_came_back_and_what_was_likeliest():
     assert marks["heading"]["lead"] == "4 steps, 4 tokens"
     assert marks["heading"]["heading"] == (
         ": 2 steps returned to an earlier token, 1 by a repeated transition. "
-        "The likeliest was taken in 50 %, 2 times a new token instead of a repetition."
+        "The top-1 token was taken in 50 %, 2 times a new token instead of a repetition."
     )
 
 
@@ -100,7 +100,7 @@ def test_the_candidates_of_the_newest_step_and_the_one_that_was_turned_aside():
     texts = [op["text"] for op in ops if op.get("kind") == "label"]
     assert texts[:4] == ["● a", "p .55  run 1  = .35", "b", "p .15  run 1  = −.05"]
     assert not [op for op in ops if op.get("role") == "rejected"], (
-        "the likeliest was taken: none turned aside"
+        "the top-1 token was taken: none turned aside"
     )
     forced = Lane(
         "momentum", [0, 1, 2, 0, 1, 2], {"target": circle}, {"top_k": 4}, limits=Limits(max_new_tokens=1)

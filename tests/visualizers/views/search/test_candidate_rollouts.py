@@ -1,4 +1,4 @@
-"""The branches view: a table a pause, the candidate taken, and how often it was not the likeliest."""
+"""The branches view: a table a pause, the candidate taken, and how often it was not the most likely."""
 
 from decoders.trace.events import Commit, Propose, Score
 from tests.helpers.view_folding import fold
@@ -23,11 +23,11 @@ def test_a_table_for_each_pause_with_what_was_seen_and_what_was_taken():
     assert [marks[f"n{n}"]["state"] for n in (1, 2)] == ["pruned", "chosen"]
     assert marks["n1"]["text"] == "␣a" and marks["a1"]["text"] == "␣<b>"
     assert marks["m2"]["text"] == ".61" and marks["n2"]["y"] > marks["n1"]["y"]
-    assert marks["n1"]["hover"] == ["␣a: mean log p −1.00, rank 2, the likeliest", "␣<b>"]
+    assert marks["n1"]["hover"] == ["␣a: mean log p −1.00, rank 2, the most likely", "␣<b>"]
     assert marks["heading"]["lead"] == "1 of 1 token"
     assert (
         marks["heading"]["heading"]
-        == " after looking ahead; 1 time another token than the likeliest was chosen."
+        == " after looking ahead; 1 time a token other than the most likely was chosen."
     )
     assert ops[0][-1]["say"].startswith("1 of 1 token after looking ahead")
 
@@ -48,12 +48,13 @@ def test_values_stand_before_their_total_and_a_bare_beginning_is_not_continued()
     marks, _ = fold(Branches, [weighed], [0], WORDS)
     assert [marks[f"{cell}2"]["text"] for cell in "lvt"] == ["−1.00", "0.50", "1.20"]
     assert marks["t2"]["weight"] == 0.5 > marks["t1"]["weight"] and marks["a2"]["text"] == "␣<b>"
-    assert marks["n1"]["hover"][0] == "␣a: log p −1.00, value 0.500, total 0.30, rank 2, the likeliest"
+    assert marks["n1"]["hover"][0] == "␣a: log p −1.00, value 0.500, total 0.30, rank 2, the most likely"
     bare = [e for e in weighed if getattr(e, "source", "") != "lookahead"]
     marks, _ = fold(Branches, [bare], [0], WORDS)
     assert marks["a1"]["text"] == "(not continued)"
     assert (
-        marks["heading"]["heading"] == " by their values; 1 time another token than the likeliest was chosen."
+        marks["heading"]["heading"]
+        == " by their values; 1 time a token other than the most likely was chosen."
     )
 
 

@@ -16,7 +16,7 @@ def offer(node: int, **likely: float) -> Distribution:
 
 
 def steps() -> list[list]:
-    """A seam with two topics, of which the likelier is taken; two beams; the second overtakes the first."""
+    """A seam with two topics, of which the best is taken; two beams, the second overtakes the first."""
     return [
         [Propose(1, 0, 1, -1, "target"), Score(1, "sum_logprob", -1.0, rank=1)],
         [offer(1, t2=0.75, t1=0.25), Propose(2, 1, T2, -1, "target")],

@@ -8,7 +8,7 @@ WORDS = ["Once", " upon", " a", " time", " there", " was"]
 
 
 def offer(node: int, *tokens: int) -> Distribution:
-    """What the draft guessed after a node, the likeliest first."""
+    """What the draft guessed after a node, the most likely first."""
     return Distribution(
         node, "draft", [[token, -0.5 * at - 0.1] for at, token in enumerate(tokens)], 0.0, 1.0
     )
@@ -74,7 +74,7 @@ def test_the_targets_own_token_stands_at_its_rank():
     assert ops[0][-1]["say"] == "Round 1: 1 accepted; the target's own ␣was was rank 2 of depth 2."
     own = [Propose(6, 2, 0, -0.1, "target"), Verdict(6, "resampled")]
     _, ops = fold(Ranks, [[*events[:-2], *own]], [0, 1], WORDS)
-    assert ops[0][-1]["say"].endswith("the target's own Once is not among the 8 likeliest of depth 2.")
+    assert ops[0][-1]["say"].endswith("the target's own Once is not among the 8 most likely of depth 2.")
 
 
 def test_a_round_replaces_the_one_before_and_plain_steps_have_none():
