@@ -38,7 +38,7 @@ def test_a_step_without_a_look_draws_nothing_and_counts():
     assert ops == [[]] and marks["heading"]["lead"] == "No pause"
     marks, _ = fold(Branches, [calm, [*pause(2, 2, -0.2, -0.5)]], [0], WORDS)
     assert marks["heading"]["lead"] == "1 of 2 tokens"
-    assert "0 times another" in marks["heading"]["heading"]
+    assert "0 times a token other" in marks["heading"]["heading"]
 
 
 def test_values_stand_before_their_total_and_a_bare_beginning_is_not_continued():
