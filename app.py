@@ -1,6 +1,6 @@
-"""Starts Decoding Explorer; python app.py --help lists what can be set.
+"""Starts Decoding Explorer; `python app.py --help` lists the options.
 
-Also what a Hugging Face Space runs. Knows how the parts are put together, and nothing else.
+A Hugging Face Space runs this file, too. It knows how the parts are put together and nothing else.
 """
 
 import argparse
@@ -16,7 +16,7 @@ os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # before gradio is imported: n
 
 
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
-    """The command line; unusable arguments end with one sentence and exit status 2."""
+    """Parses the command line; unusable arguments end the program with one sentence and exit status 2."""
     from decoders.models.address import ENGINE_HELP, ENGINES, held_by
     from decoders.models.catalog import DRAFT, TARGET, by_role, locate
     from decoders.registry import include
@@ -30,56 +30,57 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--model",
         default=TARGET,
-        help="target: an embedded name, a Hub id, a folder or http://host:port/v1#name",
+        help="target model: an embedded name, a Hub id, a folder or http://host:port/v1#name",
     )
     parser.add_argument(
         "--draft",
         default=DRAFT,
-        help="draft model, the same kinds of name; several with commas, none for no draft",
+        help="draft model, named in the same ways; several separated by commas, or none",
     )
     parser.add_argument(
         "--heads",
         action="append",
         default=[],
         metavar="FOLDER",
-        help="trained heads for these two models, see docs/heads.md (may be given several times)",
+        help="trained heads for these two models, see docs/heads.md (can be repeated)",
     )
     parser.add_argument(
         "--strategies",
         action="append",
         default=[],
         metavar="FILE",
-        help="a Python file that declares strategies of your own (may be given several times)",
+        help="a Python file that declares strategies of your own (can be repeated)",
     )
     parser.add_argument("--engine", default=ENGINES[0], choices=ENGINES, help=ENGINE_HELP)
     parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
     parser.add_argument(
         "--capture",
         action="store_true",
-        help="on a GPU, record forwards as CUDA graphs: several times as fast, but most models then show no "
-        "attention",
+        help="on a GPU, record forward passes as CUDA graphs: several times faster, but most models then "
+        "show no attention",
     )
     parser.add_argument(
         "--models",
-        help="what visitors may choose: any (folders and Hub ids too), embedded (what comes with the app), "
-        "or names with commas (default: any if only this machine reaches the app, else embedded)",
+        help="models that visitors may choose: any (including folders and Hub ids), embedded (those that "
+        "come with the app), or names separated by commas (default: any if only this machine can reach it, "
+        "else embedded)",
     )
     parser.add_argument(
-        "--share", action="store_true", help="also make a public link, through Gradio's servers"
+        "--share", action="store_true", help="also create a public link through Gradio's servers"
     )
     parser.add_argument(
         "--allow-origin",
         action="append",
         default=[],
         metavar="ADDRESS",
-        help="a further address under which the app is opened, such as a proxy's: https://demo.example.org "
-        "(may be given several times)",
+        help="another address at which the app is opened, such as that of a proxy: https://demo.example.org "
+        "(can be repeated)",
     )
     parser.add_argument(
         "--run-code",
         action="store_true",
-        help="run programs that a model writes even where this system cannot wall them in: whoever reaches "
-        "the app can then have any program run",
+        help="run programs written by a model even if this system cannot sandbox them: anyone who can reach "
+        "the app can then run any program",
     )
     options = parser.parse_args(given)
     options.model = held_by(options.engine, options.model)
@@ -92,7 +93,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
             locate(name)
         for path in options.strategies:
             include(path)
-        options.allowed = allowed(options.models, public=shares or host not in LOOPBACK)
+        options.allowed = allowed_models(options.models, public=shares or host not in LOOPBACK)
         token = chosen_token() if options.allowed is None else None
         options.access = Access(host, options.allow_origin, token)
     except ValueError as error:
@@ -100,8 +101,8 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     return options
 
 
-def allowed(models: str | None, public: bool) -> frozenset[str] | None:
-    """The names of models that visitors may choose; None for all. ValueError for a name that is none."""
+def allowed_models(models: str | None, public: bool) -> frozenset[str] | None:
+    """The names of the models that visitors may choose; None for all. ValueError for an unknown name."""
     from decoders.models.catalog import locate, shipped
 
     chosen = models or ("embedded" if public else "any")
@@ -116,7 +117,7 @@ def allowed(models: str | None, public: bool) -> frozenset[str] | None:
 
 
 def make(options: argparse.Namespace):
-    """The Gradio app, its launch arguments, and the loader of its models (not started yet)."""
+    """Returns the Gradio app, its launch arguments, and the loader of its models, not yet started."""
     from explorer.page.layout import build
     from explorer.runs.lane_factory import lane_maker
     from explorer.runs.model_pool import Loader
@@ -131,23 +132,23 @@ def make(options: argparse.Namespace):
     return demo, launch, loader
 
 
-def own_folder() -> None:
-    """Gives Gradio a folder for files that visitors save and open which only this user reads, and which goes
-    with the app. A folder that whoever starts the app has chosen stays.
+def use_private_temp_folder() -> None:
+    """Gives Gradio a folder for the files that visitors save and open. Only this user can read it, and it is
+    deleted when the app ends. A folder that is already set in the environment is used unchanged and kept.
     """
     if "GRADIO_TEMP_DIR" not in os.environ:
         folder = os.environ["GRADIO_TEMP_DIR"] = tempfile.mkdtemp(prefix="decoding-explorer-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # which would end it without that, too
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # a bare SIGTERM would skip atexit
 
 
 def main(given: list[str] | None = None) -> int:
-    """Runs until it is interrupted. Returns the exit status."""
-    gc.disable()  # imports make many objects that stay; to look through them again and again costs seconds
+    """Runs the app until it is interrupted. Returns the exit status."""
+    gc.disable()  # imports make many objects that live on; scanning them again and again costs seconds
     from explorer import tidying
 
     options = arguments(given)
-    own_folder()
+    use_private_temp_folder()
     demo, launch, loader = make(options)
     loader.start()
     try:
@@ -159,7 +160,10 @@ def main(given: list[str] | None = None) -> int:
             **launch,
         )
     except OSError as error:
-        print(f"The app cannot listen there ({error}); choose another --port or --host.", file=sys.stderr)
+        print(
+            f"The app cannot listen at this address ({error}); choose another --port or --host.",
+            file=sys.stderr,
+        )
         return 2
     if shared:
         options.access.allow(shared)

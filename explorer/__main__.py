@@ -1,4 +1,4 @@
-"""`python -m explorer`: strategies, papers, models, train, run, compare, bench."""
+"""`python -m explorer COMMAND`; `--help` lists the commands."""
 
 from explorer.cli import main
 

@@ -1,6 +1,6 @@
-"""The command line. Made from the strategies' declarations; knows none of them by name.
+"""The commands of `python -m explorer`. Strategies are known by their declarations, never by name.
 
-Exit status 0 on success; 2 on unusable arguments, with one line that says what to do.
+The exit status is 0 on success and 2 on unusable arguments, with one line that says what to do.
 """
 
 import argparse
@@ -23,11 +23,11 @@ from explorer.runs.validation import MAX_LANES
 from explorer.tasks import sandbox
 from visualizers.analysis.cost_summary import strip
 
-PAGES = (".html", ".htm")  # names for which --out writes a page; all others get the data
+PAGES = (".html", ".htm")  # suffixes for which --out writes a page; for all others it writes the data
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Runs one command; a user's mistake becomes one line and exit status 2."""
+    """Runs one command; a user's mistake ends it with one line and exit status 2."""
     top = parser()
     options = top.parse_args(arguments)
     command = COMMANDS[options.command]
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def list_strategies(options: argparse.Namespace) -> None:
-    """Prints the declarations."""
+    """Prints every strategy with its parameters."""
     declared = [s.declaration() for s in registry.strategies().values()]
     if options.json:
         print(json.dumps(declared))
@@ -58,12 +58,12 @@ def list_strategies(options: argparse.Namespace) -> None:
         for d in members:
             print(f"  {d['name']:20} {d['summary']}")
             for p in d["parameters"]:
-                given = str(p["default"]).replace("\n", "\\n")  # a line each
+                given = str(p["default"]).replace("\n", "\\n")  # one line per parameter
                 print(f"  {'':20}   {p['name']} = {given}: {p['help']}")
 
 
 def list_papers(options: argparse.Namespace) -> None:
-    """Prints every paper with its status, or writes the map of methods."""
+    """Prints every paper with its status, or writes the map of methods to a file."""
     if options.graph:
         from explorer.catalog.method_map import method_map
         from visualizers import graphs
@@ -84,24 +84,24 @@ def list_papers(options: argparse.Namespace) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Decodes one prompt and prints the text with what it cost, or one JSON object."""
-    lanes = chosen(options)
+    """Decodes one prompt and prints the text and its costs, or one JSON object."""
+    lanes = requested_lanes(options)
     if len(lanes) != 1:
-        raise ValueError("run takes one --strategy; to see several side by side, use compare.")
+        raise ValueError("run takes one --strategy; use compare to see several side by side.")
     prompt, (trace,) = decode(options, lanes)
     if options.figure or options.graph or options.drafted_tokens:
-        save_other(trace, options)
+        save_extract(trace, options)
     elif options.out:
         save(options.out, prompt, options, [trace])
     if options.json:
         print(json.dumps(summary(trace)))
     else:
-        summarise(prompt, trace)
+        print_result(prompt, trace)
 
 
 def compare(options: argparse.Namespace) -> None:
-    """Decodes one prompt with each strategy; prints what each wrote and paid, or one JSON object."""
-    lanes = chosen(options)
+    """Decodes one prompt with each strategy and prints their texts and costs, or one JSON object."""
+    lanes = requested_lanes(options)
     prompt, traces = decode(options, lanes)
     if options.out:
         save(options.out, prompt, options, traces)
@@ -110,25 +110,25 @@ def compare(options: argparse.Namespace) -> None:
         return
     for number, trace in enumerate(traces, 1):
         print(f"{number}. {trace.title}")
-        summarise(prompt, trace)
+        print_result(prompt, trace)
         print()
 
 
-def chosen(options: argparse.Namespace) -> list[dict]:
-    """The lanes that the options ask for, checked: `{strategy, parameters, seed}`.
+def requested_lanes(options: argparse.Namespace) -> list[dict]:
+    """Returns the lanes that the options ask for, checked: `{strategy, parameters, seed}`.
 
-    A --set before the first --strategy belongs to the first. Raises ValueError with one sentence.
+    A --set before the first --strategy belongs to that first strategy. Raises ValueError with one sentence.
     """
     lanes: list[tuple[str, dict]] = [(value, {}) for kind, value in options.lanes if kind == "NAME"]
     if len(lanes) > MAX_LANES:
-        raise ValueError(f"at most {MAX_LANES} strategies fit side by side, not {len(lanes)}.")
-    at = -1
+        raise ValueError(f"compare takes at most {MAX_LANES} strategies, not {len(lanes)}.")
+    index = -1
     for kind, value in options.lanes:
         if kind == "NAME":
-            at += 1
+            index += 1
         else:
             key, setting = split_setting(value)
-            lanes[max(at, 0)][1][key] = setting
+            lanes[max(index, 0)][1][key] = setting
     return [
         {"strategy": name, "parameters": registry.get(name).check(given), "seed": options.seed}
         for name, given in lanes
@@ -136,7 +136,7 @@ def chosen(options: argparse.Namespace) -> list[dict]:
 
 
 def decode(options: argparse.Namespace, lanes: list[dict]) -> tuple[str, list[Trace]]:
-    """The prompt, and the trace of each lane decoded to its end. Raises ValueError with one sentence."""
+    """Decodes every lane to its end. Returns the prompt and the traces. ValueError with one sentence."""
     prompt = options.prompt if options.prompt is not None else read_prompt(options.prompt_file)
     if not prompt:
         raise ValueError("the prompt is empty; type at least one character.")
@@ -156,7 +156,7 @@ def decode(options: argparse.Namespace, lanes: list[dict]) -> tuple[str, list[Tr
 
 
 def save(out: Path, prompt: str, options: argparse.Namespace, traces: list[Trace]) -> None:
-    """Writes a page, a run or, for a single lane, a trace, as the name says."""
+    """Writes a page, a run or, for a single lane, a trace, depending on the suffix of `out`."""
     from explorer.export.replay_page import replay_html
     from explorer.export.run_file import container, pack, settings
 
@@ -169,14 +169,14 @@ def save(out: Path, prompt: str, options: argparse.Namespace, traces: list[Trace
         out.write_bytes(pack(container(traces, setup), compressed=out.suffix == ".gz"))
 
 
-def save_other(trace: Trace, options: argparse.Namespace) -> None:
-    """Writes a figure, a graph or the drafted tokens of the trace. Raises ValueError with one sentence."""
+def save_extract(trace: Trace, options: argparse.Namespace) -> None:
+    """Writes a figure, a graph or the drafted tokens of a trace. Raises ValueError with one sentence."""
     from visualizers import figures, graphs
     from visualizers.analysis.drafted_tokens import drafted_csv
 
     if options.out is None:
         raise ValueError(
-            "--figure, --graph and --drafted-tokens write a file; name one with --out, such as beams.html."
+            "--figure, --graph and --drafted-tokens write a file; name it with --out, such as beams.html."
         )
     if options.drafted_tokens:
         options.out.write_text(drafted_csv(trace), "utf-8")
@@ -186,21 +186,21 @@ def save_other(trace: Trace, options: argparse.Namespace) -> None:
         graphs.save(trace.graph(options.graph), options.out)
 
 
-def summarise(prompt: str, trace: Trace) -> None:
-    """Prints the text, or all texts that were asked for, what it cost, and why it ended."""
+def print_result(prompt: str, trace: Trace) -> None:
+    """Prints the text, or all texts if several were requested, the costs, and why the lane ended."""
     texts, prompt = sequences(trace), before_text(prompt, trace)
     if len(texts) == 1:
         print(prompt + trace.text())
     else:
-        for place, one in enumerate(texts, 1):
-            score = "" if one["score"] is None else f" ({one['score']:.4f})"
-            print(f"{place}.{score} {prompt}{one['text']}")
+        for rank, sequence in enumerate(texts, 1):
+            score = "" if sequence["score"] is None else f" ({sequence['score']:.4f})"
+            print(f"{rank}.{score} {prompt}{sequence['text']}")
     print("\n" + " · ".join(f"{entry['label']} {entry['name']}" for entry in strip(trace.costs)))
     print(trace.ended)
 
 
 def split_setting(setting: str) -> tuple[str, str]:
-    """("num_beams", "4") from "num_beams=4"."""
+    """Splits "num_beams=4" into ("num_beams", "4"). Raises ValueError with one sentence."""
     key, equals, value = setting.partition("=")
     if not equals or not key:
         raise ValueError(f"--set takes KEY=VALUE, not {setting!r}; for example --set num_beams=4.")
@@ -208,7 +208,7 @@ def split_setting(setting: str) -> tuple[str, str]:
 
 
 def read_prompt(path: Path) -> str:
-    """The text of a prompt file. Raises ValueError with one sentence if it is no UTF-8."""
+    """Reads a prompt from a file. Raises ValueError with one sentence if it is not UTF-8."""
     try:
         return path.read_text("utf-8")
     except UnicodeDecodeError as error:
@@ -219,21 +219,21 @@ def bench(options: argparse.Namespace) -> None:
     """Measures and prints the speed figures."""
     from explorer.benchmarks import generate_speed
 
-    where = nullcontext()
+    workers = nullcontext()
     if options.ray is not None:
-        where = spread.cluster(options.ray, options.model, options.draft)
-    with where:
+        workers = spread.cluster(options.ray, options.model, options.draft)
+    with workers:
         generate_speed.run(options)
 
 
 def convert_heads(options: argparse.Namespace) -> None:
-    """Writes a folder's pickles as safetensors. Raises ValueError with one sentence if they hold anything
-    else than tensors, or if there are none.
+    """Converts the pickles in a folder to safetensors and prints the new paths. Raises ValueError with one
+    sentence if a pickle contains anything but tensors, or if there are none.
     """
     from decoders.models.published.tensors import convert
 
     if not (made := convert(options.folder)):
-        raise ValueError(f"the folder {str(options.folder)!r} holds no PyTorch pickles.")
+        raise ValueError(f"the folder {str(options.folder)!r} contains no PyTorch pickles.")
     for path in made:
         print(path)
 

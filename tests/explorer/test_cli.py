@@ -318,7 +318,7 @@ def test_run_writes_a_graph(capsys, tmp_path):
     asked = ("run", "--strategy", "beam", "--prompt", "Once", "--max-new-tokens", "4", "--graph", "tokens")
     call(capsys, *asked, "--out", str(out))
     assert out.read_text().count("<node ") > 8
-    assert "name one with --out" in refused(capsys, *asked)
+    assert "name it with --out" in refused(capsys, *asked)
     assert "saved as .graphml" in refused(capsys, *asked, "--out", str(tmp_path / "a.png"))
 
 
@@ -327,7 +327,7 @@ def test_run_writes_a_figure(capsys, tmp_path):
     asked = ("run", "--strategy", "beam", "--prompt", "Once", "--max-new-tokens", "4", "--figure", "entropy")
     call(capsys, *asked, "--out", str(out))
     assert "Entropy" in out.read_text("utf-8")
-    assert "name one with --out" in refused(capsys, *asked)
+    assert "name it with --out" in refused(capsys, *asked)
     assert "saved as .html" in refused(capsys, *asked, "--out", str(tmp_path / "a.txt"))
 
 
