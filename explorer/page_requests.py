@@ -1,7 +1,7 @@
 """What the page may ask: one model for each server function, named after it. Nothing else checks requests.
 
 What a person types (a prompt, a seed, a name) has a kind here and is judged where it is used, with a sentence
-for the page; what the page itself chooses must be as it is written here. `sessions.bound` reads these.
+for the page; what the page itself chooses must be as it is written here. `sessions.validated` reads these.
 """
 
 import functools

@@ -1,1 +1,1 @@
-"""The Gradio page: its layout, its files, and a file for each tab or set of calls."""
+"""The Gradio page: its layout, the files it serves, and one module per tab or group of server functions."""

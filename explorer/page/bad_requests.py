@@ -1,7 +1,7 @@
-"""Answers nonsense before Gradio's own code meets it: status 4xx, one sentence, and a line in the log.
+"""Rejects malformed requests before Gradio's code sees them: status 4xx, one sentence, and a line in the log.
 
-An ASGI middleware. What bodies may be is in envelopes.py. An exception that comes through all the same is a
-bug of ours: status 500, a sentence, and a traceback in the log.
+This is ASGI middleware; envelopes.py says what a body may contain. Any other exception is a bug of ours and
+gives status 500, a sentence, and a traceback in the log.
 """
 
 import json
@@ -21,21 +21,21 @@ from explorer.page import uploads
 from explorer.page.envelopes import API, CHECKS, NAME, Known, Refused
 from explorer.schema import Malformed, parsed, sentence
 
-MAX_BODY_BYTES = uploads.MAX_FILE_BYTES + 2**20  # the largest file that can be opened, and some room
-MAX_READ = 4 * MAX_BODY_BYTES  # of a body that is too large: its sender hears no answer before its end
-MAX_PATH, MAX_NAME_BYTES = 1000, 255  # characters of an address; bytes of a name in it, as file systems have
+MAX_BODY_BYTES = uploads.MAX_FILE_BYTES + 2**20  # the largest file that can be opened, plus 1 MiB
+MAX_READ = 4 * MAX_BODY_BYTES  # how far an oversized body is read: its sender sees no answer before the end
+MAX_PATH, MAX_NAME_BYTES = 1000, 255  # characters of a path; bytes of each name in it, as in file systems
 OURS = "The app failed at this request ({}); its log says where."
 
 log = logging.getLogger(__name__)
 
 STREAM = re.compile(rf"{API}call/(v2/)?[^/]+/(?P<session>[^/]+)")
-# What this app has none of; Gradio would fetch a file from another machine.
+# Paths that this app does not have. Gradio would fetch a file from another machine for some of them.
 ABSENT = re.compile(rf"{API}(proxy=|stream/|upload_progress|file=(?i:https?):).*")
-DIRECT = re.compile(rf"{API}(run|api)/{NAME}")  # calls that are answered at once
+DIRECT = re.compile(rf"{API}(run|api)/{NAME}")  # calls that are answered directly, without the queue
 
 
 class BadRequests:
-    """The middleware. It reads whole bodies, of at most MAX_BODY_BYTES, before anything else does."""
+    """The middleware. It reads each body completely, up to MAX_BODY_BYTES, before passing the request on."""
 
     def __init__(self, app, known: Known):
         self.app, self.known = app, known
@@ -52,28 +52,28 @@ class BadRequests:
 
         try:
             check_address(scope, self.known)
-            body = await whole(scope, receive)
+            body = await read_body(scope, receive)
             for pattern, check in CHECKS if scope["method"] == "POST" else ():
                 if match := pattern.fullmatch(scope["path"]):
                     check(self.known, match, parsed(body))
             if scope["method"] == "POST" and scope["path"] == UPLOAD_PATH:
-                scope, body = cleaned(scope, body)
-            passing = Sentence(watched) if DIRECT.fullmatch(scope["path"]) else watched
-            await self.app(scope, again(body, receive), passing)
+                scope, body = clean_upload(scope, body)
+            passing = ReadableErrors(watched) if DIRECT.fullmatch(scope["path"]) else watched
+            await self.app(scope, replay(body, receive), passing)
         except ClientDisconnect:
             return
         except Malformed as error:
             log.warning("%s %s was refused: %s", scope["method"], ascii(scope["path"])[:100], error)
             await JSONResponse(error.body(), error.status)(scope, receive, send)
         except Exception as error:
-            if started:  # too late for a sentence
+            if started:  # too late for another answer
                 raise
             log.exception("%s %s failed", scope["method"], ascii(scope["path"])[:100])
-            await answer_of(500, OURS.format(type(error).__name__))(scope, receive, send)
+            await json_answer(500, OURS.format(type(error).__name__))(scope, receive, send)
 
 
 def check_address(scope: dict, known: Known) -> None:
-    """Raises Refused for addresses at which Gradio would look for something that cannot be there."""
+    """Raises Refused if the address is too long, or if there can be nothing at it."""
     path, query = scope["path"], parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=100)
     names = path.split("/")
     if len(path) > MAX_PATH or any(len(name.encode(errors="replace")) > MAX_NAME_BYTES for name in names):
@@ -89,8 +89,8 @@ def check_address(scope: dict, known: Known) -> None:
         raise Refused(404, "There is no such session, or its answer has already been fetched.")
 
 
-async def whole(scope: dict, receive) -> bytes:
-    """The body of a request. Raises Refused if it is too large, ClientDisconnect if it ends early."""
+async def read_body(scope: dict, receive) -> bytes:
+    """Reads the body of a request. Raises Refused if it is too large, ClientDisconnect if it ends early."""
     body, size, more = bytearray(), 0, scope["method"] not in ("GET", "HEAD")
     while more:
         message = await receive()
@@ -107,16 +107,16 @@ async def whole(scope: dict, receive) -> bytes:
     return bytes(body)
 
 
-def cleaned(scope: dict, body: bytes) -> tuple[dict, bytes]:
-    """An upload with nothing but its file: see `uploads.clean`. Raises Refused for what is none."""
+def clean_upload(scope: dict, body: bytes) -> tuple[dict, bytes]:
+    """Reduces an upload to its file, see `uploads.clean`. Raises Refused for anything but one file."""
     kind, body = uploads.clean(Headers(scope=scope).get("content-type", ""), body)
     ours = {b"content-type": kind, b"content-length": str(len(body)).encode()}
     rest = [(name, value) for name, value in scope["headers"] if name.lower() not in ours]
     return {**scope, "headers": [*rest, *ours.items()]}, body
 
 
-def again(body: bytes, receive) -> Callable:
-    """`receive` for what runs next: the body that was read, then what comes, such as a client that leaves."""
+def replay(body: bytes, receive) -> Callable:
+    """A `receive` for the next app: yields the body already read, then later messages such as disconnect."""
     rest = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def received():
@@ -125,10 +125,10 @@ def again(body: bytes, receive) -> Callable:
     return received
 
 
-class Sentence:
-    """Passes an answer on; one of status 500 that carries a sentence of ours goes out with status 422.
+class ReadableErrors:
+    """Passes answers on, but turns status 500 with an error message of ours into status 422.
 
-    Gradio answers so wherever an endpoint raises, and gives the sentence if it was meant for people.
+    Gradio answers with status 500 whenever an endpoint raises, and includes the message of a `gr.Error`.
     """
 
     def __init__(self, send):
@@ -142,36 +142,36 @@ class Sentence:
             return await self.send(message)
         self.body += message.get("body", b"")
         if not message.get("more_body"):
-            words = sentence_in(self.body)
-            answer = answer_of(422, words) if words else answer_of(500, OURS.format("an endpoint raised"))
+            error = error_message(self.body)
+            answer = json_answer(422, error) if error else json_answer(500, OURS.format("an endpoint raised"))
             await answer({"type": "http"}, None, self.send)
 
 
-def sentence_in(body: bytes) -> str | None:
-    """The sentence in Gradio's answer, if there is one."""
+def error_message(body: bytes) -> str | None:
+    """The error message in an answer of Gradio's; None if there is none."""
     try:
-        words = json.loads(body).get("error")
+        message = json.loads(body).get("error")
     except (ValueError, AttributeError):
         return None
-    return words if isinstance(words, str) else None
+    return message if isinstance(message, str) else None
 
 
-def answer_of(status: int, words: str) -> Response:
-    """An answer of one sentence."""
-    return JSONResponse({"detail": words}, status)
+def json_answer(status: int, message: str) -> Response:
+    """An answer that consists of one sentence."""
+    return JSONResponse({"detail": message}, status)
 
 
-async def unfit(request: Request, error: RequestValidationError) -> Response:
-    """The answer where Gradio's own models refuse a request: our sentence in the place of a list."""
+async def validation_error(request: Request, error: RequestValidationError) -> Response:
+    """Answers a request that Gradio's own models reject with one sentence instead of pydantic's list."""
     first = error.errors()[0]
-    words = sentence({**first, "loc": first["loc"][1:]})
-    log.warning("%s %s was refused: %s", request.method, ascii(request.url.path)[:100], words)
-    return answer_of(422, words)
+    message = sentence({**first, "loc": first["loc"][1:]})
+    log.warning("%s %s was refused: %s", request.method, ascii(request.url.path)[:100], message)
+    return json_answer(422, message)
 
 
 def middleware(known: Known) -> list[Middleware]:
-    """For Gradio's app. `known` may be filled after this call, before the first request."""
+    """The middleware for Gradio's app. `known` can still be filled until the first request arrives."""
     return [Middleware(BadRequests, known=known)]
 
 
-HANDLERS = {RequestValidationError: unfit}  # for Gradio's app
+HANDLERS = {RequestValidationError: validation_error}  # exception handlers for Gradio's app

@@ -1,8 +1,8 @@
-"""Branches: a new lane in a run that keeps the text before a token, forces another and continues alike; of
-a canvas, a new lane on which one more word stands from the start.
+"""Branches: a new lane that keeps the text before a token, forces another token there, and decodes on.
 
-Knows traces, runs and models, nothing of pages. The parent's strategy, parameters and seed stay; its prompt
-is taken from its trace and not cut into tokens again.
+On the canvas of a diffusion model, the new lane has one more word fixed from the start. A branch keeps its
+parent's strategy, parameters and seed; its prompt tokens come from the parent's trace and are not tokenized
+again. Knows traces, runs and models, nothing of pages.
 """
 
 import asyncio
@@ -15,18 +15,18 @@ from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import Run, Runs
 from explorer.runs.validation import MAX_NEW_TOKENS, as_json, new_tokens
 
-MAX_TYPED = 2000  # characters
+MAX_TYPED = 2000  # characters of a text that is typed to be forced
 
 
 def functions(runs: Runs, loader: Loader) -> list:
-    """What the page can ask for."""
+    """The server functions, see `explorer.page.layout.server_functions`."""
 
     async def explorer_branch(request: Branch) -> str:
         """`{run, lane, node | position, token | text, max_new_tokens, session, replace?}` gives `{run, lane,
         setup}`.
 
-        The new lane forces `token`, or the typed `text`, in the place of `node`, or fixes it at `position` of
-        its canvas. `run` is another one if the run was the stored example, which is everybody's.
+        The new lane forces `token`, or the typed `text`, in place of `node`, or fixes it at `position` of its
+        canvas. The returned `run` is a copy if the request named the stored example, which all pages share.
         """
         return await as_json(asyncio.to_thread(branch, runs, loader, request))
 
@@ -34,44 +34,44 @@ def functions(runs: Runs, loader: Loader) -> list:
 
 
 def branch(runs: Runs, loader: Loader, request: Branch) -> dict:
-    """See `explorer_branch`. Raises ValueError with one sentence."""
+    """Starts the lane, see `explorer_branch`. Raises ValueError with one sentence."""
     run = runs.find(request.run)
     trace, limit = run.lane(request.lane).trace, new_tokens(request.max_new_tokens)
     chosen = loader.find(run.models)
-    models = models_of(trace, chosen.wait())
+    models = check_models_of_trace(trace, chosen.wait())
     begin, parameters = beginnings.of(trace), trace.parameters
     if request.node is None:
-        word = fixed(trace, request, models["target"], limit)
-        parameters = parameters | {"fixed_words": word}
+        words = with_fixed_word(trace, request, models["target"], limit)
+        parameters = parameters | {"fixed_words": words}
     else:
         before = text_before(trace, request.node)
-        begin = put(trace, before, wanted(trace, before, models["target"], request))
+        begin = branch_begin(trace, before, forced_tokens(trace, before, models["target"], request))
     if begin and len(begin["tokens"]) >= limit:
         raise ValueError(
-            f"Nothing would be left to decode: the lane may write {limit} tokens and would begin with "
+            f"Nothing would be left to decode: the lane can write {limit} tokens and would begin with "
             f"{len(begin['tokens'])}. Branch earlier, type less, or run with more tokens."
         )
 
     def make():
-        from decoders.lane import Lane, Limits  # torch is there by now
+        from decoders.lane import Lane, Limits  # torch is loaded by now
 
         same = (trace.strategy, trace.prompt, models, parameters, trace.seed)
         lane = Lane(*same, Limits(max_new_tokens=limit), begin=begin, callbacks=CALLBACKS)
         chosen.lanes.add(lane)
         return lane
 
-    mine = own(runs, run, request.session)
-    index = runs.add_lane(mine, make, request.replace)
-    return {"run": mine.id, "lane": index, "setup": setup(trace, parameters, begin)}
+    own = own_run(runs, run, request.session)
+    index = runs.add_lane(own, make, request.replace)
+    return {"run": own.id, "lane": index, "setup": setup(trace, parameters, begin)}
 
 
-def own(runs: Runs, run: Run, session: str) -> Run:
-    """`run`, or a copy for this session if it is the stored example, which belongs to nobody."""
+def own_run(runs: Runs, run: Run, session: str) -> Run:
+    """Returns `run`, or a copy of it for this session if it is the stored example, which no session owns."""
     return run if run.session else runs.show([record.trace for record in run.records], session)
 
 
-def models_of(trace: Trace, models: dict) -> dict:
-    """The models, if they are those of the trace. ValueError with a sentence if they are others."""
+def check_models_of_trace(trace: Trace, models: dict) -> dict:
+    """Returns `models` if the trace was decoded with them; otherwise raises ValueError with one sentence."""
     from decoders.registry import strategies
 
     known = strategies().get(trace.strategy)
@@ -91,7 +91,7 @@ def models_of(trace: Trace, models: dict) -> dict:
 
 
 def text_before(trace: Trace, node: int) -> list[int]:
-    """The nodes between the prompt and `node`, first to last. ValueError if `node` stands in the prompt."""
+    """The nodes between the prompt and `node`, in order. ValueError if `node` is part of the prompt."""
     nodes, trunk = trace.nodes(), len(trace.prompt)
     if node not in nodes:
         raise ValueError("This mark is not a token of the trace; choose a token.")
@@ -104,16 +104,16 @@ def text_before(trace: Trace, node: int) -> list[int]:
     return path[::-1]
 
 
-def wanted(trace: Trace, before: list[int], target, request: Branch) -> list[int]:
-    """The tokens that a person asks for: `token`, or those of the typed `text` as it stands in its place."""
+def forced_tokens(trace: Trace, before: list[int], target, request: Branch) -> list[int]:
+    """The tokens to force: `token`, or the typed `text` tokenized as a continuation of the text before it."""
     if request.token is not None:
         return [request.token]
     nodes = trace.nodes()
-    return target.encode_after([*trace.prompt, *(nodes[n][1] for n in before)], typed(request))
+    return target.encode_after([*trace.prompt, *(nodes[n][1] for n in before)], typed_text(request))
 
 
-def put(trace: Trace, before: list[int], tokens: list[int]) -> dict:
-    """The begin of a branch: the text before, then `tokens`; what was forced in the parent stays marked."""
+def branch_begin(trace: Trace, before: list[int], tokens: list[int]) -> dict:
+    """The given tokens of a branch: the text before, then `tokens`. Tokens forced before stay marked."""
     nodes, parent = trace.nodes(), beginnings.of(trace)
     forced = [place for place in parent["forced"] if place < len(before)] if parent else []
     begin = {
@@ -125,8 +125,8 @@ def put(trace: Trace, before: list[int], tokens: list[int]) -> dict:
     return begin
 
 
-def fixed(trace: Trace, request: Branch, target, limit: int) -> str:
-    """The parameter fixed_words of a lane whose canvas holds one more word. ValueError with one sentence."""
+def with_fixed_word(trace: Trace, request: Branch, target, limit: int) -> str:
+    """The parameter fixed_words with one more word on the canvas. Raises ValueError with one sentence."""
     from decoders.diffusion.fixed_words import placed, with_word
 
     if "fixed_words" not in trace.parameters:
@@ -135,22 +135,22 @@ def fixed(trace: Trace, request: Branch, target, limit: int) -> str:
     start = len(trace.prompt) + (len(parent["tokens"]) if parent else 0)
     stop = len(trace.prompt) + limit
     if not start <= request.position < stop:
-        raise ValueError("This place is not on the canvas: click one of its cells.")
+        raise ValueError("This position is not on the canvas: click one of its cells.")
     if request.token is not None:
         try:
             word = trace.vocabulary[request.token].decode()
         except (KeyError, UnicodeDecodeError) as error:
-            raise ValueError("This token is no whole character; type a word to put here.") from error
+            raise ValueError("This token is not a whole character; type a word to put here.") from error
     else:
-        word = typed(request)
+        word = typed_text(request)
     exactly = request.token is not None
     words = with_word(trace.parameters["fixed_words"], request.position - start + 1, word, exactly)
     placed(words, start, stop, lambda text: target.encode_after(trace.prompt, text))
     return words
 
 
-def typed(request: Branch) -> str:
-    """The text that a person typed. ValueError with one sentence if there is none, or too much."""
+def typed_text(request: Branch) -> str:
+    """The text that a person typed. Raises ValueError with one sentence if it is empty or too long."""
     if not request.text:
         raise ValueError("Type the text to put here.")
     if len(request.text) > MAX_TYPED:
@@ -161,7 +161,7 @@ def typed(request: Branch) -> str:
 
 
 def setup(trace: Trace, parameters: dict, begin: dict | None) -> dict:
-    """The lane in the form that runs and saved setups take; parameters where they are not the default."""
+    """The lane as runs and saved setups describe it; parameters that have their default are left out."""
     from decoders.registry import get
 
     defaults = {p.name: p.default for p in get(trace.strategy).parameters}

@@ -1,6 +1,6 @@
-"""Comparing: how the lanes of a run stand to each other, for the page's marks and for the tab's components.
+"""Compares the lanes of a run, for the marks that the page draws and for the section Compare.
 
-Knows runs and `visualizers.analysis.comparison`, nothing of how it looks.
+Knows runs and `visualizers.analysis.comparison`, nothing of how a comparison is displayed.
 """
 
 import asyncio
@@ -18,27 +18,27 @@ def functions(runs: Runs, loader: Loader) -> list:
     """The server functions, see `explorer.page.layout.server_functions`."""
 
     async def explorer_compare(request: Compare) -> str:
-        """Lanes of a run, `{run, lanes: [{lane, number, shown}]}`: which lane, what the page calls it, how
-        many of its steps count. See
-        explorer.export.comparison.marks.
+        """`{run, lanes: [{lane, number, shown}]}` gives the marks of `explorer.export.comparison.marks`.
+
+        `number` is the lane's number on the page; of each lane, the first `shown` steps are compared.
         """
 
-        async def found() -> dict:
+        async def compare_on_thread() -> dict:
             run = runs.find(request.run)
             lanes = [(one.lane, one.number, one.shown) for one in request.lanes]
             if len({lane[1] for lane in lanes}) < len(lanes):
                 raise ValueError("Two lanes have the same number; reload the page.")
-            return marks(await asyncio.to_thread(compared, run, lanes))
+            return marks(await asyncio.to_thread(compare_lanes, run, lanes))
 
-        return await as_json(found())
+        return await as_json(compare_on_thread())
 
     return [explorer_compare]
 
 
-def compared(run: Run, lanes: list[tuple[int, int, int]]) -> dict:
-    """The comparison of `lanes`, (lane, what it is called, shown steps) each, which the run remembers.
+def compare_lanes(run: Run, lanes: list[tuple[int, int, int]]) -> dict:
+    """Compares `lanes`, each (index in the run, number on the page, steps shown). The run caches the result.
 
-    KV slots are told where all steps are shown: they are those that the lane holds now.
+    The KV slots of a lane are known only for its latest step, so they are left out if fewer steps are shown.
     """
     key = (lanes, [(len(record.rows), record.trace.ended) for record in run.records])
     before, answer = run.comparison
@@ -46,6 +46,6 @@ def compared(run: Run, lanes: list[tuple[int, int, int]]) -> dict:
         records = [run.lane(lane) for lane, _, _ in lanes]
         counts = [min(shown, len(r.rows)) for r, (_, _, shown) in zip(records, lanes, strict=True)]
         slots = [r.slots if count == len(r.rows) else None for r, count in zip(records, counts, strict=True)]
-        answer = compare([r.trace for r in records], counts, slots, [called for _, called, _ in lanes])
+        answer = compare([r.trace for r in records], counts, slots, [number for _, number, _ in lanes])
         run.comparison = (key, answer)
     return answer

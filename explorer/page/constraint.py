@@ -1,6 +1,6 @@
-"""Whether what is typed for a lane's constraint can be used, and where it is wrong, while it is typed.
+"""Checks a lane's constraint while it is typed: whether it is usable and, if not, where the error is.
 
-Knows the models in use; the page shows the sentence (assets/web/page/constraint.js).
+Knows the models in use. The page shows the message (assets/web/page/constraint.js).
 """
 
 import asyncio
@@ -13,28 +13,30 @@ from decoders.trace.number_format import many
 from explorer.page_requests import Constraint
 from explorer.runs.validation import as_json, check_models
 
-AROUND = 30  # characters shown on either side of a fault
-NAMED = 6  # tokens that may begin the text
+AROUND = 30  # characters shown on either side of an error
+NAMED = 6  # how many of the allowed first tokens are listed
 
 
 def functions(runs, loader) -> list:
-    """What the page can ask for: see `explorer.page.layout.server_functions`."""
+    """The server functions, see `explorer.page.layout.server_functions`."""
 
     async def explorer_constraint(request: Constraint) -> str:
-        """`{parameters, models}` gives `{good, sentence, fault}`: see `judged`."""
+        """`{parameters, models}` gives `{good, sentence, fault}`: see `check_constraint`."""
 
-        async def made() -> dict:
+        async def check() -> dict:
             models = loader.find(check_models(request.models)).wait()
-            return await asyncio.to_thread(judged, request.parameters, models["target"])
+            return await asyncio.to_thread(check_constraint, request.parameters, models["target"])
 
-        return await as_json(made())
+        return await as_json(check())
 
     return [explorer_constraint]
 
 
-def judged(given: dict[str, Any], target: Any) -> dict:
-    """`good`: whether a lane on this model could use it; `sentence`: what is wrong, or what may come first;
-    `fault`: the line with what is wrong and a mark below it, where that has a place.
+def check_constraint(given: dict[str, Any], target: Any) -> dict:
+    """Compiles a constraint for a model and returns `{good, sentence, fault}`.
+
+    `good` says whether a lane could use it. `sentence` names the error, or else the tokens that can come
+    first. `fault` is an excerpt of the constraint with a mark below the error, empty if it has no position.
     """
     try:
         values = {p.name: p.parse(given.get(p.name, p.default)) for p in CONSTRAINT}
@@ -45,7 +47,7 @@ def judged(given: dict[str, Any], target: Any) -> dict:
         seconds = time.perf_counter() - start
         first = constraint.allowed(constraint.start()).nonzero()[:, 0].tolist()
     except ConstraintProblem as problem:
-        fault = marked(values["constraint_text"], problem.line, problem.column)
+        fault = marked_excerpt(values["constraint_text"], problem.line, problem.column)
         return {"good": False, "sentence": str(problem), "fault": fault}
     except ValueError as problem:
         return {"good": False, "sentence": str(problem), "fault": ""}
@@ -55,8 +57,8 @@ def judged(given: dict[str, Any], target: Any) -> dict:
     return {"good": True, "sentence": sentence, "fault": ""}
 
 
-def marked(text: str, line: int | None, column: int | None) -> str:
-    """The surroundings of a place in a text, which is counted from 1, with a mark below it."""
+def marked_excerpt(text: str, line: int | None, column: int | None) -> str:
+    """The text around a position, with a mark below it; `line` and `column` count from 1."""
     if not line or not column or line > text.count("\n") + 1:
         return ""
     start = max(0, column - 1 - AROUND)

@@ -1,6 +1,6 @@
-"""Named endpoints for scripts and assistants: /strategies, /run, /trace; for any Gradio client, or by MCP.
+"""Named endpoints for scripts and assistants: /strategies, /run and /trace, for Gradio clients and over MCP.
 
-They go through the same runs as the page, so a script waits its turn; a client that goes away stops its run.
+They share the scheduler with the page, so a script waits its turn. If a client disconnects, its run stops.
 Knows nothing of pages.
 """
 
@@ -23,27 +23,27 @@ from explorer.runs.scheduler import Runs
 from explorer.runs.validation import check_models
 from explorer.schema import Asked, Value, read
 
-AT_ONCE = 16  # calls that may decode at the same time; more wait in line
-# A cursor beyond the end: nothing is sent, the run continues.
+AT_ONCE = 16  # calls that can decode at the same time; further calls wait in a queue
+# A cursor beyond the end: nothing is sent, and the run continues.
 END = {"view": "text", "ops": 2**31, "rows": 2**31}
-ASK_AGAIN = 0.5  # seconds between two looks whether the client is still there
+POLL_SECONDS = 0.5  # seconds between two checks whether the client is still connected
 PARAMETERS = """Parameters:
-    prompt: The beginning of a text, at most 20000 characters.
+    prompt: The text to continue, at most 20000 characters.
     strategy: The name of a strategy, as /strategies lists it.
-    parameters: The strategy's own, for example {"num_beams": 4}; what is left out has its default.
-    max_new_tokens: How many tokens to write at most, 1 to 512.
+    parameters: The strategy's parameters, for example {"num_beams": 4}; the others have their defaults.
+    max_new_tokens: The maximum number of new tokens, 1 to 512.
     seed: A whole number of at least 0; the same seed gives the same draws.
-    models: Models that come with the app, for example {"target": "llama-tiny"}, with a "draft" too if the
-        strategy needs one; left out, those that the app was started with.
+    models: Models that come with the app, for example {"target": "llama-tiny"}, with a "draft" as well if
+        the strategy needs one. By default, the models that the app was started with.
 """
 
 
 class Nothing(Asked):
-    """/strategies takes no inputs."""
+    """The inputs of /strategies: none."""
 
 
 class Decode(Asked):
-    """The inputs of /run and /trace, in their order."""
+    """The inputs of /run and /trace, in order."""
 
     prompt: str
     strategy: str = "greedy"
@@ -62,26 +62,26 @@ def speaks_mcp() -> bool:
 
 
 def declare(runs: Runs, loader: Loader) -> None:
-    """Declares the endpoints; to be called inside the Blocks. Functions carry the tools' names."""
+    """Declares the endpoints; call it inside the Blocks. The MCP tools are named after the functions."""
 
-    async def decoded(*inputs: Any) -> Trace:
+    async def decode(*inputs: Any) -> Trace:
         session = "script " + secrets.token_hex(8)
         try:
-            asked = read(Decode, dict(zip(Decode.model_fields, inputs, strict=True)))
-            lane = {"strategy": asked.strategy, "parameters": asked.parameters or {}, "seed": asked.seed}
-            request = {"prompt": asked.prompt, "max_new_tokens": asked.max_new_tokens, "lanes": [lane]}
-            if asked.models:
-                request["models"] = named(asked.models, loader)
+            call = read(Decode, dict(zip(Decode.model_fields, inputs, strict=True)))
+            lane = {"strategy": call.strategy, "parameters": call.parameters or {}, "seed": call.seed}
+            request = {"prompt": call.prompt, "max_new_tokens": call.max_new_tokens, "lanes": [lane]}
+            if call.models:
+                request["models"] = check_shipped(call.models, loader)
                 await loader.settled(check_models(request["models"]))
             started = await anyio.to_thread.run_sync(runs.start, request, session)
         except ValueError as error:
             raise gr.Error(str(error), print_exception=False) from error
         try:
-            while started.state == "running" and wanted():
-                await runs.pull(started.id, [END], ASK_AGAIN, "running")
+            while started.state == "running" and client_is_connected():
+                await runs.pull(started.id, [END], POLL_SECONDS, "running")
         except ValueError as error:
             raise gr.Error(str(error), print_exception=False) from error
-        finally:  # whatever happened: nobody else knows this run
+        finally:  # nobody else knows this run
             runs.drop(started.id)
         if started.records[0].problem:
             raise gr.Error(started.records[0].problem, print_exception=False)
@@ -95,7 +95,7 @@ def declare(runs: Runs, loader: Loader) -> None:
         seed: int = 0,
         models: dict = {},  # noqa: B006
     ) -> dict:
-        return for_client(summary(await decoded(prompt, strategy, parameters, max_new_tokens, seed, models)))
+        return for_client(summary(await decode(prompt, strategy, parameters, max_new_tokens, seed, models)))
 
     async def trace(
         prompt: str,
@@ -105,16 +105,17 @@ def declare(runs: Runs, loader: Loader) -> None:
         seed: int = 0,
         models: dict = {},  # noqa: B006
     ) -> dict:
-        trace_made = await decoded(prompt, strategy, parameters, max_new_tokens, seed, models)
-        return for_client(await anyio.to_thread.run_sync(trace_made.to_json))
+        result = await decode(prompt, strategy, parameters, max_new_tokens, seed, models)
+        return for_client(await anyio.to_thread.run_sync(result.to_json))
 
-    run.__doc__ = f"Decodes a prompt to its end with one strategy: text, tokens, costs.\n\n{PARAMETERS}"
+    run.__doc__ = f"Continues a prompt with one strategy; returns text, tokens and costs.\n\n{PARAMETERS}"
     trace.__doc__ = (
-        f"Decodes a prompt to its end: every candidate, verdict and forward, as a trace.\n\n{PARAMETERS}"
+        "Continues a prompt with one strategy; returns the trace: every candidate, verdict and forward pass."
+        f"\n\n{PARAMETERS}"
     )
 
     async def strategies() -> list:
-        """Lists all decoding strategies with their parameters, what they need, and their views."""
+        """Lists all decoding strategies with their parameters, the models they need, and their views."""
         return for_client([s.declaration() for s in declared().values()])
 
     gr.api(strategies, api_name="strategies", queue=False)
@@ -122,9 +123,9 @@ def declare(runs: Runs, loader: Loader) -> None:
         gr.api(function, api_name=function.__name__, queue=False, concurrency_limit=AT_ONCE)
 
 
-def named(models: dict, loader: Loader) -> dict:
-    """The models of a call in the form that a run takes. ValueError with one sentence if they do not come
-    with the app; scripts load nothing else.
+def check_shipped(models: dict, loader: Loader) -> dict:
+    """The models of a call, in the form that a run takes. Scripts can load only models that come with the
+    app; for others it raises ValueError with one sentence.
     """
     if "target" not in models or set(models) - {"target", "draft"}:
         raise ValueError('models must be {"target": name}, with "draft": name if the strategy needs one.')
@@ -138,19 +139,19 @@ def named(models: dict, loader: Loader) -> dict:
 
 
 def for_client(value: dict | list) -> dict | list | str:
-    """The answer; as JSON text for an MCP client, to whom Gradio would else give Python's own notation."""
+    """The answer; JSON text for an MCP client, to which Gradio would otherwise send Python's repr."""
     url = getattr(LocalContext.request.get(None), "url", None)
     return json.dumps(value) if url is not None and "/mcp" in url.path else value
 
 
 def tools(demo: gr.Blocks) -> dict[str, str]:
-    """Name of each MCP tool -> name of its endpoint."""
+    """Maps the name of each MCP tool to the name of its endpoint."""
     server = getattr(demo, "mcp_server_obj", None)
     return {tool: name.removeprefix("/") for tool, name in server.tool_to_endpoint.items()} if server else {}
 
 
-def waits(demo: gr.Blocks, session: str) -> bool:
-    """Whether there is something to be fetched for a session of Gradio's queue, or for a job by its id."""
+def has_messages(demo: gr.Blocks, session: str) -> bool:
+    """Whether Gradio's queue has messages to fetch for `session`, which can also be the id of a job."""
     queue = demo._queue
     jobs = queue.pending_event_ids_session
     return (
@@ -160,9 +161,11 @@ def waits(demo: gr.Blocks, session: str) -> bool:
     )
 
 
-def wanted() -> bool:
-    """Whether the client that asked is still there: Gradio marks a job when its client's connection ends."""
+def client_is_connected() -> bool:
+    """Whether the calling client is still connected: Gradio marks a job when its client disconnects."""
     blocks, job = LocalContext.blocks.get(None), LocalContext.event_id.get(None)
-    if blocks is None or job is None:  # not in the queue: it is cancelled when its client leaves
+    if blocks is None or job is None:  # not queued: the call is cancelled when its client disconnects
         return True
-    return all(one.alive for jobs in blocks._queue.active_jobs if jobs for one in jobs if one._id == job)
+    return all(
+        event.alive for jobs in blocks._queue.active_jobs if jobs for event in jobs if event._id == job
+    )

@@ -1,8 +1,8 @@
-"""The envelopes of Gradio's and MCP's calls: what a body may be, before anything of it is looked up or run.
+"""Checks the envelopes of Gradio's and MCP's calls before anything in them is looked up or run.
 
-Gradio's routes raise where a function, a component, an endpoint or an input is not there; here that is said
-in a sentence. What a call carries to a server function is read by `sessions.bound`, with the function's own
-model. Knows names of what can be called, nothing of how.
+Gradio's routes raise if a function, a component, an endpoint or an input does not exist; here such a call is
+answered with a sentence. The payload for a server function is checked by `sessions.validated`, with that
+function's own model. Knows the names of what can be called, not how it works.
 """
 
 import re
@@ -15,15 +15,15 @@ from pydantic import Field, ValidationError
 from decoders.strategy import shortened
 from explorer.schema import Asked, Malformed, Name, read
 
-Secret = Annotated[str, Field(min_length=1, max_length=100)]  # what a client calls its session
+SessionId = Annotated[str, Field(min_length=1, max_length=100)]  # chosen by the client
 
 
 class ComponentCall(Asked):
-    """A call of a server function; `data` is the function's matter."""
+    """A call of a server function; that function checks `data` itself."""
 
     component_id: int
     fn_name: str
-    session_hash: Secret
+    session_hash: SessionId
     data: Any
 
 
@@ -31,11 +31,11 @@ class EndpointCall(Asked):
     """A call of an endpoint, by name in the address or by `fn_index`."""
 
     data: list[Any]
-    session_hash: Secret | None = None
-    event_id: Secret | None = None
+    session_hash: SessionId | None = None
+    event_id: SessionId | None = None
     fn_index: int | None = None
     trigger_id: int | None = None
-    event_data: Any = None  # what happened; functions of `Known.picks` alone read it
+    event_data: Any = None  # only the functions of `Known.picks` read it
     simple_format: bool = False
     batched: Literal[False] | None = None
     oauth_token: str | None = None
@@ -45,11 +45,11 @@ class Join(EndpointCall):
     """A call that waits in Gradio's queue."""
 
     fn_index: int
-    session_hash: Secret
+    session_hash: SessionId
 
 
 class Message(Asked):
-    """A message of MCP, which is JSON-RPC. `id`: None for what wants no answer."""
+    """A message of MCP, which is JSON-RPC. `id` is None for a notification, which gets no answer."""
 
     jsonrpc: Literal["2.0"]
     method: Name
@@ -66,13 +66,14 @@ class ToolCall(Asked):
 
 @dataclass
 class Known:
-    """What there is to be called.
+    """Everything that can be called.
 
-    components: id -> names of its server functions; endpoints: name -> its number and the model of its
-    inputs in their order; events: number of an event in a tab -> the model of its inputs; picks: number of an
-    event whose function reads what happened -> the model of that; session_open:
-    whether Gradio has messages for a session, by its name; tools: name of an MCP tool -> name of its
-    endpoint.
+    components: component id -> names of its server functions
+    endpoints: name -> its number, and the model of its inputs in order
+    events: number of an event in a tab -> the model of its inputs
+    picks: number of an event whose function reads event data -> the model of that data
+    session_open: whether Gradio has messages for a session
+    tools: returns name of an MCP tool -> name of its endpoint
     """
 
     components: dict[int, frozenset[str]] = field(default_factory=dict)
@@ -84,15 +85,15 @@ class Known:
 
 
 class Refused(Malformed):
-    """A malformed request with a status of its own."""
+    """A malformed request that is answered with a given status."""
 
-    def __init__(self, status: int, words: str):
-        super().__init__(words)
+    def __init__(self, status: int, message: str):
+        super().__init__(message)
         self.status = status
 
 
 class BadInput(Malformed):
-    """Inputs that an endpoint does not take, told in the form in which Gradio's own clients read it."""
+    """Inputs that an endpoint does not take; answered in the form that Gradio's own clients understand."""
 
     def body(self) -> dict:
         return {
@@ -102,7 +103,7 @@ class BadInput(Malformed):
 
 
 class BadMessage(Malformed):
-    """What is no message of MCP."""
+    """A body that is not an MCP message."""
 
     status = 400
 
@@ -111,17 +112,17 @@ class BadMessage(Malformed):
 
 
 class BadTool(Malformed):
-    """Arguments that a tool does not take: by MCP an answer like any other, which an assistant reads."""
+    """Arguments that a tool does not take. In MCP this is an ordinary result, which the assistant reads."""
 
     status = 200
 
-    def __init__(self, words: str, asked: Any):
-        super().__init__(words)
-        self.asked = asked
+    def __init__(self, message: str, request_id: Any):
+        super().__init__(message)
+        self.request_id = request_id
 
     def body(self) -> dict:
         result = {"content": [{"type": "text", "text": str(self)}], "isError": True}
-        return {"jsonrpc": "2.0", "id": self.asked, "result": result}
+        return {"jsonrpc": "2.0", "id": self.request_id, "result": result}
 
 
 def check_component_call(known: Known, path: re.Match, given: Any) -> None:
@@ -132,20 +133,20 @@ def check_component_call(known: Known, path: re.Match, given: Any) -> None:
 
 
 def check_call(known: Known, path: re.Match, given: Any) -> None:
-    """Raises Malformed if an endpoint that is named in the address does not take this."""
-    call, (number, model) = read(EndpointCall, given), named(known, path["name"])
+    """Raises Malformed if the endpoint named in the address does not take these inputs."""
+    call, (number, model) = read(EndpointCall, given), find_endpoint(known, path["name"])
     if call.fn_index not in (None, number):
         raise Refused(422, "The address and fn_index name different endpoints.")
     check_inputs("/" + path["name"], model, call.data)
 
 
 def check_call_by_names(known: Known, path: re.Match, given: Any) -> None:
-    """Raises Malformed if an endpoint does not take these inputs, which are named."""
-    check_named_inputs(path["name"], named(known, path["name"])[1], given)
+    """Raises Malformed if the endpoint named in the address does not take these named inputs."""
+    check_named_inputs(path["name"], find_endpoint(known, path["name"])[1], given)
 
 
 def check_join(known: Known, path: re.Match, given: Any) -> None:
-    """Raises Malformed if there is no such endpoint, or BadInput if it does not take this."""
+    """Raises Malformed if there is no such endpoint, BadInput if it does not take these inputs."""
     call = read(Join, given)
     if call.fn_index in known.events:
         if call.fn_index in known.picks:
@@ -160,31 +161,31 @@ def check_join(known: Known, path: re.Match, given: Any) -> None:
     raise Refused(404, "There is no endpoint of this number.")
 
 
-def named(known: Known, name: str) -> tuple[int, type[Asked]]:
-    """Number and inputs of an endpoint. Raises Refused if there is none."""
+def find_endpoint(known: Known, name: str) -> tuple[int, type[Asked]]:
+    """The number of an endpoint and the model of its inputs. Raises Refused if there is no such endpoint."""
     if name not in known.endpoints:
         raise Refused(404, f"There is no such endpoint; there are /{', /'.join(known.endpoints)}.")
     return known.endpoints[name]
 
 
 def check_inputs(name: str, model: type[Asked], data: list) -> None:
-    """Raises Malformed if `data` are not all inputs of an endpoint, in their order and of their kinds."""
+    """Raises Malformed unless `data` holds every input of an endpoint, in order and of the right type."""
     inputs = list(model.model_fields)
     if len(data) != len(inputs):
-        raise Malformed(f"{name} takes {takes(model)}; {len(data)} were given.")
+        raise Malformed(f"{name} takes {inputs_text(model)}; {len(data)} were given.")
     read(model, dict(zip(inputs, data, strict=True)))
 
 
 def check_named_inputs(name: str, model: type[Asked], given: Any) -> None:
-    """Raises Malformed if `given` is no object of inputs of an endpoint, of their kinds, by their names."""
+    """Raises Malformed unless `given` maps names of an endpoint's inputs to valid values."""
     read(model, given)
     unknown = set(given) - set(model.model_fields)
     if unknown:
-        raise Malformed(f"{name} takes no {shortened(min(unknown))}; it takes {takes(model)}.")
+        raise Malformed(f"{name} takes no {shortened(min(unknown))}; it takes {inputs_text(model)}.")
 
 
 def check_message(known: Known, path: re.Match, given: Any) -> None:
-    """Raises BadMessage for what is none of MCP's, BadTool for what a tool does not take."""
+    """Raises BadMessage if this is not an MCP message, BadTool if a tool does not take its arguments."""
     if not known.tools():  # the app does not speak MCP
         return
     try:
@@ -200,7 +201,7 @@ def check_message(known: Known, path: re.Match, given: Any) -> None:
 
 def in_protocol(message: dict) -> bool:
     """Whether a message follows MCP's own models."""
-    from mcp import types  # only there where the app speaks MCP
+    from mcp import types  # installed only where the app speaks MCP
 
     kind = types.ClientNotification if message.get("id") is None else types.ClientRequest
     try:
@@ -211,19 +212,19 @@ def in_protocol(message: dict) -> bool:
     return True
 
 
-def check_tool(known: Known, call: ToolCall, asked: Any) -> None:
+def check_tool(known: Known, call: ToolCall, request_id: Any) -> None:
     """Raises BadTool if there is no such tool or it does not take these arguments."""
     tools = known.tools()
     if call.name not in tools:
-        raise BadTool(f"There is no tool {shortened(call.name)}; there are {', '.join(tools)}.", asked)
+        raise BadTool(f"There is no tool {shortened(call.name)}; there are {', '.join(tools)}.", request_id)
     try:
         check_named_inputs(call.name, known.endpoints[tools[call.name]][1], call.arguments or {})
     except Malformed as error:
-        raise BadTool(str(error), asked) from None
+        raise BadTool(str(error), request_id) from None
 
 
-def takes(model: type[Asked]) -> str:
-    """What an endpoint takes, in words."""
+def inputs_text(model: type[Asked]) -> str:
+    """Describes the inputs of an endpoint, such as "2 inputs, prompt, seed"."""
     inputs = list(model.model_fields)
     return f"{len(inputs)} inputs, {', '.join(inputs)}" if inputs else "no inputs"
 

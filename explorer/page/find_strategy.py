@@ -1,6 +1,6 @@
-"""The list in which a lane's strategy is found, as HTML: those that fit some words, each with its picture.
+"""The list from which a lane's strategy is chosen, as HTML: all that match a search, with pictures.
 
-It searches as the tab Methods does; the dialog around it is the page's (assets/web/page/find-strategy.js).
+It uses the search of the tab Methods. The page draws the dialog (assets/web/page/find-strategy.js).
 """
 
 import asyncio
@@ -14,40 +14,42 @@ from explorer.runs.validation import as_json
 
 
 def functions(runs, loader) -> list:
-    """What the page can ask for: see `explorer.page.layout.server_functions`."""
+    """The server functions, see `explorer.page.layout.server_functions`."""
 
     async def explorer_find(request: Find) -> str:
-        """`{words, models}` gives `{sentence, html}`: see `found`."""
-        await asyncio.to_thread(loader.done.wait)  # the strategies are known when the models are
-        return await as_json(asyncio.to_thread(found, request.words, roles(request.models)))
+        """`{words, models}` gives `{sentence, html}`: see `find`."""
+        await asyncio.to_thread(loader.done.wait)  # strategies are imported by the time models are loaded
+        return await as_json(asyncio.to_thread(find, request.words, chosen_roles(request.models)))
 
     return [explorer_find]
 
 
-def roles(models: Models) -> set[str]:
-    """The roles for which a page has a model."""
+def chosen_roles(models: Models) -> set[str]:
+    """The roles for which the page has chosen a model."""
     return {role for role, name in models.model_dump().items() if name}
 
 
-def found(words: str, models: set[str]) -> dict[str, str]:
-    """`sentence` counts those that fit, `html` lists them; without words, what to start with is first. Those
-    that need another role than `models` cannot be chosen.
+def find(words: str, roles: set[str]) -> dict[str, str]:
+    """Returns the number of matching strategies as `sentence` and a list of them as `html`.
+
+    Without search words, the strategies recommended for beginners come first. Strategies that need a model
+    in a role outside `roles` are listed but disabled.
     """
-    fit = search.best(methods.listing()["methods"], words, search.of_method)
+    matching = search.best(methods.listing()["methods"], words, search.of_method)
     if not words.strip():
-        fit.sort(key=methods.first_to_try)
+        matching.sort(key=methods.first_to_try)
     nothing = f"Nothing found for “{words.strip()[: methods.MAX_QUOTED]}”. Try fewer words."
-    sentence = methods.many(len(fit), "strategy", "strategies") if fit else nothing
-    return {"sentence": sentence, "html": "".join(entry(method, models) for method in fit)}
+    sentence = methods.many(len(matching), "strategy", "strategies") if matching else nothing
+    return {"sentence": sentence, "html": "".join(strategy_button(method, roles) for method in matching)}
 
 
-def entry(method: dict, models: set[str]) -> str:
-    """A button that names its strategy, or says which model it lacks."""
-    lacking = next((role for role in method["needs"] if role not in models), None)
-    says = f"Needs a {lacking} model: choose one under Models." if lacking else what(method)
-    names = f'data-name="{escape(method["name"])}"{" disabled" * bool(lacking)}'
+def strategy_button(method: dict, roles: set[str]) -> str:
+    """A button that chooses a strategy, or a disabled one that says which model is missing."""
+    missing = next((role for role in method["needs"] if role not in roles), None)
+    text = f"Needs a {missing} model: choose one under Models." if missing else what(method)
+    attributes = f'data-name="{escape(method["name"])}"{" disabled" * bool(missing)}'
     picture = thumbnail(method["name"], "") if method["picture"] else ""
     return (
-        f'<li><button type="button" {names}>{picture}<strong>{escape(method["title"])}</strong>'
-        f"<span>{escape(says)}</span></button></li>"
+        f'<li><button type="button" {attributes}>{picture}<strong>{escape(method["title"])}</strong>'
+        f"<span>{escape(text)}</span></button></li>"
     )

@@ -1,8 +1,7 @@
-"""The page: its tabs (explorer/page/tabs), the server functions that its scripts call, and the files it
-needs.
+"""Builds the page: its tabs (explorer/page/tabs), the server functions that its scripts call, and its files.
 
 The lanes are one gr.HTML that our own JavaScript fills. Its scripts and the data of the first picture are
-in the HTML itself, so that a stored trace is on screen before Gradio's own front end has started.
+part of the HTML itself, so that a stored trace is on screen before Gradio's own front end has started.
 """
 
 import asyncio
@@ -37,10 +36,10 @@ from explorer.page import (
     save_and_open,
     serve,
 )
-from explorer.page.described import OncePerApp
 from explorer.page.look import theme
-from explorer.page.sessions import bound
 from explorer.page.sessions import routes as session_routes
+from explorer.page.sessions import validated
+from explorer.page.shared_config import SharedConfig
 from explorer.page.tabs import decode, drawn, microscope, on_screen, tab
 from explorer.page.tabs import experiments as experiments_tab
 from explorer.page.tabs import lenses as lenses_tab
@@ -59,19 +58,20 @@ from explorer.tasks import sandbox
 
 SMALL = "The small models here know children's stories and simple exercises: see Examples."
 EXAMPLE = "example"  # the public name of the stored run
-TIDY = (60, 600)  # seconds: how often files are looked for that were made or uploaded, and how old they get
-LOADING_WAIT = 20.0  # seconds a call for the declarations waits before it answers "still loading"
-# Tells our scripts which tab has been chosen.
+TIDY = (60, 600)  # seconds between two clean-ups of saved and uploaded files; age at which they are deleted
+LOADING_WAIT = 20.0  # seconds for which explorer_hello waits before it answers "still loading"
+# Tells our scripts which tab was selected.
 ARRIVE = """() => ExplorerPage.app.arrive(
     document.querySelector("#explorer-tabs > .tab-wrapper [aria-selected=true]").dataset.tabId)"""
-# Makes the page's theme, "light" or "dark", the value of the component in which its switch is.
+# Keeps the page's theme, "light" or "dark", as the value of the component that contains the theme switch.
 THEME = """const tell = () => { props.value = ExplorerPage.app.theme; };
 setTimeout(tell); ExplorerPage.app.on("theme", tell);"""
 
 
 def first_data(runs: Runs, loader: Loader, help: str, tabs: list[tuple[str, str]]) -> dict:
-    """What the page needs to show itself: the stored run with its declarations, names and limits; `help`:
-    what its help says, `tabs`: names and titles of those that it will have.
+    """Returns the data with which the page starts: the stored run with its declarations, names and limits.
+
+    `help` is the HTML of the help panel; `tabs` lists the id and title of each tab.
     """
     setup = recorded_runs.setup()
     run = runs.show(recorded_runs.traces(), run_id=EXAMPLE, asked=setup)
@@ -82,12 +82,13 @@ def first_data(runs: Runs, loader: Loader, help: str, tabs: list[tuple[str, str]
 
 
 def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.Blocks, dict]:
-    """The Blocks, and the keyword arguments for its `launch`. `access`: who may ask; without it every page of
-    the app on this machine.
+    """Returns the Blocks and the keyword arguments for its `launch`.
+
+    `access` says who may use the app; by default, only pages opened on this machine.
     """
     access = access or Access()
-    functions = [bound(runs, function) for function in server_functions(runs, loader)]
-    gr.set_static_paths(experiments.FOLDER)  # served where they lie: copies would be tidied away
+    functions = [validated(runs, function) for function in server_functions(runs, loader)]
+    gr.set_static_paths(experiments.FOLDER)  # served in place: Gradio's copies would be deleted after a while
     with gr.Blocks(title=serve.TITLE, analytics_enabled=False, fill_width=True, delete_cache=TIDY) as demo:
         look = drawn("top", THEME, value="light")
         screens = {name: on_screen.component(name) for name in ("compare", "microscope", "lenses", "traces")}
@@ -113,19 +114,19 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
         tabs.select(None, js=ARRIVE)
         demo.load(None, js=FETCH_PLOTLY, api_visibility="private")
         endpoints.declare(runs, loader)
-    OncePerApp.take_over(demo)
-    named = {one.api_name: one for one in demo.fns.values() if one.api_name in endpoints.INPUTS}
-    events = [one for one in demo.fns.values() if one.fn and one.api_name not in named]
+    SharedConfig.install(demo)
+    named = {fn.api_name: fn for fn in demo.fns.values() if fn.api_name in endpoints.INPUTS}
+    events = [fn for fn in demo.fns.values() if fn.fn and fn.api_name not in named]
     known = bad_requests.Known(
         {home._id: frozenset(function.__name__ for function in functions)},
-        {name: (one._id, endpoints.INPUTS[name]) for name, one in named.items()},
-        {one._id: inputs(one) for one in events},
-        {one._id: Picked for one in events if one.collects_event_data},
-        lambda session: endpoints.waits(demo, session),
+        {name: (fn._id, endpoints.INPUTS[name]) for name, fn in named.items()},
+        {fn._id: inputs(fn) for fn in events},
+        {fn._id: Picked for fn in events if fn.collects_event_data},
+        lambda session: endpoints.has_messages(demo, session),
         lambda: endpoints.tools(demo),
     )
-    told = help_html(True, access.token is not None, endpoints.speaks_mcp())
-    first = first_data(runs, loader, told, [(one.id, one.label) for one in tabs.children])
+    help = help_html(True, access.token is not None, endpoints.speaks_mcp())
+    first = first_data(runs, loader, help, [(tab.id, tab.label) for tab in tabs.children])
     launch = {
         "app_kwargs": {
             "routes": [*serve.routes(), *alive.routes(), *methods_tab.routes(), *session_routes(runs)],
@@ -149,13 +150,15 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
 
 
 def server_functions(runs: Runs, loader: Loader) -> list:
-    """What the page can ask for. Each takes the model it is annotated with (see `sessions.bound`) and answers
-    JSON text, as Gradio walks objects.
+    """All functions that the page's scripts can call.
+
+    Each takes a request of the model it is annotated with (see `sessions.validated`). It returns JSON text,
+    since Gradio would walk through an object.
     """
 
     async def explorer_hello(request: Call) -> str:
-        """Whether the models are there, all declarations once they are, and how programs are walled in."""
-        code = asyncio.create_task(asyncio.to_thread(sandbox.protection))  # it tries, while the models load
+        """Whether the models are loaded, all declarations once they are, and how programs are sandboxed."""
+        code = asyncio.create_task(asyncio.to_thread(sandbox.protection))  # tried out while the models load
         until = time.monotonic() + LOADING_WAIT
         while loader.state == "loading" and time.monotonic() < until:
             await asyncio.sleep(0.05)
@@ -176,7 +179,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         return await as_json(start())
 
     async def explorer_control(request: Control) -> str:
-        """pause, resume, step or stop: `{run, action}` gives `{state}`."""
+        """Pauses, resumes, steps or stops a run: `{run, action}` gives `{state}`."""
 
         async def act() -> dict:
             if request.run == EXAMPLE:
@@ -186,12 +189,12 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         return await as_json(act())
 
     async def explorer_pull(request: Pull) -> str:
-        """What is new since the page's cursors: see Runs.pull."""
+        """Returns what is new since the page's cursors, see `Runs.pull`."""
         cursors = [cursor.model_dump() for cursor in request.cursors]
         return await as_json(runs.pull(request.run, cursors, request.wait, request.state))
 
     async def explorer_trace(request: OfLane) -> str:
-        """The whole trace of one lane, `{run, lane}`, in the published JSON form."""
+        """Returns the whole trace of one lane, `{run, lane}`, in the published JSON format."""
 
         async def trace() -> dict:
             run = runs.find(request.run)
@@ -201,36 +204,36 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         return await as_json(trace())
 
     async def explorer_inspect(request: Inspect) -> str:
-        """What the trace knows of one token, `{run, lane, node | cell}`: see explorer.inspector.card."""
+        """The inspector's card of a token, `{run, lane, node | cell}`, see explorer.inspector.card."""
 
-        async def found() -> dict:
+        async def inspect_on_thread() -> dict:
             trace = runs.find(request.run).lane(request.lane).trace
 
-            def made() -> dict:
+            def make_card() -> dict:
                 if request.cell is not None:
                     return card(inspect_cell(trace, *request.cell))
                 return card(inspect(trace, request.node))
 
-            return await asyncio.to_thread(made)
+            return await asyncio.to_thread(make_card)
 
-        return await as_json(found())
+        return await as_json(inspect_on_thread())
 
     async def explorer_what_if(request: OfLane) -> str:
-        """What the sliders of one lane compute with, `{run, lane}`: see explorer.inspector.knobs."""
+        """Returns the data of a lane's What-if sliders, `{run, lane}`, see explorer.inspector.knobs."""
 
-        async def found() -> dict:
+        async def compute_on_thread() -> dict:
             run = runs.find(request.run)
             run.lane(request.lane)
 
-            def computed() -> dict:
-                from explorer.inspector.knob_form import with_form  # which needs torch, as a run does
+            def compute() -> dict:
+                from explorer.inspector.knob_form import with_form  # needs torch, which is loaded by now
                 from explorer.inspector.knobs import knobs
 
                 return with_form(knobs(runs.snapshot(run)[request.lane]), live=True)
 
-            return await asyncio.to_thread(computed)
+            return await asyncio.to_thread(compute)
 
-        return await as_json(found())
+        return await as_json(compute_on_thread())
 
     own = [explorer_hello, explorer_start, explorer_control, explorer_pull, explorer_trace]
     own += [explorer_inspect, explorer_what_if]

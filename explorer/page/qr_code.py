@@ -1,6 +1,6 @@
-"""A link as a QR code, for a lecture hall: it opens the page with the set-up on a phone, and runs it.
+"""A link as a QR code, for a lecture hall: a phone that scans it opens the page and runs the set-up.
 
-Knows text and black squares; the link is made by the page (assets/web/page/link.js).
+The page makes the link (assets/web/page/link.js).
 """
 
 import io
@@ -10,12 +10,12 @@ import segno
 from explorer.page_requests import Link
 from explorer.runs.validation import as_json
 
-SETUP, RUN = "#setup=", "#run="  # what a link's fragment begins with: is shown, or runs at once
+SETUP, RUN = "#setup=", "#run="  # how a link's fragment begins: the set-up is only shown, or runs at once
 TOO_LONG = "This set-up is too long for a QR code; share the link."
 
 
 def functions(runs, loader) -> list:
-    """What the page can ask for: see `explorer.page.layout.server_functions`."""
+    """The server functions, see `explorer.page.layout.server_functions`."""
 
     async def explorer_qr(request: Link) -> str:
         """`{link}` gives `{svg}`."""
@@ -29,7 +29,7 @@ def functions(runs, loader) -> list:
 
 
 def svg(link: str) -> str:
-    """The QR code of a link that runs its set-up, as an SVG. ValueError for one that is too long."""
+    """The QR code of a link, as SVG; scanning it runs the set-up. ValueError if the link is too long."""
     out = io.BytesIO()
     try:
         code = segno.make(link.replace(SETUP, RUN, 1), error="l", micro=False)

@@ -1,6 +1,6 @@
-"""Saving and opening: the files that are made of a run, and runs that are made of files.
+"""Saving and opening: makes files from runs and runs from files.
 
-Knows runs and the forms of files; nothing of how the page offers them (the tab Traces, a lane's menu).
+Knows runs and file formats, nothing of how the page offers them (the tab Traces, a lane's menu).
 """
 
 import asyncio
@@ -35,40 +35,40 @@ FORMS = {
     "slide": ("slide.svg", "image/svg+xml"),
     "graph": ("graph", "text/plain"),
 }
-ONE_LANE = ("trace", "figure", "picture", "slide", "graph", "drafted")  # forms
-MAX_GRAPH_NODES = 10_000  # larger ones would take seconds that other visitors wait
+ONE_LANE = ("trace", "figure", "picture", "slide", "graph", "drafted")  # forms that hold a single lane
+MAX_GRAPH_NODES = 10_000  # a larger graph would keep other visitors waiting for seconds
 
 
 def functions(runs: Runs, loader: Loader) -> list:
     """The server functions, see `explorer.page.layout.server_functions`."""
 
     async def explorer_save(request: Save) -> str:
-        """`{run, form, lane, views, step, look}` gives `{name, type, data, steps}`, data in base64: see
-        `saved`.
+        """`{run, form, lane, views, step, look}` gives `{name, type, data, steps}` with data in base64: see
+        `save_file`.
         """
 
         async def save() -> dict:
-            made = await asyncio.to_thread(saved, runs, runs.find(request.run), request)
-            data = base64.b64encode(made.data).decode()
-            return {"name": made.name, "type": made.kind, "data": data, "steps": made.steps}
+            file = await asyncio.to_thread(save_file, runs, runs.find(request.run), request)
+            data = base64.b64encode(file.data).decode()
+            return {"name": file.name, "type": file.kind, "data": data, "steps": file.steps}
 
         return await as_json(save())
 
     async def explorer_again(request: OfRun) -> str:
-        """`{run}` gives `{run, state, setup, strategies, fields}`: what a page needs to show a run that it
-        does not know, before it pulls.
+        """`{run}` gives `{run, state, setup, strategies, fields}`: what a page needs in order to show a run
+        that it does not know yet; it then pulls the run itself.
         """
 
-        async def again() -> dict:
-            return await asyncio.to_thread(described, runs, runs.find(request.run))
+        async def describe() -> dict:
+            return await asyncio.to_thread(describe_run, runs, runs.find(request.run))
 
-        return await as_json(again())
+        return await as_json(describe())
 
     return [explorer_save, explorer_again]
 
 
-class Saved(NamedTuple):
-    """A file that was made: its name, its media type, its bytes, and how many steps it has of each lane."""
+class SavedFile(NamedTuple):
+    """A file to download: its name, media type and bytes, and the number of steps it holds of each lane."""
 
     name: str
     kind: str
@@ -76,32 +76,32 @@ class Saved(NamedTuple):
     steps: list[int]
 
 
-def saved(runs: Runs, run: Run, request: Save) -> Saved:
-    """A file of the whole run, or of one lane of it, as far as it has come.
+def save_file(runs: Runs, run: Run, request: Save) -> SavedFile:
+    """Makes a file of the whole run or of one of its lanes, with the steps decoded so far.
 
-    All forms of `ONE_LANE` are of one lane. Raises ValueError with one sentence.
+    The forms in `ONE_LANE` require a lane. Raises ValueError with one sentence.
     """
     traces, form, lane, views = runs.snapshot(run), request.form, request.lane, request.views
     if lane is not None and lane >= len(traces) or form in ONE_LANE and lane is None:
         raise ValueError("There is no such lane in this run; choose one that was decoded.")
-    shows = views if views is not None and len(views) == len(traces) else [None] * len(traces)
+    shown = views if views is not None and len(views) == len(traces) else [None] * len(traces)
     numbers = range(len(traces)) if lane is None else [lane]
     chosen = [traces[i] for i in numbers]
     setup = {**settings(chosen), **run.asked}
-    for given, i in zip(setup["lanes"], numbers, strict=True):
-        given["view"] = shows[i]
+    for lane_setup, i in zip(setup["lanes"], numbers, strict=True):
+        lane_setup["view"] = shown[i]
     setup = viewed(setup, declarations(chosen), chosen)
-    made = {
+    make = {
         "trace": lambda: pack(chosen[0].to_json()),
         "run": lambda: pack(container(chosen, setup)),
         "page": lambda: replay_html(
-            chosen, setup, lesson_of(request.lesson, chosen), [run.records[i].depths for i in numbers]
+            chosen, setup, filled_lesson(request.lesson, chosen), [run.records[i].depths for i in numbers]
         ).encode(),
         "figure": lambda: figure_page(chosen[0], setup["lanes"][0]["view"], request.step, request.look),
         "picture": lambda: picture(chosen[0], setup["lanes"][0]["view"], request.step, request.look).encode(),
         "slide": lambda: slide(chosen[0], setup["lanes"][0]["view"], request.step, request.look).encode(),
         "graph": lambda: graph_file(chosen[0], request.kind, request.ending),
-        "drafted": lambda: drafted_table(chosen[0]),
+        "drafted": lambda: drafted_tokens_csv(chosen[0]),
         "costs": lambda: cost_table(chosen, [run.records[i].slots for i in numbers]).encode("utf-8-sig"),
     }
     ending, kind = FORMS[form]
@@ -110,11 +110,11 @@ def saved(runs: Runs, run: Run, request: Save) -> Saved:
     if form in ("picture", "slide"):
         ending = f"{dashed(titles()[setup['lanes'][0]['view']])}.{ending}"
     steps = [len(trace.steps) for trace in chosen]
-    return Saved(filename(setup["prompt"], lane, ending), kind, made[form](), steps)
+    return SavedFile(filename(setup["prompt"], lane, ending), kind, make[form](), steps)
 
 
-def lesson_of(name: str | None, traces: list[Trace]) -> dict | None:
-    """A lesson and what it says of these lanes, for a page that is saved; None where it does not fit them."""
+def filled_lesson(name: str | None, traces: list[Trace]) -> dict | None:
+    """A lesson with its text filled in from these traces, for a saved page; None if it does not fit them."""
     try:
         return None if name is None else {"lesson": find(name), "message": filled(find(name), traces)}
     except ValueError:
@@ -122,14 +122,14 @@ def lesson_of(name: str | None, traces: list[Trace]) -> dict | None:
 
 
 def figure_page(trace: Trace, view: str, step: int | None, look: str) -> bytes:
-    """A view of a lane as one HTML file that draws itself with Plotly."""
-    from visualizers import figures  # only where one is asked for: plotly takes its time to load
+    """A view of a lane as one HTML file that contains a Plotly figure."""
+    from visualizers import figures  # on demand: plotly is slow to import
 
     at = None if step is None else min(step, len(trace.steps))
     return figures.page(trace.figure(view, at, look)).encode()
 
 
-def drafted_table(trace: Trace) -> bytes:
+def drafted_tokens_csv(trace: Trace) -> bytes:
     """All drafted tokens of a lane as CSV. Raises ValueError with one sentence if nothing was drafted."""
     if not trace.costs.proposed:
         raise ValueError(
@@ -139,8 +139,8 @@ def drafted_table(trace: Trace) -> bytes:
 
 
 def graph_file(trace: Trace, kind: str, ending: str) -> bytes:
-    """A lane as a graph, in the format of this ending. Raises ValueError with one sentence."""
-    from visualizers.graphs import graph  # only where one is asked for
+    """A graph of a lane in the format of this file ending. Raises ValueError with one sentence."""
+    from visualizers.graphs import graph  # on demand: networkx is slow to import
     from visualizers.graphs.export import FORMATS
 
     result = graph(trace, kind)
@@ -153,21 +153,24 @@ def graph_file(trace: Trace, kind: str, ending: str) -> bytes:
 
 
 def picture_name(run: Run, trace: Trace, lane: int, view: str) -> str:
-    """What a picture of a view is called, without its ending: `once-upon-a-time.lane-2.draft-rounds`."""
+    """The file name of a picture, without its ending: `once-upon-a-time.lane-2.draft-rounds`."""
     prompt = {**settings([trace]), **run.asked}["prompt"]
     return filename(prompt, lane, dashed(titles()[view]))
 
 
-def described(runs: Runs, run: Run) -> dict:
-    """See `explorer_again`."""
+def describe_run(runs: Runs, run: Run) -> dict:
+    """Returns what a page needs in order to show a run, see `explorer_again`."""
     traces = runs.snapshot(run)
     declared = declarations(traces)
     setup = viewed({**settings(traces), **run.asked}, declared, traces)
     return {"run": run.id, "state": run.state, "setup": setup, **known(declared.values())}
 
 
-def shown(runs: Runs, data: bytes, session: str) -> dict:
-    """A run from a file, and what the page needs to show it. Raises ValueError with one sentence."""
+def open_file(runs: Runs, data: bytes, session: str) -> dict:
+    """Adds the run in a file to `runs` and returns what the page needs to show it.
+
+    Raises ValueError with one sentence if the file cannot be read.
+    """
     setup, traces = unpack(data)
     declared = declarations(traces)
     setup = viewed(setup, declared, traces)

@@ -1,6 +1,6 @@
-"""Whose run is whose: a page may ask only for its own runs, and says when it closes.
+"""Sessions: a page can access only its own runs, and tells the server when it closes.
 
-A page's session is a secret of its own making that goes with each of its calls. Knows runs, nothing of lanes.
+A session is a secret that the page generates and sends with every call. Knows runs, nothing of lanes.
 """
 
 import functools
@@ -18,46 +18,47 @@ from explorer.page_requests import Leave, asked_of
 from explorer.runs.scheduler import GONE, Runs
 from explorer.schema import Malformed, parsed, read
 
-LEAVE = "explorer-leave"  # the address that a closing page tells
+LEAVE = "explorer-leave"  # the path to which a closing page posts
 
 log = logging.getLogger(__name__)
 
 
-def bound(runs: Runs, function: Callable[[Any], Awaitable[str]]) -> Callable[[Any], Awaitable[str]]:
-    """`function` of the page for requests as they come: it gets the model that its request is annotated with,
-    and answers for a run of another session as if there were no such run.
+def validated(runs: Runs, function: Callable[[Any], Awaitable[str]]) -> Callable[[Any], Awaitable[str]]:
+    """Wraps a server function so that it takes raw requests.
 
-    What does not fit the model raises HTTPException: status 4xx and one sentence, a line in the log.
+    The wrapper parses the request into the model with which the function annotates it. It answers for a run
+    of another session as if that run did not exist. A request that does not fit the model is logged and
+    raises HTTPException with status 4xx and one sentence.
     """
     model = asked_of(function)
 
     @functools.wraps(function)
-    async def asked(request: Any) -> str:
+    async def call(request: Any) -> str:
         try:
-            given = read(model, request)
+            parsed_request = read(model, request)
         except Malformed as error:
-            raise refused(function.__name__, error) from None
-        if not runs.belongs(getattr(given, "run", None), given.session):
+            raise bad_request(function.__name__, error) from None
+        if not runs.belongs(getattr(parsed_request, "run", None), parsed_request.session):
             return json.dumps({"error": GONE})
-        return await function(given)
+        return await function(parsed_request)
 
-    return asked
+    return call
 
 
-def refused(what: str, error: Malformed) -> HTTPException:
-    """The answer to a malformed request, with a line in the log."""
+def bad_request(what: str, error: Malformed) -> HTTPException:
+    """Logs a malformed request and returns the exception that answers it."""
     log.warning("%s was refused: %s", what, error)
     return HTTPException(error.status, str(error))
 
 
 def routes(runs: Runs) -> list[Route]:
-    """For Gradio's app: where a page that closes leaves `{session}`, so that its runs stop."""
+    """Routes for Gradio's app: a closing page posts `{session}` here, and its runs stop."""
 
     async def leave(request: Request) -> Response:
         try:
             request_read = read(Leave, parsed(await request.body()))
         except Malformed as error:
-            raise refused(LEAVE, error) from None
+            raise bad_request(LEAVE, error) from None
         runs.leave(request_read.session)
         return Response(status_code=204)
 

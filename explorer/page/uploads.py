@@ -1,7 +1,7 @@
-"""Files that a page uploads: what such a request may be, and that a file is read once and then gone.
+"""Uploaded files: what an upload request may contain. Each file is deleted once it has been read.
 
-A request is taken apart and put together again, so that of what a browser sent only the file's bytes reach
-Gradio's parser, and the name on the disk is a secret of ours. `access` says who may upload. Knows no runs.
+A request is taken apart and reassembled, so that only the file's bytes reach Gradio's parser, and the name on
+disk is a secret that we choose. explorer/access.py says who may upload. Knows no runs.
 """
 
 import re
@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 from explorer.page.envelopes import Refused
 from explorer.schema import Asked
 
-MAX_FILE_BYTES = 16 * 2**20  # of a file as it lies on the disk; unpacked it may be four times as large
+MAX_FILE_BYTES = 16 * 2**20  # of a file on disk; unpacked it may be four times as large
 TOO_LARGE = f"This file is larger than {MAX_FILE_BYTES >> 20} MiB; open a shorter run."
 NO_UPLOAD = "This is not an upload of one file; choose one with the page's button."
 LOST = "The file arrived incomplete; open it again."
@@ -31,7 +31,7 @@ Text = Annotated[str, Field(max_length=1000)]
 
 
 def clean(content_type: str, body: bytes) -> tuple[bytes, bytes]:
-    """An upload as Gradio gets it, `(Content-Type, body)`: the one file that it carries, under a new name.
+    """Reduces an upload to the one file it carries, under a new name: `(Content-Type, body)` for Gradio.
 
     Raises Refused for anything but one file of at most MAX_FILE_BYTES.
     """
@@ -51,7 +51,7 @@ def clean(content_type: str, body: bytes) -> tuple[bytes, bytes]:
 
 
 def is_uploaded(path: str) -> str:
-    """`path`, if such a file was uploaded and not yet read."""
+    """Returns `path` if a file was uploaded there and not yet read; otherwise raises a validation error."""
     file = Path(path)
     try:
         here = file.resolve(strict=True).parent.parent == Path(get_upload_folder()).resolve()
@@ -63,13 +63,13 @@ def is_uploaded(path: str) -> str:
 
 
 class Uploaded(Asked):
-    """A file that was uploaded: where it lies, and what it was called."""
+    """An uploaded file: its path on the server and its original name."""
 
     path: Annotated[Text, AfterValidator(is_uploaded)]
     name: Text
 
     def take(self) -> bytes:
-        """Its bytes; the file is gone then. Raises ValueError with one sentence if it was before."""
+        """Returns the file's bytes and deletes it. ValueError with one sentence if it is already gone."""
         file, blocks = Path(self.path), LocalContext.blocks.get(None)
         try:
             data = file.read_bytes()

@@ -170,7 +170,7 @@ def test_gradios_front_end_is_compressed_once_and_kept_by_browsers(served):
     small = served.get(f"/assets/{script.name}", headers={"accept-encoding": "gzip, br"})
     assert small.content == script.read_bytes() and small.headers["content-encoding"] == "gzip"
     assert int(small.headers["content-length"]) < script.stat().st_size / 2
-    assert serve.packed(script) is serve.packed(script)
+    assert serve.gzipped(script) is serve.gzipped(script)
     plain = served.get(f"/assets/{script.name}", headers={"accept-encoding": "identity"})
     assert plain.content == script.read_bytes() and "content-encoding" not in plain.headers
     font = next(serve.FRONT_END.glob("*.woff2"))

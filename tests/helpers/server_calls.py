@@ -6,13 +6,13 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
-from explorer.page.sessions import bound
+from explorer.page.sessions import validated
 from explorer.runs.scheduler import Runs
 
 
 def ask(function: Any, request: Any) -> dict:
     """What the page is told; `{refused, status}` for what no page can send."""
     try:
-        return json.loads(asyncio.run(bound(Runs(lambda request: []), function)(request)))
+        return json.loads(asyncio.run(validated(Runs(lambda request: []), function)(request)))
     except HTTPException as error:
         return {"refused": error.detail, "status": error.status_code}

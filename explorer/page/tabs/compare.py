@@ -1,6 +1,6 @@
-"""Compare, below the lanes of the tab Decode: their texts side by side, charts and costs.
+"""The section Compare, below the lanes of the tab Decode: texts side by side, charts, and costs.
 
-Follows the run on screen (explorer/page/tabs/on_screen.py) while it can be seen. Knows comparisons, no
+While it is visible it follows the run on screen (explorer/page/tabs/on_screen.py). Knows comparisons, no
 strategy.
 """
 
@@ -9,7 +9,7 @@ import html
 import gradio as gr
 
 from explorer.export import comparison
-from explorer.page.compare import compared
+from explorer.page.compare import compare_lanes
 from explorer.page.tabs import UNTRACKED
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.page.tabs.on_screen import follows, screen
@@ -18,7 +18,7 @@ from visualizers.analysis.comparison import CHARGES
 from visualizers.analysis.cost_summary import COLUMNS
 
 NO_RUN = "These settings have not been run yet: press Run, and their lanes are compared here."
-# Whether it is open is remembered in this browser; at first it is, but not on a phone.
+# The browser remembers whether the section is open. By default it is open, except on a phone.
 OPENED = "() => ({__type__: 'update', open: ExplorerPage.compareOpen()})"
 KEEP = "() => ExplorerPage.keepCompare({open})"
 ARRIVED = "() => setTimeout(() => ExplorerPage.app.compare.dress())"
@@ -58,12 +58,12 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> None:
             )
             with gr.Accordion("What the costs count", open=False):
                 gr.Markdown("\n".join(map(definition, COLUMNS)))
-        moment = gr.State(None)  # what is drawn: as long as it stays the same, nothing is drawn again
+        moment = gr.State(None)  # identifies what is drawn; nothing is redrawn while it stays the same
     section.expand(None, js=KEEP.format(open="true"), api_visibility="private")
     section.collapse(None, js=KEEP.format(open="false"), api_visibility="private")
     gr.on(None, None, None, section, js=OPENED, api_visibility="private")
 
-    def compare_lanes(value: str, theme: str, charge: str, likelihood: str, before: tuple | None) -> dict:
+    def show_comparison(value: str, theme: str, charge: str, likelihood: str, before: tuple | None) -> dict:
         try:
             seen = screen(runs, value)
         except ValueError as error:
@@ -73,24 +73,24 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> None:
         now = (seen.key, theme, charge, likelihood)
         if now == before:
             return {moment: now}
-        made_of = compared(seen.run, [(lane.index, lane.number, lane.count) for lane in seen.lanes])
-        updates = {moment: now, body: gr.Column(visible=True), table: comparison.table(made_of)}
-        updates[texts] = of_run(seen.run.id, comparison.texts(made_of))
-        made = comparison.charts(made_of, charge, likelihood, look_of(theme))
+        result = compare_lanes(seen.run, [(lane.index, lane.number, lane.count) for lane in seen.lanes])
+        updates = {moment: now, body: gr.Column(visible=True), table: comparison.table(result)}
+        updates[texts] = tagged_with_run(seen.run.id, comparison.texts(result))
+        charts = comparison.charts(result, charge, likelihood, look_of(theme))
         for names, row in rows.items():
-            updates[row] = gr.Row(visible=names[0] in made)
-        for name, figure in made.items():
+            updates[row] = gr.Row(visible=names[0] in charts)
+        for name, figure in charts.items():
             updates |= places[name].shows(figure)
         return updates
 
     def nothing(sentence: str) -> dict:
-        message = of_run("", f"<p>{html.escape(sentence)}</p>")
+        message = tagged_with_run("", f"<p>{html.escape(sentence)}</p>")
         return {texts: message, body: gr.Column(visible=False), moment: None}
 
     plots = [component for place in places.values() for component in place.parts]
     drawn = gr.on(
         [on_screen.change, look.change, charge.input, likelihood.input],
-        compare_lanes,
+        show_comparison,
         [on_screen, look, charge, likelihood, moment],
         [texts, body, table, moment, *rows.values(), *plots],
         **UNTRACKED,
@@ -101,11 +101,11 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> None:
     drawn.then(None, js=ARRIVED, api_visibility="private")
 
 
-def of_run(run: str, content: str) -> str:
-    """HTML that says whose it is, so that the page's script shows it with no other run."""
+def tagged_with_run(run: str, content: str) -> str:
+    """HTML that carries the id of its run, so that the page's script never shows it beside another run."""
     return f'<div data-run="{html.escape(run)}">{content}</div>'
 
 
 def definition(column: dict) -> str:
-    """A column of the table in a sentence, as a line of Markdown."""
+    """Explains a column of the cost table, as a line of Markdown."""
     return f"- **{escaped(column['name'])}** ({column['how']}): {escaped(column['title'])}"

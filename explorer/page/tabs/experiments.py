@@ -12,7 +12,7 @@ import json
 import gradio as gr
 
 from explorer import experiments
-from explorer.page.save_and_open import shown
+from explorer.page.save_and_open import open_file
 from explorer.page.tabs import UNTRACKED, carried
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.page.tabs.experiment_cards import ALL, LINK, catalogue, is_numbers, shares
@@ -184,10 +184,10 @@ def functions(runs, loader) -> list:
         calls = calls.get(request.name, [])
         if not 0 < request.number <= len(calls):
             raise ValueError("There is no such call; choose one of a stored experiment.")
-        return shown(runs, base64.b64decode(calls[request.number - 1]), request.session)
+        return open_file(runs, base64.b64decode(calls[request.number - 1]), request.session)
 
     async def explorer_call(request: StoredCall) -> str:
-        """`{name, number}` gives the call as a run: see `save_and_open.shown`."""
+        """`{name, number}` gives the call as a run: see `save_and_open.open_file`."""
         return await as_json(asyncio.to_thread(opened, request))
 
     return [explorer_call]

@@ -17,7 +17,7 @@ from decoders.lenses.registry import Lens, lenses, look
 from decoders.strategy import Parameter
 from decoders.trace.events import Commit, Score, Step
 from decoders.trace.trace import Trace
-from explorer.page.branch import models_of, text_before
+from explorer.page.branch import check_models_of_trace, text_before
 from explorer.page.tabs import UNTRACKED, carried
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.page.tabs.on_screen import Lane, Screen, follows, screen
@@ -81,7 +81,7 @@ def depths(runs: Runs, loader: Loader, run: Run, trace: Trace) -> dict[int, list
     """Of each token of the output that the target would have chosen itself, from which layer on the logit
     lens shows it for good; one lens forward over the whole text. ValueError with one sentence.
     """
-    target = models_of(trace, loader.find(run.models).wait())["target"]
+    target = check_models_of_trace(trace, loader.find(run.models).wait())["target"]
     nodes = [n for step in list(trace.steps) for commit in step.of(Commit) for n in commit.nodes]
     tokens = [*trace.prompt, *(trace.index().token[n] for n in nodes)]
     frame = runs.on_worker(
@@ -261,7 +261,7 @@ class Frames:
     ) -> LensFrame:
         """What a lens sees in a text. ValueError with one sentence."""
         trace = subject.lane.record.trace
-        target = models_of(trace, loader.find(seen.run.models).wait())["target"]
+        target = check_models_of_trace(trace, loader.find(seen.run.models).wait())["target"]
         tokens = subject.tokens
         if lens.reads == "seq2seq":
             tokens = target.encode(source) if source else tokens

@@ -10,7 +10,7 @@ from typing import Any
 
 import gradio as gr
 
-from explorer.page.branch import models_of
+from explorer.page.branch import check_models_of_trace
 from explorer.page.tabs import UNTRACKED
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.page.tabs.on_screen import Lane, Screen, screen
@@ -125,7 +125,7 @@ def begin(
             f"{trace.title} does not draw its text from the target's distribution, so there is nothing to "
             "test."
         )
-    models = models_of(trace, loader.find(seen.run.models).wait())
+    models = check_models_of_trace(trace, loader.find(seen.run.models).wait())
     parameters = {**trace.parameters, "temperature": temperature}
     with_broken = broken and "draft" in models
 

@@ -20,7 +20,7 @@ from decoders.trace.trace import Trace
 from explorer.export import run_file
 from explorer.export.foreign_traces import declarations
 from explorer.page.qr_code import svg
-from explorer.page.save_and_open import picture_name, saved, shown
+from explorer.page.save_and_open import picture_name, save_file
 from explorer.page.tabs import FETCH, UNTRACKED, imported, on_screen
 from explorer.page.tabs.experiments import escaped
 from explorer.page.uploads import Uploaded
@@ -204,7 +204,7 @@ def saving(
     async def save(wish: str, lane: int, view: str, kind: str, ending: str) -> tuple[str | None, str]:
         def made() -> str:
             run, request = wanted(runs, form, wish, lane, view)
-            file = saved(runs, run, request.model_copy(update={"kind": kind, "ending": ending}))
+            file = save_file(runs, run, request.model_copy(update={"kind": kind, "ending": ending}))
             return laid(one, file.name, file.data)
 
         try:
@@ -339,7 +339,7 @@ def opening(runs: Runs, screen: gr.HTML, dropped: Dropped, says: gr.Markdown) ->
             name, data = asked.file.name, asked.file.take()
             try:
                 counts = run_file.counts(data)
-                result = {"counts": True} if counts else shown(runs, data, asked.session)
+                result = {"counts": True} if counts else open_file(runs, data, asked.session)
             except ValueError as error:
                 raise ValueError(f"{name} was not opened. {error}") from error
             answer = {dropped.answer: json.dumps({**result, "file": name}), says: ""}

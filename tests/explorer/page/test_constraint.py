@@ -3,7 +3,7 @@
 import pytest
 
 from decoders.models import load
-from explorer.page.constraint import judged
+from explorer.page.constraint import check_constraint
 
 
 @pytest.fixture(scope="module")
@@ -12,9 +12,9 @@ def target():
 
 
 def test_a_constraint_that_works_says_what_may_come_first(target):
-    said = judged({"constraint": "choices", "constraint_text": "yes|no"}, target)
+    said = check_constraint({"constraint": "choices", "constraint_text": "yes|no"}, target)
     assert said["good"] and said["sentence"].startswith("Ready after ") and "“n”" in said["sentence"]
-    assert judged({}, target) == {"good": True, "sentence": "", "fault": ""}
+    assert check_constraint({}, target) == {"good": True, "sentence": "", "fault": ""}
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,6 @@ def test_a_constraint_that_works_says_what_may_come_first(target):
     ],
 )
 def test_one_that_does_not_says_why_and_where(given, sentence, fault, target):
-    said = judged(given, target)
+    said = check_constraint(given, target)
     assert not said["good"] and sentence in said["sentence"] and said["sentence"].endswith(".")
     assert said["fault"] == fault

@@ -74,7 +74,7 @@ def test_an_unknown_view_is_left_out_and_so_are_odd_models_and_chats(read):
 @pytest.mark.parametrize("text", ["", "%", "abc", "é", "====", "AAAA"])
 def test_a_damaged_link_says_so(text):
     with pytest.raises(ValueError, match="This link is damaged"):
-        links.unpacked(text)
+        links.unpack(text)
 
 
 @pytest.mark.parametrize("data", [b"null", b"[]", b"\xff", b"[" * 50_000, b" " * 10**7, b"{" * 9])

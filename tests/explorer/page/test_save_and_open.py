@@ -27,7 +27,7 @@ def call(runs: Runs, name: str, **request) -> dict:
 
 
 def opened(runs: Runs, data: bytes) -> dict:
-    return save_and_open.shown(runs, data, SESSION)
+    return save_and_open.open_file(runs, data, SESSION)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from explorer.page.layout import EXAMPLE
-from explorer.page.save_and_open import shown
+from explorer.page.save_and_open import open_file
 from explorer.page.uploads import MAX_FILE_BYTES
 from tests.helpers.bad_files import damaged
 from tests.helpers.random_requests import API, BYTES, JSON_ADDRESSES, OTHER, judge
@@ -88,7 +88,7 @@ def filled(part: str, odd: str) -> str:
 def test_a_file_that_is_damaged_or_lies_is_one_sentence_and_what_opens_can_be_saved(served, findings):
     for what, data in damaged(random.Random(7)):
         try:
-            found = json.dumps(shown(served.runs, data, OTHER), allow_nan=False)
+            found = json.dumps(open_file(served.runs, data, OTHER), allow_nan=False)
         except ValueError as error:
             found = json.dumps({"error": str(error)})
         found = judge(findings, f"open {what}", 200, found.encode())

@@ -6,7 +6,7 @@ import json
 import gradio as gr
 import pytest
 
-from explorer.page.compare import compared
+from explorer.page.compare import compare_lanes
 from explorer.page.tabs import compare
 from explorer.page.tabs.on_screen import component
 from explorer.runs.scheduler import GONE
@@ -52,7 +52,7 @@ def told(run, shown: int = 99, lanes=(0, 1, 2), session: str = ME) -> str:
 
 def test_it_shows_the_texts_the_charts_and_the_costs_of_the_lanes_on_screen(draw, run):
     made = draw(told(run))
-    found = compared(run, [(0, 1, 99), (1, 2, 99), (2, 3, 99)])
+    found = compare_lanes(run, [(0, 1, 99), (1, 2, 99), (2, 3, 99)])
     assert f'data-run="{run.id}"' in made["texts"] and made["texts"].count("<section") == 3
     assert made["Column"].visible and len(made["figures"]) == 7
     assert [row[0] for row in made["table"]["data"]] == ["1 Greedy", "2 Sampling", "3 Speculative decoding"]

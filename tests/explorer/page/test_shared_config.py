@@ -7,8 +7,8 @@ import pytest
 from gradio.blocks import BlocksConfig
 from gradio.state_holder import SessionState
 
-from explorer.page.described import OncePerApp
 from explorer.page.layout import build
+from explorer.page.shared_config import SharedConfig
 from explorer.runs.lane_factory import lane_maker
 from explorer.runs.scheduler import Runs
 from tests.helpers.ready_loader import ready_loader
@@ -48,7 +48,7 @@ def test_components_are_described_once_for_all_sessions(page, monkeypatch):
 def test_what_a_session_changes_is_its_own():
     with gr.Blocks() as demo:
         field, state = gr.Textbox("first", label="Field"), gr.State(1)
-    OncePerApp.take_over(demo)
+    SharedConfig.install(demo)
     one, other = SessionState(demo), SessionState(demo)
     one._update_value_in_config(field._id, "second")
     one[state._id] = 2
