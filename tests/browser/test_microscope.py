@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from decoders.trace.trace import from_json
-from explorer.page.tabs.metrics import metric
+from explorer.page.tabs.metrics import value_text
 from explorer.page.tabs.microscope import ROWS
 from tests.browser.test_page import press, quiet, trace
 from visualizers.analysis.draft_what_if import what_if
@@ -80,7 +80,7 @@ def test_a_lane_that_drafts_is_shown_with_the_numbers_of_its_trace(shared, size)
         for one in found["metrics"]:
             if not isinstance(one["value"], list):
                 row = table.get_by_role("row").filter(has_text=f"{one['name']}")
-                expect(row.filter(has_text=metric(one["value"])).first).to_be_attached()
+                expect(row.filter(has_text=value_text(one["value"])).first).to_be_attached()
         expect(figure(page, "Accepted tokens per round")).to_be_visible()
         assert data(page, "Accepted tokens per round")[0]["points"] == len(found["histogram"])
         whiskers = [one["whiskers"] for one in data(page, "Is the draft calibrated?") if one["whiskers"]]

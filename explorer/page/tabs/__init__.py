@@ -1,7 +1,7 @@
-"""The tabs of the page, one file each: its `build` declares the tab's components and what happens in them.
+"""The tabs of the page, one module each, whose `build` declares the tab's components and events.
 
-A new tab is a file here with such a function and two lines in explorer/page/layout.py. What Gradio has no
-component for is drawn by our own scripts (assets/web/page) in a gr.HTML that `drawn` declares.
+A new tab is a module here with such a function and two lines in explorer/page/layout.py. Where Gradio has no
+suitable component, our own scripts (assets/web/page) draw in a gr.HTML that `drawn` declares.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,29 +9,29 @@ from collections.abc import Callable, Sequence
 import gradio as gr
 
 PLACE = "ExplorerPage.place({name!r}, element);"  # see assets/web/page/mount.js
-# Gradio gives the browser the file's address; the button is for one click, and has none the next time.
+# Downloads the file whose address Gradio has given the browser; returning null clears it for the next click.
 FETCH = """(file) => {
     const link = document.createElement("a");
     if (file) Object.assign(link, { href: file.url, download: file.orig_name }).click();
     return null;
 }"""
-# For an event whose progress nobody is shown. Without the second, Gradio's page updates each component of all
-# events whenever one event changes its state: seconds, where events have dozens of outputs.
+# For events that show no progress. Without the second entry, Gradio's page updates every component of every
+# event whenever one event changes its state, which takes seconds where events have dozens of outputs.
 UNTRACKED = {"show_progress": "hidden", "show_progress_on": []}
 LACKING = "This page lacks its own scripts: open it at the address that the app printed."
 
 
 def tab(title: str) -> gr.Tab:
-    """A tab; its name in links between tabs is its title in small letters."""
+    """Declares a tab; links between tabs use its title in lower case."""
     return gr.Tab(title, id=title.lower(), elem_id=f"explorer-tab-{title.lower()}")
 
 
 def drawn(
     name: str, on_load: str = "", server_functions: Sequence[Callable] = (), value: str = ""
 ) -> gr.HTML:
-    """A component in which our scripts draw the part of the page that they call `name`.
+    """Declares a component in which our scripts draw the part of the page that they call `name`.
 
-    `on_load`: further JavaScript for when it is there; `server_functions`: what that may ask for.
+    `on_load`: further JavaScript to run once the component exists; `server_functions`: what it may call.
     """
     return gr.HTML(
         value,
@@ -46,9 +46,9 @@ def drawn(
 
 
 def carried(on_load: str = "", value: str = "") -> gr.HTML:
-    """A component that shows nothing; its value is what our scripts and the server tell each other.
+    """Declares a hidden component whose value carries data between our scripts and the server.
 
-    `on_load`: JavaScript for when it is there, in which `props.value` is the value.
+    `on_load`: JavaScript to run once the component exists; in it, `props.value` is the value.
     """
     return gr.HTML(
         value,

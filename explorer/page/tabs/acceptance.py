@@ -1,7 +1,7 @@
 """Microscope: why drafted tokens are rejected over many prompts, the report of `explorer acceptance`.
 
-A report is measured a little at a time, on the worker that decodes for all, and ends with the page that asked
-for it. Knows prompts, drafters by name and the report; no strategy by name.
+A report is measured in small slices, on the worker thread that decodes for everybody, and ends when its page
+closes. Knows prompts, drafters by name and the report; no strategy by name.
 """
 
 import asyncio
@@ -18,16 +18,16 @@ from explorer.acceptance.prompts import prompts_of
 from explorer.page.tabs import FETCH, UNTRACKED
 from explorer.page.tabs.captioned import Captioned, captioned, escaped, look_of
 from explorer.page.tabs.on_screen import screen
-from explorer.page.tabs.traces import Visit, laid
+from explorer.page.tabs.traces import Upload, write_served
 from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import Runs
 from explorer.schema import parsed, read
 
-MANY, DRAFT_SIZE = 40, 2_000_000  # prompts of a report in the page; parameters of the drafts that are offered
-SLICE_SECONDS, AT_ONCE = 0.2, 2  # between two looks at how far it is; reports of all visitors together
+MANY, DRAFT_SIZE = 40, 2_000_000  # maximum prompts of a report here; maximum parameters of an offered draft
+SLICE_SECONDS, AT_ONCE = 0.2, 2  # between two progress updates; simultaneous reports of all visitors
 NONE = "none"
 ABOUT = (
-    "The report of `python -m explorer acceptance` in the page: the run's target (before a run, the app's) "
+    "The report of `python -m explorer acceptance`, made here: the run's target (before a run, the app's) "
     "continues each prompt, each drafter decodes the same text, and every round that ended early is "
     "counted by its cause."
 )
@@ -43,7 +43,7 @@ QUIET = {"api_visibility": "private"}
 
 
 def drafters() -> list[str]:
-    """What can be chosen: shipped models that are small enough to draft, then strategies that draft by
+    """The drafters to choose from: shipped models that are small enough, then strategies that draft by
     themselves.
     """
     models = [one["name"] for one in shipped_facts() if one["parameters"] <= DRAFT_SIZE]
@@ -109,7 +109,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None
         return {
             part: update
             for name, place in places.items()
-            for part, update in place.shows(figure(report, name, look_of(theme))).items()
+            for part, update in place.updates(figure(report, name, look_of(theme))).items()
         }
 
     async def measure(
@@ -133,16 +133,16 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None
             while report is None:
                 yield {says: f"{done} of {parts} texts are decoded."}
                 progress((done, parts), desc="Decoding", unit="texts")
-                last = await asyncio.wrap_future(runs.on_worker(lambda: advanced(pieces)))
+                last = await asyncio.wrap_future(runs.on_worker(lambda: advance(pieces)))
                 done, report = (done, last) if isinstance(last, dict) else (last, None)
             shown = await asyncio.to_thread(drawn, report, theme)
             tables = {metrics: metric_table(report), groups: group_rows(report), worst: prompt_rows(report)}
-            said = {says: sentences(report), found: report, command: again(target, chosen, how)}
-            yield said | tables | shown | {body: gr.Column(visible=True)} | buttons()
+            texts = {says: sentences(report), found: report, command: command_line(target, chosen, how)}
+            yield texts | tables | shown | {body: gr.Column(visible=True)} | buttons()
         except ValueError as error:
             yield {says: escaped(str(error))} | buttons()
         finally:
-            if pieces is not None:  # the lane that stands in it gives its slots back where lanes live
+            if pieces is not None:  # frees the KV slots of an unfinished lane, on the thread that owns them
                 runs.on_worker(pieces.close)
 
     measuring = start.click(
@@ -158,9 +158,9 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None
     )
     look.change(drawn, [found, look], figures, **UNTRACKED, **QUIET)
 
-    async def uploaded(_: None, visit: str) -> tuple[Any, str]:
+    async def uploaded(_: None, upload: str) -> tuple[Any, str]:
         def text() -> str:
-            file = read(Visit, parsed(visit.encode(errors="replace"))).file
+            file = read(Upload, parsed(upload.encode(errors="replace"))).file
             return file_text(file.name, file.take())
 
         try:
@@ -183,7 +183,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None
         if report is None:
             return None
         page = await asyncio.to_thread(report_page, report, command)
-        return laid(save, "acceptance.html", page.encode())
+        return write_served(save, "acceptance.html", page.encode())
 
     save.click(saved, [found, command], save, show_progress_on=says, **QUIET).success(
         None, save, save, js=FETCH
@@ -194,7 +194,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None
 
 
 def settings_of(tokens: float | None, drafted: float | None, temperature: float | None) -> Any:
-    """How every prompt is decoded, within the limits of the page. Raises ValueError with one sentence."""
+    """The settings with which every prompt is decoded. ValueError with one sentence if out of range."""
     from explorer.acceptance.measuring import Settings
 
     if tokens is None or drafted is None or temperature is None:
@@ -207,8 +207,8 @@ def settings_of(tokens: float | None, drafted: float | None, temperature: float 
 def begin(
     runs: Runs, loader: Loader, value: str, text: str | None, names: list[str], how: Any
 ) -> tuple[Iterator, int, str]:
-    """The report that is asked for, with nothing measured, how many texts it decodes, and its target's name.
-    Raises ValueError with one sentence if there can be none.
+    """Prepares the requested report: returns an iterator that measures it piece by piece, the number of texts
+    that it decodes, and its target's name. Raises ValueError with one sentence if it is impossible.
     """
     from explorer.acceptance.drafters import drafter
     from explorer.acceptance.measuring import in_pieces, parts_of
@@ -218,7 +218,7 @@ def begin(
         raise ValueError("Choose a drafter.")
     try:
         seen = screen(runs, value)
-    except ValueError:  # the run has gone: the app's own models are there
+    except ValueError:  # the run is gone: use the app's own models
         seen = None
     models = (loader.find(seen.run.models) if seen and seen.run.models else loader).wait()
     target = models["target"]
@@ -230,8 +230,8 @@ def begin(
     return in_pieces(target, chosen, prompts, how), parts_of(chosen, prompts), target.name
 
 
-def advanced(pieces: Iterator) -> int | dict:
-    """The newest of the pieces that fit into a slice: how many texts are decoded, or the report."""
+def advance(pieces: Iterator) -> int | dict:
+    """Measures for one slice of time. Returns the number of texts decoded so far, or the finished report."""
     until, last = time.perf_counter() + SLICE_SECONDS, 0
     while time.perf_counter() < until:
         last = next(pieces)
@@ -247,12 +247,14 @@ def file_text(name: str, data: bytes) -> str:
     except UnicodeDecodeError as error:
         raise ValueError(f"{name} is not UTF-8 text; save it as UTF-8.") from error
     if len(text) > 20_000:
-        raise ValueError(f"{name} has {len(text):,} characters; the page takes 20,000, the command more.")
+        raise ValueError(
+            f"{name} has {len(text):,} characters; the page takes 20,000, the command line more."
+        )
     prompts_of(text, name, most=MANY)
     return text
 
 
-def again(target: str, names: list[str], how: Any) -> str:
+def command_line(target: str, names: list[str], how: Any) -> str:
     """The command that makes the same report."""
     drafts = " ".join(f"--draft {shlex.quote(name)}" for name in names)
     drawn = f" --temperature {how.temperature:g}" if how.temperature else ""
@@ -262,12 +264,12 @@ def again(target: str, names: list[str], how: Any) -> str:
     )
 
 
-# ---- what was found ----------------------------------------------------------------------------------------
+# ---- results -----------------------------------------------------------------------------------------------
 
 
 def figure(report: dict, name: str, look: str) -> Any:
-    """A Plotly figure of a report; of two drafters that cannot be compared, an empty one that says so."""
-    from visualizers.figures import acceptance as charts  # only when one is looked at
+    """A Plotly figure of a report; an empty one with an explanation if the drafters cannot be compared."""
+    from visualizers.figures import acceptance as charts  # on demand: plotly is slow to import
     from visualizers.figures.charts import nothing
 
     if name == "both_sides" and report["sides"] is None:
@@ -276,7 +278,7 @@ def figure(report: dict, name: str, look: str) -> Any:
 
 
 def sentences(report: dict) -> str:
-    """The main numbers of each drafter, and both at the same places, as Markdown."""
+    """The main figures of each drafter, and a comparison at the same positions, as Markdown."""
     from explorer.acceptance.words import compared
 
     lines = []
@@ -295,7 +297,7 @@ def sentences(report: dict) -> str:
 
 
 def metric_table(report: dict) -> dict:
-    """vLLM's metrics, a row each, a column per drafter."""
+    """The table of vLLM's metrics: one row per metric, one column per drafter."""
     from explorer.acceptance.report_page import number
 
     drafts = [draft for draft in report["drafts"] if draft["metrics"]]
@@ -313,7 +315,7 @@ def metric_table(report: dict) -> dict:
 
 
 def group_rows(report: dict) -> list[list]:
-    """The rejected tokens and the words before them that lost most places, by drafter."""
+    """The rejected tokens, and the contexts before them, that cost the most positions, by drafter."""
     return [
         [draft["name"], kind, one["name"], one["lost"], split_words(one["splits"]), one["example"]]
         for draft in report["drafts"]
@@ -323,12 +325,12 @@ def group_rows(report: dict) -> list[list]:
 
 
 def split_words(splits: dict[str, int]) -> str:
-    """How often each cause was one, as words."""
+    """The causes with their counts: `near tie 3, bad luck 1`."""
     return ", ".join(f"{name} {count}" for name, count in splits.items())
 
 
 def prompt_rows(report: dict) -> list[list]:
-    """Every prompt, those at which the first drafter gained least first, a row per drafter."""
+    """One row per prompt and drafter; prompts at which the first drafter gained least come first."""
     from explorer.acceptance.report_page import shortened
     from visualizers.analysis.acceptance_report import worst_first
 

@@ -1,7 +1,7 @@
-"""Figures of the tabs: each a gr.Plot with a caption in words below it, in a column that wraps on a phone.
+"""Figures of the tabs: each is a gr.Plot with a caption below it, in a column that wraps on a phone.
 
-Drawn when it comes near the window (assets/web/page/figures-in-sight.js), read by arrow keys
-(figure-keys.js). Knows Gradio's components and that a figure has a caption, no figure by name.
+A figure is drawn when it comes near the window (assets/web/page/figures-in-sight.js) and can be read with the
+arrow keys (figure-keys.js). Knows Gradio's components and that a figure has a caption, no figure by name.
 """
 
 import re
@@ -11,8 +11,8 @@ from typing import Any
 
 import gradio as gr
 
-# Gradio reads Plotly's 4.6 MB when the first figure arrives. A browser may have them sooner: fetched once the
-# page is there and rests, and run while the server makes what a tab will show.
+# Gradio loads Plotly's 4.6 MB when the first figure arrives. We fetch them earlier, as soon as the page is
+# loaded and idle, and run them while the server makes the figures of a tab.
 PLOTLY = sorted((Path(gr.__file__).parent / "templates/frontend/assets").glob("PlotlyPlot-*.js"))[0].name
 FETCH_PLOTLY = f"""() => {{ setTimeout(() => {{
     const link = document.createElement("link");
@@ -34,14 +34,14 @@ class Captioned:
         """Both, as outputs of an event."""
         return self.plot, self.words
 
-    def shows(self, figure: Any) -> dict:
-        """The updates after which they show a Plotly figure."""
+    def updates(self, figure: Any) -> dict:
+        """The component updates that show a Plotly figure and its caption."""
         return {self.plot: figure, self.words: caption_of(figure)}
 
 
 def captioned(figure: Any = None, wide: bool = False) -> Captioned:
-    """Declares the components of a figure. `wide`: it has a row of its own, and scrolls where that is
-    narrow.
+    """Declares the components of a figure. `wide`: the figure gets a row of its own and scrolls if the row is
+    too narrow.
     """
     words = None if figure is None else caption_of(figure)
     with gr.Column(min_width=900 if wide else 420, elem_classes="figure wide" if wide else "figure"):
@@ -51,16 +51,16 @@ def captioned(figure: Any = None, wide: bool = False) -> Captioned:
 
 def caption_of(figure: Any) -> str:
     """The caption of a Plotly figure, as Markdown."""
-    from visualizers.figures import caption  # only when one is looked at: plotly takes its time
+    from visualizers.figures import caption  # on demand: plotly is slow to import
 
     return escaped(caption(figure))
 
 
 def look_of(theme: str) -> str:
-    """The look of figures in a theme of the page, as its script tells it."""
+    """The look of figures for a theme of the page, as its script reports it."""
     return "dark" if theme == "dark" else "light"
 
 
 def escaped(text: str) -> str:
-    """A text that Markdown takes for no markup."""
+    """Escapes a text so that Markdown shows it unchanged."""
     return CODE.sub(r"\\\1", text)

@@ -80,7 +80,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> None:
         for names, row in rows.items():
             updates[row] = gr.Row(visible=names[0] in charts)
         for name, figure in charts.items():
-            updates |= places[name].shows(figure)
+            updates |= places[name].updates(figure)
         return updates
 
     def nothing(sentence: str) -> dict:

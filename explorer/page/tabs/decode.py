@@ -1,8 +1,7 @@
-"""The tab Decode: the panel Models, the lanes with their player, bars and inspector, drawn by our own
-scripts, and Compare.
+"""The tab Decode: the panel Models, the lanes with their player, bars and inspector, and the section Compare.
 
-The lanes are on screen before Gradio has started and move in when it has (explorer/page/serve.py,
-assets/web/page/mount.js).
+Our own scripts draw the lanes. They are on screen before Gradio has started and are then moved into its page
+(explorer/page/serve.py, assets/web/page/mount.js).
 """
 
 from collections.abc import Callable, Sequence
@@ -21,10 +20,10 @@ def build(
     loader: Loader,
     server_functions: Sequence[Callable],
 ) -> gr.HTML:
-    """Declares what is in the tab, and gives the lanes.
+    """Declares the contents of the tab and returns the component of the lanes.
 
-    `server_functions`: all that the page's scripts may ask the server for; `on_screen`: see on_screen.py;
-    `look`: its value is the page's theme.
+    `server_functions`: all functions that the page's scripts may call; `on_screen`: see on_screen.py; `look`:
+    its value is the page's theme.
     """
     models.build(loader)
     lanes = drawn("decode", "ExplorerPage.attach(server);", server_functions)

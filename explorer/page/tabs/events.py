@@ -1,7 +1,7 @@
-"""What an event of a tab may be sent: a model of its inputs, made from the components that are its inputs.
+"""Models of the inputs of a tab's events, derived from the components that are their inputs.
 
-Gradio's own code raises where an input is none that its component can have; here that is said in a sentence
-before anything runs (explorer/page/envelopes.py). Knows components, no tab.
+Gradio's own code raises if an input is not a value that its component can have. With these models, such a
+call is answered with a sentence before anything runs (explorer/page/envelopes.py). Knows components, no tab.
 """
 
 from typing import Annotated, Any
@@ -14,13 +14,13 @@ from pydantic_core import PydanticCustomError
 from explorer.schema import Asked, Whole
 
 Text = Annotated[str, Field(max_length=20_000)]
-Carried = Annotated[str, Field(max_length=100_000)]  # what our scripts write: a prompt as JSON, for example
+Carried = Annotated[str, Field(max_length=100_000)]  # written by our scripts: a prompt as JSON, for example
 Cell = Annotated[str, Field(max_length=1000)] | int | float | bool | None
-ROWS, COLUMNS = 100_000, 100  # of a table in which something is picked
+ROWS, COLUMNS = 100_000, 100  # the largest table in which a cell can be selected
 
 
 class Picked(Asked):
-    """What happened where a cell of a table was chosen, for functions that take `gr.SelectData`."""
+    """The event data when a cell of a table is selected, for functions that take `gr.SelectData`."""
 
     model_config = ConfigDict(extra="forbid")
     index: Annotated[list[Whole], Field(min_length=2, max_length=2)]
@@ -31,13 +31,13 @@ class Picked(Asked):
 
 
 def inputs(event: BlockFunction) -> type[Asked]:
-    """The model of an event's inputs, in their order."""
+    """Makes the model of an event's inputs, in order."""
     kinds = {f"input_{at}": (kind(one), ...) for at, one in enumerate(event.inputs, 1)}
     return create_model("Inputs", __base__=Asked, **kinds)
 
 
 def kind(component: gr.components.Component) -> Any:
-    """The type of what a component can hold. TypeError for a component that is no input in any tab yet."""
+    """The type of a component's value. Raises TypeError for a component that no tab has used as an input."""
     match component:
         case gr.Dropdown(allow_custom_value=True, multiselect=False | None):
             return Text | None
@@ -61,7 +61,7 @@ def kind(component: gr.components.Component) -> Any:
 
 
 def one_of(choices: list) -> Any:
-    """The type of a choice, None where nothing is chosen."""
+    """The type of a choice; None means that nothing is chosen."""
 
     def chosen(value: Any) -> Any:
         if value is not None and value not in choices:

@@ -1,5 +1,5 @@
-"""The catalogue of the tab Experiments as HTML: groups of cards, each with a small picture of its own result,
-a title, and what was found. A card is a link, so that it can be copied, and opened by keys.
+"""The catalogue of the tab Experiments as HTML: groups of cards, each with a small picture of its result, a
+title, and the finding. A card is a link, so that it can be copied and opened with the keyboard.
 
 Takes plain answers (assets/experiments); knows no experiment by name.
 """
@@ -10,15 +10,15 @@ import math
 from explorer.catalog import search
 from explorer.experiments.groups import GROUPS
 
-LINK, ALL = "#experiment=", "#experiments"  # what the page's address ends with: one experiment, all of them
-WIDE, HIGH, EDGE = 116, 68, 5  # units of a picture, and its margin
+LINK, ALL = "#experiment=", "#experiments"  # fragments of the page's address: one experiment, all of them
+WIDE, HIGH, EDGE = 116, 68, 5  # width, height and margin of a picture
 DASHES = ("", "5 3", "1.5 3", "8 3 1.5 3")
 MAX_ROWS, MAX_COLUMNS = 14, 9  # of a picture of a table
-MAX_QUOTED = 60  # characters of what was searched
+MAX_QUOTED = 60  # characters of a search that are quoted
 
 
 def catalogue(answers: list[dict], words: str) -> str:
-    """The cards that fit the words, by group; without words all of them, the most surprising first."""
+    """The cards that match a search, by group; without search words all, the most surprising first."""
     groups = grouped(answers)
     fits = [
         (title, cards)
@@ -33,14 +33,14 @@ def catalogue(answers: list[dict], words: str) -> str:
 
 
 def grouped(answers: list[dict]) -> dict[str, list[dict]]:
-    """Group -> its answers in their order; those that stand in no group come last."""
+    """Maps each group to its answers, in order; answers without a group come last."""
     known = {answer["name"]: answer for answer in answers}
     groups = {title: [known.pop(name) for name in names if name in known] for title, names in GROUPS.items()}
     return groups | ({"Others": list(known.values())} if known else {})
 
 
 def search_terms(answer: dict) -> list[str]:
-    """What an answer is found by: its names, then its finding, then all that it says and its group."""
+    """The texts in which a search looks, by weight: names, the finding, and everything else."""
     group = next((title for title, names in GROUPS.items() if answer["name"] in names), "")
     return [
         f"{answer['title']} {answer['name'].replace('-', ' ')}",
@@ -50,7 +50,7 @@ def search_terms(answer: dict) -> list[str]:
 
 
 def card(answer: dict) -> str:
-    """One experiment as a link to it."""
+    """The card of an experiment, which is a link to it."""
     title, finding = html.escape(answer["title"]), html.escape(answer["finding"])
     return (
         f'<li><a href="{LINK}{html.escape(answer["name"])}">{picture(answer)}'
@@ -62,13 +62,13 @@ def card(answer: dict) -> str:
 
 
 def picture(answer: dict) -> str:
-    """The answer's curves, or its table as shades, small and without words."""
+    """A small picture without text: the answer's curves, or its table as shades."""
     drawn = curves(answer["chart"]) if answer.get("chart") else shades(answer)
     return f'<svg viewBox="0 0 {WIDE} {HIGH}" aria-hidden="true">{drawn}</svg>'
 
 
 def curves(chart: dict) -> str:
-    """Lines as in the chart itself, the first one strong."""
+    """The lines of a chart; the first one is drawn stronger."""
     place = math.log if chart.get("log") else float
     lines = [
         [(place(point[0]), point[1]) for point in line["points"] if point[1] is not None]
@@ -90,7 +90,7 @@ def curves(chart: dict) -> str:
 
 
 def dash(at: int) -> str:
-    """How the line of this number is dashed."""
+    """The dash pattern of a line, by its index."""
     return DASHES[at % len(DASHES)]
 
 
@@ -116,12 +116,12 @@ def is_numbers(column: tuple) -> bool:
 
 
 def shares(column: tuple) -> list[float | None]:
-    """Where each value stands between the least of its column, 0, and the greatest, 1."""
+    """Scales the values of a column to [0, 1]; None stays None."""
     place = scale([cell for cell in column if cell is not None])
     return [None if cell is None else place(cell) for cell in column]
 
 
 def scale(values: list[float]):
-    """Gives a value's place between the least of these, 0, and the greatest, 1; a half if all are equal."""
+    """Returns a function that maps the range of `values` to [0, 1]; it returns 0.5 if all are equal."""
     low, high = min(values), max(values)
     return lambda value: 0.5 if low == high else (value - low) / (high - low)

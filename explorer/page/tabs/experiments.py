@@ -1,7 +1,7 @@
-"""The tab Experiments: what the shipped models answered to repeatable questions, with tables and figures.
+"""The tab Experiments: the shipped models' answers to repeatable questions, with tables and figures.
 
-A catalogue of cards, and the experiment that the page's address names (`#experiment=NAME`). Knows no
-experiment by name: what is stored is shown.
+It shows a catalogue of cards, or the experiment that the page's address names (`#experiment=NAME`). Knows no
+experiment by name: it shows all stored answers.
 """
 
 import asyncio
@@ -19,9 +19,11 @@ from explorer.page.tabs.experiment_cards import ALL, LINK, catalogue, is_numbers
 from explorer.page_requests import StoredCall
 from explorer.runs.validation import as_json
 
-ABOUT = "Repeatable questions and what the models that come with the app answered, the most surprising first."
+ABOUT = (
+    "Repeatable questions and the answers of the models that come with the app, the most surprising first."
+)
 SHADES = "Shades run from the lowest value of a column (pale) to the highest (dark)."
-DARKEST = 32  # percent of the text's colour in a cell: text on it keeps a contrast of 5 to 1 in both themes
+DARKEST = 32  # percent of the text's colour in a cell: keeps a contrast of 5 to 1 in both themes
 # The page's address says which experiment is open.
 FOLLOW = f"""const tell = () => {{
     const hash = location.hash, [, name] = hash.match(/^{LINK}([\\w-]{{1,60}})$/) || [];
@@ -31,19 +33,19 @@ FOLLOW = f"""const tell = () => {{
     if (name) scrollTo(0, 0);
 }};
 addEventListener("hashchange", tell); setTimeout(tell);"""
-# What had the focus is gone when an experiment opens.
+# The focused element is gone when an experiment opens.
 FOCUS = "if (document.activeElement === document.body) element.querySelector('a').focus();"
 
 
 def named() -> gr.HTML:
-    """The component whose value is the experiment that the page's address names, "" for none. It stands
-    outside of the tab, whose components are not there before it is chosen.
+    """Declares the component whose value is the experiment that the page's address names, "" for none. Call
+    it outside the tab, whose components exist only once the tab has been opened.
     """
     return carried(FOLLOW)
 
 
 def build(tab: gr.Tab, opened: gr.HTML, look: gr.HTML) -> None:
-    """Declares what is in the tab. `opened`: see `named`; `look`: its value is the page's theme."""
+    """Declares the contents of the tab. `opened`: see `named`; `look`: its value is the page's theme."""
     with gr.Column() as browse:
         gr.Markdown(ABOUT)
         words = gr.Textbox(
@@ -54,7 +56,7 @@ def build(tab: gr.Tab, opened: gr.HTML, look: gr.HTML) -> None:
     def listed(words: str | None) -> str:
         return catalogue(experiments.stored(), words or "")
 
-    # Nothing is drawn before it is looked at.
+    # Nothing is drawn before the tab is opened.
     quiet = {**UNTRACKED, "api_visibility": "private"}
     gr.on([tab.select, words.change], listed, words, cards, trigger_mode="always_last", **quiet)
     opened.change(lambda name: gr.Column(visible=not name), opened, browse, **quiet)
@@ -92,8 +94,8 @@ def build(tab: gr.Tab, opened: gr.HTML, look: gr.HTML) -> None:
 
 
 def figures(answer: dict, look: str) -> None:
-    """The figures of an answer, two beside each other where there is room, each with a caption in words."""
-    from visualizers.figures import experiments as drawn  # only when one is looked at: plotly takes its time
+    """Shows the figures of an answer with captions, two side by side where there is room."""
+    from visualizers.figures import experiments as drawn  # on demand: plotly is slow to import
 
     with gr.Row():
         for figure in drawn.figures(answer, look):
@@ -101,7 +103,7 @@ def figures(answer: dict, look: str) -> None:
 
 
 def passages(picture: dict) -> str:
-    """Texts side by side, below each other on a phone, a row for each beginning, as HTML."""
+    """Texts side by side (on a phone, one below the other) as HTML, with one row per prompt."""
     cells = []
     for begin, texts in zip(picture["begin"], picture["texts"], strict=True):
         cells.append(f'<p class="begin">{html.escape(begin)}</p>')
@@ -114,12 +116,12 @@ def passages(picture: dict) -> str:
 
 
 def marked(text: str, marks: str) -> str:
-    """A piece of a passage as HTML; `marks`: classes of what it is, none for plain text."""
+    """A piece of a passage as HTML. `marks`: its CSS classes, empty for plain text."""
     return f'<mark class="{marks}">{html.escape(text)}</mark>' if marks else html.escape(text)
 
 
 def calls(answer: dict) -> None:
-    """A button for each decoding behind a message: it opens in a lane."""
+    """Shows a button for each decoding behind a message; it opens the decoding in a lane."""
     with gr.Row():
         for number in range(1, len(answer["calls"]) + 1):
             opened = json.dumps([answer["name"], number, answer["title"]])
@@ -131,17 +133,17 @@ def calls(answer: dict) -> None:
 
 
 def heading(answer: dict) -> str:
-    """Question, finding and what was done in an experiment, as Markdown."""
+    """Title, finding and question of an experiment, as Markdown."""
     return f"## {escaped(answer['title'])}\n\n**{escaped(answer['finding'])}**\n\n{escaped(answer['asks'])}"
 
 
 def sentences(answer: dict) -> str:
-    """All that follows from an experiment, as Markdown."""
+    """All conclusions of an experiment, as Markdown."""
     return "\n".join(f"- {escaped(sentence)}" for sentence in answer["says"])
 
 
 def measured(answer: dict) -> str:
-    """Which models were asked, and the command that asks again, as Markdown."""
+    """Which models were used, and the command that repeats the experiment, as Markdown."""
     models = ", ".join(f"{role} {model}" for role, model in answer["models"].items())
     folders = "".join(f" --{what} FOLDER" for what in ("corpus", "schemas") if answer.get(what))
     again = f"`python -m explorer experiment {answer['name']}{folders}`"
@@ -152,16 +154,16 @@ def measured(answer: dict) -> str:
 
 
 def kinds(answer: dict) -> list[str]:
-    """What a column holds: numbers, which are sorted as such, or words."""
+    """The datatype of each column: "number", so that it is sorted numerically, or "str"."""
     columns = zip(*answer["rows"], strict=True)
     return ["str" if any(isinstance(cell, str) for cell in column) else "number" for column in columns]
 
 
 def shaded(answer: dict):
-    """The table as a pandas Styler: numbers with three places, shaded more the greater they are in
-    their column. The first column, which says what a row is, and columns of one value are plain.
+    """The table as a pandas Styler: numbers have three digits, and larger numbers in a column are darker. The
+    first column, which names the rows, and columns with a single value are not shaded.
     """
-    import pandas  # only when a table is looked at
+    import pandas  # on demand: slow to import
 
     frame = pandas.DataFrame(answer["rows"], columns=answer["columns"], dtype=object)
     styles = pandas.DataFrame("", frame.index, frame.columns)
@@ -172,12 +174,12 @@ def shaded(answer: dict):
 
 
 def shade(share: float) -> str:
-    """The look of a cell, in the page's own colours, so that it follows its theme."""
+    """The style of a shaded cell, in the page's own colours, so that it follows the page's theme."""
     return f"background-color: color-mix(in srgb, var(--text) {DARKEST * share:.0f}%, var(--bg))"
 
 
 def functions(runs, loader) -> list:
-    """What the page can ask for: the decoding behind a message of a stored answer."""
+    """The server functions, see `layout.server_functions`: a decoding behind a message of a stored answer."""
 
     def opened(request: StoredCall) -> dict:
         calls = {answer["name"]: answer.get("calls", []) for answer in experiments.stored()}

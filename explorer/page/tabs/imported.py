@@ -1,4 +1,4 @@
-"""Traces: the card of a file that holds a server's counts alone. There is nothing in them to replay.
+"""Traces: the card for a file that contains only a server's counts, which cannot be replayed.
 
 Knows what visualizers.analysis.speculation_report makes of counts, no run and no lane.
 """
@@ -12,7 +12,7 @@ from explorer.page.tabs.metrics import metrics_table, rows
 from visualizers.analysis.speculation_report import counted
 
 ABOUT = (
-    "Imported counts: measured by the server; the rates are derived. They do not say which tokens "
+    "Imported counts, measured by the server; the rates are derived from them. They do not say which tokens "
     "were drafted, so there is no lane to replay and no list of rejected tokens."
 )
 
@@ -28,28 +28,28 @@ class Card:
 
     @property
     def parts(self) -> list:
-        """All of them, as outputs of an event."""
+        """All components, as outputs of an event."""
         return [self.body, self.sentence, self.metrics, *self.figure.parts]
 
-    def shows(self, counts: dict, file: str, look: str) -> dict:
-        """The updates after which the card shows what `decoders.trace.vllm_counts` has read."""
-        from visualizers.figures.draft_places import counted_depths  # plotly takes its time
+    def updates(self, counts: dict, file: str, look: str) -> dict:
+        """The component updates that show counts read by `decoders.trace.vllm_counts`."""
+        from visualizers.figures.draft_places import counted_depths  # on demand: plotly is slow to import
 
-        counts_read = counted(counts)
+        report = counted(counts)
         return {
             self.body: gr.Column(visible=True),
-            self.sentence: f"### {escaped(file)}\n**{escaped(counts_read['sentence'])}**",
-            self.metrics: rows(counts_read["metrics"]),
-            **self.figure.shows(counted_depths(counts_read, look)),
+            self.sentence: f"### {escaped(file)}\n**{escaped(report['sentence'])}**",
+            self.metrics: rows(report["metrics"]),
+            **self.figure.updates(counted_depths(report, look)),
         }
 
-    def hides(self) -> dict:
-        """The updates after which it is gone."""
+    def updates_to_hide(self) -> dict:
+        """The component updates that hide the card."""
         return {self.body: gr.Column(visible=False)}
 
 
 def card() -> Card:
-    """Declares the card, unseen."""
+    """Declares the card, hidden at first."""
     with gr.Column(visible=False, elem_id="imported-counts") as body:
         sentence = gr.Markdown()
         gr.Markdown(ABOUT, elem_classes="caption")

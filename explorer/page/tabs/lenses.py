@@ -158,7 +158,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, token: gr.HTML, runs: Runs, loader:
         where = "" if one.reads == "seq2seq" and text else f" {escaped(subject.says)}"
         updates[says] = f"**{escaped(frame.says)}**{where} {escaped(frame.cost)}"
         figures = figures_of(one, frame, look_of(theme), options[1])
-        shown = [place.shows(figure) for place, figure in zip(places, figures, strict=False)]
+        shown = [place.updates(figure) for place, figure in zip(places, figures, strict=False)]
         updates |= {row: gr.Column(visible=n < len(figures)) for n, row in enumerate(rows)}
         return {part: update for each in (updates, *shown) for part, update in each.items()}
 

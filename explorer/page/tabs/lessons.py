@@ -1,7 +1,7 @@
-"""The tab Lessons: all guided lessons by what they are about, each with a button that starts it in the lanes.
+"""The tab Lessons: all guided lessons by topic, each with a button that starts it in the lanes.
 
-The guide beside the lanes is drawn by the page's script (assets/web/page/lessons.js). Knows no lesson by
-name: what lies in assets/lessons is shown.
+The page's script draws the guide beside the lanes (assets/web/page/lessons.js). Knows no lesson by name: it
+shows every lesson in assets/lessons.
 """
 
 import json
@@ -13,13 +13,13 @@ from explorer.lessons.lesson import lessons
 from explorer.page.tabs.captioned import escaped
 
 ABOUT = (
-    "Each lesson decodes a prompt in the page's own lanes and stops where something happens. It asks, you "
-    "guess, and the answer is read from the run you see."
+    "Each lesson decodes a prompt in the page's own lanes and stops where something interesting happens. It "
+    "asks a question, you guess, and the answer comes from the run that you see."
 )
 
 
 def build() -> None:
-    """Declares what is in the tab."""
+    """Declares the contents of the tab."""
     gr.Markdown(ABOUT)
     numbered = enumerate(lessons().values(), 1)
     for group, members in groupby(numbered, lambda one: one[1]["group"]):
@@ -33,7 +33,7 @@ def build() -> None:
 
 
 def card(number: int, lesson: dict) -> str:
-    """What a lesson is about and how long it is, as Markdown."""
+    """The title, subject and length of a lesson, as Markdown."""
     lanes, stops = len(lesson["setup"]["lanes"]), len(lesson["stops"])
     length = f"{lanes} {'lane' if lanes == 1 else 'lanes'} · {stops} stops"
     return f"### {number}. {escaped(lesson['title'])}\n{escaped(lesson['about'])}\n\n*{length}*"

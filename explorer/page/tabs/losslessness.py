@@ -1,7 +1,7 @@
-"""Microscope: the losslessness test. Many short continuations are counted beside the target's distribution.
+"""Microscope: the losslessness test, which compares many short continuations with the target's distribution.
 
-Knows lanes, models and decoders.speculative.losslessness, no strategy. A test counts a little at a time, on
-the worker that decodes for all, and ends with the page that asked for it.
+Knows lanes, models and decoders.speculative.losslessness, no strategy. A test runs in small slices on the
+worker thread that decodes for everybody, and ends when its page closes.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import Runs
 
 SAMPLES, LENGTHS = (200, 1000, 4000), (2, 3, 4)
-SLICE_SECONDS, SLICES = 0.1, 4  # of counting between two steps of other runs; between two pictures
-AT_ONCE = 8  # tests of all visitors together; others wait their turn
+SLICE_SECONDS, SLICES = 0.1, 4  # length of a slice, after which other runs get a step; slices per redraw
+AT_ONCE = 8  # tests of all visitors that can run at the same time; further ones wait
 ABOUT = (
-    "Many seeds are run, each a short continuation of the lane's prompt; how often each continuation occurs "
+    "Many seeds are run, each a short continuation of the lane's prompt. The frequency of each continuation "
     "is compared with its exact probability under the target. The figure shows the total variation distance, "
-    "Σ |share − probability| / 2. An exact sampler's distance falls with the square root of the number of "
-    "seeds: 99 of 100 stay below the dotted line. The broken verifier exists only here: after a rejection it "
-    "draws from all of p instead of max(p − q, 0)."
+    "Σ |share − probability| / 2. For an exact sampler it falls with the square root of the number of seeds, "
+    "and stays below the dotted line in 99 of 100 tests. The broken verifier exists only here: after a "
+    "rejection it samples from p instead of norm(max(p − q, 0))."
 )
 COMPUTING = "Computing the target's exact distribution …"
 NO_LANE = "No lane on screen has drafted anything: run a speculative strategy in Decode, then start the test."
@@ -36,7 +36,7 @@ COLD = "The test needs a temperature above 0: at 0 every seed writes the same te
 def build(
     on_screen: gr.HTML, look: gr.HTML, lane: gr.Radio, subject: gr.State, runs: Runs, loader: Loader
 ) -> None:
-    """Declares the section; a test ends when `subject`, the run and lane that are looked into, changes."""
+    """Declares the section; a test ends when `subject`, the run and lane under the microscope, changes."""
     gr.Markdown(f"## Losslessness test: does the lane draw from the target's distribution?\n{ABOUT}")
     with gr.Row():
         samples = gr.Radio([(f"{n:,}", n) for n in SAMPLES], value=1000, label="Seeds", min_width=260)
@@ -76,7 +76,7 @@ def build(
                 for _ in range(SLICES):
                     await asyncio.wrap_future(runs.on_worker(lambda: test.advance(SLICE_SECONDS)))
                 state = test.state()
-                yield {says: progress(state), body: gr.Column(visible=True)} | distance.shows(
+                yield {says: progress(state), body: gr.Column(visible=True)} | distance.updates(
                     figure(state, one.number, look_of(theme))
                 )
             yield buttons()
@@ -112,7 +112,7 @@ def begin(
     length: int | None,
     broken: bool,
 ) -> Any:
-    """The test that is asked for, with nothing counted. ValueError with one sentence if there can be none."""
+    """Creates the requested test, not yet started. ValueError with one sentence if it is impossible."""
     if one is None:
         raise ValueError(NO_LANE)
     if samples is None or length is None:
@@ -130,7 +130,7 @@ def begin(
     with_broken = broken and "draft" in models
 
     def make() -> Any:
-        from decoders.speculative.losslessness import Proof  # torch is there by now
+        from decoders.speculative.losslessness import Proof  # torch is loaded by now
 
         same = (trace.strategy, trace.prompt, models, parameters)
         return Proof(*same, length, samples, with_broken, CALLBACKS)
@@ -139,14 +139,14 @@ def begin(
 
 
 def figure(state: dict, number: int, look: str) -> Any:
-    """The figure of what is counted so far of the lane that the page calls `number`."""
-    from visualizers.figures.losslessness import distance_to_target  # only when one is looked at
+    """The figure of the counts so far for the lane that the page calls `number`."""
+    from visualizers.figures.losslessness import distance_to_target  # on demand: plotly is slow to import
 
     return distance_to_target(state, number, look)
 
 
 def progress(state: dict) -> str:
-    """How far a test is, and what is known by then, as Markdown."""
+    """The progress of a test and its results so far, as Markdown."""
     from visualizers.figures.charts import counted
     from visualizers.figures.losslessness import way_text
 

@@ -1,6 +1,6 @@
-"""The rows of the tab Methods as HTML: thumbnail and sentence of each method, below them all that is known.
+"""The rows of the tab Methods as HTML: thumbnail and summary of each method, and its whole card below.
 
-What a method says of itself may hold any characters: everything is escaped here. Knows the cards of
+The text of a method may contain any characters, so everything is escaped here. Knows the cards of
 explorer/catalog/method_cards.py.
 """
 
@@ -9,11 +9,11 @@ from html import escape
 
 from explorer.alive import STARTED
 
-PICTURES = "explorer-pictures"  # where thumbnails are served, see methods.py
+PICTURES = "explorer-pictures"  # the path under which methods.py serves thumbnails
 
 
 def row(method: dict, families: dict[str, str], code: str) -> str:
-    """A method with its thumbnail; opened, it is the whole card. `code`: how programs are walled in here."""
+    """A method with its thumbnail; it opens to the whole card. `code`: how programs are sandboxed here."""
     title, picture = escape(method["title"]), method["picture"]
     models = escape(json.dumps(picture["models"])) if picture else "null"
     opens = f'data-strategy="{escape(method["name"])}" data-models="{models}"'
@@ -22,23 +22,23 @@ def row(method: dict, families: dict[str, str], code: str) -> str:
         f'aria-label="{title}" hidden>'
         f'<div class="thumb">{thumbnail(method["name"], caption(picture)) if picture else ""}</div>'
         f'<div class="row"><header><h3>{title}</h3>{badge(method)}</header>'
-        f'<p class="what">{prose(what(method))}</p><p class="caption">{under(method, families)}</p></div>'
+        f'<p class="what">{prose(what(method))}</p><p class="caption">{origin(method, families)}</p></div>'
         f'<button type="button" class="primary" {opens} '
         f'title="Shows Decode with this strategy" aria-label="Open {title} in a lane">Open in a lane</button>'
-        f'<details><summary aria-label="All about {title}"></summary>{whole(method, code)}</details>'
+        f'<details><summary aria-label="All about {title}"></summary>{full_card(method, code)}</details>'
         "</article>"
     )
 
 
 def anchor(name: str) -> str:
-    """The id of a method's row, to which the map of decoding leads."""
+    """The HTML id of a method's row, to which the map of decoding links."""
     return f"method-{name}"
 
 
 def thumbnail(name: str, words: str) -> str:
-    """The picture of a method's recorded run in the page's theme; a browser fetches it when it is seen.
+    """The picture of a method's recorded run in the page's theme; browsers fetch it when it becomes visible.
 
-    `words`: what those hear who do not see it.
+    `words`: the alternative text for screen readers.
     """
     return "".join(
         f'<img class="in-{look}" loading="lazy" alt="{escape(words)}" '
@@ -48,7 +48,7 @@ def thumbnail(name: str, words: str) -> str:
 
 
 def badge(method: dict) -> str:
-    """What it promises of its text."""
+    """The badge of a method: what it promises about its text."""
     if not method["badge"]:
         return ""
     sign = "≈" if method["badge"] == "relaxed" else "✓"
@@ -56,22 +56,22 @@ def badge(method: dict) -> str:
 
 
 def what(method: dict) -> str:
-    """What it changed about the one that it grew from; one that grew from none says what it does."""
+    """How a method differs from the one it is derived from; its summary if it is derived from none."""
     if method["parent"]:
         return f"Unlike {method['parent']}, it {method['differs']}."
     return method["summary"]
 
 
-def under(method: dict, families: dict[str, str]) -> str:
-    """Its family, and whose it is."""
+def origin(method: dict, families: dict[str, str]) -> str:
+    """A method's family, and the authors, year and link of its first source."""
     first = (method["sources"] or [{}])[0]
     by = ", ".join(str(first[key]) for key in ("authors", "year") if first.get(key))
-    link = f"<a {outside(first['link'])}>source</a>" if first.get("link") else ""
+    link = f"<a {external(first['link'])}>source</a>" if first.get("link") else ""
     return " · ".join(part for part in (escape(families[method["family"]]), escape(by), link) if part)
 
 
-def whole(method: dict, code: str) -> str:
-    """All that a card says below its row."""
+def full_card(method: dict, code: str) -> str:
+    """The card of a method, below its row."""
     parameters = [
         f"<dt><code>{escape(p['name'])}</code> <span>{escape(str(p['default']))}</span></dt>"
         f"<dd>{escape(p['help'] or '')}</dd>"
@@ -99,7 +99,7 @@ def whole(method: dict, code: str) -> str:
 
 
 def caption(picture: dict) -> str:
-    """What the thumbnail shows."""
+    """Says what the thumbnail shows."""
     given = "".join(f", {name} {value}" for name, value in picture["parameters"].items())
     by = f", by {picture['models']['target']}" if picture["models"] else ""
     run = f"up to {picture['tokens']} tokens after “{picture['prompt']}”"
@@ -107,13 +107,13 @@ def caption(picture: dict) -> str:
 
 
 def prose(text: str) -> str:
-    """Prose in which formulas stand between backticks."""
+    """Prose as HTML; text between backticks becomes code."""
     pieces = map(escape, text.split("`"))
     return "".join(f"<code>{piece}</code>" if i % 2 else piece for i, piece in enumerate(pieces))
 
 
 def how(parts: list[dict]) -> str:
-    """Paragraphs and numbered steps."""
+    """Paragraphs and numbered steps as HTML."""
     made = []
     for part in parts:
         steps = "".join(f"<li>{prose(step)}</li>" for step in part.get("steps", []))
@@ -122,20 +122,20 @@ def how(parts: list[dict]) -> str:
 
 
 def fold(title: str, entries: list[str]) -> str:
-    """A list that can be opened; nothing if it is empty."""
+    """A collapsible list; empty if there are no entries."""
     if not entries:
         return ""
     return f"<details><summary>{title} ({len(entries)})</summary><dl>{''.join(entries)}</dl></details>"
 
 
 def cited(source: dict) -> str:
-    """A paper or another source, as far as it is known."""
+    """Cites a paper or another source, with authors and year if they are known."""
     who = ", ".join(str(source[key]) for key in ("authors", "year") if source.get(key))
     title = escape(source["title"])
-    title = f"<a {outside(source['link'])}>{title}</a>" if source.get("link") else title
+    title = f"<a {external(source['link'])}>{title}</a>" if source.get("link") else title
     return f"{escape(who)}. {title}" if who else title
 
 
-def outside(link: str) -> str:
-    """The attributes of a link to elsewhere."""
+def external(link: str) -> str:
+    """The attributes of an external link."""
     return f'href="{escape(link)}" target="_blank" rel="noopener"'

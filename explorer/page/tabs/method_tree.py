@@ -1,7 +1,7 @@
-"""The map of decoding as HTML: a tree of links, each to the row of its method (method_rows.py), with the
-picture of a real run.
+"""The map of decoding as HTML: a tree of links to the rows of methods (method_rows.py), with pictures of real
+runs.
 
-Text that wraps, in the page's own colours: it is there as soon as the tab is, in any width and theme.
+It is text that wraps, in the page's own colours, so it appears at once, in any width and theme.
 """
 
 from html import escape
@@ -26,7 +26,7 @@ def tree(graph: nx.DiGraph, families: dict[str, str], pictured: set[str]) -> str
 
 
 def branch(graph: nx.DiGraph, names: list[str], pictured: set[str]) -> str:
-    """Some methods as a list, below each those that grew from it."""
+    """Some methods as a list; below each method, those derived from it."""
     items = "".join(
         f"<li>{entry(name, graph.nodes[name], name in pictured)}"
         f"{branch(graph, children(graph, name), pictured)}</li>"
@@ -36,7 +36,7 @@ def branch(graph: nx.DiGraph, names: list[str], pictured: set[str]) -> str:
 
 
 def entry(name: str, node: dict, pictured: bool) -> str:
-    """A method: whether it is exact, its picture, its name, its year and what it changed."""
+    """A method: whether it is exact, its picture, its title, its year and what it changed."""
     sign, means = ("●", "exact by default") if node["exact"] else ("○", "not exact by default")
     return (
         f'<i role="img" aria-label="{means}" title="{means}">{sign}</i> '

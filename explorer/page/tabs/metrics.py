@@ -1,4 +1,4 @@
-"""The table of vLLM's speculative metrics, each with what it counts and its formula.
+"""The table of vLLM's speculative-decoding metrics, each with its meaning and formula.
 
 Knows rows of visualizers.analysis.speculation_report, no lane.
 """
@@ -19,11 +19,11 @@ def metrics_table(label: str) -> gr.Dataframe:
 
 def rows(metrics: list[dict]) -> list[list[str]]:
     """The rows of the table."""
-    return [[one["name"], metric(one["value"]), one["words"], one["formula"]] for one in metrics]
+    return [[one["name"], value_text(one["value"]), one["words"], one["formula"]] for one in metrics]
 
 
-def metric(value: int | float | list) -> str:
-    """A metric's value: counts as they are, shares and means with three digits, lists one after the other."""
+def value_text(value: int | float | list) -> str:
+    """Formats a metric: counts unchanged, shares and means with three decimals, lists separated by spaces."""
     if isinstance(value, list):
-        return "  ".join(map(metric, value))
+        return "  ".join(map(value_text, value))
     return str(int(value)) if value == int(value) else f"{value:.3f}".removeprefix("0")

@@ -1,7 +1,7 @@
-"""The tab Microscope: one speculative lane of the run on screen, and where its drafts were accepted.
+"""The tab Microscope: shows for one speculative lane of the run on screen where its drafts were accepted.
 
-Its sections have files of their own: what_if.py, losslessness.py, other_machine.py, and acceptance.py, which
-follows no lane. Knows lanes and visualizers.analysis.speculation_report, no strategy.
+Its sections are in files of their own: rejections.py, what_if.py, losslessness.py, other_machine.py, and
+acceptance.py, which follows no lane. Knows lanes and visualizers.analysis.speculation_report, no strategy.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ NONE = (
     "No lane of this run has drafted anything. Choose a speculative strategy in Decode, for example "
     "Speculative decoding, and press Run."
 )
-# The figures, a row each line: functions of visualizers.figures.microscope, .draft_places and .calibration.
+# The figures, row by row: functions of visualizers.figures.microscope, .draft_places and .calibration.
 ROWS = (
     ("round_by_round",),
     ("acceptance_by_depth", "draft_shape"),
@@ -35,18 +35,18 @@ ROWS = (
     ("acceptance_by_class", "acceptance_by_entropy"),
     ("drafts_went", "drafting_time"),
 )
-FIRST = [name for row in ROWS[:2] for name in row]  # at the top of the page, drawn ahead of the others
+FIRST = [name for row in ROWS[:2] for name in row]  # at the top of the page, drawn before the others
 OTHERS = [name for row in ROWS[2:] for name in row]
 QUIETLY = {
     **UNTRACKED,
     "trigger_mode": "always_last",
-    "concurrency_limit": 4,  # redraws of all visitors together; others wait their turn
+    "concurrency_limit": 4,  # redraws of all visitors that can run at the same time; further ones wait
     "api_visibility": "private",
 }
 
 
 def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None:
-    """Declares what is in the tab. `on_screen`: see on_screen.py; `look`: its value is the page's theme."""
+    """Declares the tab's contents. `on_screen`: see on_screen.py; `look`: its value is the page's theme."""
     with gr.Column(elem_classes=follows("microscope")):
         gr.Markdown(ABOUT)
         lane = gr.Radio([(f"Lane {n + 1}", n) for n in range(MAX_LANES)], label="Lane", visible=False)
@@ -57,9 +57,9 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None
                 with gr.Row():
                     places |= {name: captioned() for name in row}
             metrics = metrics_table("vLLM's metrics of this lane")
-            moment = gr.State(None)  # what is drawn: as long as it stays the same, nothing is drawn again
-            subject = gr.State(None)  # run and lane of it
-            left = gr.State(None)  # the report of which more figures are to be drawn
+            moment = gr.State(None)  # identifies what is drawn; nothing is redrawn while it stays the same
+            subject = gr.State(None)  # its run and lane
+            left = gr.State(None)  # the report whose other figures are still to be drawn
             rejections.build(on_screen, lane, moment, runs)
             what_if.build(on_screen, look, lane, moment, runs)
             losslessness.build(on_screen, look, lane, subject, runs, loader)
@@ -89,12 +89,14 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None
         return updates | shown(report, theme, *FIRST)
 
     def show_others(theme: str, report: dict | None) -> dict:
-        """What is below the first rows: a browser draws all that one answer brings before it shows any."""
+        """Draws the figures below the first rows. They come in an answer of their own, since a browser shows
+        nothing of an answer before it has drawn all of it.
+        """
         return {left: None} | (shown(report, theme, *OTHERS) if report else {})
 
     def shown(report: dict, theme: str, *names: str) -> dict:
         made = figures(report, look_of(theme), names)
-        return {part: update for name in names for part, update in places[name].shows(made[name]).items()}
+        return {part: update for name in names for part, update in places[name].updates(made[name]).items()}
 
     first = [part for name in FIRST for part in places[name].parts]
     drawn = gr.on(
@@ -106,18 +108,18 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None
     )
     others = [part for name in OTHERS for part in places[name].parts]
     drawn = drawn.then(show_others, [look, left], [left, *others], **QUIETLY)
-    machine(drawn.then)  # it stands at the end of the page, and is drawn after what is above it
+    machine(drawn.then)  # this section is the last one on the page, so it is drawn last
 
 
 def choices(seen: Screen, one: Lane) -> gr.Radio:
-    """The lanes that draft, with `one` chosen; hidden where there is no choice."""
+    """The choice of lanes that draft, with `one` chosen; hidden if there is only one."""
     names = [(each.title, each.index) for each in seen.drafting_lanes]
     return gr.Radio(names, value=one.index, visible=len(names) > 1)
 
 
 def figures(report: dict, look: str, names: Iterable[str]) -> dict[str, Any]:
-    """Name -> its Plotly figure."""
-    from visualizers.figures import calibration, draft_places  # only when looked at: plotly takes its time
+    """Maps each name to its Plotly figure."""
+    from visualizers.figures import calibration, draft_places  # on demand: plotly is slow to import
     from visualizers.figures import microscope as over_all
 
     known = vars(over_all) | vars(draft_places) | vars(calibration)

@@ -1,8 +1,8 @@
 """The panel Models of the tab Decode: which models the lanes decode with, and the chat template.
 
-A page decodes with the models that it has until the chosen ones are there; prompt and lanes stay. What is
-in use is known to the page, whose scripts (assets/web/page/models.js) exchange it with this panel through
-components that show nothing. Whatever takes time is done on other threads: the event loop never waits.
+A page keeps decoding with its current models until the chosen ones are loaded; prompt and lanes stay. The
+page knows which models are in use; its scripts (assets/web/page/models.js) exchange this with the panel
+through hidden components. Slow work runs on other threads, so the event loop never waits.
 """
 
 import asyncio
@@ -34,8 +34,8 @@ from explorer.runs.validation import (
 from explorer.schema import parsed, read
 
 NONE = "none"
-WAIT_SECONDS = 1.0  # how long a question for the progress waits for news
-MAX_SHOWN = 400  # tokens of a rendered prompt that are shown
+WAIT_SECONDS = 1.0  # how long a request for the progress waits for a change
+MAX_SHOWN = 400  # how many tokens of a rendered prompt are shown
 KINDS = (
     "A model of the app, a Hub id (owner/model@revision), a folder, or a server (http://host:port/v1#name); "
     "edits may follow, such as :bits=4"
@@ -53,13 +53,13 @@ TALK = "(on, system) => ExplorerPage.app.talk(on ? { system } : null)"
 
 
 def build(loader: Loader) -> None:
-    """Declares what is in the panel."""
-    wanted, talks = carried(WANTED), carried(TALKS)  # models that something asks for; prompt and chat
+    """Declares the contents of the panel."""
+    wanted, talks = carried(WANTED), carried(TALKS)  # requested models; prompt and chat
     used = carried(value=json.dumps({"choice": asdict(loader.choice)}))
     with gr.Accordion(title(loader.choice), open=False, elem_id="explorer-models") as panel:
         with gr.Row():
             chosen = fields(loader)
-        with gr.Row():  # the sentences stand where they can grow without moving what is pressed
+        with gr.Row():  # the status comes last, so that it can grow without moving the buttons
             load = gr.Button("Load", variant="primary", size="md", scale=0, min_width=90)
             cancel = gr.Button("Cancel", interactive=False, size="md", scale=0, min_width=90)
             status = gr.HTML(paragraphs([IN_USE]), html_template=STATUS, elem_id="explorer-models-status")
@@ -84,7 +84,7 @@ def build(loader: Loader) -> None:
             yield updates
 
     async def stop(*names: str | None) -> None:
-        with suppress(ValueError):  # what is no choice is not loading
+        with suppress(ValueError):  # an invalid choice is not being loaded
             loader.cancel(choice_of(*names))
 
     async def render(asked: str) -> list:
@@ -93,11 +93,11 @@ def build(loader: Loader) -> None:
     private = {"api_visibility": "private", "concurrency_limit": None}
     quiet = private | UNTRACKED
     panel.expand(offer, [used, chat], [chosen[-1], talk], **quiet)
-    last = quiet | {"trigger_mode": "always_last"}  # the answer is about the names that stand there
+    last = quiet | {"trigger_mode": "always_last"}  # the estimate must be about the latest names
     estimated = gr.on([field.input for field in chosen], estimate, [used, *chosen], status, **last)
     wanted.change(fill, wanted, [panel, status, talk, chat, system, *chosen], **quiet)
     outputs = [panel, status, used, load, cancel, *chosen]
-    begun = load.click(  # an estimate that is still under way would write over what loading says
+    begun = load.click(  # a pending estimate would overwrite the status of loading
         start, [used, *chosen], outputs, show_progress_on=status, cancels=[estimated], **private
     )
     begun.then(None, used, None, js=USE)
@@ -107,7 +107,7 @@ def build(loader: Loader) -> None:
 
 
 def fields(loader: Loader) -> list[gr.Dropdown]:
-    """Target, draft, second draft, dtype and device: the inputs of `choice_of`."""
+    """Declares the fields target, draft, second draft, dtype and device: the inputs of `choice_of`."""
     own, names = loader.choice, offered(loader)
     first, second = drafts(own.draft)
     any_model = {"allow_custom_value": loader.allowed is None}
@@ -142,27 +142,27 @@ def fields(loader: Loader) -> list[gr.Dropdown]:
 
 
 def offered(loader: Loader) -> list[tuple[str, str]]:
-    """What may be chosen: names with facts of models that come with the app, then other names."""
+    """The choices as (label, name): models that come with the app, with their facts, then other names."""
     facts = [m for m in shipped_facts() if loader.allowed is None or m["name"] in loader.allowed]
     known = {m["name"] for m in facts}
     others = sorted((loader.allowed or frozenset(loader.names.values())) - known)
-    return [(described(m), m["name"]) for m in facts] + [(name, name) for name in others]
+    return [(label(m), m["name"]) for m in facts] + [(name, name) for name in others]
 
 
-def described(model: dict) -> str:
-    """A shipped model in a few words; the loss is in nats per token, on held-out text."""
+def label(model: dict) -> str:
+    """Name, size and loss of a shipped model; the loss is in nats per token, on held-out text."""
     return f"{model['name']}, {model['parameters'] / 1e6:.1f} M parameters, loss {model['held_out_loss']:.2f}"
 
 
 def devices() -> list[str]:
     """The devices of this machine."""
-    import torch  # not before somebody looks: it takes its time
+    import torch  # on demand: slow to import
 
     return [name for name in DEVICES if name != "cuda" or torch.cuda.is_available()]
 
 
 def drafts(names: str | None) -> tuple[str, str]:
-    """The values of both draft fields; more than two names stand in the first, with commas."""
+    """The values of both draft fields; more than two names go into the first, separated by commas."""
     listed = address.listed(names or NONE)
     return (listed[0], listed[1]) if len(listed) == 2 else (", ".join(listed), NONE)
 
@@ -170,14 +170,14 @@ def drafts(names: str | None) -> tuple[str, str]:
 def choice_of(
     target: str | None, draft: str | None, second: str | None, dtype: str | None, device: str | None
 ) -> Choice:
-    """What stands in the fields. ValueError with one sentence if it cannot be chosen."""
+    """The choice that the fields contain. Raises ValueError with one sentence if it is invalid."""
     several = [name.strip() for name in (draft, second) if name and name.strip() not in ("", NONE)]
     given = {"draft": ", ".join(several) or None, "dtype": dtype, "device": device}
     return check_models({"target": (target or "").strip(), **given})
 
 
 def choice_in(used: str) -> Choice | None:
-    """The models that a page says it uses; None if it does not say so in our words."""
+    """The models that a page reports as in use; None if the report cannot be parsed."""
     try:
         return check_models(parsed(used.encode())["choice"])
     except (ValueError, TypeError, KeyError):
@@ -185,24 +185,24 @@ def choice_in(used: str) -> Choice | None:
 
 
 def title(choice: Choice, chat: object = None) -> str:
-    """What the closed panel says."""
+    """The title of the panel, which is all that is visible while it is closed."""
     return models_title(list(choice.names.values()), chat)
 
 
 def paragraphs(lines: list[str], problem: str = "") -> str:
-    """Sentences, and perhaps one that says what is wrong, as HTML."""
+    """Sentences as HTML, with an error message first if there is a problem."""
     wrong = f'<p class="wrong" role="alert">{html.escape(problem)}</p>' if problem else ""
     return wrong + "".join(f"<p>{html.escape(line)}</p>" for line in lines)
 
 
 def pressed(loading: bool) -> list:
-    """Load, Cancel and the five fields, while models are loading or are not."""
+    """Updates of Load, Cancel and the five fields: which are active while models are loading, or not."""
     free = gr.Dropdown(interactive=not loading)
     return [gr.Button(interactive=not loading), gr.Button(interactive=loading), *[free] * 5]
 
 
 def memory(loader: Loader, names: tuple, used: str) -> str:
-    """What memory these models will take, before they are loaded, as HTML."""
+    """How much memory these models will need, estimated before they are loaded, as HTML."""
     try:
         choice = choice_of(*names)
         if choice == choice_in(used):
@@ -218,7 +218,7 @@ def memory(loader: Loader, names: tuple, used: str) -> str:
 
 
 async def loading(loader: Loader, used: str, names: tuple, progress: gr.Progress) -> AsyncIterator[list]:
-    """Loads models; updates of panel, status, what is in use, Load, Cancel, and the five fields."""
+    """Loads models. Yields updates of panel, status, models in use, Load, Cancel, and the five fields."""
     now = choice_in(used) or loader.choice
     try:
         choice = choice_of(*names)
@@ -251,14 +251,14 @@ async def loading(loader: Loader, used: str, names: tuple, progress: gr.Progress
 
 
 def chats(loader: Loader, used: str) -> bool:
-    """Whether the target in use is loaded and brings a chat template."""
+    """Whether the target in use is loaded and has a chat template."""
     model_set = loader.sets.get(choice_in(used))
     return model_set is not None and model_set.state == "ready" and model_set.models["target"].chats
 
 
 def filled(loader: Loader, asked: str) -> list:
-    """The panel with the models that a link, a file, a lesson or an example asks for, and with its chat:
-    updates of panel, status, the row of the chat, its two fields, and the five fields of the models.
+    """Fills in the models and the chat that a link, a file, a lesson or an example asks for: updates of
+    panel, status, the row of the chat, its two fields, and the five fields of the models.
     """
     same = [gr.skip()] * 5
     try:
@@ -298,7 +298,7 @@ async def rendering(loader: Loader, asked: str) -> list:
 
 
 def rendered(target, prompt: str, chat: dict) -> tuple[int, list[tuple[str, str | None]]]:
-    """How many tokens the chat template makes of a prompt, and at most `MAX_SHOWN` of them with kinds."""
+    """Renders a prompt as a chat: its number of tokens, and the first `MAX_SHOWN` as (text, kind)."""
     ids = target.cut(target.render(prompt, chat["system"]))
     special = target.bytes_of.special
     shown = [
@@ -310,18 +310,18 @@ def rendered(target, prompt: str, chat: dict) -> tuple[int, list[tuple[str, str 
 
 
 def functions(runs, loader: Loader) -> list:
-    """What the page can ask for: how far models are that a start waits for. See `layout.server_functions`."""
+    """The server functions, see `layout.server_functions`: the progress of models being loaded."""
 
     async def explorer_models_progress(request: Progress) -> str:
-        """How far `{models}` are: answers when that is no longer `{sentence}`, at the latest in a second."""
+        """The loading progress of `{models}`; answers when it differs from `{sentence}`, or in a second."""
 
-        async def news() -> dict:
+        async def wait_for_change() -> dict:
             choice = check_models(request.models) or loader.choice
             model_set, until = loader.find(choice), time.monotonic() + WAIT_SECONDS
             while time.monotonic() < until and model_set.sentence == request.sentence:
                 await asyncio.sleep(0.05)
             return {"state": model_set.state, "sentence": model_set.sentence}
 
-        return await as_json(news())
+        return await as_json(wait_for_change())
 
     return [explorer_models_progress]

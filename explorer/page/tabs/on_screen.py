@@ -1,10 +1,9 @@
-"""Which run is on screen, for Gradio's components: hidden components, one per tab, that the page's script
-fills.
+"""Tells Gradio's components which run is on screen, by one hidden component per tab that a script fills.
 
-What follows the run stands in a column of class `follows(tab)`, takes `component(tab)` as an input, listens
-to its `change` and asks `screen` what it means. The script (assets/web/page/on-screen.js) says something only
-where it has changed, at most twice a second, while such a column can be seen: Gradio calls whatever listens,
-in sight or not. Knows runs, no tab.
+Components that follow the run are in a column of class `follows(tab)`; their events take `component(tab)` as
+an input, listen to its `change`, and parse its value with `screen`. The script (assets/web/page/on-screen.js)
+writes only when something has changed, at most twice a second, and only while such a column is visible,
+since Gradio runs listeners whether they are visible or not. Knows runs, no tab.
 """
 
 from dataclasses import dataclass
@@ -23,8 +22,10 @@ FILL = "if (window.ExplorerPage) ExplorerPage.followRun((text) => {{ props.value
 
 
 class OnScreen(Asked):
-    """What the component's value holds, as JSON text; `state`: that of the run, as the page knows it;
-    `current`: whether the page's settings are still those of the run.
+    """The component's value, as JSON text.
+
+    `state`: the state of the run, as the page knows it; `current`: whether the page's settings are still
+    those of the run.
     """
 
     session: Session
@@ -36,7 +37,7 @@ class OnScreen(Asked):
 
 @dataclass(frozen=True)
 class Lane:
-    """A lane on screen: its place in the run, what the page calls it, how many of its steps are shown."""
+    """A lane on screen: its index in the run, its number on the page, and how many of its steps are shown."""
 
     index: int
     number: int
@@ -45,7 +46,7 @@ class Lane:
 
     @property
     def title(self) -> str:
-        """What a person calls it: `2 Speculative decoding`."""
+        """The lane's title on the page: `2 Speculative decoding`."""
         return f"{self.number} {self.record.trace.title}"
 
 
@@ -59,29 +60,29 @@ class Screen:
 
     @property
     def key(self) -> tuple:
-        """What is equal as long as nothing that is on screen has changed."""
+        """A key that stays equal as long as nothing on screen has changed."""
         lanes = [(lane.index, lane.number, lane.count, lane.record.trace.ended) for lane in self.lanes]
         return (self.run.id, self.current, *lanes)
 
     @property
     def drafting_lanes(self) -> list[Lane]:
-        """Those that have drafted something."""
+        """The lanes that have drafted something."""
         return [lane for lane in self.lanes if lane.record.trace.costs.proposed]
 
     def drafting(self, wanted: int | None) -> Lane | None:
-        """The lane that a person wants to look into, if it drafts, else the first that does."""
+        """The lane with index `wanted` if it drafts, otherwise the first one that does."""
         lanes = self.drafting_lanes
         return next((lane for lane in lanes if lane.index == wanted), next(iter(lanes), None))
 
 
 def follows(tab: str) -> str:
-    """The class of the columns of a tab that follow the run."""
+    """The CSS class of the columns of a tab that follow the run."""
     return f"follows-{tab}"
 
 
 def component(tab: str) -> gr.HTML:
-    """The hidden component of a tab; its value is text that `screen` reads, empty until one of the tab's
-    columns that follow the run can be seen.
+    """Declares the hidden component of a tab. `screen` parses its value, which is empty until one of the
+    tab's columns that follow the run becomes visible.
     """
     fill = FILL.format(column=follows(tab))
     return gr.HTML(
@@ -90,9 +91,9 @@ def component(tab: str) -> gr.HTML:
 
 
 def screen(runs: Runs, value: str) -> Screen | None:
-    """What the component's value means; None while it is empty.
+    """Parses the component's value; None while it is empty.
 
-    ValueError with one sentence for nonsense, and for a run that is gone or another session's.
+    Raises ValueError with one sentence if it is malformed, or if the run is gone or of another session.
     """
     if not value:
         return None

@@ -1,4 +1,4 @@
-"""Microscope: on another machine. What the lanes' forwards would take on a device that a person describes.
+"""Microscope, *On another machine*: how long the lanes' forward passes would take on a described device.
 
 Knows the run on screen and visualizers.analysis.roofline, no strategy.
 """
@@ -26,10 +26,10 @@ from visualizers.analysis.roofline import (
 )
 
 ABOUT = (
-    "Derived, not measured: the forwards of the lanes in Decode, as if target and draft had the sizes below, "
-    "on a device with these figures. A forward takes as long as the slower of two things: reading weights "
-    "and cache, or two operations per parameter and token. The figures of each class of machine are round "
-    "numbers to start from; change any."
+    "Derived, not measured: the forward passes of the lanes in Decode, as if target and draft had the sizes "
+    "below, on a device with these figures. A forward pass takes as long as the slower of two things: "
+    "reading weights and cache, or two operations per parameter and token. The figures of each class of "
+    "machine are round numbers to start from; change any of them."
 )
 NONE = "Press Run in Decode: there is no lane yet."
 HEADERS = ["Lane", "ms per token", "× plain", "mJ per token", "× energy", "Waits for memory"]
@@ -38,13 +38,15 @@ PLAIN = (
     "plain decoding; below 1 saves energy."
 )
 DASH = "—"
-FIRST = next(iter(DEVICES))  # the device to begin with
+FIRST = next(iter(DEVICES))  # the device that is shown first
 FIGURES = [field.name for field in fields(Device) if field.name in WORDS]
 SIZES = [field.name for field in fields(Size)]
 
 
 def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> Callable:
-    """Declares the section; the function that is returned makes it follow an event, such as `change`."""
+    """Declares the section. The returned function takes a listener, such as `field.change`, and makes the
+    section redraw after it.
+    """
     gr.Markdown(f"## On another machine\n{ABOUT}")
     with gr.Row():
         device = gr.Dropdown(list(DEVICES), value=FIRST, label="Class of machine", min_width=190)
@@ -65,14 +67,14 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> Callable:
 
     def show_machine(value: str, theme: str, apart: bool, *given: float | None) -> dict:
         try:
-            there, target, draft = described(list(given), apart)
+            there, target, draft = parse_fields(list(given), apart)
             seen = screen(runs, value)
             if seen is None or not seen.lanes:
                 return {says: NONE, body: gr.Column(visible=False)}
-            answer = answered(seen, there, target, draft)
+            answer = estimate(seen, there, target, draft)
         except ValueError as error:
             return {says: escaped(str(error)), body: gr.Column(visible=False)}
-        from visualizers.figures import other_machine as drawn  # only when one is looked at
+        from visualizers.figures import other_machine as drawn  # on demand: plotly is slow to import
 
         shown, look = {"target": target, "draft": draft}, look_of(theme)
         names = {lane.number: lane.record.trace.title for lane in seen.lanes}
@@ -80,9 +82,9 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> Callable:
             says: f"**{escaped(answer['sentence'])}**",
             body: gr.Column(visible=True),
             table: cells(answer, names),
-            **race.shows(drawn.tokens_by_time(answer, names, look)),
-            **forward.shows(drawn.roofline(there, shown, look)),
-            **plain.shows(drawn.against_plain(answer, look)),
+            **race.updates(drawn.tokens_by_time(answer, names, look)),
+            **forward.updates(drawn.roofline(there, shown, look)),
+            **plain.updates(drawn.against_plain(answer, look)),
         }
 
     def begin_with(name: str | None) -> list[float]:
@@ -110,15 +112,15 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> Callable:
 
 
 def number(group: str, name: str, value: float) -> gr.Number:
-    """The field of a figure: `Device: memory, in GB/s`."""
+    """Declares the field of one figure, such as `Device: memory, in GB/s`."""
     words, unit = WORDS[name]
     return gr.Number(value, label=f"{group}: {words}, in {unit}", min_width=150)
 
 
-def described(given: list[float | None], apart: bool) -> tuple[Device, Size, Size]:
-    """Device, target and draft of the numbers in their fields, in order. ValueError with one sentence.
+def parse_fields(given: list[float | None], apart: bool) -> tuple[Device, Size, Size]:
+    """Makes device, target and draft from the values of the fields, in order. ValueError with one sentence.
 
-    An empty field is no number, which `checked` refuses.
+    An empty field becomes NaN, which `checked` rejects.
     """
     values = [math.nan if value is None else value for value in given]
     device, sizes = values[: len(FIGURES)], values[len(FIGURES) :]
@@ -130,8 +132,8 @@ def described(given: list[float | None], apart: bool) -> tuple[Device, Size, Siz
     )
 
 
-def answered(seen: Screen, device: Device, target: Size, draft: Size) -> dict:
-    """The steps on screen on `device`: `{sentence, lanes}`, each lane as `other_machine` says."""
+def estimate(seen: Screen, device: Device, target: Size, draft: Size) -> dict:
+    """Estimates the steps on screen on `device`: `{sentence, lanes}`, lanes as by `other_machine`."""
     lanes = [
         {"lane": one.number} | other_machine(one.record.trace, one.count, device, target, draft)
         for one in seen.lanes
@@ -140,7 +142,7 @@ def answered(seen: Screen, device: Device, target: Size, draft: Size) -> dict:
 
 
 def cells(answer: dict, names: dict[int, str]) -> list[list[str]]:
-    """The rows of the table; dashes for a lane without a token."""
+    """The rows of the table; a lane without a token gets dashes."""
     return [[f"{lane['lane']} {names[lane['lane']]}", *figures(lane)] for lane in answer["lanes"]]
 
 

@@ -1,6 +1,6 @@
-"""The card of a paper below the table of papers: what it does, what comes nearest to it here, its miniature.
+"""The card of a paper, below the table of papers: what it does, its closest relative here, its miniature.
 
-Which paper is open stands in the page's address; figures are drawn for the page's theme.
+The page's address says which paper is open. Figures are drawn for the page's theme.
 """
 
 from dataclasses import asdict
@@ -19,17 +19,18 @@ KINDS = {
 }
 
 
-# A paper that was chosen in the table stands in the address, too; whichever way it came, it is in sight.
+# Puts the paper that was chosen in the table into the address.
 NAME = """(slug) => {
     if (slug && location.hash !== `#paper=${slug}`) history.replaceState(null, "", `#paper=${slug}`);
 }"""
-SEEN = (
+# Scrolls to the card once it is there.
+SCROLL = (
     """setTimeout(() => document.querySelector("#paper-card")?.scrollIntoView({ block: "center" }), 300);"""
 )
 
 
 def build(table: gr.Dataframe, look: gr.HTML, chosen: gr.HTML) -> None:
-    """Declares what follows the table. `look`: its value is the page's theme; `chosen`: the paper's slug."""
+    """Declares the card below `table`. `look`: its value is the page's theme; `chosen`: the paper's slug."""
 
     def choose(picked: gr.SelectData) -> str:
         title = str(picked.row_value[0])
@@ -44,7 +45,7 @@ def build(table: gr.Dataframe, look: gr.HTML, chosen: gr.HTML) -> None:
         if row is None:
             return
         gr.Markdown(card(row), elem_id="paper-card")
-        gr.HTML("", js_on_load=SEEN)
+        gr.HTML("", js_on_load=SCROLL)
         models(
             [name for kind, _, name in (way.partition(" ") for way in row["how"]) if kind == "model"], look
         )
@@ -53,26 +54,26 @@ def build(table: gr.Dataframe, look: gr.HTML, chosen: gr.HTML) -> None:
 
 
 def titled(row: dict) -> str:
-    """A paper's title, with the name that people know it by in front."""
+    """A paper's title, preceded by the name of its method if it has one."""
     return f"{row['alias']}: {row['title']}" if row["alias"] else row["title"]
 
 
 def card(row: dict) -> str:
-    """A paper as Markdown: how far it is here, and what its card says."""
+    """A paper as Markdown: how far it is covered here, and the text of its card."""
     who = ", ".join(part for part in (row["authors"], row["year"]) if part)
-    lines = [f"### {escaped(titled(row))}", escaped(who), KINDS[row["status"]].format(how=reached(row))]
+    lines = [f"### {escaped(titled(row))}", escaped(who), KINDS[row["status"]].format(how=ways_text(row))]
     far = row["card"]
     if far and row["status"] != "works":
         lines += [
             f"**What it does.** {escaped(far['does'])}",
             f"**For decoding.** {escaped(far['decoding'])}",
-            f"**Nearest here.** {escaped(far['nearest'])}{leads(far['strategy'])}",
+            f"**Nearest here.** {escaped(far['nearest'])}{strategy_link(far['strategy'])}",
         ]
     return "\n\n".join(line for line in lines if line)
 
 
-def reached(row: dict) -> str:
-    """How a paper that works is reached, in words."""
+def ways_text(row: dict) -> str:
+    """Lists what realises a paper: strategies, parts, lenses, experiments, models."""
     known = strategies()
     ways = [way.partition(" ")[::2] for way in row["how"]]
     return ", ".join(
@@ -81,15 +82,15 @@ def reached(row: dict) -> str:
     )
 
 
-def leads(strategy: str) -> str:
-    """Which strategy to open, with a link to its row; "" for none."""
+def strategy_link(strategy: str) -> str:
+    """A sentence with a link to a strategy's row; empty if `strategy` is."""
     if not strategy:
         return ""
     return f" See [{escaped(strategies()[strategy].title)}](#method-{strategy})."
 
 
 def models(names: list[str], look: str) -> None:
-    """What the layers of small architectures look at, as the experiment on them found it."""
+    """Shows what each layer of these small architectures attends to, as measured by an experiment."""
     if not names:
         return
     from explorer.experiments.cache_of_architectures import stored_picture
@@ -101,8 +102,8 @@ def models(names: list[str], look: str) -> None:
 
 
 def miniature(slug: str, look: str) -> None:
-    """The panels of a paper's miniature, its curves and its sentences."""
-    from explorer.miniatures import miniatures, told  # only when one is looked at: plotly takes its time
+    """Shows the panels, curves and sentences of a paper's miniature."""
+    from explorer.miniatures import miniatures, told  # on demand: plotly is slow to import
     from visualizers.figures.experiments import figures
     from visualizers.figures.moving_points import moving_points
 

@@ -1,4 +1,4 @@
-"""Microscope: every rejected token of a lane, with its numbers, what stands there instead, and the cause.
+"""Microscope: every rejected token of a lane with its numbers, its replacement, and the cause.
 
 Knows the lane on screen and visualizers.analysis.drafted_tokens, no strategy.
 """
@@ -27,13 +27,13 @@ COLUMNS = {
     "Lost": "lost",
     "Cause": "cause",
 }
-PLACE = ("step", "position", "token", "depth")  # by these columns a row is recognised
+PLACE = ("step", "position", "token", "depth")  # the columns that identify a row
 WORDS = ("context", "token", "instead", "cause")
 GROUPS = {"Cause": "cause", "Token": "token", "Kind of token": "class"}
 NOTE = (
     "A click or Enter on a row opens its round in Decode. Lost: drafted tokens after the rejected one that "
-    "were never tested. ⋮ in a header sorts. In Decode, N and Shift+N step from one rejection to another. "
-    "Traces saves it all as CSV."
+    "were never tested. ⋮ in a header sorts. In Decode, N and Shift+N go to the next and previous rejection. "
+    "The tab Traces saves all of it as CSV."
 )
 OPEN = "(text) => text && ExplorerPage.goToToken(JSON.parse(text))"
 
@@ -55,7 +55,7 @@ def build(on_screen: gr.HTML, lane: gr.Radio, moment: gr.State, runs: Runs) -> N
             elem_id="rejections-grouped",
             column_widths=["200px", "100px", "150px", "80px", "290px", "320px"],
         )
-        # Not the table's own search field: it has no name that a screen reader could say.
+        # Not the table's own search field, which has no accessible name for screen readers.
         filter_words = gr.Textbox(
             label="Filter",
             placeholder='a token, its context, a cause; "in quotes": exact match',
@@ -105,7 +105,7 @@ def build(on_screen: gr.HTML, lane: gr.Radio, moment: gr.State, runs: Runs) -> N
 
     def open_token(value: str, wanted: int | None, picked: gr.SelectData) -> str:
         one = lane_seen(value, wanted)
-        return "" if one is None else place_of(one, picked.row_value)
+        return "" if one is None else token_link(one, picked.row_value)
 
     gr.on(
         [moment.change, filter_words.change, by.input],
@@ -122,8 +122,8 @@ def build(on_screen: gr.HTML, lane: gr.Radio, moment: gr.State, runs: Runs) -> N
     click.success(None, opened, None, js=OPEN)
 
 
-def place_of(one: Lane, row: list) -> str:
-    """Where the token of a row of the table is, as JSON for the page's script; empty if there is none."""
+def token_link(one: Lane, row: list) -> str:
+    """Lane, step and node of the token in a table row, as JSON for the page's script; empty if not found."""
     cells = dict(zip(COLUMNS.values(), row, strict=False))
     for token in drafted_tokens(one.record.trace, one.count):
         if token["fate"] == "rejected" and all(str(token[name]) == str(cells.get(name)) for name in PLACE):
@@ -132,7 +132,7 @@ def place_of(one: Lane, row: list) -> str:
 
 
 def sentence(drafted: int, rejected: list[dict]) -> str:
-    """How many tokens were rejected, and what they cost, in words."""
+    """Says how many tokens were rejected and how many were lost with them."""
     if not rejected:
         return "No drafted token has been rejected so far."
     lost, many = sum(row["lost"] for row in rejected), len(rejected)
@@ -162,14 +162,14 @@ def grouped_cells(rows: list[dict], by: str) -> list[list]:
 
 
 def causes(counts: dict[str, int]) -> str:
-    """The causes of a group's rejections: `near tie 3, bad luck 1`."""
+    """The causes of a group's rejections with their counts: `near tie 3, bad luck 1`."""
     return ", ".join(f"{cause} {count}" for cause, count in counts.items())
 
 
 def filtered(rows: list[dict], words: str) -> list[dict]:
-    """The rows that hold every one of these words in token, context, replacement or cause.
+    """The rows that contain each of these words in token, context, replacement or cause.
 
-    In quotes they are one text: that of the whole token, cause or kind of token.
+    A quoted text must equal the whole token, cause or kind of token.
     """
     text = words.strip()
     if len(text) > 2 and text[0] == text[-1] == '"':
@@ -179,11 +179,11 @@ def filtered(rows: list[dict], words: str) -> list[dict]:
 
 
 def text_of(row: dict) -> str:
-    """What a filter looks at."""
+    """The text of a row in which the filter searches."""
     return " ".join(row[name] or "" for name in WORDS).casefold()
 
 
 def cells(row: dict) -> list:
-    """A rejected token as a row: probabilities with four places, blanks where nothing is known."""
+    """A rejected token as a table row; numbers have four decimals, unknown values stay blank."""
     values = (row[name] for name in COLUMNS.values())
     return [round(value, 4) if isinstance(value, float) else value for value in values]

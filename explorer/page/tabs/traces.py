@@ -1,7 +1,7 @@
-"""The tab Traces: saves the run on the page or one lane of it, opens files, and makes a link of the settings.
+"""The tab Traces: saves the run on the page or one of its lanes, opens files, and makes a link of the set-up.
 
-The page's script (assets/web/page/traces.js) says what is on screen at a click and shows what was opened.
-Knows runs and forms of files, nothing of what is in them.
+The page's script (assets/web/page/traces.js) reports what is on screen at each click and shows opened files.
+Knows runs and kinds of files, nothing of their contents.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from decoders.trace.trace import Trace
 from explorer.export import run_file
 from explorer.export.foreign_traces import declarations
 from explorer.page.qr_code import svg
-from explorer.page.save_and_open import picture_name, save_file
+from explorer.page.save_and_open import open_file, picture_name, save_file
 from explorer.page.tabs import FETCH, UNTRACKED, imported, on_screen
 from explorer.page.tabs.experiments import escaped
 from explorer.page.uploads import Uploaded
@@ -31,26 +31,26 @@ from explorer.runs.validation import MAX_LANES
 from explorer.schema import Asked, Malformed, Name, parsed, read
 from visualizers.registry import titles
 
-READING = "Reading the run on the page …"  # until the page has told which it is
+READING = "Reading the run on the page …"  # shown until the page has reported its run
 NOTHING = "Nothing has been decoded yet: press Run in the tab Decode."
 SCAN = "Opens and runs this set-up on every device that can reach this address."
 KEPT = (
-    "The app no longer has this run. What this page has of it can still be saved: Save run, and Save trace "
-    "for one lane."
+    "The app no longer has this run. The part of it that this page holds can still be saved: with Save run, "
+    "or with Save trace for one lane."
 )
 SAVED = "Saved to your browser's downloads folder."
-AS_SHOWN = "as shown"  # the view of a lane that is on screen
+AS_SHOWN = "as shown"  # the view that a lane shows on screen
 SHOWN = ("As shown", AS_SHOWN)
 OPENED = "(text) => ExplorerPage.app.traces.opened(JSON.parse(text))"
 WHOLE = {
     "page": (
         "Save page",
-        "One HTML file that replays the run from disk: slider, hover, inspector, and the lesson that is "
-        "open; no server, no network.",
+        "One HTML file that replays the run without server or network, with slider, hover, inspector, and "
+        "the open lesson.",
     ),
     "run": (
         "Save run",
-        "All lanes and their settings as data (.json.gz), to open here again or to read with a program.",
+        "All lanes and their settings as data (.json.gz), to be opened here again or read by a program.",
     ),
     "costs": ("Save costs", "The cost table (.csv), one row per lane."),
 }
@@ -72,10 +72,8 @@ class Seen(Shown):
     view: View
 
 
-class Wish(Asked):
-    """What the page says at a click: the run on screen, its lanes, the page's theme, and the lesson that is
-    open.
-    """
+class Click(Asked):
+    """What the page reports at a click: the run on screen, its lanes, the page's theme, the open lesson."""
 
     session: Session
     run: Name
@@ -84,8 +82,8 @@ class Wish(Asked):
     lesson: Name | None = None
 
 
-class Visit(Asked):
-    """What the page says when it has uploaded a file that it wants to be opened."""
+class Upload(Asked):
+    """What the page reports when it has uploaded a file to be opened."""
 
     session: Session
     file: Uploaded
@@ -94,7 +92,7 @@ class Visit(Asked):
 
 @dataclass(frozen=True)
 class Choice:
-    """The components by which a file of a lane is chosen."""
+    """The components in which a person chooses a lane, and a view or graph of it."""
 
     lane: gr.Dropdown
     view: gr.Dropdown
@@ -104,8 +102,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class Dropped:
-    """What is on the page whichever tab is open, unseen: the button to which the page's script gives files,
-    and where the answer arrives.
+    """Hidden components that exist whichever tab is open: the upload button to which the page's script passes
+    dropped files, and the component that receives the answer.
     """
 
     button: gr.UploadButton
@@ -113,13 +111,15 @@ class Dropped:
 
 
 def dropped() -> Dropped:
-    """To be called outside of the tabs: Gradio makes what is in them only when they are opened."""
+    """Declares the components of `Dropped`. Call it outside the tabs, whose contents Gradio renders only when
+    they are opened.
+    """
     button = gr.UploadButton("Dropped file", visible="hidden", elem_id="explorer-dropped")
     return Dropped(button, gr.HTML("", html_template="<i></i>", visible="hidden"))
 
 
 def build(runs: Runs, screen: gr.HTML, dropped: Dropped) -> None:
-    """Declares what is in the tab. `screen`: the component that says which run is on screen."""
+    """Declares the contents of the tab. `screen`: the component that says which run is on screen."""
     with gr.Column(elem_classes=[on_screen.follows("traces"), "traces"]):
         says = gr.Markdown(elem_id="traces-says")
         gr.Markdown("## Save")
@@ -142,26 +142,26 @@ def build(runs: Runs, screen: gr.HTML, dropped: Dropped) -> None:
             show = gr.Button("Show figure", size="md", min_width=180)
         with gr.Column(visible=False) as pictures:
             plot = gr.Plot(show_label=False, container=False, elem_id="traces-figure")
-            words = gr.Markdown(elem_classes="unseen")  # the figure shows the same sentence
+            words = gr.Markdown(elem_classes="unseen")  # for screen readers: the figure shows this sentence
             with gr.Row():
                 for kind in ("PNG", "SVG"):
                     picture = gr.Button(f"Save as {kind}", size="md", scale=0, min_width=160)
                     picture.click(None, js=f"() => ExplorerPage.app.traces.picture({kind.lower()!r})")
         for form, one in buttons:
-            saving(runs, form, one, screen, choice, says)
+            save_on_click(runs, form, one, screen, choice, says)
         show.click(
-            figure_shown(runs),
+            figure_drawer(runs),
             [screen, choice.lane, choice.view],
             [pictures, plot, words, says],
-            js=asked("figure of lane"),
+            js=report_screen("figure of lane"),
             api_visibility="private",
         )
-        opening(runs, screen, dropped, says)
-        sharing(says)
+        build_open(runs, screen, dropped, says)
+        build_share(says)
     ready = [*(one for _, one in buttons), show]
     gr.on(
         [screen.change, choice.lane.change],
-        followed(runs, len(ready)),
+        run_follower(runs, len(ready)),
         [screen, choice.lane],
         [about, choice.lane, choice.view, *ready],
         **UNTRACKED,
@@ -170,14 +170,14 @@ def build(runs: Runs, screen: gr.HTML, dropped: Dropped) -> None:
 
 
 def button(label: str) -> gr.DownloadButton:
-    """A button that makes a file and hands it to the browser. It can be pressed at once: what is on screen is
-    read at the click.
+    """Declares a button that makes a file and downloads it. It is active from the start, since what is on
+    screen is read at the click.
     """
     return gr.DownloadButton(label, size="md", min_width=180)
 
 
 def choices() -> Choice:
-    """What can be chosen of a lane; of lanes and views nothing until it is known which there are."""
+    """Declares the choices for one lane; lane and view are inactive until it is known which ones exist."""
     lanes = [(f"Lane {number}", number) for number in range(1, MAX_LANES + 1)]
     views = [SHOWN, *((title, name) for name, title in titles().items())]
     return Choice(
@@ -188,27 +188,27 @@ def choices() -> Choice:
     )
 
 
-def asked(form: str) -> str:
-    """Puts what is on screen at a click in the place of the first input; the others stay."""
+def report_screen(form: str) -> str:
+    """JavaScript that replaces an event's first input by what is on screen at the click; the others stay."""
     return f"(_, ...rest) => ExplorerPage.app.traces.wish({json.dumps(form)}, rest)"
 
 
 # ---- saving ------------------------------------------------------------------------------------------------
 
 
-def saving(
+def save_on_click(
     runs: Runs, form: str, one: gr.DownloadButton, screen: gr.HTML, choice: Choice, says: gr.Markdown
 ) -> None:
-    """What a click on a button that saves does: the file is made, and the browser fetches it."""
+    """Makes a button save: a click makes the file, and the browser then downloads it."""
 
-    async def save(wish: str, lane: int, view: str, kind: str, ending: str) -> tuple[str | None, str]:
-        def made() -> str:
-            run, request = wanted(runs, form, wish, lane, view)
+    async def save(click: str, lane: int, view: str, kind: str, ending: str) -> tuple[str | None, str]:
+        def make() -> str:
+            run, request = save_request(runs, form, click, lane, view)
             file = save_file(runs, run, request.model_copy(update={"kind": kind, "ending": ending}))
-            return laid(one, file.name, file.data)
+            return write_served(one, file.name, file.data)
 
         try:
-            return await asyncio.to_thread(made), SAVED
+            return await asyncio.to_thread(make), SAVED
         except ValueError as error:
             return None, escaped(str(error))
 
@@ -216,16 +216,16 @@ def saving(
         save,
         [screen, choice.lane, choice.view, choice.kind, choice.ending],
         [one, says],
-        js=asked(form),
+        js=report_screen(form),
         show_progress_on=says,
         api_visibility="private",
     )
     done.success(None, one, one, js=FETCH)
 
 
-def wanted(runs: Runs, form: str, wish: str, lane: int | None, view: str | None) -> tuple[Run, Save]:
-    """What was clicked, as a run and a request. Raises ValueError with one sentence."""
-    asked = read(Wish, parsed(wish.encode(errors="replace")))
+def save_request(runs: Runs, form: str, click: str, lane: int | None, view: str | None) -> tuple[Run, Save]:
+    """The run and the request that a click asks for. Raises ValueError with one sentence."""
+    asked = read(Click, parsed(click.encode(errors="replace")))
     if not runs.belongs(asked.run, asked.session):
         raise ValueError(GONE)
     run, (form, of_lane) = runs.find(asked.run), (form.removesuffix(" of lane"), form.endswith(" of lane"))
@@ -244,46 +244,48 @@ def wanted(runs: Runs, form: str, wish: str, lane: int | None, view: str | None)
     return run, Save(run=asked.run, form=form, look=asked.look, views=views, lesson=asked.lesson, **of_seen)
 
 
-def laid(component: gr.components.Component, name: str, data: bytes) -> str:
-    """Puts a file where Gradio serves it from, in a folder of a secret name; the path."""
+def write_served(component: gr.components.Component, name: str, data: bytes) -> str:
+    """Writes a file where Gradio can serve it, in a folder with a secret name; returns the path."""
     folder = Path(component.GRADIO_CACHE) / secrets.token_hex(16)
     folder.mkdir(parents=True)
     (folder / name).write_bytes(data)
     return str(folder / name)
 
 
-def figure_shown(runs: Runs) -> Callable:
-    """The function that draws a view of a lane as a figure, with its caption."""
+def figure_drawer(runs: Runs) -> Callable:
+    """Returns the event function that draws a view of a lane as a figure with its caption."""
 
-    async def draw(wish: str, lane: int, view: str) -> tuple:
-        def drawn() -> tuple:
-            from visualizers.figures import caption  # only where one is asked for: plotly takes its time
+    async def draw(click: str, lane: int, view: str) -> tuple:
+        def make() -> tuple:
+            from visualizers.figures import caption  # on demand: plotly is slow to import
 
-            run, request = wanted(runs, "figure of lane", wish, lane, view)
+            run, request = save_request(runs, "figure of lane", click, lane, view)
             trace = runs.snapshot(run)[request.lane]
-            shows = request.views[request.lane]
-            figure = trace.figure(shows, min(request.step, len(trace.steps)), request.look)
+            shown = request.views[request.lane]
+            figure = trace.figure(shown, min(request.step, len(trace.steps)), request.look)
             words = caption(figure)
-            # What a picture of it is called, see assets/web/page/traces.js.
-            name = picture_name(run, trace, request.lane, shows)
+            # The file name of a saved picture, read by assets/web/page/traces.js.
+            name = picture_name(run, trace, request.lane, shown)
             figure.update_layout(meta={**(figure.layout.meta or {}), "file": name})
             return gr.Column(visible=True), figure, escaped(words), ""
 
         try:
-            return await asyncio.to_thread(drawn)
+            return await asyncio.to_thread(make)
         except ValueError as error:
             return gr.skip(), gr.skip(), gr.skip(), escaped(str(error))
 
     return draw
 
 
-def followed(runs: Runs, buttons: int) -> Callable:
-    """The function that says what can be saved of the run on screen, and which views a lane has."""
+def run_follower(runs: Runs, buttons: int) -> Callable:
+    """Returns the event function that updates the tab when the run on screen or the chosen lane changes: what
+    can be saved, which lanes there are, and which views the lane has.
+    """
 
     async def follow(value: str, number: int | None) -> list:
         try:
             seen = on_screen.screen(runs, value)
-        except Malformed:  # no page says so
+        except Malformed:  # not sent by our page
             return [gr.skip()] * (3 + buttons)
         except ValueError:
             return [KEPT, gr.skip(), gr.skip(), *[gr.update(interactive=True)] * buttons]
@@ -311,31 +313,31 @@ def views_of(trace: Trace) -> list[str]:
 
 
 def sentence(seen: on_screen.Screen | None) -> str:
-    """What can be saved of the run as it stands."""
+    """Says what can be saved of the run at present."""
     if seen is None or not seen.lanes:
         return NOTHING
     which = "The run on the page:" if seen.run.session else "The stored run:"
     many = "1 lane" if len(seen.lanes) == 1 else f"{len(seen.lanes)} lanes"
-    going = " It is still running: what is saved is what exists so far."
+    going = " It is still running: a file holds what has been decoded so far."
     return f"{which} {many}.{going if seen.run.state in ('running', 'paused') else ''}"
 
 
 # ---- opening and sharing -----------------------------------------------------------------------------------
 
 
-def opening(runs: Runs, screen: gr.HTML, dropped: Dropped, says: gr.Markdown) -> None:
-    """A file is uploaded, read, and shown as a run of the page's own."""
+def build_open(runs: Runs, screen: gr.HTML, dropped: Dropped, says: gr.Markdown) -> None:
+    """Declares the section Open: a file is uploaded, read, and shown as a run of this page."""
     gr.Markdown(
-        "## Open\nA trace, a run, a saved page, a server's JSON answer with log-probabilities, or "
-        "vLLM's counts of its drafts (the text of /metrics, or JSON): drop it on this page, or choose it."
+        "## Open\nDrop a file on this page or choose one: a trace, a run, a saved page, a server's JSON "
+        "answer with log-probabilities, or vLLM's draft counts (the text of /metrics, or JSON)."
     )
     with gr.Row():
         chosen = gr.UploadButton("Open a file", size="md", file_types=FILES, scale=0, min_width=160)
     card = imported.card()
 
-    async def open_file(_: None, visit: str) -> dict:
+    async def open_upload(_: None, upload: str) -> dict:
         def opened() -> dict:
-            asked = read(Visit, parsed(visit.encode(errors="replace")))
+            asked = read(Upload, parsed(upload.encode(errors="replace")))
             name, data = asked.file.name, asked.file.take()
             try:
                 counts = run_file.counts(data)
@@ -343,7 +345,7 @@ def opening(runs: Runs, screen: gr.HTML, dropped: Dropped, says: gr.Markdown) ->
             except ValueError as error:
                 raise ValueError(f"{name} was not opened. {error}") from error
             answer = {dropped.answer: json.dumps({**result, "file": name}), says: ""}
-            return answer | (card.shows(counts, name, asked.look) if counts else card.hides())
+            return answer | (card.updates(counts, name, asked.look) if counts else card.updates_to_hide())
 
         try:
             return await asyncio.to_thread(opened)
@@ -352,7 +354,7 @@ def opening(runs: Runs, screen: gr.HTML, dropped: Dropped, says: gr.Markdown) ->
 
     for one in (chosen, dropped.button):
         done = one.upload(
-            open_file,
+            open_upload,
             [one, screen],
             [dropped.answer, says, *card.parts],
             js="(file) => [null, ExplorerPage.app.traces.visit(file)]",
@@ -362,23 +364,23 @@ def opening(runs: Runs, screen: gr.HTML, dropped: Dropped, says: gr.Markdown) ->
         done.success(None, dropped.answer, None, js=OPENED)
 
 
-def sharing(says: gr.Markdown) -> None:
-    """A link of the settings, made by the page: nothing of it is sent anywhere."""
+def build_share(says: gr.Markdown) -> None:
+    """Declares the section Share. The page makes the link; nothing is sent anywhere."""
     gr.Markdown(
         "## Share\nA link carries the prompt, the lanes with their parameters and seeds, and the names of "
-        "the models. It holds no trace and runs nothing by itself; the QR code below it runs the set-up."
+        "the models. It contains no trace and runs nothing by itself; the QR code below it runs the set-up."
     )
     with gr.Row():
         make = gr.Button("Copy link", size="md", scale=0, min_width=160)
-        # Not with Gradio's own button to copy: it takes the field's label, and leaves the field without one.
+        # Without Gradio's own copy button, which takes the field's label and leaves the field without one.
         link = gr.Textbox(label="Link", interactive=True, max_lines=1)
     code = gr.HTML(visible=False, elem_id="traces-qr")
     made = make.click(None, None, [link, says], js="() => ExplorerPage.app.traces.link()")
-    made.then(scanned, link, code, api_visibility="private")
+    made.then(show_code, link, code, api_visibility="private")
 
 
-def scanned(link: str | None) -> dict:
-    """The QR code of a link, or why there is none."""
+def show_code(link: str | None) -> dict:
+    """The update that shows the QR code of a link, or why there is none."""
     try:
         return gr.update(value=f"{svg(link or '')}<p>{SCAN}</p>", visible=bool(link))
     except ValueError as error:

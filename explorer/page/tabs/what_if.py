@@ -1,4 +1,4 @@
-"""Microscope: what if the draft had another shape? Recomputed from what the lane's trace has stored.
+"""Microscope: what if the draft had another shape? Recomputed from the lane's trace.
 
 Knows the lane on screen and visualizers.analysis.draft_what_if, no strategy.
 """
@@ -11,13 +11,13 @@ from explorer.page.tabs.on_screen import screen
 from explorer.runs.scheduler import Runs
 from visualizers.analysis.draft_what_if import what_if
 
-MAX_TEXT = 400  # characters
-LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16)  # chains in the table, besides the fastest and the lane's own
+MAX_TEXT = 400  # characters of the field with the shape
+LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16)  # of the chains in the table, besides the fastest and the lane's own
 HEADERS = ["Draft", "Tokens per round", "Target forwards", "Drafted per full round", "Speed"]
 DASH = "—"
 GAIN = (
-    "Speed, as a multiple of plain decoding: tokens per round / (1 + levels × cost of a draft forward), as "
-    "if a verifying forward cost the same at any size."
+    "Speed, as a multiple of plain decoding: tokens per round / (1 + levels × cost of a draft forward), if a "
+    "verification forward costs the same for any number of tokens."
 )
 NO_NUMBER = "Stop below takes a probability from 0 to 1."
 
@@ -67,11 +67,11 @@ def build(on_screen: gr.HTML, look: gr.HTML, lane: gr.Radio, moment: gr.State, r
             return {says: escaped(str(error)), body: gr.Column(visible=False)}
         if not other["known"]:
             return {says: escaped(other["sentence"]), body: gr.Column(visible=False)}
-        from visualizers.figures import what_if as drawn  # only when one is looked at
+        from visualizers.figures import what_if as drawn  # on demand: plotly is slow to import
 
         updates = {says: "", body: gr.Column(visible=True), table: cells(other)}
-        updates |= tokens.shows(drawn.tokens_a_round(other, one.number, look_of(theme)))
-        return updates | faster.shows(drawn.speed(other, look_of(theme)))
+        updates |= tokens.updates(drawn.tokens_a_round(other, one.number, look_of(theme)))
+        return updates | faster.updates(drawn.speed(other, look_of(theme)))
 
     gr.on(
         [moment.change, compute.click, widths.submit, below.submit],
@@ -86,13 +86,13 @@ def build(on_screen: gr.HTML, look: gr.HTML, lane: gr.Radio, moment: gr.State, r
 
 
 def levels(text: str) -> list[int]:
-    """The numbers in a text such as "3 2 1" or "3, 2, 1"; a text without any gives none."""
+    """Parses a text such as "3 2 1" or "3, 2, 1"; returns an empty list for anything else."""
     parts = text.replace(",", " ").split() if len(text) < MAX_TEXT else []
     return [int(one) for one in parts] if all(one.isascii() and one.isdigit() for one in parts) else []
 
 
 def cells(other: dict) -> list[list[str]]:
-    """The rows of the table: the lane itself, the shape that was asked for, and chains."""
+    """The rows of the table: the lane itself, the requested shape, and chains."""
     from visualizers.figures.what_if import shape, span
 
     own, chains, run = other["own"], other["chains"], other["run"]

@@ -7,7 +7,7 @@ import pytest
 import segno
 
 from explorer.page import qr_code
-from explorer.page.tabs.traces import scanned
+from explorer.page.tabs.traces import show_code
 from tests.helpers.server_calls import ask
 
 
@@ -27,7 +27,7 @@ def test_no_text_of_a_link_comes_into_the_picture_and_one_too_long_is_a_sentence
     svg = ask(asked, {"link": "http://x/#setup=<script>alert(1)</script>"})["svg"]
     assert svg.startswith("<svg") and "script" not in svg and "alert" not in svg
     assert ask(asked, {"link": "x" * 4000})["error"] == qr_code.TOO_LONG
-    assert scanned("x" * 4000)["value"] == qr_code.TOO_LONG
+    assert show_code("x" * 4000)["value"] == qr_code.TOO_LONG
     with pytest.raises(ValueError, match="too long"):
         qr_code.svg("x" * 4000)
-    assert scanned(None)["visible"] is False
+    assert show_code(None)["visible"] is False

@@ -7,7 +7,7 @@ import pytest
 
 from explorer.page.tabs import microscope as tab
 from explorer.page.tabs import other_machine, what_if
-from explorer.page.tabs.metrics import metric
+from explorer.page.tabs.metrics import value_text
 from explorer.runs.scheduler import GONE
 from visualizers.analysis import speculation_report
 from visualizers.analysis.drafted_tokens import CAUSES, drafted_tokens
@@ -118,12 +118,12 @@ def test_without_a_lane_that_drafts_it_says_what_to_do(events, told):
 
 def test_metrics_are_counts_shares_and_lists():
     assert (
-        metric(41) == "41"
-        and metric(1234567) == "1234567"
-        and metric(0.70731) == ".707"
-        and metric(3.63636) == "3.636"
+        value_text(41) == "41"
+        and value_text(1234567) == "1234567"
+        and value_text(0.70731) == ".707"
+        and value_text(3.63636) == "3.636"
     )
-    assert metric(1.0) == "1" and metric([0.909, 1.0]) == ".909  1"
+    assert value_text(1.0) == "1" and value_text([0.909, 1.0]) == ".909  1"
 
 
 # ---- other shapes ------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def test_other_shapes_are_those_that_are_typed(events, run, told):
 
 
 def test_the_figures_of_a_machine_are_those_that_are_typed(events, told):
-    device, target, draft = other_machine.described(NUMBERS, True)
+    device, target, draft = other_machine.parse_fields(NUMBERS, True)
     assert (target, draft) == (TARGET, DRAFT) and device.apart
     assert device.bandwidth == DEVICES["data-centre GPU"].bandwidth
     seen = answer(events["show_machine"](told(ALL), "light", False, *NUMBERS))
