@@ -1,6 +1,6 @@
-"""The bars above the lanes as HTML: prompt and buttons, the slider and how it counts, status and errors.
+"""The bars above the lanes as HTML: prompt and buttons, the slider and its unit, status and errors.
 
-assets/web/page/bar.js finds the parts by `data-part` and says what they do. Knows no runs.
+assets/web/page/bar.js finds the parts by `data-part` and gives them their behaviour. Knows no runs.
 """
 
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from explorer.markup import Html, h, joined
 
 BUTTONS = {
     "run": ("Run", "Decode, or continue (space)"),
-    "step": ("Step", "Every lane does one step, then waits"),
-    "pause": ("Pause", "Hold all lanes (space)"),
-    "stop": ("Stop", "End this run; what was decoded stays"),
+    "step": ("Step", "Every lane takes one step, then waits"),
+    "pause": ("Pause", "Pause all lanes (space)"),
+    "stop": ("Stop", "End this run; the decoded steps stay"),
 }
 SPEEDS = [
     ("1", "1×", "Plays two steps per second"),
@@ -26,9 +26,9 @@ UNITS = [
     (
         "forwards",
         "target forwards",
-        "Lanes are lined up by how often the target model ran: a race at equal cost",
+        "Lanes are lined up by the number of target forwards: a race at equal cost",
     ),
-    ("target_tokens", "target tokens", "Lanes are lined up by how many tokens the target model evaluated"),
+    ("target_tokens", "target tokens", "Lanes are lined up by the number of tokens the target evaluated"),
     ("seconds", "seconds", "Lanes are lined up by their computing time"),
 ]
 COLOURS = {
@@ -41,20 +41,21 @@ COLOURS = {
 
 @dataclass(frozen=True)
 class Around:
-    """What stands around the lanes of a page besides its bars."""
+    """What a page has around its lanes besides the bars."""
 
-    help: str  # what the dialog says, as HTML, see help_text.py
-    tabs: Sequence[tuple[str, str]] = ()  # (name, title): what Gradio's look like until they are there
-    about: str = ""  # a sentence for who comes first
-    saved: bool = False  # a saved page shows the settings as they were, and nothing changes them
+    help: str  # the contents of the help dialog as HTML, see help_text.py
+    tabs: Sequence[tuple[str, str]] = ()  # (name, title): placeholders until Gradio's own tabs have loaded
+    about: str = ""  # a sentence for first-time visitors
+    saved: bool = False  # in a saved page the settings cannot be changed
     depths: bool = True  # whether tokens can be coloured by decision depth
 
 
 def bars_html(
     prompts: list[dict], max_new_tokens: int, limit: int, models: dict[str, str | None], around: Around
 ) -> Html:
-    """All bars: `prompts` are the examples, `limit` is the greatest `max_new_tokens`; `models`: those in use,
-    by role. The last of them stand in no place until the page wants them.
+    """All bars. The page's scripts decide when the last two, `about` and *Run this set-up*, are inserted.
+
+    `prompts`: the examples; `limit`: the maximum of `max_new_tokens`; `models`: those in use, by role.
     """
     names = list(by_role(models["target"], models.get("draft")).values()) if models.get("target") else []
     folded = h("span", "", "◀") if around.tabs else None
@@ -76,14 +77,14 @@ def bars_html(
 
 
 def models_title(names: list[str], chat: object = None) -> str:
-    """What the closed panel of the models says."""
+    """The title of the panel Models, visible while it is closed."""
     first, *drafts = map(address.short, names)
     text = f"Models: {first}" + (f", draft {' and '.join(drafts)}" if drafts else ", no draft")
     return text + (" · chat" if chat else "")
 
 
 def top(around: Around) -> Html:
-    """The first row, with the dialog that its ? opens and the link that skips it."""
+    """The top row, with the help dialog and the link that skips to the lanes."""
     tabs = [
         h("button", {"type": "button", "value": name, "aria-pressed": str(not at).lower()}, title)
         for at, (name, title) in enumerate(around.tabs)
@@ -104,29 +105,29 @@ def top(around: Around) -> Html:
 
 
 def below() -> Html:
-    """What stands below the lanes, and how they stand to each other."""
-    look = {"class": "compare-summary", "aria-label": "How the lanes stand to each other"}
+    """The sentences below the lanes: how the lanes compare, and at what cost."""
+    look = {"class": "compare-summary", "aria-label": "How the lanes compare"}
     cost, sentence = h("p", part("cost", "equal-cost")), h("p", part("compared", "compare-sentence"))
     return h("div", part("below", "below"), h("section", look, cost, sentence))
 
 
 def decode(prompts: list[dict], max_new_tokens: int, limit: int, around: Around) -> Html:
-    """The bars that stay with the lanes, the place of the lanes, and what stands below them."""
+    """The bars that belong to the lanes, the element for the lanes, and the sentences below them."""
     bars = controls(prompts, max_new_tokens, limit, around)
     return h("div", part("decode", "decode"), bars, h("div", part("main", "lanes")), below())
 
 
 def controls(prompts: list[dict], max_new_tokens: int, limit: int, around: Around) -> Html:
-    """The bars that stay with the lanes."""
+    """The bars that belong to the lanes: prompt and buttons, slider, status."""
     prompt = part("prompt") | {
         "id": "explorer-prompt",
         "rows": 1,
         "aria-label": "Prompt",
         "spellcheck": "false",
     }
-    prompt |= {"placeholder": "Write the beginning of a text", "readonly": around.saved}
+    prompt |= {"placeholder": "Write a text to continue", "readonly": around.saved}
     number = part("tokens") | {"type": "number", "min": 1, "max": limit, "step": 1, "value": max_new_tokens}
-    number |= {"aria-label": "max_new_tokens", "title": "How many tokens each lane may write"}
+    number |= {"aria-label": "max_new_tokens", "title": "Maximum number of new tokens per lane"}
     slider = part("slider") | {"type": "range", "min": 0, "max": 0, "step": 1, "value": 0}
     colour = part("colour") | {
         "aria-label": "Colour tokens by",
@@ -143,9 +144,9 @@ def controls(prompts: list[dict], max_new_tokens: int, limit: int, around: Aroun
     ]
     second = [
         settings(choice("Line up lanes by", "unit", UNITS, "step")),
-        button("play", "▶", "Replay what is here", "play", label="Play"),
+        button("play", "▶", "Replay the decoded steps", "play", label="Play"),
         h("input", slider | {"aria-label": "Step position"}),
-        h("output", part("where", "where") | {"aria-live": "off"}),  # it would be read at every step
+        h("output", part("where", "where") | {"aria-live": "off"}),  # else it is read out at every step
         settings(
             choice("Speed", "speed", SPEEDS, "live"), labelled("colour by", colours), button("add", "+ Lane")
         ),
@@ -166,8 +167,8 @@ def controls(prompts: list[dict], max_new_tokens: int, limit: int, around: Aroun
 
 
 def examples(prompts: list[dict]) -> Html:
-    """The examples by what they show: a prompt alone, or with the lanes that show its point, which wait for
-    the models.
+    """The list of examples by group. An example is a prompt, alone or with lanes; groups with lanes stay
+    disabled until the models are loaded.
     """
     groups = []
     for label in dict.fromkeys(one["group"] for one in prompts):
@@ -180,23 +181,23 @@ def examples(prompts: list[dict]) -> Html:
 
 
 def part(name: str, look: str | None = None) -> dict:
-    """Attributes of an element that the page finds by this name."""
+    """The attributes of an element that the page's scripts find by this name."""
     return {"class": look, "data-part": name}
 
 
 def button(name: str, text: str, title: str | None = None, look: str | None = None, **more: str) -> Html:
-    """A button that the page finds by its name; `more` are its `aria-` attributes."""
+    """A button that the page's scripts find by its name; `more`: its `aria-` attributes."""
     aria = {f"aria-{key}": value for key, value in more.items()}
     return h("button", part(name, look) | {"type": "button", "title": title} | aria, text)
 
 
 def settings(*children: Html) -> Html:
-    """What a phone shows when it is asked for."""
+    """Controls that a phone hides behind the button Settings."""
     return h("div", "settings", *children)
 
 
 def labelled(text: str, control: Html, look: str = "") -> Html:
-    """A control with its name in front."""
+    """A control with its label in front."""
     return h("label", f"field {look}".strip(), h("span", "", text), control)
 
 

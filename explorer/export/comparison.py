@@ -1,7 +1,7 @@
-"""A comparison of lanes as the page and a saved page show it: marks, texts side by side, charts, costs.
+"""A comparison of lanes as the page and saved pages show it: marks, texts side by side, charts, costs.
 
-Takes what `visualizers.analysis.comparison.compare` gives; knows no run and no component. Whatever is HTML
-here is made here, so that the words of a model are never markup.
+Takes the result of `visualizers.analysis.comparison.compare`; knows no run and no component. All HTML is made
+and escaped here, so that the text of a model is never markup.
 """
 
 import html
@@ -9,8 +9,8 @@ from itertools import groupby
 from typing import Any
 
 LIKELIHOODS = {"mean": "mean per token", "total": "total"}
-REFERENCE = "Grey: what lane {lane} does not have. ≠: the first difference."
-# The charts, a row each line; a row is there or not as its first chart is.
+REFERENCE = "Grey: text that lane {lane} does not have. ≠: the first difference."
+# The charts, row by row; a row is shown if its first chart exists.
 ROWS = (
     ("tokens", "likelihood"),
     ("entropies", "log_probabilities"),
@@ -21,7 +21,7 @@ NO_TEXT = "No token is final yet."
 
 
 def marks(compared: dict) -> dict:
-    """What the lanes themselves show of a comparison: `{sentence, lanes: [{lane, relation, parting}]}`."""
+    """The part of a comparison that the lanes show: `{sentence, lanes: [{lane, relation, parting}]}`."""
     names = ("lane", "relation", "parting")
     return {
         "sentence": compared["sentence"],
@@ -30,7 +30,7 @@ def marks(compared: dict) -> dict:
 
 
 def texts(compared: dict) -> str:
-    """The texts side by side as HTML: prose with its line breaks, differences marked, a button to copy it."""
+    """The texts side by side as HTML: prose with line breaks, marked differences, and a copy button each."""
     several = any(lane["relation"] for lane in compared["lanes"])
     first = next(
         (lane["lane"] for lane in compared["lanes"] if several and lane["relation"] is None), None
@@ -42,7 +42,7 @@ def texts(compared: dict) -> str:
 
 
 def text(lane: dict, several: bool) -> str:
-    """One lane's text as HTML, under its name and what is known of it."""
+    """One lane's text as HTML, below its name and how it compares with the others."""
     stands = (
         lane["relation"]["caption"] if lane["relation"] else "the others are compared with this one" * several
     )
@@ -60,7 +60,7 @@ def text(lane: dict, several: bool) -> str:
 
 
 def prose(lane: dict) -> str:
-    """The words of a lane as HTML: a mark around what differs, another around where it parts."""
+    """A lane's text as HTML, with marks around the differing tokens and around the first difference."""
     parting = lane["parting"]["position"] - 1 if lane["parting"] else None
 
     def look(at: int) -> str:
@@ -75,24 +75,24 @@ def prose(lane: dict) -> str:
 
 
 def charts(compared: dict, charge: str, likelihood: str, look: str) -> dict[str, Any]:
-    """The charts that say something about these lanes, by name, as Plotly figures; see `ROWS`.
+    """The charts that apply to these lanes, by name, as Plotly figures; see `ROWS`.
 
-    charge: a key of `found["charges"]`; likelihood: one of LIKELIHOODS; look: "light" or "dark".
+    charge: a key of `compared["charges"]`; likelihood: one of LIKELIHOODS; look: "light" or "dark".
     """
     return by_cost(compared, charge, likelihood, look) | by_token(compared, look)
 
 
 def by_cost(compared: dict, charge: str, likelihood: str, look: str) -> dict[str, Any]:
-    """Those of `charts` that count a cost."""
-    from visualizers.figures import comparison  # only when one is looked at: plotly takes its time
+    """The charts that have a cost on one axis."""
+    from visualizers.figures import comparison  # on demand: plotly is slow to import
 
     return {
         "tokens": comparison.tokens_reached(compared, charge, look),
-        "likelihood": likely(compared, charge, likelihood, look),
+        "likelihood": likelihood_chart(compared, charge, likelihood, look),
     }
 
 
-def likely(compared: dict, charge: str, likelihood: str, look: str) -> Any:
+def likelihood_chart(compared: dict, charge: str, likelihood: str, look: str) -> Any:
     """The chart of one of LIKELIHOODS against a cost."""
     from visualizers.figures import comparison
 
@@ -101,7 +101,7 @@ def likely(compared: dict, charge: str, likelihood: str, look: str) -> Any:
 
 
 def by_token(compared: dict, look: str) -> dict[str, Any]:
-    """Those of `charts` that count none."""
+    """The charts that have no cost on an axis."""
     from visualizers.figures import comparison, first_differences
 
     made = {
@@ -117,7 +117,7 @@ def by_token(compared: dict, look: str) -> dict[str, Any]:
 
 
 def table(compared: dict) -> dict:
-    """All costs, a row for each lane: `{headers, data, metadata}`; shown in few digits, sorted by all."""
+    """All costs, one row per lane: `{headers, data, metadata}`; displayed rounded, sorted by exact values."""
     rows = compared["table"]["rows"]
     names = [f"{row['lane']} {row['label']}" for row in rows]
     data = [[name, *map(plain, row["cells"])] for name, row in zip(names, rows, strict=True)]
@@ -127,5 +127,5 @@ def table(compared: dict) -> dict:
 
 
 def plain(cell: dict) -> float | str | None:
-    """The value of a cell of the table; a list as text."""
+    """The value of a table cell; a list becomes text."""
     return " ".join(map(str, cell["value"])) if isinstance(cell["value"], list) else cell["value"]

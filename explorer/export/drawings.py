@@ -1,23 +1,23 @@
-"""The frames of what the player draws in, as HTML: a picture with its strip and legend, and a text as chips.
+"""The empty HTML in which the player draws: a picture with its strip and legend, and a text as chips.
 
-The scripts of assets/web/player find the parts by `data-dp`. Knows no marks, no lanes and no runs.
+The scripts in assets/web/player find the parts by `data-dp`. Knows no marks, no lanes and no runs.
 """
 
 from explorer.markup import Html, h
 
 HIDDEN = {"aria-hidden": "true"}
-STRIP = "The whole run; the frame is the part that is open. Click or drag to move it."
+STRIP = "The whole run; the frame is the visible part. Click or drag to move it."
 
 
 def piece(tag: str, name: str, look: str = "", *children: str, **attributes: str | int | bool) -> Html:
-    """An element that the player finds by its name."""
+    """An element that the player finds by this name."""
     given = {key.replace("_", "-"): value for key, value in attributes.items()}
     return h(tag, {"class": look or None, "data-dp": name} | given, *children)
 
 
 def scene_html() -> Html:
-    """What is in a picture's element: its layers from back to front, the strip below, and the legend."""
-    # It has keys of its own, see pointer.js; `voice` says the mark that they stand at.
+    """The contents of a picture's element: layers from back to front, the strip below, and the legend."""
+    # It has keys of its own, see pointer.js; `voice` tells screen readers which mark is selected.
     keys = {"role": "application", "aria_roledescription": "picture", "tabindex": 0}
     layers = [
         piece(
@@ -55,11 +55,11 @@ def scene_html() -> Html:
 
 
 def listed() -> dict[str, str | int]:
-    """What the list of a text's chips has, whatever they look like."""
+    """The attributes of the list of a text's chips, in every layout."""
     return {"role": "listbox", "aria-label": "Text, token by token", "tabindex": 0}
 
 
 def prose_html() -> Html:
-    """What is in the element of a text to read: a button that copies it, and its place."""
+    """The contents of the element of a text view: a copy button, and the text."""
     copy = {"type": "button", "class": "copy", "aria-label": "Copy this text"}
     return Html(h("button", copy, "Copy") + h("div", {"class": "dp-chips dp-prose"} | listed()))

@@ -1,8 +1,8 @@
-"""The fields in which a lane's parameters are set, as HTML, and the panel that holds them.
+"""The fields for a lane's parameters, as HTML, and the panel that contains them.
 
-assets/web/page/lane.js gives them a lane's values. Knows parameters in their public form, no strategy and no
-lane. What a page knows of a parameter is `{name, default, group, field}`; many strategies have the same, so
-`field` is the key of its HTML.
+assets/web/page/lane.js fills in a lane's values. Knows parameters in their public form, no strategy and no
+lane. A page knows a parameter as `{name, default, group, field}`. Many strategies share parameters, so
+`field` is a key by which the page looks up the HTML.
 """
 
 import hashlib
@@ -22,15 +22,15 @@ SEED = {
     "low": 0,
     "help": "Lanes with the same seed use the same random numbers.",
 }
-WHAT_IF = "Sliders that show at once what other values would change in this run"
-# The groups that parameters can have, in the order in which they stand.
+WHAT_IF = "Sliders that show immediately what other values would change in this run"
+# The groups of parameters, in order.
 GROUPS = (CONSTRAINT, MORE, TEXT, "N-grams", MEMORY)
-ROWS = {"constraint_text": 6}  # lines of the field of a text, else 2
+ROWS = {"constraint_text": 6}  # lines of a text field, by parameter; the default is 2
 
 
 def known(declarations: Iterable[dict], saved: bool = False) -> dict:
-    """`{strategies, fields}`: declarations as a page reads them, and the HTML of their fields by key. In a
-    page that is `saved` nothing can be set.
+    """Returns `{strategies, fields}`: declarations as a page reads them, and the HTML of their fields by key.
+    In a `saved` page, fields are disabled.
     """
     fields: dict[str, Html] = {}
     strategies = [
@@ -41,7 +41,7 @@ def known(declarations: Iterable[dict], saved: bool = False) -> dict:
 
 
 def memory(fields: dict[str, Html], saved: bool = False) -> dict:
-    """The parameters of each kind of memory, those of none as well, and the view that shows it."""
+    """The parameters of each kind of memory (including none), and the view that shows the memory."""
     public = memory_options.page_fields()
     keyed_by_name = {p["name"]: keyed(p, fields, saved) for p in public["parameters"]}
     of = {name: [keyed_by_name[own] for own in names] for name, names in public["of"].items()}
@@ -49,7 +49,7 @@ def memory(fields: dict[str, Html], saved: bool = False) -> dict:
 
 
 def keyed(parameter: dict, fields: dict[str, Html], saved: bool) -> dict:
-    """What a page knows of a parameter; the HTML of its field goes to `fields`."""
+    """Returns what a page knows of a parameter, and adds the HTML of its field to `fields`."""
     html = field(parameter, saved)
     key = f"{parameter['name']} {hashlib.sha256(html.encode()).hexdigest()[:8]}"
     fields[key] = html
@@ -57,7 +57,7 @@ def keyed(parameter: dict, fields: dict[str, Html], saved: bool) -> dict:
 
 
 def field(parameter: dict, saved: bool, called: str = "control") -> Html:
-    """A parameter's name, what it is set in, which the page calls so, and what it means."""
+    """The field of a parameter: name, control and help. Scripts find the control by the name `called`."""
     text = parameter["kind"] == "text"
     return h(
         "label",
@@ -69,7 +69,7 @@ def field(parameter: dict, saved: bool, called: str = "control") -> Html:
 
 
 def control(parameter: dict, given: dict) -> Html:
-    """What a parameter is set in, with the attributes that are `given`."""
+    """The control of a parameter: a select, textarea or input, with the attributes `given`."""
     name, kind = parameter["name"], parameter["kind"]
     look = given | {"name": name, "aria-label": name}
     if kind == "choice":
@@ -84,7 +84,7 @@ def control(parameter: dict, given: dict) -> Html:
 
 
 def panel(saved: bool) -> list[Html]:
-    """What the panel of a lane holds; the fields of its parameters come when it is opened."""
+    """The contents of a lane's panel; the fields of its parameters are added when it is opened."""
     return [
         h("p", part("summary", "summary")),
         h("div", part("fields")),
@@ -96,15 +96,13 @@ def panel(saved: bool) -> list[Html]:
 
 
 def groups_html() -> Html:
-    """Where fields stand: a strategy's own, and behind a heading those that few people need."""
+    """The containers of the fields: one for a strategy's own, and a collapsible one per group."""
     folds = [h("details", {"data-part": group}, h("summary", "", group)) for group in GROUPS]
     return joined([h("div", part("own", "own")), *folds])
 
 
 def constraint_html(prompts: list[dict]) -> Html:
-    """Below a constraint's text: what is said of it, where it is wrong, and examples to begin from, whose
-    values are those of `prompts`.
-    """
+    """The elements below a constraint's text: a message, an error's position, and examples from `prompts`."""
     examples = [
         h("option", {"value": at}, one["title"])
         for at, one in enumerate(prompts)

@@ -1,11 +1,11 @@
-"""What files that people save are called."""
+"""The names of saved files."""
 
 
 def filename(prompt: str, lane: int | None, ending: str) -> str:
-    """`once-upon-a-time.lane-2.trace.json.gz`: letters, digits and dashes of the prompt's beginning."""
+    """A name such as `once-upon-a-time.lane-2.trace.json.gz`, made from the beginning of the prompt."""
     return f"{dashed(prompt[:40]) or 'run'}{'' if lane is None else f'.lane-{lane + 1}'}.{ending}"
 
 
 def dashed(text: str) -> str:
-    """Small letters and digits of a text, with dashes between its words."""
+    """The words of a text in lower case, joined by dashes; only letters and digits are kept."""
     return "-".join("".join(c.lower() if c.isalnum() else " " for c in text).split())

@@ -1,6 +1,7 @@
-"""What a page must know to show traces that were decoded elsewhere: declarations and views.
+"""Declarations and views for traces that were decoded elsewhere.
 
-A strategy that this program does not know is described by its trace. Knows traces, views and the registry.
+A strategy that is not registered here gets a declaration made from its trace. Knows traces, views and the
+registry.
 """
 
 from decoders import memory_options
@@ -12,8 +13,8 @@ from explorer.runs.view_cache import Fold
 from visualizers.registry import names
 from visualizers.scene.marks import VIEWS
 
-# What must occur in a trace for a view to show more than the text: kinds of events and of
-# distributions, or drafted tokens.
+# What must occur in a trace for a view to show more than the text: kinds of events or distributions,
+# parameters, or drafted tokens.
 WANTS_OF_FOLDER = {
     "sampling": {"unwanted"},
     "search": {"Score"},
@@ -41,16 +42,18 @@ KINDS = {bool: "bool", int: "int", float: "float", str: "choice"}
 
 
 def declarations(traces: list[Trace]) -> dict[str, dict]:
-    """Name -> declaration of each strategy that occurs, in the registry's form."""
+    """Maps the name of each strategy in these traces to its declaration, in the registry's form."""
     known = strategies()
     return {
-        trace.strategy: known[trace.strategy].declaration() if trace.strategy in known else described(trace)
+        trace.strategy: known[trace.strategy].declaration()
+        if trace.strategy in known
+        else declaration_from(trace)
         for trace in traces
     }
 
 
-def described(trace: Trace) -> dict:
-    """A declaration made from what a trace says of itself, with the views that find something to draw."""
+def declaration_from(trace: Trace) -> dict:
+    """Makes a declaration from a trace, with the views that have something to draw."""
     folds = {view: Fold(view, trace) for view in names() if has_data(view, trace)}
     drawn = [view for view, fold in folds.items() if any(fold.ops(i) for i in range(len(trace.steps)))]
     drawn = [view for view in drawn if not folds[view].problem and view != "text"]
@@ -58,7 +61,7 @@ def described(trace: Trace) -> dict:
         "name": trace.strategy,
         "title": trace.title,
         "family": "elsewhere",
-        "summary": "From a file: this program can replay it, but does not know this strategy.",
+        "summary": "From a file: this program does not know the strategy, but can replay the trace.",
         "papers": [],
         "needs": [],
         "parameters": [
@@ -71,7 +74,7 @@ def described(trace: Trace) -> dict:
 
 
 def has_data(view: str, trace: Trace) -> bool:
-    """Whether the events that a view is about occur; most views draw the committed tokens of any trace."""
+    """Whether the trace has the events that a view is about; most views draw the tokens of any trace."""
     events = [event for step in trace.steps for event in step.events]
     present = {type(event).__name__ for event in events}
     present |= set(trace.parameters)
@@ -82,9 +85,9 @@ def has_data(view: str, trace: Trace) -> bool:
 
 
 def viewed(setup: dict, declared: dict[str, dict], traces: list[Trace]) -> dict:
-    """`setup` with a view that each lane has: its own if it names one, else its strategy's first.
+    """Returns `setup` with a valid view for each lane: the one it names, or else its strategy's first.
 
-    A trace that calls itself otherwise than its strategy (see `decoders.watch`) gives its lane that title.
+    A trace whose title differs from its strategy's (see `decoders.watch`) gives its lane that title.
     """
     lanes = []
     for lane, trace in zip(setup["lanes"], traces, strict=True):

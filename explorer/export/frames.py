@@ -1,7 +1,7 @@
-"""What a lane, its menu, a lesson's guide and the search for strategies are before anything happens in them,
-as HTML.
+"""The empty HTML of a lane, its menu, the guide of a lesson, the inspector, and the search for strategies.
 
-The scripts of assets/web/page find the parts by `data-part` and say what they do. Knows no runs.
+The scripts in assets/web/page find the parts by `data-part`, fill them and give them their behaviour. Knows
+no runs.
 """
 
 from explorer.export.bars import button, part
@@ -11,21 +11,21 @@ from explorer.markup import Html, h
 
 LEAVE = "Leave the lesson; the lanes stay"
 AGAIN = (
-    "That was it. The lanes are yours: change a parameter or the seed, press Run, and go back through the "
-    "stops. The lesson then describes your own run."
+    "That was the last stop. The lanes are yours: change a parameter or the seed, press Run, and go back "
+    "through the stops. The lesson then describes your own run."
 )
 OTHERS = "Other models, prompts and seeds give other numbers."
-AGAIN_SAVED = "That was it. Drag the slider, and click on any token."
-RESTART = "Brings the lesson's lanes back and decodes them again"
+AGAIN_SAVED = "That was the last stop. Drag the slider, and click on any token."
+RESTART = "Restores the lesson's lanes and decodes them again"
 PRESENT = (
-    "This lane alone on the whole screen, in large type: ← → or a clicker step, Q shows a QR code of the "
-    "set-up, Esc ends it"
+    "Shows this lane alone on the whole screen in large type: ← → or a clicker to step, Q for a QR code of "
+    "the set-up, Esc to end"
 )
-# A lane's menu: what lane-menu.js does, the words, what they mean, and whether a saved page can do it.
+# A lane's menu: an action of lane-menu.js, its label, its explanation, and whether a saved page has it.
 MENU = [
     ("present", "Present", PRESENT, True),
-    ("trace", "Save trace", "The lane's record as data (.json.gz), to be opened again here", True),
-    ("page", "Save page", "One HTML file that replays this lane from disk", False),
+    ("trace", "Save trace", "The lane's trace as data (.json.gz), to be opened here again", True),
+    ("page", "Save page", "One HTML file that replays this lane offline", False),
     (
         "figure",
         "Save figure",
@@ -33,7 +33,7 @@ MENU = [
         False,
     ),
     ("picture png", "Picture (PNG)", "This view {seen}, with its heading and costs", True),
-    ("picture", "Picture (SVG)", "The same as lines and letters, for print", True),
+    ("picture", "Picture (SVG)", "The same as vector graphics, for print", True),
     (
         "slide png",
         "Slide (PNG, 16:9)",
@@ -77,7 +77,7 @@ def lane_html(saved: bool) -> Html:
 
 
 def lane_head(saved: bool) -> list[Html]:
-    """Strategy, parameters, badges and buttons of a lane; a saved page keeps its strategies."""
+    """Strategy, parameters, badges and buttons of a lane; in a saved page the strategy cannot be changed."""
     hidden = {"hidden": True}
     save = "Save this lane: trace, page, figure, picture"
     return [
@@ -94,7 +94,7 @@ def lane_head(saved: bool) -> list[Html]:
 
 
 def lane_menu(saved: bool) -> Html:
-    """The entries of the menu ⋯."""
+    """The menu ⋯ of a lane."""
     item = {"type": "button", "role": "menuitem", "tabindex": -1}
     seen = "of the whole run" if saved else "up to this step"
     entries = [
@@ -107,7 +107,7 @@ def lane_menu(saved: bool) -> Html:
 
 
 def guide_html(saved: bool) -> Html:
-    """The guide through a lesson: its place, what it says, and the way on; the solutions are for paper."""
+    """The guide through a lesson: progress, text and buttons. The hand-out with solutions is for printing."""
     fold = {"expanded": "true", "label": "Show or hide the lesson's text"}
     over = [AGAIN, OTHERS] if not saved else [AGAIN_SAVED]
     body = [
@@ -141,7 +141,7 @@ def guide_html(saved: bool) -> Html:
 
 
 def inspector_html() -> Html:
-    """The place of what explorer/inspector/card.py says of a token."""
+    """The inspector, which shows cards made by explorer/inspector/card.py."""
     close = button("close", "×", "Close (Escape)", label="Close inspector")
     return h(
         "aside",
@@ -152,7 +152,7 @@ def inspector_html() -> Html:
 
 
 def find_html() -> Html:
-    """The dialog that finds a strategy for a lane."""
+    """The dialog in which a lane's strategy is searched."""
     field = {"type": "search", "aria-label": "Search strategies", "maxlength": 200}
     return h(
         "dialog",

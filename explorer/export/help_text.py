@@ -1,21 +1,21 @@
-"""The help of the page (?) as HTML: keys, words, and what scripts may ask. All of it is our own text."""
+"""The help of the page (?) as HTML: keys, words, and endpoints for scripts. All of it is our own text."""
 
 from html import escape
 
 KEYS = [
     ("Space", "run, pause, continue"),
     ("← →", "one step back, one step forward"),
-    ("Home End", "before the first step, the last step"),
+    ("Home End", "before the first step, after the last one"),
     ("S", "decode one more step in every lane"),
     ("P", "replay the run, pause the replay"),
     ("N", "the next rejected token of this lane; with Shift, the previous one"),
     ("[ ]", "previous lane, next lane"),
-    ("1 2 3 4", "that lane"),
+    ("1 2 3 4", "go to that lane"),
     ("T", "the steps of this lane as text"),
-    ("Enter", "in a picture or a text: to its newest mark; again: why this token"),
-    ("← → ↑ ↓", "from there: parent, child, the alternatives"),
-    ("L", "from there: the arcs and hooks that lead to this token"),
-    ("Q", "where a lane is presented: a QR code that opens and runs this set-up"),
+    ("Enter", "in a picture or a text: select its newest mark; again: why this token"),
+    ("← → ↑ ↓", "at a mark: parent, child, the alternatives"),
+    ("L", "at a mark: the arcs and hooks that lead to this token"),
+    ("Q", "while a lane is presented: a QR code that opens and runs this set-up"),
     ("Esc", "close, or leave the marks"),
     ("?", "this list"),
 ]
@@ -49,7 +49,10 @@ WORDS = [
         "bonus",
         "one more token from the target after all drafted tokens were accepted; it costs no extra forward.",
     ),
-    ("entropy", "how uncertain the model is, in bits: 0 is certain, 1 is a coin, 3 a choice of eight."),
+    (
+        "entropy",
+        "how uncertain the model is, in bits: 0 is certain, 1 like a fair coin, 3 like eight equal choices.",
+    ),
     (
         "log p",
         "the logarithm of a probability; its sum over a text says how probable the text is. Closer to 0 "
@@ -59,7 +62,7 @@ WORDS = [
     ("KV slots", "places in the model's memory (its cache) for the tokens it has read."),
     ("lossless", "the same text, or the same distribution of texts, as without the draft."),
 ]
-HERE = '<span class="here"></span>'  # the page's own address, which only the page knows
+HERE = '<span class="here"></span>'  # filled by the page with its own address
 PROGRAM = """from gradio_client import Client
 client = Client("{here}"{bearer})
 found = client.predict("Once upon a time", "beam", {{"num_beams": 4}}, 32, api_name="/run")
@@ -67,7 +70,7 @@ print(found["text"])"""
 
 
 def help_html(served: bool, token: bool = False, mcp: bool = False) -> str:
-    """What stands in the dialog. `served`: there is an app behind the page; `token`: it asks for one."""
+    """The contents of the help dialog. `served`: the page has an app behind it; `token`: it needs one."""
     keys = [(" ".join(f"<kbd>{escape(key)}</kbd>" for key in names.split()), says) for names, says in KEYS]
     words = [(escape(word), says) for word, says in WORDS]
     return (
@@ -76,7 +79,7 @@ def help_html(served: bool, token: bool = False, mcp: bool = False) -> str:
         '<div class="help-body" tabindex="0" role="group" aria-label="Keys, words and endpoints">'
         f"{listed('keys', keys)}"
         '<label class="field"><input type="checkbox" data-part="keys">'
-        "<span>Keys work (fields keep theirs in any case)</span>"
+        "<span>Keyboard shortcuts (text fields keep their own keys in any case)</span>"
         f"</label><section><h3>Words</h3>{listed('glossary', words)}</section>"
         f"{for_scripts(token, mcp) if served else ''}"
         '<section class="programs" data-part="programs" hidden>'
@@ -85,13 +88,13 @@ def help_html(served: bool, token: bool = False, mcp: bool = False) -> str:
 
 
 def listed(kind: str, entries: list[tuple[str, str]]) -> str:
-    """Terms, which are HTML, and what they mean."""
+    """A list of terms, given as HTML, with their meanings."""
     rows = "".join(f"<div><dt>{term}</dt><dd>{escape(says)}</dd></div>" for term, says in entries)
     return f'<dl class="{kind}">{rows}</dl>'
 
 
 def for_scripts(token: bool, mcp: bool) -> str:
-    """How programs ask the app."""
+    """The section on endpoints for programs."""
     bearer = ', headers={"Authorization": "Bearer TOKEN"}' if token else ""
     program = escape(PROGRAM.format(here="HERE", bearer=bearer), quote=False).replace("HERE", HERE)
     where = "TOKEN stands at the end of the address that the app printed when it started."

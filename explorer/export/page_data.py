@@ -1,6 +1,6 @@
-"""What a page needs to show itself, before any server is asked: a run that is done, names and limits.
+"""The data with which a page starts, before it asks any server: a finished run, names and limits.
 
-The app's page and a saved page begin alike. Knows runs and their settings, nothing of HTML.
+The app's page and a saved page start in the same way. Knows runs and their settings, nothing of HTML.
 """
 
 from decoders.constraints.kinds import KINDS
@@ -24,9 +24,10 @@ def page_data(
     around: Around,
     saved: bool = False,
 ) -> dict:
-    """The run with its settings `{prompt, max_new_tokens, lanes: [{strategy, parameters, seed, view}]}`.
+    """Returns the data of a page that shows `run`.
 
-    `declarations`: of the strategies that are known so far; `models`: role -> name; `saved`: see `lane_html`.
+    `setup`: its settings, `{prompt, max_new_tokens, lanes: [{strategy, parameters, seed, view}]}`;
+    `declarations`: of the strategies known so far; `models`: role -> name; `saved`: see `lane_html`.
     """
     cursors = [{"view": lane["view"], "ops": 0, "rows": 0} for lane in setup["lanes"]]
     prompts = recorded_runs.prompts()

@@ -1,17 +1,17 @@
-"""The palette that Python and the browser share (assets/palette.json), as a page gets it: a theme's colours
-by what they are for, and CSS variables. No script and no style sheet has a colour of its own.
+"""The palette that Python and the browser share (assets/palette.json), prepared for a page: each theme's
+colours by purpose, and CSS variables. No script and no style sheet defines a colour of its own.
 """
 
 import json
 
 from explorer.export.page_files import ASSETS
 
-ARCS = 6  # widths of arcs, each in a colour of its own, see assets/web/player/charts.js
+ARCS = 6  # widths of arcs, each with its own colour, see assets/web/player/charts.js
 
 
 CLEAR = "rgba(0,0,0,0)"
-# How a node looks: its symbol, its size in pixels, that where rows are low, the width of a line around it,
-# and whether it is filled with the ground; drawn in this order.
+# The look of nodes, in drawing order: symbol, size in pixels, size where rows are low, line width, and
+# whether the node is hollow.
 NODES = {
     "prompt": ("circle", 4, 4, 0, False),
     "unreached": ("circle", 5.5, 5.5, 1.2, True),
@@ -29,19 +29,19 @@ NODES = {
     "live front": ("circle", 10, 7, 0, False),
     "chosen front": ("circle", 11, 8, 0, False),
 }
-LOW_LINE = {"ended": 1.2}  # the width where rows are low, if it is another one
+LOW_LINE = {"ended": 1.2}  # the line width where rows are low, if it differs
 
 
 def palette() -> dict[str, dict]:
-    """What the player draws with in each theme.
+    """The colours and looks with which the player draws, by theme.
 
-    surface, amount, ranks, state, link   as in the file, of states the line of their edges too
-    roles     every name that a mark may give as its role
-    arcs      of the six widths of an arc; faint: of a hook that is not strong
-    strip     of a box in the strip below a picture, by the name of what it stands for
-    nodes     how a node looks: `{rank, drawn}`, drawn where rows are high and where they are low
-    cells     state -> what fills a cell -> its colour, the line around it, and what it is in the strip: what
-              is filled is its state, what is outlined or tinted is only near it
+    surface, amount, ranks, state, link   as in the file; states also have the colour of their edges
+    roles     the colour of every role that a mark can name
+    arcs      the colours of the six widths of an arc; faint: the colour of a weak hook
+    strip     the colours of boxes in the strip below a picture, by what a box stands for
+    nodes     the looks of nodes: `{rank, drawn}`, drawn for high rows and for low rows
+    cells     state -> fill -> colour, line, and the cell's name in the strip. A filled cell has the state;
+              an outlined or tinted one is only close to it
     """
     every = json.loads((ASSETS / "palette.json").read_text())
     return {theme: one_theme(every, theme) for theme in every["surface"]}
@@ -72,7 +72,7 @@ def one_theme(every: dict, theme: str) -> dict:
 
 
 def node(rank: int, look: str, colours: dict[str, str], ground: str) -> dict:
-    """How a node looks, see `palette`."""
+    """The look of a node, see `palette`."""
     symbol, size, small, width, hollow = NODES[look]
     colour = colours["pruned" if look == "ended" else look.split()[0]]
     filled = {"symbol": symbol, "color": ground if hollow else colour}
@@ -82,7 +82,7 @@ def node(rank: int, look: str, colours: dict[str, str], ground: str) -> dict:
 
 
 def cell(state: str, own: dict, ground: str) -> dict[str, list]:
-    """How a cell of a state looks by what fills it; a tinted one has a line where the state is outlined."""
+    """The looks of a cell of this state, by fill; a tinted cell of some states has a border."""
     colour, none = own["color"], {"width": 0}
     border = 1.4 if state in ("rejected", "tolerated") else 0
     looks = {
@@ -97,7 +97,7 @@ def cell(state: str, own: dict, ground: str) -> dict[str, list]:
 
 
 def box(state: str, fill: str) -> str:
-    """What stands for a cell in the strip below a picture."""
+    """The name of the box that stands for a cell in the strip below a picture."""
     if fill == "filled" or state in ("rejected", "live", "tolerated"):
         return state
     if fill == "outline":
@@ -108,13 +108,13 @@ def box(state: str, fill: str) -> str:
 
 
 def mixed(one: str, other: str, share: float) -> str:
-    """A colour between two `#RRGGBB`; share 0 is the one, 1 the other."""
+    """Mixes two `#RRGGBB` colours; share 0 gives the first, 1 the second."""
     parts = zip(bytes.fromhex(one[1:]), bytes.fromhex(other[1:]), strict=True)
     return "#" + bytes(int(a * (1 - share) + b * share + 0.5) for a, b in parts).hex()
 
 
 def css() -> str:
-    """Rules that name the colours of surfaces and states in each theme."""
+    """CSS rules that define the colours of surfaces and states in each theme."""
     rules = []
     for theme, own in palette().items():
         named = dict(own["surface"])

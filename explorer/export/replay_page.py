@@ -1,9 +1,8 @@
-"""A saved run: one HTML file with the page's own scripts, the player and all that a run holds, for a disk or
-a notebook.
+"""A saved run: one HTML file with the page's own scripts, the player and the whole run, for disk or notebook.
 
-The page begins as in the app; instead of a server, assets/web/replay/offline.js answers it from data that is
-computed here. Knows traces, runs and files; imports no gradio. Nothing in the file can reach a network: its
-Content-Security-Policy forbids every request and every script but its own.
+The page starts as in the app; instead of a server, assets/web/replay/offline.js answers its requests from
+data that is computed here. Knows traces, runs and files; imports no gradio. Nothing in the file can reach a
+network: its Content-Security-Policy forbids every request, and every script except its own.
 """
 
 import base64
@@ -23,7 +22,7 @@ from explorer.export.foreign_traces import declarations, viewed
 from explorer.export.help_text import help_html
 from explorer.export.lane_picture import picture
 from explorer.export.page_data import page_data
-from explorer.export.run_file import container, named, pack
+from explorer.export.run_file import container, pack, title
 from explorer.inspector.card import card
 from explorer.inspector.token_facts import Facts
 from explorer.runs.run_state import Run, answer
@@ -33,11 +32,11 @@ from visualizers.analysis.cost_csv import cost_table
 from visualizers.registry import titles
 
 SAVED = page_files.ASSETS / "web" / "replay"
-NOTHING = {"view": "text", "ops": 2**31, "rows": 2**31}  # a cursor after the end
+NOTHING = {"view": "text", "ops": 2**31, "rows": 2**31}  # a cursor beyond the end
 
 
 def views_of(trace: Trace, declared: dict[str, dict]) -> list[str]:
-    """Its strategy's views, and that of its memory."""
+    """The views of a trace: those of its strategy and of its memory."""
     return [*declared[trace.strategy]["views"], *memory_options.views(trace.parameters)]
 
 
@@ -47,21 +46,21 @@ def replay_html(
     lesson: dict | None = None,
     depths: list[dict[int, list[int]]] | None = None,
 ) -> str:
-    """The whole page as one HTML text: one lane for each of the one to four `traces`.
+    """The whole page as one HTML text, with one lane per trace.
 
-    `setup`: the settings as the app's page holds them (see `run_file.settings`); read off the traces if it
-    is left out. `lesson`: what guides through this run, `{lesson, message}`, see explorer/lessons. `depths`:
-    the decision depths that a lens has told of each lane, {} for none. Raises ValueError with one sentence if
-    there is no trace or there are too many.
+    `setup`: the settings as in the app's page (see `run_file.settings`), derived from the traces by default.
+    `lesson`: a lesson that guides through this run, `{lesson, message}`, see explorer/lessons. `depths`: the
+    decision depths that a lens has measured for each lane, {} for none. Raises ValueError with one sentence
+    unless there are one to four traces.
     """
     run = container(traces, setup)
     declared = declarations(traces)
     run["setup"] = setup = viewed(run["setup"], declared, traces)
     shown = Runs(None).show(traces, run_id="saved")
-    around = Around(help_html(served=False), saved=True, depths=any(depths or []))  # where a lens has looked
+    around = Around(help_html(served=False), saved=True, depths=any(depths or []))
     first = page_data(shown, setup, list(declared.values()), setup["models"], around, saved=True)
     first |= {"lesson": lesson} if lesson else {}
-    del first["example"]["answer"]["now"]  # the same run makes the same file, whenever it is saved
+    del first["example"]["answer"]["now"]  # so that the same run always gives the same file
     compared = compare(traces)
     blobs = {
         "first": first,
@@ -72,13 +71,13 @@ def replay_html(
     blobs["rest"] = rounded(blobs["rest"])
     packed = {name: pack(blob) for name, blob in blobs.items()}
     packed["pictures"] = pack([lane_pictures(trace, views_of(trace, declared)) for trace in traces])
-    packed |= {"comparison": pack(rounded(saved_comparison.whole(compared))), "plotly": plotly()[0]}
-    return document(named(setup["prompt"]), packed)
+    packed |= {"comparison": pack(rounded(saved_comparison.comparison(compared))), "plotly": plotly()[0]}
+    return document(title(setup["prompt"]), packed)
 
 
 def rounded(value: object) -> object:
-    """The same with numbers of seven digits: more than is shown of any, and a fifth less in a file. Traces
-    stay as they are.
+    """Rounds all floats in `value` to seven significant digits, more than is ever shown; this makes the file
+    a fifth smaller. Traces are not rounded.
     """
     if isinstance(value, float):
         return float(f"{value:.7g}")
@@ -88,11 +87,11 @@ def rounded(value: object) -> object:
 
 
 def rest(run: Run, declared: dict[str, dict], shown: list[dict]) -> dict:
-    """What a saved page is asked for after its first picture: every other view, every token, the costs.
+    """What a saved page needs after its first picture: every other view, every token's card, the costs.
 
-    `shown`: the lanes of that picture.
+    `shown`: the lanes of the first picture.
     """
-    from explorer.inspector.knob_form import with_form  # which needs torch
+    from explorer.inspector.knob_form import with_form  # needs torch
     from explorer.inspector.knobs import knobs
 
     traces = [record.trace for record in run.records]
@@ -107,16 +106,16 @@ def rest(run: Run, declared: dict[str, dict], shown: list[dict]) -> dict:
 
 
 def cells(lane_facts: Facts) -> dict[str, dict]:
-    """What stood at each place of a parallel decoder: "position,iteration" -> its card."""
-    everywhere = [cell for stood in lane_facts.cells.values() for cell in stood]
+    """The cards of all cells of a parallel decoder, by "position,iteration"."""
+    all_cells = [cell for column in lane_facts.cells.values() for cell in column]
     return {
         f"{c.position},{c.iteration}": card(lane_facts.of_cell(c.position, c.iteration), live=False)
-        for c in everywhere
+        for c in all_cells
     }
 
 
 def other_views(run: Run, index: int, views: list[str], shown: str) -> dict[str, dict]:
-    """Head and ops of each view of a lane but the one on show, which the page begins with."""
+    """Head and ops of each view of a lane except the one that the first picture shows."""
     answers = {}
     for view in dict.fromkeys([*views, "text"]):
         cursors = [dict(NOTHING) for _ in run.records]
@@ -128,8 +127,8 @@ def other_views(run: Run, index: int, views: list[str], shown: str) -> dict[str,
 
 
 def lane_pictures(trace: Trace, views: list[str]) -> dict[str, dict]:
-    """Every view of the whole lane as an SVG and the end of its file's name, as nothing can draw it there; an
-    `error` in the place of one that cannot draw this trace.
+    """Every view of the whole lane as an SVG with the ending of its file name, since a saved page cannot make
+    these itself. A view that cannot draw this trace has an `error` instead.
     """
     drawn = {}
     for view in dict.fromkeys([*views, "text"]):
@@ -142,24 +141,24 @@ def lane_pictures(trace: Trace, views: list[str]) -> dict[str, dict]:
 
 @functools.cache
 def plotly() -> tuple[bytes, str]:
-    """plotly.js, compressed, and its hash as a policy names it."""
-    from plotly.offline import get_plotlyjs  # takes its time, and only a page that is saved needs it
+    """plotly.js, compressed, and its hash for the Content-Security-Policy."""
+    from plotly.offline import get_plotlyjs  # on demand: slow to import, and only saved pages need it
 
     text = get_plotlyjs()
     return gzip.compress(text.encode(), mtime=0), hashed(text)
 
 
 def hashed(text: str) -> str:
-    """A script's hash as a policy names it."""
+    """The hash of a script, in the form of the Content-Security-Policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def document(title: str, blobs: dict[str, bytes]) -> str:
-    """The HTML: styles, compressed blobs, scripts, and a policy that lets nothing else run."""
+    """The HTML file: styles, compressed data, scripts, and a policy under which nothing else can run."""
     paths = [*page_files.page_scripts(), *page_files.drawing_scripts(), *sorted(SAVED.glob("*.js"))]
     scripts = [page_files.THEME, *(script(path) for path in paths)]
     hashes = " ".join([*map(hashed, scripts), plotly()[1]])
-    # Scripts are named by their hashes. None of them evaluates text: eval is for drivers that test the page.
+    # Scripts are allowed by hash. None of them uses eval; it is allowed for the drivers that test the page.
     policy = (
         f"default-src 'none'; script-src {hashes} 'unsafe-eval'; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -187,18 +186,18 @@ def document(title: str, blobs: dict[str, bytes]) -> str:
 
 
 def script(path: Path) -> str:
-    """A script of our own as it stands in a page; no text in it may end its element or begin a comment."""
+    """One of our scripts, escaped so that nothing in it ends the script element or begins a comment."""
     return re.sub(r"<(/script|!--)", r"\\u003c\1", page_files.text(path), flags=re.IGNORECASE)
 
 
 class Show:
-    """A replay for a notebook's cell: a frame of its own that may run its scripts and nothing else."""
+    """A replay for a notebook cell, in a sandboxed frame that can run only its own scripts."""
 
     def __init__(self, page: str, height: int):
         self.page, self.height = page, height
 
     def _repr_html_(self) -> str:
-        # In ASCII alone: scripts that are read in another encoding are not those whose hashes are named.
+        # ASCII only: a script read in another encoding would no longer match its hash.
         page = html.escape(self.page).encode("ascii", "xmlcharrefreplace").decode()
         return (
             f'<iframe srcdoc="{page}" sandbox="allow-scripts allow-downloads" '
@@ -206,7 +205,7 @@ class Show:
         )
 
     def __repr__(self) -> str:
-        return 'A page that a notebook draws below its cell; .save("page.html") writes it as a file.'
+        return 'A page that a notebook shows below the cell; .save("page.html") writes it to a file.'
 
     def save(self, path: str | Path) -> None:
         """Writes the same page as a file that works from disk."""
@@ -214,5 +213,5 @@ class Show:
 
 
 def show(*traces: Trace, height: int = 700) -> Show:
-    """The replay of one to four traces, for a notebook: the value of a cell is drawn below it."""
+    """The replay of one to four traces, for a notebook: as the value of a cell it is shown below the cell."""
     return Show(replay_html(list(traces)), int(height))

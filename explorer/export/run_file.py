@@ -1,7 +1,7 @@
-"""A run as a file: its settings and one published trace for each lane; docs/trace.md describes the form.
+"""A run as a file: its settings and one trace per lane; docs/trace.md describes the format.
 
-Reads such files, single traces, saved pages and answers of other servers, all of them data that is checked
-before anything is made of it. Knows traces and settings, nothing of runs or pages.
+Reads such files, single traces, saved pages and answers of other servers, and checks all of them before use.
+Knows traces and settings, nothing of runs or pages.
 """
 
 import base64
@@ -21,7 +21,7 @@ NEITHER = (
     "This file is neither a trace nor a chat completion with log-probabilities. Choose a file saved by "
     "Decoding Explorer, or a server's JSON answer that was asked with logprobs: true."
 )
-METRICS = re.compile(rb"# (HELP|TYPE) \w|[A-Za-z_]\w*:\w+(\{[^}\n]*\})? [-+0-9]")  # Prometheus's text
+METRICS = re.compile(rb"# (HELP|TYPE) \w|[A-Za-z_]\w*:\w+(\{[^}\n]*\})? [-+0-9]")  # Prometheus text format
 COUNTED = re.compile(rb'"(vllm[:_]spec_decode_)?num_draft_tokens(_total)?"')  # JSON with a server's counts
 COUNTS_ALONE = (
     "These are a server's metrics: neither a trace nor a chat completion with log-probabilities. The tab "
@@ -31,7 +31,7 @@ BLOB = re.compile(rb'<script type="text/plain" id="explorer-run">([A-Za-z0-9+/=]
 
 
 def container(traces: list[Trace], setup: dict | None = None) -> dict:
-    """The JSON form of a run. Raises ValueError with one sentence unless there are one to four traces."""
+    """A run as JSON. Raises ValueError with one sentence unless there are one to four traces."""
     if not 1 <= len(traces) <= validation.MAX_LANES:
         raise ValueError(f"A saved run has one to {validation.MAX_LANES} lanes, not {len(traces)}.")
     setup = {**settings(traces), **(setup or {})}
@@ -39,7 +39,7 @@ def container(traces: list[Trace], setup: dict | None = None) -> dict:
 
 
 def settings(traces: list[Trace]) -> dict:
-    """What the page's controls would show for these traces: `{prompt, max_new_tokens, models, lanes}`."""
+    """The settings of the page for these traces: `{prompt, max_new_tokens, models, lanes}`."""
     first = traces[0]
     prompt = b"".join(first.vocabulary.get(token, b"") for token in first.prompt)
     longest = max(sum(len(c.nodes) for s in t.steps for c in s.of(events.Commit)) for t in traces)
@@ -55,15 +55,14 @@ def settings(traces: list[Trace]) -> dict:
 
 
 def pack(record: dict, compressed: bool = True) -> bytes:
-    """A trace's or a run's JSON form as the bytes of its file."""
+    """The bytes of the file of a trace or a run, given as JSON."""
     text = encoded(record, finite=True).encode()
     return gzip.compress(text, mtime=0) if compressed else text
 
 
 def unpack(data: bytes) -> tuple[dict, list[Trace]]:
-    """Settings and traces from the bytes of a saved run, a single trace, a saved page, or a server's answer.
-
-    Raises ValueError with one sentence if they are none of these, too large, or contradict themselves.
+    """Reads settings and traces from the bytes of a saved run, a single trace, a saved page, or a server's
+    answer. Raises ValueError with one sentence if they are none of these, too large, or inconsistent.
     """
     if data[:200].lstrip().lower().startswith(b"<!doctype html"):
         match = BLOB.search(data)
@@ -79,7 +78,7 @@ def unpack(data: bytes) -> tuple[dict, list[Trace]]:
     if openai_import.is_response(record):
         traces = [openai_import.from_response(record)]
         setup = settings(traces)
-        del setup["models"]  # it can be shown, not decoded again
+        del setup["models"]  # it can be shown but not decoded again
         setup["lanes"][0]["view"] = "draft_tree" if traces[0].costs.proposed else "entropy"
         return setup, traces
     if not isinstance(record, dict) or not {"kind", "version", "steps"} & set(record):
@@ -87,13 +86,13 @@ def unpack(data: bytes) -> tuple[dict, list[Trace]]:
     if record.get("kind") != KIND:
         traces = [trace.from_json(record)]
         return settings(traces), traces
-    return checked(record)
+    return check_run(record)
 
 
 def counts(data: bytes) -> dict | None:
-    """A server's counts of speculative decoding, see `vllm_counts`; None for all other files.
+    """Reads a server's counts of speculative decoding, see `vllm_counts`; returns None for other files.
 
-    Raises ValueError with one sentence for counts that cannot be read.
+    Raises ValueError with one sentence if the counts cannot be read.
     """
     if METRICS.match(data):
         return vllm_counts.from_prometheus(data)
@@ -105,8 +104,8 @@ def counts(data: bytes) -> dict | None:
     return vllm_counts.from_json(record)
 
 
-def checked(record: dict) -> tuple[dict, list[Trace]]:
-    """The parts of a container. Raises ValueError with one sentence."""
+def check_run(record: dict) -> tuple[dict, list[Trace]]:
+    """The settings and traces of a run. Raises ValueError with one sentence if it is not valid."""
     if record.get("version") != VERSION:
         version = shortened(record.get("version"))
         raise ValueError(f"This run has version {version}; this program reads {VERSION}.")
@@ -127,7 +126,7 @@ def checked(record: dict) -> tuple[dict, list[Trace]]:
     return {**setup, "models": settings(traces)["models"]}, traces
 
 
-def named(prompt: str) -> str:
-    """A title for a run: what it is, and how its prompt begins."""
+def title(prompt: str) -> str:
+    """A title for a run, with the beginning of its prompt."""
     words = " ".join(prompt.split())
     return "Decoding Explorer: " + (words if len(words) <= 60 else words[:59] + "…")

@@ -13,7 +13,7 @@ from explorer.export.file_names import dashed, filename
 from explorer.export.foreign_traces import declarations, viewed
 from explorer.export.lane_picture import picture, slide
 from explorer.export.replay_page import replay_html
-from explorer.export.run_file import container, named, pack, settings, unpack
+from explorer.export.run_file import container, pack, settings, title, unpack
 from explorer.lessons.lesson import filled, find
 from explorer.page_requests import OfRun, Save
 from explorer.runs.model_pool import Loader
@@ -178,7 +178,7 @@ def open_file(runs: Runs, data: bytes, session: str) -> dict:
     cursors = [{"view": lane["view"], "ops": 0, "rows": 0} for lane in setup["lanes"]]
     return {
         "run": run.id,
-        "title": named(setup["prompt"]),
+        "title": title(setup["prompt"]),
         "setup": setup,
         "answer": answer(run, cursors, PIECE_OPS),
         **known(declared.values()),

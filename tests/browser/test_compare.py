@@ -28,7 +28,7 @@ def section(page):
 
 
 def said(page):
-    return page.get_by_role("region", name="How the lanes stand to each other")
+    return page.get_by_role("region", name="How the lanes compare")
 
 
 def lane_region(page, number: int):

@@ -180,7 +180,7 @@ def test_a_lesson_runs_stops_asks_and_answers_from_the_run(visit, width, height)
         assert fits(page)
         guide.locator(".guide-foot .primary").click()
     assert answered >= 2
-    expect(guide.get_by_text("That was it.")).to_be_visible()
+    expect(guide.get_by_text("That was the last stop.")).to_be_visible()
     guide.get_by_role("button", name="Back", exact=True).click()
     expect(guide.get_by_text(f"Stop {len(stops)} of {len(stops)}")).to_be_visible()
     guide.get_by_role("button", name="Leave the lesson").click()
@@ -236,7 +236,7 @@ def test_lessons_of_every_kind_of_picture_can_be_started_and_gone_through(visit,
     guide = begin(page, number)
     for _ in range(page.evaluate("decodingExplorer.app.guide.lesson.stops.length") + 1):
         guide.locator(".guide-foot .primary").click()
-    expect(guide.get_by_text("That was it.")).to_be_visible()
+    expect(guide.get_by_text("That was the last stop.")).to_be_visible()
 
 
 def test_a_stop_that_counts_shows_the_whole_run_and_the_next_one_follows_again(visit):
@@ -294,7 +294,7 @@ def test_a_page_that_is_saved_in_a_lesson_leads_through_it_without_a_server(visi
         if stop["holds"]:
             assert answer(guide, stop)
         guide.locator(".guide-foot .primary").click()
-    expect(guide.get_by_text("That was it.")).to_be_visible()
+    expect(guide.get_by_text("That was the last stop.")).to_be_visible()
     context.close()
 
 

@@ -1,4 +1,4 @@
-// How the lanes stand to each other, in the lanes themselves: marks the first difference in chips and pictures, says it in each
+// How the lanes compare, in the lanes themselves: marks the first difference in chips and pictures, says it in each
 // lane's head and below the lanes, and says what they have where the slider stands. The section Compare is Gradio's
 // (explorer/page/tabs/compare.py): here it is only kept from showing another run's numbers, and remembered open or closed.
 const OFTEN = 500; // milliseconds between two questions while the sentence is in sight

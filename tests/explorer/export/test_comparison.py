@@ -45,7 +45,7 @@ def test_the_texts_are_those_of_the_lanes_with_the_differences_marked(found):
         words for words, differs in zip(other["text"], other["differs"], strict=True) if differs
     )
     assert made.count('aria-label="Copy the text of lane') == 2
-    assert "Grey: what lane 2 does not have." in made and other["relation"]["caption"][1:] in made
+    assert "Grey: text that lane 2 does not have." in made and other["relation"]["caption"][1:] in made
 
 
 def test_words_of_a_model_are_never_markup_and_one_lane_is_compared_with_none():
@@ -57,7 +57,7 @@ def test_words_of_a_model_are_never_markup_and_one_lane_is_compared_with_none():
 
 
 def test_a_saved_page_has_every_chart_in_both_looks_with_every_choice(found):
-    whole = saved_comparison.whole(found)
+    whole = saved_comparison.comparison(found)
     for look in ("light", "dark"):
         assert set(whole["charts"][look]) == {
             *("entropies", "log_probabilities", "depth", "class"),

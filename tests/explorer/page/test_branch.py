@@ -209,7 +209,7 @@ def test_a_clicked_token_is_fixed_exactly(runs, loader, canvas_run):
     assert answer["setup"]["parameters"]["fixed_words"] == '7: c; 1: "b"'
     parent.vocabulary[token] = b"\xc3"
     error = ask(runs, loader, canvas_run, position=len(parent.prompt), token=token)["error"]
-    assert "no whole character" in error
+    assert "not a whole character" in error
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def draw(runs):
     """What the section does when something has changed: inputs -> what it shows, by the component's kind."""
     with gr.Blocks() as demo:
         compare.build(component("compare"), gr.HTML("light"), runs)
-    event = next(one for one in demo.fns.values() if one.name == "compare_lanes")
+    event = next(one for one in demo.fns.values() if one.name == "show_comparison")
 
     def drawn(value: str, look="light", charge="forwards", likelihood="mean", before=None) -> dict:
         told = event.fn(value, look, charge, likelihood, before)
