@@ -1,7 +1,8 @@
 """Measures batching across lanes: lanes that decode at the same time against the same one after another.
 
 Both go through the app's scheduler, on one thread of torch as in the app, with tracing on. Counted is the
-time on the clock; a lane's tokens must be the same either way.
+time on the clock. A lane's tokens must be the same either way in single precision and above; in half precision
+ties may break differently, since rounding depends on the number of rows in a forward.
 """
 
 import argparse
@@ -13,6 +14,7 @@ from explorer.runs.load_pair import load_models
 from explorer.timing import NEW_TOKENS, PROMPTS, figure
 
 LANES, ROUNDS = 4, 7
+SINGLE = 4  # bytes of a number in single precision
 HEARD = 1e9  # seconds: nobody pulls these runs, and they must not stand still
 
 
@@ -51,7 +53,7 @@ def gains(models: dict, prompts: list[list[int]], strategy: str) -> list[float]:
     for _ in range(ROUNDS):
         apart, outputs = timed(lambda: one_by_one(models, prompts, strategy))
         together, same = timed(lambda: decoded(models, prompts, strategy, list(range(LANES))))
-        if outputs != same:
+        if outputs != same and models["target"].model.dtype.itemsize >= SINGLE:
             raise ValueError(f"{strategy} lanes wrote other tokens together than alone.")
         ratios.append(apart / together)
     return ratios
