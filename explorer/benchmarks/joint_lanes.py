@@ -1,8 +1,8 @@
 """Measures batching across lanes: lanes that decode at the same time against the same one after another.
 
 Both go through the app's scheduler, on one thread of torch as in the app, with tracing on. Counted is the
-time on the clock. A lane's tokens must be the same either way in single precision and above; in half precision
-ties may break differently, since rounding depends on the number of rows in a forward.
+time on the clock. A lane's tokens must be the same either way in single precision and above. In half
+precision ties may break differently, since rounding depends on the number of rows in a forward.
 """
 
 import argparse
