@@ -78,7 +78,7 @@ def include(path: Path | str) -> list[str]:
     name = f"own_strategies_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise ValueError(f"{path} is no Python file; its name must end in .py.")
+        raise ValueError(f"{path} is not a Python file; its name must end in .py.")
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)

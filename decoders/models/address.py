@@ -55,7 +55,9 @@ def vllm_parsed(address: str) -> tuple[str, dict[str, Any]]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not key.isidentifier() or not equals or key in KEPT:
-            raise ValueError(f"A model in vLLM is named {VLLM_FORM}; {pair[:60]!r} is no such option.")
+            raise ValueError(
+                f"A model in vLLM is named {VLLM_FORM}; {pair[:60]!r} is not one of its options."
+            )
         try:
             options[key] = json.loads(value)
         except ValueError:

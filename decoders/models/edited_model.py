@@ -69,7 +69,7 @@ def with_modules(
     for weight, name in terms:
         folder = Path(locate(name)[0])
         if not lora.is_adapter(folder):
-            raise ValueError(f"{name!r} is no low-rank module; add one such as llama-tiny-verilog.")
+            raise ValueError(f"{name!r} is not a low-rank module; add one such as llama-tiny-verilog.")
         adapters.append((weight, lora.read(folder)))
     both = combined(adapters)
     if both.base.resolve() != Path(locate(base)[0]).resolve():

@@ -66,7 +66,9 @@ def weight(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no weight of a low-rank module; write a number such as 0.5.") from None
+        raise ValueError(
+            f"{text!r} is not a weight of a low-rank module; write a number such as 0.5."
+        ) from None
 
 
 def check(key: str, value: str) -> None:
@@ -90,7 +92,7 @@ def share(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0.0 <= value <= 1.0:
-        raise ValueError(f"{text[:20]!r} is no share of a model; write a number from 0 to 1.")
+        raise ValueError(f"{text[:20]!r} is not a share of a model; write a number from 0 to 1.")
     return value
 
 
@@ -108,7 +110,7 @@ def share_or_pattern(text: str) -> float | tuple[int, int]:
 def bits(text: str) -> int:
     """From 2 to 16. ValueError with one sentence."""
     if not text.isdecimal() or not 2 <= int(text) <= 16:
-        raise ValueError(f"{text[:20]!r} is no number of bits; write one from 2 to 16.")
+        raise ValueError(f"{text[:20]!r} is not a number of bits; write one from 2 to 16.")
     return int(text)
 
 

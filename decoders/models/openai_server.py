@@ -109,7 +109,7 @@ class OpenAIServer:
                 raise self.refused(reply)
             for line in reply.iter_lines():
                 if line and not line.startswith(("data:", ":", "event:", "id:")):
-                    raise self.strange("it is no stream of events")
+                    raise self.strange("it is not a stream of events")
                 if (text := line.removeprefix("data:").strip()) == "[DONE]":
                     return
                 if line.startswith("data:"):

@@ -169,7 +169,7 @@ class Population:
         particle.log_weight = -math.inf
         self.lane.note(
             f"Text {particle.number + 1} is lost: {many(checks, 'token')} drawn after it, and none of them "
-            "allowed."
+            "is allowed."
         )
 
     def weights(self) -> torch.Tensor:

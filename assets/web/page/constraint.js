@@ -1,4 +1,4 @@
-// Below a lane's constraint, in its parameters: examples to begin from, and whether what is typed can be used, and where it is wrong.
+// Below a lane's constraint, in its parameters: examples to start from, whether the typed text can be used, and where it is wrong.
 const PAUSE = 300; // milliseconds without a key before the app is asked
 const NAMES = ["constraint", "constraint_text", "constraint_white_space", "constraint_engine", "constraint_fast_forward", "constraint_bias", "constraint_bias_texts"];
 

@@ -1,5 +1,5 @@
 // The inspector: why this token here. What was on offer at a place, what became of the token and the reason, as the trace
-// recorded it; and the way from there: another token in this place, in a lane of its own. Tokens are only ever set as text.
+// recorded it; from there a person can put another token in this place, in a lane of its own. Tokens are only ever set as text.
 const WIDE = 1000; // from here on the inspector is a column beside the lanes, below a sheet that the page can scroll out from under
 
 class Inspector {

@@ -3,7 +3,7 @@
 const REST_MS = 300; // from the last key to the question what the chat template makes of the prompt
 const panel = () => document.getElementById("explorer-models");
 
-// A choice with nothing left out, in one order.
+// A choice with every key, always in the same order.
 page.completeChoice = ({ target, draft, dtype, device }) =>
   ({ target, draft: draft || null, dtype: dtype || "auto", device: device || "auto" });
 page.sameModels = (a, b) => JSON.stringify(page.completeChoice(a)) === JSON.stringify(page.completeChoice(b));

@@ -1,4 +1,4 @@
-// Talks to the server: starts and steers the run and pulls what is new, forever asking "what comes after my cursor?". A slow
+// Talks to the server: starts and steers the run, and polls for what comes after its cursor. A slow
 // browser only asks less often. Knows nothing of how anything looks.
 const OVER = new Set(["done", "stopped", "failed"]);
 const KEEP_ALIVE = 60000; // a finished run is asked for once a minute, so that its other views stay at hand

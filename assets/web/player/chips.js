@@ -1,4 +1,4 @@
-// The running text of a lane as real text: one chip a token, coloured by source, entropy or log-probability.
+// The running text of a lane as real text: one chip per token, coloured by source, entropy or log-probability.
 // Page text, not SVG: it wraps, is selected, found and read aloud. Tokens are only ever set as text.
 const ONE_LINE = 120; // chips kept in the page in one-line mode; the rest is left of the edge anyway
 const PHONE = window.matchMedia("(max-width: 760px)"); // as in player.css: there the line is four lines, the newest last

@@ -1,4 +1,4 @@
-// The folded past of a tree: what lies left of the window as one straight spine of a few pixels a token. What died there
+// The folded past of a tree: what lies left of the window as one straight spine of a few pixels per token. What died there
 // hangs below as a tick as long as it lived; limbs that live on leave the spine where they parted. Plain SVG in the gutter.
 const WIDEST = 120, NARROWEST = 36, SHARE = 0.12; // pixels for the whole fold on a wide screen and a phone; of the width
 const PER_TOKEN = 6; // pixels a token takes at most

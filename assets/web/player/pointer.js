@@ -1,4 +1,4 @@
-// What hands do to a scene: hover and tap (a card), click (pick), drag and wheel (pan, zoom x), keys on a focused mark.
+// What pointer and keyboard do to a scene: hover and tap (a card), click (pick), drag and wheel (pan, zoom x), keys on a focused mark.
 // Hover draws on a layer of its own: the root path and the outline; the picture below is dimmed by CSS, never redrawn.
 const CLEAR = 44; // pixels between what was pressed and a sheet
 const REACH = window.matchMedia("(pointer: coarse)").matches ? 22 : 16; // pixels around a mark that count as the mark

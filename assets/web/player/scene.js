@@ -1,7 +1,7 @@
 // A scene in the page: feeds the history, draws the window at most once a frame, follows the front, and
 // tells what is under the pointer. Knows mark kinds, states and the palette; no view and no method by name.
 
-// The kinds of marks, as they are drawn one over the other.
+// The kinds of marks, in drawing order.
 player.LAYERS = [
   "panel", "band", "bar", "step", "row", "guide", "edge", "path", "hook", "arc", "stem", "cell", "tick", "node", "symbol", "label",
 ];

@@ -1,7 +1,7 @@
 // Drawers for trees and rounds: node, edge, tick, cell, guide, row. Each is (marks, ctx, sheet): see marks.js.
 // Hue says state, width says probability; labels are in labels.js. Knows the palette, no view.
 
-// In the order in which they are drawn.
+// In drawing order.
 const STATES = ["prompt", "unreached", "pruned", "finished", "rejected", "live", "bonus", "resampled", "tolerated",
   "accepted", "forced", "chosen"];
 const smooth = Array.from({ length: 11 }, (_, i) => [i / 10, (i / 10) ** 2 * (3 - (2 * i) / 10)]);

@@ -1,5 +1,5 @@
 // Which part of a scene is shown: whole columns at a least width, panels stacked, rows scrolled from row to row.
-// Pure geometry: given head, history, step, size and what a hand has moved, it returns where everything lies. No DOM.
+// Pure geometry: given head, history, step, size and what the user has panned, it returns where everything lies. No DOM.
 const WIDEST = 66; // pixels a column takes at most
 const TALLEST = 80; // pixels a row takes at most
 const TOP = 4, BOTTOM = 18, TITLE = 14, GAP = 8; // pixels above, for ticks, for the title of x, between panels

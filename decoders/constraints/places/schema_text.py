@@ -36,9 +36,9 @@ def read(typed: str) -> Value:
     try:
         value, used = _value(words, 0)
     except (IndexError, ValueError, RecursionError):
-        raise Unread("The schema is no JSON.") from None
+        raise Unread("The schema is not valid JSON.") from None
     if used < len(words):
-        raise Unread("The schema is no JSON.")
+        raise Unread("The schema is not valid JSON.")
     return value
 
 

@@ -326,7 +326,7 @@ class Search:
         self.lane.note(
             f"The largest cluster holds {largest:.2f} of the foresights; so far "
             f"{many(self.step_tokens, 'token')} in steps, {self.foresight_tokens:,} in foresights."
-            + (f" Nobody looks ahead any more: {why}." if why else "")
+            + (f" No beam looks ahead any more: {why}." if why else "")
         )
 
     def conclude(self) -> None:

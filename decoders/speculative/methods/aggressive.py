@@ -57,7 +57,7 @@ def copied_input(where: str, count: int) -> Drafter:
         draft = copied(lane, begin + start, n, min(count, len(prompt) - begin - start))
         if draft.nodes and n:
             words = "the last token" if n == 1 else f"the last {n} tokens"
-            lane.note(f"The output joins the input again: {words} of it stood there once.")
+            lane.note(f"The output joins the input again: {words} of it occurred there.")
         return draft
 
     says = "Copies the input from where the output last agreed with it; no model needed."

@@ -28,13 +28,13 @@ def test_a_name_says_base_modules_and_edits():
 @pytest.mark.parametrize(
     ("tail", "says"),
     [
-        (":bits=1", "no number of bits; write one from 2 to 16"),
-        (":bits=x", "no number of bits"),
-        (":wanda=1.5", "no share of a model; write a number from 0 to 1"),
+        (":bits=1", "not a number of bits; write one from 2 to 16"),
+        (":bits=x", "not a number of bits"),
+        (":wanda=1.5", "not a share of a model; write a number from 0 to 1"),
         (":magnitude=4of2", "keeps no weights; write a pattern such as 2of4"),
         (":drop=b3", "names no block; write a3, m3 or 3"),
         (":sparsify=1", "There is no edit 'sparsify' of a model; use magnitude"),
-        ("+0.5.5*llama-tiny-flaws", "no weight of a low-rank module"),
+        ("+0.5.5*llama-tiny-flaws", "not a weight of a low-rank module"),
     ],
 )
 def test_what_is_no_edit_is_refused_before_anything_is_loaded(tail, says):
@@ -69,7 +69,7 @@ def test_a_sum_of_shipped_modules_knows_the_tokens_of_both():
     both = load("llama-tiny+0.5*llama-tiny-verilog+0.5*llama-tiny-summaries", "cpu")
     assert both.engine.vocabulary == len(both.tokenizer) == 4096 + 1 + 13
     assert both.tokenizer.convert_tokens_to_ids("[FRAG]") == 4096
-    with pytest.raises(ValueError, match="'llama-tiny' is no low-rank module; add one such as"):
+    with pytest.raises(ValueError, match="'llama-tiny' is not a low-rank module; add one such as"):
         load("llama-tiny+1*llama-tiny", "cpu")
     with pytest.raises(ValueError, match="change 'llama-tiny', not 'llama-tiny-draft'"):
         load("llama-tiny-draft+1*llama-tiny-flaws", "cpu")

@@ -102,7 +102,7 @@ FAULTS = {
     "broken": ({"status": 500}, r"failed \(500\)"),
     "no key": ({"status": 401}, "wants a valid key"),
     "refused": ({"status": 404}, r"refuses this \(404\)"),
-    "no stream": ({"raw": b"<html>"}, "it is no stream of events"),
+    "no stream": ({"raw": b"<html>"}, "it is not a stream of events"),
     "not JSON": ({"event": b"{'"}, "it is not JSON"),
     "cut off": ({"event": b""}, "broke off before its text was at an end"),
     "gave up": ({"event": b'{"error": {"message": "No memory"}}'}, r"gave up: No memory\."),

@@ -112,7 +112,7 @@ def test_a_tokenizer_of_another_model_is_named(spoken, folder):
 
 FAULTS = {
     "busy": ({"status": 429}, r"too much to do \(429\)"),
-    "no stream": ({"raw": b"<html>"}, "it is no stream of events"),
+    "no stream": ({"raw": b"<html>"}, "it is not a stream of events"),
     "cut off": ({"event": b""}, "broke off before its text was at an end"),
     "gave up": ({"event": b'{"error": {"message": "No memory"}}'}, r"gave up: No memory\."),
     "another shape": ({"event": b'{"choice": 0}'}, "another form than OpenAI's"),

@@ -47,5 +47,5 @@ def test_the_part_around_is_the_member():
 
 @pytest.mark.parametrize("typed", ['{"a": }', "", '{"a": 1} 2', '{"a'])
 def test_what_is_no_json_is_unread(typed):
-    with pytest.raises(Unread, match="no JSON"):
+    with pytest.raises(Unread, match="not valid JSON"):
         Schema(typed)
