@@ -56,8 +56,6 @@ def fresh_page() -> Iterator:
 @contextmanager
 def app(options: argparse.Namespace, page) -> Iterator[float]:
     """Starts the app and opens it in `page` as soon as it answers; the time at which it was started."""
-    from playwright.sync_api import Error
-
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -73,18 +71,26 @@ def app(options: argparse.Namespace, page) -> Iterator[float]:
         env={**os.environ, TOKEN_VARIABLE: token},
     )
     try:
-        while True:
-            try:
-                page.goto(f"http://127.0.0.1:{port}/?{TOKEN}={token}", wait_until="commit")
-                break
-            except Error:
-                if time.time() > began + 60:
-                    raise
-                time.sleep(0.05)
+        answers(port, began + 60)
+        page.goto(f"http://127.0.0.1:{port}/?{TOKEN}={token}", wait_until="commit")
         yield began
     finally:
         process.terminate()
         process.wait(10)
+
+
+def answers(port: int, until: float) -> None:
+    """Waits for an app to listen; OSError if it does not in time. A browser that tried it instead would load
+    a page that says so each time, on a core that the app could use.
+    """
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            if time.time() > until:
+                raise
+            time.sleep(0.02)
 
 
 def missing() -> list[dict] | None:
