@@ -118,6 +118,9 @@ def allowed_models(models: str | None, public: bool) -> frozenset[str] | None:
 
 def make(options: argparse.Namespace):
     """Returns the Gradio app, its launch arguments, and the loader of its models, not yet started."""
+    from explorer.page.import_gradio import import_gradio
+
+    import_gradio()
     from explorer.page.layout import build
     from explorer.runs.lane_factory import lane_maker
     from explorer.runs.model_pool import Loader
