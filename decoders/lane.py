@@ -21,7 +21,7 @@ from decoders.constraints.places.place import record_of
 from decoders.engine.capabilities import RECORDED, Capability
 from decoders.engine.engine import Work
 from decoders.engine.kv_cache import OutOfSlots
-from decoders.engine.partial_forward import Layers
+from decoders.engine.layers import Layers
 from decoders.engine.pieces import in_pieces
 from decoders.engine.served import ServerProblem
 from decoders.engine.tree import Tree

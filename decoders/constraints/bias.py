@@ -22,7 +22,7 @@ import torch
 from decoders import model_defaults, stopping
 from decoders.chooser import Apart
 from decoders.constraints.constraint import States
-from decoders.constraints.kinds import MEASURE, NONE, TEXTS
+from decoders.constraints.settings import MEASURE, NONE, TEXTS
 from decoders.engine.capabilities import Capability
 from decoders.engine.kv_cache import OutOfSlots
 from decoders.engine.tree import Tree

@@ -6,18 +6,17 @@ Knows the parts of a model that it needs (vocabulary, bytes, how a text is cut),
 import weakref
 from typing import Any
 
-from decoders.constraints import matchers
 from decoders.constraints.automaton import OfBytes
 from decoders.constraints.constraint import Constraint
 from decoders.constraints.grammars import Grammar
 from decoders.constraints.intersection import Intersection
 from decoders.constraints.labels import Labels, labels_of
-from decoders.constraints.matchers import WHITE_SPACE, Vocabulary
+from decoders.constraints.matchers import Vocabulary
 from decoders.constraints.monitors import ArgumentMonitor, MemberMonitor, monitored
 from decoders.constraints.problem import ConstraintProblem
+from decoders.constraints.settings import NAMES, NONE
 from decoders.constraints.words import ForbiddenWords, RequiredWords, groups_of, words_of
 from decoders.constraints.xgrammars import XGrammar
-from decoders.strategy import Parameter
 
 
 def labelled(typed: str, vocabulary: Vocabulary, prompt: bytes) -> Constraint:
@@ -48,81 +47,7 @@ OWN = {  # that no engine checks
     "required_words": with_words,
     "members": with_members,
 }
-NAMES = matchers.NAMES | {
-    "labels": "list of labels",
-    "words": "list of forbidden words",
-    "required_words": "list of required words",
-    "members": "list of declarations",
-}
-NONE = "none"
-KINDS = (NONE, *NAMES)
 ENGINES = {"llguidance": Grammar, "xgrammar": XGrammar}
-GROUP = "Constraint"
-MEASURE, TEXTS = "constraint_bias", "constraint_bias_texts"
-BIAS = (  # see bias.py
-    Parameter(
-        MEASURE,
-        "bool",
-        False,
-        "Measure at every token how far the mask bends the model's distribution, for the view Bias; its "
-        "forwards are lens forwards and count apart.",
-        group=GROUP,
-    ),
-    Parameter(
-        TEXTS,
-        "int",
-        16,
-        "For the view Bias: masked texts drawn after each likely token, where the allowed texts are too "
-        "many to list.",
-        low=2,
-        high=256,
-        group=GROUP,
-    ),
-)
-CONSTRAINT = (
-    Parameter(
-        "constraint",
-        "choice",
-        NONE,
-        "What the text must be: JSON of a schema, a match of a regular expression, a sentence of a grammar, "
-        "one of some choices, labels of a list, without some words, with some words before it may end, or "
-        "Python with members that exist.",
-        choices=KINDS,
-        group=GROUP,
-    ),
-    Parameter(
-        "constraint_text",
-        "text",
-        "",
-        "The schema, expression, grammar, choices, labels, words or declarations.",
-        group=GROUP,
-    ),
-    Parameter(
-        "constraint_white_space",
-        "choice",
-        "compact",
-        "Between the parts of JSON: none, a space after each comma and colon, or any.",
-        choices=WHITE_SPACE,
-        group=GROUP,
-    ),
-    Parameter(
-        "constraint_engine",
-        "choice",
-        "llguidance",
-        "Which library checks schemas, expressions and grammars.",
-        choices=tuple(ENGINES),
-        group=GROUP,
-    ),
-    *BIAS,
-)
-
-FAST_FORWARD = Parameter(
-    "constraint_fast_forward",
-    "bool",
-    False,
-    "Write tokens that the constraint forces at once, with one forward for all of them.",
-    group=GROUP,
-)
 
 _vocabularies: "weakref.WeakKeyDictionary[Any, Vocabulary]" = weakref.WeakKeyDictionary()
 

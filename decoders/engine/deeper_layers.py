@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from decoders.engine.forward_outputs import Early
-from decoders.engine.partial_forward import Layers
+from decoders.engine.layers import Layers
 
 
 def deepen(scorer: Any, nodes: list[int], count: int) -> torch.Tensor:

@@ -21,8 +21,9 @@ from decoders.engine.forward_request import ForwardRequest
 from decoders.engine.input_embeddings import Mixed, read_at
 from decoders.engine.joint_forwards import JointForwards, Pause
 from decoders.engine.kv_cache import OutOfSlots, ReadOnly, SlotCache, slot_bytes
+from decoders.engine.layers import Layers
 from decoders.engine.model_forwards import ModelForwards
-from decoders.engine.partial_forward import Layers, trial
+from decoders.engine.partial_forward import trial
 from decoders.engine.sparse_kv import View
 from decoders.engine.tree import Tree
 from decoders.engine.tree_attention import TreeMask, as_index

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from decoders.engine.born_states import Born
 from decoders.engine.fast_product import Matrix
 from decoders.engine.kv_cache import SlotCache
-from decoders.engine.partial_forward import Layers
+from decoders.engine.layers import Layers
 
 LARGEST = 100_000_000  # above, arithmetic outweighs calls, and the joined weights would cost memory
 

@@ -6,7 +6,7 @@ import torch
 
 from decoders.engine.born_states import Born
 from decoders.engine.kv_cache import Columns
-from decoders.engine.partial_forward import Layers
+from decoders.engine.layers import Layers
 from decoders.engine.trimmed_head import TrimmedHead
 
 

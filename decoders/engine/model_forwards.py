@@ -15,7 +15,8 @@ from decoders.engine.fast_llama import LeanLlama
 from decoders.engine.forward_outputs import Batch
 from decoders.engine.forward_request import ForwardRequest
 from decoders.engine.kv_cache import Columns, SlotCache
-from decoders.engine.partial_forward import Blocks, Layers
+from decoders.engine.layers import Layers
+from decoders.engine.partial_forward import Blocks
 from decoders.engine.static_shapes import Captured
 
 

@@ -16,7 +16,8 @@ from decoders.engine.capabilities import Capability
 from decoders.engine.engine import Engine, Work
 from decoders.engine.input_embeddings import Mixed, reads
 from decoders.engine.kv_cache import ReadOnly
-from decoders.engine.partial_forward import Blocks, Layers, trial
+from decoders.engine.layers import Layers
+from decoders.engine.partial_forward import Blocks, trial
 from decoders.engine.tree import Tree
 
 NOTE = (

@@ -1,19 +1,20 @@
-"""The lenses that there are, by name: a lens is a function of a model and a text, declared in a file of this
-folder. The page, the command line and the list of papers are made from the declarations alone.
+"""The lenses that there are, by name: a lens is a function of a model and a text, declared in a file of its
+own, which imports no torch: the page opens with it. What computes is imported when a lens looks.
+
+The page, the command line and the list of papers are made from the declarations alone.
 """
 
 import importlib
-import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from decoders import lenses as folder
 from decoders.engine.capabilities import Capability
 from decoders.lenses.frame import LensFrame
 from decoders.strategy import Parameter, shortened
 
+NAMES = ("logit", "tuned", "decoder", "flow", "kl_trace")  # of the lenses and their files, the simplest first
 MAX_TOKENS = 512  # of a text that a lens reads
 
 
@@ -98,17 +99,11 @@ def lens(**declaration: Any) -> Callable[[Callable], Callable]:
 
 
 @cache
-def _import_all() -> None:
-    for module in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}."):
-        importlib.import_module(module.name)
-
-
 def lenses() -> dict[str, Lens]:
     """All lenses by name, the simplest first."""
-    _import_all()
-    first = ["logit", "tuned", "decoder", "flow"]
-    order = [name for name in first if name in _LENSES] + sorted(_LENSES.keys() - set(first))
-    return {name: _LENSES[name] for name in order}
+    for name in NAMES:
+        importlib.import_module(f"decoders.lenses.{name}")
+    return {name: _LENSES[name] for name in NAMES}
 
 
 def find(name: str) -> Lens:

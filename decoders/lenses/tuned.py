@@ -4,11 +4,9 @@ the target, see decoders/heads/scorers/tuned_lens.py. Knows tapes.
 
 from typing import Any
 
-from decoders.heads import TunedLens
 from decoders.lenses.frame import LensFrame
-from decoders.lenses.logit import COLOUR, POSITIONS, depth_frame
+from decoders.lenses.logit import COLOUR, POSITIONS
 from decoders.lenses.registry import lens
-from decoders.lenses.tape import record
 
 
 def lacking(model: Any) -> str | None:
@@ -26,7 +24,10 @@ def tuned(model: Any, tokens: list[int], options: dict[str, Any]) -> LensFrame:
     KL(p || q) is small, p being the model's own distribution; with A and b zero it is the logit lens. The
     last row has no map.
     """
+    from decoders.lenses.by_depth import depth_frame
+    from decoders.lenses.tape import record
+
     tape, first = record(model.model, tokens), max(0, len(tokens) - options["positions"])
-    maps: TunedLens = model.lens
+    maps = model.lens
     rows = (tape.read(maps.translated(level, tape.streams[level, first:])) for level in maps.reads)
     return depth_frame("tuned", "Tuned lens", tape, rows, first)

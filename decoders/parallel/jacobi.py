@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import torch
 
-from decoders.constraints.kinds import CONSTRAINT
+from decoders.constraints.settings import CONSTRAINT
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
 from decoders.registry import strategy

@@ -8,7 +8,7 @@ entropy-threshold.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from decoders.constraints.kinds import CONSTRAINT
+from decoders.constraints.settings import CONSTRAINT
 from decoders.lane import Lane
 from decoders.logits.distributions import entropies, log_softmax
 from decoders.registry import strategy

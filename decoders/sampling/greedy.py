@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from decoders.constraints.kinds import FAST_FORWARD
+from decoders.constraints.settings import FAST_FORWARD
 from decoders.lane import Lane
 from decoders.logits.distributions import of_token
 from decoders.registry import strategy

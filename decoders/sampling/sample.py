@@ -6,7 +6,7 @@ Examination of Decoding Methods in the Era of LLMs" (2024).
 
 from collections.abc import Iterator
 
-from decoders.constraints.kinds import FAST_FORWARD
+from decoders.constraints.settings import FAST_FORWARD
 from decoders.lane import Lane
 from decoders.registry import strategy
 from decoders.sampling.next_token import newest_row, next_token

@@ -6,7 +6,7 @@ of them.
 
 from dataclasses import replace
 
-from decoders.constraints.kinds import CONSTRAINT
+from decoders.constraints.settings import CONSTRAINT
 from decoders.logits.processor_order import WARPERS
 from decoders.strategy import Parameter, Part
 

@@ -10,8 +10,9 @@ from dataclasses import replace
 
 from decoders.constraints.automaton import OfBytes
 from decoders.constraints.constraint import States
-from decoders.constraints.kinds import BIAS, vocabulary_of
+from decoders.constraints.kinds import vocabulary_of
 from decoders.constraints.labels import SEPARATOR, Labels, labels_of
+from decoders.constraints.settings import BIAS
 from decoders.constraints.spelling import spelt
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax

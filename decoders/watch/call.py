@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import transformers
 
-from decoders.engine.partial_forward import Layers
+from decoders.engine.layers import Layers
 from decoders.trace.events import Forward
 from decoders.trace.trace import Trace
 from decoders.watch import header

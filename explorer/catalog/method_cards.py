@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from decoders import suitability
 from decoders.models.catalog import DRAFT
 from decoders.registry import BADGES, FAMILIES, get, strategies
 from decoders.strategy import Strategy
@@ -373,6 +372,7 @@ def picture(name: str, look: str) -> str:
 
 def record(loader: Loader, names: Sequence[str] = ()) -> None:
     """Decodes a short run of every strategy that the loaded models allow, or of those in `names`."""
+    from decoders import suitability  # with torch, which the page is up before
     from explorer.runs.lane_factory import lane_maker
 
     make = lane_maker(loader)

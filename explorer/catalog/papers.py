@@ -11,7 +11,6 @@ from pathlib import Path
 
 from decoders.lenses.registry import lenses
 from decoders.memory_options import memories
-from decoders.models.architectures import architectures
 from decoders.models.catalog import of_small_architectures
 from decoders.registry import strategies
 from explorer.experiments import experiments
@@ -42,6 +41,8 @@ class Claim:
 
 def claims() -> list[Claim]:
     """All that may realise a paper, kind by kind."""
+    from decoders.models.architectures import architectures  # with torch, which the page is up before
+
     small = architectures()
     return [
         *(Claim("strategy", name, one.title, one.papers) for name, one in strategies().items()),

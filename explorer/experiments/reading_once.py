@@ -18,7 +18,8 @@ from time import perf_counter
 import torch
 from transformers import PreTrainedTokenizerFast, T5ForConditionalGeneration
 
-from decoders.engine.partial_forward import Blocks, Layers
+from decoders.engine.layers import Layers
+from decoders.engine.partial_forward import Blocks
 from decoders.models.catalog import SHIPPED
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.reading import percent, rows_of

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterable
 
 from decoders import memory_options
-from decoders.constraints.kinds import GROUP as CONSTRAINT
+from decoders.constraints.settings import GROUP as CONSTRAINT
 from decoders.memory_options import GROUP as MEMORY
 from decoders.parameters import MAX_CHARACTERS
 from decoders.sampling.sampling_parameters import MORE, TEXT

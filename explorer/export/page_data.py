@@ -3,7 +3,7 @@
 The app's page and a saved page start in the same way. Knows runs and their settings, nothing of HTML.
 """
 
-from decoders.constraints.kinds import KINDS
+from decoders.constraints.settings import KINDS
 from decoders.registry import BADGES, FAMILIES
 from decoders.strategy import SWITCHED_VIEWS, constraint_views
 from explorer.catalog import origins, recorded_runs

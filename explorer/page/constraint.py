@@ -7,8 +7,8 @@ import asyncio
 import time
 from typing import Any
 
-from decoders.constraints.kinds import CONSTRAINT, NONE, constraint_of
 from decoders.constraints.problem import ConstraintProblem
+from decoders.constraints.settings import CONSTRAINT, NONE
 from decoders.trace.number_format import many
 from explorer.page_requests import Constraint
 from explorer.runs.validation import as_json, check_models
@@ -38,6 +38,8 @@ def check_constraint(given: dict[str, Any], target: Any) -> dict:
     `good` says whether a lane could use it. `sentence` names the error, or else the tokens that can come
     first. `fault` is an excerpt of the constraint with a mark below the error, empty if it has no position.
     """
+    from decoders.constraints.kinds import constraint_of  # with torch, which the page is up before
+
     try:
         values = {p.name: p.parse(given.get(p.name, p.default)) for p in CONSTRAINT}
         if values["constraint"] == NONE:

@@ -98,7 +98,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
             with tab("Decode"):
                 home = decode.build(screens["compare"], look, runs, loader, functions)
             with tab("Microscope") as opened:
-                microscope.build(screens["microscope"], look, runs, loader)
+                microscope.build(opened, screens["microscope"], look, runs, loader)
                 opened.select(None, js=RUN_PLOTLY, api_visibility="private")
             with tab("Lenses") as opened:
                 lenses_tab.build(screens["lenses"], look, token, runs, loader)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from decoders import registry
-from decoders.constraints.kinds import CONSTRAINT
+from decoders.constraints.settings import CONSTRAINT
 from decoders.lane import Lane
 from decoders.registry import strategy
 from decoders.search.beam.beam_state import EARLY_STOPPING, LENGTH_PENALTY, Beams, best_finished, rank_live

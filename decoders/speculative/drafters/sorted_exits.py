@@ -5,7 +5,7 @@ Knows the lane's draft model and how its scorer reads a part of the layers; noth
 
 import torch
 
-from decoders.engine.partial_forward import Layers
+from decoders.engine.layers import Layers
 from decoders.lane import Lane
 from decoders.models import catalog
 from decoders.speculative.drafters.dynamic_trees import expand_and_rerank

@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 from torch.nn import functional as F
 
-from decoders.engine.partial_forward import Layers, spans
+from decoders.engine.layers import Layers, spans
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify

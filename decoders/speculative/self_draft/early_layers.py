@@ -11,7 +11,7 @@ from typing import Protocol
 import torch
 
 from decoders.engine.capabilities import Capability
-from decoders.engine.partial_forward import Layers
+from decoders.engine.layers import Layers
 from decoders.heads import DraftModule
 from decoders.lane import Lane
 from decoders.speculative.draft_verify_loop import distributions

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import torch
 
 from decoders.engine.capabilities import Capability
-from decoders.engine.partial_forward import Layers
+from decoders.engine.layers import Layers
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify

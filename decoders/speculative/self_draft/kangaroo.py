@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
-from decoders.engine.partial_forward import Layers
+from decoders.engine.layers import Layers
 from decoders.heads import Entries, Kangaroo, Target
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY

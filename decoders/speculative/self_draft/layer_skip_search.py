@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import torch
 
 from decoders.chooser import Chooser
-from decoders.engine.partial_forward import Layers
+from decoders.engine.layers import Layers
 
 PLANNED_EVERY = 25
 POINTS = 1000  # at which the bound is looked at, beside the neighbours of the best set

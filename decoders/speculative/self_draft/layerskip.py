@@ -6,7 +6,7 @@ that was trained with early exits drafts best.
 
 from collections.abc import Iterator
 
-from decoders.engine.partial_forward import Layers
+from decoders.engine.layers import Layers
 from decoders.lane import Lane
 from decoders.models import catalog
 from decoders.sampling.sampling_parameters import GREEDY

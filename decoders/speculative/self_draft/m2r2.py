@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import torch
 
-from decoders.engine.partial_forward import Layers
+from decoders.engine.layers import Layers
 from decoders.heads import M2R2, Target
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY

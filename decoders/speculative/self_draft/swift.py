@@ -6,7 +6,7 @@ Xia et al. (2024), SWIFT. The search is in layer_skip_search.py.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from decoders.engine.partial_forward import Layers
+from decoders.engine.layers import Layers
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify

@@ -6,7 +6,7 @@ many layers are kept follows from the wanted speed-up alone. Lossy, unless all l
 
 from collections.abc import Iterator
 
-from decoders.engine.partial_forward import Layers
+from decoders.engine.layers import Layers
 from decoders.lane import Lane
 from decoders.logits.distributions import probabilities
 from decoders.registry import strategy

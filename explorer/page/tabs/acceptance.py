@@ -42,19 +42,21 @@ GROUPS = ["Drafter", "Kind", "Token or context", "Lost", "Why", "Example"]
 QUIET = {"api_visibility": "private"}
 
 
+def small_models() -> list[str]:
+    """The shipped models that are small enough to draft."""
+    return [one["name"] for one in shipped_facts() if one["parameters"] <= DRAFT_SIZE]
+
+
 def drafters() -> list[str]:
-    """The drafters to choose from: shipped models that are small enough, then strategies that draft by
-    themselves.
-    """
-    models = [one["name"] for one in shipped_facts() if one["parameters"] <= DRAFT_SIZE]
+    """What can be chosen: models, then strategies that draft by themselves. Imports every strategy."""
     own = [name for name, s in strategies().items() if s.family == "speculative" and s.needs == ("target",)]
-    return [*models, *own]
+    return [*small_models(), *own]
 
 
-def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None:
+def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None:
     """Declares the section."""
     gr.Markdown(f"## Acceptance over many prompts\n{ABOUT}")
-    names = drafters()
+    names = small_models()
     first = DRAFT if DRAFT in names else names[0]
     with gr.Row():
         with gr.Column(min_width=420, scale=2):
@@ -99,6 +101,15 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None
             column_widths=PROMPT_WIDTHS,
         )
     figures = [part for place in places.values() for part in place.parts]
+
+    async def offered() -> dict:
+        await asyncio.to_thread(loader.done.wait)  # importing the strategies twice at once gains nothing
+        names = await asyncio.to_thread(drafters)
+        for choice, known in ((one, names), (other, [NONE, *names])):
+            choice.choices = [(name, name) for name in known]  # what events of all visitors may be sent
+        return {choice: gr.Dropdown(choice.choices) for choice in (one, other)}
+
+    tab.select(offered, None, [one, other], **UNTRACKED, **QUIET)
 
     def buttons(measuring: bool = False) -> dict:
         return {start: gr.Button(visible=not measuring), stop: gr.Button(visible=measuring)}

@@ -44,7 +44,7 @@ def kind(component: gr.components.Component) -> Any:
         case gr.Dropdown() | gr.Radio():
             if getattr(component, "multiselect", False):
                 raise TypeError("Say in explorer/page/tabs/events.py what several choices are.")
-            return one_of([value for _, value in component.choices])
+            return one_of(component)
         case gr.State():
             return None  # it stays on the server
         case gr.HTML():
@@ -60,11 +60,13 @@ def kind(component: gr.components.Component) -> Any:
     raise TypeError(f"Say in explorer/page/tabs/events.py what a {type(component).__name__} may be sent.")
 
 
-def one_of(choices: list) -> Any:
-    """The type of a choice; None means that nothing is chosen."""
+def one_of(component: gr.Dropdown | gr.Radio) -> Any:
+    """The type of a choice; None means that nothing is chosen. The choices are looked up when one is checked:
+    an event may have added some.
+    """
 
     def chosen(value: Any) -> Any:
-        if value is not None and value not in choices:
+        if value is not None and value not in [value for _, value in component.choices]:
             raise PydanticCustomError("kind", "one of the choices")
         return value
 

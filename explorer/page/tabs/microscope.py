@@ -45,7 +45,7 @@ QUIETLY = {
 }
 
 
-def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None:
+def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None:
     """Declares the tab's contents. `on_screen`: see on_screen.py; `look`: its value is the page's theme."""
     with gr.Column(elem_classes=follows("microscope")):
         gr.Markdown(ABOUT)
@@ -64,7 +64,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None
             what_if.build(on_screen, look, lane, moment, runs)
             losslessness.build(on_screen, look, lane, subject, runs, loader)
         machine = other_machine.build(on_screen, look, runs)
-    acceptance.build(on_screen, look, runs, loader)
+    acceptance.build(tab, on_screen, look, runs, loader)
 
     def show_lane(value: str, theme: str, wanted: int | None, before: tuple | None) -> dict:
         nothing = {lane: gr.Radio(visible=False), body: gr.Column(visible=False)}

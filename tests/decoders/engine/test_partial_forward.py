@@ -7,7 +7,8 @@ import torch
 
 from decoders.engine.capabilities import Capability
 from decoders.engine.engine import Engine
-from decoders.engine.partial_forward import Blocks, Layers
+from decoders.engine.layers import Layers
+from decoders.engine.partial_forward import Blocks
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.engine.tree import Tree
 from decoders.lane import Lane

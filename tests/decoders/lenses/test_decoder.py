@@ -6,7 +6,7 @@ import pytest
 import torch
 import transformers
 
-from decoders.lenses.decoder import agreeing, encoder_states, through
+from decoders.lenses.layer_sentences import agreeing, encoder_states, through
 from decoders.lenses.registry import look
 from decoders.logits.distributions import log_softmax
 from decoders.trace.events import Cell, Score

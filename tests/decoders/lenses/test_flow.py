@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from decoders.lenses.flow import Flow, flow_of, importances
+from decoders.lenses.flow_weights import Flow, flow_of, importances
 from decoders.lenses.registry import look
 from decoders.lenses.tape import record
 from decoders.trace.events import Depend, Distribution

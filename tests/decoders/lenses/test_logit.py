@@ -1,13 +1,21 @@
 """The logit lens: its last row is the model's own, its numbers are those of their definitions."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
-from decoders.lenses.logit import decision_depths
-from decoders.lenses.registry import lenses, look
+from decoders import lenses as lens_files
+from decoders.lenses.by_depth import decision_depths
+from decoders.lenses.registry import NAMES, lenses, look
 from decoders.speculative.divergences import forward_kl, jsd, reverse_kl, tvd
 from decoders.trace.events import Distribution, Score
 from tests.helpers.served_here import ServedHere
+
+
+def test_every_file_that_declares_a_lens_is_named():
+    files = Path(lens_files.__file__).parent.glob("*.py")
+    assert {file.stem for file in files if "\n@lens(" in file.read_text()} == set(NAMES) == set(lenses())
 
 
 def test_divergences_are_what_their_names_say():

@@ -7,7 +7,7 @@ token: a forward, or several side by side; those that choose layers share one. K
 
 from dataclasses import dataclass, field
 
-from decoders.engine.partial_forward import Layers
+from decoders.engine.layers import Layers
 from visualizers.scene.marks import STATES, Header, Nodes, Op, three_digits, view
 from visualizers.scene.verdict_marks import GLYPHS, look
 from visualizers.views.any_lane.entropy import mark

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from decoders.engine.partial_forward import Layers
+from decoders.engine.layers import Layers
 from decoders.lane import Lane, Limits
 from decoders.models.edited_names import Blocks
 from decoders.models.editing.depth import left_out, without

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from decoders.chooser import Exhaustive
-from decoders.engine.partial_forward import Layers
+from decoders.engine.layers import Layers
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits

@@ -8,7 +8,7 @@ import torch
 
 from decoders.chooser import Exhaustive
 from decoders.engine.engine import Engine
-from decoders.engine.partial_forward import Layers
+from decoders.engine.layers import Layers
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.engine.tree import Tree
 from decoders.speculative.self_draft.clasp import cosine, plan

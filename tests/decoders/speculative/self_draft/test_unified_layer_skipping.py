@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from decoders.chooser import Exhaustive
-from decoders.engine.partial_forward import Blocks, Layers
+from decoders.engine.layers import Layers
+from decoders.engine.partial_forward import Blocks
 from decoders.speculative.self_draft.unified_layer_skipping import kept
 from decoders.trace.events import Forward
 from tests.helpers.deep_models import PROMPT, deep, run

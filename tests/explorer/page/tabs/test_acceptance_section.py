@@ -5,12 +5,14 @@ from pathlib import Path
 
 import gradio as gr
 import pytest
+from pydantic import ValidationError, create_model
 
 from explorer.acceptance.drafters import drafter
 from explorer.acceptance.measuring import Settings, report
 from explorer.acceptance.prompts import Prompt
 from explorer.page.tabs import acceptance
 from explorer.page.tabs.acceptance import MANY, NONE, file_text, metric_table, prompt_rows
+from explorer.page.tabs.events import kind
 
 TEXTS = "Once the cat sat\n\nthe cat and the cat"
 SETTINGS = (8, 3, 0.0)
@@ -130,3 +132,16 @@ def test_drafters_are_small_models_and_strategies_that_draft_by_themselves():
     names = acceptance.drafters()
     assert {"llama-tiny-draft-distilled", "medusa", "kangaroo"} <= set(names)
     assert not {"llama-tiny", "speculative", "greedy"} & set(names)
+
+
+def test_strategies_that_draft_are_offered_once_the_tab_is_opened(events):
+    given = asyncio.run(events["offered"]())
+    first, second = given.values()
+    names = acceptance.drafters()
+    assert [value for _, value in first.choices] == names
+    assert [value for _, value in second.choices] == [NONE, *names]
+    for component, update in given.items():
+        taken = create_model("Taken", one=(kind(component), ...))
+        assert taken(one=names[-1]).one == names[-1] == update.choices[-1][1]
+        with pytest.raises(ValidationError, match="one of the choices"):
+            taken(one="greedy")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from decoders.engine.partial_forward import Layers
+from decoders.engine.layers import Layers
 from decoders.trace.events import Commit, Forward, Propose, Score, Verdict
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.views.speculative.layer_usage import DraftLayersView, LayersView
