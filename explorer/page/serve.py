@@ -35,27 +35,34 @@ CACHE_FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}  # for 
 
 
 @functools.cache
-def files() -> dict[str, Path]:
-    """Served name -> file: style sheets, the page's scripts, the player, and the picture of link previews."""
-    return {served_name(path): path for path in [*page_files.own(), PREVIEW]}
-
-
-def served_name(path: Path) -> str:
-    """The name under which a file is served: its folder and name in letters, digits and dashes."""
-    return re.sub(r"[^a-z0-9]+", "-", f"{path.parent.name}-{path.name}".lower())
+def files() -> dict[str, tuple[str, list[Path]]]:
+    """Served name -> media type and files: style sheets, the page's scripts, the player, and the picture of
+    link previews. Files of a kind are joined, since each request costs browser and app some milliseconds.
+    """
+    return {
+        "styles": ("text/css", page_files.sheets()),
+        "page": ("text/javascript", page_files.page_scripts()),
+        "player": ("text/javascript", page_files.drawing_scripts()),
+        "preview": ("image/png", [PREVIEW]),
+    }
 
 
 @functools.cache
 def content(name: str) -> tuple[bytes, str]:
-    """The bytes of a served file and a short hash of them."""
-    data = page_files.content(files()[name])
+    """What is served under a name, and a short hash of it; in text, comments say where each file begins."""
+    media_type, paths = files()[name]
+    parts = [page_files.content(path) for path in paths]
+    if media_type.startswith("text/"):
+        heads = [f"/* {path.parent.name}/{path.name} */\n".encode() for path in paths]
+        parts = [head + part for head, part in zip(heads, parts, strict=True)]
+    data = b"\n".join(parts)
     return data, hashlib.sha256(data).hexdigest()[:12]
 
 
 @functools.cache
-def gzipped(path: Path) -> bytes:
-    """The content of a file, compressed once."""
-    return gzip.compress(page_files.content(path), 5)
+def gzipped(source: Path | str) -> bytes:
+    """A file of Gradio's front end, or what is served under a name, compressed once."""
+    return gzip.compress(source.read_bytes() if isinstance(source, Path) else content(source)[0], 5)
 
 
 def takes_gzip(request: Request) -> bool:
@@ -69,20 +76,20 @@ def is_local(request: Request) -> bool:
 
 
 def serve(request: Request) -> Response:
-    """Answers with one of our files. Its address contains a hash, so browsers may cache it."""
+    """Answers with our files of one kind. Their address contains a hash, so browsers may cache them."""
     name = request.path_params["name"]
     if name not in files():
         return Response("There is no such file.", status_code=404, media_type="text/plain")
-    path = files()[name]
+    media_type = files()[name][0]
     if takes_gzip(request) and not is_local(request):
-        return compressed_response(path)
-    return Response(content(name)[0], media_type=mimetypes.guess_type(path.name)[0], headers=CACHE_FOREVER)
+        return compressed_response(name, media_type)
+    return Response(content(name)[0], media_type=media_type, headers=CACHE_FOREVER)
 
 
-def compressed_response(path: Path) -> Response:
-    """Answers with a file, compressed."""
+def compressed_response(source: Path | str, media_type: str | None) -> Response:
+    """Answers with what `gzipped` compresses."""
     headers = {**CACHE_FOREVER, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
-    return Response(gzipped(path), media_type=mimetypes.guess_type(path.name)[0], headers=headers)
+    return Response(gzipped(source), media_type=media_type, headers=headers)
 
 
 @functools.cache
@@ -100,7 +107,8 @@ def serve_front_end(request: Request) -> Response:
     if path is None:
         return Response("There is no such file.", status_code=404, media_type="text/plain")
     if path.suffix in (".js", ".css") and takes_gzip(request):
-        return compressed_response(path)  # also locally: Gradio would compress an answer without an encoding
+        # also locally: Gradio would compress an answer without an encoding
+        return compressed_response(path, mimetypes.guess_type(path.name)[0])
     return FileResponse(path, headers=CACHE_FOREVER)
 
 
@@ -114,20 +122,20 @@ def middleware(first: dict) -> list[Middleware]:
     return [Middleware(Inject, head=head(), body=body(first))]
 
 
-def address(path: Path) -> str:
-    """A file's address relative to the page, with its hash."""
-    return f"{PREFIX}/{served_name(path)}?{content(served_name(path))[1]}"
+def address(name: str) -> str:
+    """The address of what is served under a name, relative to the page and with its hash."""
+    return f"{PREFIX}/{name}?{content(name)[1]}"
 
 
 def head() -> str:
     """Style sheets, palette and theme, so that all are known before the first paint."""
-    links = "".join(f'<link rel="stylesheet" href="{address(path)}">' for path in page_files.sheets())
-    return f"{links}<style>{palette.css()}</style><script>{page_files.THEME}</script>"
+    link = f'<link rel="stylesheet" href="{address("styles")}">'
+    return f"{link}<style>{palette.css()}</style><script>{page_files.THEME}</script>"
 
 
 def preview_tags(origin: str) -> str:
     """The meta tags of the link preview for a page at `origin`: title, description and picture."""
-    picture = origin + address(PREVIEW)
+    picture = origin + address("preview")
     fields = {"title": TITLE, "description": ABOUT, "image": picture}
     graph = {**fields, "type": "website", "image:alt": "Two lanes of decoding: a beam tree and draft rounds"}
     return "".join(
@@ -148,8 +156,8 @@ def body(first: dict) -> str:
         [
             '<div id="explorer" class="explorer"></div>',
             f'<script type="application/json" id="explorer-data">{page_files.json_in_html(first)}</script>',
-            *(tag(address(path)) for path in page_files.page_scripts()),
-            *(tag(address(path)) for path in page_files.drawing_scripts()),
+            tag(address("page")),
+            tag(address("player")),
             "<script>ExplorerPage.draw()</script>",
         ]
     )

@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 import app
 from decoders.models.catalog import shipped
 from explorer.catalog import recorded_runs
+from explorer.export import page_files
 from explorer.page import serve
 from explorer.page.layout import first_data, server_functions
 from explorer.runs.lane_factory import lane_maker
@@ -135,7 +136,7 @@ def served():
 
 def test_the_page_carries_its_data_and_lets_our_scripts_go_first(served):
     html = served.get("/").text
-    assert html.index('id="explorer-data"') < html.index("player-scene-js") < html.index("<gradio-app>")
+    assert html.index('id="explorer-data"') < html.index("/player?") < html.index("<gradio-app>")
     assert (
         'rel="modulepreload" crossorigin href="./assets/index-1.js"' in html and 'type="module"' not in html
     )
@@ -154,15 +155,19 @@ def test_a_link_preview_has_our_title_and_a_picture_that_is_there(served):
     assert served.get(picture).headers["content-type"] == "image/png"
 
 
-def test_every_file_of_the_page_is_served_and_no_other(served):
-    for address in served.get("/").text.split('"'):
+def test_every_file_of_the_page_is_served_in_four_requests_and_no_other(served):
+    page, joined = served.get("/").text, b""
+    for address in page.split('"'):
         if address.startswith(serve.PREFIX):
             answer = served.get("/" + address)
+            joined += answer.content
             assert answer.status_code == 200 and len(answer.content) > 100
             assert "immutable" in answer.headers["cache-control"]
-    for name in ("app-py", "..%2f..%2fapp.py", "palette-json", "style.css"):
+    for name in ("app-py", "..%2f..%2fapp.py", "palette-json", "style.css", "page-app-js"):
         assert served.get(f"/{serve.PREFIX}/{name}").status_code == 404
-    assert served.get("/").text.count(serve.PREFIX) > 12
+    assert page.count(serve.PREFIX) == 4  # styles, page, player, and the picture of the link preview
+    own = page_files.own()
+    assert len(own) > 40 and all(page_files.content(path) in joined for path in own)
 
 
 def test_gradios_front_end_is_compressed_once_and_kept_by_browsers(served):
