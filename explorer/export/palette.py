@@ -6,9 +6,61 @@ import json
 
 from explorer.export.page_files import ASSETS
 
-ARCS = 6  # widths of arcs, each with its own colour, see assets/web/player/charts.js
-
-
+ARCS = (1.5, 2.5, 3.5, 5, 7, 9)  # widths of arcs in pixels, each with its own colour
+# The states in the order in which edges and cells are drawn, and what fills cells, likewise.
+DRAWN = (
+    "prompt",
+    "unreached",
+    "pruned",
+    "finished",
+    "rejected",
+    "live",
+    "bonus",
+    "resampled",
+    "tolerated",
+    "accepted",
+    "forced",
+    "chosen",
+)
+FILLS = ("tint", "amount", "none", "hatched", "dotted", "dashed", "outline", "filled")
+# What is drawn over what in the strip below a picture, where two marks share a place.
+STRIP = (
+    "band",
+    "prompt",
+    "pruned",
+    "unreached",
+    "guess",
+    "rejected",
+    "live",
+    "early",
+    "bonus",
+    "resampled",
+    "finished",
+    "tolerated",
+    "accepted",
+    "forced",
+    "chosen",
+)
+FADED = {"pruned", "finished"}  # states whose edges are pale
+# What a symbol is drawn as, with its size in pixels.
+GLYPHS = {
+    "dot": ("circle", 8),
+    "diamond": ("diamond", 10),
+    "triangle": ("triangle-down", 10),
+    "ring": ("circle-open", 9),
+    "star": ("star", 11),
+    "square": ("square", 9),
+}
+# The sign of a state in a chip, and how it is read aloud where that is not its name.
+SIGNS = {"resampled": "◆", "bonus": "★", "forced": "⚑", "tolerated": "≈"}
+WORDS = {"live": "not final yet", "tolerated": "accepted though not the target's best"}
+# What marks a chip for a step, or for good.
+SPANS = {
+    "copied": "this round's draft is a copy of this",
+    "matched": "the end of the text, and where it stood before",
+    "green": "green: the watermark's key prefers this token here",
+    "red": "red: not among the tokens that the watermark's key prefers here",
+}
 CLEAR = "rgba(0,0,0,0)"
 # The look of nodes, in drawing order: symbol, size in pixels, size where rows are low, line width, and
 # whether the node is hollow.
@@ -35,13 +87,15 @@ LOW_LINE = {"ended": 1.2}  # the line width where rows are low, if it differs
 def palette() -> dict[str, dict]:
     """The colours and looks with which the player draws, by theme.
 
-    surface, amount, ranks, state, link   as in the file; states also have the colour of their edges
+    surface, amount, ranks, state, link   as in the file; states also have their word and sign
     roles     the colour of every role that a mark can name
-    arcs      the colours of the six widths of an arc; faint: the colour of a weak hook
-    strip     the colours of boxes in the strip below a picture, by what a box stands for
+    arcs      the six looks of an arc; faint: the colour of a weak hook
+    strip     the colours of boxes in the strip below a picture, by what a box stands for, in drawing order
     nodes     the looks of nodes: `{rank, drawn}`, drawn for high rows and for low rows
-    cells     state -> fill -> colour, line, and the cell's name in the strip. A filled cell has the state;
-              an outlined or tinted one is only close to it
+    edges     the look of an edge, by state; glyphs: the look of a symbol
+    cells     state -> fill -> colour, line, drawing order, and the cell's name in the strip. A filled cell
+              has the state; an outlined or tinted one is only close to it
+    spans     what a marked chip says
     """
     every = json.loads((ASSETS / "palette.json").read_text())
     return {theme: one_theme(every, theme) for theme in every["surface"]}
@@ -50,12 +104,16 @@ def palette() -> dict[str, dict]:
 def one_theme(every: dict, theme: str) -> dict:
     """The colours of one theme."""
     surface, amount, link = every["surface"][theme], every["amount"][theme], every["link"][theme]
-    state = {name: {"edge": one["edge"], **one[theme]} for name, one in every["state"].items()}
+    state = {
+        name: {"word": WORDS.get(name, name), "sign": SIGNS.get(name), **one[theme]}
+        for name, one in every["state"].items()
+    }
     colours = {name: one["color"] for name, one in state.items()}
     named = {"ink": surface["text"], "amber": colours["live"], "link": link}
     accepted = state["accepted"]
     grey = {"prompt": amount[1], "unreached": amount[1], "guess": amount[1], "pruned": amount[2]}
-    between = {"band": accepted["tint"], "early": mixed(surface["bg"], accepted["color"], 0.5)}
+    strip = colours | grey
+    strip |= {"band": accepted["tint"], "early": mixed(surface["bg"], accepted["color"], 0.5)}
     return {
         "surface": surface,
         "amount": amount,
@@ -63,11 +121,20 @@ def one_theme(every: dict, theme: str) -> dict:
         "state": state,
         "link": link,
         "roles": surface | named | colours,
-        "arcs": [mixed(surface["bg"], surface["text"], 0.45 + 0.11 * at) for at in range(ARCS)],
+        "arcs": [
+            {"width": width, "color": mixed(surface["bg"], surface["text"], 0.45 + 0.11 * at)}
+            for at, width in enumerate(ARCS)
+        ],
         "faint": mixed(surface["bg"], link, 0.55),
-        "strip": colours | grey | between,
+        "strip": {name: strip[name] for name in STRIP},
         "nodes": {look: node(at, look, colours, surface["bg"]) for at, look in enumerate(NODES)},
-        "cells": {name: cell(name, one, surface["bg"]) for name, one in state.items()},
+        "edges": {name: edge(name, one["edge"], colours) for name, one in every["state"].items()},
+        "cells": {name: cell(name, one, surface) for name, one in state.items()},
+        "glyphs": {
+            glyph: {"symbol": symbol, "size": size, "hollow": glyph == "diamond"}
+            for glyph, (symbol, size) in GLYPHS.items()
+        },
+        "spans": SPANS,
     }
 
 
@@ -81,8 +148,22 @@ def node(rank: int, look: str, colours: dict[str, str], ground: str) -> dict:
     return {"rank": rank, "drawn": [wide, low]}
 
 
-def cell(state: str, own: dict, ground: str) -> dict[str, list]:
-    """The looks of a cell of this state, by fill; a tinted cell of some states has a border."""
+def edge(state: str, own: dict, colours: dict[str, str]) -> dict:
+    """The look of an edge; trees.js in assets/web/player/ replaces the width of some."""
+    return {
+        "rank": DRAWN.index(state),
+        "color": colours["pruned" if state == "finished" else state],
+        "width": own["width"],
+        "dash": own["dash"],
+        "opacity": 0.7 if state in FADED else 1,
+    }
+
+
+def cell(state: str, own: dict, surface: dict[str, str]) -> dict[str, dict]:
+    """The looks of a cell of this state, by fill; a tinted cell of some states has a border, and the colour
+    of a cell with an amount depends on the amount.
+    """
+    ground = surface["bg"]
     colour, none = own["color"], {"width": 0}
     border = 1.4 if state in ("rejected", "tolerated") else 0
     looks = {
@@ -90,10 +171,20 @@ def cell(state: str, own: dict, ground: str) -> dict[str, list]:
         "outline": (ground, {"color": colour, "width": 2}),
         "dashed": (CLEAR, {"color": colour, "width": 1.4, "dash": "4px,3px"}),
         "dotted": (CLEAR, {"color": colour, "width": 1.2, "dash": "1.5px,2px"}),
+        "hatched": (CLEAR, {"color": surface["line"], "width": 1}),
         "none": (CLEAR, none),
+        "amount": (None, none),
         "tint": (own["tint"], {"color": colour, "width": border}),
     }
-    return {fill: [*look, box(state, fill)] for fill, look in looks.items()}
+    return {
+        fill: {
+            "line": line,
+            "strip": box(state, fill),
+            "rank": FILLS.index(fill) + DRAWN.index(state) / 100,
+        }
+        | ({"color": filled} if filled else {})
+        for fill, (filled, line) in looks.items()
+    }
 
 
 def box(state: str, fill: str) -> str:

@@ -25,7 +25,7 @@ class App extends page.Emitter {
   build() {
     this.bar = page.buildBar(this);
     this.main = this.bar.main;
-    this.inspector = page.buildInspector(this);
+    this.inspector = new page.Inspector(this);
     this.section = "decode"; // the tab on show
     for (const setup of this.data.example.lanes) this.lanes.push(new page.LanePane(this, setup));
     this.root.replaceChildren(this.bar.root, this.bar.models, this.bar.content, this.inspector.root);

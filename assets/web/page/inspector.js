@@ -2,7 +2,7 @@
 // recorded it; from there a person can put another token in this place, in a lane of its own. Tokens are only ever set as text.
 const WIDE = 1000; // from here on the inspector is a column beside the lanes, below a sheet that the page can scroll out from under
 
-class Inspector {
+page.Inspector = class {
   constructor(app) {
     this.app = app;
     Object.assign(this, page.made(app.data.frames.inspector));
@@ -115,7 +115,7 @@ class Inspector {
     this.message.textContent = sentence;
     this.message.classList.toggle("wrong", Boolean(wrong));
   }
-}
+};
 
 // A new lane in the run that forces a token or a text at a place, `{node}` or `{position}` of a canvas; a sentence if that is
 // not possible. `instead` is the lane that goes. Lanes that were removed from the page leave their place in the run.
@@ -131,5 +131,3 @@ page.branch = async function (app, lane, place, what, instead) {
   if (app.run === run) app.grow(answer, lane, instead);
   return null;
 };
-
-page.buildInspector = (app) => new Inspector(app);

@@ -21,7 +21,7 @@ const listed = (words) => (words.length < 2 ? words.join("") : words.slice(0, -1
 const rest = (...words) => h("p", { class: "rest" }, ...words);
 const percent = (share) => 100 * share + "%";
 
-class Knobs {
+page.Knobs = class {
   constructor(inspector) {
     this.inspector = inspector;
     this.open = window.innerWidth >= WIDE;
@@ -196,6 +196,4 @@ class Knobs {
     else lane.choose(data.run_as, parameters);
     app.press("run");
   }
-}
-
-page.Knobs = Knobs;
+};

@@ -2,7 +2,7 @@
 // says at which step to draw; knows strategies only by their declarations and views only by name.
 const TEXT = "text";
 
-class LanePane {
+page.LanePane = class {
   constructor(app, setup) {
     this.app = app;
     this.setup = { parameters: {}, seed: 0, ...setup };
@@ -350,6 +350,4 @@ class LanePane {
   theme(name) {
     for (const drawing of this.drawings) drawing.theme(name);
   }
-}
-
-page.LanePane = LanePane;
+};

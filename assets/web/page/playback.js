@@ -6,7 +6,7 @@ const KEYS = { step: (row, index) => index + 1, forwards: (row) => row.t, target
 const WORDS = { step: "step ", forwards: "forward ", target_tokens: "token " };
 const short = (number) => String(Number(number.toFixed(1))); // a part of the layers is a part of a forward
 
-class Playback {
+page.Playback = class {
   constructor(app) {
     this.app = app;
     this.unit = "step";
@@ -120,6 +120,4 @@ class Playback {
     this.app.bar.play.textContent = sign;
     this.app.bar.play.setAttribute("aria-label", words);
   }
-}
-
-page.Playback = Playback;
+};

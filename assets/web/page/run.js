@@ -42,7 +42,7 @@ function painted(app) {
   });
 }
 
-class Run {
+page.Run = class {
   constructor(app, id, state) {
     this.app = app;
     this.id = id;
@@ -105,7 +105,7 @@ class Run {
     this.app.emit("wish");
     this.app.status();
   }
-}
+};
 
 // While a start waits for models that had made room for others: which they are, and how far.
 async function sayLoading(app, models, started) {
@@ -128,7 +128,7 @@ page.start = async function (app, state) {
   sayLoading(app, request.models, started);
   const { error, run } = await started;
   if (error) app.fail(error);
-  return error ? null : new Run(app, run, state);
+  return error ? null : new page.Run(app, run, state);
 };
 
 // A page that closes says so, and its run stands still at once. If it comes back, it pulls again and the run continues.
@@ -137,5 +137,3 @@ window.addEventListener("pagehide", () => {
   const message = JSON.stringify({ session: page.app.session });
   navigator.sendBeacon("explorer-leave", new Blob([message], { type: "application/json" }));
 });
-
-page.Run = Run;

@@ -1,17 +1,14 @@
 // Drawers for the chart-like marks: band, bar, step, stem, symbol, arc, hook, path, and the heading of a panel.
 // Each is (marks, ctx, sheet): see marks.js. Knows marks and colours, nothing of views, strategies or steps.
-const ARC_WIDTHS = [1.5, 2.5, 3.5, 5, 7, 9]; // px, by weight
-const ARC_WEIGHTS = [0.03, 0.06, 0.11, 0.17, 0.23]; // upper bounds of the first five widths
+const ARC_WEIGHTS = [0.03, 0.06, 0.11, 0.17, 0.23]; // upper bounds of the first five looks of an arc
 const LINE = 16.9; // pixels between two lines of a heading
 const BOLD = 1.08; // how much wider bold letters are
-const GLYPHS = { dot: "circle", diamond: "diamond", triangle: "triangle-down", ring: "circle-open", star: "star", square: "square" };
-const SIZES = { dot: 8, diamond: 10, triangle: 10, ring: 9, star: 11, square: 9 };
 
 player.drawers.band = function (marks, ctx, sheet) {
   const { surface, state } = ctx.palette, gaps = new Map();
   for (const mark of marks) {
     const panel = ctx.view.panelOf(mark), { y0 = panel.y0, y1 = panel.y1, role } = mark; // without y it covers its panel
-    const x0 = Math.max(mark.x0, ctx.x[0] - 40), x1 = Math.min(mark.x1, ctx.x[1] + 40);
+    const x0 = Math.max(mark.x0, ctx.lo - 40), x1 = Math.min(mark.x1, ctx.lo + ctx.columns + 39);
     if (x1 <= x0) continue;
     const colour = role === "panel" ? surface.panel : state[role === "amber" ? "live" : role].tint;
     sheet.area(mark, colour, ["panel", "amber"].indexOf(role) - 2).box(x0, x1, y0, y1);
@@ -54,12 +51,12 @@ player.drawers.stem = function (marks, ctx, sheet) {
 };
 
 player.drawers.symbol = function (marks, ctx, sheet) {
-  const { bg } = ctx.palette.surface;
+  const { glyphs, surface } = ctx.palette;
   for (const mark of marks) {
-    const colour = player.roleColour(mark.role, ctx.palette), hollow = mark.glyph === "diamond";
-    const look = { symbol: GLYPHS[mark.glyph] || "circle", size: mark.size || SIZES[mark.glyph] || 8, free: true };
-    const line = { width: hollow ? 1.8 : mark.size < 6 ? 0 : 1.2, color: hollow ? colour : bg };
-    sheet.points(mark, { ...look, color: hollow ? bg : colour, line }).point(mark.x, mark.y);
+    const colour = player.roleColour(mark.role, ctx.palette), { symbol, size, hollow } = glyphs[mark.glyph] || glyphs.dot;
+    const line = { width: hollow ? 1.8 : mark.size < 6 ? 0 : 1.2, color: hollow ? colour : surface.bg };
+    const look = { symbol, size: mark.size || size, color: hollow ? surface.bg : colour, line, free: true };
+    sheet.points(mark, look).point(mark.x, mark.y);
   }
 };
 
@@ -73,8 +70,7 @@ player.drawers.arc = function (marks, ctx, sheet) {
   for (const mark of marks) {
     if (mark.strong && mark.x0 < ctx.view.range[0]) far.push(mark);
     const heavier = ARC_WEIGHTS.findIndex((bound) => mark.weight < bound), i = heavier < 0 ? ARC_WEIGHTS.length : heavier;
-    const color = mark.strong ? arcs[i] : amount[3];
-    joined(sheet.stroke(mark, { width: mark.strong ? ARC_WIDTHS[i] : 1, color }, mark.strong ? i : -1), mark);
+    joined(sheet.stroke(mark, mark.strong ? arcs[i] : { width: 1, color: amount[3] }, mark.strong ? i : -1), mark);
   }
   if (!far.length) return;
   // Sources left of the window are counted, not dropped silently: in the margin, where no arc runs.

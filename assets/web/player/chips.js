@@ -3,20 +3,14 @@
 const ONE_LINE = 120; // chips kept in the page in one-line mode; the rest is left of the edge anyway
 const PHONE = window.matchMedia("(max-width: 760px)"); // as in player.css: there the line is four lines, the newest last
 const GROUP = 200; // chips a group: groups outside the view cost no layout
-const MARKS = { resampled: "◆", bonus: "★", forced: "⚑", tolerated: "≈" };
-const WORDS = { chosen: "chosen", live: "not final yet", prompt: "prompt", tolerated: "accepted though not the target's best" };
-
-const SPANS = { copied: "this round's draft is a copy of this", matched: "the end of the text, and where it stood before",
-  green: "green: the watermark's key prefers this token here", red: "red: not among the tokens that the watermark's key prefers here" };
-
 const SPACES = { "␣": " ", "↵": "\n", "⇥": "\t" };
 let made = 0; // lists on this page, so that every token has an id of its own
 
 // What a screen reader says: "␣the, accepted, p .63".
-function spoken(mark) {
-  const words = [mark.text, WORDS[mark.state] || mark.state];
+function spoken(mark, { state, spans }) {
+  const words = [mark.text, state[mark.state]?.word || mark.state];
   if (typeof mark.logprob === "number") words.push("p " + player.probability(Math.exp(mark.logprob)));
-  if (SPANS[mark.span]) words.push(SPANS[mark.span]);
+  if (spans[mark.span]) words.push(spans[mark.span]);
   return words.join(", ");
 }
 
@@ -27,7 +21,7 @@ function place(parent, children) {
   children.forEach((child, i) => parent.children[i] === child || parent.insertBefore(child, parent.children[i] || null));
 }
 
-class Chips {
+player.Chips = class {
   constructor(element, options) {
     this.options = { oneLine: true, onHover() {}, onPick() {}, theme: "light", ...options };
     this.prose = !this.options.oneLine; // a text to read, in a place that scrolls, with a button that copies it
@@ -186,13 +180,13 @@ class Chips {
   }
 
   dress(entry, mark, look) {
-    const element = entry.element;
+    const { element } = entry, { state, spans } = this.colours;
     entry.look = look;
-    element.className = "dp-chip is-" + (this.colours.state[mark.state] ? mark.state : "chosen");
+    element.className = "dp-chip is-" + (state[mark.state] ? mark.state : "chosen");
     element.classList.toggle("dp-outlined", player.kept(this).includes(mark.node));
-    if (SPANS[mark.span]) element.classList.add("dp-" + mark.span);
-    element.title = SPANS[mark.span] || "";
-    element.setAttribute("aria-label", spoken(mark));
+    if (spans[mark.span]) element.classList.add("dp-" + mark.span);
+    element.title = spans[mark.span] || "";
+    element.setAttribute("aria-label", spoken(mark, this.colours));
     if (this.prose) element.replaceChildren(mark.plain ?? mark.text.replace(/[␣↵⇥]/g, (sign) => SPACES[sign]));
     else this.fill(element, mark);
     player.dressParting(element, mark, this.parting, this.prose);
@@ -200,7 +194,7 @@ class Chips {
 
   // A token as a chip: its white space as signs, the mark of its state, its number as a bar.
   fill(element, mark) {
-    const space = mark.text.startsWith("␣"), sign = MARKS[mark.state];
+    const space = mark.text.startsWith("␣"), { sign } = this.colours.state[mark.state] || {};
     element.replaceChildren(mark.text.slice(space ? 1 : 0));
     if (space) element.prepend(h("span", { class: "dp-space" }, "␣"));
     if (sign) element.append(h("span", { class: "dp-chip-mark", "aria-hidden": "true" }, sign));
@@ -223,6 +217,4 @@ class Chips {
     element.append(h("span", { class: "dp-chip-bar", style: `width:${Math.min(100, 12.5 * bits)}%` }));
     element.title = (this.by === "entropy" ? "entropy " : "−log₂ p ") + bits.toFixed(2) + " bits";
   }
-}
-
-player.Chips = Chips;
+};

@@ -35,7 +35,7 @@ const newest = (list, step) => list[lastUpTo(list, step)];
 // The first of `list`, an ordered list of entries, that reaches down to `top`.
 const firstDownTo = (list, top) => firstNot(list, (entry) => entry.extent[3] < top);
 
-class History {
+player.History = class {
   constructor(ops) {
     this.entries = []; // in order of birth
     this.byId = new Map();
@@ -208,6 +208,4 @@ class History {
     const result = this.entries.find((entry) => entry.base.node === node && entry.base.x !== undefined && entry.born <= step && entry.died > step);
     return result ? result.base.x : null;
   }
-}
-
-player.History = History;
+};

@@ -26,7 +26,7 @@ function nodeWishes(node, ctx, wishes) {
     const bold = Boolean(node.bold || node.state === "chosen");
     const color = bold ? surface.text : node.state === "rejected" ? state.rejected.color : lost ? surface.soft : surface.text;
     const size = bold ? 13 : 12;
-    const text = ctx.fit(node.text, ctx.columnWidth - 8, size); // within its column: neighbours on a limb never touch
+    const text = player.fit(node.text, ctx.columnWidth - 8, size); // within its column: neighbours on a limb never touch
     const priority = node.state === "chosen" || (node.node !== undefined && node.node === ctx.held) ? 0 : node.priority ?? 5;
     const style = { size, bold, color, face: "mono", align: "center", priority, weight, mark: node };
     if (text) wishes.push(ctx.unitOf(node) < ROOMY ? wish(text, x, y - 14, style) : wordWish(node.text, text, x, y - 14, style));
@@ -44,7 +44,7 @@ function nodeWishes(node, ctx, wishes) {
 
 function labelWish(label, ctx, wishes) {
   const face = label.face || "sans", size = label.size || (face === "mono" ? 12 : 11);
-  const fitted = (words) => (label.w ? ctx.fit(words, label.w * ctx.columnWidth - 2 * APART - 1, size) : words), text = label.stack ? label.text : fitted(label.text);
+  const fitted = (words) => (label.w ? player.fit(words, label.w * ctx.columnWidth - 2 * APART - 1, size) : words), text = label.stack ? label.text : fitted(label.text);
   if (!text || label.side) return;
   const color = player.roleColour(label.role || "soft", ctx.palette), align = label.align || "center";
   const style = { size, face, align, color, bold: Boolean(label.bold), priority: label.priority ?? 4, weight: label.weight ?? 0 };

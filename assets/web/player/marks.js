@@ -2,8 +2,8 @@
 // would make a redraw of a thousand nodes a thousand times as expensive. Knows where panels lie; no kinds of marks.
 //
 // A drawer is (marks, ctx, sheet) for one kind of mark: it draws them on the sheet, as strokes, areas, points and words. `marks`:
-// plain objects at the shown step, inside the window plus a margin; ctx is made in Scene.context. x and y are in data units,
-// widths and sizes in pixels. What has the least `rank` of its kind is drawn first. In points `free` says that they may stick out.
+// plain objects at the shown step, inside the window plus a margin; ctx is the view, with step, head and palette (Scene.draw). x and y
+// are in data units, widths and sizes in pixels. What has the least `rank` of its kind is drawn first. `free` points may stick out.
 const DASHES = { dot: [1, 1], dash: [3, 3], longdash: [5, 5] }; // in line widths, of three pixels at least
 const RULE = 1.6; // pixels of the line below a panel that has one
 

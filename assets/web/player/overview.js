@@ -7,9 +7,6 @@ const PILE = 5; // marks of a column that are piled at most
 const MAX_BITS = 8; // entropy with the darkest grey
 const AXIS = 18; // pixels for the numbers below, where the strip is the picture
 const KINDS = { rows: ["band", "cell", "node"], piled: ["cell", "node"], amount: ["step"] }; // of marks that a strip shows
-// What is drawn over what, where two marks share a place.
-const ORDER = ["band", "prompt", "pruned", "unreached", "guess", "rejected", "live", "early", "bonus", "resampled", "finished",
-  "tolerated", "accepted", "forced", "chosen"];
 
 // All columns of the run in the picture itself, until Follow is pressed.
 player.spread = function (scene) {
@@ -18,7 +15,7 @@ player.spread = function (scene) {
   scene.schedule();
 };
 
-class Overview {
+player.Overview = class {
   constructor(scene) {
     const { strips: element, wholeButton: button, strip, canvas, open } = scene;
     Object.assign(this, { scene, element, button, strip, canvas, open });
@@ -91,8 +88,8 @@ class Overview {
     const pen = canvas.getContext("2d");
     pen.scale(sharp, sharp);
     const low = scene.whole ? height - AXIS : height, unit = width / columns, gap = unit >= 5 ? 1 : 0;
-    const boxes = new Map(ORDER.map((name) => [name, []]));
-    const add = (name, x, y, w, h) => boxes.get(name).push([(x - first) * unit, y, w * unit - gap, h]);
+    const boxes = new Map(Object.keys(scene.colours.strip).map((name) => [name, []]));
+    const add = (name, x, y, w, h) => (boxes.get(name) || boxes.get("pruned")).push([(x - first) * unit, y, w * unit - gap, h]);
     ({ rows, piled, amount })[scene.head.overview](scene, step, low, add, pen, (x) => (x - first) * unit);
     for (const [name, list] of boxes) {
       pen.fillStyle = scene.colours.strip[name];
@@ -123,10 +120,7 @@ class Overview {
     for (const end of ["pointerup", "pointercancel"]) this.strip.addEventListener(end, () => (held = null));
     this.strip.addEventListener("dblclick", () => this.scene.follow());
   }
-}
-
-// The name under which a cell is drawn.
-const cellName = ({ cells }, fill, state) => (cells[state] ? (cells[state][fill] || cells[state].none)[2] : "prompt");
+};
 
 function rows(scene, step, height, add) {
   const { history, head, colours } = scene, reach = history.reach[history.reach.length - 1];
@@ -136,13 +130,13 @@ function rows(scene, step, height, add) {
     if (role === "accepted") add("band", x0 + 0.5, y0 * unit, x1 - x0, (y1 - y0) * unit);
   }
   for (const entry of history.present("cell", step)) {
-    const name = cellName(colours, history.value(entry, step, "fill"), history.value(entry, step, "state"));
-    add(name, entry.base.x, entry.base.y * unit, 1, Math.max(1, unit - gap));
+    const { strip } = player.cellLook(colours, history.value(entry, step, "state"), history.value(entry, step, "fill"));
+    add(strip, entry.base.x, entry.base.y * unit, 1, Math.max(1, unit - gap));
   }
   for (const entry of history.present("node", step)) {
     const state = history.value(entry, step, "state");
     const { x, y } = entry.base;
-    if (state !== "prompt") add(ORDER.includes(state) ? state : "pruned", x, Math.floor(y) * unit, 1, unit - gap);
+    if (state !== "prompt") add(state, x, Math.floor(y) * unit, 1, unit - gap);
   }
 }
 
@@ -154,7 +148,7 @@ function piled(scene, step, height, add) {
       if (entry.base.drawn === false || entry.base.aside) continue;
       const x = Math.round(entry.base.x), pile = piles.get(x) || piles.set(x, []).get(x);
       const state = history.value(entry, step, "state");
-      const name = kind === "node" ? state : cellName(colours, history.value(entry, step, "fill"), state);
+      const name = kind === "node" ? state : player.cellLook(colours, state, history.value(entry, step, "fill")).strip;
       if (name === state && state !== "rejected" && state !== "unreached") pile.unshift(name);
       else pile.push(name);
       tallest = Math.max(tallest, Math.min(PILE, pile.length));
@@ -162,7 +156,7 @@ function piled(scene, step, height, add) {
   }
   const unit = height / tallest, gap = unit >= 6 ? 1 : 0;
   for (const [x, pile] of piles) {
-    pile.slice(0, tallest).forEach((name, i) => add(ORDER.includes(name) ? name : "pruned", x, i * unit, 1, unit - gap));
+    pile.slice(0, tallest).forEach((name, i) => add(name, x, i * unit, 1, unit - gap));
   }
 }
 
@@ -191,5 +185,3 @@ function numbers(pen, scene, first, columns, unit, low) {
     if (x >= 0) pen.fillText(String(x), Math.max(half, Math.min(middle, columns * unit - half)), low + AXIS - 5); // never cut
   }
 }
-
-player.Overview = Overview;

@@ -9,7 +9,7 @@ const POINTS = new Set(["node", "symbol", "tick", "label"]);
 const BOXES = new Set(["cell", "bar"]);
 
 // The rectangle of a mark in pixels of the frame.
-function boxOf(mark, view) {
+player.boxOf = function (mark, view) {
   if (player.isLink(mark)) return player.linkBox(mark, view);
   if (mark.kind === "row") return [view.left, view.py(mark.y0, mark), view.size.width - view.right, view.py(mark.y1, mark)];
   const x = view.px(mark.x ?? mark.x0), y = view.py(mark.y ?? mark.y0, mark);
@@ -26,9 +26,7 @@ function boxOf(mark, view) {
     return [left, y + 6, left + 4, y + 20];
   }
   return [x - 5, y - 5, x + 5, y + 5];
-}
-
-player.boxOf = boxOf;
+};
 
 // The mark under (x, y): the smallest box that holds it, else the nearest mark or link within reach.
 function markAt(scene, x, y, touch) {
@@ -40,7 +38,7 @@ function markAt(scene, x, y, touch) {
       continue;
     }
     if (!mark.hover || !(POINTS.has(mark.kind) || BOXES.has(mark.kind))) continue;
-    const [x0, y0, x1, y1] = boxOf(mark, scene.view), panel = scene.view.panelOf(mark);
+    const [x0, y0, x1, y1] = player.boxOf(mark, scene.view), panel = scene.view.panelOf(mark);
     if (y1 < panel.topPx || y0 > panel.topPx + panel.heightPx || x1 < scene.view.left) continue; // scrolled away
     const out = Math.hypot(Math.max(x0 - x, 0, x - x1), Math.max(y0 - y, 0, y - y1));
     if (out > (mark.kind === "tick" ? 3 : POINTS.has(mark.kind) ? REACH : 0)) continue;
@@ -77,7 +75,7 @@ player.outline = function (scene, marks, path) {
       player.svg("path", layer, { d: "M" + points.join("L"), fill: "none", stroke: ink, "stroke-width": 3 });
       continue;
     }
-    const [x0, y0, x1, y1] = boxOf(mark, view);
+    const [x0, y0, x1, y1] = player.boxOf(mark, view);
     const box = { x: x0 - 2, y: y0 - 2, width: x1 - x0 + 4, height: y1 - y0 + 4, rx: 3 };
     player.svg("rect", layer, { ...box, fill: "none", stroke: ink, "stroke-width": 2 });
   }
@@ -107,7 +105,7 @@ player.showCard = function (scene, mark, touch, at) {
     card.append(h("button", { class: "dp-card-button", type: "button", onclick: () => scene.options.onPick(mark) }, "Inspect"));
   }
   scene.frame.append(card);
-  const around = at && player.isLink(mark) ? [at[0] - 5, at[1] - 5, at[0] + 5, at[1] + 5] : boxOf(mark, scene.view);
+  const around = at && player.isLink(mark) ? [at[0] - 5, at[1] - 5, at[0] + 5, at[1] + 5] : player.boxOf(mark, scene.view);
   const [x0, y0, x1, y1] = around, { width, height } = scene.view.size;
   const wide = card.offsetWidth, tall = card.offsetHeight;
   const below = y1 + 12 + tall <= height + 40 || y0 - tall - 8 < 0;
@@ -187,10 +185,10 @@ function neighbour(scene, from, dx, dy) {
   const near = dx ? relative(scene, from, dx) : null;
   if (near) return near;
   let best = null, nearest = Infinity;
-  const [ax, ay] = boxOf(from, scene.view);
+  const [ax, ay] = player.boxOf(from, scene.view);
   for (const mark of scene.drawn) {
     if (mark === from || !mark.hover || mark.kind !== from.kind) continue;
-    const [bx, by] = boxOf(mark, scene.view), along = (bx - ax) * dx + (by - ay) * dy;
+    const [bx, by] = player.boxOf(mark, scene.view), along = (bx - ax) * dx + (by - ay) * dy;
     const cost = along + 3 * Math.abs((bx - ax) * dy + (by - ay) * dx);
     if (along > 2 && cost < nearest) [best, nearest] = [mark, cost];
   }

@@ -66,7 +66,7 @@ function drawStrips() {
   if (calm.size) requestAnimationFrame(drawStrips);
 }
 
-class Scene {
+player.Scene = class {
   constructor(element, options) {
     this.options = { onHover() {}, onPick: null, theme: "light", together: () => [], ...options };
     this.root = element;
@@ -192,19 +192,6 @@ class Scene {
     askForFrame();
   }
 
-  context(view, step) {
-    const panels = view.panels;
-    return {
-      palette: this.colours, step, head: this.head, view, held: this.holding?.node,
-      x: [view.lo, view.lo + view.columns - 1], columnWidth: view.columnWidth,
-      rowHeight: (panels[""] || Object.values(panels)[0]).unit,
-      panels, narrow: view.narrow,
-      unitOf: view.unitOf, // pixels per unit of y at a mark
-      px: view.px, py: view.py, // data to pixels of the frame
-      fit: player.fit,
-    };
-  }
-
   viewport(step) {
     if (!this.size) this.measure();
     const { size } = this;
@@ -262,8 +249,7 @@ class Scene {
     marks = marks.map((mark) => player.folded(mark, view.panelOf(mark))).filter(Boolean);
     const byKind = {};
     for (const mark of marks) (byKind[mark.kind] = byKind[mark.kind] || []).push(mark);
-    const ctx = this.context(view, step);
-    ctx.byKind = byKind;
+    const ctx = { ...view, view, step, byKind, head: this.head, palette: this.colours, held: this.holding?.node };
     const sheets = player.LAYERS.map((kind) => {
       const sheet = new player.Sheet(view);
       player.drawers[kind](byKind[kind] || [], ctx, sheet);
@@ -339,6 +325,4 @@ class Scene {
     this.legend.replaceChildren(...entries.map(([, glyph, role, text]) => h("span", { class: "dp-legend-item" },
       h("span", { class: "dp-legend-glyph", style: "color:" + player.roleColour(role, this.colours) }, glyph), " " + text)));
   }
-}
-
-player.Scene = Scene;
+};

@@ -1,34 +1,29 @@
 // Drawers for trees and rounds: node, edge, tick, cell, guide, row. Each is (marks, ctx, sheet): see marks.js.
 // Hue says state, width says probability; labels are in labels.js. Knows the palette, no view.
 
-// In drawing order.
-const STATES = ["prompt", "unreached", "pruned", "finished", "rejected", "live", "bonus", "resampled", "tolerated",
-  "accepted", "forced", "chosen"];
 const smooth = Array.from({ length: 11 }, (_, i) => [i / 10, (i / 10) ** 2 * (3 - (2 * i) / 10)]);
 const coarse = smooth.filter((_, i) => i % 3 === 1 || i === 0 || i === 10);
 
 // The same curve as a piece of an SVG path, from a to b in pixels.
 player.curve = ([ax, ay], [bx, by]) => smooth.map(([t, s]) => `L${ax + (bx - ax) * t} ${ay + (by - ay) * s}`).join("");
 
-const stateOf = (mark) => (STATES.includes(mark.state) ? mark.state : "prompt");
+const stateOf = (mark, { state }) => (mark.state in state ? mark.state : "prompt");
 const isDrawn = (mark) => mark.drawn !== false;
 
 // ---- edges -------------------------------------------------------------------------------------------------
-const WIDTHS = { finished: 1, prompt: 2 }; // pixels, where the palette has none
-
-function edgeLook(edge, { state }) {
-  const name = stateOf(edge), own = state[name], weight = edge.weight ?? 0.5;
+// The palette's look, where width says more in one of its own.
+function edgeLook(edge, palette) {
+  const name = stateOf(edge, palette), look = palette.edges[name], weight = edge.weight ?? 0.5;
   const live = weight < 0.25 ? 1.1 : weight < 0.6 ? 1.8 : 2.6, chosen = edge.agreed ? 4.5 : 3.5;
-  const width = { ...WIDTHS, live, chosen }[name] || own.edge.width || 1;
-  return { width, color: name === "finished" ? state.pruned.color : own.color, dash: own.edge.dash };
+  return { ...look, width: { live, chosen }[name] || look.width };
 }
 
 // From parent to child; of long edges of lost limbs only the end is drawn.
 player.drawers.edge = function (marks, ctx, sheet) {
   const curve = marks.length > 1500 ? coarse : smooth;
   for (const edge of marks.filter(isDrawn)) {
-    const { x0, y0, x1, y1, turn = 0, bend } = edge, name = stateOf(edge), look = edgeLook(edge, ctx.palette);
-    const straight = Math.abs(y1 - y0) < 1e-6, stub = edge.stub && name === "pruned", x = [], y = [];
+    const { x0, y0, x1, y1, turn = 0, bend } = edge, { rank, opacity, ...line } = edgeLook(edge, ctx.palette);
+    const straight = Math.abs(y1 - y0) < 1e-6, stub = edge.stub && edge.state === "pruned", x = [], y = [];
     if (turn && !straight) x.push(x0), y.push(y0);
     for (const [t, s] of straight ? [smooth[0], smooth[10]] : curve) {
       if (stub && t < 0.5) continue;
@@ -36,16 +31,15 @@ player.drawers.edge = function (marks, ctx, sheet) {
       y.push(stub ? y1 - Math.sign(y1 - y0) * 0.8 * (1 - s) : y0 + (y1 - y0) * s);
     }
     if (bend) x.push(x1), y.push(y1);
-    const opacity = name === "pruned" || name === "finished" ? 0.7 : 1;
-    sheet.stroke(edge, look, STATES.indexOf(name) + look.width / 10, opacity).polyline(x, y);
+    sheet.stroke(edge, line, rank + line.width / 10, opacity).polyline(x, y);
   }
 };
 
 // ---- nodes -------------------------------------------------------------------------------------------------
 player.drawers.node = function (marks, ctx, sheet) {
-  const dense = Number(ctx.rowHeight < 34), { nodes } = ctx.palette;
+  const dense = Number(ctx.unitOf({}) < 34), { nodes } = ctx.palette;
   for (const node of marks.filter(isDrawn)) {
-    const name = stateOf(node), front = node.front && (name === "live" || name === "chosen");
+    const name = stateOf(node, ctx.palette), front = node.front && (name === "live" || name === "chosen");
     const { rank, drawn } = nodes[front ? name + " front" : name === "pruned" && node.ended ? "ended" : name];
     sheet.points(node, drawn[dense], rank).point(node.x, node.y);
   }
@@ -64,17 +58,19 @@ player.drawers.tick = function (marks, ctx, sheet) {
 };
 
 // ---- cells: boxes with gaps ------------------------------------------------------------------------------------
-const FILLS = ["tint", "amount", "none", "hatched", "dotted", "dashed", "outline", "filled"]; // as they are drawn
 const GUIDES_APART = 10; // pixels: nearer ones would be a grey area
 const SLIVER_GLYPH = 8; // pixels of the mark of a state where a row is too low for words
 const SHADES = 6;
 const HATCH = 7; // pixels between two strokes of a hatched cell
 
-// Its colour, and the line around it.
-function cellLook(cell, fill, { cells, amount }) {
-  if (fill !== "amount") return cells[stateOf(cell)][fill];
-  return [amount[Math.max(0, Math.min(SHADES - 1, Math.floor((cell.weight ?? 0) * SHADES)))], { width: 0 }];
-}
+// How a cell of a state looks, and what it is in the strip.
+player.cellLook = function ({ cells }, state, fill) {
+  const looks = cells[state] || cells.prompt;
+  return looks[fill] || looks.tint;
+};
+
+// The grey of a cell with an amount.
+const shade = ({ weight = 0 }, { amount }) => amount[Math.max(0, Math.min(SHADES - 1, Math.floor(weight * SHADES)))];
 
 // Slanted strokes through a cell from half-width w and half-height h, in data units.
 function hatch(cell, w, h, ctx, stroke) {
@@ -90,12 +86,9 @@ player.drawers.cell = function (marks, ctx, sheet) {
   for (const cell of marks.filter(isDrawn)) {
     const unit = ctx.unitOf(cell), w = Math.max(cell.w / 2 - 1 / ctx.columnWidth, 0.5 / ctx.columnWidth); // 2 px between cells
     const h = cell.tall ? cell.tall / 2 / unit : cell.h / 2 - 1 / unit;
-    const fill = FILLS.includes(cell.fill) ? cell.fill : "tint", rank = FILLS.indexOf(fill) + STATES.indexOf(stateOf(cell)) / 100;
-    if (fill === "hatched") hatch(cell, w, h, ctx, sheet.stroke(cell, { width: 1, color: ctx.palette.surface.line }, rank));
-    else {
-      const [colour, line] = cellLook(cell, fill, ctx.palette);
-      sheet.area(cell, colour, rank, line).box(cell.x - w, cell.x + w, cell.y - h, cell.y + h);
-    }
+    const { color = shade(cell, ctx.palette), line, rank } = player.cellLook(ctx.palette, cell.state, cell.fill);
+    if (cell.fill === "hatched") hatch(cell, w, h, ctx, sheet.stroke(cell, line, rank));
+    else sheet.area(cell, color, rank, line).box(cell.x - w, cell.x + w, cell.y - h, cell.y + h);
     cellText(cell, ctx, sheet);
   }
 };
@@ -117,7 +110,7 @@ function cellText(cell, ctx, sheet) {
     const x = ctx.px(cell.x - cell.w / 2) + 8, look = { size: cell.sliver ? SLIVER_GLYPH : 11, bare: cell.sliver };
     sheet.write(cell, { x, y, text: cell.glyph, color, ...look });
   }
-  const text = cell.text && font >= 9 ? ctx.fit(cell.text, right - left - 5 - shift, font) : "";
+  const text = cell.text && font >= 9 ? player.fit(cell.text, right - left - 5 - shift, font) : "";
   if (text) sheet.write(cell, { x: (left + right + shift) / 2, y, text, color, size: font, bare: true, face: "mono" });
 }
 

@@ -271,7 +271,7 @@ player.viewport = function (head, history, step, size, hand, wishes) {
     span: head.span, titled: axis && bottom > BOTTOM, narrow, byDepth, fold, clip, left, right, front, axis, bottom, top: TOP, size, range,
     lo: columns.lo, columns: columns.shown, columnWidth: columns.width,
     panels: placed, panelOf,
-    px: (x) => left + (x - range[0]) * columns.width,
+    px: (x) => left + (x - range[0]) * columns.width, // data to pixels of the frame
     py: (y, mark) => {
       const p = panelOf(mark);
       return p.topPx + ((y - p.y0) / (p.y1 - p.y0)) * p.heightPx;
