@@ -175,7 +175,7 @@ def test_a_fold_with_no_column_left_of_the_window_draws_nothing(opened, scenes):
     folded = """first => {
         const view = Object.create(scene.view, first ? { lo: { value: scene.head.first ?? 0 } } : {});
         const layer = document.createElement("div");
-        DecodingPlayer.drawFold(layer, scene, scene.context(view, 99));
+        DecodingPlayer.drawFold(layer, scene, { view, step: 99, palette: scene.colours });
         return layer.innerHTML; }"""
     assert "folded: " in opened.evaluate(folded, False) and opened.evaluate(folded, True) == ""
 
