@@ -170,8 +170,7 @@ class Lane(Processing):
 
     def _heal(self, allowed: list[int]) -> None:
         """Writes the target's most likely of `allowed`, the tokens that begin with the text of the first,
-        which the prompt lost. To the strategy it is like what a lane begins with; its models read all of
-        it again.
+        lost by the prompt. To the strategy it is like what a lane begins with; its models read it all again.
         """
         target, tree, node = self.models["target"], self.tree, self.tip
         logits = self.score([node])  # [1, V]

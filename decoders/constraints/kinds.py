@@ -14,7 +14,7 @@ from decoders.constraints.labels import Labels, labels_of
 from decoders.constraints.matchers import Vocabulary
 from decoders.constraints.monitors import ArgumentMonitor, MemberMonitor, monitored
 from decoders.constraints.problem import ConstraintProblem
-from decoders.constraints.settings import NAMES, NONE
+from decoders.constraints.settings import ENGINES, NAMES, NONE
 from decoders.constraints.words import ForbiddenWords, RequiredWords, groups_of, words_of
 from decoders.constraints.xgrammars import XGrammar
 
@@ -47,7 +47,7 @@ OWN = {  # that no engine checks
     "required_words": with_words,
     "members": with_members,
 }
-ENGINES = {"llguidance": Grammar, "xgrammar": XGrammar}
+CHECKERS = dict(zip(ENGINES, (Grammar, XGrammar), strict=True))  # in the order of their names
 
 _vocabularies: "weakref.WeakKeyDictionary[Any, Vocabulary]" = weakref.WeakKeyDictionary()
 
@@ -85,5 +85,5 @@ def constraint_of(
         raise ConstraintProblem(f"The {NAMES[kind]} has half of a character in it; type it again.")
     if kind in OWN:
         return OWN[kind](typed, vocabulary_of(model, eos), prompt)
-    made = ENGINES[parameters["constraint_engine"]]
+    made = CHECKERS[parameters["constraint_engine"]]
     return made(kind, typed, vocabulary_of(model, eos), parameters["constraint_white_space"])

@@ -20,8 +20,9 @@ import jsonschema
 import torch
 
 from decoders.constraints.constraint import Constraint, DeadEnd
-from decoders.constraints.kinds import ENGINES, constraint_of, vocabulary_of
+from decoders.constraints.kinds import constraint_of, vocabulary_of
 from decoders.constraints.problem import ConstraintProblem
+from decoders.constraints.settings import ENGINES
 from decoders.lane import Lane, Limits
 from decoders.trace.events import Distribution
 from explorer.experiments import Chart, Line, Models, Result, progress
