@@ -1,17 +1,23 @@
 """Measures batching across lanes: lanes that decode at the same time against the same one after another.
 
-Both go through the app's scheduler, on one thread of torch as in the app, with tracing on. Counted is the
-time on the clock. A lane's tokens must be the same either way in single precision and above. In half
-precision ties may break differently, since rounding depends on the number of rows in a forward.
+Both go through one scheduler, whose one thread decodes all of them as in the app, on one thread of torch and
+with tracing on. (If each run had a thread of its own, a GPU's libraries would set themselves up again for
+each.) Counted is the time on the clock, after a first time that is not counted. A lane's tokens must be the
+same either way in single precision and above. In half precision ties may break differently, since rounding
+depends on the number of rows in a forward.
 """
 
 import argparse
 import statistics
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from explorer.runs.load_pair import load_models
 from explorer.timing import NEW_TOKENS, PROMPTS, figure
+
+if TYPE_CHECKING:
+    from explorer.runs.scheduler import Runs
 
 LANES, ROUNDS = 4, 7
 SINGLE = 4  # bytes of a number in single precision
@@ -29,11 +35,12 @@ def joint(options: argparse.Namespace) -> list[dict]:
     before, threads = scheduler.UNHEARD_SECONDS, torch.get_num_threads()
     scheduler.UNHEARD_SECONDS = HEARD
     torch.set_num_threads(1)
+    runs = scheduler.Runs(lane_of(models, prompts))
     try:
         rows = []
         for strategy in ("greedy", "sample", "speculative"):
             name = f"{LANES} {strategy} lanes at the same time against one after another"
-            gain = statistics.median(gains(models, prompts, strategy))
+            gain = statistics.median(gains(runs, strategy, models["target"].model.dtype.itemsize >= SINGLE))
             goal = 2.0 if strategy == "greedy" else 0.0
             row = figure(name, gain, "x", goal, at_least=True)
             rows.append(row if goal else row | {"goal": "none", "met": None})
@@ -43,17 +50,21 @@ def joint(options: argparse.Namespace) -> list[dict]:
             figure("a lane alone that may wait against one that never does", alone, "x", 0.97, at_least=True),
         ]
     finally:
+        runs.close()
         scheduler.UNHEARD_SECONDS = before
         torch.set_num_threads(threads)
 
 
-def gains(models: dict, prompts: list[list[int]], strategy: str) -> list[float]:
-    """How many times faster the lanes are together, round by round."""
-    ratios = []
+def gains(runs: "Runs", strategy: str, exact: bool) -> list[float]:
+    """How many times faster the lanes are together, round by round. Raises ValueError if they write other
+    tokens then, where rounding cannot be why (`exact`).
+    """
+    lanes, ratios = list(range(LANES)), []
+    decoded(runs, strategy, lanes)
     for _ in range(ROUNDS):
-        apart, outputs = timed(lambda: one_by_one(models, prompts, strategy))
-        together, same = timed(lambda: decoded(models, prompts, strategy, list(range(LANES))))
-        if outputs != same and models["target"].model.dtype.itemsize >= SINGLE:
+        apart, outputs = timed(lambda: [text for lane in lanes for text in decoded(runs, strategy, [lane])])
+        together, same = timed(lambda: decoded(runs, strategy, lanes))
+        if outputs != same and exact:
             raise ValueError(f"{strategy} lanes wrote other tokens together than alone.")
         ratios.append(apart / together)
     return ratios
@@ -82,33 +93,27 @@ def burdens(models: dict, prompts: list[list[int]]) -> list[float]:
     return ratios
 
 
-def one_by_one(models: dict, prompts: list[list[int]], strategy: str) -> list[list[int]]:
-    """What the lanes write, one after another."""
-    return [output for lane in range(LANES) for output in decoded(models, prompts, strategy, [lane])]
-
-
-def decoded(models: dict, prompts: list[list[int]], strategy: str, lanes: list[int]) -> list[list[int]]:
-    """What these lanes write, each in a run of its own, as soon as all are done."""
+def lane_of(models: dict, prompts: list[list[int]]) -> Callable[[dict], list]:
+    """What makes the one lane of a run: its seed says which prompt it continues."""
     from decoders.lane import Lane, Limits
     from explorer.runs.lane_factory import CALLBACKS
-    from explorer.runs.scheduler import Runs
 
     def make(request: dict) -> list[Lane]:
         (asked,) = request["lanes"]
-        limits = Limits(NEW_TOKENS)
-        prompt = prompts[asked["seed"]]
-        return [Lane(strategy, prompt, models, {}, asked["seed"], limits, callbacks=CALLBACKS)]
+        prompt, limits = prompts[asked["seed"]], Limits(NEW_TOKENS)
+        return [Lane(asked["strategy"], prompt, models, {}, asked["seed"], limits, callbacks=CALLBACKS)]
 
-    runs = Runs(make)
-    try:
-        wanted = [{"strategy": strategy, "parameters": {}, "seed": at} for at in lanes]
-        request = {"prompt": "its tokens are above", "max_new_tokens": NEW_TOKENS}
-        started = [runs.start(request | {"lanes": [lane]}, "") for lane in wanted]
-        while any(run.state == "running" for run in started):
-            time.sleep(0.001)
-        return [record.trace.output() for run in started for record in run.records]
-    finally:
-        runs.close()
+    return make
+
+
+def decoded(runs: "Runs", strategy: str, lanes: list[int]) -> list[list[int]]:
+    """What these lanes write, each in a run of its own, as soon as all are done."""
+    wanted = [{"strategy": strategy, "parameters": {}, "seed": at} for at in lanes]
+    request = {"prompt": "its tokens are above", "max_new_tokens": NEW_TOKENS}
+    started = [runs.start(request | {"lanes": [lane]}, "") for lane in wanted]
+    while any(run.state == "running" for run in started):
+        time.sleep(0.001)
+    return [record.trace.output() for run in started for record in run.records]
 
 
 def timed(work: Callable[[], object]) -> tuple[float, object]:
