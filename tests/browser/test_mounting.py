@@ -1,5 +1,7 @@
 """Gradio's front end mounts under a stored run that is on screen already."""
 
+import pytest
+
 from tests.browser.test_page import ready
 
 
@@ -16,3 +18,23 @@ def test_nothing_moves_or_covers_the_stored_run_when_gradio_mounts(visit):
     ready(page)
     assert page.evaluate(frame, False) == ["1px", "hidden"]
     assert page.evaluate(frame, True) == ["1px", "visible"]
+
+
+@pytest.mark.parametrize("size", [(1400, 900), (390, 844), (320, 640)])
+def test_the_row_of_tabs_looks_the_same_before_and_after(visit, size):
+    """The first picture is looked at without Gradio's scripts, which mount the second."""
+    page = visit(*size, own=True)
+    look = """row => [...document.querySelectorAll(row + " button")].filter(b => b.offsetWidth).map(b => {
+      const { x, y, width, height } = b.getBoundingClientRect();
+      return [b.textContent.trim(), getComputedStyle(b).font, x, y, width, height];
+    })"""
+    ready(page)
+    after = page.evaluate(look, "#explorer-tabs > .tab-wrapper")
+    page.route("**/assets/*.js", lambda route: route.abort())
+    page.reload(wait_until="domcontentloaded")
+    page.wait_for_function("window.decodingExplorer && decodingExplorer.drawn")
+    before = page.evaluate(look, ".sections")
+    assert len(before) == len(after) == 7
+    for (name, font, *box), (name_after, font_after, *box_after) in zip(before, after, strict=True):
+        assert (name, font) == (name_after, font_after)
+        assert box == pytest.approx(box_after, abs=0.5), name
