@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from decoders.engine.attention_kernels import any_length
 from decoders.engine.attention_weights import Tap
 from decoders.engine.born_states import entering
 from decoders.engine.fast_llama import LeanLlama
@@ -70,7 +71,8 @@ class ModelForwards:
         if self.captured is not None and self.captured.takes(request):
             return self.captured.forward(request)
         self.cache.point(request.columns)
-        return self._transformers_forward(request) if self.lean is None else self._fast_forward(request)
+        with any_length(self.device):
+            return self._transformers_forward(request) if self.lean is None else self._fast_forward(request)
 
     @torch.inference_mode()
     def _fast_forward(self, request: ForwardRequest) -> Batch:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import torch
 from torch.nn import functional as F
 
+from decoders.engine.attention_kernels import attend
 from decoders.engine.engine import Work
 from decoders.heads.parts.layers import turned
 from decoders.heads.scorers.streams import ParallelStreams
@@ -59,9 +60,7 @@ def read(
         new.append((k, v))
         keys, values = (torch.cat(pair, 2) for pair in zip(past[at], (k, v), strict=True))
         shared = q.shape[1] != k.shape[1]
-        mixed = F.scaled_dot_product_attention(
-            q, keys, values, attn_mask=mask, scale=attention.scaling, enable_gqa=shared
-        )
+        mixed = attend(q, keys, values, attn_mask=mask, scale=attention.scaling, enable_gqa=shared)
         x = x + attention.o_proj(mixed.transpose(1, 2).flatten(2))
         side = streams.sides[index - streams.first] if noted and index >= streams.first else None
         if side is not None:

@@ -10,8 +10,8 @@ from functools import partial
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 
+from decoders.engine.attention_kernels import attend
 from decoders.heads.parts.layers import Entries, FeedForward, Past, rotated, turned
 from decoders.heads.parts.module import ALL, DraftModule, Sees
 from decoders.heads.parts.taps import Taps
@@ -50,9 +50,7 @@ class CrossAttention(nn.Module):
         q = self.q(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
         q = rotated(q if norm is None else norm(q), positions, self.theta).to(values.dtype)
         grouped = keys.shape[1] != self.heads
-        mixed = F.scaled_dot_product_attention(
-            q, keys.to(q.dtype), values, attn_mask=sees, enable_gqa=grouped
-        )
+        mixed = attend(q, keys.to(q.dtype), values, attn_mask=sees, enable_gqa=grouped)
         return self.out(mixed.transpose(1, 2).flatten(2))
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from decoders.engine.attention_kernels import attend
 from decoders.engine.fast_product import Matrix
 
 LARGEST = 16_000_000  # numbers in the weights: above, arithmetic outweighs calls, and copies cost memory
@@ -75,7 +76,7 @@ class FastAttention:
         q, k, v = (part.transpose(0, 1)[None] for part in self.parts(read))
         if past is not None:
             k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
-        mixed = F.scaled_dot_product_attention(
+        mixed = attend(
             q, k, v, attn_mask=mask, is_causal=mask is None and len(x) > 1, enable_gqa=self.grouped
         )
         return self.out.times(mixed[0].transpose(0, 1).reshape(len(x), -1)), (k, v)

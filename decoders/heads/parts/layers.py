@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from decoders.engine.attention_kernels import attend
 from decoders.heads.parts.fast_layers import Fast, FastAttention, FastBlock, FastFeed
 
 Past = tuple[torch.Tensor, ...]  # keys and values, both [B, H, P, D], of each layer in turn
@@ -82,9 +83,7 @@ class Attention(nn.Module):
         if past is not None:
             k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
         shared = self.kv_heads != self.heads
-        mixed = F.scaled_dot_product_attention(
-            q, k, v, attn_mask=mask, is_causal=mask is None and x.shape[1] > 1, enable_gqa=shared
-        )
+        mixed = attend(q, k, v, attn_mask=mask, is_causal=mask is None and x.shape[1] > 1, enable_gqa=shared)
         return self.out(mixed.transpose(1, 2).flatten(2)), (k, v)
 
 
