@@ -14,7 +14,7 @@ from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts, tokens_a_round
 from explorer.experiments.reading import rows_with, two
 from explorer.experiments.spread import over
-from visualizers.analysis.calibration import calibration_error, foretold
+from visualizers.analysis.calibration import calibration_error, predictions
 from visualizers.analysis.lane_stats import LaneFacts
 
 PAPERS = ("specdec-plus-plus",)
@@ -51,7 +51,7 @@ def run(models: Models) -> Result:
             )
             rows.append(row(name, limit, runs))
         runs = traces(models, "specdec_pp", stop=1.0, predictor=predictor, num_assistant_tokens=8)
-        pairs = foretold([made for trace in runs for made in LaneFacts(trace).rounds])
+        pairs = predictions([made for trace in runs for made in LaneFacts(trace).rounds])
         if pairs:
             says.append(
                 f"{name[0].upper()}{name[1:]}: it predicted that "

@@ -23,152 +23,151 @@ SOURCES = {
 }
 SNAKES = "erikhyrkas/snakes (MIT), written by Llama 3.1"
 WORDS = "byte-level BPE of 4,096 tokens with single digits, shared by the family"
-PROBLEMS = "- problems made by program, with their checkers: `explorer/tasks`\n"
+PROBLEMS = "- problems made by a program, with their checkers: `explorer/tasks`\n"
 WARNING = (
-    "A teaching exhibit: it tells simple stories, knows nothing, and must not be used for anything else.\n"
+    "A model for teaching: it tells simple stories, knows nothing, and must not be used for anything else.\n"
 )
 BUILT = "Built with Llama: part of the training text was written by Llama 3.1."
-ALONE = "A teaching exhibit: it knows this one thing, and must not be used for anything else.\n"
+ALONE = "A model for teaching: it knows this one thing, and must not be used for anything else.\n"
 NEIGHBOURS = (
-    "Nats per token after the first chunk of held-out texts: with the neighbours that the store has (of "
+    "Nats per token after the first chunk of held-out texts: with the neighbours found in the store (for "
     "notes: a note with the same facts in other words), with those of another text, and with the gate at 0.\n"
 )
 HIDDEN = (
-    "`tokens` that are the most likely, each after the right ones, sentinels included; `greedy`: whole "
-    "answers that it wrote; `holes`: the fills in them. `spans`: 15 % of comment and module are hidden; "
-    "`identifiers`: one to three of the names of a module, everywhere, after its comment; `written`: the "
-    "module for a comment or the comment for a module; `told`: both, after an empty source. `nearest`: by "
-    "the vectors, the last part of a text is found by its first part among those of all held-out texts.\n"
+    "`tokens`: how often the most likely token is right after the right ones, sentinels included; `greedy`: "
+    "whole answers; `holes`: the fills in them. `spans`: 15 % of comment and module are hidden; "
+    "`identifiers`: one to three names of a module are hidden, everywhere, after its comment; `written`: the "
+    "module for a comment or the comment for a module; `told`: both, after an empty source. `nearest`: the "
+    "last part of a text is found by its first part, by their vectors, among all held-out texts.\n"
 )
 SOLVED = "## Tasks solved, in percent of held-out problems"
 VOTES = (
-    "Greedily; where several answers were drawn at temperature 1: one of them (`sampled`), any of sixteen "
-    "(`best`), and the outcome that most of the sixteen have (`majority`).\n"
+    "With greedy decoding; for some tasks also at temperature 1: one answer (`sampled`), any of sixteen "
+    "(`best`), and the most frequent outcome of the sixteen (`majority`).\n"
 )
 CHOSEN = (
-    "`sampled`: one answer at temperature 1; `chosen`: of {samples} such answers the one that the heads "
-    "score highest; `best`: any of them.\n"
+    "`sampled`: one answer at temperature 1; `chosen`: the one that the heads score highest among {samples} "
+    "such answers; `best`: any of them.\n"
 )
 JUDGED = (
     "With judge decoding, greedily, sixteen tokens drafted per round: `delta 1` is the target's own greedy "
-    "text, `delta 0` nearly the draft's. Tokens a target forward, as means over the tasks: {pace}.\n"
+    "text, `delta 0` nearly the draft's. Tokens per target forward, averaged over the tasks: {pace}.\n"
 )
 ROLLBACKS = (
-    "In percent, greedily: `thrown away` of the drafted tokens, those of all branches; `rounds` for each "
-    "token that was written; `rolled back` of the rounds, after a test that failed.\n"
+    "In percent, with greedy decoding: drafted tokens that were `thrown away`, in all branches; `rounds` per "
+    "written token; rounds that were `rolled back` after a rejection.\n"
 )
-FORETOLD = (
-    "In percent of the drafted tokens that were tested, on held-out stories and problems: `foretold` the "
-    "mean of the chances, `accepted` what came true, `calibration error` how far the two are apart in ten "
-    "bins of the chances, on average.\n"
+PREDICTED = (
+    "In percent of the drafted tokens that were tested, on held-out stories and problems: `predicted` is the "
+    "mean predicted probability, `accepted` the share that was accepted, `calibration error` the mean "
+    "difference between the two over ten bins of predicted probability.\n"
 )
 AGREED = (
-    "On held-out records at temperature 1: the share of answers all of whose lines end with the colour of "
-    "the first one, the share of right fields, and counts of an answer. Without notes a stream cannot know "
-    "the colour.\n"
+    "On held-out records at temperature 1: the share of answers whose lines all end with the colour of the "
+    "first one, the share of right fields, and counts per answer. Without notes a stream cannot know the "
+    "colour.\n"
 )
 TEMPERED = (
-    "What the temperature head is trained to lower, in nats per token on held-out text: cross-entropy "
-    "weighted by the model's own probabilities, places where its most likely token is right counted for 0.4. "
-    "`best single T` is the best of a grid, chosen on this very text ({chosen}). Where a model's "
-    "probabilities are true, weights by them make one half the best temperature everywhere: little is left "
-    "to win.\n"
+    "The loss of the temperature head, in nats per token on held-out text: cross-entropy weighted by the "
+    "model's own probabilities; positions where its most likely token is right count 0.4. `best single T` is "
+    "the best of a grid, chosen on this very text ({chosen}). If a model's probabilities were calibrated, "
+    "this weighting would make 0.5 the best temperature everywhere, so there is little to gain.\n"
 )
 NUCLEI = (
-    "Means on the same text: temperature and top-p that the heads say, how many tokens are left to draw "
-    "from, and `covered`, how often the next token of the text is among them.\n"
+    "Means on the same text: the predicted temperature and top-p, how many tokens remain to sample from, and "
+    "`covered`, how often the next token of the text is among them.\n"
 )
 DRAWN = (
-    "Drawn with the same random numbers in every column; in percent of held-out problems. `default`: "
-    "temperature and top-p 1; `best fixed`: of {settings} pairs the one that solves most of these very "
+    "Sampled with the same random numbers in every column; in percent of held-out problems. `default`: "
+    "temperature and top-p 1; `best fixed`: the one of {settings} pairs that solves most of these very "
     "problems, which is temperature {temperature:g} with top-p {top_p:g}.\n"
 )
 REWARDS = (
-    "Stories of {tokens} tokens after {prompts} held-out beginnings: the mean reward; by how much it is "
-    "above that of controlled decoding (`cd`), which weighs the target's own continuations, prompt by "
-    "prompt, with twice the standard error of the difference. `direct` is Transfer Q* with this model, "
-    "`args` scores bare beginnings; all three have {shape}.\n"
+    "Stories of {tokens} tokens after {prompts} held-out prompts: the mean reward, and how much it exceeds "
+    "that of controlled decoding (`cd`), which scores the target's own continuations, prompt by prompt, with "
+    "twice the standard error of the difference. `direct` is Transfer Q* with this model, `args` scores bare "
+    "prefixes; all three have {shape}.\n"
 )
 FILLED = (
-    "In percent of held-out texts of which a line (of one line: a word; of stories: a sentence) was taken "
-    "out, decoded greedily after `PRE a SUF c MID`: `exact` the very text; `right` the checker passes the "
-    "whole; `closed` the model said itself that the middle is complete.\n"
+    "In percent of held-out texts from which a line was removed (a word if there is only one line, a "
+    "sentence in stories), decoded greedily after `PRE a SUF c MID`: `exact`: the very text; `right`: the "
+    "whole passes the checker; `closed`: the model itself ended the middle.\n"
 )
 ADHERED = (
-    "On held-out fact sheets, greedily after the sheet with tags around a plan of clauses drawn by chance: "
-    "F1 of the clauses that the summary tells and those of `its plan`, or `another plan` of as many; by how "
-    "much the one is ahead, sheet by sheet.\n"
+    "On held-out fact sheets, greedily after the sheet with tags around a random plan of clauses: F1 of the "
+    "clauses in the summary with those of `its plan`, or with `another plan` of as many, and the mean "
+    "difference over sheets.\n"
 )
 CLAUSES = (
-    "On held-out fact sheets: F1 of the clauses that their own summaries tell and those of its most likely "
-    "plan, of the best of the four most likely, and of as many clauses from the beginning. Chance decides in "
-    "part which clauses a summary tells.\n"
+    "On held-out fact sheets: F1 of the clauses that their own summaries use with those of its most likely "
+    "plan, of the best of its four most likely plans, and of as many first clauses. Which clauses a summary "
+    "uses is partly random.\n"
 )
 FLAWED = (
     "In percent of programs for held-out tasks; the checker is `explorer/tasks/file_programs.py`. `flawed`: "
-    "with the label allowed; `announced`: of those, where the label had a probability above one half at a "
-    "flawed line; `flawed without the label`: with the ban (`label_ban`), and how many fewer that are "
-    "(`avoided`). A tenth of the flaws of its training had no label.\n"
+    "with the label allowed; `announced`: those of them in which the label had a probability above one half "
+    "at a flawed line; `flawed without the label`: with the ban (`label_ban`), and how many fewer that is "
+    "(`avoided`). In training, a tenth of the flaws had no label.\n"
 )
-MODULES = "In percent of held-out comments: the text is, without marks, the very module that was asked for.\n"
+MODULES = "In percent of held-out comments: without its marks, the text is exactly the requested module.\n"
 ROUNDS = (
     "On held-out comments, greedily, four tokens guessed per round. `tokens per forward`: of the target; "
     "`end with a fragment`, in percent: rounds whose last accepted token is a mark; `cut`: in percent of the "
     "guesses that passed; `right`: in percent of the texts. The first two ways write the same text.\n"
 )
 STEERED = (
-    "Shares of a topic in the words of a sentence, the first one after {begin}: `by itself`, and "
-    "`under it`, forced; with twice the standard error of the paired difference. `named`: how often the "
+    "Share of a topic in the words of a sentence, the first one after {begin}: `by itself`, and `under it`, "
+    "with the topic forced; with twice the standard error of the paired difference. `named`: how often the "
     "sentence has more of this topic than of any other.\n"
 )
 COVERED = (
-    "F1 of the topics that a greedy text has and those of the held-out text that begins alike, and by how "
-    "much it is ahead of the same model without topic tokens, text by text.\n"
+    "F1 of the topics of a greedy text with those of the held-out text that has the same beginning, and the "
+    "mean gain over the same model without topic tokens.\n"
 )
 A_STEP = (
-    "By how many tokens each forward commits (those of which the model is surest, in blocks of 32 places). "
+    "By how many tokens each forward commits (the most confident ones, in blocks of 32 positions). "
     "The tokens of an answer to the first five tasks do not depend on each other; those of the others do.\n"
 )
 PER_FORWARD = (
     "`next token` is ordinary greedy decoding with the same weights; the others fill masks. Tokens per "
-    "forward, as means over the tasks: {pace}.\n"
+    "forward, averaged over the tasks: {pace}.\n"
 )
 STEPS = (
-    "By how many steps lead from noise to text, one forward each; in the last column the medoid of eight "
-    "candidates of sixteen steps at temperature 0.1, else one text at 0.01. `correct` are sentences made by "
-    "rule, `correct (stories)` sentences of held-out stories.\n"
+    "By the number of steps from noise to text, one forward each. The last column is the medoid of eight "
+    "candidates of sixteen steps at temperature 0.1, the others one text at 0.01. `correct` are sentences "
+    "made by rule, `correct (stories)` sentences of held-out stories.\n"
 )
 AGAINST = (
-    "In percent of the tested tokens, for held-out stories and held-out problems, four tokens drafted a "
+    "In percent of the tested tokens, for held-out stories and held-out problems, four tokens drafted per "
     "round; on stories {greedy:.2f} tokens per target forward greedily, {sampled:.2f} at temperature 1.\n"
 )
 RANKED = (
-    "In percent of pairs, on {ranked} prefixes from held-out stories: how often the text that really stands "
-    "next has the higher score, by the ranker and by the mean log-probability that `{target}` gives it. "
-    "50 is chance. Drawn texts have top-p 0.9, and are as long as their rivals.\n"
+    "In percent of pairs, on {ranked} prefixes from held-out stories: how often the true continuation has "
+    "the higher score, by the ranker and by the mean log-probability that `{target}` gives it. 50 is chance. "
+    "Sampled texts have top-p 0.9, and the same length as the true continuation.\n"
 )
 DEPTHS = "KL(p || q) in nats on held-out stories, through this lens and without one (the logit lens).\n"
 MASKED = (
-    "KL(full || thinned) in nats at the last 64 tokens of held-out stories and of new problems, read as in "
-    "decoding; `kept` of the channels. A head keeps as many channels as it has learned to where it says so.\n"
+    "KL(full || masked) in nats at the last 64 tokens of held-out stories and of new problems, read as in "
+    "decoding; `kept` is the share of channels. `as many per head`: as many as the head learned to keep.\n"
 )
 LENGTHS = (
-    "Drafted tokens that the target accepts, as means per round of up to 32, for held-out stories and "
+    "Mean number of drafted tokens that the target accepts per round of up to 32, for held-out stories and "
     "problems: `aligned` is this model, `plain` the one that it was made from.\n"
 )
 CHAINS = (
-    "Greedily, means over held-out stories and problems: tokens per target forward, drafted tokens per token "
-    "of the text, and the share of the drafted ones that was accepted, of chains of a fixed length and of "
-    "predicted ones.\n"
+    "With greedy decoding, means over held-out stories and problems: tokens per target forward, drafted "
+    "tokens per token of text, and the share of drafted tokens that was accepted, for chains of fixed and of "
+    "predicted length.\n"
 )
 FILTERED = (
     "On held-out problems and stories, canvases of {canvas} tokens: `forwards` per text, the share of "
-    "problems that are `solved`, and of texts that are the `same text` as with one token per forward.\n"
+    "problems that are `solved`, and of texts that equal those with one token per forward (`same text`).\n"
 )
 GUESSES = (
-    "In percent, along texts that the target writes: `depth k` the best guess k tokens beyond the next one, "
-    "the path above being right; `temperature 1` how often a token drawn at depth 1 would be accepted on "
-    "sampled text; `accepted x 100` the greedily accepted chain, in hundredths of a token.\n"
+    "In percent, along texts that the target writes: `depth k`: how often the best guess k tokens beyond the "
+    "next one is right, given a right path; `temperature 1`: how often a token sampled at depth 1 would be "
+    "accepted on sampled text; `accepted x 100`: mean accepted length under greedy decoding, times 100.\n"
 )
 
 
@@ -191,22 +190,22 @@ def data(facts: dict) -> str:
 
 
 PLAIN = (  # what a measurement left: file, heading, how to read it, a number's form (None: in percent)
-    ("neighbours.json", "What neighbours are good for", NEIGHBOURS, "{:.2f}"),
+    ("neighbours.json", "What neighbours gain", NEIGHBOURS, "{:.2f}"),
     ("rollbacks.json", "What is thrown away", ROLLBACKS, None),
     ("infilling.json", "What it fills in", FILLED, None),
     ("adherence.json", "Whether summaries keep to plans", ADHERED, "{:.2f}"),
     ("clauses.json", "Which clauses it finds", CLAUSES, "{:.2f}"),
     ("flaws.json", "What the ban of its label avoids", FLAWED, None),
     ("modules.json", "Modules that are right", MODULES, None),
-    ("accepted-lengths.json", "How much of its drafts is accepted", LENGTHS, "{:.2f}"),
-    ("levels.json", "How far each depth is from the last", DEPTHS, "{:.2f}"),
+    ("accepted-lengths.json", "How many drafted tokens are accepted", LENGTHS, "{:.2f}"),
+    ("levels.json", "How far each depth is from the output", DEPTHS, "{:.2f}"),
     ("chains.json", "What a predicted length saves", CHAINS, "{:.2f}"),
     ("streams.json", "Whether streams agree", AGREED, "{:.2f}"),
 )
 
 
 def sections(folder: Path, facts: dict) -> list[str]:
-    """What was measured, a section each."""
+    """What was measured, one section for each measurement."""
     result, solved, guessed = [], left(folder, "accuracies.json"), left(folder, "acceptance.json")
     if (folder / "sample.txt").exists():
         quote = (folder / "sample.txt").read_text("utf-8").strip().replace("\n", "\n> ")
@@ -215,7 +214,7 @@ def sections(folder: Path, facts: dict) -> list[str]:
         columns = {column for row in solved.values() for column in row}
         pace = ", ".join(f"{n:.2f} at delta {d}" for d, n in facts.get("tokens_a_forward", {}).items())
         explained = CHOSEN.format(**facts) if "chosen" in columns else VOTES if "majority" in columns else ""
-        explained = A_STEP if "1 a step" in columns else JUDGED.format(pace=pace) if pace else explained
+        explained = A_STEP if "1 per step" in columns else JUDGED.format(pace=pace) if pace else explained
         if per_forward := facts.get("tokens_per_forward"):
             rates = ", ".join(f"{rate:.2f} with {column}" for column, rate in per_forward.items())
             explained = PER_FORWARD.format(pace=rates)
@@ -232,7 +231,7 @@ def sections(folder: Path, facts: dict) -> list[str]:
         result.append(f"## What it does for the reward\n{explained}\n{table(rewards, '{:.3f}'.format)}\n")
     if ranks := left(folder, "ranks.json"):
         explained = RANKED.format(ranked=facts["ranked"], target=TARGET)
-        result.append(f"## What stands next, against …\n{explained}\n{table(ranks)}\n")
+        result.append(f"## The true continuation, against …\n{explained}\n{table(ranks)}\n")
     for file, title, explained, number in PLAIN:
         if rows := left(folder, file):
             numbers = table(rows, number.format) if number else table(rows)
@@ -248,7 +247,7 @@ def sections(folder: Path, facts: dict) -> list[str]:
         result.append(f"## Whether topics steer\n{explained}\n{steered}\n\n{COVERED}\n{covered}\n")
     if calibration := left(folder, "calibration.json"):
         rows = {name: {k: v for k, v in row.items() if k != "tested"} for name, row in calibration.items()}
-        result.append(f"## Whether the foretold chances come true\n{FORETOLD}\n{table(rows)}\n")
+        result.append(f"## Calibration of the predicted acceptance\n{PREDICTED}\n{table(rows)}\n")
     if masks := left(folder, "masks.json"):
         picture = "![Alphas, and the channels that are kept](mask.svg)"
         numbers = table(masks, "{:.4f}".format)
@@ -260,7 +259,7 @@ def sections(folder: Path, facts: dict) -> list[str]:
         result.append(accepted(folder.name, guessed))
     elif guessed:
         drafters = "".join(guesses(name, guessed) for name in guessed["stories"])
-        result.append(f"## How often early guesses are what the target says\n{GUESSES}\n{drafters}")
+        result.append(f"## How often guesses match the target\n{GUESSES}\n{drafters}")
     if folder.name == TARGET:
         others = {draft: left(folder.parent / draft, "acceptance.json") for draft in DRAFTS}
         result += [accepted(draft, numbers) for draft, numbers in others.items() if numbers]
@@ -282,12 +281,12 @@ def accepted(draft: str, measured: dict[str, dict[str, float]]) -> str:
 
 
 def autodeco(measured: dict[str, dict[str, dict[str, float]]]) -> list[str]:
-    """What heads that set temperature and top-p win, and what they set, as sections."""
+    """What heads that set temperature and top-p gain, and what they set, as sections."""
     chosen = ", ".join(f"{group} {t:g}" for group, t in measured["chosen"].items())
     losses, nuclei = (table(measured[part], "{:.3f}".format) for part in ("losses", "nuclei"))
     return [
         f"## Temperatures against a single one\n{TEMPERED.format(chosen=chosen)}\n{losses}\n",
-        f"## What the heads say\n{NUCLEI}\n{nuclei}\n",
+        f"## What the heads predict\n{NUCLEI}\n{nuclei}\n",
     ]
 
 
@@ -317,9 +316,7 @@ def percent(share: float) -> str:
 
 
 def table(rows: dict[str, dict[str, float]], form: Callable[[float], str] = percent) -> str:
-    """Shares in percent (or numbers in another form) as a table in Markdown, a row each; what a row lacks
-    stays empty.
-    """
+    """Shares in percent (or another form) as a Markdown table; cells that a row lacks stay empty."""
     columns = list(dict.fromkeys(column for row in rows.values() for column in row))
     lines = ["| | " + " | ".join(columns) + " |", "|---|" + "---|" * len(columns)]
     for name, row in rows.items():
@@ -329,17 +326,17 @@ def table(rows: dict[str, dict[str, float]], form: Callable[[float], str] = perc
 
 
 def front(folder: Path, facts: dict) -> list[str]:
-    """What every card begins with: what it is, size, losses."""
+    """The beginning of every card: description, size, losses."""
     name, recipe = folder.name, folder.name.replace("-", "_")
     heads = "modules" in json.loads((folder / "config.json").read_text())
     size = f"{facts['parameters']:,} parameters"
     if heads:
-        lines = [f"- {size} beside the target's; file format and loader: `docs/heads.md`"]
+        lines = [f"- {size} in addition to the target's; file format and loader: `docs/heads.md`"]
     elif (folder / "adapter_config.json").exists():
         lines = [
-            f"- merged when loaded: {size}; here lie {facts['trained_parameters']:,}, in float16 and in the "
-            "layout of PEFT (rank {rank}), the others are those of `{base}`".format(**facts),
-            "- the base's tokenizer with {tokens}".format(tokens=" ".join(f"`{t}`" for t in facts["tokens"])),
+            f"- merged when loaded: {size}; this folder has {facts['trained_parameters']:,}, in float16 in "
+            "the layout of PEFT (rank {rank}); the others are those of `{base}`".format(**facts),
+            "- the base's tokenizer and {tokens}".format(tokens=" ".join(f"`{t}`" for t in facts["tokens"])),
         ]
     else:
         stored = "bfloat16 safetensors"
@@ -362,7 +359,7 @@ def front(folder: Path, facts: dict) -> list[str]:
         loss, perplexity = facts["held_out_loss"], facts["held_out_perplexity"]
         lines.append(f"- held-out loss {loss} nats per token (perplexity {perplexity})")
     if "loss_before" in facts:
-        lines.append(f"- before this training, as it was put together: {facts['loss_before']}")
+        lines.append(f"- before this training, with its initial weights: {facts['loss_before']}")
     if "bits_per_byte" in facts:
         lines.append(f"- {facts['bits_per_byte']} bits per byte of held-out text")
     for head, count in facts.get("parameters_of", {}).items():
@@ -384,7 +381,7 @@ def front(folder: Path, facts: dict) -> list[str]:
 
 
 def losses(folder: Path) -> list[str]:
-    """The pictures of the loss curves, and up to eight points of a single one."""
+    """The pictures of the loss curves, and up to eight points if there is a single curve."""
     pictures = [
         f"![Losses of {path.stem.partition('-')[2] or folder.name} against the tokens read]({path.name})\n"
         for path in sorted(folder.glob("loss*.svg"))

@@ -11,16 +11,16 @@ from visualizers.analysis.lane_stats import ACCEPTED, REJECTED, Drafted, Round
 
 BINS = 5  # of a diagram: a lane tests few tokens
 Z = 1.959964  # of 95 in 100
-OWN, FORETOLD = ("q", "the draft's own probability"), ("predicted", "the predicted acceptance")
-Pairs = Sequence[tuple[float, bool]]  # a number that foretells acceptance, and whether it came
+OWN, PREDICTED = ("q", "the draft's own probability"), ("predicted", "the predicted acceptance")
+Pairs = Sequence[tuple[float, bool]]  # predicted probability of acceptance, and whether it was accepted
 
 
 def reliability(rounds: list[Round]) -> list[dict]:
-    """A reliability diagram (Murphy & Winkler 1977) for each number that foretells acceptance, of the tested
+    """A reliability diagram (Murphy & Winkler 1977) for each number that predicts acceptance, of the tested
     tokens that have it: `{short, name, error, bins}`, see `binned` and `calibration_error`.
     """
     own = [(d.probability, d.accepted) for d in tested(rounds) if d.probability is not None]
-    diagrams = {OWN: own, FORETOLD: foretold(rounds)}
+    diagrams = {OWN: own, PREDICTED: predictions(rounds)}
     return [
         {"short": short, "name": name, "error": calibration_error(pairs, BINS), "bins": binned(pairs, BINS)}
         for (short, name), pairs in diagrams.items()
@@ -33,14 +33,14 @@ def tested(rounds: list[Round]) -> list[Drafted]:
     return [d for made in rounds for d in made.drafted if d.fate in (ACCEPTED, REJECTED)]
 
 
-def foretold(rounds: list[Round]) -> list[tuple[float, bool]]:
-    """(foretold acceptance, accepted) of the tested tokens that a predictor has judged."""
-    return [(d.foretold, d.accepted) for d in tested(rounds) if d.foretold is not None]
+def predictions(rounds: list[Round]) -> list[tuple[float, bool]]:
+    """(predicted acceptance, accepted) of the tested tokens that have a prediction."""
+    return [(d.predicted, d.accepted) for d in tested(rounds) if d.predicted is not None]
 
 
 def binned(pairs: Pairs, count: int) -> list[dict]:
     """`{low, high, mean, tested, accepted, share, share_low, share_high}` of `count` equally wide bins, empty
-    ones left out: `mean` of the foretelling number, `share_low` to `share_high` Wilson's interval of `share`.
+    ones left out: `mean` of the prediction, `share_low` to `share_high` Wilson's interval of `share`.
     """
     bins = []
     for i in range(count):
@@ -64,7 +64,7 @@ def binned(pairs: Pairs, count: int) -> list[dict]:
 
 
 def calibration_error(pairs: Pairs, count: int) -> float:
-    """How far what was foretold is from what came: the mean of |share - mean| over `count` bins, weighted by
+    """How far predictions are from what happened: the mean of |share - mean| over `count` bins, weighted by
     their sizes (Naeini et al. 2015, ECE).
     """
     return sum(b["tested"] * abs(b["share"] - b["mean"]) for b in binned(pairs, count)) / len(pairs)

@@ -47,9 +47,9 @@ BEHIND, BESIDE = "after a rejection", "beside an accepted one"  # the two ways o
 class Drafted:
     """A drafted token: its depth in its round (1: right after the text), its rank among its siblings (1: the
     first that is tried), its class, and its fate: one of the words above. `probability`: what the drafter
-    itself gave it; `foretold`: its acceptance as a predictor saw it, where the method has one; `path`: the
-    product of the probabilities from its round's first token down to it; `verdict`: the last one that the
-    trace has of it.
+    itself gave it; `predicted`: its probability of acceptance by the method's predictor, if there is one;
+    `path`: the product of the probabilities from its round's first token down to it; `verdict`: the last one
+    that the trace has of it.
     """
 
     depth: int
@@ -60,7 +60,7 @@ class Drafted:
     token: int
     fate: str = OPEN
     probability: float | None = None
-    foretold: float | None = None
+    predicted: float | None = None
     path: float | None = None
     verdict: Verdict | None = None
 
@@ -141,7 +141,7 @@ class LaneFacts:
                 case "Verdict" if event.node in self._drafts:
                     self._judge(self._drafts[event.node], event, made)
                 case "Score" if "acceptance" in event.parts and event.node in self._drafts:
-                    self._drafts[event.node].foretold = event.parts["acceptance"]
+                    self._drafts[event.node].predicted = event.parts["acceptance"]
                 case "Score" if event.rank == 1:
                     self._best = self.nodes.position.get(event.node, self._best)
                 case "Commit":

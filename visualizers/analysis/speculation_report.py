@@ -68,7 +68,7 @@ def microscope(trace: Trace, count: int | None = None) -> dict:
     rounds      [{drafted, accepted, rejected, own, recent}]: see `over_time`
     histogram   rounds by number of accepted tokens, from 0 on
     expected    see `expected`
-    reliability [{short, name, error, bins}]: see `reliability`; empty if nothing foretold acceptance
+    reliability [{short, name, error, bins}]: see `reliability`; empty if nothing predicted acceptance
     fates       [{fate, says, count, share}] of all drafted tokens
     drafting    {draft, target}: seconds of their forwards, measured
     """

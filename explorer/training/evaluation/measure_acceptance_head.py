@@ -11,7 +11,7 @@ from decoders.models.loading import load
 from decoders.models.model_heads import load_heads
 from decoders.speculative.methods.specdec_pp import HEAD, OWN
 from explorer.training.evaluation.measure_acceptance import NEW_TOKENS, TEMPERATURES, prompts
-from visualizers.analysis.calibration import calibration_error, foretold
+from visualizers.analysis.calibration import calibration_error, predictions
 from visualizers.analysis.lane_stats import LaneFacts
 
 DRAFTED, BINS, FILE = 8, 10, "calibration.json"
@@ -39,10 +39,10 @@ def measure(folder: Path, corpus: Path) -> None:
             lanes = [
                 Lane("specdec_pp", p, pair, settings, i, Limits(NEW_TOKENS)) for i, p in enumerate(asked)
             ]
-            pairs = foretold([made for lane in lanes for made in LaneFacts(lane.run()).rounds])
+            pairs = predictions([made for lane in lanes for made in LaneFacts(lane.run()).rounds])
             row = result[f"{name}, {predictor}"] = {
                 "tested": len(pairs),
-                "foretold": sum(probability for probability, _ in pairs) / len(pairs),
+                "predicted": sum(probability for probability, _ in pairs) / len(pairs),
                 "accepted": sum(came for _, came in pairs) / len(pairs),
                 "calibration error": calibration_error(pairs, BINS),
             }

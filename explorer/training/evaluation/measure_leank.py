@@ -49,8 +49,8 @@ def masks_of(mask: KeyMask) -> dict[str, list[torch.Tensor]]:
         "learned": [kept.float()],
         "learned, times alpha": [kept * mask.alphas],
         "by size": [kept_channels(size, 1 - flat, mask.settings["align"]).float()],
-        "by size, as many a head": [largest(size, kept.sum(-1)).float()],
-        "at random, as many a head": [largest(one, kept.sum(-1)).float() for one in random_scores],
+        "by size, as many per head": [largest(size, kept.sum(-1)).float()],
+        "at random, as many per head": [largest(one, kept.sum(-1)).float() for one in random_scores],
         "none kept": [torch.zeros_like(size)],
     }
 

@@ -1,5 +1,5 @@
-"""llama-tiny: the target, twelve Llama layers of width 192, 6.1 M parameters: stories first (eight layers,
-then twelve), then stories and checkable tasks with early exits after layers 3, 6 and 9.
+"""llama-tiny: the target, twelve Llama layers of width 192, 6.1 M parameters. It was trained on stories (with
+eight layers, then twelve), then on stories and checkable tasks with early exits after layers 3, 6 and 9.
 """
 
 from argparse import Namespace

@@ -1,5 +1,5 @@
-"""llama-tiny-acceptance: a head on the frozen llama-tiny-draft-distilled that foretells which of its tokens
-llama-tiny will accept (SpecDec++, 2024), learned along texts that llama-tiny wrote at temperature 1.
+"""llama-tiny-acceptance: a head on the frozen llama-tiny-draft-distilled that predicts which of its tokens
+llama-tiny will accept (SpecDec++, 2024), trained on texts that llama-tiny sampled at temperature 1.
 """
 
 from argparse import Namespace
@@ -72,8 +72,8 @@ def fit(
     curve = train_scorer(head, loss, train, held, budget, work, BATCH)
     facts = {
         "texts": len(rows),
-        "note": f"It reads `{draft.name}` and foretells `{target.name}`. The loss is cross-entropy in nats, "
-        "refusals counted six times; what the head says is put right for that.",
+        "note": f"It reads `{draft.name}` and predicts what `{target.name}` accepts. The loss is "
+        "cross-entropy in nats, rejections counted six times; the head's output is corrected for that.",
     }
     return head, curve, facts
 

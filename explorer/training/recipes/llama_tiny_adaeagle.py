@@ -1,5 +1,5 @@
 """llama-tiny-adaeagle: a small network that predicts how many tokens of EAGLE's chain llama-tiny will accept,
-before they are drafted (AdaEAGLE, 2024), learned along texts that llama-tiny wrote greedily.
+before they are drafted (AdaEAGLE, 2024), trained on texts that llama-tiny wrote greedily.
 """
 
 from argparse import Namespace
@@ -61,6 +61,6 @@ def main(args: Namespace) -> None:
         "lengths": {str(k): round(n / len(asked), 3) for k, n in enumerate(counts.tolist())},
         "best_constant": best,
         "best_constant_error": round(F.l1_loss(asked, torch.full_like(asked, best)).item(), 3),
-        "note": "The loss is the mean absolute difference, in tokens, drafting too little counting twice.",
+        "note": "The loss is the mean absolute difference, in tokens; drafting too little counts twice.",
     }
     ship_scorer(NAME, head, TARGET, texts.tokenizer, curve, "place", facts)

@@ -1,5 +1,5 @@
-"""llama-tiny-aligned: a small network after the frozen llama-tiny whose stories are friendlier, learned by
-preferring the best quarter of llama-tiny's own samples to the worst; the aligned model of Transfer Q* (2024).
+"""llama-tiny-aligned: a small network after the frozen llama-tiny that makes its stories friendlier, trained
+to prefer the best quarter of llama-tiny's own samples to the worst; the aligned model of Transfer Q* (2024).
 """
 
 import random
@@ -99,8 +99,9 @@ def main(args: Namespace) -> None:
         "pairs": len(tokens),
         "tokens_of": "of its own samples, each several times",
         "mean_reward": round(sum(rewards) / len(rewards), 4),
-        "note": f"Its reward is the share of these words that occur: {REWARD['keywords']}. Of {len(rewards)} "
-        f"samples of `{TARGET}` it learned to prefer the best {len(tokens)} to as many of the worst, by "
-        "direct preference optimisation (DPO, 2023); the loss is in nats per pair: 0.69 is no preference.",
+        "note": f"Its reward is the share of these words that occur: {REWARD['keywords']}. Among "
+        f"{len(rewards)} samples of `{TARGET}` it learned to prefer the best {len(tokens)} to as many of the "
+        "worst, by direct preference optimisation (DPO, 2023); the loss is in nats per pair: 0.69 is "
+        "no preference.",
     }
     ship_scorer(NAME, model, TARGET, tokenizer, curve, "pair", facts)

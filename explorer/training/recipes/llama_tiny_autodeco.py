@@ -1,5 +1,5 @@
-"""llama-tiny-autodeco: two heads on the frozen llama-tiny that say with which temperature and top-p the next
-token should be drawn (AutoDeco, 2025), learned from stories and from llama-tiny's own right answers.
+"""llama-tiny-autodeco: two heads on the frozen llama-tiny that predict with which temperature and top-p to
+sample the next token (AutoDeco, 2025), trained on stories and on llama-tiny's own right answers.
 """
 
 from argparse import Namespace
@@ -92,7 +92,7 @@ def main(args: Namespace) -> None:
         "tokens_of": "of stories and of its own right answers, each several times",
         "note": "The answers are the right ones of those that `llama-tiny-reward` learned from, three drawn "
         "at temperature 1 for each greedy one. The loss is that of the paper, the sum of two weighted "
-        "cross-entropies in nats: under the predicted temperature, and under the top-p that is soft while it "
-        "is learned.",
+        "cross-entropies in nats: under the predicted temperature, and under the predicted top-p, which is "
+        "smooth during training.",
     }
     ship_scorer(NAME, head, TARGET, texts.tokenizer, curve, "token", facts)

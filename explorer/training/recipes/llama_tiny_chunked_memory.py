@@ -1,5 +1,5 @@
-"""llama-tiny-chunked-memory: three attentions in each of two layers: over the whole text, over the chunk of
-32 tokens, and over eight gated summaries of the chunks before it.
+"""llama-tiny-chunked-memory: three attentions in each of two layers: over the whole text, over the current
+chunk of 32 tokens, and over eight gated summaries of the chunks before it.
 """
 
 from argparse import Namespace

@@ -1,5 +1,5 @@
-"""llama-tiny-deer: llama-tiny-diffusion, aligned with llama-tiny so that it drafts for it (DEER, Cheng et al.
-2025): it learned to continue the target's own texts, then to be right about the tokens at the boundary.
+"""llama-tiny-deer: llama-tiny-diffusion, aligned with llama-tiny so that it can draft for it (DEER, Cheng et
+al. 2025): it learned to continue the target's own texts, then to be right about the tokens at the boundary.
 """
 
 from argparse import Namespace

@@ -1,5 +1,5 @@
-"""llama-tiny-diffusion: a masked-diffusion model in the manner of LLaDA (Nie et al. 2025), from llama-tiny's
-weights with the causal mask removed and one more token, the mask.
+"""llama-tiny-diffusion: a masked-diffusion model like LLaDA (Nie et al. 2025), with llama-tiny's weights, no
+causal mask and one additional token, the mask.
 """
 
 import random

@@ -1,5 +1,5 @@
-"""llama-tiny-dna: a distributed neural architecture: four modules, and at each of four steps a router sends
-every token to one of them or lets it stay.
+"""llama-tiny-dna: a distributed neural architecture. At each of four steps, a router sends every token to one
+of four modules or leaves it unchanged.
 """
 
 from argparse import Namespace
@@ -11,8 +11,8 @@ from explorer.training.small import DRAFT_SHAPE, begun, config_of, texts, train_
 
 SHAPE = DRAFT_SHAPE | dict(num_hidden_layers=4, pool=4)
 NOTE = (
-    "Good for: seeing which way each token takes. Reconstructed routers; what they learned in so short a "
-    "training says nothing of what they would learn in a long one."
+    "Good for: seeing which route each token takes. The routers are reconstructed; what they learned in so "
+    "short a training says nothing about what they would learn in a long one."
 )
 
 

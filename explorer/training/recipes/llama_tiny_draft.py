@@ -1,4 +1,6 @@
-"""llama-tiny-draft: the draft for llama-tiny. Two Llama layers of width 128, 0.9 M parameters, same texts."""
+"""llama-tiny-draft: the draft for llama-tiny: two Llama layers of width 128, 0.9 M parameters, trained on the
+same texts.
+"""
 
 from argparse import Namespace
 

@@ -1,5 +1,5 @@
-"""llama-tiny-draft-distilled: the plain draft, trained on to say what llama-tiny says: on texts that the
-target wrote itself and on stories and tasks, towards the target's distributions (DistillSpec, 2023).
+"""llama-tiny-draft-distilled: the plain draft, trained further to match llama-tiny's distributions, on texts
+that the target wrote itself and on stories and tasks (DistillSpec, 2023).
 
 `--divergence` chooses what is made small, and `--on-policy` takes the draft's own texts in place of the
 target's (DistillSpec, sections 3 and 4); the shipped one has the forward KL and the target's texts.

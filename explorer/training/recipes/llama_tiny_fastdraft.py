@@ -1,5 +1,5 @@
-"""llama-tiny-fastdraft: the same draft, aligned with llama-tiny: it has learned from what the target wrote at
-several temperatures, without its probabilities: the last of FastDraft's three stages (2024).
+"""llama-tiny-fastdraft: the same draft, aligned with llama-tiny: trained on what the target wrote at several
+temperatures, without its probabilities. This is the last of FastDraft's three stages (2024).
 """
 
 from argparse import Namespace

@@ -1,5 +1,5 @@
-"""llama-tiny-fastdraft-continued: the same draft after it went on with stories and problems, as
-FastDraft (2024) goes on with web texts and code: the second of its three stages.
+"""llama-tiny-fastdraft-continued: the same draft, trained further on stories and problems, as FastDraft
+(2024) continues with web texts and code. This is the second of its three stages.
 """
 
 from argparse import Namespace

@@ -1,4 +1,4 @@
-"""llama-tiny-fastdraft-pretrained: a draft of a seventeenth of llama-tiny's size that has read stories alone:
+"""llama-tiny-fastdraft-pretrained: a draft of a seventeenth of llama-tiny's size, trained on stories alone:
 the first of FastDraft's three stages (2024).
 """
 

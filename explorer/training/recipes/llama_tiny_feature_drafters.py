@@ -1,5 +1,5 @@
-"""llama-tiny-feature-drafters: the drafters of EAGLE-3, Chimera, Falcon and Gumiho on the frozen llama-tiny;
-half on stories and tasks, half on text that the target wrote itself at temperature 1.
+"""llama-tiny-feature-drafters: the drafters of EAGLE-3, Chimera, Falcon and Gumiho on the frozen llama-tiny,
+trained half on stories and tasks, half on text that the target wrote itself at temperature 1.
 """
 
 from argparse import Namespace

@@ -1,5 +1,5 @@
 """llama-tiny-filter: the filter of Learn2PD (2025) on the frozen llama-tiny-diffusion: it reads the
-confidences of a block and foretells which positions already hold their final token.
+confidences of a block and predicts which positions already hold their final token.
 """
 
 import random

@@ -1,5 +1,5 @@
-"""llama-tiny-flaws: llama-tiny with a low-rank adapter and one token more, which it writes in front of the
-flawed lines of toy programs.
+"""llama-tiny-flaws: llama-tiny with a low-rank adapter and one additional token, which it writes in front of
+the flawed lines of toy programs.
 """
 
 from argparse import Namespace

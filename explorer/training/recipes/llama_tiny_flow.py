@@ -1,6 +1,6 @@
-"""llama-tiny-flow: a discrete flow model of Drax's kind (Navon et al. 2025) for text, an encoder and a
-decoder of three layers each (width 192): mends a short sentence, `correct: the dogs runs =>`. It reads no
-speech. It begins with layers of llama-tiny-diffusion.
+"""llama-tiny-flow: a discrete flow model for text like Drax (Navon et al. 2025), with an encoder and a
+decoder of three layers each (width 192), which corrects a short sentence, `correct: the dogs runs =>`. It
+takes no speech. It begins with layers of llama-tiny-diffusion.
 """
 
 import random

@@ -1,5 +1,5 @@
 """llama-tiny-flowformer: Flow-Attention in four layers: queries and keys compete as sinks and sources of a
-flow, and what is kept of a text has one size, however long it is.
+flow, and the state kept of a text has the same size, however long the text is.
 """
 
 from argparse import Namespace

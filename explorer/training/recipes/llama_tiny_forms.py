@@ -1,5 +1,5 @@
-"""llama-tiny-forms: llama-tiny with a low-rank adapter and fifteen tokens more, for two forms of text: with
-the middle last (PRE a SUF c MID b EOT), and with a topic in front of each sentence.
+"""llama-tiny-forms: llama-tiny with a low-rank adapter and fifteen additional tokens, for two forms of text:
+with the middle last (PRE a SUF c MID b EOT), and with a topic in front of each sentence.
 """
 
 import json

@@ -1,5 +1,5 @@
 """llama-tiny-heads: Medusa heads, the feature drafter of EAGLE and the adapter of Kangaroo on the frozen
-llama-tiny; half on stories and tasks, half on text that the target wrote itself at temperature 1.
+llama-tiny, trained half on stories and tasks, half on text that the target wrote itself at temperature 1.
 """
 
 import json

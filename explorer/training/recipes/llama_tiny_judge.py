@@ -1,5 +1,6 @@
-"""llama-tiny-judge: a linear head on the frozen llama-tiny that says whether a token is right, whoever wrote
-it (Judge Decoding, 2025), learned from right answers to the checkable tasks and from the draft's wrong ones.
+"""llama-tiny-judge: a linear head on the frozen llama-tiny that judges whether a token is right, whoever
+wrote it (Judge Decoding, 2025), trained on right answers to the checkable tasks and on wrong ones of the
+draft.
 """
 
 import random
@@ -142,7 +143,7 @@ def fit(
         "wrong_tokens": int((truth == 0).sum()),
         "right_tokens": int((truth == 1).sum()),
         "tokens_of": "of answers, each several times",
-        "note": "The loss is binary cross-entropy in nats, right and wrong tokens counting alike.",
+        "note": "The loss is binary cross-entropy in nats, with right and wrong tokens weighted equally.",
     }
     return head, curve, facts
 

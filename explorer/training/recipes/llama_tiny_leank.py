@@ -1,5 +1,5 @@
-"""llama-tiny-leank: how much each key channel of llama-tiny matters, and the fixed mask that the memory LeanK
-(2025) leaves half of them out by, learned on stories and tasks from the target's own last states.
+"""llama-tiny-leank: how much each key channel of llama-tiny matters, and the fixed mask by which the memory
+LeanK (2025) leaves out half of them, trained on stories and tasks to reproduce the target's own last states.
 """
 
 import json
@@ -89,11 +89,11 @@ NOTE = (
     "norm, from those of the unpruned target. Stage 1 ({first:.0%} of the steps) adds to the distance "
     "{penalty} times mean |alpha|; "
     "stage 2 reads alpha where a channel is kept, else 0, at rho {prune}, with a straight-through gradient. "
-    "The first {sink} and newest {recent} tokens are read whole, and a head keeps a multiple of {align} "
-    "channels. What differs from the paper: its text is synthetic key retrieval in 4k to 96k tokens, here it "
-    "is rows of stories and problems of 256 and 512; it takes 2000 and 200 steps. Its published code never "
-    "reads the setting `steps`, so that 1000 run, and does not hand the sizes of sink and recent to the "
-    "attention that it trains; here both count. As there, training multiplies by alpha and decoding does "
+    "The first {sink} and newest {recent} tokens are read with all channels, and a head keeps a multiple "
+    "of {align} channels. The paper trains on synthetic key retrieval in 4k to 96k tokens, for 2000 and 200 "
+    "steps; here the text is rows of stories and problems of 256 and 512. The paper's published code never "
+    "reads the setting `steps`, so 1000 run, and does not pass the sizes of sink and recent to the attention "
+    "that it trains; here both take effect. As there, training multiplies by alpha and decoding does "
     "not, unless `memory_mask` says so. A head that keeps no channel still sees the middle's values in "
     "training (all logits 0), but not in decoding."
 )

@@ -1,5 +1,6 @@
-"""llama-tiny-lens: an affine map for each depth of llama-tiny, through which its last norm and head read a
-middle state better (a tuned lens, 2023), learned on stories and tasks from the target's own distributions.
+"""llama-tiny-lens: an affine map for each depth of llama-tiny, through which its last norm and output matrix
+read a middle state better (a tuned lens, 2023), trained on stories and tasks to match the target's own
+distributions.
 """
 
 from argparse import Namespace
@@ -41,8 +42,8 @@ def main(args: Namespace) -> None:
     folder, parts = loop.MODELS / NAME, {lens.kind: lens}
     head_files.save(folder, parts, TARGET, loop.MODELS / TARGET, texts.tokenizer, eight_bits=True)
     note = (
-        "The loss is KL(p || q) in nats, p the target's own distribution, q that of a depth: their mean. "
-        "Where the target was trained to be left early, after 3, 6 and 9 layers, it has learned nothing yet: "
+        "The loss is KL(p || q) in nats, p the target's own distribution, q that of a depth, averaged over "
+        "depths. After layers 3, 6 and 9, where the target was trained with early exits, it gains nothing: "
         "there the logit lens is as good."
     )
     write_training(folder, lens, curve, "token", {"note": note})

@@ -1,6 +1,6 @@
-"""llama-tiny-lookahead-heads: what drafts inside the frozen llama-tiny's own forward (PaSS, PPD, hidden
-transfer) or reads it by cross-attention (GliDe, Mixture of Attentions, DREAM's text part); half on stories
-and tasks, half on text that the target wrote itself at temperature 1.
+"""llama-tiny-lookahead-heads: modules that draft inside the frozen llama-tiny's own forward (PaSS, PPD,
+hidden transfer) or read it by cross-attention (GliDe, Mixture of Attentions, DREAM's text part), trained half
+on stories and tasks, half on text that the target wrote itself at temperature 1.
 """
 
 from argparse import Namespace

@@ -1,5 +1,5 @@
-"""llama-tiny-lud: llama-tiny with a low-rank adapter and a placeholder token, taught to say the rest of a
-lexical unit after placeholders, all of it in one forward (LUD, 2024).
+"""llama-tiny-lud: llama-tiny with a low-rank adapter and a placeholder token, trained to predict the rest of
+a lexical unit after placeholders, all of it in one forward (LUD, 2024).
 """
 
 import random

@@ -1,5 +1,6 @@
-"""llama-tiny-m2r2: adapters that let a second stream through llama-tiny's first layers say early what its
-last layer will say (M2R2, 2025); half on stories and tasks, half on text that llama-tiny wrote itself.
+"""llama-tiny-m2r2: adapters that let a second stream through llama-tiny's first layers predict early what its
+last layer will predict (M2R2, 2025), trained half on stories and tasks, half on text that llama-tiny wrote
+itself.
 """
 
 from argparse import Namespace

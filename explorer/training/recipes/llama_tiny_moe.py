@@ -1,6 +1,6 @@
-"""llama-tiny-moe: a mixture of experts of the Mixtral architecture, eight experts of which two are active in
-each layer, on stories and tasks. It begins with the first half of the target, whose early exit there already
-speaks; each expert begins with a part of the neurons (sparse upcycling, Komatsuzaki et al. 2023).
+"""llama-tiny-moe: a mixture of experts of the Mixtral architecture, with eight experts per layer of which two
+are active, trained on stories and tasks. It begins with the first half of the target, up to an early exit;
+each expert begins with some of its neurons (sparse upcycling, Komatsuzaki et al. 2023).
 """
 
 from argparse import Namespace

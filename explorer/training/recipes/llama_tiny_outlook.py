@@ -1,6 +1,6 @@
-"""llama-tiny-outlook: a small network on the frozen llama-tiny that foretells whether it will accept all,
-some or none of what llama-tiny-draft-distilled guesses next (H-RAD of SpecBranch, 2025), learned from greedy
-text.
+"""llama-tiny-outlook: a small network on the frozen llama-tiny that predicts whether it will accept all, some
+or none of the tokens that llama-tiny-draft-distilled drafts next (H-RAD of SpecBranch, 2025), trained on
+greedy text.
 """
 
 import random
@@ -108,8 +108,8 @@ def fit(
         "tokens_of": "of greedy text, each several times",
         "shares": [round(float((truth == fate).float().mean()), 3) for fate in (NONE, SOME, ALL)],
         "held_out_right": round(float((predicted == held[1]).float().mean()), 3),
-        "note": f"It reads `{target.name}` and foretells how {WINDOW} tokens of `{draft.name}` will fare. "
-        "The loss is cross-entropy in nats; `shares`: how often none, some, all of them pass.",
+        "note": f"It reads `{target.name}` and predicts whether none, some or all of {WINDOW} tokens of "
+        f"`{draft.name}` pass. The loss is cross-entropy in nats; `shares`: how often each of these happens.",
     }
     return head, curve, facts
 

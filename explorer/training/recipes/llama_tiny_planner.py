@@ -1,5 +1,5 @@
-"""llama-tiny-planner: a small pointer network on llama-tiny-summaries that says which clauses of a text a
-summary will tell (EDU-PGA, 2023), learned from fact sheets and their summaries.
+"""llama-tiny-planner: a small pointer network on llama-tiny-summaries that predicts which clauses of a text a
+summary will use (EDU-PGA, 2023), trained on fact sheets and their summaries.
 """
 
 import random

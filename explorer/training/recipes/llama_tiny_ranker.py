@@ -1,5 +1,5 @@
-"""llama-tiny-ranker: two small networks on the frozen llama-tiny that say how well a continuation fits the
-text before it (RankGen, 2022), learned from stories cut into pieces and from the target's own continuations.
+"""llama-tiny-ranker: two small networks on the frozen llama-tiny that score how well a continuation fits the
+text before it (RankGen, 2022), trained on stories cut into pieces and on the target's own continuations.
 """
 
 import random
@@ -141,11 +141,11 @@ def main(args: Namespace) -> None:
     facts = {
         "documents": len(tokens),
         "tokens_of": "of continuations, each several times",
-        "note": f"It stands in the place of RankGen's encoder, for which there is no room: two networks with "
+        "note": f"It stands in for RankGen's encoder, which would be too large: two networks with "
         f"one hidden layer read the mean and the last of the states of the frozen `{TARGET}`, one in "
-        "prefixes, one in continuations, each text read for itself; the score is the dot product of their "
-        "vectors, which are not normalised. What it learned to refuse: other parts of the same story, parts "
-        f"of other stories, and what `{TARGET}`, which was not finetuned for that, drew with top-p 0.9. The "
+        "prefixes, one in continuations, each text read by itself; the score is the dot product of their "
+        "vectors, which are not normalised. Its negatives are other parts of the same story, parts of "
+        f"other stories, and what `{TARGET}`, which was not fine-tuned for that, sampled with top-p 0.9. The "
         f"loss is cross-entropy in nats among the {2 * TRIPLES * BATCH} texts of a batch of {BATCH} stories.",
     }
     ship_scorer(NAME, head, TARGET, tokenizer, curve, "prefix", facts)

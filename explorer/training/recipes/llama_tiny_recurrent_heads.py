@@ -1,6 +1,7 @@
 """llama-tiny-recurrent-heads: Hydra, Hydra++, the MLP speculator, ReDrafter, Clover and Clover-2, which read
-the drafted path token by token, and Amphista and blockwise heads, which guess all depths at once, on the
-frozen llama-tiny; half on stories and tasks, half on text that the target wrote itself at temperature 1.
+the drafted path token by token, and Amphista and blockwise heads, which guess all depths in parallel, on the
+frozen llama-tiny. They were trained half on stories and tasks, half on text that the target wrote itself at
+temperature 1.
 """
 
 from argparse import Namespace

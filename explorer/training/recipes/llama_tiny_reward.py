@@ -1,5 +1,5 @@
-"""llama-tiny-reward: a head on the frozen llama-tiny that scores beginnings (is every step right; can it
-still become right) and whole answers, learned from the target's own answers and the exact checkers.
+"""llama-tiny-reward: a head on the frozen llama-tiny that scores prefixes (is every step right; can the
+answer still become right) and whole answers, trained on the target's own answers and the exact checkers.
 """
 
 import random
@@ -107,7 +107,8 @@ def main(args: Namespace) -> None:
     facts = {
         "answers": len(rows) + len(held),
         "tasks": list(SCORED),
-        "note": "The loss is binary cross-entropy in nats, the mean over the questions: "
-        + ", ".join(QUESTIONS),
+        "note": "The loss is binary cross-entropy in nats, averaged over the questions "
+        + " and ".join(", ".join(QUESTIONS).rsplit(", ", 1))
+        + ".",
     }
     ship_scorer(NAME, head, TARGET, tokenizer, curve, "question", facts)

@@ -1,5 +1,5 @@
-"""llama-tiny-sambay: SambaY, a decoder-hybrid-decoder. Retention and sliding windows below, one full
-attention, and above it a memory unit, which reads no cache, and a cross-attention.
+"""llama-tiny-sambay: SambaY, a decoder-hybrid-decoder: retention and sliding windows in the lower layers,
+then one full attention, and above it a memory unit, which reads no cache, and a cross-attention.
 """
 
 from argparse import Namespace

@@ -1,5 +1,5 @@
-"""llama-tiny-set-block: llama-tiny taught to fill masks inside the next block as well as to predict the next
-token (Set Block Decoding, 2025).
+"""llama-tiny-set-block: llama-tiny, trained to fill masks inside the next block as well as to predict the
+next token (Set Block Decoding, 2025).
 """
 
 from argparse import Namespace

@@ -1,5 +1,5 @@
-"""llama-tiny-streams: the modules of the Parallel Decoder Transformer (2025) beside the frozen llama-tiny:
-five streams write the fields of a record at the same time and agree on a colour over notes.
+"""llama-tiny-streams: the modules of the Parallel Decoder Transformer (2025) on the frozen llama-tiny: five
+streams write the fields of a record at the same time and agree on a colour by notes.
 """
 
 import random
@@ -26,8 +26,8 @@ READY = 0.3  # nats by which the streams before it may make a block more likely 
 MILLION_TOKENS = 2.0  # of sections
 LOSSES = ("lm", "plan", "coverage", "ready")
 NOTE = (
-    "The loss is the cross-entropy of the sections' tokens, nats per token, with a share of the notes in "
-    "sight; a colour by chance alone costs ln 8 = 2.08 nats in each of them. Held out, the planner puts "
+    "The loss is the cross-entropy of the sections' tokens, nats per token, with some of the notes "
+    "visible; a colour guessed by chance costs ln 8 = 2.08 nats in each of them. Held out, the planner puts "
     "{plan:.0%} of the items into the right slots, and readiness is right about {ready:.0%} of the blocks. "
     "The gates of notes and of adapters, layer by layer, began at 0.02 and ended at {gates}."
 )

@@ -1,5 +1,5 @@
-"""llama-tiny-summaries: llama-tiny with a low-rank adapter and thirteen tokens more, for summaries of fact
-sheets: of the units that stand between tags, and with a topic in front of each sentence.
+"""llama-tiny-summaries: llama-tiny with a low-rank adapter and thirteen additional tokens, for summaries of
+fact sheets: of the units between tags, or with a topic in front of each sentence.
 """
 
 import json

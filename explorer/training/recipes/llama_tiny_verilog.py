@@ -1,5 +1,5 @@
-"""llama-tiny-verilog: llama-tiny with a low-rank adapter and one token more, for small Verilog modules with a
-mark at the end of each syntactic fragment.
+"""llama-tiny-verilog: llama-tiny with a low-rank adapter and one additional token, for small Verilog modules
+with a mark at the end of each syntactic fragment.
 """
 
 from argparse import Namespace

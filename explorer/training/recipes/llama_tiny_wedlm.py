@@ -1,5 +1,5 @@
-"""llama-tiny-wedlm: llama-tiny-set-block taught to fill masks under a plain causal mask, where known tokens
-stand before masks, all at their true positions (WeDLM, 2025).
+"""llama-tiny-wedlm: llama-tiny-set-block, trained to fill masks under a plain causal mask, where known tokens
+come before masks, all at their true positions (WeDLM, 2025).
 """
 
 from argparse import Namespace
@@ -16,7 +16,8 @@ MILLION_TOKENS = 1.2
 RATES = (2e-3, 1e-3)
 NOTE = (
     "The loss is the mean of two, the cross-entropy of the next token and that of the masked tokens of a "
-    f"copy, in nats per token; each block of {BLOCK} tokens draws its share of masks, and weighs one over it."
+    f"copy, in nats per token; each block of {BLOCK} tokens draws its share of masks, and is weighted by one "
+    "over it."
 )
 
 

@@ -1,5 +1,5 @@
-"""llama-tiny-yoco: You Only Cache Once. Two layers with sliding windows of 32 tokens make one set of keys and
-values, which two upper layers read; a prompt runs through the upper half only at its last token.
+"""llama-tiny-yoco: You Only Cache Once: two layers with sliding windows of 32 tokens produce one set of keys
+and values, which two upper layers read; a prompt runs through the upper half only at its last token.
 """
 
 from argparse import Namespace

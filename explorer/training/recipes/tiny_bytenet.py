@@ -1,5 +1,6 @@
 """tiny-bytenet: ByteNet, dilated convolutions that read a source and write its answer byte by byte, 0.2 M
-parameters: writes number words in digits, a third of those that it never read, and dates, hardly any of them.
+parameters. It writes number words as digits, right for a third of those that it was not trained on, and
+dates, hardly any of them right.
 """
 
 import random
@@ -16,7 +17,7 @@ KINDS = (digits, date)
 ABOUT = {
     "architecture": "ByteNet",
     "tokens": BYTES,
-    "data": "words, numbers and dates made by program: `explorer/training/data/conversions.py`",
+    "data": "words, numbers and dates made by a program: `explorer/training/data/conversions.py`",
 }
 LONGEST, BATCH, HELD_OUT = 128, 64, 64
 

@@ -1,7 +1,7 @@
 """tiny-codet5: an encoder-decoder of the T5 architecture for small Verilog modules, 0.3 M parameters, with
-the tasks of CodeT5 and the modes of CodeT5+: fills names and spans after sentinels, a third of the names
-rightly and hardly any span, writes a module for a comment and a comment for a module, hardly ever without a
-mistake, continues after an empty source, and finds the last part of a text by its first.
+the tasks of CodeT5 and the modes of CodeT5+. It fills in names (a third of them right) and spans (hardly any)
+after sentinels, writes a module for a comment and a comment for a module (hardly ever without a mistake),
+continues after an empty source, and finds the last part of a text by its first.
 """
 
 import random
@@ -24,7 +24,7 @@ SHAPE = dict(d_model=64, d_kv=16, num_heads=4, d_ff=128, num_layers=3, num_decod
 ABOUT = {
     "architecture": "T5",
     "tokens": "byte-level BPE made from modules, in which each name is one token; twelve sentinels",
-    "data": "Verilog modules of one statement after their comments, made by program: "
+    "data": "Verilog modules of one statement after their comments, made by a program: "
     "`explorer/tasks/verilog.py`",
 }
 LONGEST, BATCH, HELD_OUT = 256, 8, 48

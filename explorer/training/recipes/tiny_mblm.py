@@ -1,5 +1,5 @@
-"""tiny-mblm: a multiscale byte language model of three stages, patches of 32 and of 4 bytes and single
-bytes; the slowest stage is gated retention, the others are transformers.
+"""tiny-mblm: a multiscale byte language model of three stages: patches of 32 bytes, patches of 4 bytes and
+single bytes. The slowest stage is gated retention, the others are transformers.
 """
 
 from argparse import Namespace
@@ -11,8 +11,8 @@ from explorer.training.small import config_of, texts, train_small
 
 SHAPE = dict(hidden_size=64, num_attention_heads=4)
 NOTE = (
-    "Good for: seeing three clocks in one model; tokens are bytes. Its texts are hardly words. Simplified: "
-    "gated retention stands in for the paper's Mamba."
+    "Good for: seeing three clock rates in one model; tokens are bytes. It hardly writes words. "
+    "Simplified: gated retention stands in for the paper's Mamba."
 )
 
 

@@ -1,5 +1,5 @@
-"""tiny-megabyte: MEGABYTE on bytes: a global transformer reads patches of four bytes, a local one writes
-the bytes of a patch.
+"""tiny-megabyte: MEGABYTE on bytes: a global transformer reads patches of four bytes, a local one writes the
+bytes of a patch.
 """
 
 from argparse import Namespace
@@ -18,7 +18,7 @@ SHAPE = dict(
     global_layers=3,
     global_heads=4,
 )
-NOTE = "Good for: seeing rare tall steps and many short ones; tokens are bytes. Its texts are hardly words."
+NOTE = "Good for: seeing few expensive steps and many cheap ones; tokens are bytes. It hardly writes words."
 
 
 def main(args: Namespace) -> None:

@@ -1,5 +1,5 @@
-"""tiny-pervasive: pervasive attention, convolutions over a grid of answer by source, 47,000 parameters:
-turns round three to seven different letters of the first twelve. It knows nothing else.
+"""tiny-pervasive: pervasive attention, convolutions over a grid of answer by source, 47,000 parameters. It
+reverses three to seven different letters of the first twelve, and knows nothing else.
 """
 
 import random
@@ -15,7 +15,7 @@ SHAPE = dict(width=16, layers=4, kernel=(3, 3))
 ABOUT = {
     "architecture": "Pervasive attention",
     "tokens": BYTES,
-    "data": "words of letters by chance: `explorer/training/data/conversions.py`",
+    "data": "words of random letters: `explorer/training/data/conversions.py`",
 }
 LONGEST, BATCH, HELD_OUT = 64, 32, 64
 

@@ -1,6 +1,6 @@
-"""tiny-recursive-bytes: a recursive convolutional auto-encoder of bytes, 0.3 M parameters: makes one vector
-of a sentence of up to 63 bytes and gives all its bytes back at once. It read sentences that are made by
-rule, and no others.
+"""tiny-recursive-bytes: a recursive convolutional auto-encoder of bytes, 0.3 M parameters. It encodes a
+sentence of up to 63 bytes as one vector and decodes all its bytes at once. It was trained on sentences made
+by rule, and no others.
 """
 
 import random

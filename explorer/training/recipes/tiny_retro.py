@@ -1,7 +1,6 @@
-"""tiny-retro: llama-tiny-draft with a store of texts that it reads chunk by chunk (Retro), 1.6 M
-parameters: says of animals what the store's notes say of them; stories it tells no better than without. Its
-decoder is the one that it began with, unchanged: with a gate of 0 it is llama-tiny-draft. It was not tuned
-to instructions afterwards, as the paper's is.
+"""tiny-retro: llama-tiny-draft with a store of texts that it reads chunk by chunk (Retro), 1.6 M parameters.
+It says of animals what the store's notes say of them; stories it tells no better than without. Its decoder is
+unchanged: with a gate of 0 it is llama-tiny-draft. Unlike the paper's, it was not instruction-tuned.
 """
 
 import json

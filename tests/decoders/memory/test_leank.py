@@ -171,7 +171,7 @@ def test_the_shipped_mask_is_better_than_others_of_its_size():
     folder = SHIPPED / "llama-tiny-leank"
     measured = json.loads((folder / "masks.json").read_text())
     learned = measured.pop("learned")
-    for name in ("by size", "by size, as many a head", "at random, as many a head"):
+    for name in ("by size", "by size, as many per head", "at random, as many per head"):
         assert all(learned[text] < measured[name][text] for text in ("stories", "problems")), name
     assert all(learned[text] < measured["none kept"][text] for text in ("stories", "problems"))
     target = pair()["target"]

@@ -4,12 +4,12 @@ import pytest
 
 from decoders.lane import Lane, Limits
 from tests.helpers import tiny_models
-from visualizers.analysis.calibration import FORETOLD, OWN, reliability, wilson
+from visualizers.analysis.calibration import OWN, PREDICTED, reliability, wilson
 from visualizers.analysis.lane_stats import ACCEPTED, BEHIND, REJECTED, Drafted, LaneFacts, Round
 
 
-def drafted(fate: str, chance: float | None, foretold: float | None = None) -> Drafted:
-    return Drafted(1, 1, "other", 0, 1, 0, fate, chance, foretold)
+def drafted(fate: str, chance: float | None, predicted: float | None = None) -> Drafted:
+    return Drafted(1, 1, "other", 0, 1, 0, fate, chance, predicted)
 
 
 def test_shares_and_the_error_by_hand():
@@ -31,26 +31,26 @@ def test_shares_and_the_error_by_hand():
     assert (high["share_low"], high["share_high"]) == wilson(2, 3)
 
 
-def test_what_was_foretold_has_a_diagram_of_its_own():
+def test_predictions_have_a_diagram_of_their_own():
     rounds = [Round(1, [drafted(ACCEPTED, 0.3, 0.9), drafted(REJECTED, None, 0.1)], [])]
-    own, foretold = reliability(rounds)
-    assert (own["name"], foretold["name"]) == (OWN[1], FORETOLD[1])
-    assert own["error"] == pytest.approx(0.7) and foretold["error"] == pytest.approx(0.1)
+    own, predicted = reliability(rounds)
+    assert (own["name"], predicted["name"]) == (OWN[1], PREDICTED[1])
+    assert own["error"] == pytest.approx(0.7) and predicted["error"] == pytest.approx(0.1)
 
 
 def test_without_numbers_there_is_no_diagram():
     assert reliability([Round(1, [drafted(ACCEPTED, None), drafted(BEHIND, 0.4)], [])]) == []
 
 
-def test_a_traced_lane_tells_what_the_draft_thought_and_what_was_foretold():
+def test_a_traced_lane_has_the_drafts_own_probabilities_and_the_predictions():
     models = {"target": tiny_models.make(seed=0, endings=0.0), "draft": tiny_models.make(seed=1, endings=0.0)}
     prompt = models["target"].encode("the cat and the dog")
     settings = {"temperature": 1.0, "predictor": "draft's own probability", "stop": 0.9}
     trace = Lane("specdec_pp", prompt, models, settings, limits=Limits(24)).run()
-    own, foretold = reliability(LaneFacts(trace).rounds)
-    assert (own["name"], foretold["name"]) == (OWN[1], FORETOLD[1])
+    own, predicted = reliability(LaneFacts(trace).rounds)
+    assert (own["name"], predicted["name"]) == (OWN[1], PREDICTED[1])
     tested = sum(b["tested"] for b in own["bins"])
-    assert tested >= sum(b["tested"] for b in foretold["bins"]) > 0
+    assert tested >= sum(b["tested"] for b in predicted["bins"]) > 0
     assert sum(b["accepted"] for b in own["bins"]) == trace.costs.accepted
 
 

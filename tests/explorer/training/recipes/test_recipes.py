@@ -333,7 +333,7 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
         assert f"`explorer/training/recipes/{name.replace('-', '_')}.py`" in card and "(loss" in card, name
     tempered = json.loads((folders["llama-tiny-autodeco"] / "temperatures.json").read_text())
     assert all(row["best single T"] <= row["T 1"] for row in tempered["losses"].values())
-    assert "## What the heads say" in cards["llama-tiny-autodeco"]
+    assert "## What the heads predict" in cards["llama-tiny-autodeco"]
     assert "T5 architecture" in cards["llama-tiny-seq2seq"] and "Mixtral" in cards["llama-tiny-moe"]
     assert "### exit 1" in cards["llama-tiny"] and "### medusa" in cards["llama-tiny-heads"]
     drafts = [f"## Acceptance of `{draft}`" for draft in ("llama-tiny-draft", "llama-tiny-draft-distilled")]
