@@ -1,4 +1,4 @@
-"""A process in which native code may hang or crash: it is ended, and the next request starts another one.
+"""A process in which native code may hang or crash: it is killed, and the next request starts another one.
 
 It answers a line of JSON for each line of JSON. Knows neither grammars nor tokens.
 """

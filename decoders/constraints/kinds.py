@@ -1,4 +1,4 @@
-"""The kinds of constraint that a lane's parameters name, and what makes each of a typed text.
+"""The kinds of constraint that a lane's parameters name, and how each is made from a typed text.
 
 Knows the parts of a model that it needs (vocabulary, bytes, how a text is cut), no lane.
 """

@@ -1,5 +1,5 @@
-"""llguidance tries a typed text in a process of its own first: some make it hang, or overrun its stack, which
-would end the whole program. What survives there is made once more in the program's own process.
+"""llguidance first compiles a typed text in a separate process: some make it hang, or overrun its stack,
+which would end the whole program. Texts that pass are compiled once more in the program's own process.
 
 `python -m decoders.constraints.llguidance_worker` answers lines of JSON: ["try", number of a vocabulary,
 kind, text, white space], or, where it says that it does not know the vocabulary, ["vocabulary", number,

@@ -1,4 +1,4 @@
-"""What llguidance makes of a typed text: its form of the grammar, and a matcher of it.
+"""Turns a typed text into llguidance's form of the grammar, and a matcher of it.
 
 Knows texts and tokens, no models. Imports no torch, so that a process of its own starts at once.
 """

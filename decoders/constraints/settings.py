@@ -1,4 +1,4 @@
-"""What a lane's parameters can say of a constraint: its kinds by name, and the parameters themselves.
+"""The parameters of a constraint, and the names of its kinds.
 
 Declarations alone, without torch, so that a page can list them before any model is loaded; kinds.py makes
 constraints of them.

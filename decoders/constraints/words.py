@@ -1,9 +1,9 @@
-"""Words that the text must not have, and words that it must, as whole words and whatever their case. Knows
-bytes and tokens.
+"""Words that the text must not contain, and words that it must: whole words, in any case. Knows bytes and
+tokens.
 
 No token may end where a forbidden word is complete: else the mask would only make the model glue letters to
 it. So a longer word that begins with a forbidden one is allowed where one token holds both. Required words
-forbid nothing but the end of a text that lacks one: what makes a model write them is another matter.
+forbid nothing but the end of a text that lacks one: nothing here makes a model write them.
 """
 
 import re

@@ -1,9 +1,9 @@
-"""Which attention kernels may run where the number of keys grows with the text.
+"""Which attention kernels may run when the number of keys grows with the text.
 
 On Hopper and Blackwell GPUs, torch prefers cuDNN's attention from version 2.11 on. cuDNN builds a plan for
 each number of keys that a thread has not met yet, and that takes longer than a forward. A text that grows
-token by token has a new number at every step, so its forwards leave cuDNN out: torch then takes the kernels
-that it takes on older GPUs. Captured forwards have few shapes and keep torch's choice.
+token by token has a new number at every step, so its forwards leave cuDNN out: torch then uses the kernels
+that it uses on older GPUs. Captured forwards have few shapes and keep torch's choice.
 """
 
 from collections.abc import Iterator

@@ -2,7 +2,7 @@
 through a linear map, and goes through the layers above like any other (hidden transfer, Wu et al. 2024).
 
 Below its birth a slot computes something that is thrown away. Only slots that are born there or above may
-look at it, so that nothing ever sees that. Knows nodes, layers and tensors, nothing of what such states are
+attend to it, so nothing ever reads that. Knows nodes, layers and tensors, nothing of what such states are
 for.
 """
 

@@ -1,5 +1,5 @@
-"""What the scorers of canvases share. A lane asks every scorer to forget and release nodes, but a canvas has
-no slot per node, and no attention is recorded.
+"""What the scorers of canvases share: a lane asks every scorer to forget and release nodes, but a canvas has
+no slot per node and records no attention.
 """
 
 from typing import Any

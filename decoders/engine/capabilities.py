@@ -1,4 +1,4 @@
-"""What an engine can give besides log-probabilities after a node, in the words in which sentences name it.
+"""What an engine can give besides log-probabilities after a node, in the words that messages use.
 
 Knows no engine and no strategy; suitability.py compares the two.
 """

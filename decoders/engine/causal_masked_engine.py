@@ -1,8 +1,8 @@
 """Models that fill masks after a causal past: tokens that are final are read once, causally, and their keys
 and values stay; masks and what is not final yet are read again in every forward.
 
-The cache is exact: what stays was computed from final tokens alone. Knows token ids and tensors; in which
-order the open positions stand, and which of them see which, is the caller's to say.
+The cache is exact: what stays was computed from final tokens alone. Knows token ids and tensors; the caller
+says in which order the open positions stand and which of them see which.
 """
 
 from dataclasses import dataclass

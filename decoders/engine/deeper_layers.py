@@ -1,6 +1,7 @@
-"""How nodes that the first layers have read go through more of them: lazy keys and values of early exits.
+"""Runs nodes that only the first layers have read through further layers: lazy keys and values for early
+exits.
 
-Knows one lane's view of an engine, whose parts it stands beside; no strategy.
+Knows one lane's view of an engine; no strategy.
 """
 
 from dataclasses import replace

@@ -1,8 +1,8 @@
-"""Products of a few rows with a weight, each by the way that is fastest on the machine at hand.
+"""Multiplies a few rows with a weight in whichever way is fastest on this machine.
 
 Which one that is depends on the processor: on an Intel Xeon with AVX-512 the plain product with the
-transposed weight wins for any number of rows, on other processors two rows are twice as fast with the
-weight on the left, and more in oneDNN's own layout. So it is tried once per process. Knows tensors alone.
+transposed weight wins for any number of rows, on other processors two rows are twice as fast with the weight
+on the left, and more in oneDNN's own layout. So each way is timed once per process. Knows tensors alone.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""What one forward over nodes of a token tree is asked for. Knows tokens, tensors and slots, no trees."""
+"""A request for one forward over nodes of a token tree. Knows tokens, tensors and slots, no trees."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Input embeddings that are no token's own: what a model reads in a place may be a mixture of several tokens.
+"""Input embeddings that are not a single token's: a position may be read as a mixture of several tokens.
 
 Knows models, nodes and tensors, nothing of what a mixture is for.
 """

@@ -1,8 +1,8 @@
-"""Forwards that several lanes wait for at one time, run as one: batching across lanes.
+"""Runs the forwards that several lanes wait for as one: batching across lanes.
 
 A lane that asks for a forward pauses, and others bring theirs; the first that continues runs all of them. The
-rows stand one below the other, their slots side by side, and the mask hides from each row the slots of the
-others, so the numbers are those of a forward alone up to rounding. Knows requests and slots, no lanes.
+rows are stacked, their slots concatenated, and the mask hides from each row the slots of the others, so the
+numbers are those of a forward alone up to rounding. Knows requests and slots, no lanes.
 """
 
 import logging

@@ -1,5 +1,5 @@
-"""A part of a model's layers: which attention and MLP blocks run, in numbers and in the words of a trace.
-Knows no model and no tensor.
+"""Some of a model's layers: which attention and MLP blocks run, in numbers and in the words of a trace. Knows
+no model and no tensor.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""How one request runs through a model: its own forward, the lean one of small Llamas, or a captured one.
+"""How one request runs through a model: its own forward, the fast one of small Llamas, or a captured one.
 
 Knows requests, slots and layers, no trees.
 """

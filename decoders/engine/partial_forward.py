@@ -1,8 +1,8 @@
-"""How a transformers model runs a part of its attention and MLP blocks alone (layers.py).
+"""Runs only some of the attention and MLP blocks of a transformers model (layers.py).
 
 A block that does not run adds nothing to the residual stream; the last norm and the head always run. The
 attentions of a group of layers may all read what entered the first of them. Knows modules and tensors,
-neither trees nor strategies; which keys and values may be kept is the engine's to know.
+neither trees nor strategies; the engine knows which keys and values may be kept.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""A forward over very many rows, computed in pieces, so that nothing else waits long for one.
+"""Computes a forward over very many rows in pieces, so that nothing else waits long for it.
 
 The rows of a forward see their ancestors and never each other, so the pieces give the numbers of the whole.
 Knows scorers, no strategy.

@@ -1,8 +1,8 @@
 """Scores tree nodes as whole sequences: the fallback for models that cannot take a tree mask (state-space,
 old ALiBi code).
 
-The same interface as `engine.Engine` and `engine.Scorer`, no KV slots, every forward from the first token on:
-slow, same numbers. `engine_for` finds out by trying which of the two a model needs.
+It has the interface of `engine.Engine` and `engine.Scorer` but no KV slots: every forward starts at the first
+token, so it is slow and gives the same numbers. `engine_for` tests which of the two a model needs.
 """
 
 from collections.abc import Sequence

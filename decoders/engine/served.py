@@ -1,7 +1,7 @@
 """Scores tree nodes on a server: one request per call, one token-id list per node or for a whole path.
 
-The same interface as `engine.Engine` and `engine.Scorer`. Whoever serves the model keeps its keys and values;
-a server that caches prefixes makes a tree cheap. Where a server gives only the most likely tokens, all others
+The same interface as `engine.Engine` and `engine.Scorer`. The server keeps the model's keys and values; a
+server that caches prefixes makes a tree cheap. Where a server gives only the most likely tokens, all others
 have no probability here, and `unseen` says how much that leaves out. Knows trees and answers, no HTTP.
 """
 

@@ -1,6 +1,5 @@
-"""Scores tree nodes by reading on from the state after an ancestor: for architectures that keep no row of
-keys and values per token (retention, flow attention, patches of bytes), so
-that a tree mask has nothing to mask.
+"""Scores tree nodes by continuing from the state after an ancestor: for architectures that keep no keys and
+values per token (retention, flow attention, patches of bytes), where a tree mask has nothing to mask.
 
 Each branch of a draft tree keeps a state of its own, behind the interface of `Engine` and `Scorer`; knows the
 two methods `read` and `logits_of` of a model, and nothing of what is in a state.

@@ -1,8 +1,8 @@
-"""Forwards of few shapes, so that a CUDA graph records each of them once, unchanged or compiled.
+"""Forwards of few shapes, so that each is recorded as a CUDA graph once, as it is or compiled.
 
-The rows of a forward and the slots that it reads are rounded up to powers of two. Rows that fill up read
-token 0 and write to a slot that belongs to nobody; slots that fill up are masked. The numbers are those of
-the forward as it was, up to rounding. Knows requests and slots, no trees.
+The rows of a forward and the slots that it reads are rounded up to powers of two. Padding rows read token 0
+and write to an unused slot; padding slots are masked. The numbers equal those of the original forward up to
+rounding. Knows requests and slots, no trees.
 """
 
 from collections.abc import Callable

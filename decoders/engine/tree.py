@@ -1,6 +1,6 @@
 """The token tree of one lane: tokens, parents, depths. Knows nothing of models, scores or text.
 
-Further texts that a lane decodes in the same forwards stand beside the prompt, each with a root of its own.
+Further texts that a lane decodes in the same forwards are trees of their own beside the prompt.
 """
 
 

@@ -1,4 +1,4 @@
-"""An output matrix of which a few rows are left: logits of these tokens alone, and less to multiply.
+"""An output matrix with only some rows: logits for these tokens alone, and less to multiply.
 
 Knows tensors and modules, nothing of lanes or of why tokens were left out.
 """

@@ -1,5 +1,5 @@
-"""Heads: small trained modules beside a frozen target, in folders by what a guess looks at; scorers/ guess no
-tokens, parts/ are what all share. `KINDS` names those that draft, `SCORERS` those that score. See
+"""Heads: small trained modules on a frozen target, in folders by what a guess depends on. scorers/ guess no
+tokens; parts/ are shared by all. `KINDS` names those that draft, `SCORERS` those that score. See
 docs/heads.md.
 """
 

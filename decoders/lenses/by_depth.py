@@ -1,6 +1,4 @@
-"""What every lens by depth shows of the distributions that it read off each level, the logit lens and others.
-Knows tapes, no lane.
-"""
+"""What the logit lens and other lenses by depth show of the distribution at each level. Knows tapes, no lane."""
 
 from collections.abc import Iterable
 from itertools import chain

@@ -1,4 +1,4 @@
-"""One transformer, three behaviours, told apart by the attention mask alone (UniXcoder, Guo et al. 2022):
+"""One transformer with three behaviours that differ only in the attention mask (UniXcoder, Guo et al. 2022):
 encoder, decoder, and encoder-decoder over a source and a target. Knows masks and models of transformers, no
 text.
 """

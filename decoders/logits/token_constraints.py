@@ -1,4 +1,4 @@
-"""Words and tokens that a person types for a processor, as the token ids that the processor wants.
+"""Turns the words and tokens that a person types for a processor into token ids.
 
 Pieces are separated by commas. A word stands for itself and for itself after a space, since tokenizers cut
 the two differently; in double quotes it is taken literally; `#123` is the token with that number. Knows

@@ -1,4 +1,5 @@
-"""A watermark in the text: which tokens are green, and how sure that makes a reader who knows the key.
+"""A watermark in the text: which tokens are green, and what a reader who knows the key can conclude (the
+z-score).
 
 Kirchenbauer et al. (2023), "A Watermark for Large Language Models" and "On the Reliability of Watermarks":
 before each token a hash of the last ones splits the vocabulary; green tokens gain a bias. The processor is

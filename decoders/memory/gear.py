@@ -1,4 +1,5 @@
-"""GEAR (Kang et al. 2024): X is about D + S + L, few bits with outliers apart and a low-rank error.
+"""GEAR (Kang et al. 2024): X is about D + S + L, few bits, with outliers stored separately and a low-rank
+error.
 
 The prompt is compressed as one block, later tokens in blocks of a buffer. In few bits stand groups of tokens
 within one channel of the keys, groups of channels within one token of the values. Knows tensors, no strategy.

@@ -1,10 +1,10 @@
 """The decoding side of LeanK (2025): a fixed 0/1 mask per layer, KV head and channel; the keys of middle
 tokens lose the others.
 
-First and newest tokens stay whole; tokens join the middle in blocks. A head that keeps no channel drops the
-middle's keys and values. The mask was learned for a model (decoders/heads/scorers/key_mask.py); two that take
-no training stand beside it, by the mean size of each channel's keys and at random. Knows tensors, no
-strategy.
+The first and the newest tokens keep all channels; tokens join the middle in blocks. A head that keeps no
+channel drops the middle's keys and values. The mask was learned for a model
+(decoders/heads/scorers/key_mask.py); two that take no training stand beside it, by the mean size of each
+channel's keys and at random. Knows tensors, no strategy.
 """
 
 import math

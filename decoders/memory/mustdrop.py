@@ -1,9 +1,9 @@
 """Multi-Stage Vision Token Dropping, MustDrop (2024): its second and third stage, ported to a prompt.
 
 The context's tokens stand for those of the image, the prompt's last tokens for the question. Prefill: a
-context token leaves if the question gives it little in total and none of its tokens gives it much. Decoding:
-every layer keeps the final survivors alone. The first stage, in the image encoder, has no counterpart in a
-text. Knows tensors, no strategy.
+context token is dropped if the question gives it little attention in total and none of its tokens gives it
+much. Decoding: every layer keeps the final survivors alone. The first stage, in the image encoder, has no
+counterpart in a text. Knows tensors, no strategy.
 """
 
 import torch

@@ -1,9 +1,10 @@
-"""What a memory is asked: to read a forward's keys and values, and to compress those of the committed text.
+"""The interface of a memory: it reads a forward's keys and values, and compresses those of the committed
+text.
 
-The rule of all policies: only committed places may be compressed or evicted; drafts stay exact until commit.
-Knows slots and tensors, no trees and no strategy. A policy rewrites the engine's working copy: what attention
-reads is what the compressed form gives back, and `kept_bytes` counts what that form takes; the working copy
-itself does not shrink.
+The rule of all policies: only committed positions may be compressed or evicted; drafts stay exact until
+commit. Knows slots and tensors, no trees and no strategy. A policy rewrites the engine's working copy:
+attention reads what the compressed form decodes to, and `kept_bytes` counts the bytes of that form; the
+working copy itself does not shrink.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
 """SubGen (Zandieh et al. 2024): attention from clusters of keys and samples of values.
 
-Two forms. `Stream` is the paper's algorithm: numerator and denominator estimated apart, from values drawn by
-their squared norm and keys drawn per cluster. The practical form keeps the newest tokens exactly and greedy
-k-centre representatives of the others, each with its count and the mean of its cluster's values (the last two
-are our reading: the paper does not say). Knows tensors, no strategy.
+Two forms. `Stream` is the paper's algorithm: numerator and denominator estimated separately, from values
+drawn by their squared norm and keys drawn per cluster. The practical form keeps the newest tokens exactly and
+greedy k-centre representatives of the others, each with its count and the mean of its cluster's values (the
+last two are our reading: the paper does not say). Knows tensors, no strategy.
 """
 
 import torch

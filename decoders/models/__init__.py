@@ -1,4 +1,4 @@
-"""Finds models, says what they take, loads them. Knows files and transformers, no strategy."""
+"""Finds models, estimates their memory, loads them. Knows files and transformers, no strategy."""
 
 from typing import Any
 

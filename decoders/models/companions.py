@@ -1,7 +1,7 @@
-"""Models of other kinds that come with the project beside a causal one: of the same tokens, with a mask or
-more of their own after them.
+"""Shipped models of other kinds that share a causal model's tokens and add a mask or other tokens of their
+own.
 
-Knows folders, tokenizers and weights; which strategy wants which kind is not its to say.
+Knows folders, tokenizers and weights; not which strategy needs which kind.
 """
 
 import json

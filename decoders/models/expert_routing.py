@@ -1,7 +1,7 @@
 """Mixtures of experts: to which experts each layer sends a token, and the same weights with another routing.
 
 Knows transformers' routers of the Mixtral kind (a linear layer, a softmax, the most likely experts), nothing
-of lanes, of texts, or of what another routing is good for.
+of lanes, of texts, or of why another routing is used.
 """
 
 import copy

@@ -1,6 +1,7 @@
-"""Files of draft heads: a folder with `config.json` and `model.safetensors`; what it says is docs/heads.md.
+"""Files of draft heads: a folder with `config.json` and `model.safetensors`; docs/heads.md describes the
+format.
 
-Knows files and checksums; whether heads fit a target is asked of `check`.
+Knows files and checksums; `check` says whether heads fit a target.
 """
 
 import hashlib

@@ -1,9 +1,7 @@
-"""One model of one server that speaks OpenAI's protocol: how it is asked, and what of its answers is
-believed.
+"""One model of one server that speaks OpenAI's protocol: how it is asked, and how its answers are checked.
 
-Nothing that a server says is believed unseen: an answer of another shape, of unknown tokens or with
-impossible probabilities is refused, each with one sentence. Knows HTTP, no endpoint but the list of models,
-and no trees.
+No answer is trusted unchecked: an answer of another shape, of unknown tokens or with impossible probabilities
+is refused, each with one sentence. Knows HTTP, no endpoint but the list of models, and no trees.
 """
 
 import json

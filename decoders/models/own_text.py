@@ -1,5 +1,5 @@
-"""Texts that a model writes itself, for whatever would else need a corpus. Knows models as transformers has
-them.
+"""Texts that a model writes itself, where otherwise a corpus would be needed. Knows models as transformers
+has them.
 """
 
 import torch

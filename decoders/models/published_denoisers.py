@@ -1,5 +1,5 @@
-"""Masked-diffusion models that people have and transformers does not know: LLaDA (Nie et al. 2025) and Dream
-(Ye et al. 2025), read as the Llama and the Qwen2 that they are inside. No code of theirs runs.
+"""Masked-diffusion models that transformers does not support: LLaDA (Nie et al. 2025) and Dream (Ye et al.
+2025), read as the Llama and the Qwen2 that they are inside. No code of theirs runs.
 
 Knows configs and names of weights.
 """

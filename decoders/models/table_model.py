@@ -1,4 +1,4 @@
-"""Models that are small tables with known probabilities, behind the engine's interface: exact answers for
+"""Models given as small tables with known probabilities, behind the engine's interface: exact answers for
 tests and lessons.
 
 A table gives the distribution over the next token as a function of the tokens so far. Float64 throughout.

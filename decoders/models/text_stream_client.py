@@ -1,8 +1,8 @@
 """Follows a server that names tokens by their texts: one with OpenAI's chat or completions endpoint, streams
 and log-probabilities.
 
-It can be watched while it writes, and no more: of two tokens with one text nobody knows which one is meant,
-so nothing is decided with such rows. Knows HTTP, texts and a tokenizer's tokens, no trees.
+Its output can be shown but not used for decisions: if two tokens have the same text, the answer does not say
+which one is meant. Knows HTTP, texts and a tokenizer's tokens, no trees.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Whose tokenizer a model's folder has: its own, or that of a model which lies beside it. Knows folders."""
+"""Where the tokenizer of a model's folder is: in that folder, or in that of another model. Knows folders."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
 """Asks vLLM in this process for the next token's log-probabilities. Knows token ids, no trees.
 
-The same as `completions_client.CompletionsClient`, without a server between: `vllm.LLM` holds the model, on
-as many devices and machines as its own options say.
+The same as `completions_client.CompletionsClient`, without a server in between: `vllm.LLM` holds the model,
+on as many devices and machines as its own options say.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-"""FastCoT: exact reasoning with a glance of what comes next, then the question, then the answer.
+"""FastCoT: reasons exactly while guessing ahead, then takes the guesses unverified and asks for the answer.
 
 Zhang et al. (2023), Fast Chain-of-Thought. The reasoning is Jacobi iteration in a sliding window; it ends
-after some passes, and the guesses that then stand after it are taken unchecked. Lossy by design.
+after some passes, and the guesses after it are then taken unverified. Lossy by design.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Lexical unit decoding: a fine-tuned model says the rest of a unit after placeholders, in one forward.
+"""Lexical unit decoding: a fine-tuned model predicts the rest of a unit at placeholders, in one forward.
 
 Sun et al. (2024), Decoding at the Speed of Thought: Harnessing Parallel Decoding of Lexical Units for LLMs.
 How units are marked for training is heads/path_independent/lexical_units.py; no code was published.

@@ -1,7 +1,7 @@
 """The Parallel Decoder Transformer: several streams write one answer at the same time, over one frozen trunk.
 
 Robbins (2025), Parallel Decoder Transformer: Model-Internal Parallel Decoding with Speculative Invariance via
-Note Conditioning, section 3 (the loop: 3.8). What streams learn is heads/scorers/streams.py.
+Note Conditioning, section 3 (the loop: 3.8). The trained modules are heads/scorers/streams.py.
 """
 
 from collections.abc import Iterator

@@ -2,8 +2,8 @@
 distribution.
 
 Teng et al. (2024), Accelerating Auto-regressive Text-to-Image Generation with Training-free Speculative
-Jacobi Decoding; here on text. The draft of a round is what the round before drew at the same places. New
-places start from a guess; the paper's guesses from neighbours in the image have no counterpart in text.
+Jacobi Decoding; here on text. The draft of a round is what the previous round drew at the same positions. New
+positions start from a guess; the paper's guesses from neighbours in the image have no counterpart in text.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The frozen trunk of the Parallel Decoder Transformer, with the keys and values of its streams apart.
+"""The frozen trunk of the Parallel Decoder Transformer, with separate keys and values for its streams.
 
 All streams read the prompt's keys and values and have their own after them. Knows a model built like Llama
 and the modules beside it; knows no lanes.

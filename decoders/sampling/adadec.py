@@ -1,4 +1,5 @@
-"""AdaDec: greedy until the model is unsure; then the first few candidates are looked ahead of and reranked.
+"""AdaDec: greedy while the model is confident; elsewhere the first few candidates are extended by a
+look-ahead and reranked.
 
 Knows one lane. Towards Better Code Generation: Adaptive Decoding with Uncertainty Guidance (2025), with the
 greedy look-ahead that its code runs. The limit is learned for each model: see the experiment

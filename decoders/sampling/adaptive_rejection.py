@@ -1,8 +1,8 @@
 """Adaptive weighted rejection sampling of one token: draw, check, and draw again from what is left.
 
-Lipkin et al. (2025). The token has the model's probabilities among allowed tokens; what was drawn on the way
-gives an unbiased estimate of the mass Z of all allowed tokens. Knows a row of probabilities and a check of
-single tokens, no lane.
+Lipkin et al. (2025). The token has the model's probabilities among allowed tokens; the draws on the way give
+an unbiased estimate of the mass Z of all allowed tokens. Knows a row of probabilities and a check of single
+tokens, no lane.
 """
 
 from collections.abc import Callable

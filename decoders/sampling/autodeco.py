@@ -1,7 +1,7 @@
-"""AutoDeco: two small trained heads say, before every token, with which temperature and top-p it is drawn.
+"""AutoDeco: two small trained heads set, before every token, the temperature and top-p that it is drawn with.
 
-Knows one lane; the heads and what they learn by are in heads/scorers/autodeco.py. The End of Manual Decoding:
-Towards Truly End-to-End Language Models (2025).
+Knows one lane; the heads and their loss are in heads/scorers/autodeco.py. The End of Manual Decoding: Towards
+Truly End-to-End Language Models (2025).
 """
 
 from collections.abc import Iterator

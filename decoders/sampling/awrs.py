@@ -1,4 +1,5 @@
-"""AWRS: draws tokens and checks only those, with weights that say how far each text's constraint pushed it.
+"""AWRS: draws tokens and checks only those, and weights each text by the probability mass that its constraint
+left.
 
 Lipkin et al. (2025), Fast Controlled Generation from Language Models with Adaptive Weighted Rejection
 Sampling. Knows one lane; one token's draws are in adaptive_rejection.py.

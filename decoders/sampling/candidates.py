@@ -1,5 +1,5 @@
-"""The most likely tokens of a place, of which the one with the best score is taken: what methods share that
-weigh p against something else and draw nothing.
+"""The most likely tokens at a position, of which the one with the best score is taken: shared by
+deterministic methods that weigh p against something else.
 
 Knows one lane, not what the scores are made of.
 """

@@ -1,4 +1,4 @@
-"""Entropy adaptive decoding: a small model writes while it is sure, the large one where it is not.
+"""Entropy adaptive decoding: a small model writes while it is confident, the large one where it is not.
 
 Knows one lane with two models. Entropy Adaptive Decoding: Dynamic Model Switching for Efficient Inference
 (2025). The draft model is the small one. With which model to begin, and how long to stay with one, are

@@ -1,5 +1,5 @@
-"""Frustratingly simple decoding: the model against a second, simple one, which knows only the text so far and
-stands for what not to say.
+"""Frustratingly simple decoding: the model against a simple second one that knows only the text so far and
+predicts what to avoid.
 
 Knows one lane. Both forms as "A Thorough Examination of Decoding Methods in the Era of LLMs" (2024) compares
 them, item 13: counts of n-grams (FSD-d there) and last-layer states (FSD).

@@ -1,4 +1,4 @@
-"""Mirostat: sampling that keeps the surprise of its own words near a target, by a rule that corrects itself.
+"""Mirostat: sampling that keeps the surprise of its tokens near a target, by feedback control.
 
 Knows one lane. Basu et al. (2020), as in "A Thorough Examination of Decoding Methods in the Era of LLMs"
 (2024), item 9; version 2 is the authors' shorter form, which estimates nothing. transformers has neither.

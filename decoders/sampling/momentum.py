@@ -1,4 +1,4 @@
-"""Momentum decoding: the text as a walk on a graph of tokens, which resists going round in circles.
+"""Momentum decoding: the text as a walk on a graph of tokens, which resists going in circles.
 
 Knows one lane. Lan et al. (2022), "Momentum Decoding: Open-ended Text Generation As Graph Exploration": the
 table of resistances is the paper's; the file it was released with holds another one, which only blocks

@@ -1,4 +1,4 @@
-"""Several samples that grow side by side, a token of each in one forward. Knows one lane."""
+"""Several samples that grow in parallel, one token of each per forward. Knows one lane."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,7 @@
-"""Trie search: classification by decoding, with labels of a list and nothing else.
+"""Trie search: classification by decoding that allows only the labels of a list.
 
 Buchner et al. (2024), Prompt Tuned Embedding Classification, whose head replaces such a search. Knows one
-lane; which labels may follow is known by constraints/labels.py.
+lane; constraints/labels.py knows which labels may follow.
 """
 
 import math

@@ -1,6 +1,6 @@
 """The two schedules that chunked prefills are compared with: batches of requests, and prompts before decodes.
 
-Plain functions of those that run and those that wait (SARATHI, Agrawal et al. 2023, section 3).
+Plain functions of running and waiting requests (SARATHI, Agrawal et al. 2023, section 3).
 """
 
 from decoders.scheduling.requests import Plan, Request

@@ -1,7 +1,7 @@
-"""Requests that share a model, and the loop that runs on it what a schedule says, iteration by iteration.
+"""Requests that share a model, and the loop that executes a schedule, iteration by iteration.
 
-Knows requests, counts of tokens and an engine's forwards; no schedule. Time is counted in iterations, a
-request writes as many tokens as it wants, greedily, and memory is never short: nothing is preempted.
+Knows requests, counts of tokens and an engine's forwards; no schedule. Time is counted in iterations, each
+request writes its tokens greedily, and memory is never short: nothing is preempted.
 """
 
 from collections.abc import Callable

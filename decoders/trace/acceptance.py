@@ -1,4 +1,4 @@
-"""With which probability a drafted token is accepted (Leviathan et al., 2023). Knows numbers only."""
+"""The probability that a drafted token is accepted (Leviathan et al., 2023). Knows numbers only."""
 
 
 def acceptance(p: float, q: float) -> float:

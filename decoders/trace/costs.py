@@ -1,4 +1,4 @@
-"""What a lane paid, folded from its events, and the metrics with vLLM's names. Knows events, no trace."""
+"""What a lane cost, computed from its events, and metrics with vLLM's names. Knows events, no trace."""
 
 import math
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Sentences that say why a lane is over, where others ask for them. Knows nothing."""
+"""Sentences that say why a lane ended, shared by several files. Knows nothing."""
 
 NOTHING_FOLLOWS = "The text is one that the constraint allows, and nothing may follow it."
 END_OF_TEXT = "The model wrote its end-of-text token."

@@ -1,6 +1,6 @@
 """The events of a lane and its steps: what happened, recorded as it happens, and their JSON form.
 
-Knows numbers and names, nothing of lanes, traces or costs, which all are made of these.
+Knows numbers and names, nothing of lanes, traces or costs, which are all made of events.
 """
 
 from dataclasses import MISSING, dataclass, field, fields

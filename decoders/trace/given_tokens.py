@@ -1,7 +1,7 @@
-"""Where a lane begins if not at the end of the prompt: with tokens of another lane, some put by a person.
+"""Given tokens: a lane may begin with tokens of another lane, some of which a person replaced.
 
-`{"tokens": [ids], "forced": [places]}`: tokens that follow the prompt, and which of them (0 is the first) a
-person chose; the others are copied from the lane that this one branched off. The target's rank and
+`{"tokens": [ids], "forced": [positions]}`: tokens that follow the prompt, and which of them (0 is the first)
+a person chose; the others are copied from the lane that this one branched off. The target's rank and
 probability of a forced token are a `Rating`. Knows events and rows of log-probabilities, no lane.
 """
 

@@ -1,4 +1,5 @@
-"""Reads the JSON of a file that a person opens: of bounded size, and made of what every reader of JSON keeps.
+"""Reads the JSON of a file that a person opens: of bounded size, and with only such values as every JSON
+parser reads alike.
 
 Knows bytes and JSON, nothing of traces but their name.
 """

@@ -1,4 +1,4 @@
-"""Which token follows which: an index over the nodes of a trace, for whoever walks through their tree.
+"""An index over the nodes of a trace: which token follows which, for code that walks the tree.
 
 Knows prompts and Propose events, nothing of verdicts and pictures; imports no torch.
 """

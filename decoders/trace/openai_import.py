@@ -1,8 +1,8 @@
-"""A lane without a model: a trace made of what another server answered. Knows JSON, no model and no pages.
+"""A lane without a model: a trace made from another server's answer. Knows JSON, no model and no pages.
 
 Reads chat completions with log-probabilities in OpenAI's shape (`choices[0].logprobs.content`) and, if they
-are there, vLLM's speculative metrics of the request (`metrics.speculative_decoding`, detailed). Which tokens
-were drafted and rejected is not in such files: they stand as UNKNOWN.
+are there, vLLM's speculative metrics of the request (`metrics.speculative_decoding`, detailed). Such files do
+not say which tokens were drafted and rejected: these are UNKNOWN.
 """
 
 import math

@@ -1,6 +1,6 @@
-"""One call of `generate` under way: which mode it is, and the events on their way to the mode's own teller.
+"""One call of `generate` in progress: finds its mode and passes events to that mode's recorder.
 
-Whatever goes wrong in here ends the record, never the call.
+An error in here ends the recording, never the call.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""Seconds of a call of `generate`, without those that recording takes."""
+"""Measures a call of `generate`, without the time that recording takes."""
 
 import time
 from collections.abc import Iterator

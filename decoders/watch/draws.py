@@ -1,7 +1,6 @@
 """The random numbers that transformers draws next, without drawing them: a copy of the generator's state.
 
-torch gives the same numbers again to a generator of one's own in that state, and the global one stays as it
-is.
+A generator of our own in that state yields the same numbers, and the global one stays unchanged.
 """
 
 import torch

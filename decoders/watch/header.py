@@ -1,4 +1,4 @@
-"""What a trace says of itself: strategy, parameters, models and prompt, read from what `generate` was given.
+"""The header of a trace: strategy, parameters, models and prompt, read from what `generate` was given.
 
 Knows the names of options and of processors' classes.
 """

@@ -1,4 +1,4 @@
-"""What the modes of `generate` have in common: texts, who of them is unfinished, and the forwards.
+"""What the modes of `generate` have in common: texts, which of them are unfinished, and the forwards.
 
 Knows recordings and rows of scores, no hook.
 """

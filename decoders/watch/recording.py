@@ -1,4 +1,5 @@
-"""The trace of one text that a `generate` writes: the verbs of a lane, for what happens elsewhere.
+"""The trace of one text that a `generate` writes: the recording methods of a lane, for decoding that happens
+elsewhere.
 
 Knows events and trees, nothing of transformers.
 """

@@ -1,8 +1,8 @@
-"""Where `generate` of transformers 5.17 to 5.23 is listened to: methods of one model, its forwards, and the
-lists that it makes of processors and stopping criteria.
+"""The methods of transformers 5.17 to 5.23 at which `generate` is recorded: those of one model, its forwards,
+and the lists that it makes of processors and stopping criteria.
 
-What a method is given and returns is passed on unchanged, except that listeners stand between the processors.
-Nothing of the library itself is changed, so other models and threads are left alone.
+What a method is given and returns is passed on unchanged, except that recorders stand between the processors.
+The library itself is not changed, so other models and threads are not affected.
 """
 
 import functools

@@ -1,7 +1,7 @@
 """Where in the typed text of a lane's constraint its output stands, token by token, recorded for pictures.
 
-Which tokens are allowed is the constraint's to say; this reads what was written, character by character.
-Where it can read a kind or a text only in part, it records nothing.
+The constraint says which tokens are allowed; this reads what was written, character by character. Where it
+can read a kind or a text only in part, it records nothing.
 """
 
 import codecs

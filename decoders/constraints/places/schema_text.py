@@ -1,5 +1,5 @@
 """Where in a JSON schema the beginning of a JSON text stands: the names that may come next, or the part that
-describes the value under way. Follows properties, items, references within the schema and alternatives.
+describes the value in progress. Follows properties, items, references within the schema and alternatives.
 """
 
 import json

@@ -1,5 +1,5 @@
-"""What an expression of a grammar or a regular expression is made of, each part with its place in the typed
-text, and sets of characters as ranges of code points.
+"""The parts of a grammar or regular expression, each with its place in the typed text, and sets of characters
+as ranges of code points.
 """
 
 from dataclasses import dataclass

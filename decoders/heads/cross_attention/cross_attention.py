@@ -1,4 +1,4 @@
-"""What drafters share that look by cross-attention into what the target has left of verified tokens.
+"""What drafters with cross-attention to the target's keys, values or states share.
 
 An entry reads a token's embedding and sees the entries before it by self-attention, and what the target left
 of verified tokens by cross-attention: while drafting that ends before the root, whatever has been drafted.

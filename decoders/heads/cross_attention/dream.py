@@ -1,6 +1,6 @@
 """The text part of DREAM's drafter (Hu et al., 2025): two layers with a gated cross-attention to the target's
-last states between them; what comes out of it is pulled to the target's own features of an early layer, for
-each token of the layer whose attention is most certain.
+last states between them; its output is trained towards the target's features of an early layer, for each
+token that whose attention is most certain.
 """
 
 import torch

@@ -1,8 +1,8 @@
-"""The drafter of Mixture of Attentions (Zimmer et al., 2024): three attentions for what a small drafter
-lacks.
+"""The drafter of Mixture of Attentions (Zimmer et al., 2024): three attentions that supply what a small
+drafter lacks.
 
-Layer self-attention sums up all of the target's layers at a token; cross-attention reads these memories, of
-verified tokens only, so that they stay unchanged while it drafts; self-attention covers what was drafted.
+Layer self-attention summarises all of the target's layers at a token; cross-attention reads these memories,
+of verified tokens only, so that they stay unchanged while it drafts; self-attention covers what was drafted.
 """
 
 import torch

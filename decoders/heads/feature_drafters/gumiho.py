@@ -1,5 +1,5 @@
-"""Gumiho's drafter (Li et al., 2025): early tokens decide, so the first two come out of a serial network of
-two layers, and the later ones, all at once, out of small parallel networks.
+"""Gumiho's drafter (Li et al., 2025): early tokens decide, so the first two come from a serial network of two
+layers, and the later ones from small parallel networks.
 
     entry: F[E(token); feature], then two decoder layers with keys and values of their own: depths 1 and 2
     parallel network j reads [F[E(c_1); f_1]; F[E(c_2); f_2]] and predicts the feature for depth 2 + j

@@ -1,1 +1,1 @@
-"""What heads are made of: the module that all are, its layers, and what it reads of the target."""
+"""What heads share: their base class, its layers, and what it reads from the target."""

@@ -1,6 +1,6 @@
-"""What every draft module is: a small network beside a frozen target that guesses tokens beyond the next one.
+"""The base class of draft modules: small networks on a frozen target that guess tokens beyond the next one.
 
-A module brings its loss, its guesses along a known text (to train towards and to measure), and its guesses
+A module defines its loss, its guesses along a known text (to train towards and to measure), and its guesses
 while decoding: `begin`, and `expand` if they depend on the drafted path. Modules hold weights only; what one
 lane has read and drafted lives in the `memory` that a module makes for it.
 """

@@ -1,5 +1,5 @@
-"""Amphista's heads (Li et al., 2024): all depths at once, as Medusa, but the heads see each other, and the
-later ones have seen the root.
+"""Amphista's heads (Li et al., 2024): all depths in parallel, as in Medusa, but the heads attend to each
+other, and the later ones also read the root.
 
     stage 1: a decoder layer over h_1 ... h_n: a_n
     stage 2: a decoder layer over G[a_i; E(token i + 1)]: b_n

@@ -1,6 +1,6 @@
 """Heads of speculative decoding for Verilog (Xu et al., 2025): Medusa's, trained on whole fragments only.
 
-Knows the token that marks the end of a fragment; what a fragment is, the texts decide.
+Knows the token that marks the end of a fragment; the training texts define what a fragment is.
 """
 
 import torch

@@ -1,1 +1,1 @@
-"""Drafters that take in one drafted token after the other, beside the target's newest state."""
+"""Drafters that read one drafted token after another, starting from the target's newest state."""

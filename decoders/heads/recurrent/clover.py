@@ -1,5 +1,5 @@
-"""Clover's heads (Xiao et al., 2024): Medusa's heads made sequential by a cell that takes in each drafted
-token, after a decoder layer that sums up the text.
+"""Clover's heads (Xiao et al., 2024): Medusa's heads made sequential by a cell that reads each drafted token,
+after a decoder layer that summarises the text.
 
     s_0 = layer(h_1 ... h_n) at n;   s_j = s_{j-1} + cell(s_{j-1}, e_{j-1});   logits_j = W_lm MLP_j(s_j)
     cell(s, e): for each attention head cos(q, k) v,  q = W_Q norm(s), k = W_K e, v = W_V e

@@ -1,5 +1,5 @@
-"""Clover-2's drafter (Xiao et al., 2024): the root comes in before the layers that sum up the text, and its
-output stands for the target's state.
+"""Clover-2's drafter (Xiao et al., 2024): the root enters before the layers that summarise the text, and its
+output stands in for the target's state.
 
     x_i = h_i + cell_A(h_i, e(token i + 1)), h before the target's last norm; two decoder layers; a norm: s_1
     o_1 = norm(W_1 s_1);   s_j = s_{j-1} + cell_B(s_{j-1}, e_{j-1}),   o_j = norm(W_2 [s_j; e_{j-1}])  (j > 1)

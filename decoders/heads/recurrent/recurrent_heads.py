@@ -1,4 +1,4 @@
-"""What Hydra, the MLP speculator, ReDrafter and Clover share: heads that take in the drafted path token by
+"""What Hydra, the MLP speculator, ReDrafter and Clover share: heads that read the drafted path token by
 token. A summary of the text becomes a state, each token of the path changes it, and from it the next one is
 guessed.
 

@@ -1,1 +1,1 @@
-"""Heads that draft nothing: they score, judge, choose and probe what stands in the target's states."""
+"""Heads that draft nothing: they score, judge, choose or probe, from the target's states."""

@@ -1,8 +1,8 @@
 """The acceptance head of SpecDec++ (Huang et al., 2024): how likely the target is to accept a drafted token,
 read from the draft model's state after that token.
 
-It is made for a pair: it reads the one model and foretells the other. Knows states; what it learned from is
-min(1, p/q) of tokens that the draft had drawn.
+It is made for a pair: it reads the one model and predicts the other. Knows states; it learned from min(1,
+p/q) of tokens that the draft had drawn.
 """
 
 import math

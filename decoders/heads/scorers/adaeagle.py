@@ -1,7 +1,7 @@
-"""The length predictor of AdaEAGLE (Zhang et al., 2024): how many tokens of a draft will be accepted, read
-before anything is drafted, from the newest token and the target's state in front of it.
+"""The length predictor of AdaEAGLE (Zhang et al., 2024): how many tokens of a draft will be accepted,
+predicted before anything is drafted, from the newest token and the target's state before it.
 
-Knows states; what it learned from is how EAGLE's chains fared along the target's greedy texts.
+Knows states; it learned from how many tokens of EAGLE's chains were accepted along the target's greedy texts.
 """
 
 import torch

@@ -1,8 +1,8 @@
 """The heads of AutoDeco (Wang et al., 2025): which temperature and which top-p the next token should be drawn
 with, read from the target's state before that token.
 
-They are learned without labels: the next token's cross-entropy, through a top-p that is soft. Knows states,
-logits and tokens.
+They are learned without labels: the next token's cross-entropy, through a smooth top-p. Knows states, logits
+and tokens.
 """
 
 import torch

@@ -1,5 +1,5 @@
 """The filter of Learn2PD (2025): which positions of a block already hold their final token, read from the
-confidences of the whole block. Knows probabilities; what it learned from is how a text was filled.
+confidences of the whole block. Knows probabilities; it learned from how texts were filled.
 """
 
 import torch

@@ -1,7 +1,7 @@
 """The judge of Judge Decoding (Bachmann et al., 2025): whether a drafted token is right, whatever the target
 would have written, read from the target's state after that token.
 
-Knows states; the truth it learned from is the tasks' checkers.
+Knows states; its labels came from the tasks' checkers.
 """
 
 import torch

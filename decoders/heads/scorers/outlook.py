@@ -1,8 +1,8 @@
-"""The predictor of SpecBranch (Shen et al., 2025; there H-RAD): how a window of drafted tokens will fare
-before the target reads it: refused whole, accepted in part, or whole.
+"""The predictor of SpecBranch (Shen et al., 2025; there H-RAD): whether a window of drafted tokens will be
+rejected, accepted in part or accepted as a whole, before the target reads it.
 
 It reads what the target left behind when it chose the newest token: its states after the last layers, and
-that token itself. Knows states; what it learned from is how windows of one draft fared.
+that token itself. Knows states; it learned from the outcomes of one draft's windows.
 """
 
 import torch

@@ -1,8 +1,8 @@
 """The plan model of EDU-PGA (Adams et al., 2023, section 4.1): which units of a text a summary will cover.
 
-It reads one vector a unit, the mean of the frozen target's states there, and copies unit by unit, until it
-says stop. Our narrower form of the paper's: units are copied in the order of the text, so that a set of units
-is one plan. Knows states and places of units; knows no text.
+It reads one vector per unit, the mean of the frozen target's states there, and copies unit by unit, until it
+chooses stop. Our narrower form of the paper's: units are copied in the order of the text, so that a set of
+units is one plan. Knows states and positions of units; knows no text.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,8 +1,8 @@
 """The ranker of RankGen (Krishna et al., 2022): how well a continuation fits the text before it.
 
-The paper trains an encoder with a token `pre` or `suf` in front of what it reads. Here is no room for one:
-two small networks, one for prefixes and one for continuations, read the frozen target's states instead. Each
-text is read for itself, from its own start, as the paper's encoder reads it. Knows states.
+The paper trains an encoder with a token `pre` or `suf` in front of what it reads. That would be too large
+here: two small networks, one for prefixes and one for continuations, read the frozen target's states instead.
+Each text is read by itself, from its own start, as the paper's encoder reads it. Knows states.
 """
 
 import torch

@@ -1,8 +1,8 @@
 """Reward heads: how good a text is so far, read from the frozen target's states of what was written.
 
-Three questions, each with its own number between 0 and 1: is every step so far right, can this prefix
-still become right, is the whole text right. Knows states and the probabilities that the target gave the
-written tokens; the truth it learned from is the tasks' checkers.
+Three questions, each with its own number between 0 and 1: is every step so far right, can this prefix still
+become right, is the whole text right. Knows states and the probabilities that the target gave the written
+tokens; its labels came from the tasks' checkers.
 """
 
 import torch

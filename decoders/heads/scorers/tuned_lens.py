@@ -1,5 +1,5 @@
 """The tuned lens (Belrose et al., 2023): an affine map for each depth, after which the target's last norm and
-head read a middle state better than without. Knows states; what a lens tells of them is decoders/lenses.
+head read a middle state better than without. Knows states; decoders/lenses uses it.
 """
 
 import torch

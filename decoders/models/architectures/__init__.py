@@ -2,8 +2,8 @@
 strategy take them like any causal language model.
 
 A file of this folder is an architecture if it names its model: `MODEL`, a PreTrainedModel whose config class
-has a `model_type` of its own, and `PAPERS`, the slugs of what it realises. What several share lies beside
-them, in files without a `MODEL`. Knows none of them by name.
+has a `model_type` of its own, and `PAPERS`, the slugs of the papers that it implements. What several share
+lies beside them, in files without a `MODEL`. Knows none of them by name.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""What all small causal architectures are: a model of transformers that can read on from a state.
+"""The base of all small causal architectures: a transformers model that can continue from a state.
 
 An architecture says how it reads tokens (`read`); losses, logits, files and `generate` are here. Knows no
 engine and no strategy.

@@ -1,9 +1,8 @@
 """An encoder-decoder for code with the tasks of CodeT5 (Wang et al. 2021) and the modes of CodeT5+ (Wang et
-al. 2023): it fills holes, continues after an empty source, and finds texts that are alike by one vector of
-each.
+al. 2023): it fills in spans, continues after an empty source, and finds similar texts by one vector per text.
 
-Knows token ids and tensors; the layers are transformers' T5. What holes are made and how answers are put
-back is `sentinels.py`'s.
+Knows token ids and tensors; the layers are transformers' T5. `sentinels.py` makes the holes and puts answers
+back.
 """
 
 import torch

@@ -1,8 +1,8 @@
 """DNA: no fixed layers but a pool of modules; at every step a router sends each token to one of them, or
 lets it stay unchanged (Towards Distributed Neural Architectures, 2025).
 
-Reconstructed: routers are linear, the best module's sigmoid is its gate, and a bias that is nudged against
-what is used too much balances the load. Knows tensors; neither tokens' texts nor engines.
+Reconstructed: routers are linear, the best module's sigmoid is its gate, and a bias, adjusted against
+overused modules, balances the load. Knows tensors; neither tokens' texts nor engines.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,5 @@
 """Flow-Attention: linear attention as a flow network, in which keys compete for the outflow and queries for
-the inflow; the causal form keeps sums of one size however long the text is (Flowformer, Wu et al. 2022,
-section 3.2).
+the inflow; the causal form keeps sums of constant size (Flowformer, Wu et al. 2022, section 3.2).
 
 Knows tensors; neither tokens' texts nor engines.
 """

@@ -1,5 +1,5 @@
-"""MBLM: bytes in patches, patches in larger patches; a stage of its own for each size, of which the slower
-ones pass on to the faster ones what they know (Multiscale Byte Language Models, Egli et al. 2025, section 3).
+"""MBLM: bytes in patches, patches in larger patches; one stage per size; slower stages condition the faster
+ones (Multiscale Byte Language Models, Egli et al. 2025, section 3).
 
 Stage s advances once every `stride` bytes, the product of the patch sizes below it. Positions are rotary
 inside a stage, where the paper leaves them to the stage. Knows tensors; neither texts nor engines.

@@ -1,6 +1,6 @@
-"""Pervasive attention (Elbayad, Besacier and Verbeek 2018): no encoder and no decoder, but one grid of
-answer by source whose cells are [source_j ; answer_(i-1)], two-dimensional convolutions over it, and a
-maximum over the source.
+"""Pervasive attention (Elbayad, Besacier and Verbeek 2018): one grid of answer by source in place of encoder
+and decoder; its cells are [source_j ; answer_(i-1)], two-dimensional convolutions over it, and a maximum over
+the source.
 
 Knows token ids and tensors. `start` and `step` write row by row and keep the last rows of each layer.
 """

@@ -3,8 +3,8 @@ applied again and again, halves a text until one vector holds it; another double
 bytes at once.
 
 Knows bytes as token ids and tensors. Nothing of an answer is read while it is written: the distribution of
-each byte is there after one pass, in whatever order it is decoded. It gives back its source; it continues
-nothing.
+each byte is there after one pass, in whatever order it is decoded. It reproduces its source; it cannot
+continue a text.
 """
 
 import math

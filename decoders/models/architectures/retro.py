@@ -1,10 +1,10 @@
-"""A Retro decoder (Borgeaud et al. 2022; InstructRetro, Wang et al. 2023): a Llama that also reads, chunk
-by chunk, what a store of texts holds next to what it has just written.
+"""A Retro decoder (Borgeaud et al. 2022; InstructRetro, Wang et al. 2023): a Llama that also reads, chunk by
+chunk, passages from a store that are similar to what it has just written.
 
 Knows token ids and tensors. The neighbours of chunk u are found by the chunk itself and are read from its
 last token on, up to the last but one of the next chunk. A gate of 0 leaves the plain decoder. Simplified:
-neighbours are found by n-grams and not by embeddings, and are encoded without a look at the text that asks
-for them.
+neighbours are found by n-grams and not by embeddings, and are encoded without attending to the text that
+retrieved them.
 """
 
 import math

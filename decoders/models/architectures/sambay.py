@@ -1,6 +1,6 @@
-"""SambaY: of YOCO's upper layers, every second one reads no cache at all; a gated memory unit (GMU) takes
-up what one recurrent layer below has just read out for the same token (Decoder-Hybrid-Decoder, Ren et al.
-2025, section 2).
+"""SambaY: of YOCO's upper layers, every second one reads no cache at all; a gated memory unit (GMU) reuses
+what one recurrent layer below has just read out for the same token (Decoder-Hybrid-Decoder, Ren et al. 2025,
+section 2).
 
 Simplified: gated retention stands in for the paper's Mamba. Knows tensors; neither tokens' texts nor
 engines.

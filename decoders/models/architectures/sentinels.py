@@ -1,5 +1,6 @@
-"""Holes in a text of tokens and how they are filled: spans or all places of a name become sentinels, and
-the answer names each sentinel with what stood there (T5, Raffel et al. 2020; CodeT5, Wang et al. 2021).
+"""Masked spans in a token sequence and how they are filled: spans, or all occurrences of a name, become
+sentinels, and the answer names each sentinel with what it replaced (T5, Raffel et al. 2020; CodeT5, Wang et
+al. 2021).
 
 Knows lists of token ids; knows no model and no language.
 """

@@ -1,9 +1,9 @@
-"""A source and its answer in one stream of tokens, so that whatever decodes a causal model also decodes a
-model that reads a source: up to the first separator stands the source, after it the answer.
+"""A source and its answer in one token sequence, separated by the first separator, so that every strategy for
+causal models can decode a model that reads a source.
 
-Knows token ids and tensors. A text without a separator is an answer to an empty source; so each place's
-logits depend on the tokens up to it alone. How a source is read and an answer is written is each
-architecture's own.
+Knows token ids and tensors. A text without a separator is an answer to an empty source; so the logits at each
+position depend only on the tokens up to it. How a source is read and an answer written is up to each
+architecture.
 """
 
 from collections.abc import Sequence

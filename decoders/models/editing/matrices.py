@@ -1,5 +1,6 @@
 """Edits of single matrices W [out, in]: zeros by magnitude or by Wanda's scores, n of m kept, rounding to a
-few bits, low rank; and the same for all linear layers of a model. Each gives a new one, the old stays.
+few bits, low rank; and the same for all linear layers of a model. Each returns a new matrix and leaves the
+old one unchanged.
 
 Sun et al. (2023), Wanda: a weight counts |W_ij| times the norm of the j-th input, against others of its row.
 Jaiswal et al. (2023), "Compressing LLMs", compares these. Knows weights, no texts.

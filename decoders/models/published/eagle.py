@@ -2,7 +2,7 @@
 
 Names, in the authors' files: EAGLE 1 and 2 `fc`, `layers.0` without an input norm, `embed_tokens`; EAGLE-3
 `fc` over three states, `midlayer` (speculators and newer files: `layers.0`) with `hidden_norm` and
-`input_layernorm`, `norm`, `lm_head`, `d2t` (the target's id less the draft's) and `t2d` (which tokens of the
+`input_layernorm`, `norm`, `lm_head`, `d2t` (the target's id minus the draft's) and `t2d` (which tokens of the
 target are kept).
 """
 

@@ -1,4 +1,4 @@
-"""Context-aware decoding: what a piece of evidence in the prompt adds counts for more.
+"""Context-aware decoding: amplifies what a piece of evidence in the prompt adds.
 
 Xu (2023), Context-aware Decoding Reduces Hallucination in Query-focused Summarization, with the rule of Shi
 et al. (2023). The second view is the same prompt with the evidence left out; the question stays.

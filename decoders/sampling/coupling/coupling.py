@@ -1,4 +1,4 @@
-"""A message hidden in ordinary samples: what is drawn follows the model, and says what was meant.
+"""A message hidden in ordinary samples: what is drawn follows the model, and a reader can decode the message.
 
 Ebrahimi, Chen and Khisti (2024), Minimum Entropy Coupling with Bottleneck, with the iterative coupling of
 Sokota et al. (2022) over the tokens of a text. Knows one lane; the code and the couplings are in

@@ -1,4 +1,4 @@
-"""A source squeezed into a few bits, and two distributions coupled with little entropy. Knows numbers only;
+"""A source compressed into a few bits, and two distributions coupled with little entropy. Knows numbers only;
 in bits.
 
 Ebrahimi, Chen and Khisti (2024), Minimum Entropy Coupling with Bottleneck. A source X with distribution p is
