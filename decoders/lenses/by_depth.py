@@ -1,4 +1,7 @@
-"""What the logit lens and other lenses by depth show of the distribution at each level. Knows tapes, no lane."""
+"""What lenses by depth, such as the logit lens, show of the distribution at each level.
+
+Knows tapes, no lane.
+"""
 
 from collections.abc import Iterable
 from itertools import chain

@@ -1,4 +1,4 @@
-"""What a search takes for likely where processors are asked for: the model as they leave it."""
+"""The log-probabilities that a search uses if processors are set: those after the processors."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""How a strategy that drafts and verifies is declared: badge and description follow from its parts."""
+"""Declares a strategy that drafts and verifies: badge and description follow from its parts."""
 
 from collections.abc import Callable
 from typing import Any

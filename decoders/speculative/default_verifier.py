@@ -1,4 +1,4 @@
-"""The simplest exact verifier for a way of drafting, or one that judges whole paths where it is asked for.
+"""The simplest exact verifier for a way of drafting, or one that verifies whole paths if asked for.
 
 Knows verifiers and how slots are filled, no model.
 """

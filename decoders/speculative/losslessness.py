@@ -1,9 +1,9 @@
-"""Proof live: does a strategy write with exactly the target's distribution? Many seeds, one short
+"""The losslessness test: does a strategy sample from exactly the target's distribution? Many seeds, one short
 continuation each.
 
 Continuations are counted in cells whose probabilities are computed exactly from the target; a strategy that
 keeps the distribution keeps the probability of every cell. Knows lanes and models, nothing of pages. The
-verifier that is wrong on purpose exists here alone: no strategy can be made of it.
+verifier that is wrong on purpose exists only here: no strategy can use it.
 """
 
 import time

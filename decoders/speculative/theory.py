@@ -1,8 +1,7 @@
 """What speculation should gain: the formulas of Leviathan et al. (2023). Knows numbers only.
 
 alpha: probability that a drafted token is accepted given that its parent was; gamma: drafted tokens per
-round; cost: one draft forward in units of one target forward. All hold for acceptances that do not depend on
-each other.
+round; cost: one draft forward in units of one target forward. All assume independent acceptances.
 """
 
 

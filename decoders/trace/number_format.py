@@ -1,4 +1,4 @@
-"""Numbers in sentences: probabilities rounded so that printed numbers agree with each other. Knows no method."""
+"""Numbers in sentences: probabilities are rounded so that printed numbers agree. Knows no method."""
 
 
 def number(x: float, digits: int = 3) -> str:

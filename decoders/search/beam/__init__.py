@@ -1,1 +1,1 @@
-"""Beam searches: several texts that grow a token at a time."""
+"""Beam searches: several texts that grow one token at a time."""

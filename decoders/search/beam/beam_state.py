@@ -1,4 +1,4 @@
-"""The hypotheses of one beam search in the token tree: which live, which finished, which limbs died.
+"""The hypotheses of one beam search in the token tree: which are live, which finished, which branches died.
 
 Shared by beam search and by each group of diverse beam search. Knows scores and nodes, nothing of how the
 scores were made. Selection and stopping follow transformers 5.23 (`_beam_search`), so that results equal

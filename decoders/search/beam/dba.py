@@ -1,4 +1,5 @@
-"""Dynamic beam allocation: beam search whose texts must hold given phrases, at the cost of one beam search.
+"""Dynamic beam allocation: beam search whose texts must contain given phrases, at the cost of one beam
+search.
 
 Post and Vilar (2018), Fast Lexically Constrained Decoding with Dynamic Beam Allocation for Neural Machine
 Translation. Knows one lane; the phrases are in lexical_constraint.py, the bookkeeping in beam_state.py.

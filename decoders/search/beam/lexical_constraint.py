@@ -1,4 +1,5 @@
-"""Phrases that a text must hold, token by token: how much of them a prefix has, and what would come next.
+"""Phrases that a text must contain, token by token: how much of them a prefix has met, and which tokens come
+next.
 
 Knows token ids, no lane and no model. The state is immutable: each hypothesis carries its own.
 """

@@ -1,7 +1,7 @@
 """Superposed decoding: several drafts from one forward per token, which reads a mixture of their last tokens.
 
-Shen et al. (2024), Superposed Decoding. The row that all drafts share is made each draft's own by an n-gram
-model of other texts. Which drafts live is beam search's bookkeeping (`beam_state.py`).
+Shen et al. (2024), Superposed Decoding. An n-gram model of other texts adapts the shared row to each draft.
+Which drafts live is beam search's bookkeeping (`beam_state.py`).
 """
 
 import math

@@ -1,7 +1,8 @@
-"""Value-guided and conditional beam search: what a scorer thinks of a prefix counts beside its likelihood.
+"""Value-guided and conditional beam search: ranks prefixes by a scorer's value together with their
+likelihood.
 
 Language Model Decoding as Likelihood-Utility Alignment (Josifoski et al. 2022) weighs the two; Making the
-Most of your Model (2024) takes the scorer's value for the probability of an attribute and multiplies. Knows
+Most of your Model (2024) treats the scorer's value as the probability of an attribute and multiplies. Knows
 one lane; the scorers are in scorers.py, the bookkeeping in beam_state.py.
 """
 

@@ -1,1 +1,1 @@
-"""Best-first searches: the most promising open text goes first."""
+"""Best-first searches: the most promising open text is expanded first."""

@@ -1,8 +1,8 @@
-"""A*-decoding: best-first search over steps. A scorer says how far a prefix seems from a good text, and a
-fall of its score is paid for.
+"""A*-decoding: best-first search over steps. A scorer estimates how far a prefix is from a good text, and
+drops of its score add to the cost.
 
 Chatziveroglou (2025), A*-Decoding: Token-Efficient Inference Scaling. The tie rule, the test of the goal when
-a state is opened, dropping equal steps, and what happens at the end of the budget are ours: the text leaves
+a state is opened, dropping equal steps, and what happens at the end of the budget are ours: the paper leaves
 them open. Knows one lane and its scorer.
 """
 

@@ -1,4 +1,5 @@
-"""Chunking-free retrieval: finds a passage of the prompt's document by its first tokens, and reads its end.
+"""Chunking-free retrieval: finds a passage of the prompt's document by its first tokens, and then its end
+without decoding what is between.
 
 Qian et al. (2024), Grounding Language Model with Chunking-Free In-Context Retrieval: constrained sentence-
 prefix decoding, then skip decoding. Knows one lane; a passage is a path of the lane's tree.

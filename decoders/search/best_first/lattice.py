@@ -1,4 +1,5 @@
-"""Lattice decoding: best-first search whose texts run to their end, and meet where their endings are alike.
+"""Lattice decoding: best-first search that completes each text, and merges texts whose recent tokens are
+alike.
 
 Knows one lane; the graph is the lane's tree plus the merges. Xu, Jonnalagadda and Durrett (2021),
 Massive-scale Decoding for Text Generation using Lattices: depth-first completion, or plain best-first search

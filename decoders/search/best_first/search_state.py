@@ -1,4 +1,4 @@
-"""States of a search over whole texts: where each begins, what it has cost, which of its children wait.
+"""States of a search over whole texts: their node, their cost, and which of their children wait.
 
 A state is a node of the lane's tree with the sum of its log-probabilities. Children are proposed a few at a
 time, most likely first; the next ones follow when the last of these is taken out of the queue, so that none

@@ -1,1 +1,1 @@
-"""Texts that are planned first: by topics, by units of a source, or from their end."""
+"""Searches that plan first: by topics, by units of a source, or from their end."""

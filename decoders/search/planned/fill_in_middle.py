@@ -1,5 +1,5 @@
-"""What self-infilling asks of a model and of a text: the tokens that tell a model which part of a text it
-reads, and the rules that say where a text is cut or thrown away.
+"""What self-infilling needs: the tokens that tell a model which part of a text it reads, and the rules for
+where a text is cut or discarded.
 
 Knows vocabularies and words; knows no lane.
 """

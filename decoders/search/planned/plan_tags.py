@@ -1,4 +1,5 @@
-"""A prompt with tags around some of its units, as tokens: how a realiser is given a content plan.
+"""A prompt with tags around some of its units, as tokens: how a content plan is given to the model that
+writes the text.
 
 Knows tokens and their bytes; knows no lane and no models.
 """

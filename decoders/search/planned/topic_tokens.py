@@ -1,5 +1,5 @@
-"""What topics are to a model that was trained with a topic token in front of each sentence, and how a
-sentence's topic is known from its words.
+"""Topics of a model that was trained with a topic token in front of each sentence, and how a sentence's topic
+is found from its words.
 
 Knows words; knows no lane and no models.
 """

@@ -1,5 +1,5 @@
-"""Cascade reward sampling: a text is drawn in pieces that end where the model is unsure, and a piece whose
-reward is too low is drawn again.
+"""Cascade reward sampling: samples a text in segments that end where the model is uncertain; a segment with
+too low a reward is sampled again.
 
 Li et al. (2024), Cascade Reward Sampling for Efficient Decoding-Time Alignment, section 4. Knows one lane
 and its scorer.

@@ -1,5 +1,5 @@
-"""First finish search: several samples at once, and the one that ends first is the answer; or, of the first
-few that end, what most of them say.
+"""First finish search: several samples in parallel; the answer is the first that ends, or the majority of the
+first few.
 
 Agarwal et al. (2025), the synchronous form. Waiting for all samples and voting is self-consistency (Wang et
 al. 2022). Knows one lane.

@@ -1,4 +1,4 @@
-"""phi-Decoding: steps are sampled, a look ahead weighs each, and the beams are drawn by what was seen there.
+"""phi-Decoding: samples steps, looks ahead from each, and samples the beams among them by these look-aheads.
 
 Xu et al. (2025), phi-Decoding: Adaptive Foresight Sampling for Balanced Inference-Time Exploration and
 Exploitation. Knows one lane; the arithmetic is in lookahead_weights.py.

@@ -1,5 +1,5 @@
-"""Transfer Q*: each of a few next tokens is continued by a model that is aligned already; how good the whole
-texts are decides which token comes.
+"""Transfer Q*: continues each of a few next tokens with an already aligned model, and takes the token whose
+whole text has the best reward.
 
 Chakraborty et al. (2024), Transfer Q Star: Principled Decoding for LLM Alignment. Knows one lane; the aligned
 model is heads/scorers/aligned.py, rewards are scorers.py.

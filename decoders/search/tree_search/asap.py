@@ -1,4 +1,5 @@
-"""ASAp: draws from a model under a constraint, and learns from dead ends how much of what follows is allowed.
+"""ASAp: samples under a constraint, and learns from its samples how much of what follows each prefix is
+allowed.
 
 Park et al. (2024), Grammar-Aligned Decoding. Knows one lane; constraints are in constraints.py.
 """

@@ -1,8 +1,8 @@
-"""Constraints: what a text must not be, checked on every prefix or on the whole text; each gives 0 to 1.
+"""Constraints of a tree search, checked on every prefix or on the whole text; each returns 0 to 1.
 
-Their product Phi is what a text is worth, and 0 ends it at once. Rules that search already knows (scorers.py)
-are used unchanged; what is syntax is decided by the lane's callback, since a language is described elsewhere.
-Knows texts and tokens, no search.
+Their product Phi is the value of a text; 0 ends it at once. Rules that search already knows (scorers.py) are
+used unchanged; the lane's callback checks syntax, since languages are described elsewhere. Knows texts and
+tokens, no search.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Monte-Carlo tree search: select, expand, evaluate, back up. Knows neither models nor how an edge is chosen.
 
-What stands for the text of a state is the search's own: a node of a lane's tree, or the tokens.
+Each search chooses how it represents a state's text: as a node of a lane's tree, or as tokens.
 """
 
 from abc import ABC, abstractmethod

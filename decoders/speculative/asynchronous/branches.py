@@ -1,6 +1,6 @@
-"""Forks: several sequences below one node, each of the draft model's most likely tokens. Draws nothing.
+"""Branches: several sequences below one node, each of the draft model's most likely tokens. Draws nothing.
 
-Knows the draft model, nothing of the target and of why there are several.
+Knows the draft model, nothing of the target or of why there are several.
 """
 
 from decoders.lane import Lane

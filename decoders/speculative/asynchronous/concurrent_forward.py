@@ -1,4 +1,4 @@
-"""The target's forward beside the lane's own work: in a thread of its own, or after it in turn.
+"""Runs the target's forward concurrently with the lane's own work, in a separate thread, or after it.
 
 Two models compute at the same time if they are two engines; on a GPU the target gets a stream of its own.
 What is recorded, and in which order, is the same either way, except the times. Knows no method.

@@ -1,7 +1,8 @@
-"""DuoDecoding: while the target tests a window, the draft writes one long sequence or several short ones.
+"""DuoDecoding: while the target verifies a window, the draft writes one long sequence or several short ones.
 
 Lv et al. (2025), DuoDecoding. The paper runs the draft on the CPU and the target on a GPU, and is defined at
-temperature 0 alone; above it, the sequences are still the most likely tokens and the target draws for itself.
+temperature 0 alone; above it, the sequences are still the most likely tokens, and the target draws its own
+token.
 """
 
 from collections.abc import Iterator

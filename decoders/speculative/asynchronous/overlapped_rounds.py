@@ -1,8 +1,8 @@
-"""Windows: what a draft model writes on while the target tests what it wrote before, round after round.
+"""Overlapped rounds: the draft model continues to write while the target verifies what it wrote before.
 
-A window is the chain that waits after the newest token. After its sure part the draft writes one sequence
-or several, whose first tokens are tested in the same round; the rest of the one that passes is the next
-window. Knows the draft model, and the target by its role.
+A window is the chain that waits after the newest token. After the tokens of which it is confident, the draft
+writes one sequence or several, whose first tokens are tested in the same round; the rest of the one that
+passes is the next window. Knows the draft model, and the target by its role.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,8 +1,8 @@
-"""SpecBranch: where the draft is in doubt it is followed no further, and continues in several branches.
+"""SpecBranch: where the draft is uncertain, its chain ends and it continues in several branches.
 
-Shen et al. (2025), SpecBranch. The predictor of how a window will fare (H-RAD) is heads/scorers/outlook.py;
-which one fits a pair is the target's to know. Above temperature 0 branches are the most likely tokens, among
-which the target draws for itself: the form in which nothing of its distribution is lost.
+Shen et al. (2025), SpecBranch. The predictor of a window's outcome (H-RAD) is heads/scorers/outlook.py; the
+target knows which one fits a pair. Above temperature 0 branches are the most likely tokens, and the target
+draws its own token: so its distribution is preserved.
 """
 
 import math

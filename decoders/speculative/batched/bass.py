@@ -1,4 +1,4 @@
-"""BASS: every text of a batch accepts its own number of guesses, and one draft length is adapted for all.
+"""BASS: every text of a batch accepts its own number of drafted tokens, and one draft length adapts to all.
 
 Qian et al. (2024), BASS: Batched Attention-optimized Speculative Sampling.
 """

@@ -1,4 +1,5 @@
-"""EQSPEC and EXSPEC: batches of speculative decoding that get the ragged rows right, and then avoid them.
+"""EQSPEC and EXSPEC: batched speculative decoding that handles ragged rows correctly (EQSPEC) or avoids them
+(EXSPEC).
 
 Zhang et al. (2025), Batch Speculative Decoding Done Right. Both run transformers' own forward on a padded
 batch, target and draft alike; see padded_batch.py.

@@ -1,4 +1,4 @@
-"""A batch in a rectangle: texts of different lengths padded on the left, and repaired after every round.
+"""A padded batch: texts of different lengths, padded on the left and realigned after every round.
 
 Scores nodes of several texts that stand beside each other in one token tree, through transformers' own
 forward with a batch dimension: one row per text, a padding mask, keys and values [B, H, T, D] per layer.

@@ -1,9 +1,9 @@
 """A batch: several texts that one lane decodes together, and the draft-verify loop over them.
 
-The lane's prompt is the first text; the others stand beside it in the same token tree, each with a root of
-its own, so the tree mask keeps them apart and one forward serves all. The first text is the lane's own and is
-recorded as any lane's; for every text, round by round, `Cell` events record what became of each guess. Knows
-drafts and verifiers by their interface alone.
+The lane's prompt is the first text; the others are in the same token tree, each with its own root, so the
+tree mask keeps them apart and one forward serves all. The first text is the lane's own and is recorded as any
+lane's; for every text, round by round, `Cell` events record what became of each guess. Knows drafts and
+verifiers by their interface alone.
 """
 
 from collections.abc import Callable, Iterator

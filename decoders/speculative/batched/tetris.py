@@ -1,4 +1,4 @@
-"""TETRIS: of all guesses of a batch, the target checks those that are most likely to be accepted.
+"""TETRIS: the target verifies those drafted tokens of a batch that are most likely to be accepted.
 
 Wu et al. (2025), TETRIS: Optimal Draft Token Selection for Batch Speculative Decoding.
 """

@@ -1,1 +1,1 @@
-"""Strategies whose drafter is a small module trained beside the frozen target (decoders/heads)."""
+"""Strategies whose drafter is a small module trained on the frozen target (decoders/heads)."""

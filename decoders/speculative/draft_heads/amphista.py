@@ -1,4 +1,5 @@
-"""Amphista: heads that guess at once, as Medusa's, but see each other, and in part the root.
+"""Amphista: heads that guess in parallel, like Medusa's, but attend to each other, and some of them to the
+root.
 
 Li et al. (2024), Amphista. The heads are heads/path_independent/amphista.py.
 """

@@ -1,4 +1,4 @@
-"""Blockwise parallel decoding: the first draft heads. A forward checks one block and proposes the next.
+"""Blockwise parallel decoding: the first draft heads. Each forward verifies one block and proposes the next.
 
 Stern et al. (2018). The heads are heads/path_independent/blockwise.py, the relaxed tests
 verifiers/block_tests.py.

@@ -1,5 +1,5 @@
 """Blockwise drafts that are rescored before the target reads them: several heads' candidates form a lattice,
-and something that knows word order ranks its paths.
+and an n-gram model ranks its paths.
 
 Kim et al. (2024), Towards Fast Inference: Exploring and Improving Blockwise Parallel Drafts. The lattice is
 drafters/sausage.py.

@@ -1,4 +1,4 @@
-"""Chimera: a drafter that sees the last three tokens at once and everything before them by one layer.
+"""Chimera: a drafter that reads the last three tokens together and everything before them through one layer.
 
 Zeng et al. (2024), Chimera. The module is heads/feature_drafters/chimera.py.
 """

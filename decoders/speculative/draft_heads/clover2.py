@@ -1,4 +1,5 @@
-"""Clover-2: the root comes in before the layers that sum up the text, and features are predicted, as EAGLE's.
+"""Clover-2: the root enters before the layers that summarise the text, and features are predicted, as in
+EAGLE.
 
 Xiao et al. (2024), Clover-2. The module is heads/recurrent/clover2.py.
 """

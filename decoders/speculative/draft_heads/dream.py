@@ -1,4 +1,5 @@
-"""DREAM, its text part: a drafter with a gated look at the target's last states, taught by its early layers.
+"""DREAM, its text part: a drafter with gated cross-attention to the target's last states, trained on its
+early layers.
 
 Hu et al. (2025), DREAM: Drafting with Refined Target Features and Entropy-Adaptive Cross-Attention Fusion for
 Multimodal Speculative Decoding. The drafter is heads/cross_attention/dream.py.

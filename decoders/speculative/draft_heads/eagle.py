@@ -1,4 +1,5 @@
-"""EAGLE: one decoder layer guesses the target's next state, and the target's own head reads tokens out of it.
+"""EAGLE: one decoder layer guesses the target's next state, and the target's own output matrix turns it into
+tokens.
 
 Li et al. (2024), EAGLE. The layer is heads/feature_drafters/eagle.py.
 """

@@ -1,4 +1,4 @@
-"""EAGLE-2: EAGLE's layer, and a tree that grows where the layer itself is sure.
+"""EAGLE-2: EAGLE's layer, and a tree that grows where the layer itself is confident.
 
 Li et al. (2024), EAGLE-2. The layer is heads/feature_drafters/eagle.py, the tree drafters/dynamic_trees.py's
 `expand_and_rerank`.

@@ -1,4 +1,4 @@
-"""EAGLE-3: a layer that reads several of the target's layers, and was trained on what it says itself.
+"""EAGLE-3: a layer that reads several of the target's layers, and was trained on its own outputs.
 
 Li et al. (2025), EAGLE-3. The layer is heads/feature_drafters/eagle3.py.
 """

@@ -1,5 +1,5 @@
-"""How much each attention head of Clover's cell lets a drafted token through: recorded for every drafted node
-that guesses were made below.
+"""The gate of each attention head of Clover's cell for a drafted token: recorded for every drafted node below
+which guesses were made.
 """
 
 from collections.abc import Callable

@@ -1,5 +1,5 @@
-"""GliDe with CaPE: a small draft model looks into the target's own keys and values, and expands where it is
-unsure.
+"""GliDe with CaPE: a small draft model attends to the target's own keys and values, and adds siblings where
+it is uncertain.
 
 Du et al. (2024), GliDe with a CaPE: A Low-Hassle Method to Accelerate Speculative Decoding. The draft model
 is heads/cross_attention/glide.py, the expansion drafters/confidence_siblings.py.

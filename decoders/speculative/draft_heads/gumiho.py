@@ -1,4 +1,4 @@
-"""Gumiho: the first two drafted tokens come out of a serial network, the later ones out of parallel networks.
+"""Gumiho: the first two drafted tokens come from a serial network, the later ones from parallel networks.
 
 Li et al. (2025), Gumiho. The module is heads/feature_drafters/gumiho.py.
 """

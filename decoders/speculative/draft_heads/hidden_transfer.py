@@ -1,5 +1,5 @@
-"""Hidden transfer: in the middle of the target, linear maps make states of future tokens out of the newest
-one's.
+"""Hidden transfer: in the middle of the target, linear maps turn the newest token's state into states of
+future tokens.
 
 Wu et al. (2024), Parallel Decoding via Hidden Transfer for Lossless Large Language Model Acceleration. The
 maps are heads/path_independent/hidden_transfer.py, the forward is engine/born_states.py.

@@ -1,5 +1,5 @@
-"""Mixture of Attentions: a drafter that reads a summary of all of the target's layers, of verified tokens
-alone.
+"""Mixture of Attentions: a drafter that reads a summary of all of the target's layers, for verified tokens
+only.
 
 Zimmer et al. (2024), Mixture of Attentions For Speculative Decoding. The drafter is
 heads/cross_attention/mixture_of_attentions.py.

@@ -1,4 +1,5 @@
-"""The MLP speculator: a small state takes in one token after the other, and guesses the next one each time.
+"""The MLP speculator: a small state is updated by one token after another, and predicts the next one each
+time.
 
 Wertheimer et al. (2024), Combined Token/Embedding Speculators. The network is
 heads/recurrent/mlp_speculator.py.

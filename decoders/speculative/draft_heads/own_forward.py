@@ -1,4 +1,4 @@
-"""What PPD and hidden transfer share: their parameters, and how their trees are planned before decoding."""
+"""What PPD and hidden transfer share: their parameters, and how their trees are computed before decoding."""
 
 from decoders.heads.path_independent.lookahead_tokens import LookaheadTokens
 from decoders.lane import Lane

@@ -1,5 +1,5 @@
-"""PPD: trained prompt tokens on the nodes of a drafted tree let the forward that verifies it draft the next
-one.
+"""PPD: trained prompt tokens on the nodes of a drafted tree let the forward that verifies it also draft the
+next tree.
 
 Chen et al. (2024), Hardware-Aware Parallel Prompt Decoding for Memory-Efficient Acceleration of LLM
 Inference. The embeddings are heads/path_independent/prompt_tokens.py.

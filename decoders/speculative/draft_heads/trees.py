@@ -1,4 +1,4 @@
-"""Which tree a trained head's guesses are written down in: the choice that these strategies share.
+"""Which tree a trained head drafts: the choice that these strategies share.
 
 Every tree goes with every head; each strategy has its paper's as the default.
 """

@@ -1,1 +1,1 @@
-"""What a draft is made from and which shape it has."""
+"""Drafters: where guesses come from, and which shape a draft has."""

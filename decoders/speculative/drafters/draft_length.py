@@ -1,8 +1,8 @@
-"""How long a drafted chain gets: a part of its own. Knows no model and no verifier.
+"""Policies for the length of a drafted chain. Knows no model and no verifier.
 
 A length policy may use all that was known before a token is drawn, the earlier ones included; then the text
-keeps the target's distribution. One that throws a token away after a look at it bends the distribution of
-drawn drafts, and says so with `sees_token`.
+keeps the target's distribution. A policy that drops a token after looking at it changes the distribution of
+drawn drafts, and declares this as `sees_token`.
 """
 
 import math

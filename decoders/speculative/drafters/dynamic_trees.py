@@ -1,7 +1,7 @@
 """Shapes that grow where the source is confident: DySpec's, OPT-Tree's and EAGLE-2's. Know no model.
 
-The value of a node is the product of the source's probabilities on its path: its guess at how likely the
-verifier is to come there.
+The value of a node is the product of the source's probabilities on its path: its estimate of the probability
+that the verifier reaches the node.
 """
 
 import heapq

@@ -1,8 +1,8 @@
-"""A draft model that learns while it drafts: it keeps the places where its target corrected it, and after
-some of them takes one step of training towards the target's distribution there.
+"""A draft model that learns while it drafts: it collects the positions where the target corrected it, and
+every few of them takes one training step towards the target's distribution there.
 
-Liu et al. (2023), Online Speculative Decoding, algorithm 2. The weights are a copy: they belong to whoever
-made it, and the model that was copied stays unchanged. Knows models, drafts and PyTorch's optimisers.
+Liu et al. (2023), Online Speculative Decoding, algorithm 2. The weights are a copy, and the original model
+stays unchanged. Knows models, drafts and PyTorch's optimisers.
 """
 
 import copy

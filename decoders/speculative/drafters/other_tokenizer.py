@@ -1,9 +1,9 @@
-"""Source of guesses: a draft model that cuts text into other tokens than the target.
+"""Source of guesses: a draft model with another tokenizer than the target's.
 
 Timor et al. (2025), Accelerating LLM Inference with Lossless Speculative Decoding Algorithms for
-Heterogeneous Vocabularies. The draft reads and writes its own tokens, in a tree of its own; text carries over
-what one of the two has written to the other. Whatever is lost on the way costs acceptance, never exactness:
-the target tests tokens of its own. Knows tokenizers by a model's `encode`, `encode_after` and `bytes_of`.
+Heterogeneous Vocabularies. The draft reads and writes its own tokens, in a tree of its own; text translates
+between the two. What is lost in translation costs acceptance, never exactness: the target tests tokens of its
+own. Knows tokenizers by a model's `encode`, `encode_after` and `bytes_of`.
 """
 
 from codecs import getincrementaldecoder

@@ -1,8 +1,8 @@
 """Trees for drafters whose slots hang on the drafted nodes themselves: one tree for each number of slots that
 hung on the node that was accepted last (Chen et al. 2024, PPD: Hardware-Aware Parallel Prompt Decoding).
 
-That number, d, is the state: there are that many distributions to draft from. A tree of state d holds paths
-of ranks at most d deep, and says how many slots each of its nodes carries. Knows numbers only.
+That number, d, is the state: the number of distributions to draft from. A tree of state d holds paths of
+ranks at most d deep, and says how many slots each of its nodes carries. Knows numbers only.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Trees of ranks: which of a place's most likely guesses are written down, fixed before decoding.
+"""Trees of ranks: which of the most likely guesses at each depth are drafted, fixed before decoding.
 
 A path (0, 1) of ranks is the second most likely token after the most likely one; ranks count from 0. Which
 paths pay is computed from how often the guess of each rank is right, depth by depth (Cai et al. 2024, Medusa,

@@ -1,4 +1,4 @@
-"""Which chunks of a prompt a shorter view of it holds: those that share rare tokens with what is asked.
+"""Which chunks of a prompt its shorter view keeps: those that share rare tokens with the question.
 
 Knows token ids, nothing of models, text or distributions.
 """

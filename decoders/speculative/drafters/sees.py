@@ -1,4 +1,4 @@
-"""Records what a trained head's guesses look at, once for each depth that is drafted.
+"""Records what a trained head's guesses depend on, once for each depth that is drafted.
 
 Knows modules by `sees` and `reach` alone.
 """

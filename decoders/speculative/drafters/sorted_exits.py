@@ -1,6 +1,6 @@
-"""Source of guesses: a draft model that may be left after some of its layers, the earlier the surer it is.
+"""Source of guesses: a draft model with early exits, which it takes as soon as it is confident.
 
-Knows the lane's draft model and how its scorer reads a part of the layers; nothing of the target.
+Knows the lane's draft model and how its scorer runs some of the layers; nothing of the target.
 """
 
 import torch

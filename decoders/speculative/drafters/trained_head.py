@@ -1,4 +1,4 @@
-"""Source of guesses: a module that was trained beside the frozen target (decoders/heads).
+"""Source of guesses: a module that was trained on the frozen target (decoders/heads).
 
 After every verification it reads the target's states at the tokens that were committed; then it guesses below
 the newest token, for any shape of draft. Knows modules by their interface alone, no method by name.

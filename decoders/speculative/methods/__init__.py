@@ -1,1 +1,1 @@
-"""The methods that draft and verify, one a file; each puts parts together."""
+"""Methods that draft and verify, one per file; each combines parts."""

@@ -1,7 +1,7 @@
-"""ADED: a table of trigrams takes the draft model's place; a small tree search decides which paths to check.
+"""ADED: a trigram table replaces the draft model; a small tree search chooses which paths to verify.
 
 Liu et al. (2024), Adaptive Draft-Verification for Efficient Large Language Model Decoding. The target draws
-one token per node, which is exact; the reference's own acceptance of drawn tokens is not.
+one token per node, which is exact; the acceptance rule of the reference code is not.
 """
 
 from collections.abc import Iterator

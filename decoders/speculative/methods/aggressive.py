@@ -1,7 +1,7 @@
 """Aggressive decoding: the draft is the input itself, for tasks whose output mostly repeats it.
 
 Ge, Xia, Sun, Chen and Wei (2022), Lossless Acceleration for Seq2seq Generation with Aggressive Decoding: its
-input-guided half (IAD), on a causal model whose input stands in the prompt.
+input-guided half (IAD), on a causal model whose input is in the prompt.
 """
 
 from collections.abc import Iterator

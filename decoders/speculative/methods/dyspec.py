@@ -1,4 +1,4 @@
-"""DySpec: a drafted tree that grows where the draft itself is sure."""
+"""DySpec: a drafted tree that grows where the draft itself is confident."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,9 +1,9 @@
 """Judge decoding: a drafted token also passes if a small trained head finds it right, whatever the target
 would have written.
 
-Bachmann et al. (2025), Judge Decoding. The head is heads/scorers/judge.py; which one fits a target is the
-model's to know. After a token that neither test lets pass, sampled text continues from the ordinary residual:
-our reading, the paper decodes greedily.
+Bachmann et al. (2025), Judge Decoding. The head is heads/scorers/judge.py; the model knows which one fits a
+target. After a token that fails both tests, sampled text continues from the ordinary residual: our reading,
+the paper decodes greedily.
 """
 
 from collections.abc import Callable, Iterator

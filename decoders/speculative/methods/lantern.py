@@ -1,8 +1,8 @@
 """LANTERN: the target's probability of a token's neighbours counts as support for the token itself.
 
-Jang et al. (2024), LANTERN, section 4. Made for image tokens, whose codebook has many that look alike; here
-neighbours are tokens whose rows of the target's output embedding are near each other, which on text are
-often not interchangeable. The residual after a refusal is our reading of the paper, not its code's.
+Jang et al. (2024), LANTERN, section 4. Made for image tokens, whose codebook has many similar ones; here
+neighbours are tokens whose rows of the target's output embedding are near each other, which on text are often
+not interchangeable. The residual after a rejection is our reading of the paper, and differs from its code.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,8 +1,8 @@
 """Lookahead decoding: a window of guesses, corrected in every forward, leaves n-grams that are drafts later.
 
 Fu et al. (2024), Break the Sequential Dependency of LLM Inference Using Lookahead Decoding. The window is a
-comb: its first row is a chain after the newest token, and below each token of that chain hangs what the
-model made of it in later forwards. It is scored beside the draft, in the same forward.
+comb: its first row is a chain after the newest token, and below each token of that chain hangs what the model
+predicted for it in later forwards. It is scored together with the draft, in the same forward.
 """
 
 from collections.abc import Iterator

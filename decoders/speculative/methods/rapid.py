@@ -1,7 +1,7 @@
-"""RAPID: the same model drafts from a short, looked-up view of the context, and tests with all of it.
+"""RAPID: the same model drafts from a short, retrieved view of the context, and verifies with all of it.
 
-Chen et al. (2025), Long-Context Inference with Retrieval-Augmented Speculative Decoding. Chunks are looked up
-by common words (BM25); the paper takes a model of sentences for that, and may let a larger model draft.
+Chen et al. (2025), Long-Context Inference with Retrieval-Augmented Speculative Decoding. Chunks are retrieved
+by common words (BM25); the paper uses a sentence encoder, and may let a larger model draft.
 """
 
 from collections.abc import Iterator

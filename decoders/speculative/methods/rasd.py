@@ -1,4 +1,4 @@
-"""RASD: the tree of a draft model and the tree of a store of texts are joined and checked together.
+"""RASD: the tree of a draft model and the tree of a store of texts are merged and verified together.
 
 Quan et al. (2025), RASD: Retrieval-Augmented Speculative Decoding. The draft model's tree is EAGLE-2's, which
 draws nothing, so that node sampling is exact. How many first tokens count as plausible is not in what we read

@@ -1,7 +1,7 @@
-"""REST: the draft is what mostly followed the same tokens in other texts, as a tree.
+"""REST: the draft is a tree of what most often followed the same tokens in other texts.
 
-He et al. (2024), REST: Retrieval-Based Speculative Decoding. Its own acceptance of drawn tokens bends the
-target's distribution; here the target draws one token per node, which does not.
+He et al. (2024), REST: Retrieval-Based Speculative Decoding. The paper's acceptance of sampled tokens changes
+the target's distribution; here the target draws one token per node, which does not.
 """
 
 import math

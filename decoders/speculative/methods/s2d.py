@@ -1,4 +1,4 @@
-"""S2D: one draft model holds several, and each token is drafted by the smallest that is sure enough.
+"""S2D: one draft model holds several, and each token is drafted by the smallest that is confident enough.
 
 Kavehzadeh et al. (2024), S2D: Sorted Speculative Decoding For More Efficient Deployment of Nested Large
 Language Models.

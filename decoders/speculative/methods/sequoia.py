@@ -1,4 +1,4 @@
-"""Sequoia: the form of the drafted tree is the best for how often the k-th child is accepted."""
+"""Sequoia: the drafted tree has the best shape for how often the k-th child is accepted."""
 
 import math
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,5 @@
-"""SpecDec: a model that writes a whole block at once drafts, and the target also takes what is nearly best.
+"""SpecDec: a model that fills a whole block at once drafts, and the target also accepts tokens close to its
+best.
 
 Xia et al. (2022), Speculative Decoding: Exploiting Speculative Execution for Accelerating Seq2seq Generation.
 Spec-Verification is theirs. Their Spec-Drafter is an encoder-decoder for the one task of its target; here the

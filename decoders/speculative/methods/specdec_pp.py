@@ -1,8 +1,8 @@
-"""SpecDec++: the draft ends when it has become likely enough that some token in it will be refused.
+"""SpecDec++: the draft ends when it has become likely enough that one of its tokens will be rejected.
 
-Huang et al. (2024), sections 3 and 4. The head that foretells refusals is heads/scorers/acceptance.py; which
-one fits a draft is the model's to know. Here it says probabilities, put right for the weight that refusals
-have in its training; the authors compare the weighted ones with their limit.
+Huang et al. (2024), sections 3 and 4. The head that predicts rejections is heads/scorers/acceptance.py; the
+model knows which one fits a draft. Its probabilities are corrected here for the weight of rejections in its
+training; the authors compare the uncorrected ones with their limit.
 """
 
 import math

@@ -1,7 +1,7 @@
-"""SpecMemo: a budget of bytes for what decoding itself keeps decides how long a draft may be.
+"""SpecMemo: a byte budget for what decoding itself stores decides how long a draft may be.
 
-Yildirim and Chen (2025), SpecMemo; its formulas were not to be had, so the sum is that of this project's own
-tensors, to the byte. Whether a draft pays at all is asked of SmartSpec's fixed cost model, not of a clock.
+Yildirim and Chen (2025), SpecMemo; its formulas were not available, so the sum is over this project's own
+tensors, to the byte. SmartSpec's fixed cost model, not a clock, says whether a draft pays off at all.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,8 @@
-"""SpecPV: most rounds are verified with a part of the keys and values, now and then one with all of them.
+"""SpecPV: most rounds verify with some of the keys and values, and now and then one verifies with all of
+them.
 
 Tan et al. (2025), SpecPV. The paper drafts a tree with an EAGLE-3 head; here a draft model writes a chain.
-What is seen of a text is sparse_kv.py's to choose. `strict` is not in the paper.
+sparse_kv.py chooses which keys are read. `strict` is not in the paper.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""SpecTr: several chains drawn for themselves, of which K-SEQ keeps as much as a simple rule can."""
+"""SpecTr: several chains drawn independently, of which K-SEQ accepts as much as a simple rule can."""
 
 from collections.abc import Iterator
 

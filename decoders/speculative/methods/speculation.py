@@ -1,4 +1,4 @@
-"""Speculation part by part: every shape of draft with every verifier, and the reason where two do not fit."""
+"""Speculation part by part: any shape of draft with any verifier, or the reason why two do not fit."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Speculative decoding with a draft model: a chain of guesses, checked by the target in one forward."""
+"""Speculative decoding with a draft model: a chain of guesses, verified by the target in one forward."""
 
 from collections.abc import Iterator
 

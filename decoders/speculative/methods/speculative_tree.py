@@ -1,4 +1,4 @@
-"""Speculative decoding with a tree: several guesses at a place, all checked in one target forward."""
+"""Speculative decoding with a tree: several guesses per position, all verified in one target forward."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Token Recycling: the target's second thoughts of earlier rounds are the guesses of later ones.
+"""Token Recycling: the target's runners-up of earlier rounds are the guesses of later ones.
 
 Luo et al. (2024), Turning Trash into Treasure, section 3. A table holds for each token the most likely tokens
 after it, as the target last saw them; a fixed tree is filled by walking the table.

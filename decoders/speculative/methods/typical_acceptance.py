@@ -1,5 +1,5 @@
-"""Typical acceptance: a drafted token passes if the target finds it likely enough, the less so the less sure
-the target is.
+"""Typical acceptance: a drafted token passes if the target finds it likely enough, by a threshold that falls
+as the target becomes less certain.
 
 Cai et al. (2024), Medusa, section 3.2: p(x) > min(epsilon, delta exp(-H(p))), H the entropy in nats. The text
 follows the draft wherever that holds.

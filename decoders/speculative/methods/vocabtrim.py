@@ -1,4 +1,4 @@
-"""VocabTrim: the draft proposes only tokens that the target often writes, and its head is that much smaller.
+"""VocabTrim: the draft proposes only tokens that the target often writes, so its output matrix is smaller.
 
 Goel et al. (2025), VocabTrim: Vocabulary Pruning for Efficient Speculative Decoding in LLMs.
 """

@@ -1,1 +1,1 @@
-"""Drafts by a part of the target's own layers."""
+"""Drafts by some of the target's own layers."""

@@ -1,6 +1,6 @@
-"""CLaSp: after a check the target's own states say which layers the next drafts can do without.
+"""CLaSp: after each verification, the target's own states say which layers the next drafts can skip.
 
-Chen et al. (2025), CLaSp. A dynamic programme over layers and numbers of skipped layers; which of two
+Chen et al. (2025), CLaSp. Dynamic programming over layers and numbers of skipped layers; which of two
 candidates a cell keeps is decided by their cosine to the whole model's state after that layer.
 """
 

@@ -1,6 +1,6 @@
-"""Drafts by the target itself: a part of its layers guesses, all of them check. Needs no second model.
+"""Drafts by the target itself: some of its layers guess, all of them verify. Needs no second model.
 
-Which layers guess is the strategy's choice; which keys and values of the draft may be kept is the engine's
+Which layers guess is the strategy's choice; the engine decides which keys and values of the draft may be kept
 (`engine.Scorer.score_part`).
 """
 

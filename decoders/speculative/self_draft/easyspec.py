@@ -1,4 +1,5 @@
-"""EasySpec: a deep draft runs the attentions of several layers on one input, and is set right each round.
+"""EasySpec: a deep draft runs the attentions of several layers on one input, and its cache is corrected after
+each round.
 
 Wu et al. (2025), EasySpec. The paper spreads a group over devices; here one device computes it, layer after
 layer, with the same numbers. The order in which a group's outputs are added is reconstructed.

@@ -1,7 +1,7 @@
 """Fragment-aligned speculation: heads guess tokens ahead, and rounds end where a syntactic fragment ends.
 
 Xu et al. (2025), Speculative Decoding for Verilog: Speed and Quality, All in One. The heads are
-heads/path_independent/fragments.py, or Medusa's; which ones fit a target is the model's to know.
+heads/path_independent/fragments.py, or Medusa's; the model knows which ones fit a target.
 """
 
 from collections.abc import Iterator

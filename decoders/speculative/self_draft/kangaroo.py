@@ -1,7 +1,7 @@
-"""Kangaroo: the target's first layers and a small trained adapter draft, its other layers check.
+"""Kangaroo: the target's first layers and a small trained adapter draft, its other layers verify.
 
-Liu et al. (2024), Kangaroo. The adapter is heads/feature_drafters/kangaroo.py; which one fits a target is the
-model's to know. Without one, its starting point drafts: the plain exit. The paper decodes greedily alone.
+Liu et al. (2024), Kangaroo. The adapter is heads/feature_drafters/kangaroo.py; the model knows which one fits
+a target. Without one, its starting point drafts: the plain exit. The paper decodes greedily alone.
 """
 
 from collections.abc import Iterator

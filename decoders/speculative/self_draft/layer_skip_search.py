@@ -1,4 +1,4 @@
-"""SWIFT's search for the blocks that a draft can do without: random sets, judged on text already written.
+"""SWIFT's search for the blocks that a draft can skip: random sets, evaluated on text already written.
 
 Xia et al. (2024), SWIFT, section 4. Every 25th set is not random: of many points of the whole space, from 0
 to 1 for each block, the one with the largest upper confidence bound of a Gaussian process over the sets

@@ -1,4 +1,4 @@
-"""LayerSkip: the first layers of the target draft, the others check, and nothing is computed twice.
+"""LayerSkip: the first layers of the target draft, the others verify, and nothing is computed twice.
 
 Elhoushi et al. (2024), LayerSkip, section 3.3. The exit uses the target's own last norm and head; a target
 that was trained with early exits drafts best.

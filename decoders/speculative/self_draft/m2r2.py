@@ -1,8 +1,8 @@
-"""M2R2: a second, faster stream through the target's first layers drafts, its other layers check.
+"""M2R2: a second, faster stream through the target's first layers drafts, its other layers verify.
 
 Bhendawade et al. (2025), M2R2: Mixture of Multi-Rate Residuals. The adapters are
-heads/feature_drafters/m2r2.py; which ones fit a target is the model's to know. Without them the fast stream
-is the usual one: the plain exit drafts.
+heads/feature_drafters/m2r2.py; the model knows which ones fit a target. Without them the fast stream is the
+usual one: the plain exit drafts.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,5 @@
-"""SWIFT: the target drafts with some of its attentions and MLPs left out, and finds out by itself which.
+"""SWIFT: the target drafts with some of its attentions and MLPs left out, and finds out by itself which ones
+it can skip.
 
 Xia et al. (2024), SWIFT. The search is in layer_skip_search.py.
 """

@@ -1,7 +1,7 @@
-"""Unified Layer Skipping: every new token runs through the same evenly spread part of the layers.
+"""Unified Layer Skipping: every new token runs through the same evenly spaced layers.
 
 Liu et al. (2024), Accelerating Inference in Large Language Models with a Unified Layer Skipping Strategy. How
-many layers are kept follows from the wanted speed-up alone. Lossy, unless all layers check what a part wrote.
+many layers are kept follows from the desired speed-up alone. Lossy, unless all layers verify what some wrote.
 """
 
 from collections.abc import Iterator

@@ -1,1 +1,1 @@
-"""Verifiers: which drafted tokens stay, and what is drawn where none does."""
+"""Verifiers: which drafted tokens are accepted, and what is drawn if none is."""

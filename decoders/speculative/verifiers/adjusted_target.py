@@ -1,5 +1,5 @@
-"""Verifier that moves the target towards the draft before it tests: where the draft knows better, its tokens
-pass more easily. Knows distributions alone.
+"""A verifier that moves the target towards the draft before it tests, so that drafted tokens pass more
+easily. Knows distributions alone.
 
 Chen et al. (2025), RAPID. Lossless at eta = 0 only.
 """

@@ -1,4 +1,4 @@
-"""Block verification: a chain is judged as a whole, so a poor token may be kept for good ones after it.
+"""Block verification: a chain is verified as a whole, so a poor token may be kept for good ones after it.
 
 Sun et al. (2025), Block Verification Accelerates Speculative Decoding, algorithm 2. It never accepts fewer
 tokens on average than token rejection does.

@@ -1,4 +1,4 @@
-"""Verifier for temperature 0: follow the target's most likely tokens as long as they were drafted. Draws
+"""Verifier for temperature 0: follows the target's most likely tokens as long as they were drafted. Draws
 nothing.
 """
 

@@ -1,4 +1,4 @@
-"""Verifier of SpecTr: K-SEQ, which accepts one of several independent draws as often as a simple rule can.
+"""Verifier of SpecTr: K-SEQ, which accepts one of several independent draws as often as its simple rule can.
 
 Sun et al. (2023), SpecTr: Fast Speculative Decoding via Optimal Transport, algorithm 3 and section 5.
 """

@@ -1,8 +1,8 @@
 """Verifier for deterministic drafts (lookup, top-k): the target draws its own token, and follows the draft
 if it is there.
 
-One draw a node, used in either case, hence exactly the target's distribution; accepts with the target's mass
-on the children.
+One draw per node, used in either case, hence exactly the target's distribution; accepts with the target's
+mass on the children.
 """
 
 from decoders.speculative.interfaces import (

@@ -1,7 +1,7 @@
-"""Verifiers for drawn drafts: accept with min(1, p/q), continue with what the target wanted more than the
-draft.
+"""Verifiers for drawn drafts: accept with min(1, p/q), otherwise continue with the residual norm(max(p - q,
+0)).
 
-With one child a node this is the token rejection of Leviathan et al. (2023) and Chen et al. (2023); with
+With one child per node this is the token rejection of Leviathan et al. (2023) and Chen et al. (2023); with
 several children, drawn without replacement, the recursive rejection of RSD (Jeon et al. 2024) and Sequoia
 (RRSw); with replacement, that of SpecInfer and MCSD (RRS).
 """

@@ -1,4 +1,4 @@
-"""What relaxed verifiers share: the way down a draft, and the own token. Knows no rule.
+"""What relaxed verifiers share: the walk down a draft, and the target's own token at its end. Knows no rule.
 
 They keep more of the draft than an exact verifier would, and pay with the target's distribution.
 """

@@ -1,4 +1,4 @@
-"""Traversal verification: leaves first; a path is accepted as a whole, and a leaf that fails is taken off.
+"""Traversal verification: leaves first; a path is accepted as a whole, and a leaf that fails is removed.
 
 Weng et al. (2025), Traversal Verification for Speculative Tree Decoding, algorithm 2. On a chain it is block
 verification; on a tree of depth one it accepts as often as recursive rejection.
