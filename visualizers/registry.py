@@ -1,4 +1,4 @@
-"""Finds every module of visualizers/views and builds a view by name. Knows no view: a new file is found."""
+"""Finds every module of visualizers/views and builds a view by name. Knows no view by name."""
 
 import importlib
 import pkgutil

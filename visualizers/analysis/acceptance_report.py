@@ -1,4 +1,4 @@
-"""Acceptance over many prompts: what several drafters did on the same texts of one target, and why their
+"""Acceptance over many prompts: how several drafters did on the same texts of one target, and why their
 rounds ended.
 
 Folds traces and what the drafters guessed along the target's texts; knows no models and nothing of how

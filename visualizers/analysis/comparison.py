@@ -1,4 +1,4 @@
-"""Comparison: what lanes got for what they paid, as one JSON-able dict folded from their traces.
+"""Comparison of lanes: results against costs, as one JSON-able dict computed from their traces.
 
 Knows traces, nothing of strategies, pages or how anything is drawn. Every number is measured (recorded in the
 trace) or derived from measured ones by a formula that stands beside it.

@@ -1,7 +1,7 @@
-"""The cost strip: what a lane paid, in a fixed order and in words for people, for the page and the CLI alike.
+"""The cost strip: what a lane cost, in a fixed order and in words, for the page and the command line.
 
-Knows a lane's totals, nothing of strategies. What a lane does not have is an em dash, never 0: a lane that
-never drafted has no acceptance rate.
+Knows a lane's totals, nothing of strategies. A number that a lane does not have is an em dash, never 0: a
+lane that never drafted has no acceptance rate.
 """
 
 from decoders.trace.costs import METRICS, Costs

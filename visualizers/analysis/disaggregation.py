@@ -1,5 +1,5 @@
-"""Attention and feed-forward layers on machines of their own: micro-batches go from one to the other and
-back, layer by layer, in a pipeline (AFD of Step-3, StepFun 2025; the timeline is our reconstruction).
+"""Attention and feed-forward layers on separate machines: micro-batches go from one to the other and back,
+layer by layer, in a pipeline (AFD of Step-3, StepFun 2025; the timeline is our reconstruction).
 
 Knows seconds and stages, no model. The transfer is a stage too; it counts both directions.
 """

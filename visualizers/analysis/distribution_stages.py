@@ -1,4 +1,4 @@
-"""What was on offer in a place, and what each processor left of it: folds over Distribution events that the
+"""The candidates at a position, and what each processor left of them: folds over Distribution events that the
 inspector and the sampler's picture share. Knows no strategy and no page.
 """
 

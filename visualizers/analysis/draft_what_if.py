@@ -1,9 +1,9 @@
 """What if the draft had another shape? Acceptance recomputed from the p and q that a trace has stored.
 
-No model is asked: a place of the text is known if the trace holds what the draft offered there. At
-temperature 0 with a draft model the answer is exact, as neither the text nor the draft's favourites depend on
-the shape; places that the run never asked the draft about leave a range. Otherwise it is an estimate, as if
-the text stayed this one. Knows events, nothing of strategies or pictures.
+No model is asked: a position of the text is known if the trace holds the draft's distribution there. At
+temperature 0 with a draft model the answer is exact, as neither the text nor the draft's best tokens depend
+on the shape; positions at which the run never asked the draft leave a range. Otherwise it is an estimate, as
+if the text stayed this one. Knows events, nothing of strategies or pictures.
 """
 
 import math

@@ -1,5 +1,5 @@
-"""The drafted tokens of a speculative lane, one row per token: what was tested, what stands there instead,
-and why the draft was wrong.
+"""The drafted tokens of a speculative lane, one row per token: what was tested, what replaced it, and why the
+draft was wrong.
 
 Folds a trace, live or loaded; knows events, nothing of strategies or how anything is drawn. The causes are
 rules over what the trace records, in this order; the first that applies is the cause.

@@ -1,4 +1,4 @@
-"""Where lanes part: the first token in which their texts differ, by how much, and what kind of difference.
+"""Where lanes diverge: the first token at which their texts differ, by how much, and what kind of difference.
 
 Knows the committed tokens of lanes with what the target offered at each, nothing of strategies or pictures.
 """

@@ -1,4 +1,4 @@
-"""Lane facts: what a comparison needs to know of one lane, folded from its trace.
+"""What a comparison needs to know of one lane, computed from its trace.
 
 Knows events, nothing of strategies, other lanes or pictures. All numbers are measured (recorded in the trace)
 or derived from such by the formula in the docstring that names them.

@@ -1,8 +1,8 @@
-"""Where the rounds of a speculative lane ended, and why: one place per round, the first at which nothing that
-was drafted was accepted.
+"""Where the rounds of a speculative lane ended, and why: one position per round, the first at which no
+drafted token was accepted.
 
 Folds a trace; knows events, nothing of strategies or models. What only a model can say, how the drafter would
-have guessed the place if it had been asked right there, is handed in as `Alone`.
+have guessed if it had been asked right there, is passed in as `Alone`.
 """
 
 from collections import Counter
@@ -13,15 +13,18 @@ from decoders.trace.trace import Trace
 from visualizers.analysis.drafted_tokens import row
 from visualizers.analysis.lane_stats import REJECTED, LaneFacts
 
-UNSURE_BITS, SURE = 2.0, 0.5  # entropy of the target from which it is unsure; q from which the draft is sure
+UNSURE_BITS, SURE = (
+    2.0,
+    0.5,
+)  # entropy from which the target is uncertain; q from which the draft is confident
 VOCABULARY, TREE, DRIFT, DEPTH, UNSURE, OTHER, BOTH = (
     "not in the draft's vocabulary",
     "not in the tree",
     "drift",
     "depth",
-    "target was unsure",
-    "draft was sure of another token",
-    "draft was unsure",
+    "target was uncertain",
+    "draft was confident of another token",
+    "draft was uncertain",
 )
 SPLITS = {  # in this order: the first that applies
     VOCABULARY: "The draft can never propose the target's token.",
@@ -29,8 +32,8 @@ SPLITS = {  # in this order: the first that applies
     DRIFT: "Given the target's own features, the same drafter would have been right here.",
     DEPTH: "Asked for the next token alone, the same drafter would have been right here.",
     UNSURE: f"The target's distribution has at least {UNSURE_BITS:g} bits of entropy here.",
-    OTHER: f"The target was sure, and the draft gave another token at least {SURE:g}.",
-    BOTH: f"The target was sure, and the draft gave none of its tokens {SURE:g}.",
+    OTHER: f"The target was confident, and the draft gave another token at least {SURE:g}.",
+    BOTH: f"The target was confident, and the draft gave none of its tokens {SURE:g}.",
 }
 
 

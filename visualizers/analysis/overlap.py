@@ -1,8 +1,8 @@
 """Schedules: how long the forwards of a lane took, how far they overlapped, and what two devices would make
 of them.
 
-Times are measured, but those of `devices` and `in_turn`: they are derived, each forward at the median of this
-run so far. Knows forwards as bars, nothing of how they are drawn.
+Times are measured, except those of `devices` and `in_turn`: these are derived, with each forward at the
+median of this run so far. Knows forwards as bars, nothing of how they are drawn.
 """
 
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""The microscope: where the drafts of one speculative lane were accepted, and where they were wasted.
+"""The microscope: where one speculative lane's drafts were accepted, and where they were wasted.
 
 Folds a trace, live or loaded; knows events, nothing of strategies, models or how anything is drawn. Names and
 formulas are those of vLLM's speculative metrics. Every number is measured, or derived by the formula beside

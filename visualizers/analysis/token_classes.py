@@ -1,4 +1,4 @@
-"""Token classes: what kind of piece of text a token is, judged by its bytes alone.
+"""Token classes: what kind of text a token is, by its bytes alone.
 
 The one definition that pictures, tables and tests share. Knows nothing of tokenizers or languages.
 """

@@ -1,4 +1,4 @@
-"""The texts of lanes as people read them: the words of each token, and which of them another text has not.
+"""The texts of lanes as people read them: the text of each token, and which tokens another text lacks.
 
 Knows tokens and their bytes, nothing of lanes, offers or pictures.
 """

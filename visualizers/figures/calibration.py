@@ -1,4 +1,4 @@
-"""Charts of what was to be expected of a draft, and of whether its confidence is calibrated.
+"""Charts of what a draft was expected to gain, and of whether its confidence is calibrated.
 
 Takes what `visualizers.analysis.speculation_report.microscope` gives; knows nothing of traces. Every function
 draws a chart that says so where nothing was drafted, and raises ValueError with one sentence for an unknown

@@ -1,4 +1,4 @@
-"""The words in the cells of a grid as one SVG picture above it. Plotly would set each word with a dozen
+"""The words in the cells of a grid as one SVG picture above it. Plotly would place each word with a dozen
 calls: two thirds of the time that a grid of 13 rows and 64 columns takes. Knows words, no figure by name.
 """
 

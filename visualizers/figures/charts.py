@@ -1,4 +1,4 @@
-"""What all charts share: one frame, lanes told apart by dash and marker, a sentence a place, a caption.
+"""What all charts share: one layout, lanes distinguished by dash and marker, a sentence per point, a caption.
 
 Every chart keeps in `layout.meta["caption"]` what it shows, in words, for people who do not see it. A chart
 takes the width that it is given, from a phone's on. Knows numbers and the palette, no analysis.

@@ -1,4 +1,4 @@
-"""Charts of the microscope by place in the draft: depth, rank among siblings, how many were accepted.
+"""Charts of the microscope by position in the draft: depth, rank among siblings, how many were accepted.
 
 Takes what `visualizers.analysis.speculation_report.microscope` gives; knows nothing of traces. Every function
 draws a chart that says so where nothing was drafted, and raises ValueError with one sentence for an unknown

@@ -1,4 +1,4 @@
-"""Grey cells of stored experiments: heat maps, and maps of a text.
+"""Heat maps of stored experiments, and maps of a text.
 
 Takes the plain data of a picture (explorer/experiments/pictures.py); knows no experiment.
 """

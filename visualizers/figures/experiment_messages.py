@@ -1,4 +1,4 @@
-"""The messages of one run of parts that speak to each other, as a figure. Knows no experiment and no part."""
+"""The messages that parts exchanged in one run, as a figure. Knows no experiment and no part."""
 
 import plotly.graph_objects as go
 

@@ -1,7 +1,8 @@
-"""Figures of stored experiments: curves, spreads, boards, clouds; maps and messages from beside it.
+"""Figures of stored experiments: curves, spreads, boards and clouds; maps and messages are in files beside
+it.
 
-Takes the plain data of an answer (assets/experiments); knows no experiment and no trace. Series are told
-apart by dash and mark, amounts are grey. `layout.meta["caption"]` of a figure says in words what it shows.
+Takes the plain data of an answer (assets/experiments); knows no experiment and no trace. Series differ by
+dash and marker, amounts are grey. `layout.meta["caption"]` of a figure says in words what it shows.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The chart of how far the texts of lanes agree: any two of them, up to their first difference.
+"""The chart of how far the texts of lanes agree: pairwise, up to their first difference.
 
 Takes what `visualizers.analysis.comparison.compare` gives; knows nothing of traces.
 """

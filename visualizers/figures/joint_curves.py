@@ -1,4 +1,4 @@
-"""Curves that lanes or tokens share: lanes of equal curves are one, long curves are rolling means.
+"""Curves shared by lanes: lanes with equal curves share one, long curves are rolling means.
 
 Takes lanes as `visualizers.analysis.comparison.compare` gives them; draws nothing.
 """

@@ -1,5 +1,5 @@
-"""Information flow routes, drawn: the layered graph of a route, the heads of one layer, and what each token
-gets from which. Knows the frame of the lens `flow` and graphs, no model.
+"""Figures of information flow routes: the layered graph of a route, the heads of one layer, and how much each
+token gets from which. Knows the frame of the lens `flow` and graphs, no model.
 """
 
 import networkx as nx

@@ -1,5 +1,5 @@
-"""DecoderLens, drawn: the sentence that the decoder writes from each layer of the encoder, its words told
-apart by whether they stand in the final sentence. Knows frames with cells, no model.
+"""The figure of DecoderLens: the sentence that the decoder writes from each layer of the encoder, its words
+marked by whether they are in the final sentence. Knows frames with cells, no model.
 """
 
 import plotly.graph_objects as go

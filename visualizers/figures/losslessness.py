@@ -1,4 +1,4 @@
-"""The chart of the live proof: how far what was counted lies from the target's distribution.
+"""The chart of the losslessness test: how far the counts are from the target's distribution.
 
 Takes what `decoders.speculative.losslessness.Proof.state` gives; knows nothing of lanes or models.
 """

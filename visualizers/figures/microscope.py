@@ -1,4 +1,4 @@
-"""Charts of the microscope: where the drafts of one speculative lane were accepted, and where wasted.
+"""Charts of the microscope: where one speculative lane's drafts were accepted, and where they were wasted.
 
 Takes what `visualizers.analysis.speculation_report.microscope` gives; knows nothing of traces. Every function
 draws a chart that says so where nothing was drafted, and raises ValueError with one sentence for an unknown

@@ -1,4 +1,5 @@
-"""Clouds of points that move from step to step, with a slider below them. Takes plain arrays; knows no story.
+"""Clouds of points that move from step to step, with a slider below them. Takes plain arrays; knows nothing
+of what they mean.
 
 A slider's step changes which traces are visible, so that it works wherever a Plotly figure is shown.
 """

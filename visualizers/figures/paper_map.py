@@ -1,4 +1,4 @@
-"""The map of papers, drawn: papers at the left, then mechanisms, their parts, and at the right what runs.
+"""The map of papers: papers at the left, then mechanisms, their parts, and at the right what runs.
 
 Takes a NetworkX graph whose nodes have `column`, `text`, `says` and `link`, and whose edges of the kind
 "route" lead from one column to a later one; `link` is an address that a click on the node's name opens, ""

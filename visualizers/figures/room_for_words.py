@@ -1,5 +1,5 @@
-"""How wide the columns and how high the rows of a figure must be so that its words have room: those in boxes,
-above nodes and of labels beside each other. Knows marks and widths of characters.
+"""How wide columns and how high rows of a figure must be for its words: those in boxes, above nodes and in
+neighbouring labels. Knows marks and widths of characters.
 """
 
 import math

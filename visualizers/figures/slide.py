@@ -1,6 +1,6 @@
-"""A view of a whole run as a slide of 16:9: its columns broken into lines, as a score is, so that letters
-are as large as they can be. Of rounds that go down like stairs a line shows its own alone, and short lines
-stand beside each other. Knows the figures of `scene_figure`.
+"""A view of a whole run as a slide of 16:9: its columns broken into lines, like a musical score, so that
+letters are as large as possible. Where rounds descend like stairs, a line shows only its own rounds; short
+lines stand side by side. Knows the figures of `scene_figure`.
 """
 
 import math

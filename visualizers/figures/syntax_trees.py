@@ -1,5 +1,5 @@
-"""Syntax trees over the same leaves, one above the other, and bars side by side. Knows labels, spans and
-numbers, no language and no model.
+"""Syntax trees over the same leaves, stacked, and bars side by side. Knows labels, spans and numbers, no
+language and no model.
 """
 
 import plotly.graph_objects as go

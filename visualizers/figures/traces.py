@@ -1,4 +1,4 @@
-"""What drawers are made of: one Plotly trace for all marks that look alike, as it is one path in the player.
+"""The parts of drawers: one Plotly trace for all marks of one style, which are one path in the player.
 
 Every mark that lies somewhere is one point with its hover and its id (`customdata`), whatever shape is drawn
 around it; `meta` names its kind, state and fill. Knows marks, no kind of them.

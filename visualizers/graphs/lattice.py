@@ -1,4 +1,4 @@
-"""The lattice of a search that merges: nodes that became one are one here, and its texts are counted.
+"""The lattice of a search that merges: merged nodes are one node here, and its texts are counted.
 
 Knows events and the token tree, no strategy.
 """

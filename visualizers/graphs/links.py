@@ -1,4 +1,4 @@
-"""What came from what: attention between tokens, and what positions of a parallel decoder waited for.
+"""Dependencies: attention between tokens, and which positions of a parallel decoder waited for which.
 
 Knows events, no strategy.
 """

@@ -1,4 +1,4 @@
-"""The notes of parallel streams: who wrote which, and how strongly the blocks after it read them.
+"""The notes of parallel streams: which stream wrote which note, and with what weight later blocks read it.
 
 Knows events, no strategy.
 """

@@ -1,4 +1,4 @@
-"""A trace's tokens as one tree: who followed whom, what each was given, and what became of it.
+"""A trace's tokens as one tree: parents, scores and verdicts.
 
 Knows events, no strategy and no picture.
 """

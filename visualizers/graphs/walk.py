@@ -1,4 +1,4 @@
-"""A text as a walk over its tokens: one node a token, one edge a step from one token to the next.
+"""A text as a walk over its tokens: one node per token, one edge per step from one token to the next.
 
 Knows traces, no strategy.
 """

@@ -1,4 +1,4 @@
-"""Scales that fit numbers which nobody knows beforehand: they only ever grow, and end at round numbers."""
+"""Axis scales for numbers that are not known beforehand: they only grow, and end at round numbers."""
 
 import math
 from collections.abc import Sequence

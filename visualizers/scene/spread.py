@@ -1,4 +1,4 @@
-"""Places beside each other for what would like to stand at the same one."""
+"""Moves items that want the same place apart."""
 
 
 def spread(wanted: list[float], taken: list[float], apart: float = 1.0) -> list[float]:

@@ -1,8 +1,9 @@
-"""Stable slots: every limb of a growing tree gets one of a fixed number of rows at birth and keeps it.
+"""Stable rows: every branch of a growing tree gets one of a fixed number of rows at birth and keeps it.
 
-The best child of a limb stays in its parent's row, every other takes the free row nearest to its parent (the
-upper one on a tie), and rows of dead limbs are free at once. Needs no future and moves nothing; O(limbs
-squared) a step. Limbs that come in groups share out the rows, with half a row between two groups.
+The best child of a branch stays in its parent's row, every other takes the free row nearest to its parent
+(the upper one on a tie), and rows of dead branches are free at once. Needs no look ahead and moves nothing;
+O(branches squared) per step. Branches that come in groups share out the rows, with half a row between two
+groups.
 """
 
 GAP = 0.5  # rows between two groups

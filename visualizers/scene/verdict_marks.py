@@ -1,5 +1,5 @@
-"""How a token looks once it has a verdict: fill and glyph, the same in every view, and what is left of it
-in a folded row. Knows states alone.
+"""How a token with a verdict looks: fill and glyph, the same in every view, and its mark in a folded row.
+Knows states alone.
 """
 
 from collections.abc import Iterable

@@ -1,1 +1,1 @@
-"""One file a view: it folds a lane's events into a scene. A view is found by being here."""
+"""One file per view, which folds a lane's events into a scene. Files here are found automatically."""

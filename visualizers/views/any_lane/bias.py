@@ -1,5 +1,5 @@
-"""Bias: what a mask made of the model's distribution at every token, beside what the model itself would write
-among the texts that the constraint allows.
+"""Bias: how a mask changed the model's distribution at every token, beside the model's own distribution over
+the texts that the constraint allows.
 
 A fold over Propose, Commit and Score ("bias": the total variation between the two distributions; its parts
 are the probabilities under both, by token, and of all others together). Knows no strategy and no constraint.
@@ -19,8 +19,8 @@ RATHER = 0.1  # a token that lost this much probability to the mask is named abo
 LOW = 190  # pixels of the picture from which on it is
 POOR = 4  # drawn texts that are worth fewer than this say little
 QUESTION = (
-    "What would the model write among the texts that the constraint allows? How far does the mask, which "
-    "looks at one token at a time, draw from something else?"
+    "What would the model write if it had to satisfy the constraint? How far from that is the masked "
+    "distribution, which looks at one token at a time?"
 )
 
 

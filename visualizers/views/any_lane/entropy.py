@@ -1,4 +1,5 @@
-"""Entropy trace: how unsure the model was at each token, what it chose, and where the text could have forked.
+"""Entropy trace: how uncertain the model was at each token, what it chose, and where the text could have
+forked.
 
 A fold over Distribution, Propose and Commit. Knows no strategy: one column per committed token, drawn from
 the target's raw distribution at the token's parent, however many steps earlier that was recorded. It never
@@ -20,7 +21,7 @@ TOP = 5  # tokens stacked in the lower panel
 FORCED = {"state": "forced", "fill": "outline", "glyph": "⚑"}
 NO_BREAK = "\u00a0"
 QUESTION = (
-    "Where was the model unsure? Where did it choose an unlikely token? Where could the text have forked?"
+    "Where was the model uncertain? Where did it choose an unlikely token? Where could the text have forked?"
 )
 
 

@@ -1,11 +1,10 @@
 """The graph of a lane's tokens: what was drafted or opened, what became of it, and what all its texts share.
 
-x is the token position, a row is a way that goes straight on. Of a draft every node is drawn; of a search
-those that were opened, ended, met another or were taken: a node says how many more were offered after it.
-The way that a round commits goes straight on in its row, what else it drafted has the next free rows below;
-ways of a search that branch off get a row of their own, in the order in which they were begun. So no node
-ever moves, and lines stay in the gaps between columns. Nodes that were merged stay, with an arrow to the node
-that they became.
+x is the token position, a row is a path. Of a draft every node is drawn; of a search those that were opened,
+ended, merged or committed: a node says how many more candidates it had. The path that a round commits stays
+in its row, other drafted nodes take the next free rows below; branches of a search get rows of their own, in
+the order in which they began. So no node ever moves, and lines stay in the gaps between columns. Nodes that
+were merged stay, with an arrow to the node that they became.
 """
 
 import math

@@ -1,8 +1,8 @@
-"""Memory: what every slot of the cache is, position by position and layer by layer; bytes against the full
-cache; and how far the model with its full cache is, token by token.
+"""Memory: the state of every slot of the cache, by position and layer; bytes against the full cache; and the
+divergence from the model with its full cache, token by token.
 
-A fold over Cell (levels "all layers" and "layer N"), Score (the names below) and Commit. Knows no policy: a
-column per position, the prompt's first. A row for all layers until layers differ, then one for each.
+A fold over Cell (levels "all layers" and "layer N"), Score (the names below) and Commit. Knows no policy: one
+column per position, the prompt's first; one row for all layers until layers differ, then one per layer.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Gauges: numbers that a method sets for each token, as traces over the text and as bars below the
+"""Values per token: numbers that a method sets for each token, as traces over the text and as bars below the
 tokens.
 
 A fold over Score (of the level "gauge"; its part `high` is where the scale ends), Propose and Commit. Knows
@@ -19,7 +19,7 @@ EMPTY, FULL = 0.12, 0.75  # greys of a bar's scale and of the bar
 QUESTION = "What value was set for each token? Where did it rise and fall?"
 
 
-@view("gauges", "Gauges")
+@view("gauges", "Values per token")
 class PerTokenValues:
     """Above, a trace for each number; below, the tokens, and under each how far every number is up."""
 

@@ -1,6 +1,6 @@
 """Sampler: what each processor left of the model's distribution, and where the random number fell.
 
-A fold over Distribution, Propose, Score and Commit. Each step shows the place of its newest token: columns
+A fold over Distribution, Propose, Score and Commit. Each step shows the position of its newest token: columns
 are the processors in the order in which they ran, rows are tokens in the order of the model, one scale for
 all. Knows no strategy. Marks stand in panels of their own step, which go with the next step.
 """

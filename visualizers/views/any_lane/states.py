@@ -61,7 +61,7 @@ class States:
         """Title, question and layout."""
         return {
             "title": self.title,
-            "question": "Where in the automaton does the output stand? What may come next? Where may it end?",
+            "question": "Which state is the output in? What may come next? Where may it end?",
             "first": 1,
             "column": CHARACTER,
             "widest": 1.25 * CHARACTER,

@@ -1,7 +1,7 @@
 """Every step of any lane as one sentence with its numbers: what was chosen, against what, and what was lost.
 
-A fold over Propose, Verdict, Score, Cell, Distribution and Commit. For those who hear the page, and for all
-who would rather read. Knows no strategy by name.
+A fold over Propose, Verdict, Score, Cell, Distribution and Commit. For screen readers, and for anyone who
+would rather read. Knows no strategy by name.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Text: what a lane has written, one chip a token, with where each token came from and how sure it was.
+"""Text: what a lane has written, one chip per token, with where each token came from and how probable it was.
 
 A fold over Propose, Verdict, Distribution, Score, Commit and Depend(kind "copy" or "match"): what a step's
 draft was copied from is marked while that step is shown. Chips are never moved: a rejected token stands

@@ -1,4 +1,4 @@
-"""Against entropy: what a method set for each token, held against how unsure the model was there.
+"""Value against entropy: what a method set for each token, against how uncertain the model was there.
 
 A fold over Distribution (of the target, before processors), Score (of the level "gauge"; its part `high` is
 where the scale ends), Propose and Commit. A point is a committed token: x is the entropy in bits, y the
@@ -19,7 +19,7 @@ PANELS = 2
 BITS = 8  # columns, a bit each: where entropies above 7.5 occur the window moves
 MIN_SPAN = 0.2  # of the whole scale, that a panel shows at least
 FEW = 8  # points from which on a correlation is shown
-QUESTION = "Does the method sample more freely where the model is unsure?"
+QUESTION = "Does the method sample more freely where the model is uncertain?"
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Cloud:
         return "—" if r is None else f"{r:+.2f}".replace("-", "−")
 
 
-@view("against_entropy", "Against entropy")
+@view("against_entropy", "Value against entropy")
 class AgainstEntropy:
     """A panel for each number; the newest point is marked and named."""
 

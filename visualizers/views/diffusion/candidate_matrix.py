@@ -1,4 +1,4 @@
-"""Candidates: the texts to choose from, how far each is from each, and the one that is nearest to all.
+"""Candidates: the texts to choose from, their pairwise distances, and the one that is nearest to all.
 
 A fold over Propose, Score ("word_error_rate", whose parts are the rates against each candidate) and Commit.
 Knows no strategy.

@@ -1,4 +1,5 @@
-"""Branches: the canvases that each forward weighed, how sure each leaves the model of the rest, and the best.
+"""Branches: the canvases that each forward scored, how confident each leaves the model of the rest, and the
+best.
 
 A fold over Propose, Verdict, Score ("mean confidence"), Forward and Cell (with a level: of one branch). Each
 iteration is a table: a row per canvas, with its score as a bar and the masks as a strip. Knows no strategy.
@@ -28,7 +29,7 @@ class CanvasBranches:
         """Title, question, layout and legend."""
         return {
             "title": self.title,
-            "question": "Which canvas leaves the model surest of the rest? How sure was its extra token?",
+            "question": "Which canvas leaves the model most confident? How likely was its extra token?",
             "ops": [
                 {"id": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
                 {"id": "tables", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True},

@@ -1,8 +1,8 @@
 """Drafted canvases: what each forward verified, the path that was accepted, and where a draft went wrong.
 
 A fold over Propose, Verdict, Forward and Cell (with a level: what a drafted canvas adds; without: what was
-filled). A forward is a small tree: left the canvas as it stood, right of each canvas those that may come
-after it. Knows no strategy.
+filled). A forward is a small tree: the current canvas is at the left, and right of each canvas are those that
+may follow it. Knows no strategy.
 """
 
 from visualizers.scene.marks import STATES, Header, Nodes, Op, many, probability, view

@@ -10,7 +10,7 @@ from visualizers.views.diffusion.cell_states import FILLED, bits, fields
 
 COST = "joint_cost"
 ASKS = (
-    "In which order were the positions filled? How sure was the model of each?",
+    "In which order were the positions filled? How confident was the model of each?",
     "What did each forward fill, and how many bits did filling it together cost (first column)?",
 )
 CONFLICT_BITS = -1.0  # bits: a pair is joined if one token makes the other at most half as likely

@@ -41,7 +41,7 @@ def fields(event, shown: str) -> dict:
 
 
 def hover(event, shown: str) -> list[str]:
-    """At most two lines on a cell: what stands there and how sure it was."""
+    """At most two lines on a cell: its token and how probable it was."""
     if event.state == "trimmed":
         return [f"{shown}: after the end of the text", "no output"]
     says = (

@@ -1,4 +1,4 @@
-"""Entropy bound: of the forward on show, the entropies of the masks in rising order, their sum without the
+"""Entropy bound: for the current forward, the entropies of the masks in rising order, their sum without the
 largest against gamma, and which tokens are in the cache.
 
 A fold over Cell: those with an entropy, and those of level "input", which say what a forward read. Each step

@@ -1,8 +1,8 @@
-"""Filter grid: every position in every iteration, how sure a filter was that it is final, and, once the run
-is over, where an oracle would have filled it.
+"""Filter grid: every position in every iteration, how confident a filter was that it is final, and, once the
+run is over, where an oracle would have filled it.
 
-A fold over Cell, whose level "filter" has what the filter says as its confidence. Columns are positions; an
-iteration is a row of cells and a row of bars below it. Knows no strategy.
+A fold over Cell, whose level "filter" has the filter's probability as its confidence. Columns are positions;
+an iteration is a row of cells and a row of bars below it. Knows no strategy.
 """
 
 from visualizers.scene.marks import Header, Op, many, probability, view, visible

@@ -1,5 +1,5 @@
-"""Reading order: the open window of the forward on show in the order of the text and in the order in which
-the model read it, and which masks were sure and near enough to be filled.
+"""Reading order: the open window of the current forward in the order of the text and in the order in which
+the model read it, and which masks were near and certain enough to be filled.
 
 A fold over Cell (those with an entropy, and those of level "input"), Forward and Commit. Each step shows its
 own forward; the numbers in the heading count from the start. Knows no strategy. After WeDLM (Liu et al.
@@ -35,7 +35,7 @@ class PhysicalOrder:
         heading, entropies, tokens = panels()
         return {
             "title": self.title,
-            "question": "In which order did the model read? Which masks were sure and near enough?",
+            "question": "In which order did the model read? Which masks were near and certain enough?",
             "ops": [
                 heading,
                 {"id": "order", "kind": "panel", "y0": TEXT - 0.5, "y1": READ + 0.5, "px": 84, "rule": True},

@@ -1,4 +1,5 @@
-"""Contrast: what two views of each place offered, what came of weighing them, and what a token gained by it.
+"""Contrast: the two distributions at each position, the result of contrasting them, and what each token
+gained.
 
 A fold over Distribution (views target, unwanted, combined), Score, Propose and Commit. Knows no strategy: one
 column per committed token, drawn from what was recorded at the token's parent. It never looks ahead.

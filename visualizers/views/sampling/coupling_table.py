@@ -1,4 +1,4 @@
-"""Coupling: for each token the table by which it was drawn, signs against likely tokens.
+"""Coupling: for each token the table from which it was drawn, symbols against likely tokens.
 
 A fold over Propose and Score ("coupling": how much of a token's mass each sign has; "belief": what the reader
 believes, and which sign is meant). Each token of the text is a table: a row a sign, with the belief before,

@@ -34,7 +34,7 @@ class Draws:
         shares = [[0, "0"], [0.5, ".5"], [1, "1"]]
         return {
             "title": self.title,
-            "question": "Which tokens were drawn and checked? How much probability seems to be allowed?",
+            "question": "Which tokens were drawn and checked? How much mass is allowed, by estimate?",
             "ops": [
                 {"id": "summary", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
                 {

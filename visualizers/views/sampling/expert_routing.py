@@ -1,4 +1,4 @@
-"""Experts: where each layer of a mixture of experts sent the tokens of the text, in two routings at a time.
+"""Experts: where each layer of a mixture of experts sent the tokens of the text, under one routing or two.
 
 A fold over Score ("strong experts" and "weak experts" of a node, a layer each in `level`; "divergence" of the
 two views after it), Propose and Commit. A column is a committed token: its experts are those that read the

@@ -1,4 +1,4 @@
-"""Belief: how sure a reader becomes, token by token, of a sign that a text hides; letter after letter.
+"""Belief: how confident a reader becomes, token by token, of a symbol hidden in the text, letter by letter.
 
 A fold over Propose, Score ("belief": its parts are the belief in each sign, its level the symbol being sent;
 on a node of an earlier step a new letter begins with it. "letter": the letter ends here, its level says what
@@ -59,7 +59,7 @@ class Belief:
         ]
         return {
             "title": self.title,
-            "question": "How sure is the receiver of the hidden letter after each token?",
+            "question": "How confident is the receiver of the hidden letter after each token?",
             "ops": [*panels, *rows],
             "first": 1,
             "column": 42,

@@ -1,8 +1,8 @@
-"""Token graph: the text as a walk over its tokens. Where did it come back, and which ways did it take again?
+"""Token graph: the text as a walk over its tokens. Where did it return, and which transitions did it repeat?
 
 A fold over Propose, Score, Distribution and Commit; the prompt is the beginning of the walk. Knows no
-strategy: any text is a walk, and candidates are shown where they were given scores. Each token has one place,
-in the order of its first occurrence, twelve in a row like words on a page; a place never changes.
+strategy: any text is a walk, and candidates are shown where they were given scores. Each token has one fixed
+place, in the order of its first occurrence, twelve to a row.
 """
 
 import networkx as nx

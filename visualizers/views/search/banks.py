@@ -1,4 +1,4 @@
-"""Banks: the beam tree of a search that shares its beam out by how much of a constraint a text has met.
+"""Banks: the beam tree of a search that divides its beam by how much of a constraint each text has met.
 
 A fold over what the beam tree reads, and Score: "bank_slots" (what a bank got in a step; its level names the
 bank) and "met" (how much a text has met). Each bank is a band of rows: its slots on top, its texts below.
@@ -51,7 +51,7 @@ class Banks(BeamTree):
         del head["rows"]
         legend = [entry for entry in head["legend"] if entry[0] not in ("band:panel", "tick:rejected")]
         return head | {
-            "question": "Which texts have met how much of the phrases? How many slots has each bank?",
+            "question": "How much of the phrases does each text contain? How many slots does each bank have?",
             "legend": [
                 *legend,
                 ["cell", "▪", "soft", "slots of a bank"],

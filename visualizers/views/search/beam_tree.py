@@ -1,4 +1,4 @@
-"""Beam tree: which continuations are alive, where they parted, what was thrown away, who leads by how much.
+"""Beam tree: which continuations are alive, where they split, what was dropped, and which leads by how much.
 
 A fold over Propose, Verdict, Score and Commit; it serves any strategy that keeps several continuations, and
 plain sampling as well. A node's place is fixed at birth by stable slots (`tree_rows.py`); only states change

@@ -1,8 +1,8 @@
-"""Branches: what was seen ahead of each candidate where a method stopped to look, and which one it took.
+"""Branches: the look-ahead from each candidate where a method looked ahead, and which one it took.
 
-A fold over Propose (source "lookahead"), Score and Commit: a table for each step that looked ahead, a row for
-each ranked candidate. Where a score has the parts `logprob` and `value`, both stand before their total, else
-the mean of the log-probabilities. Knows no strategy.
+A fold over Propose (source "lookahead"), Score and Commit: one table per step that looked ahead, one row per
+ranked candidate. Where a score has the parts `logprob` and `value`, both stand before their total, else the
+mean of the log-probabilities. Knows no strategy.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Scores: what each candidate of a round was worth, which of them stayed, and which came from which.
+"""Scores: the score of each candidate of a round, which of them stayed, and which came from which.
 
 A fold over Propose, Score ("reward"), Verdict and Commit. A column is a step in which texts were given
 scores, y the score; in its column a candidate stands where its score's part `aside` says, else in the order
@@ -13,7 +13,7 @@ NAME, ASIDE, LIMIT = "reward", "aside", "threshold"
 MIN_SPAN = 0.5  # of a score, that the scale shows at least
 HALF = 0.4  # of a column, to either side of its middle
 LOST = ("pruned", "rejected")
-QUESTION = "What was each candidate of a round worth? Which ones stayed?"
+QUESTION = "What was the score of each candidate of a round? Which ones stayed?"
 
 
 @view("scores", "Scores")

@@ -65,7 +65,7 @@ class LabelTrie:
         """Title, question, the whole trie, and the legend."""
         return {
             "title": self.title,
-            "question": "Which labels are left? Where does the text stand, and what is likely there?",
+            "question": "Which labels are left? Where in the trie is the text, and what is likely there?",
             "ops": [op for place in sorted(self.graph) for op in self._birth(place)],
             "first": 0,
             "columns": 1 + max(depth for _, depth in self.graph.nodes(data="depth")),

@@ -1,8 +1,8 @@
-"""Foresight: which next steps were sampled, what was seen ahead of each, and which of them went on.
+"""Foresight: which next steps were sampled, the look-ahead from each, and which of them continued.
 
 A fold over Propose, Verdict and Score ("step" for a step that was pruned, "foresight" for one that was
-weighed; its level is its cluster). Each step of the strategy is a table: a row a candidate, with its words,
-the words ahead of it, its cluster, and its numbers. Knows no strategy.
+scored; its level is its cluster). Each step of the strategy is a table: one row per candidate, with its
+words, the words ahead of it, its cluster, and its numbers. Knows no strategy.
 """
 
 from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view

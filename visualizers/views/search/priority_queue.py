@@ -1,7 +1,7 @@
-"""Queue over time: what waited first in the queue after each step, with priorities, and how many waited.
+"""Queue: what was first in the queue after each step, with priorities, and how many waited.
 
 A fold over Propose, Score ("priority"), Verdict and Commit; a state leaves the queue when something is
-proposed below it, or when it is judged. x is the step, y the place in the queue. Knows no strategy.
+proposed below it, or when it gets a verdict. x is the step, y the place in the queue. Knows no strategy.
 """
 
 from visualizers.scene.marks import Header, Nodes, Op, view

@@ -36,7 +36,7 @@ class SamplesTrie:
         """Title, question, layout and legend."""
         return {
             "title": self.title,
-            "question": "Which texts were drawn? Which prefixes does a mask alone take too often?",
+            "question": "Which texts were drawn? Which prefixes does a mask alone sample too often?",
             "ops": [
                 {"id": "summary", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
                 {"id": "trie", "kind": "panel", "y0": -0.6, "y1": 5, "share": 1, "grow": True},

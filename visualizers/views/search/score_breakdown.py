@@ -1,5 +1,5 @@
-"""Parts: what the sums are made of by which texts are ranked: likelihood and what was added to it, or the
-cost of the way here and of what is still to come.
+"""Score terms: the sums that rank texts, term by term: likelihood and what was added to it, or the cost so
+far and the estimated cost to come.
 
 A fold over Propose, Score (of a sum with the part `sum_logprob` and one more, a rank if it lives; or of a
 "priority" with the parts `g` and `h`, less is better), Verdict and Commit. A column is a step; each candidate
@@ -24,7 +24,7 @@ LOOKS = {
 QUESTION = "Which terms make up the scores that rank the texts?"
 
 
-@view("sum_parts", "Parts")
+@view("sum_parts", "Score terms")
 class SumParts:
     """y: sums, what is worse further down; below the bars of a candidate what became of it."""
 

@@ -1,10 +1,10 @@
-"""Search graph: in which order prefixes were opened, what still waits, and where two ways met.
+"""Search graph: in which order prefixes were opened, what still waits, and where two paths met.
 
 A fold over Propose, Score ("priority"), Verdict and Commit; it serves any strategy that keeps a queue. A node
 was opened when something is proposed below it. x is the token position, y one of a few rows. There is no room
-for all states: those that lead are drawn, with the way to them, and every node counts its children that are
-not. A node that is drawn keeps its place until it makes room; one that comes back may get another. Knows no
-strategy.
+for all states: the leading ones are drawn, with the paths to them, and every node counts its children that
+are not drawn. A node that is drawn keeps its place until it makes room; one that comes back may get another.
+Knows no strategy.
 """
 
 import math

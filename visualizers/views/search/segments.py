@@ -1,7 +1,7 @@
-"""Pieces: a text that is made of steps, or segments, each tried, valued, and kept or not.
+"""Segments: a text that is made of steps, each tried, scored, and kept or not.
 
-A fold over Propose, Score, Verdict and Commit. x is the token position, a piece is a run of tokens in one row
-that ends where it was given a score; what was tried in its place lies in other rows. Knows no strategy.
+A fold over Propose, Score, Verdict and Commit. x is the token position, a segment is a run of tokens in one
+row that ends where it was scored; the alternatives that were tried lie in other rows. Knows no strategy.
 """
 
 from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
@@ -12,7 +12,7 @@ VALUE = 1  # columns after a piece in which its score stands
 LOST = ("rejected", "pruned")
 
 
-@view("pieces", "Pieces")
+@view("pieces", "Segments")
 class Pieces:
     """x counts generated tokens from 1, y rows from 0; a row is used again right of what stands in it."""
 
@@ -28,7 +28,7 @@ class Pieces:
         """Title, question and layout."""
         return {
             "title": self.title,
-            "question": "Which pieces of text were tried? What were they worth? Which ones stayed?",
+            "question": "Which segments were tried? What were their scores? Which ones stayed?",
             "first": 1,
             "column": 40,
             "column_narrow": 34,

@@ -1,4 +1,4 @@
-"""Topics: under which topic each sentence of a text stands, and which topics were likely at its seam.
+"""Topics: the topic of each sentence of a text, and which topics were likely where it began.
 
 A fold over Distribution (processed, of the level "topics": what was offered after a sentence), Propose,
 Verdict, Score (rank 1: the best text so far) and Commit. Columns are tokens of the best text so far, which is

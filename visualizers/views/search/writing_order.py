@@ -1,4 +1,5 @@
-"""Zones: which part of a text was written when, where the model became unsure, and where it jumped to.
+"""Writing order: which part of a text was written when, where the model became uncertain, and where it jumped
+to.
 
 A fold over Propose (whose source names the zone), Score (a largest probability with its `limit`), Verdict,
 Commit and Note. x is the order of writing, a zone is a row, from the top in the order of the text. Knows no
@@ -13,7 +14,7 @@ SHARES = [[0, "0"], [0.5, ".5"], [1, "1"]]
 QUESTION = "In which order were the parts of the text written? Where did the model jump to the end?"
 
 
-@view("zones", "Zones")
+@view("zones", "Writing order")
 class WritingOrder:
     """Above, the largest probability and its limit; below, the tokens in the row of their zone."""
 

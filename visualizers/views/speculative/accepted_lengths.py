@@ -1,4 +1,4 @@
-"""Accepted lengths: how many drafted tokens each round accepted, a brick per round.
+"""Accepted lengths: how many drafted tokens each round accepted, one brick per round.
 
 A fold over Propose, Verdict and Commit. Knows no strategy; what decoded without a draft is no round.
 """
@@ -26,7 +26,7 @@ class AcceptedLengths:
         """Title, question and layout."""
         return {
             "title": self.title,
-            "question": "How many drafted tokens did each round accept? Do long drafts pay?",
+            "question": "How many drafted tokens did each round accept? Do long drafts pay off?",
             "first": 0,
             "columns": self.longest + 1 if self.longest else "seen",
             "column": 20,

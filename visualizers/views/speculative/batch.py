@@ -1,8 +1,8 @@
-"""Batch: several texts that share every forward, round by round, each at its own place.
+"""Batch: several texts that share every forward, round by round, each at its own position.
 
-A fold over Cell events that name a text in their level, and over Forward and Score: a band of rows a round,
-one row a text. Left stands what the caches hold of it, to scale, then its guesses in columns and what became
-of them: the right edge of what is kept is ragged. Knows no strategy by name.
+A fold over Cell events that name a text in their level, and over Forward and Score: one band of rows per
+round, one row per text. At the left is what the caches hold of it, to scale, then its guesses in columns and
+what became of them. Knows no strategy by name.
 """
 
 from visualizers.scene.marks import STATES, Header, Op, many, probability, scroll_row, view, visible, were

@@ -1,9 +1,9 @@
 """Draft rounds: what the draft offered in each round, how far the target followed, and what it wrote instead.
 
 A fold over Propose, Verdict and Commit: rows are rounds, columns token positions, so that good rounds are
-long stairs. Chains and trees are one picture: verification only ever looks at children of the path, so the
-path and its tried siblings are the whole story and need no edges. Serves any strategy whose steps propose and
-judge; knows none by name.
+long steps of a staircase. Chains and trees are one picture: verification only ever looks at children of the
+path, so the path and its tested siblings say everything and need no edges. Serves any strategy whose steps
+propose and verify; knows none by name.
 """
 
 from visualizers.analysis.distribution_stages import tolerated

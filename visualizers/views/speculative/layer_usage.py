@@ -1,4 +1,4 @@
-"""Layers: which layers of the target ran for each guess and each check, and which were left out.
+"""Layers: which layers of the target ran for each draft and each verification, and which were left out.
 
 A fold over Forward (its scope says which layers ran, if not all), Propose, Verdict, Commit and Score (of the
 levels "adopted" and "not adopted": how good a choice of layers was found to be). A column is what ran for one

@@ -1,9 +1,9 @@
 """Note bus: which notes each of several parallel streams read, round by round, and which ones they sent.
 
 A fold over the readiness of blocks (Score), links of kind "note" and Cell events, as `graphs/notes.py` reads
-them. A band of rows a round: above, the notes on the bus, the oldest first; below, a row for each stream that
-wrote: how strongly it read each note, the block that it wrote then, and the note that it sent after it.
-Knows no strategy.
+them. One band of rows per round: above, the notes on the bus, the oldest first; below, a row for each stream
+that wrote: the weight with which it read each note, the block that it wrote then, and the note that it sent
+after it. Knows no strategy.
 """
 
 from collections import defaultdict
@@ -36,7 +36,7 @@ class NoteBus:
         """Title, question, layout and legend."""
         return {
             "title": self.title,
-            "question": "What do the streams tell each other? Who reads whose notes, and what do they send?",
+            "question": "Which stream reads whose notes, and what does it send?",
             "ops": [
                 mark("heading", "panel", y0=0, y1=1, px=20, px_narrow=52, heading="No notes yet."),
                 mark("rounds", "panel", y0=-0.1, y1=8, share=1, grow=True),

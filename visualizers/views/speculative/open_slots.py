@@ -1,7 +1,7 @@
-"""Open places: in which order the places of a drafted tree were filled, and which ones waited meanwhile.
+"""Open slots: in which order the slots of a drafted tree were filled, and which ones waited meanwhile.
 
-A fold over Propose, Score ("slot": what a place was worth when it was filled; its parts are what the places
-are worth that it opened, `below` and `beside` it), Verdict and Commit. Each step shows its own round. A place
+A fold over Propose, Score ("slot": the value of a slot when it was filled; its parts are the values of the
+slots that it opened, `below` and `beside` it), Verdict and Commit. Each step shows its own round. A slot
 waits from when it was opened until it is filled. Knows no strategy.
 """
 
@@ -25,7 +25,7 @@ class Place:
     since: int
 
 
-@view("heap", "Open places")
+@view("heap", "Open slots")
 class OpenSlots:
     """x counts the places of the round in the order of filling; y: what waits, the best first."""
 
@@ -55,7 +55,7 @@ class OpenSlots:
         ticks = [[0, "0"], [1, "1"]]
         return {
             "title": self.title,
-            "question": "Which open place got the next token? Which ones waited?",
+            "question": "Which open slot got the next token? Which ones waited?",
             "ops": [
                 {"id": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
                 {"id": "worth", "kind": "panel", "y0": 1.5, "y1": 0, "px": 46, "ticks": ticks},

@@ -1,8 +1,8 @@
-"""Plan: the table that a method filled before it chose, with what it took.
+"""Plan: the table that a method filled before it chose, and its choice.
 
-A fold over Score ("tokens per round" and "cosine" whose parts hold columns by number, as `nodes 3`): a row a
-score, named by its level, its part `chosen` the column that was taken there. All such scores of a step are
-one table. Knows no strategy.
+A fold over Score ("tokens per round" and "cosine" whose parts hold columns by number, as `nodes 3`): one row
+per score, named by its level; its part `chosen` is the chosen column. All such scores of a step are one
+table. Knows no strategy.
 """
 
 import math
@@ -26,7 +26,7 @@ class Plan:
         """Title, question, layout and legend."""
         return {
             "title": self.title,
-            "question": "What was each choice worth? Which one was taken?",
+            "question": "What was the value of each choice? Which one was taken?",
             "ops": [
                 {"id": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
                 {"id": "tables", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True},

@@ -1,8 +1,8 @@
-"""The target's list: under each guess what the target found most likely, and how far behind the guess is.
+"""The target's top tokens: under each guess the target's most likely tokens, and how far behind the guess is.
 
 A fold over Propose, Verdict, Distribution (what the target offered in a place, after its processors if there
 are any), Score (a number that is watched against its part `limit`) and Commit. Rows are rounds, columns token
-positions. Where several were drafted for one place, the first that was tested is shown. Knows no strategy.
+positions. Where several were drafted for one position, the first that was tested is shown. Knows no strategy.
 """
 
 import math
@@ -18,7 +18,7 @@ AHEAD = 4  # guesses after the text that are kept in sight
 WIDE, EMPTY, FULL = 0.84, 0.12, 0.75  # a full bar in columns; greys of its scale and of the bar
 
 
-@view("shortlist", "Target's list")
+@view("shortlist", "Target's top tokens")
 class Shortlist:
     """One band of rows a round; its height is known when it is verified, and it never moves."""
 
@@ -33,7 +33,7 @@ class Shortlist:
         guesses = self.header.parameters.get("num_assistant_tokens") or 5
         return {
             "title": self.title,
-            "question": "How do the guesses rank in the target's list? How far behind are they?",
+            "question": "How does the target rank the guesses? How far behind its best token are they?",
             "ops": [
                 {"id": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
                 {"id": "rounds", "kind": "panel", "y0": -0.15, "y1": 6, "share": 1, "grow": True},

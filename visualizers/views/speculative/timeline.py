@@ -1,6 +1,7 @@
-"""Timeline: who was busy, who waited, what was drafted for nothing; x is milliseconds of the lane's clock.
+"""Timeline: which model was busy, which waited, which drafts were wasted; x is milliseconds of the lane's
+clock.
 
-A fold over Forward, Propose, Verdict and Commit: one bar a forward, where it was measured to begin and end.
+A fold over Forward, Propose, Verdict and Commit: one bar per forward, from its measured start to its end.
 Draft bars carry what became of their tokens. Knows no strategy: one whose parameters hold `concurrent` says
 that the forwards of a step need not wait for each other, and gets two more rows, derived from this run's own
 costs: each round, from where it began, as it would be with a device for each model.

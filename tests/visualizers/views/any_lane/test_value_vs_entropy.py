@@ -1,4 +1,4 @@
-"""Against entropy: a point a token in the panel of each number, the newest one named."""
+"""Value against entropy: a point per token in the panel of each number, the newest one named."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Parts: bars for likelihood and for what was added to it, and dots for the candidates that live."""
+"""Score terms: bars for likelihood and for what was added to it, and dots for the candidates that live."""
 
 import pytest
 

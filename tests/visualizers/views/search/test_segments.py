@@ -1,4 +1,4 @@
-"""Pieces: rows of tokens with their scores, whose colours say what became of them; real runs of two kinds."""
+"""Segments: rows of tokens with their scores, whose colours say what became of them; real runs of two kinds."""
 
 import pytest
 

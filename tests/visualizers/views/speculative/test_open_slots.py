@@ -1,4 +1,4 @@
-"""Open places: in which order they were filled, and which waited."""
+"""Open slots: in which order they were filled, and which waited."""
 
 from decoders.trace.events import Commit, Propose, Score, Verdict
 from tests.helpers.view_folding import fold
