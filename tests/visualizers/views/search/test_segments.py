@@ -1,4 +1,4 @@
-"""Segments: rows of tokens with their scores, whose colours say what became of them; real runs of two kinds."""
+"""Segments: rows of tokens with their scores; colours say what became of them; two kinds of real runs."""
 
 import pytest
 
