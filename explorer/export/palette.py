@@ -3,6 +3,7 @@ colours by purpose, and CSS variables. No script and no style sheet defines a co
 """
 
 import json
+import math
 
 from explorer.export.page_files import ASSETS
 
@@ -61,6 +62,26 @@ SPANS = {
     "green": "green: the watermark's key prefers this token here",
     "red": "red: not among the tokens that the watermark's key prefers here",
 }
+
+
+def wheel(*radii: float) -> list[list[float]]:
+    """A corner at each radius, clockwise around the centre from the top."""
+    turns = [2 * math.pi * at / len(radii) - math.pi / 2 for at in range(len(radii))]
+    return [[r * math.cos(turn), r * math.sin(turn)] for r, turn in zip(radii, turns, strict=True)]
+
+
+# Symbols by their polygons, for a radius of one; those that are not here are discs.
+SYMBOLS = {
+    "square": [[[-1, -1], [1, -1], [1, 1], [-1, 1]]],
+    "diamond": [[[0, -1.3], [1.3, 0], [0, 1.3], [-1.3, 0]]],
+    "triangle-up": [[[-1.15, 0.5], [1.15, 0.5], [0, -1]]],
+    "triangle-down": [[[-1.15, -0.5], [1.15, -0.5], [0, 1]]],
+    "pentagon": [wheel(1, 1, 1, 1, 1)],
+    "star": [wheel(*(1.4, 0.54) * 5)],
+    "x-thin": [[[-1, -1], [1, 1]], [[-1, 1], [1, -1]]],
+}
+# Dashes of a line by the names in the file, in its widths, of three pixels at least.
+DASHES = {"dot": 1, "dash": 3, "longdash": 5}
 CLEAR = "rgba(0,0,0,0)"
 # The look of nodes, in drawing order: symbol, size in pixels, size where rows are low, line width, and
 # whether the node is hollow.
@@ -95,6 +116,7 @@ def palette() -> dict[str, dict]:
     edges     the look of an edge, by state; glyphs: the look of a symbol
     cells     state -> fill -> colour, line, drawing order, and the cell's name in the strip. A filled cell
               has the state; an outlined or tinted one is only close to it
+    symbols   the polygons of symbols
     spans     what a marked chip says
     """
     every = json.loads((ASSETS / "palette.json").read_text())
@@ -134,6 +156,7 @@ def one_theme(every: dict, theme: str) -> dict:
             glyph: {"symbol": symbol, "size": size, "hollow": glyph == "diamond"}
             for glyph, (symbol, size) in GLYPHS.items()
         },
+        "symbols": SYMBOLS,
         "spans": SPANS,
     }
 
@@ -154,9 +177,17 @@ def edge(state: str, own: dict, colours: dict[str, str]) -> dict:
         "rank": DRAWN.index(state),
         "color": colours["pruned" if state == "finished" else state],
         "width": own["width"],
-        "dash": own["dash"],
+        "dash": dash(**own),
         "opacity": 0.7 if state in FADED else 1,
     }
+
+
+def dash(dash: str, width: float, **_: float) -> str | None:
+    """The dash of a line as SVG has it."""
+    if dash not in DASHES:
+        return None
+    length = round(DASHES[dash] * max(3, width), 3)
+    return f"{length} {length}"
 
 
 def cell(state: str, own: dict, surface: dict[str, str]) -> dict[str, dict]:
@@ -169,8 +200,8 @@ def cell(state: str, own: dict, surface: dict[str, str]) -> dict[str, dict]:
     looks = {
         "filled": (colour, none),
         "outline": (ground, {"color": colour, "width": 2}),
-        "dashed": (CLEAR, {"color": colour, "width": 1.4, "dash": "4px,3px"}),
-        "dotted": (CLEAR, {"color": colour, "width": 1.2, "dash": "1.5px,2px"}),
+        "dashed": (CLEAR, {"color": colour, "width": 1.4, "dash": "4 3"}),
+        "dotted": (CLEAR, {"color": colour, "width": 1.2, "dash": "1.5 2"}),
         "hatched": (CLEAR, {"color": surface["line"], "width": 1}),
         "none": (CLEAR, none),
         "amount": (None, none),

@@ -28,6 +28,22 @@ FRAMED = """([scene, prose]) => {
   };
 }"""
 
+# What the path of a trace draws, in units of the data: the corners of each line or area, or the middle of
+# each symbol. Paths are written in tenths of a pixel.
+DRAWN = """() => {
+  window.drawnBy = (scene, { panel, d, radius, polygons }) => {
+    const { range, columnWidth } = scene.view, { y0, y1, heightPx } = panel;
+    const data = ([x, y]) => [range[0] + x / columnWidth, y0 + (y / heightPx) * (y1 - y0)];
+    const middle = all => (Math.min(...all) + Math.max(...all)) / 2;
+    return d.split("M").slice(1).map(piece => {
+      const corners = [...piece.matchAll(/([-.\\d]+) ([-.\\d]+)/g)].map(([, x, y]) => [+x, +y]);
+      if (!radius) return corners.map(data);
+      const [[x, y]] = corners; // of a disc, where its outline begins
+      return data(polygons ? [0, 1].map(way => middle(corners.map(one => one[way]))) : [x + radius, y]);
+    });
+  };
+}"""
+
 
 @contextmanager
 def bare_player(chromium, body: str, **options) -> Iterator[tuple]:
@@ -39,6 +55,7 @@ def bare_player(chromium, body: str, **options) -> Iterator[tuple]:
     for script in [makes_elements, *page_files.drawing_scripts()]:
         page.add_script_tag(content=page_files.text(script))
     page.evaluate(FRAMED, [scene_html(), prose_html()])
+    page.evaluate(DRAWN)
     page.add_style_tag(content=palette.css())
     page.evaluate("document.documentElement.dataset.theme = 'light'")
     page.add_style_tag(path=page_files.ASSETS / "web" / "player" / "player.css")

@@ -42,12 +42,14 @@ TEXTS = """() => [...document.querySelectorAll(".dp-texts text, .dp-frame span")
   .map(t => [t.textContent.trim(), t.getBoundingClientRect()])
   .filter(([text, box]) => text && box.width > 0)
   .map(([text, box]) => [text, box.left, box.top, box.right, box.bottom])"""
-POINTS = """mode => scene.traces
-  .filter(t => t.mode === mode)
-  .map(t => ({x: t.x, y: t.y, yaxis: t.yaxis, symbol: t.marker && t.marker.symbol}))"""
+DIAMOND = 4  # corners
+POINTS = """() => scene.traces.filter(t => t.radius)
+  .map(t => ({places: drawnBy(scene, t), panel: t.panel.index, symbol: t.polygons?.[0].length ?? "disc"}))"""
+LINES = """() => scene.traces.filter(t => !t.radius)
+  .flatMap(t => drawnBy(scene, t).map(line => ({y: line.map(([, y]) => y), panel: t.panel.index})))"""
 FRONTIER = """() => scene.traces
-  .filter(t => t.line && t.line.color === scene.colours.surface.text && t.line.width === 3)
-  .map(t => t.y)"""
+  .filter(t => t.look.stroke === scene.colours.surface.text && t.look["stroke-width"] === 3)
+  .map(t => drawnBy(scene, t).map(line => line.map(([, y]) => y)))"""
 
 
 @pytest.fixture(scope="module")
@@ -136,21 +138,23 @@ def test_the_entropy_trace_draws_the_bits_of_the_trace(opened):
     page, errors = opened
     steps = story(12)
     show(page, "entropy", steps, 11)
-    marks = [trace for trace in page.evaluate(POINTS, "markers") if max(trace["y"]) > 1.1]
-    (axis,) = {trace["yaxis"] for trace in marks}
-    bits = sorted((x, y, t["symbol"]) for t in marks for x, y in zip(t["x"], t["y"], strict=True))
+    marks = [trace for trace in page.evaluate(POINTS) if max(y for _, y in trace["places"]) > 1.1]
+    (panel,) = {trace["panel"] for trace in marks}
+    places = [(*place, trace["symbol"]) for trace in marks for place in trace["places"]]
+    bits = sorted(places, key=lambda place: place[0])
+    tenth = page.evaluate("0.1 / scene.view.panels.bits.unit")
     assert [y for _, y, _ in bits] == pytest.approx(
-        [-step.of(Commit)[0].logprobs[0] / math.log(2) for step in steps], abs=1e-3
+        [-step.of(Commit)[0].logprobs[0] / math.log(2) for step in steps], abs=tenth
     )
     expected = [
-        "circle" if step.of(Distribution)[0].top[0][0] == step.of(Propose)[0].token else "diamond"
+        "disc" if step.of(Distribution)[0].top[0][0] == step.of(Propose)[0].token else DIAMOND
         for step in steps
     ]
-    assert [symbol for _, _, symbol in bits] == expected and set(expected) == {"circle", "diamond"}
-    lines = [trace for trace in page.evaluate(POINTS, "lines") if trace["yaxis"] == axis]
+    assert [symbol for _, _, symbol in bits] == expected and set(expected) == {"disc", DIAMOND}
+    lines = [line for line in page.evaluate(LINES) if line["panel"] == panel]
     entropies = [step.of(Distribution)[0].entropy / math.log(2) for step in steps]
     heights = [y for e in entropies for y in (e, e)]
-    assert any(t["y"] == pytest.approx(heights, abs=1e-3) for t in lines if len(t["y"]) == 24), (
+    assert any(line["y"] == pytest.approx(heights, abs=tenth) for line in lines if len(line["y"]) == 24), (
         "the step line is there"
     )
     assert errors == []
@@ -184,4 +188,5 @@ def test_the_frontier_is_drawn_as_one_line(opened):
     page, _ = opened
     show(page, "parallel_grid", grid(9), 8)
     lines = page.evaluate(FRONTIER)
-    assert len(lines) == 1 and None not in lines[0] and lines[0] == sorted(lines[0])
+    ((line,),) = lines  # of one piece
+    assert line == sorted(line)

@@ -32,15 +32,12 @@ QUIET = """() => {
 STRUCK = """wanted => {
   const { view, traces, placed } = scene, struck = [];
   const boxes = placed.filter(word => word.text.startsWith(wanted));
-  for (const trace of traces.filter(trace => trace.mode === "lines" && !trace.fill)) {
-    const panel = Object.values(view.panels).find(one => one.yaxis === trace.yaxis);
-    const px = x => view.px(x), share = y => (y - panel.y0) / (panel.y1 - panel.y0);
-    const py = y => panel.topPx + share(y) * panel.heightPx;
-    for (let i = 1; i < trace.x.length; i++) {
-      if (trace.x[i] === null || trace.x[i - 1] === null) continue;
+  for (const trace of traces.filter(trace => !trace.radius && trace.look.fill === "none")) {
+    const place = { panel: trace.panel.id };
+    for (const line of drawnBy(scene, trace)) for (let i = 1; i < line.length; i++) {
+      const [[ax, ay], [bx, by]] = [line[i - 1], line[i]];
       for (let k = 0; k <= 20; k++) {
-        const x = px(trace.x[i - 1] + ((trace.x[i] - trace.x[i - 1]) * k) / 20);
-        const y = py(trace.y[i - 1] + ((trace.y[i] - trace.y[i - 1]) * k) / 20);
+        const x = view.px(ax + ((bx - ax) * k) / 20), y = view.py(ay + ((by - ay) * k) / 20, place);
         for (const { text, box } of boxes)
           if (x > box[0] + 5 && x < box[2] - 5 && y > box[1] + 2 && y < box[3] - 2) struck.push(text);
       }

@@ -21,7 +21,7 @@ player.drawers.band = function (marks, ctx, sheet) {
   }
   // Columns stay visible in long bands: one line in the colour of the ground between two columns, through all rows.
   for (const [x, [mark, y0, y1]] of gaps) {
-    sheet.stroke(mark, { width: 2, color: surface.bg }).polyline([x, x], [y0, y1]);
+    sheet.stroke(mark, { width: 2, color: surface.bg }).polyline([[x, y0], [x, y1]]);
   }
 };
 
@@ -38,16 +38,16 @@ player.drawers.step = function (marks, ctx, sheet) {
   const { amount, surface } = ctx.palette;
   let before = null;
   for (const mark of [...marks].sort((a, b) => a.x - b.x)) {
-    const ends = [mark.x - 0.5, mark.x + 0.5], line = sheet.stroke(mark, { width: 1.6, color: surface.text }, 1);
-    sheet.area(mark, amount[1]).box(...ends, 0, mark.y);
-    line.polyline(ends, [mark.y, mark.y], before && before.x === mark.x - 1);
+    const x0 = mark.x - 0.5, x1 = mark.x + 0.5, line = sheet.stroke(mark, { width: 1.6, color: surface.text }, 1);
+    sheet.area(mark, amount[1]).box(x0, x1, 0, mark.y);
+    line.polyline([[x0, mark.y], [x1, mark.y]], before && before.x === mark.x - 1);
     before = mark;
   }
 };
 
 player.drawers.stem = function (marks, ctx, sheet) {
   const look = { width: 1, color: ctx.palette.surface.soft };
-  for (const mark of marks) sheet.stroke(mark, look).polyline([mark.x, mark.x], [mark.y0, mark.y1]);
+  for (const mark of marks) sheet.stroke(mark, look).polyline([[mark.x, mark.y0], [mark.x, mark.y1]]);
 };
 
 player.drawers.symbol = function (marks, ctx, sheet) {
@@ -60,17 +60,13 @@ player.drawers.symbol = function (marks, ctx, sheet) {
   }
 };
 
-function joined(stroke, mark) {
-  const points = player.linkPoints(mark);
-  stroke.polyline(points.map(([x]) => x), points.map(([, y]) => y));
-}
-
 player.drawers.arc = function (marks, ctx, sheet) {
   const { surface, amount, arcs } = ctx.palette, far = [];
   for (const mark of marks) {
     if (mark.strong && mark.x0 < ctx.view.range[0]) far.push(mark);
     const heavier = ARC_WEIGHTS.findIndex((bound) => mark.weight < bound), i = heavier < 0 ? ARC_WEIGHTS.length : heavier;
-    joined(sheet.stroke(mark, mark.strong ? arcs[i] : { width: 1, color: amount[3] }, mark.strong ? i : -1), mark);
+    const look = mark.strong ? arcs[i] : { width: 1, color: amount[3] };
+    sheet.stroke(mark, look, mark.strong ? i : -1).polyline(player.linkPoints(mark));
   }
   if (!far.length) return;
   // Sources left of the window are counted, not dropped silently: in the margin, where no arc runs.
@@ -86,12 +82,13 @@ player.drawers.hook = function (marks, ctx, sheet) {
   const { link, faint } = ctx.palette;
   for (const mark of marks) {
     const look = mark.strong ? { width: 2.4, color: link } : { width: 1.2, color: faint };
-    joined(sheet.stroke(mark, look, look.width), mark);
+    sheet.stroke(mark, look, look.width).polyline(player.linkPoints(mark));
     if (mark.strong) sheet.points(mark, { symbol: "triangle-up", size: 8, color: link }, 3).point(mark.x1, mark.y1 + 0.5);
   }
 };
 
 const PATH_WIDTHS = { ink: 3, soft: 1.5 }, HEAD = 8; // pixels: lines of their own width, the head of an arrow
+const DASH = "9 9"; // pixels of a dashed path, and between them
 
 // The corners of an arrow's head at the end of a path: a triangle of `HEAD` pixels in the direction of its last piece.
 function corners(mark, ctx) {
@@ -106,9 +103,8 @@ player.drawers.path = function (marks, ctx, sheet) {
   for (const mark of marks) {
     if (mark.drawn === false) continue;
     const color = player.roleColour(mark.role, ctx.palette), width = mark.width || PATH_WIDTHS[mark.role] || 1;
-    const put = (target, points) => target.polyline(points.map((p) => p[0]), points.map((p) => p[1]));
-    put(sheet.stroke(mark, { width, color, dash: mark.dash }, width), mark.points);
-    if (mark.head) put(sheet.area(mark, color, Infinity), corners(mark, ctx));
+    sheet.stroke(mark, { width, color, dash: mark.dash && DASH }, width).polyline(mark.points);
+    if (mark.head) sheet.area(mark, color, Infinity).polyline(corners(mark, ctx));
   }
 };
 

@@ -251,7 +251,7 @@ player.Scene = class {
     for (const mark of marks) (byKind[mark.kind] = byKind[mark.kind] || []).push(mark);
     const ctx = { ...view, view, step, byKind, head: this.head, palette: this.colours, held: this.holding?.node };
     const sheets = player.LAYERS.map((kind) => {
-      const sheet = new player.Sheet(view);
+      const sheet = new player.Sheet(view, this.colours);
       player.drawers[kind](byKind[kind] || [], ctx, sheet);
       return sheet;
     });

@@ -66,7 +66,7 @@ function moved(group, x, y) {
   return group;
 }
 
-// `words`: [{yaxis, face, free, x, y, text, color, size, anchor, bold, bare, lead}], x and y in pixels of the frame; they stay
+// `words`: [{panel, face, free, x, y, text, color, size, anchor, bold, bare, lead}], x and y in pixels of the frame; they stay
 // within their panel unless they are free.
 player.drawTexts = function (svg, words, view, head, surface) {
   const right = view.size.width - (view.clip ? view.right : 0), { still, sliding } = axes(view, head, surface), left = view.px(0);
@@ -74,9 +74,9 @@ player.drawTexts = function (svg, words, view, head, surface) {
   const groups = [["axis", () => slides(null).parentNode, (group) => moved(group.firstChild, left, 0), sliding]];
   const seen = words.filter(({ x }) => x >= view.left - 8 && x <= right);
   for (const panel of Object.values(view.panels)) {
-    const { yaxis, topPx, heightPx, grow } = panel, own = seen.filter((one) => one.yaxis === yaxis && !one.free);
+    const { index, topPx, heightPx, grow } = panel, own = seen.filter((one) => one.panel === panel && !one.free);
     const box = { y: topPx, width: right, height: heightPx, overflow: "hidden" }, zero = grow ? view.py(0, { panel: panel.id }) - topPx : 0;
-    groups.push([JSON.stringify([yaxis, box]), () => slides(player.svg("svg", null, box)).parentNode.parentNode,
+    groups.push([JSON.stringify([index, box]), () => slides(player.svg("svg", null, box)).parentNode.parentNode,
       (made) => moved(made.firstChild.firstChild, left, zero), own.map((one) => word(one.x - left, one.y - topPx - zero, one))]);
   }
   still.push(...seen.filter((one) => one.free).map((one) => text(one.x, one.y, one)));

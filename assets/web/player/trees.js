@@ -23,15 +23,15 @@ player.drawers.edge = function (marks, ctx, sheet) {
   const curve = marks.length > 1500 ? coarse : smooth;
   for (const edge of marks.filter(isDrawn)) {
     const { x0, y0, x1, y1, turn = 0, bend } = edge, { rank, opacity, ...line } = edgeLook(edge, ctx.palette);
-    const straight = Math.abs(y1 - y0) < 1e-6, stub = edge.stub && edge.state === "pruned", x = [], y = [];
-    if (turn && !straight) x.push(x0), y.push(y0);
+    const straight = Math.abs(y1 - y0) < 1e-6, stub = edge.stub && edge.state === "pruned", points = [];
+    if (turn && !straight) points.push([x0, y0]);
     for (const [t, s] of straight ? [smooth[0], smooth[10]] : curve) {
       if (stub && t < 0.5) continue;
-      x.push(x0 + (straight ? 0 : turn) + (bend || x1 - x0) * t);
-      y.push(stub ? y1 - Math.sign(y1 - y0) * 0.8 * (1 - s) : y0 + (y1 - y0) * s);
+      const y = stub ? y1 - Math.sign(y1 - y0) * 0.8 * (1 - s) : y0 + (y1 - y0) * s;
+      points.push([x0 + (straight ? 0 : turn) + (bend || x1 - x0) * t, y]);
     }
-    if (bend) x.push(x1), y.push(y1);
-    sheet.stroke(edge, line, rank + line.width / 10, opacity).polyline(x, y);
+    if (bend) points.push([x1, y1]);
+    sheet.stroke(edge, line, rank + line.width / 10, opacity).polyline(points);
   }
 };
 
@@ -53,7 +53,7 @@ player.drawers.tick = function (marks, ctx, sheet) {
     const x = tick.x + (5 + tick.index * 3.4) / ctx.columnWidth, y = tick.y + gap / unit;
     const rejected = tick.state === "rejected", { color } = ctx.palette.state[rejected ? "rejected" : "pruned"];
     const stroke = sheet.stroke(tick, { color, width: 1 }, Number(rejected));
-    stroke.polyline([x, x + 3 / ctx.columnWidth], [y, y + long / unit]);
+    stroke.polyline([[x, y], [x + 3 / ctx.columnWidth, y + long / unit]]);
   }
 };
 
@@ -76,9 +76,8 @@ const shade = ({ weight = 0 }, { amount }) => amount[Math.max(0, Math.min(SHADES
 function hatch(cell, w, h, ctx, stroke) {
   const wide = 2 * w * ctx.columnWidth, unit = ctx.unitOf(cell), tall = 2 * h * unit;
   for (let at = HATCH - tall; at < wide; at += HATCH) {
-    const ends = [Math.max(0, at), Math.min(wide, at + tall)];
-    const down = (right) => cell.y - h + (tall - (right - at)) / unit;
-    stroke.polyline(ends.map((right) => cell.x - w + right / ctx.columnWidth), ends.map(down));
+    const down = (right) => cell.y - h + (tall - (right - at)) / unit, ends = [Math.max(0, at), Math.min(wide, at + tall)];
+    stroke.polyline(ends.map((right) => [cell.x - w + right / ctx.columnWidth, down(right)]));
   }
 }
 
@@ -116,17 +115,17 @@ function cellText(cell, ctx, sheet) {
 
 // ---- guides: dotted verticals over the whole panel; their words are labels -------------------------------------
 player.drawers.guide = function (marks, ctx, sheet) {
-  const before = new Map(), look = { color: ctx.palette.surface.text, width: 1.2, dash: "2px,3px" };
+  const before = new Map(), look = { color: ctx.palette.surface.text, width: 1.2, dash: "2 3" };
   for (const guide of marks) {
     const panel = ctx.view.panelOf(guide), { x } = guide, last = before.get(panel) ?? -Infinity;
     if (x < ctx.view.range[0] || (x >= last && (x - last) * ctx.columnWidth < GUIDES_APART)) continue;
     before.set(panel, x);
-    sheet.stroke(guide, look).polyline([x, x], [panel.y0, panel.y1]);
+    sheet.stroke(guide, look).polyline([[x, panel.y0], [x, panel.y1]]);
   }
 };
 
 // ---- rows: a thin rule below each ------------------------------------------------------------------------------
 player.drawers.row = function (marks, ctx, sheet) {
   const look = { color: ctx.palette.surface.grid, width: 1 };
-  for (const row of marks) if (row.rule !== false) sheet.stroke(row, look).polyline(ctx.view.range, [row.y1, row.y1]);
+  for (const row of marks) if (row.rule !== false) sheet.stroke(row, look).polyline(ctx.view.range.map((x) => [x, row.y1]));
 };

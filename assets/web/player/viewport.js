@@ -207,7 +207,7 @@ function onPhone(panel) {
   return share ? { ...panel, px: panel.px_narrow, y1: panel.y0 + (panel.y1 - panel.y0) * share } : panel;
 }
 
-// Stacks panels top to bottom; returns {id: {y0, y1, yaxis, topPx, heightPx, unit, ...panel}}.
+// Stacks panels top to bottom; returns {id: {y0, y1, index, topPx, heightPx, unit, ...panel}}.
 function stack(head, panels, lo, front, rows, height, bottom, hand) {
   const room = Math.max(40, height - TOP - bottom);
   const gap = head.gap ?? GAP, gaps = gap * (panels.length - 1);
@@ -225,7 +225,6 @@ function stack(head, panels, lo, front, rows, height, bottom, hand) {
     placed[panel.id || ""] = {
       ...panel, fold: null, ...own, index,
       topPx: TOP + y, heightPx: tall, unit: tall / Math.abs(y1 - y0),
-      yaxis: index ? "y" + (index + 1) : "y",
     };
     y += tall + gap;
   });
