@@ -10,6 +10,7 @@ from decoders.trace.trace import from_json
 from explorer.inspector import token_facts
 from tests.browser.conftest import HOSTILE
 from tests.browser.test_page import events, finished, press, ready, run, trace
+from tests.browser.window import resize
 
 
 def panel(page):
@@ -21,10 +22,19 @@ def lane(page, number: int):
 
 
 def with_lanes(page, *setups: dict, tokens: int = 12) -> None:
-    """Runs these lanes to the end."""
+    """Runs these lanes to the end, on a page that tests may share: nothing is inspected, and it is wide."""
     ready(page)
+    resize(page, 1400, 900)
+    close(page)
     page.evaluate("lanes => decodingExplorer.app.applySetup({lanes})", list(setups))
     run(page, tokens=tokens)
+
+
+def close(page) -> None:
+    """Closes the inspector."""
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("Escape")
+    expect(panel(page)).to_be_hidden()
 
 
 def open_inspector(page, number: int, node: int) -> None:
@@ -117,8 +127,8 @@ def test_a_click_on_a_chip_and_on_a_mark_opens_it_beside_the_lanes(visit):
     assert page.evaluate("document.activeElement.closest('.scene') !== null")
 
 
-def test_numbers_are_those_of_the_trace(visit):
-    page = visit()
+def test_numbers_are_those_of_the_trace(shared):
+    page = shared()
     with_lanes(page, {"strategy": "speculative", "parameters": {"temperature": 1.0}, "seed": 2}, tokens=16)
     told = trace(page, 0)
     rejected = [v for v in events(told, "Verdict") if v["status"] == "rejected"]
@@ -142,8 +152,8 @@ def test_numbers_are_those_of_the_trace(visit):
         assert f'"reason":"{verdict["reason"]}"' in panel(page).locator("details").last.inner_text()
 
 
-def test_a_sampler_shows_its_stages_and_where_the_draw_fell(visit):
-    page = visit()
+def test_a_sampler_shows_its_stages_and_where_the_draw_fell(shared):
+    page = shared()
     shaped = {"temperature": 0.7, "top_k": 5, "top_p": 0.95}
     with_lanes(page, {"strategy": "sample", "parameters": shaped, "seed": 3})
     node = committed(page, 1)[4]
@@ -160,8 +170,8 @@ def test_a_sampler_shows_its_stages_and_where_the_draw_fell(visit):
     assert panel(page).locator(".cross").count() >= len(found["stages"][0]["rows"]) - 5
 
 
-def test_a_branch_forces_a_token_in_a_lane_of_its_own(visit):
-    page = visit()
+def test_a_branch_forces_a_token_in_a_lane_of_its_own(shared):
+    page = shared()
     with_lanes(page, {"strategy": "greedy"}, {"strategy": "sample", "seed": 4})
     parent = trace(page, 1)
     nodes = committed(page, 2)
@@ -200,8 +210,8 @@ def test_a_branch_forces_a_token_in_a_lane_of_its_own(visit):
     ]
 
 
-def test_typed_text_takes_a_tokens_place(visit):
-    page = visit()
+def test_typed_text_takes_a_tokens_place(shared):
+    page = shared()
     with_lanes(page, {"strategy": "greedy"})
     inspect(page, 1, committed(page, 1)[3])
     panel(page).get_by_label("Text to put here").fill(" <b>a")
@@ -216,8 +226,8 @@ def test_typed_text_takes_a_tokens_place(visit):
     nothing_covered(page)
 
 
-def test_four_lanes_are_the_most(visit):
-    page = visit()
+def test_four_lanes_are_the_most(shared):
+    page = shared()
     with_lanes(page, *({"strategy": "greedy"} for _ in range(4)), tokens=6)
     inspect(page, 1, committed(page, 1)[2])
     panel(page).get_by_role("button", name="Branch here", exact=True).click()
@@ -228,9 +238,11 @@ def test_four_lanes_are_the_most(visit):
 
 
 @pytest.mark.parametrize(("width", "height"), [(1400, 900), (1100, 800), (900, 800), (390, 844)])
-def test_it_covers_no_control_and_nothing_moves_while_it_stands_open(visit, width, height):
-    page = visit(width, height)
+def test_it_covers_no_control_and_nothing_moves_while_it_stands_open(shared, width, height):
+    page = shared()
     ready(page)
+    close(page)
+    resize(page, width, height)
     lanes = [{"strategy": name} for name in ("greedy", "sample", "beam", "jacobi")]
     page.evaluate("lanes => decodingExplorer.app.applySetup({lanes, max_new_tokens: 10})", lanes)
     press(page, "Step")
@@ -247,8 +259,8 @@ def test_it_covers_no_control_and_nothing_moves_while_it_stands_open(visit, widt
     assert page.evaluate("getComputedStyle(document.getElementById('explorer')).paddingBottom") == "0px"
 
 
-def test_arrows_walk_the_tree_and_a_cell_tells_what_stood_there(visit):
-    page = visit()
+def test_arrows_walk_the_tree_and_a_cell_tells_what_stood_there(shared):
+    page = shared()
     with_lanes(page, {"strategy": "greedy"}, {"strategy": "jacobi", "parameters": {"block_size": 4}})
     nodes = committed(page, 1)
     inspect(page, 1, nodes[4])

@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 from decoders.trace.trace import from_json
 from tests.browser.conftest import BEEN_HERE, HOSTILE
+from tests.browser.window import resize
 from visualizers.registry import deltas
 from visualizers.scene.marks import Header
 
@@ -19,6 +20,24 @@ WHOLE = """([plots, count]) => {
   [...document.querySelectorAll(".figure-undrawn")].find((place) => place.offsetParent)?.scrollIntoView();
   return document.querySelectorAll(plots).length === count;
 }"""
+
+
+@pytest.fixture(scope="module")
+def begun(stay):
+    """A page that tests share, and the settings with which it has begun."""
+    page = stay()
+    ready(page)
+    return page, page.evaluate("decodingExplorer.app.setup()")
+
+
+@pytest.fixture
+def page(begun):
+    """That page, wide, with these settings again, and lanes that line up by steps."""
+    page, setup = begun
+    resize(page, 1400, 900)
+    page.evaluate("setup => decodingExplorer.app.applySetup(setup)", setup)
+    page.get_by_role("group", name="Line up lanes by").get_by_role("button").first.click()
+    return page
 
 
 def all_drawn(page, plots: str, count: int) -> None:
@@ -111,8 +130,7 @@ def test_a_stored_run_is_on_screen_before_any_run_and_before_gradio(app, chromiu
     context.close()
 
 
-def test_two_lanes_run_and_show_every_node_in_the_state_that_the_trace_says(visit):
-    page = visit()
+def test_two_lanes_run_and_show_every_node_in_the_state_that_the_trace_says(page):
     run(page)
     beam, speculative = trace(page, 0), trace(page, 1)
     shown = {mark["node"] for mark in marks(page, 0, 10**6) if mark["kind"] in ("node", "tick")}
@@ -134,8 +152,7 @@ def test_two_lanes_run_and_show_every_node_in_the_state_that_the_trace_says(visi
         assert set(page.evaluate(f"[...decodingExplorer.lanes[{lane}].scene.history.byId.keys()]")) == born
 
 
-def test_scrubbing_back_shows_what_the_trace_said_then(visit):
-    page = visit()
+def test_scrubbing_back_shows_what_the_trace_said_then(page):
     run(page)
     speculative = trace(page, 1)
     last = len(speculative["steps"])
@@ -154,8 +171,7 @@ def test_scrubbing_back_shows_what_the_trace_said_then(visit):
         assert [c["node"] for c in chips if c["state"] not in ("prompt", "rejected", "live")] == committed
 
 
-def test_step_does_one_step_in_every_lane_then_run_goes_on(visit):
-    page = visit()
+def test_step_does_one_step_in_every_lane_then_run_goes_on(page):
     start(page, "Once", 12)
     counts = "decodingExplorer.lanes.map(l => l.count).join()"
     press(page, "Step")
@@ -168,8 +184,7 @@ def test_step_does_one_step_in_every_lane_then_run_goes_on(visit):
     assert page.evaluate("decodingExplorer.lanes[0].count") == len(trace(page, 0)["steps"]) > 2
 
 
-def test_another_view_of_a_finished_run_is_drawn_whole(visit):
-    page = visit()
+def test_another_view_of_a_finished_run_is_drawn_whole(page):
     run(page)
     lane = page.get_by_role("region", name="Lane 1")
     lane.get_by_role("tab", name="Entropy").click()
@@ -194,8 +209,7 @@ def test_a_click_on_a_token_says_why(visit):
     expect(inspector).to_be_hidden()
 
 
-def test_a_token_that_looks_like_markup_is_shown_as_text(visit):
-    page = visit()
+def test_a_token_that_looks_like_markup_is_shown_as_text(page):
     page.get_by_role("region", name="Lane 2").get_by_role("button", name="Remove lane").click()
     run(page, "scripted", 8)
     lane = page.get_by_role("region", name="Lane 1", exact=True)  # not "Text of lane 1" in Compare
@@ -224,8 +238,7 @@ def test_a_token_that_looks_like_markup_is_shown_as_text(visit):
         ("Once", "8", ("num_beams", ""), "Lane 1: num_beams must be"),
     ],
 )
-def test_unusable_input_is_one_sentence_and_the_page_goes_on(visit, prompt, tokens, parameter, says):
-    page = visit()
+def test_unusable_input_is_one_sentence_and_the_page_goes_on(page, prompt, tokens, parameter, says):
     start(page, prompt, 8)
     page.get_by_label("max_new_tokens").fill(tokens)
     lane = page.get_by_role("region", name="Lane 1")
@@ -254,9 +267,7 @@ def test_two_browsers_do_not_see_each_others_runs(visit, app):
     assert "secret" not in text.replace('", "', "")
 
 
-def test_lanes_are_added_removed_and_run_together(visit):
-    page = visit()
-    ready(page)
+def test_lanes_are_added_removed_and_run_together(page):
     press(page, "+ Lane")  # beam and speculative decoding are there: contrasts come from other families
     press(page, "+ Lane")
     assert page.evaluate("decodingExplorer.lanes.slice(2).map(l => l.strategy)") == ["greedy", "jacobi"]
@@ -275,9 +286,8 @@ def test_lanes_are_added_removed_and_run_together(visit):
 
 
 @pytest.mark.parametrize(("width", "height"), [(1400, 900), (390, 844)])
-def test_a_strategy_is_searched_by_the_names_that_people_use(visit, width, height):
-    page = visit(width, height)
-    ready(page)
+def test_a_strategy_is_searched_by_the_names_that_people_use(page, width, height):
+    resize(page, width, height)
     lane = page.locator(".lane:visible").first
     picker = lane.get_by_label("Strategy")
     groups = picker.locator("optgroup").evaluate_all("all => all.map(one => one.label)")
@@ -314,8 +324,7 @@ def test_a_strategy_is_searched_by_the_names_that_people_use(visit, width, heigh
     expect(picker).to_have_value("sample")
 
 
-def test_lanes_line_up_by_forwards_and_by_seconds(visit):
-    page = visit()
+def test_lanes_line_up_by_forwards_and_by_seconds(page):
     run(page)
     press(page, "target forwards")
     forwards = page.evaluate("decodingExplorer.lanes.map(l => l.rows.map(r => r.t))")
@@ -328,8 +337,7 @@ def test_lanes_line_up_by_forwards_and_by_seconds(visit):
     expect(page.locator("output")).to_contain_text(" s of ")
 
 
-def test_playback_follows_at_its_own_speed_and_loses_nothing(visit):
-    page = visit()
+def test_playback_follows_at_its_own_speed_and_loses_nothing(page):
     start(page, "Once", 8)
     page.get_by_role("region", name="Lane 1").get_by_label("Strategy").select_option("greedy")
     press(page, "4×")
@@ -374,8 +382,7 @@ def test_a_phone_shows_one_lane_at_a_time_without_scrolling_sideways(visit, sche
     ), "the row of tabs scrolls by itself; all else is on the screen"
 
 
-def test_nothing_jumps_while_a_run_grows(visit):
-    page = visit()
+def test_nothing_jumps_while_a_run_grows(page):
     start(page, "Once", 30)
     parts = "[...document.querySelectorAll('.lane, .lane .view, .bars')]"
     boxes = parts + ".map(e => JSON.stringify(e.getBoundingClientRect())).join()"

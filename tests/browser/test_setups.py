@@ -2,11 +2,11 @@
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.test_page import press, ready, run
 from tests.browser.test_present import present
+from tests.browser.window import resize
 
 SETUP = {
     "prompt": "One day",
@@ -21,16 +21,18 @@ def follow(page, mark: str) -> None:
     page.evaluate("fragment => { location.hash = fragment; }", link.partition("#")[2].replace("setup=", mark))
 
 
-@pytest.mark.parametrize("width", [1400, 390])
-def test_a_link_shows_one_large_button_and_nothing_of_the_run_before(visit, width):
-    page = visit(width, 844)
+def test_a_link_shows_one_large_button_and_nothing_of_the_run_before(visit):
+    """Followed on a wide page; the button is as much in sight on a phone, and is pressed there."""
+    page = visit(1400, 844)
     ready(page)
     follow(page, "setup=")
     large = page.get_by_role("button", name="Run this set-up")
-    expect(large).to_be_visible()
-    assert large.bounding_box()["height"] >= 44 and large.bounding_box()["y"] < 844
-    expect(page.locator(".where")).to_have_text("step 0 of 0")
-    expect(page.locator(".status-text")).to_have_text("Press Run to decode this set-up.")
+    for width in (1400, 390):
+        resize(page, width)
+        expect(large).to_be_visible()
+        assert large.bounding_box()["height"] >= 44 and large.bounding_box()["y"] < 844
+        expect(page.locator(".where")).to_have_text("step 0 of 0")
+        expect(page.locator(".status-text")).to_have_text("Press Run to decode this set-up.")
     assert page.evaluate("decodingExplorer.lanes.map((lane) => lane.count)") == [0, 0, 0]
     expect(page.get_by_role("tab", name="Beam tree")).to_have_count(0)
     large.click()
@@ -78,8 +80,8 @@ def test_a_set_up_is_shared_as_a_qr_code_and_presented_with_it(visit):
     expect(code).to_have_count(0)
 
 
-def test_another_prompt_dims_what_the_one_before_gave(visit):
-    page = visit()
+def test_another_prompt_dims_what_the_one_before_gave(shared):
+    page = shared()
     run(page, tokens=6)
     dimmed = page.locator(".lane.stale")
     expect(dimmed).to_have_count(0)
@@ -90,8 +92,8 @@ def test_another_prompt_dims_what_the_one_before_gave(visit):
     expect(dimmed).to_have_count(0)
 
 
-def test_examples_stand_in_groups_and_no_name_comes_twice(visit):
-    page = visit()
+def test_examples_stand_in_groups_and_no_name_comes_twice(shared):
+    page = shared()
     ready(page)
     picker = page.get_by_label("Example prompts")
     names = picker.evaluate("(list) => [...list.options].slice(1).map((one) => one.textContent)")
@@ -114,9 +116,9 @@ def test_the_button_of_a_lane_names_the_strategy_that_was_chosen(visit):
     assert page.evaluate("decodingExplorer.lanes[0].strategy") == "sample"
 
 
-def test_the_parameters_of_a_lane_make_way(visit):
+def test_the_parameters_of_a_lane_make_way(shared):
     """Escape closes them, and so does a run, which draws where they stand; a refused one leaves them open."""
-    page = visit()
+    page = shared()
     ready(page)
     lane = page.get_by_role("region", name="Lane 1")
     gear, panel = lane.get_by_role("button", name="Parameters", exact=True), lane.get_by_role("group").first
@@ -135,8 +137,8 @@ def test_the_parameters_of_a_lane_make_way(visit):
     assert gear.get_attribute("aria-expanded") == "false"
 
 
-def test_a_placeholder_does_not_look_like_what_was_typed(visit):
-    page = visit()
+def test_a_placeholder_does_not_look_like_what_was_typed(shared):
+    page = shared()
     ready(page)
     colours = page.evaluate("""() => {
       const field = decodingExplorer.app.bar.prompt;

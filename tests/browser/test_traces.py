@@ -15,6 +15,7 @@ from playwright.sync_api import expect
 from explorer.export import run_file
 from tests.browser.conftest import HOSTILE
 from tests.browser.test_page import press, ready, run
+from tests.browser.window import resize
 
 METRICS = b"""# TYPE vllm:spec_decode_num_drafts_total counter
 vllm:spec_decode_num_drafts_total{engine="0",model_name="some/model"} 100.0
@@ -24,6 +25,16 @@ vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",model_name="some/m
 vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",model_name="some/model",position="1"} 60.0
 """
 SIZES = pytest.mark.parametrize(("width", "height"), [(1400, 900), (390, 844)])
+
+
+@pytest.fixture
+def page(shared):
+    """A page that the tests share, wide and at its lanes, which show the stored run first."""
+    page = shared(1400, 900)
+    resize(page, 1400, 900)
+    ready(page)
+    page.get_by_role("tab", name="Decode", exact=True).click()
+    return page
 
 
 def section(page) -> None:
@@ -78,9 +89,7 @@ def test_a_run_is_saved_and_opened_again(visit, width, height):
         assert page.evaluate("decodingExplorer.lanes.map(l => l.chips.marksAt().map(m => m.text))") == texts
 
 
-def test_a_lane_is_saved_as_trace_page_and_picture(visit, tmp_path):
-    page = visit()
-    ready(page)
+def test_a_lane_is_saved_as_trace_page_and_picture(page):
     lane = page.get_by_role("region", name="Lane 2")
 
     def entry(name: str) -> tuple[str, bytes]:
@@ -123,10 +132,8 @@ def test_a_lane_is_saved_as_trace_page_and_picture(visit, tmp_path):
     assert svg.startswith(b"<svg") and b"<script" not in svg and b"<image" not in svg
 
 
-def test_a_lane_is_saved_from_the_tab_and_nobody_leaves_it(visit):
+def test_a_lane_is_saved_from_the_tab_and_nobody_leaves_it(page):
     """A picture shows the whole run, wherever the lane's window stands."""
-    page = visit()
-    ready(page)
     section(page)
     pick(page, "Lane", "2 Speculative decoding")
     pick(page, "Format of graphs", "DOT")
@@ -153,9 +160,8 @@ def test_a_lane_is_saved_from_the_tab_and_nobody_leaves_it(visit):
 
 
 @SIZES
-def test_a_server_s_counts_are_a_card_and_the_lanes_stay(visit, width, height):
-    page = visit(width, height)
-    ready(page)
+def test_a_server_s_counts_are_a_card_and_the_lanes_stay(page, width, height):
+    resize(page, width, height)
     before = page.evaluate("[decodingExplorer.run, decodingExplorer.lanes.map(l => l.count)]")
     section(page)
     choose(page, "metrics.txt", METRICS)
@@ -169,9 +175,7 @@ def test_a_server_s_counts_are_a_card_and_the_lanes_stay(visit, width, height):
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_the_menu_of_a_lane_works_by_keyboard(visit):
-    page = visit()
-    ready(page)
+def test_the_menu_of_a_lane_works_by_keyboard(page):
     button = page.get_by_role("region", name="Lane 1").get_by_role("button", name="Save this lane")
     button.focus()
     page.keyboard.press("Enter")
@@ -204,8 +208,7 @@ def test_hostile_tokens_are_text_in_a_picture_and_a_saved_lane(visit):
     assert page.evaluate("window.hacked") is None
 
 
-def test_costs_are_a_table_of_numbers(visit):
-    page = visit()
+def test_costs_are_a_table_of_numbers(page):
     run(page, "Once", 5)
     section(page)
     name, data = saved(page, "Save costs")
@@ -214,9 +217,7 @@ def test_costs_are_a_table_of_numbers(visit):
     assert int(rows[0]["new tokens"]) == 5 and float(rows[1]["seconds"]) > 0
 
 
-def test_a_file_that_is_none_is_refused_and_nothing_is_lost(visit):
-    page = visit()
-    ready(page)
+def test_a_file_that_is_none_is_refused_and_nothing_is_lost(page):
     section(page)
     before = page.evaluate("[decodingExplorer.run, decodingExplorer.lanes.map(l => l.count)]")
     choose(page, "notes.json", b"hello")
@@ -233,9 +234,7 @@ def test_a_file_that_is_none_is_refused_and_nothing_is_lost(visit):
     assert page.evaluate("[decodingExplorer.run, decodingExplorer.lanes.map(l => l.count)]") == before
 
 
-def test_a_file_may_be_dropped_anywhere(visit):
-    page = visit()
-    ready(page)
+def test_a_file_may_be_dropped_anywhere(page):
     section(page)
     _, data = saved(page, "Save run")
     page.get_by_role("tab", name="Decode", exact=True).click()
@@ -271,9 +270,7 @@ def raw(data: bytes) -> str:
     return "setup=" + base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
 
-def test_nonsense_in_a_link_is_one_sentence_and_no_error_of_a_script(visit):
-    page = visit()
-    ready(page)
+def test_nonsense_in_a_link_is_one_sentence_and_no_error_of_a_script(page):
     before = page.evaluate("JSON.stringify(decodingExplorer.app.setup())")
     sound = {"prompt": "a", "max_new_tokens": 4, "lanes": [{"strategy": "greedy"}]}
     odd = [None, True, -1, 1.5, "constructor", "__proto__", [], [[]], {}, {"toString": 1}]
@@ -341,9 +338,8 @@ def test_a_link_brings_the_whole_setup_and_runs_nothing(visit):
         ({"lanes": [{"strategy": "greedy", "seed": -1}]}, "seed"),
     ],
 )
-def test_a_bad_link_is_one_sentence(visit, setup, says):
-    page = visit()
-    ready(page)
+def test_a_bad_link_is_one_sentence(page, setup, says):
+    page.evaluate("decodingExplorer.app.fail('')")  # what the link before has left
     before = page.evaluate("JSON.stringify(decodingExplorer.app.setup())")
     given = {"prompt": "a", "max_new_tokens": 4, "lanes": [{"strategy": "greedy"}]} | (setup or {})
     link = page.evaluate("given => ExplorerPage.linkOf(given)", given)

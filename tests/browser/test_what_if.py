@@ -183,8 +183,8 @@ FITS = """() => [document.documentElement, document.querySelector('.inspector-bo
 MARKED = "() => [...document.querySelectorAll('.lane [data-what-if]')].map((chip) => chip.dataset.whatIf)"
 
 
-def test_bars_and_chips_answer_while_a_slider_moves_and_a_run_goes_on_from_there(visit):
-    page = visit()
+def test_bars_and_chips_answer_while_a_slider_moves_and_a_run_goes_on_from_there(shared):
+    page = shared()
     with_lanes(page, {"strategy": "sample", "seed": 3})
     was = trace(page, 0)
     inspect(page, 1, committed(page, 1)[2])
@@ -220,8 +220,8 @@ def test_bars_and_chips_answer_while_a_slider_moves_and_a_run_goes_on_from_there
     expect(panel(page)).to_be_hidden()
 
 
-def test_reset_and_closing_leave_no_mark(visit):
-    page = visit()
+def test_reset_and_closing_leave_no_mark(shared):
+    page = shared()
     with_lanes(page, {"strategy": "sample", "seed": 3})
     inspect(page, 1, committed(page, 1)[2])
     for leave in ("Reset", "Close inspector"):
@@ -233,8 +233,8 @@ def test_reset_and_closing_leave_no_mark(visit):
     expect(page.get_by_role("slider", name="top_k")).to_have_value("0")
 
 
-def test_a_test_of_p_against_q_moves_with_lenience(visit):
-    page = visit()
+def test_a_test_of_p_against_q_moves_with_lenience(shared):
+    page = shared()
     setup = {"strategy": "lenient", "parameters": {"temperature": 1.0, "lenience": 1.0}, "seed": 2}
     with_lanes(page, setup, tokens=24)
     events = [e for step in trace(page, 0)["steps"] for e in step["events"]]
@@ -252,8 +252,8 @@ def test_a_test_of_p_against_q_moves_with_lenience(visit):
     expect(what_if(page)).to_contain_text("tests pass")
 
 
-def test_another_draft_length_leaves_greedy_text_and_changes_the_rounds(visit):
-    page = visit()
+def test_another_draft_length_leaves_greedy_text_and_changes_the_rounds(shared):
+    page = shared()
     with_lanes(page, {"strategy": "speculative", "parameters": {"num_assistant_tokens": 2}})
     rounds = page.evaluate("decodingExplorer.lanes[0].count")
     inspect(page, 1, committed(page, 1)[2])
@@ -262,16 +262,16 @@ def test_another_draft_length_leaves_greedy_text_and_changes_the_rounds(visit):
     expect(what_if(page)).to_contain_text(f"Drafts of 2 took {rounds}.")
 
 
-def test_a_lane_without_sliders_says_why(visit):
-    page = visit()
+def test_a_lane_without_sliders_says_why(shared):
+    page = shared()
     with_lanes(page, {"strategy": "beam"})
     inspect(page, 1, committed(page, 1)[2])
     expect(what_if(page)).to_contain_text("This strategy decides differently.")
     expect(panel(page).get_by_role("slider")).to_have_count(0)
 
 
-def test_the_lanes_parameters_lead_to_the_sliders_and_keys_move_them(visit):
-    page = visit()
+def test_the_lanes_parameters_lead_to_the_sliders_and_keys_move_them(shared):
+    page = shared()
     with_lanes(page, {"strategy": "sample", "seed": 3})
     lane(page, 1).get_by_role("button", name="Parameters").click()
     lane(page, 1).get_by_role("button", name="What if …").click()
