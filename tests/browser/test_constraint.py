@@ -1,14 +1,14 @@
 """A constraint in a lane's parameters: answered while it is typed, and seen in its own tab."""
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.test_page import press, ready
+from tests.browser.window import resize
 
 
-@pytest.mark.parametrize("size", [(1400, 900), (390, 844)])
-def test_what_is_typed_is_judged_at_once_and_a_run_shows_what_was_removed(visit, size):
-    page = visit(*size)
+def test_what_is_typed_is_judged_at_once_and_a_run_shows_what_was_removed(visit):
+    """Begun on a wide page, corrected and decoded on a phone; both sizes show what was removed."""
+    page = visit()
     ready(page)
     page.get_by_role("button", name="Parameters", exact=True).first.click()
     panel = page.get_by_role("group", name="Parameters of this lane").first
@@ -19,6 +19,7 @@ def test_what_is_typed_is_judged_at_once_and_a_run_shows_what_was_removed(visit,
     status = panel.get_by_role("status")
     expect(status).to_have_text("The regular expression cannot be used: unclosed group.")
     expect(panel.locator(".fault")).to_have_text("a(b\n ▲", use_inner_text=True)
+    resize(page, 390)
     panel.get_by_label("constraint_text").fill("( the [a-z]{2,5}){4}")
     expect(status).to_contain_text("Ready after")
     expect(panel.locator(".fault")).to_have_text("")
@@ -29,7 +30,9 @@ def test_what_is_typed_is_judged_at_once_and_a_run_shows_what_was_removed(visit,
     page.wait_for_function("decodingExplorer.lanes[0].view === 'constraint'")
     text = page.evaluate("decodingExplorer.app.lanes[0].rows.length")
     assert text > 0
-    expect(page.locator(".scene").first).to_contain_text("kept so far")
+    for width in (390, 1400):
+        resize(page, width)
+        expect(page.locator(".scene").first).to_contain_text("kept so far")
 
 
 def test_an_example_of_a_constraint_fills_the_fields(visit):

@@ -1,11 +1,11 @@
 """A lane of weighed views in a real browser: the second prompt is typed in, its row is shown."""
 
-import pytest
+from tests.browser.window import resize
 
 
-@pytest.mark.parametrize("width, height", [(1400, 900), (390, 844)])
-def test_a_typed_negative_prompt_is_read_and_shown(app, visit, width, height):
-    page = visit(width, height)
+def test_a_typed_negative_prompt_is_read_and_shown(visit):
+    """Typed on a wide page and decoded on a phone, which both have room for the field and for the picture."""
+    page = visit()
     page.wait_for_function("decodingExplorer.app.models.state === 'ready'")
     setup = {"prompt": "Once upon a time", "max_new_tokens": 3, "lanes": [{"strategy": "guidance"}]}
     page.evaluate("(setup) => decodingExplorer.app.applySetup(setup)", setup)
@@ -13,13 +13,18 @@ def test_a_typed_negative_prompt_is_read_and_shown(app, visit, width, height):
     lane.get_by_role("button", name="Parameters").click()
     field = lane.get_by_role("textbox", name="negative_prompt")
     field.fill("<b>A dog</b>\nran")
-    assert field.evaluate("(e) => e.offsetWidth / e.parentElement.offsetWidth") > 0.9
+    for width in (1400, 390):
+        resize(page, width)
+        assert field.evaluate("(e) => e.offsetWidth / e.parentElement.offsetWidth") > 0.9
     lane.get_by_role("button", name="Close").click()
     page.get_by_role("button", name="Run", exact=True).click()
     page.wait_for_function("decodingExplorer.state === 'done'")
     assert lane.get_by_role("tab", name="Contrast", selected=True).count() == 1
-    texts = lane.locator("svg text").all_text_contents()
-    assert {"wanted", "unwanted", "combined"} <= set(texts)
+    for width in (1400, 390):
+        resize(page, width)
+        page.wait_for_function("!decodingExplorer.app.lanes[0].scene.waiting")
+        texts = lane.locator("svg text").all_text_contents()
+        assert {"wanted", "unwanted", "combined"} <= set(texts)
     assert "6 target forwards" in lane.inner_text().replace("\n", " ")
     lane.locator(".chips-row .dp-chip").last.click()
     inspector = page.locator("#explorer .inspector")

@@ -1,8 +1,7 @@
 """The tab Lenses: a grid is there, each is drawn once, and it has the page's colours."""
 
-import pytest
-
 from tests.browser.test_microscope import decode, fits
+from tests.browser.window import resize
 from visualizers.figures.theme import theme
 
 PLOT = "#explorer-tab-lenses .js-plotly-plot"
@@ -17,9 +16,9 @@ COUNT = """() => {
 }"""
 
 
-@pytest.mark.parametrize("size", [(1400, 900), (390, 844)])
-def test_a_grid_is_drawn_once_for_each_change(visit, size):
-    page = visit(*size, own=True)
+def test_a_grid_is_drawn_once_for_each_change(visit):
+    """Opened on a phone, where it changes its theme; its positions change there and on a wide page."""
+    page = visit(390, 844, own=True)
     page.evaluate(COUNT)
     decode(page, [{"strategy": "greedy"}])
     page.get_by_role("tab", name="Lenses").click()
@@ -30,8 +29,14 @@ def test_a_grid_is_drawn_once_for_each_change(visit, size):
     ground = f"{grid}?.layout.template.layout.paper_bgcolor"
     page.get_by_role("button", name="Switch between light and dark").click()
     page.wait_for_function(f"{ground} === '{theme('dark').surface['bg']}'")
-    page.get_by_label("positions").locator("visible=true").fill("5")
-    page.keyboard.press("Tab")
-    page.wait_for_function(f"{grid}?.data?.[0].z[0].length === 5")
-    page.wait_for_timeout(500)  # another drawing would have come
-    assert page.evaluate("painted") == 3 and fits(page)
+    page.wait_for_timeout(500)
+    assert page.evaluate("painted") == 2
+    for width, positions in ((390, 5), (1400, 7)):
+        resize(page, width)
+        page.wait_for_timeout(500)
+        page.evaluate("painted = 0")  # a window of another size has its figure drawn to that size
+        page.get_by_label("positions").locator("visible=true").fill(str(positions))
+        page.keyboard.press("Tab")
+        page.wait_for_function(f"{grid}?.data?.[0].z[0].length === {positions}")
+        page.wait_for_timeout(500)  # another drawing would have come
+        assert page.evaluate("painted") == 1 and fits(page)

@@ -7,6 +7,7 @@ from decoders.trace.trace import from_json
 from explorer.page.tabs.metrics import value_text
 from explorer.page.tabs.microscope import ROWS
 from tests.browser.test_page import press, quiet, trace
+from tests.browser.window import resize
 from visualizers.analysis.draft_what_if import what_if
 from visualizers.analysis.drafted_tokens import drafted_tokens, grouped
 from visualizers.analysis.speculation_report import microscope
@@ -18,7 +19,7 @@ LANES = [
     {"strategy": "speculative_tree", "parameters": {"widths": [2, 1], "temperature": 1.0}},
 ]
 COUNT = sum(map(len, ROWS))
-SIZES = [(1400, 900), (390, 844)]
+WIDE, PHONE = (1400, 900), (390, 844)
 # Whether all figures are drawn on a ground; scrolls to the next that waits until it comes near the window.
 ALL_ON = """ground => {
   const places = [...document.querySelectorAll("#explorer-tab-microscope .figure")].filter((place) => place.offsetParent);
@@ -28,8 +29,16 @@ ALL_ON = """ground => {
 }"""  # noqa: E501
 
 
+@pytest.fixture
+def page(shared):
+    """A wide page that the tests share."""
+    found = shared(*WIDE)
+    resize(found, *WIDE)
+    return found
+
+
 def section(page):
-    return page.get_by_role("tabpanel", name="Microscope")
+    return page.locator("#explorer-tab-microscope")
 
 
 def figure(page, title: str):
@@ -65,11 +74,11 @@ def fits(page) -> bool:
     return page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_a_lane_that_drafts_is_shown_with_the_numbers_of_its_trace(shared, size):
-    page = shared(*size)
+def test_a_lane_that_drafts_is_shown_with_the_numbers_of_its_trace(page):
+    """One lane on a wide page, the other on a phone; both sizes have room for the tab and all below it."""
     decode(page, LANES)
-    for lane in (1, 2):
+    for lane, size in ((1, WIDE), (2, PHONE)):
+        resize(page, *size)
         found = microscope(from_json(trace(page, lane)))
         name = ["", "2 Speculative decoding", "3 Speculative tree"][lane]
         choice = section(page).get_by_role("radio", name=name)
@@ -93,17 +102,16 @@ def test_a_lane_that_drafts_is_shown_with_the_numbers_of_its_trace(shared, size)
         expect(plot.get_by_role("status")).to_contain_text(
             f"{first['drafted']} drafted, {first['accepted']} of {first['tested']} tested"
         )
-    captions = section(page).locator(".figure .caption")
-    assert all(len(text.strip()) > 20 for text in captions.all_inner_texts()[:COUNT])
-    assert fits(page)
-    tab = page.get_by_role("tab", name="Microscope")
-    assert tab.evaluate(
-        "tab => tab.getBoundingClientRect().right <= tab.parentElement.getBoundingClientRect().right + 1"
-    )
+        captions = section(page).locator(".figure .caption")
+        assert all(len(text.strip()) > 20 for text in captions.all_inner_texts()[:COUNT])
+        assert fits(page)
+        tab = page.get_by_role("tab", name="Microscope")
+        assert tab.evaluate(
+            "tab => tab.getBoundingClientRect().right <= tab.parentElement.getBoundingClientRect().right + 1"
+        )
 
 
-def test_it_follows_the_slider_and_the_theme_and_rests_while_nothing_changes(shared):
-    page = shared(*SIZES[0])
+def test_it_follows_the_slider_and_the_theme_and_rests_while_nothing_changes(page):
     decode(page, LANES[1:2])
     found = from_json(trace(page, 0))
     expect(page.locator("#microscope-sentence")).to_contain_text(microscope(found)["sentence"])
@@ -125,8 +133,7 @@ def test_it_follows_the_slider_and_the_theme_and_rests_while_nothing_changes(sha
     assert asked == []
 
 
-def test_a_rejected_token_opens_its_round_and_a_group_keeps_its_tokens(shared):
-    page = shared(*SIZES[0])
+def test_a_rejected_token_opens_its_round_and_a_group_keeps_its_tokens(page):
     decode(page, LANES[:2], 24)
     rows = drafted_tokens(from_json(trace(page, 1)))
     rejected = [row for row in rows if row["fate"] == "rejected"]
@@ -184,16 +191,14 @@ def test_a_figure_is_drawn_near_the_window_or_on_paper_and_its_place_says_so_unt
     expect(waiting).to_have_count(0)
 
 
-def test_a_run_without_drafts_says_what_to_do(shared):
-    page = shared(*SIZES[0])
+def test_a_run_without_drafts_says_what_to_do(page):
     decode(page, [{"strategy": "greedy"}], 4)
     expect(section(page)).to_contain_text("No lane of this run has drafted anything. Choose a speculative")
     expect(section(page).get_by_role("heading", name="What if")).to_be_hidden()
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_another_shape_is_shown_as_the_analysis_has_it(shared, size):
-    page = shared(*size)
+def test_another_shape_is_shown_as_the_analysis_has_it(page):
+    """Typed on a wide page; a phone has room for its figure, and refuses another one there."""
     decode(page, LANES[1:2], 6)
     widths = section(page).get_by_label("Children, level by level")
     widths.fill("2 2")
@@ -201,7 +206,10 @@ def test_another_shape_is_shown_as_the_analysis_has_it(shared, size):
     found = what_if(from_json(trace(page, 0)), None, [2, 2])
     row = section(page).get_by_role("row").filter(has=page.get_by_role("gridcell", name="2 2", exact=True))
     expect(row.first).to_contain_text(f"{found['own']['tokens'][0]:.2f}")
-    expect(figure(page, "speed, by length")).to_be_visible()
+    for size in (WIDE, PHONE):
+        resize(page, *size)
+        expect(figure(page, "speed, by length")).to_be_visible()
+        assert fits(page)
     widths.fill("none")
     section(page).get_by_role("button", name="Compute").click()
     expect(page.locator("#what-if-says")).to_contain_text("Write one to 32 whole numbers")
@@ -209,9 +217,9 @@ def test_another_shape_is_shown_as_the_analysis_has_it(shared, size):
     assert fits(page)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_a_losslessness_test_counts_until_it_is_stopped(shared, size):
-    page, asked = shared(*size), []
+def test_a_losslessness_test_counts_until_it_is_stopped(page):
+    """The one that ends on a wide page, the one that is stopped on a phone."""
+    asked = []
     page.on("request", lambda request: asked.append(request.url) if "queue/join" in request.url else None)
     decode(page, LANES[1:2], 6)
     expect(page.locator("#microscope-sentence")).to_contain_text("rounds")
@@ -230,6 +238,10 @@ def test_a_losslessness_test_counts_until_it_is_stopped(shared, size):
     expect(says).to_contain_text("200 seeds")
     expect(figure(page, "distance to the target's distribution")).to_be_visible()
     expect(start).to_be_visible(timeout=60_000)  # it has ended
+    for size in (WIDE, PHONE):
+        resize(page, *size)
+        expect(figure(page, "distance to the target's distribution")).to_be_visible()
+        assert fits(page)
     section(page).get_by_role("radio", name="4,000", exact=True).click()
     start.click()
     expect(says).to_contain_text("of 4,000 seeds")
@@ -243,8 +255,9 @@ def test_a_losslessness_test_counts_until_it_is_stopped(shared, size):
     assert fits(page)
 
 
-def test_another_machine_follows_the_figures_and_refuses_bad_ones(shared):
-    page = shared(*SIZES[1])
+def test_another_machine_follows_the_figures_and_refuses_bad_ones(page):
+    """On a phone."""
+    resize(page, *PHONE)
     decode(page, LANES)
     says = page.locator("#machine-says")
     expect(says).to_contain_text("A forward of the target takes 5.35 ms for one token")

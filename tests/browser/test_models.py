@@ -10,9 +10,8 @@ from decoders.models.loading import load
 from explorer.catalog import recorded_runs
 from tests.browser.conftest import BEEN_HERE
 from tests.browser.test_page import press, ready, trace
+from tests.browser.window import resize
 from tests.helpers import tiny_models
-
-SIZES = pytest.mark.parametrize("size", [(1400, 900), (390, 844)], ids=["wide", "phone"])
 
 
 def start(page, prompt: str, tokens: int) -> None:
@@ -76,10 +75,10 @@ def chosen(page) -> dict:
     return page.evaluate("decodingExplorer.app.choice")
 
 
-@SIZES
-def test_other_models_keep_prompt_and_lanes(visit, tmp_path, size):
+def test_other_models_keep_prompt_and_lanes(visit, tmp_path):
+    """Named on a wide page, loaded on a phone."""
     folder = tiny_models.save(tmp_path / "other", seed=2, endings=0.0)
-    page = visit(*size)
+    page = visit()
     start(page, "the cat", 5)
     page.evaluate(
         "decodingExplorer.app.applySetup({lanes: [{strategy: 'greedy'}, {strategy: 'beam', seed: 3}]})"
@@ -91,7 +90,7 @@ def test_other_models_keep_prompt_and_lanes(visit, tmp_path, size):
     name_model(found, "Draft model", "none")
     expect(found.get_by_text(re.compile("parameters × 4 bytes .float32.*of KV cache"))).to_be_visible()
     expect(found.get_by_text(re.compile("of memory that are free"))).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    resize(page, 1400), resize(page, 390)
     load_models(page, "Models: other, no draft")
     after = page.evaluate("decodingExplorer.app.setup()")
     assert after["models"] == {"target": folder, "draft": None, "dtype": "auto", "device": "auto"}
@@ -135,7 +134,7 @@ def test_the_first_press_on_load_counts_and_the_lanes_show_that_they_are_of_othe
     expect(page.locator(".status-text")).not_to_contain_text("previous models")
 
 
-@SIZES
+@pytest.mark.parametrize("size", [(1400, 900), (390, 844)], ids=["wide", "phone"])
 def test_nothing_moves_when_the_panel_takes_the_place_of_the_line(app, chromium, size):
     context = chromium.new_context(viewport={"width": size[0], "height": size[1]})
     context.add_init_script(BEEN_HERE)
@@ -193,9 +192,9 @@ def test_two_pages_decode_with_their_own_models(visit, tmp_path):
         assert trace(page, 0)["models"]["target"] == name
 
 
-@SIZES
-def test_what_cannot_be_loaded_is_a_sentence_and_the_old_models_stay(visit, tmp_path, size):
-    page = visit(*size)
+def test_what_cannot_be_loaded_is_a_sentence_and_the_old_models_stay(visit, tmp_path):
+    """A name without a model on a wide page, models that are refused on a phone."""
+    page = visit()
     start(page, "the cat", 4)
     before = chosen(page)
     found = panel(page)
@@ -209,6 +208,7 @@ def test_what_cannot_be_loaded_is_a_sentence_and_the_old_models_stay(visit, tmp_
         load.click()  # a slow estimate may say it once more: test_models_tab.py has the rest
         expect(found.get_by_role("alert")).to_contain_text(says)
         assert chosen(page) == before
+    resize(page, 390)
     name_model(found, "Target model", tiny_models.save_refused(tmp_path))
     pick(found, "Draft model", "llama-tiny-draft")
     expect(found.get_by_text(re.compile("of memory that are free"))).to_be_visible()
@@ -284,10 +284,10 @@ def test_models_that_a_setup_asks_for_are_not_loaded_by_themselves(visit, app, t
     expect(found.get_by_label("Target model")).to_be_hidden()
 
 
-@SIZES
-def test_chat_shows_the_rendered_prompt_and_decodes_it(visit, tmp_path, size):
+def test_chat_shows_the_rendered_prompt_and_decodes_it(visit, tmp_path):
+    """Typed on a phone, decoded and changed again on a wide page; both have room for the rendered prompt."""
     folder = tiny_models.save(tmp_path / "talker", chat=True, endings=0.0)
-    page = visit(*size)
+    page = visit(390, 844)
     start(page, "<b>hi</b>", 3)
     expect(panel(page).get_by_label("Chat")).to_be_hidden()
     choose(page, folder)
@@ -304,7 +304,7 @@ def test_chat_shows_the_rendered_prompt_and_decodes_it(visit, tmp_path, size):
         found.get_by_text(re.compile("Rendered prompt: .* tokens, exactly what is decoded"))
     ).to_be_visible()
     expect(found.get_by_role("button", name="Models: talker, no draft · chat")).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    resize(page, 390), resize(page, 1400)
     page.evaluate("decodingExplorer.app.applySetup({lanes: [{strategy: 'greedy'}]})")
     press(page, "Run")
     finished(page)
@@ -355,16 +355,16 @@ def test_an_example_and_a_card_ask_for_the_models_that_they_need(visit):
     assert chosen(page)["target"] != "llama-tiny-moe"
 
 
-@SIZES
-def test_a_second_draft_model_drafts_in_specinfer(visit, size):
-    page = visit(*size)
+def test_a_second_draft_model_drafts_in_specinfer(visit):
+    """Picked on a wide page, loaded on a phone."""
+    page = visit()
     start(page, "Once upon a time", 12)
     found, plain = panel(page), "llama-tiny-draft"
     names = {"Target": "llama-tiny", "Draft": "llama-tiny-draft-distilled", "Second draft": plain}
     for label, name in names.items():
         pick(found, f"{label} model", name)
     expect(found.get_by_text(re.compile("of memory that are free|Loaded already"))).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    resize(page, 1400), resize(page, 390)
     load_models(page, "Models: llama-tiny, draft llama-tiny-draft-distilled and llama-tiny-draft")
     assert chosen(page)["draft"] == "llama-tiny-draft-distilled, llama-tiny-draft"
     page.evaluate("decodingExplorer.app.applySetup({lanes: [{strategy: 'specinfer'}]})")
@@ -375,22 +375,25 @@ def test_a_second_draft_model_drafts_in_specinfer(visit, size):
     expect(panel(page).get_by_label("Second draft model")).to_have_value(re.compile("^llama-tiny-draft,"))
 
 
-@SIZES
-def test_a_list_lies_over_all_that_it_covers_and_no_text_runs_under_the_arrow_of_a_field(visit, size):
-    page = visit(*size)
+def test_a_list_lies_over_all_that_it_covers_and_no_text_runs_under_the_arrow_of_a_field(visit):
+    page = visit()
     ready(page)
     found = panel(page)
-    found.get_by_label("Draft model", exact=True).click()
-    options = found.get_by_role("option")
-    expect(options.first).to_be_visible()
     hidden = """options => options.filter(option => {
         const { left, top, bottom } = option.getBoundingClientRect(), y = (top + bottom) / 2;
         const list = option.parentElement.getBoundingClientRect();
         const seen = y > list.top && y < Math.min(list.bottom, innerHeight);
         return seen && !option.contains(document.elementFromPoint(left + 30, y)); }).length"""
-    assert options.evaluate_all(hidden) == 0
     clear = """fields => fields.every(field => {
         const arrow = field.parentElement.querySelector(".icon-wrap").getBoundingClientRect();
         const room = parseFloat(getComputedStyle(field).paddingRight);
         return field.getBoundingClientRect().right - room <= arrow.left + 1; })"""
-    assert found.get_by_role("combobox").evaluate_all(clear)
+    for width in (1400, 390):
+        resize(page, width)
+        found.get_by_label("Draft model", exact=True).click()
+        options = found.get_by_role("option")
+        expect(options.first).to_be_visible()
+        assert options.evaluate_all(hidden) == 0
+        assert found.get_by_role("combobox").evaluate_all(clear)
+        page.evaluate("document.activeElement.blur()")
+        expect(options).to_have_count(0)

@@ -6,14 +6,15 @@ from playwright.sync_api import expect
 from decoders.trace.events import Forward
 from decoders.trace.trace import from_json
 from tests.browser.test_page import press, trace
+from tests.browser.window import resize
 
 TICKS = """() => [...document.querySelectorAll('.dp-texts > g.dp-slides text')]
   .map(text => text.getBoundingClientRect()).map(box => [box.left, box.right]).sort((a, b) => a[0] - b[0])"""
 
 
-@pytest.mark.parametrize("size", [(1400, 900), (390, 844)])
-def test_pearl_shows_when_its_forwards_ran(visit, size):
-    page = visit(*size)
+def test_pearl_shows_when_its_forwards_ran(visit):
+    """Decoded on a wide page, and drawn again on a phone."""
+    page = visit()
     page.wait_for_function("decodingExplorer.app.models.state === 'ready'")
     lanes = [{"strategy": "pearl", "parameters": {}}]
     setup = {"prompt": "Once upon a time", "max_new_tokens": 20, "lanes": lanes}
@@ -30,8 +31,11 @@ def test_pearl_shows_when_its_forwards_ran(visit, size):
     unit = page.evaluate(f"{scene}.view.panels.lanes.x_unit")
     for mark, forward in zip(measured, forwards, strict=True):
         assert mark["w"] * unit == pytest.approx(forward.seconds * 1e3, abs=0.01 * unit)
-    expect(page.locator(".dp-texts").first).to_contain_text("Measured")
-    expect(page.locator(".dp-texts").first).to_contain_text("erived")
-    ticks = page.evaluate(TICKS)
-    assert len(ticks) > 1 and all(a[1] < b[0] for a, b in zip(ticks, ticks[1:], strict=False))
-    assert page.evaluate("document.documentElement.scrollWidth") == size[0]
+    for width in (1400, 390):
+        resize(page, width)
+        page.wait_for_function(f"!{scene}.waiting")
+        expect(page.locator(".dp-texts").first).to_contain_text("Measured")
+        expect(page.locator(".dp-texts").first).to_contain_text("erived")
+        ticks = page.evaluate(TICKS)
+        assert len(ticks) > 1 and all(a[1] < b[0] for a, b in zip(ticks, ticks[1:], strict=False))
+        assert page.evaluate("document.documentElement.scrollWidth") == width
