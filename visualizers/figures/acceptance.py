@@ -113,8 +113,8 @@ def by_depth(report: dict, look: str = "light") -> go.Figure:
     ]
     texts = [
         [
-            f"{draft['name']}, depth {one['depth']} (vLLM: place {one['depth'] - 1}): {one['accepted']} of "
-            f"{one['tested']} tested were accepted ({share(one['of_tested'])}), in "
+            f"{draft['name']}, depth {one['depth']} (vLLM: position {one['depth'] - 1}): {one['accepted']} "
+            f"of {one['tested']} tested were accepted ({share(one['of_tested'])}), in "
             f"{share(one['of_rounds'])} of all rounds."
             for one in draft["depths"]
             if one["tested"]

@@ -75,7 +75,7 @@ def depth_text(report: dict, place: int) -> str:
     )
     theory = "" if alpha is None else f"; α^{place} = {share(alpha**place)}"
     return (
-        f"Depth {place} (vLLM: place {place - 1}): accepted in {share(one['of_rounds'])} of all rounds; "
+        f"Depth {place} (vLLM: position {place - 1}): accepted in {share(one['of_rounds'])} of all rounds; "
         f"{one['drafted']} drafted, {tested}{theory}."
     )
 
@@ -88,9 +88,9 @@ def counted_depths(report: dict, look: str = "light") -> go.Figure:
     title = "Acceptance by depth"
     rows = report["depths"]
     if not rows:
-        return nothing(title, "The server did not count by place in the draft.", look)
+        return nothing(title, "The server did not count by position in the draft.", look)
     lines = [
-        f"Depth {one['depth']} (vLLM: place {one['depth'] - 1}): accepted in {one['accepted']:,} rounds, "
+        f"Depth {one['depth']} (vLLM: position {one['depth'] - 1}): accepted in {one['accepted']:,} rounds, "
         f"{share(one['of_rounds'])} of all."
         for one in rows
     ]

@@ -55,7 +55,8 @@ def test_acceptance_by_depth():
     theory = next(one for one in figure.data if one.name == "α^depth")
     assert list(theory.y) == pytest.approx([0.6, 0.36])
     assert read(figure)[2] == (
-        "Depth 2 (vLLM: place 1): accepted in .33 of all rounds; 3 drafted, 1 of 2 tested (.50); α^2 = .36."
+        "Depth 2 (vLLM: position 1): accepted in .33 of all rounds; 3 drafted, 1 of 2 tested (.50); "
+        "α^2 = .36."
     )
 
 

@@ -206,7 +206,7 @@ class Bias:
         others = [f"{self._word(key)} {moved(bias, key)}" for key in bias.order if key != bias.taken]
         if bias.estimated:
             texts, worth = int(bias.parts["texts"]), bias.parts.get("worth", 0.0)
-            few = f", worth only {worth:.1f}" if 0 < worth < POOR else ""
+            few = f", effectively only {worth:.1f}" if 0 < worth < POOR else ""
             others.append(f"from {texts} drawn texts per token{few}")
         return [first, " · ".join(others)]
 

@@ -32,7 +32,7 @@ class CanvasDrafts:
         """Title, question, layout and legend."""
         return {
             "title": self.title,
-            "question": "Which drafted steps did a forward verify? Where did the model go another way?",
+            "question": "Which drafted steps did a forward verify? Where did the model choose otherwise?",
             "ops": [
                 {"id": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
                 {"id": "drafts", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True},
@@ -54,8 +54,8 @@ class CanvasDrafts:
             "axis": "steps ahead",
             "legend": [
                 ["cell:accepted", "■", "accepted", "drafted and verified; pale: filled without a draft"],
-                ["cell:chosen", "▢", "chosen", "the canvas as it stood, its number of masks"],
-                ["cell:rejected", "✕", "rejected", "drafted, but the model goes another way"],
+                ["cell:chosen", "▢", "chosen", "the current canvas, its number of masks"],
+                ["cell:rejected", "✕", "rejected", "drafted, but the model chooses otherwise"],
                 ["cell:unreached", "┄", "unreached", "after a rejected one"],
                 ["cell:pruned", "▢", "pruned", "the same canvas, reached in another order"],
             ],

@@ -41,7 +41,7 @@ class Foresight:
             "axis": None,
             "legend": [
                 ["cell:chosen", "■", "chosen", "drawn: the text continues with it"],
-                ["cell:live", "▣", "live", "weighed, not drawn"],
+                ["cell:live", "▣", "live", "scored, not drawn"],
                 ["cell:pruned", "▢", "pruned", "pruned before the lookahead"],
                 ["cell:amount", "▪", "soft", "share of its cluster (its number), advantage A, probability"],
             ],
@@ -74,7 +74,7 @@ class Foresight:
         self.y = top + len(order) + GAP
         weighed = [s for s in scores.values() if s.name == "foresight"]
         drawn = sum(s.rank is not None for s in weighed)
-        counts = f"{many(len(scores), 'candidate')}, {len(weighed)} weighed, {drawn} drawn"
+        counts = f"{many(len(scores), 'candidate')}, {len(weighed)} scored, {drawn} drawn"
         say = f"Step {step.index + 1}: {counts}. {note}"
         return [*ops, {"front": [1, self.y]}, {"say": say.strip()}]
 

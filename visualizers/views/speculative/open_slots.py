@@ -74,9 +74,9 @@ class OpenSlots:
             "left_narrow": 42,
             "right": 8,
             "clip": True,
-            "axis": "places in the order in which they were filled",
+            "axis": "slots in the order in which they were filled",
             "legend": [
-                ["bar", "▂", "soft", "worth of the place that was filled"],
+                ["bar", "▂", "soft", "value of the slot that was filled"],
                 ["cell:accepted", "■", "accepted", "accepted"],
                 ["cell:rejected", "✕", "rejected", "rejected"],
                 ["cell:chosen", "▣", "chosen", "filled next: → below a token, ↓ beside it"],
@@ -116,7 +116,7 @@ class OpenSlots:
 
     @staticmethod
     def _taken(waiting: list[Place], score, parents: dict[int, int]) -> Place | None:
-        """The place that a node was put into: below its parent, or beside the newest of its siblings."""
+        """The slot that a node filled: below its parent, or beside the newest of its siblings."""
         parent = parents.get(score.node)
         own = [p for p in waiting if p.kind == "below" and p.node == parent]
         own += [p for p in waiting if p.kind == "beside" and parents.get(p.node) == parent]
@@ -124,11 +124,11 @@ class OpenSlots:
 
     # ---- marks -------------------------------------------------------------------------------
     def _filled(self, at: int, score, verdicts) -> list[Op]:
-        """What a place was worth, and the token that it got."""
+        """The value of a slot, and the token that it got."""
         verdict, text = verdicts.get(score.node), self.nodes.text(score.node)
         state = STATES[verdict.status] if verdict else "live"
         hover = [
-            f"{text}  place {at}, worth {probability(score.total)}",
+            f"{text}  slot {at}, value {probability(score.total)}",
             *([verdict.status] if verdict else []),
         ]
         shared = {"node": score.node, "hover": hover, "x": at}
@@ -157,8 +157,8 @@ class OpenSlots:
             if place is then:
                 look = {"state": "chosen", "fill": "outline"}
             word = self.nodes.text(place.node)
-            words = f"{place.kind} {word}: worth {probability(place.value)}"
-            since = "" if place.since == at else f", waits since place {place.since}"
+            words = f"{place.kind} {word}: value {probability(place.value)}"
+            since = "" if place.since == at else f", waits since slot {place.since}"
             where = {"panel": "heap", "x": at, "y": row + 0.5, "w": 1, "h": 0.9, "node": place.node}
             text = f"{short(place.value)}{ARROWS.get(place.kind, '')}{word.removeprefix('␣')}"
             key = f"h{self.rounds}.{at}.{row}"
@@ -176,18 +176,18 @@ class OpenSlots:
 
     # ---- words -------------------------------------------------------------------------------
     def _heading(self, scores, verdicts) -> list[Op]:
-        """What the places are worth together, which is how many the draft expects to be tested."""
+        """The total value of the slots, which is how many the draft expects to be tested."""
         total = sum(score.total for score in scores)
         tested = sum(
             1 for s in scores if s.node in verdicts and verdicts[s.node].status in ("accepted", "rejected")
         )
-        lead = f"Round {self.rounds}: {many(len(scores), 'place')}, worth {total:.2f} together"
+        lead = f"Round {self.rounds}: {many(len(scores), 'slot')}, total value {total:.2f}"
         rest = f", as many as the draft expects to be tested; tested: {tested}."
         return [{"id": "heading", "set": {"lead": lead, "heading": rest, "short": f"; {tested} tested."}}]
 
     def _say(self, scores) -> dict:
         first = ", ".join(f"{self.nodes.text(s.node)} {probability(s.total)}" for s in scores[:4])
-        return {"say": f"Round {self.rounds}: {many(len(scores), 'place')} filled, first {first}."}
+        return {"say": f"Round {self.rounds}: {many(len(scores), 'slot')} filled, first {first}."}
 
 
 def short(value: float) -> str:

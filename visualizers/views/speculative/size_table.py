@@ -44,7 +44,7 @@ class Plan:
             "axis": None,
             "clip": True,
             "legend": [
-                ["cell:amount", "▪", "soft", "worth, the darker the more"],
+                ["cell:amount", "▪", "soft", "value, the darker the higher"],
                 ["cell:chosen", "▣", "chosen", "taken"],
             ],
         }

@@ -58,7 +58,7 @@ def test_the_bars_are_the_laws_and_the_cell_says_how_far_they_are_apart():
     stem = mark(second, "c2-error")
     assert (stem["y0"], stem["y1"]) == (0.5, 0.7)
     assert mark(second, "c2-times")["text"] == "÷1.2" and mark(second, "c2-times")["state"] == "prompt"
-    assert "worth only 2.5" in mark(second, "c2-token")["hover"][1]
+    assert "effectively only 2.5" in mark(second, "c2-token")["hover"][1]
     assert mark(third, "c3-token")["fill"] == "dashed"
     summary = next(op["set"] for op in third if op.get("id") == "summary")
     assert "3.3 times more likely" in summary["lead"] and "within a factor of 1.2" in summary["heading"]

@@ -43,7 +43,7 @@ def test_the_place_that_is_filled_next_stands_out_and_all_others_wait():
         "h1.3.2": (".20→cat", "live"),
         "h1.3.3": (".10→the", "pruned"),
     }
-    assert marks["heading"]["lead"] == "Round 1: 3 places, worth 2.10 together"
+    assert marks["heading"]["lead"] == "Round 1: 3 slots, total value 2.10"
     assert marks["heading"]["heading"].endswith("; tested: 3.") and marks["v1.2"]["y1"] == 0.6
 
 
