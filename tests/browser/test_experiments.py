@@ -9,52 +9,46 @@ from playwright.sync_api import expect
 from explorer import experiments
 from explorer.experiments.groups import GROUPS
 from tests.browser.test_page import all_drawn, ready
+from tests.browser.window import resize, switch
 from visualizers.figures.experiments import figures
 from visualizers.figures.theme import theme
 
 STORED = {found["name"]: found for found in experiments.stored()}
-PLOTS = "#explorer-tab-experiments .js-plotly-plot"
+PANEL = "#explorer-tab-experiments"
+PLOTS = f"{PANEL} .js-plotly-plot"
 
 
 @pytest.fixture
-def at(shared):
-    """at(width): a page of that width which the tests share, at its lanes, with all experiments in the
-    catalogue. For tests that only look, or leave it so that this can put it back.
+def wide(shared):
+    """A page which the tests share, at its lanes, with all experiments in the catalogue. For tests that only
+    look, or leave it so that this can put it back.
     """
-
-    def page(width: int):
-        found = shared(width, 900)
-        ready(found)
-        found.get_by_role("tab", name="Experiments", exact=True).click()
-        search = found.get_by_role("textbox", name="Search experiments")
-        back = found.get_by_role("link", name="All experiments")
-        expect(back.or_(search).first).to_be_visible()
-        if back.is_visible():
-            back.click()
-        search.fill("")
-        expect(found.locator("#experiment-catalogue").get_by_role("link")).to_have_count(len(STORED))
-        found.get_by_role("tab", name="Decode", exact=True).click()
-        return found
-
+    page = shared(1400, 900)
+    resize(page, 1400, 900)
+    ready(page)
+    page.get_by_role("tab", name="Experiments", exact=True).click()
+    to_cards(page)
+    page.get_by_role("textbox", name="Search experiments").fill("")
+    expect(page.locator("#experiment-catalogue").get_by_role("link")).to_have_count(len(STORED))
+    page.get_by_role("tab", name="Decode", exact=True).click()
     return page
-
-
-@pytest.fixture
-def wide(at):
-    """The page of 1400 pixels."""
-    return at(1400)
 
 
 def catalogue(page):
     """Opens the tab with its cards; returns their place."""
     page.get_by_role("tab", name="Experiments", exact=True).click()
-    back = page.get_by_role("link", name="All experiments")
-    cards = page.locator("#experiment-catalogue")
-    expect(back.or_(cards.get_by_role("link").first).first).to_be_visible()
-    if back.is_visible():
-        back.click()
+    cards = to_cards(page)
     expect(cards.get_by_role("link").first).to_be_visible()
     return cards
+
+
+def to_cards(page):
+    """Goes back to the cards from an experiment that may be open; returns their place."""
+    back = page.locator(f"{PANEL} a[href='#experiments']:visible")
+    back.or_(page.locator(PANEL).get_by_label("Search experiments").locator("visible=true")).first.wait_for()
+    if back.count():
+        back.click()
+    return page.locator("#experiment-catalogue")
 
 
 def choose(page, name: str) -> dict:
@@ -67,6 +61,8 @@ def choose(page, name: str) -> dict:
 
 def drawn_whole(page, found: dict) -> None:
     """Waits until an experiment and its figures are there."""
+    # To ask the whole page for a role again and again takes long: first wait for what will have it.
+    page.locator(f"{PANEL} :is(h1, h2, h3):visible").filter(has_text=found["title"]).first.wait_for()
     expect(page.get_by_role("heading", name=found["title"])).to_be_visible()
     shown = len(figures(found))
     if shown:
@@ -90,26 +86,31 @@ EACH = (
 )
 
 
-@pytest.mark.parametrize("width", [1400, 390])
-def test_an_answer_has_question_figures_captions_and_table(at, width):
-    """Each kind of figure; nothing sticks out of the page, and what is wider scrolls by itself."""
-    page = at(width)
+def test_an_answer_has_question_figures_captions_and_table(wide):
+    """Each kind of figure; every other one is opened on a phone, then all see the other size, too. In both
+    nothing sticks out of the page, and on a phone what is wider scrolls by itself.
+    """
+    page, sizes = wide, [(1400, 900), (390, 900)]
     for name in EACH:
         found = choose(page, name)
-        panel = page.get_by_role("tabpanel", name="Experiments")
+        panel = page.locator(PANEL)
         for words in (found["finding"], found["asks"], *found["says"]):
             expect(panel).to_contain_text(words[:60])
         captions = [figure.layout.meta["caption"] for figure in figures(found)]
         expect(panel.locator(".block.caption")).to_have_count(len(captions))
         for at, caption in enumerate(captions):
             expect(panel.locator(".block.caption").nth(at)).to_contain_text(caption[:80])
+        table = panel.locator(".experiment-table")
         for column in found["columns"]:
-            expect(panel.get_by_role("columnheader", name=column).first).to_be_attached()
+            expect(table.get_by_role("columnheader", name=column).first).to_be_attached()
         expect(panel).to_contain_text(f"python -m explorer experiment {name}")
-        assert fits(page), name
-        if figures(found)[-1].layout.width and width < 400:
-            last = panel.locator(".figure.wide .block:has(.js-plotly-plot)").last
-            assert last.evaluate("e => e.scrollWidth > e.clientWidth + 100"), name
+        for size in sizes:
+            resize(page, *size)
+            assert fits(page), (name, size)
+            if figures(found)[-1].layout.width and size[0] < 400:
+                last = panel.locator(".figure.wide .block:has(.js-plotly-plot)").last
+                assert last.evaluate("e => e.scrollWidth > e.clientWidth + 100"), name
+        sizes.reverse()
 
 
 def test_passages_show_what_is_said_again_and_what_is_cited(wide):
@@ -157,14 +158,22 @@ def test_the_tab_is_worked_by_keys_alone(wide):
     expect(search).to_have_value("lattice forwards")
 
 
-@pytest.mark.parametrize("width", [1400, 390])
-def test_the_catalogue_shows_groups_with_a_picture_and_a_finding_each(at, width):
-    page = at(width)
+def test_the_catalogue_shows_groups_with_a_picture_and_a_finding_each(wide):
+    """Its words on a wide page, where its parts stand there and on a phone."""
+    page = wide
     cards = catalogue(page)
     expect(cards.get_by_role("heading")).to_have_text(list(GROUPS))
     expect(cards.get_by_role("link")).to_have_count(len(STORED))
     first = STORED[next(iter(GROUPS.values()))[0]]
     expect(cards.get_by_role("link").first).to_contain_text(f"{first['title']} {first['finding']}")
+    for width in (1400, 390):
+        resize(page, width, 900)
+        assert_whole(cards)
+        assert fits(page)
+
+
+def assert_whole(cards) -> None:
+    """Picture and words stand beside each other on every card, which is as high as a finger needs it."""
     boxes = cards.get_by_role("link").evaluate_all(
         "all => all.map((a) => [a, a.querySelector('svg'), a.querySelector('span')]"
         ".map((e) => { const r = e.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; }))"
@@ -174,7 +183,6 @@ def test_the_catalogue_shows_groups_with_a_picture_and_a_finding_each(at, width)
         for part in (picture, words):
             assert card[0] <= part[0] and part[2] <= card[2] and card[1] <= part[1] and part[3] <= card[3]
         assert card[3] - card[1] >= 44
-    assert fits(page)
 
 
 def test_words_that_fit_nothing_say_so_and_are_no_markup(wide):
@@ -210,22 +218,22 @@ def test_a_link_to_an_experiment_opens_it_when_the_page_is_loaded(wide):
     drawn_whole(page, STORED["many-texts"])
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_cells_are_shaded_by_their_value(visit, scheme):
-    """The greatest number of a column is shaded most; words and the first column are not."""
-    page = visit(color_scheme=scheme)
-    ready(page)
+def test_cells_are_shaded_by_their_value(wide):
+    """In both themes the greatest number of a column is shaded most; words and the first column are not."""
+    page = wide
     choose(page, "draft-length")
     cells = page.locator(".experiment-table").get_by_role("gridcell")
 
     def ground(text: str) -> str:
         return cells.filter(has_text=text).first.evaluate("e => getComputedStyle(e).backgroundColor")
 
-    shades = [float(re.search(r"srgb ([\d.]+)", ground(text))[1]) for text in ("1.722", "2.866", "3.552")]
-    assert len(set(shades)) == 3 and shades == sorted(shades, reverse=scheme == "light")
-    assert "srgb" not in cells.first.evaluate("e => getComputedStyle(e).backgroundColor"), (
-        "the column that names the row is plain"
-    )
+    for scheme in ("dark", "light"):
+        switch(page, scheme)
+        shades = [float(re.search(r"srgb ([\d.]+)", ground(text))[1]) for text in ("1.722", "2.866", "3.552")]
+        assert len(set(shades)) == 3 and shades == sorted(shades, reverse=scheme == "light")
+        assert "srgb" not in cells.first.evaluate("e => getComputedStyle(e).backgroundColor"), (
+            "the column that names the row is plain"
+        )
 
 
 def test_a_button_opens_the_decoding_of_a_call(visit):

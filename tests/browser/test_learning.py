@@ -6,7 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 from explorer.catalog.papers import papers
-from tests.browser.test_page import press
+from tests.browser.test_page import press, quiet
+from tests.browser.window import resize
 
 WORKING = sum(paper["status"] == "works" for paper in papers())
 
@@ -30,12 +31,22 @@ def fits(page) -> bool:
     return page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-@pytest.mark.parametrize(("width", "height"), SIZES)
-def test_a_card_is_found_drawn_and_opened_in_a_lane(visit, width, height):
-    page = visit(width, height)
-    methods = section(page, "Methods")
+@pytest.fixture
+def methods(shared):
+    """(page, section): Methods on a page that tests share, wide, with all its cards and papers."""
+    page = shared(1400, 900)
+    resize(page, 1400, 900)
+    found = section(page, "Methods")
+    found.get_by_role("textbox", name="Search methods and papers").fill("")
+    found.get_by_role("radio", name="All", exact=True).check()
+    expect(found.locator("#methods-count")).to_contain_text(f"from {WORKING} papers")
+    return page, found
+
+
+def test_a_card_is_found_drawn_and_opened_in_a_lane(methods):
+    """Found on a wide page, where it is as low as on a phone; opened and decoded on a phone."""
+    page, methods = methods
     search = methods.get_by_role("textbox", name="Search methods and papers")
-    expect(methods.locator("#methods-count")).to_contain_text(f"from {WORKING} papers")
     expect(methods.get_by_role("article").nth(9)).to_be_attached()
     first = methods.get_by_role("article").first
     page.wait_for_function(DRAWN, arg=first.locator("img.in-light").element_handle())
@@ -49,7 +60,9 @@ def test_a_card_is_found_drawn_and_opened_in_a_lane(visit, width, height):
     expect(card).to_be_visible()
     expect(methods.get_by_role("article").nth(many // 4)).not_to_be_attached()
     page.wait_for_function(DRAWN, arg=card.locator("img.in-light").element_handle())
-    assert fits(page) and card.bounding_box()["height"] < 200  # a row, until it is opened
+    for size in SIZES:
+        resize(page, *size)
+        assert fits(page) and card.bounding_box()["height"] < 200  # a row, until it is opened
     expect(card).to_contain_text("Unlike Greedy, it guesses a block of positions")
     more = card.locator("summary[aria-label='All about Jacobi']")
     expect(card.get_by_text("Parameters (")).to_be_hidden()
@@ -58,7 +71,9 @@ def test_a_card_is_found_drawn_and_opened_in_a_lane(visit, width, height):
     expect(card.get_by_text("Parameters (")).to_be_visible()
     source = card.get_by_role("link", name="Accelerating Transformer Inference for Translation")
     expect(source).to_have_attribute("href", "https://aclanthology.org/2023.acl-long.689")
-    assert fits(page)
+    for size in SIZES:
+        resize(page, *size)
+        assert fits(page)
     before = page.evaluate("decodingExplorer.lanes.length")
     card.get_by_role("button", name="Open Jacobi in a lane", exact=True).click()
     lane = page.get_by_role("region", name=f"Lane {before + 1}")
@@ -77,13 +92,11 @@ def test_open_in_a_lane_replaces_the_last_of_four(visit):
     assert shown == ["beam", "speculative", "greedy", "diverse_beam"]
 
 
-def test_search_and_family_narrow_cards_and_papers_and_say_how_many(visit):
-    page = visit()
-    methods = section(page, "Methods")
+def test_search_and_family_narrow_cards_and_papers_and_say_how_many(methods):
+    page, methods = methods
     search = methods.get_by_role("textbox", name="Search methods and papers")
     family = methods.get_by_role("combobox", name="Family")
     status, table = methods.locator("#methods-count"), methods.get_by_role("grid", name="Papers", exact=True)
-    expect(status).to_contain_text(f"from {WORKING} papers")
 
     def choose(name: str) -> None:
         family.click()
@@ -111,9 +124,8 @@ def test_search_and_family_narrow_cards_and_papers_and_say_how_many(visit):
     expect(family).to_be_focused()
 
 
-def test_a_paper_that_does_not_run_has_a_card_and_a_miniature(visit):
-    page = visit()
-    methods = section(page, "Methods")
+def test_a_paper_that_does_not_run_has_a_card_and_a_miniature(methods):
+    page, methods = methods
     methods.get_by_role("radio", name="Miniature").check()
     table = methods.get_by_role("grid", name="Papers", exact=True)
     expect(table).not_to_contain_text("✓ works")
@@ -124,23 +136,24 @@ def test_a_paper_that_does_not_run_has_a_card_and_a_miniature(visit):
     expect(methods.get_by_text("Tokens of a beam search, placed by phase.")).to_be_visible()
 
 
-@pytest.mark.parametrize(("width", "height"), SIZES)
-def test_the_map_of_decoding_is_there_at_once_and_leads_to_rows(visit, width, height):
-    page = visit(width, height)
-    methods = section(page, "Methods")
-    expect(methods.locator("#methods-count")).to_contain_text(f"from {WORKING} papers")
+def test_the_map_of_decoding_is_there_at_once_and_leads_to_rows(methods):
+    """Opened on a wide page; both sizes have room for it, and lead to a row that the search has hidden."""
+    page, methods = methods
     asked = []
     page.on("request", lambda request: asked.append(request.url) if "queue" in request.url else None)
+    quiet(page, asked)
     methods.get_by_role("button", name="Map of decoding").click()
     links = methods.get_by_role("navigation", name="Map of decoding").get_by_role("link")
     expect(links.last).to_be_visible()
     assert links.count() == methods.locator("article").count() and not asked
-    assert fits(page)
     methods.get_by_role("textbox", name="Search methods and papers").fill("jacobi")
-    row = methods.get_by_role("article", name="Sequoia", exact=True)
-    expect(row).to_be_hidden()
-    links.filter(has_text="Sequoia").click()
-    expect(row).to_be_in_viewport()
+    for size, name in zip(SIZES, ("Sequoia", "SCMoE"), strict=True):
+        resize(page, *size)
+        assert fits(page)
+        row = methods.get_by_role("article", name=name, exact=True)
+        expect(row).to_be_hidden()
+        links.filter(has_text=name).click()
+        expect(row).to_be_in_viewport()
 
 
 def begin(page, number: int):
@@ -298,11 +311,9 @@ def test_a_page_that_is_saved_in_a_lesson_leads_through_it_without_a_server(visi
     context.close()
 
 
-def test_the_map_of_papers_follows_the_search_and_opens_a_paper(visit):
-    page = visit(1400, 900)
-    methods = section(page, "Methods")
+def test_the_map_of_papers_follows_the_search_and_opens_a_paper(methods):
+    page, methods = methods
     search = methods.get_by_role("textbox", name="Search methods and papers")
-    expect(methods.locator("#methods-count")).to_contain_text(f"from {WORKING} papers")
     search.fill("DySpec")
     names = methods.locator(".figure .js-plotly-plot .textpoint a")
     expect(names).to_have_count(0)  # nothing is drawn before it is opened
