@@ -30,7 +30,7 @@ def options_of(commands: argparse._SubParsersAction) -> None:
         action="append",
         default=[],
         metavar="FOLDER",
-        help="trained heads for the target, which strategies then take; may be given several times",
+        help="trained heads for the target, which strategies then take (can be repeated)",
     )
     command.add_argument(
         "--prompts", type=Path, required=True, metavar="FILE", help=".txt, a prompt per line, or .jsonl"
