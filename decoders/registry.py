@@ -29,13 +29,13 @@ BADGES = {
     "deterministic": "The same tokens for any seed",
     "sampled": "Draws from the model's processed distribution",
     "as the server decodes": "Written by the server itself; nothing is drawn or chosen here",
-    "contrasted": "Draws from several contrasted views, not from the model alone",
+    "contrasted": "Draws from the contrast of several views, not from the model alone",
     "lossless: equal to greedy": "The same tokens as greedy decoding, in fewer target forwards",
     "lossless: equal to stepwise": "The same tokens as masked diffusion step by step, in fewer forwards",
-    "exact over messages": "Averaged over all messages the model's processed distribution, exactly",
+    "exact over messages": "Averaged over all messages, exactly the model's processed distribution",
     "exact in distribution": "Draws from exactly the target's processed distribution",
     "exact because drafts are deterministic": "Exact, since the drafted tokens are not drawn at random",
-    "any order": "Draws each token given what is filled, those of one forward independently of each other",
+    "any order": "Draws each token given those filled before, and those of one forward independently",
     "relaxed": "May differ from the target's own distribution: this choice of parts is not exact",
 }
 

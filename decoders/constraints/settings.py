@@ -24,8 +24,8 @@ BIAS = (  # see bias.py
         MEASURE,
         "bool",
         False,
-        "Measure at every token how far the mask bends the model's distribution, for the view Bias; its "
-        "forwards are lens forwards and count apart.",
+        "Measure at every token how far the mask distorts the model's distribution, for the view Bias; its "
+        "forwards are lens forwards, counted separately.",
         group=GROUP,
     ),
     Parameter(
@@ -44,9 +44,9 @@ CONSTRAINT = (
         "constraint",
         "choice",
         NONE,
-        "What the text must be: JSON of a schema, a match of a regular expression, a sentence of a grammar, "
-        "one of some choices, labels of a list, without some words, with some words before it may end, or "
-        "Python with members that exist.",
+        "What the text must be: JSON that fits a schema, a match of a regular expression, a sentence of a "
+        "grammar, one of several choices, labels from a list, free of some words, not finished before it "
+        "has some words, or Python that uses only members that exist.",
         choices=KINDS,
         group=GROUP,
     ),
@@ -61,7 +61,7 @@ CONSTRAINT = (
         "constraint_white_space",
         "choice",
         "compact",
-        "Between the parts of JSON: none, a space after each comma and colon, or any.",
+        "White space between the parts of JSON: none, a space after each comma and colon, or any.",
         choices=WHITE_SPACE,
         group=GROUP,
     ),
@@ -80,6 +80,7 @@ FAST_FORWARD = Parameter(
     "constraint_fast_forward",
     "bool",
     False,
-    "Write tokens that the constraint forces at once, with one forward for all of them.",
+    "Where the constraint leaves only one token, write it without a forward of its own; one forward reads "
+    "all such tokens.",
     group=GROUP,
 )

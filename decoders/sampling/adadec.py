@@ -93,7 +93,7 @@ def reranked(lane: Lane, candidates: list[Candidate]) -> Candidate:
         scores.append(((candidate.logprob + ahead) / (count + 1), parts))
     dead = [node for branch in branches for node in branch.nodes]
     for node in dead:
-        lane.verdict(node, "pruned", reason="only looked at, to weigh the candidate before it")
+        lane.verdict(node, "pruned", reason="only explored, to score the candidate before it")
     lane.drop(dead)
     return take_best(lane, "lookahead", candidates, scores, because)
 

@@ -26,7 +26,7 @@ PEAKED = 2 / 3  # top probability from which on the geometric estimate is the be
 ESTIMATES = {
     "automatic": "Geometric where the model is confident (top probability of 2/3 or more) or max_accepts "
     "is above 2, else recursive.",
-    "recursive": "One token more is drawn after the accepted one; its check gives one of two values of Z.",
+    "recursive": "One more token is drawn after the accepted one; its check gives one of two values of Z.",
     "geometric": "Draws continue until max_accepts were allowed; Z follows from how many were not.",
     "none": "The first allowed token alone, without an estimate: every text weighs the same.",
 }
@@ -199,7 +199,7 @@ class Population:
             Particle(number, other.node, mean, other.over) for number, other in enumerate(chosen)
         ]
         lane.note(
-            f"The weights are worth {size:.1f} of {len(particles)} texts: their places are drawn again, "
+            f"The effective sample size is {size:.1f} of {len(particles)} texts: they are resampled, "
             f"which leaves {many(len({p.node for p in chosen}), 'text')}."
         )
 
@@ -274,13 +274,15 @@ def together(parameters: dict) -> str | None:
             "How a token's draws estimate the allowed mass Z.",
             choices=tuple(ESTIMATES),
         ),
-        Parameter("max_accepts", "int", 2, "For geometric: allowed draws per token.", low=2, high=64),
+        Parameter(
+            "max_accepts", "int", 2, "For geometric: number of allowed draws per token.", low=2, high=64
+        ),
         Parameter(
             "max_rejects",
             "int",
             0,
-            "Rejected draws per token after which the text is given up, so that weights are too low; 0: "
-            "no limit.",
+            "Rejected draws per token after which the text is given up, which makes weights too low; 0: no "
+            "limit.",
             low=0,
             high=100_000,
         ),

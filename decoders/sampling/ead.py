@@ -96,9 +96,9 @@ def size(model) -> int | None:
     papers=("entropy-adaptive-decoding",),
     parameters=(
         Parameter(
-            "tau", "float", 1.5, "Bits: above this mean the target writes; −1 means always.", -1.0, 20.0
+            "tau", "float", 1.5, "Mean entropy in bits above which the target writes; −1: always.", -1.0, 20.0
         ),
-        Parameter("window", "int", 5, "How many of the last tokens' entropies the mean is over.", 1, 100),
+        Parameter("window", "int", 5, "Number of recent tokens whose entropies are averaged.", 1, 100),
         Parameter(
             "stay", "int", 10, "After a switch the new model writes at least this many tokens.", 0, 1000
         ),
@@ -124,8 +124,8 @@ def ead(lane: Lane) -> Iterator[None]:
     3. The model that takes over first reads what the other has written, in one forward; what it read before
        stays in its cache.
 
-    The text is that of neither model. The target's probabilities of the draft's tokens are computed for
-    the picture and for the log-probabilities; that costs time, but no forward of the method.
+    The text is neither model's own. The target's probabilities of the draft's tokens are computed for the
+    picture and for the log-probabilities; that costs time, but no forward of the method.
     """
     parameters = lane.parameters
     switch = Switch(parameters["begin_with"], parameters["tau"], parameters["window"], parameters["stay"])

@@ -107,7 +107,7 @@ class States:
         Parameter("top_k", "int", 5, "Candidates at each position; 1 is greedy.", 1, 64),
         Parameter("n", "int", 0, "Length of the n-grams, 2 or more; 0: 3 for n-grams, 2 for states.", 0, 12),
         Parameter(
-            "beta", "float", 0.9, "Of n-grams: the share of the weight that the longest takes.", 0.0, 1.0
+            "beta", "float", 0.9, "For n-grams: the share of the weight that the longest one takes.", 0.0, 1.0
         ),
         MODEL_DEFAULTS,
     ),

@@ -71,8 +71,8 @@ def label_ban(lane: Lane) -> Iterator[None]:
 
     1. The token that would complete the label is forbidden: its probability goes to all others in proportion,
        `p'(x) = p(x) / (1 - P(label))`.
-    2. Of a label of several tokens only the last one is forbidden, and only after the others, so that these
-       stay possible elsewhere.
+    2. If the label has several tokens, only the last one is forbidden, and only after the others, so that
+       these stay possible elsewhere.
     3. Then processors and the choice of a token are those of greedy decoding, or of sampling.
 
     A flaw can be written without the label, so the ban avoids only those flaws that would be announced. If

@@ -61,7 +61,7 @@ def kept(p: torch.Tensor, mu: float, version: str) -> int:
             "version",
             "choice",
             "1",
-            "1 estimates how steep the distribution is, 2 does not.",
+            "1 estimates the exponent of Zipf's law, 2 does not.",
             choices=("1", "2"),
         ),
         *PENALTIES,

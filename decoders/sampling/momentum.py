@@ -80,8 +80,8 @@ def momentum(lane: Lane) -> Iterator[None]:
 
     1. The run m of a candidate: 0 if it is new; else how many of the last tokens, itself included, have
        occurred in this order before, 1 to 5.
-    2. Of the top_k most likely, the best `x = argmax_v p(v) - alpha f(m_v)` is taken. f is 0 for what is new
-       and m for the rest (`linear`); other tables are choices.
+    2. Of the top_k most likely, the best `x = argmax_v p(v) - alpha f(m_v)` is taken. f is 0 for a new token,
+       else m (`linear`); `resistance` offers other functions.
 
     The most likely token always wins if it is new. One forward per token; nothing is drawn, and there is no
     look-ahead.

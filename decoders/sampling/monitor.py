@@ -32,9 +32,14 @@ ARGUMENTS = "A call has as many arguments as its function takes, and a new objec
     title="Monitor-guided decoding",
     family="sampling",
     parameters=(
-        Parameter("project", "text", "", "Declarations in Python beside those of the prompt: other files."),
         Parameter(
-            "monitor", "choice", "every character", "When the analysis is asked.", choices=tuple(MODES)
+            "project",
+            "text",
+            "",
+            "Python declarations in addition to those in the prompt, as from other files.",
+        ),
+        Parameter(
+            "monitor", "choice", "every character", "When the analysis is consulted.", choices=tuple(MODES)
         ),
         Parameter("arguments", "bool", True, ARGUMENTS),
         Parameter("temperature", "float", 0.0, "Below 1 sharper, above 1 flatter; 0 is greedy.", 0.0, 100.0),

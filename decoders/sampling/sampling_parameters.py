@@ -236,7 +236,7 @@ SHAPING = (
         "watermark_context",
         "int",
         1,
-        "How many tokens must come before; selfhash hashes this many.",
+        "How many earlier tokens are needed; selfhash hashes this many.",
         low=1,
         high=8,
         group=TEXT,
@@ -288,5 +288,5 @@ PROCESSORS = Part(
     "processors",
     "logits processors",
     "Reshape the model's scores before a token is drawn: temperature, truncations and penalties, in the "
-    "order in which transformers runs them. Those left at their defaults change nothing.",
+    "order in which transformers runs them. Those at their defaults change nothing.",
 )

@@ -20,7 +20,7 @@ TOP = Parameter(
     low=1,
     high=100,
 )
-OVER = "The server ended its text."
+OVER = "The server ended the text."
 SEVERAL = (
     "Here the server sends several tokens at once: it speculates, or is faster than the network. Each such "
     "event counts as one forward, whatever the server did."
@@ -62,7 +62,7 @@ def server_stream(lane: Lane) -> Iterator[None]:
     prompt with temperature, truncation and seed once, and reads the stream of the answer: one event of the
     stream is one step.
 
-    A server that offers only a chat gets the prompt as a user message, in its own template.
+    A server that offers only a chat gets the prompt as a user message, in its own chat template.
 
     1. The event names the tokens that the server has written since the last one; a server that speculates
        writes several at once.

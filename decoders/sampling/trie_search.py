@@ -22,8 +22,9 @@ from decoders.strategy import Parameter, Part
 from decoders.trace.number_format import many
 
 ANSWERS = {
-    "several labels": "Token by token, the most likely one that continues some label; each label once.",
-    "one label": "Token by token, among those that continue some label; the first label is the answer.",
+    "several labels": "Always takes the most likely token that continues some label; each label once.",
+    "one label": "Always takes the most likely token that continues some label; the first complete one is "
+    "the answer.",
     "one label, exact": "Every label is scored by its whole probability, all in one forward; the best is "
     "the answer.",
 }

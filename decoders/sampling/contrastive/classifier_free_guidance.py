@@ -32,7 +32,7 @@ def negative(lane: Lane) -> list[int]:
             "guidance_scale",
             "float",
             1.5,
-            "Weight of the prompt: 1 as in the model alone, 0 none.",
+            "Weight of the prompt: 1 is the model unchanged, 0 ignores the prompt.",
             low=0.0,
             high=20.0,
         ),
@@ -53,12 +53,11 @@ def guidance(lane: Lane) -> Iterator[None]:
     """Amplifies what the prompt makes more likely: logits with the prompt against logits without it.
 
     1. The model reads the text twice: after the prompt, `z_c`, and after a negative prompt, `z_u`.
-    2. The difference is stretched: `z = z_u + guidance_scale (z_c - z_u)`.
-    3. Processors and the draw, or the argmax, work on z. The token is appended to both.
+    2. The difference is amplified: `z = z_u + guidance_scale (z_c - z_u)`.
+    3. Processors and the draw, or the argmax, are applied to z. The token is appended to both.
 
-    Above 1 the prompt counts for more than it does in the model itself. What the negative prompt says is
-    avoided. Two forwards per token, and at guidance_scale 1 one. The same model keeps two sets of keys and
-    values.
+    Above 1 the prompt counts for more than it does in the model itself. What the negative prompt makes likely
+    is avoided. It takes two forwards per token, or one if guidance_scale is 1, and keeps two KV caches.
     """
     contrast = guided(lane.parameters["guidance_scale"])
     if contrast.weights[1] and not read_instead(lane, TITLE, negative(lane)):

@@ -17,8 +17,8 @@ from decoders.strategy import Parameter
 
 TITLE = "without the context"
 NOT_THERE = (
-    "The context does not stand in the prompt; copy it from there, letter by letter, or leave it empty to "
-    "take all before the prompt's last line."
+    "The context does not occur in the prompt; copy it from there, character by character, or leave it "
+    "empty to take everything before the prompt's last line."
 )
 
 
@@ -49,7 +49,7 @@ def without_context(lane: Lane) -> list[int] | None:
             "alpha",
             "float",
             0.5,
-            "How much more weight the context gets than the model alone gives it; 0: no more.",
+            "How much the effect of the context is amplified; 0: not at all.",
             low=0.0,
             high=10.0,
         ),
@@ -57,8 +57,8 @@ def without_context(lane: Lane) -> list[int] | None:
             "context",
             "text",
             "",
-            "The part of the prompt that is the context, word for word; empty: all before its last "
-            "line, or before its last sentence if it is one line.",
+            "The part of the prompt that is the context, copied word for word; empty: everything before the "
+            "last line, or before the last sentence of a prompt of one line.",
         ),
         *GREEDY,
     ),
@@ -71,8 +71,8 @@ def context_aware(lane: Lane) -> Iterator[None]:
     """Amplifies what the context adds: logits with the context against logits without it.
 
     1. The model reads the whole prompt, `z`, and the prompt with the context left out, `z_0`.
-    2. What the context changes is stretched: `z' = (1 + alpha) z - alpha z_0`.
-    3. Processors and the draw, or the argmax, work on z'. The token is appended to both.
+    2. The difference that the context makes is amplified: `z' = (1 + alpha) z - alpha z_0`.
+    3. Processors and the draw, or the argmax, are applied to z'. The token is appended to both.
 
     Where the context contradicts what the model has learnt, the context wins more often. There is no
     plausibility mask: with a large alpha, tokens can win that neither view finds likely. Two forwards per

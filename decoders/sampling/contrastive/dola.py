@@ -27,7 +27,8 @@ LISTED = "listed"
 DIVERGENCES = {
     "reversed": "Half of KL(m || p) + KL(m || q), with m the mean of both distributions, as in the "
     "authors' code.",
-    "Jensen-Shannon": "Half of KL(p || m) + KL(q || m), m the mean of both rows, as the paper writes it.",
+    "Jensen-Shannon": "Half of KL(p || m) + KL(q || m), with m the mean of both distributions, as in the "
+    "paper.",
 }
 
 
@@ -134,11 +135,11 @@ def dola(lane: Lane) -> Iterator[None]:
        Jensen-Shannon divergence; the authors' code, and transformers after it, reverse both of its halves,
        which weights what one distribution excludes far more. Both are available.
     3. Only tokens with `p >= alpha max p` stay, and are scored `log p - log q_j`.
-    4. Processors and the draw, or the argmax, work on these scores.
+    4. Processors and the draw, or the argmax, are applied to these scores.
 
-    With early_norm and Jensen-Shannon it is what the paper describes. "all" is not a bucket in transformers.
-    The scores favour tokens that occurred before, so these are penalised as in the paper (1.2). A head reads
-    best what it was trained to read: where a model was trained with early exits, their distributions are
+    With early_norm and Jensen-Shannon it is what the paper describes. transformers has no bucket "all". The
+    scores favour tokens that occurred before, so these are penalised as in the paper (1.2). A head reads best
+    the states that it was trained on: where a model was trained with early exits, their distributions are
     close to the last one, and there is less to subtract. It takes no more forwards than greedy decoding.
     """
     scorer, engine = lane.scorers["target"], lane.models["target"].engine

@@ -85,12 +85,12 @@ def noisy(lane: Lane) -> tuple[list[int], str]:
             "noise",
             "choice",
             "opposite",
-            "What replaces the instruction, which is the prompt's first line, or its first sentence if it "
-            "is one line.",
+            "What replaces the instruction, which is the prompt's first line, or the first sentence of a "
+            "prompt of one line.",
             choices=NOISES,
         ),
-        Parameter("noise_words", "int", 1, "Words of the noise `random words`.", low=1, high=32),
-        Parameter("noisy_instruction", "text", "", "The noise `own text`."),
+        Parameter("noise_words", "int", 1, "Number of words for the noise `random words`.", low=1, high=32),
+        Parameter("noisy_instruction", "text", "", "The instruction for the noise `own text`."),
         *GREEDY,
     ),
     papers=("distort-distract-decode",),
@@ -104,7 +104,7 @@ def instructive(lane: Lane) -> Iterator[None]:
 
     1. The model reads the prompt, `z`, and the prompt with a noisy instruction in place of its own, `z~`: the
        opposite, none, a few of its words shuffled, random words, or one of your own.
-    2. `z' = z - epsilon z~`. Processors and the draw, or the argmax, work on z'.
+    2. `z' = z - epsilon z~`. Processors and the draw, or the argmax, are applied to z'.
     3. The token is appended to both.
 
     The argmax is that of context-aware decoding with `alpha = epsilon / (1 - epsilon)`, but drawn text is

@@ -71,8 +71,8 @@ def ended(row: torch.Tensor, ends: list[int], eos: list[int]) -> torch.Tensor:
             "style",
             "text",
             "",
-            "What the draft reads in place of the prompt, such as examples with an empty line after each, "
-            "which it then takes for the end; empty: the prompt.",
+            "What the draft reads in place of the prompt, such as examples separated by empty lines, where "
+            "a line break then ends the text; empty: the prompt.",
         ),
         *GREEDY,
     ),
@@ -85,11 +85,11 @@ def ended(row: torch.Tensor, ends: list[int], eos: list[int]) -> torch.Tensor:
 def lm_guidance(lane: Lane) -> Iterator[None]:
     """The draft's distribution, shifted by what the prompt changes in the target.
 
-    1. The draft gives `q`, after examples of a style; if there is an empty line between them, a new line
-       is taken for the end of the text.
+    1. The draft gives `q`, after examples of a style; if these are separated by empty lines, a line break
+       counts as the end of the text.
     2. The target reads the text after the prompt, `p_c`, and after a negative prompt, `p_u`.
     3. The scores are `log q + a log p_c - b log p_u`, with a the condition_weight and b the
-       unconditional_weight. Processors and the draw, or the argmax, work on these.
+       unconditional_weight. Processors and the draw, or the argmax, are applied to these.
 
     With a = b only what the prompt changes is taken from the target; with a > b also a part of its own
     style. Three forwards per token, one of them the draft's.

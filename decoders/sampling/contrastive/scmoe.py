@@ -129,7 +129,7 @@ def divergence(p: torch.Tensor, q: torch.Tensor) -> float:
             "mass",
             "float",
             0.0,
-            "Above 0: in place of ranks, as many of the most likely experts as hold this share.",
+            "Above 0: instead of ranks, the smallest set of most likely experts with this total probability.",
             0.0,
             1.0,
         ),
@@ -149,7 +149,8 @@ def scmoe(lane: Lane) -> Iterator[None]:
     2. The weak view `z_w` has the same weights, but each layer routes the token to the expert of rank 2, the
        first that was not chosen. It has keys and values of its own.
     3. Only tokens with `p_s >= alpha max p_s` stay, and are scored `(1 + beta) z_s - beta z_w`.
-    4. Processors and the draw, or the argmax, work on these scores. The token is appended to both views.
+    4. Processors and the draw, or the argmax, are applied to these scores. The token is appended to both
+       views.
 
     Nothing is trained, and no second model is needed. Two forwards per token, one at beta 0.
     """

@@ -30,7 +30,7 @@ from decoders.strategy import Parameter, Part
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SHOWN = 6  # most likely tokens whose columns of a coupling are recorded
 ENCODER_SUMMARIES = {
-    "greedy": "Merges the two rarest or the two most frequent letters until the budget is kept.",
+    "greedy": "Merges the two rarest or the two most frequent letters until the budget is met.",
     "exact": "The best of all ways to merge letters.",
     "between": "Spends the budget to the last bit: a letter is sent in one of two ways, at random.",
 }
@@ -138,7 +138,7 @@ def badge(parameters: dict) -> str:
     parts=lambda parameters: [
         PROCESSORS,
         Part("encoder", parameters["encoder"], ENCODER_SUMMARIES[parameters["encoder"]]),
-        Part("coupling", "greedy", "The largest mass left of either side goes into one cell, and so on."),
+        Part("coupling", "greedy", "The largest mass left on either side goes into one cell, and so on."),
     ],
 )
 def coupling(lane: Lane) -> Iterator[None]:
@@ -154,9 +154,9 @@ def coupling(lane: Lane) -> Iterator[None]:
     4. Once the belief in one symbol reaches `confidence`, the reader takes its most likely letter, and the
        next letter begins.
 
-    Averaged over letters that are as frequent as the weights say, every token has exactly the distribution q;
-    for one given message it does not. After a given message the text continues as plain samples. At
-    temperature 0 the distribution has one token, and nothing can be hidden.
+    Averaged over messages whose letters are as frequent as the weights say, every token has exactly the
+    distribution q; for one given message it does not. Once a given message has been sent, the text continues
+    as an ordinary sample. At temperature 0 the distribution has one token, and nothing can be hidden.
     """
     code, sent, read = Code.of(lane.parameters), "", ""
     lane.note(code.says())

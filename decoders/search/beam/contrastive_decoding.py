@@ -81,8 +81,8 @@ def contrastive_decoding(lane: Lane) -> Iterator[None]:
 
     1. The target gives `p`, the draft `q`, both after the same text.
     2. Only tokens with `p >= alpha max p` stay: where the expert is confident, the amateur has no influence.
-    3. Those are scored `(1 + beta) log p - beta log q`, or as of 2022 `log p - log q`.
-    4. Processors and the draw, or the argmax, work on these scores.
+    3. Those are scored `(1 + beta) log p - beta log q`, or, in the form of 2022, `log p - log q`.
+    4. Processors and the draw, or the argmax, are applied to these scores.
 
     The paper of 2022 searches with five beams, by the sum of these scores, and with GPT-2 as amateur at
     temperature 0.5. Its released code chooses the candidates of a beam by the expert's sums and scores only

@@ -229,7 +229,7 @@ def test_draws_are_recorded_with_what_became_of_them():
 def test_a_population_draws_the_places_of_light_texts_again():
     traces = [lane_of(BITS, LANGUAGE, seed=seed, population=4).run() for seed in range(20)]
     notes = [e.text for t in traces for s in t.steps for e in s.of(Note)]
-    assert any("their places are drawn again" in note for note in notes)
+    assert any("they are resampled" in note for note in notes)
     assert all(tuple(t.output()) in LANGUAGE for t in traces)
 
 

@@ -76,7 +76,7 @@ def test_the_end_of_the_server_s_text_ends_the_lane(server, served):
     real = server.written
     server.written = lambda asked: (one for _, one in zip(range(2), real(asked), strict=False))
     found = follow(served, temperature=0.0).run()
-    assert len(found.output()) == 2 and found.ended == "The server ended its text."
+    assert len(found.output()) == 2 and found.ended == "The server ended the text."
 
 
 def test_few_log_probabilities_are_told_with_their_rest(here, folder):
