@@ -43,20 +43,22 @@ def choice(name: str, choices: tuple[str, ...], help: str) -> Parameter:
     return Parameter(f"memory_{name}", "choice", choices[0], help, choices=choices, group=GROUP)
 
 
-SINK = number("sink", 4, "First tokens that are never touched.", low=0, high=1024)
+SINK = number("sink", 4, "Number of first tokens that are never compressed.", low=0, high=1024)
 MEMORIES = (
     Memory(
         "lm-infinite",
         "LM-Infinite",
         ("lm-infinite",),
-        "Every token sees the nearest tokens and a few first ones, no distance beyond those of training.",
+        "Every token sees the nearest tokens and the first few, at no distance beyond those of training.",
         (
-            number("local", 256, "L: how many of the nearest tokens are seen.", low=1, high=16384),
+            number("local", 256, "Number of nearest tokens that are seen (L).", low=1, high=16384),
             number(
-                "global", 10, "G: how many of the first tokens are seen from everywhere.", low=0, high=1024
+                "global", 10, "Number of first tokens that are seen from everywhere (G).", low=0, high=1024
             ),
             choice(
-                "cap", ("L - 1", "L"), "The distance at which first tokens are seen; training knows L − 1."
+                "cap",
+                ("L - 1", "L"),
+                "The distance at which the first tokens are seen; training covers distances up to L − 1.",
             ),
         ),
     ),
@@ -64,57 +66,76 @@ MEMORIES = (
         "gear",
         "GEAR",
         ("gear",),
-        "Numbers in few bits, with outliers kept exactly and the rest of the error as a low-rank matrix.",
+        "Keys and values in few bits, with exact outliers and the rest of the error as a low-rank matrix.",
         (
             number("bits", 2, "Bits per number; 16: unchanged.", low=1, high=16),
             number(
-                "group", 64, "Numbers that share a scale; 0: all of a channel (K), of a token (V).", low=0
+                "group",
+                64,
+                "Numbers that share a scale; 0: a whole channel of the keys, or a token's whole value.",
+                low=0,
             ),
             number("outliers", 0.02, "Share of numbers that are stored exactly.", low=0.0, high=0.5),
             number(
-                "rank", 4, "Rank of the stored error in the prompt; half in what is written.", low=0, high=64
+                "rank",
+                4,
+                "Rank of the stored error for the prompt; half of it for new tokens.",
+                low=0,
+                high=64,
             ),
-            number("buffer", 20, "The newest tokens stay exact until there are this many.", low=1, high=1024),
+            number(
+                "buffer", 20, "New tokens stay exact until there are this many of them.", low=1, high=1024
+            ),
         ),
     ),
     Memory(
         "subgen",
         "SubGen",
         ("subgen",),
-        "Clusters of keys: one key with its count stands for many.",
+        "Clusters keys: one key with its count stands for many.",
         (
             choice(
                 "form",
                 ("practical", "streaming"),
-                "Newest tokens exactly and centres of clusters, or the paper's samples of values and keys.",
+                "The newest tokens exactly and cluster centres, or the paper's samples of values and keys.",
             ),
             number(
-                "budget", 64, "Practical: places per head, half of them the newest tokens.", low=2, high=8192
+                "budget",
+                64,
+                "Practical: number of slots per head, half of them for the newest tokens.",
+                low=2,
+                high=8192,
             ),
-            number("values", 32, "Streaming: samples of values per head.", low=1, high=1024),
-            number("samples", 4, "Streaming: samples of keys per cluster.", low=1, high=64),
+            number("values", 32, "Streaming: number of sampled values per head.", low=1, high=1024),
+            number("samples", 4, "Streaming: number of sampled keys per cluster.", low=1, high=64),
             number(
-                "radius", 0.2, "Streaming: a cluster's radius, a quantile of distances.", low=0.0, high=1.0
+                "radius",
+                0.2,
+                "Streaming: radius of a cluster, as a quantile of the distances between keys.",
+                low=0.0,
+                high=1.0,
             ),
-            number("seed", 0, "Streaming: of the samples.", low=0),
+            number("seed", 0, "Streaming: seed for the samples.", low=0),
         ),
     ),
     Memory(
         "leank",
         "LeanK",
         ("leank",),
-        "Key channels that a fixed, learned mask leaves out, except in first and newest tokens.",
+        "Drops the key channels that a fixed, learned mask names, except in the first and newest tokens.",
         (
             SINK,
-            number("recent", 32, "Newest tokens whose keys stay whole.", low=1, high=4096),
-            number("block", 8, "Tokens that lose their channels together.", low=1, high=1024),
+            number("recent", 32, "Number of newest tokens whose keys stay complete.", low=1, high=4096),
+            number("block", 8, "Number of tokens that lose their channels together.", low=1, high=1024),
             number("prune", 0.5, "Share of channels below the threshold.", low=0.0, high=1.0),
-            number("align", 4, "A head keeps a multiple of this many channels.", low=1, high=128),
+            number(
+                "align", 4, "The number of channels that a head keeps is a multiple of this.", low=1, high=128
+            ),
             choice(
                 "mask",
                 ("learned", "learned, times alpha", "magnitude", "random"),
-                "Learned for the model (llama-tiny), its kept channels as they are or times alpha as in "
-                "training; by the mean size of keys; or at random.",
+                "Learned for the model (llama-tiny), with kept channels unchanged or times alpha as in "
+                "training; by the keys' mean magnitude; or at random.",
             ),
         ),
     ),
@@ -122,35 +143,52 @@ MEMORIES = (
         "kv-svd",
         "KV-head SVD",
         ("effectively-compress-kv-heads-for-llm",),
-        "Several KV heads share one, in the subspace that holds most of their keys and values.",
+        "Several KV heads share one, in the subspace that captures most of their keys and values.",
         (
-            number("heads", 0, "KV heads that are kept; 0: half of them.", low=0, high=256),
-            choice("route", ("post", "pre"), "Whether keys are projected after their rotation or before."),
+            number("heads", 0, "Number of KV heads that are kept; 0: half of them.", low=0, high=256),
+            choice("route", ("post", "pre"), "Whether keys are projected after rotation or before it."),
         ),
     ),
     Memory(
         "flowcut",
         "FlowCut",
         ("flowcut",),
-        "Prompt tokens from which the last one takes least leave layer after layer.",
+        "Layer by layer, drops the prompt tokens that contribute least to the last one.",
         (
             SINK,
-            number("keep", 0.5, "Share of the prompt that is left in the end.", low=0.0, high=1.0),
-            number("until", 0.5, "Share of the layers after which no more leave.", low=0.1, high=1.0),
+            number("keep", 0.5, "Share of the prompt that is left at the end.", low=0.0, high=1.0),
+            number(
+                "until", 0.5, "Share of the layers after which no more tokens are dropped.", low=0.1, high=1.0
+            ),
         ),
     ),
     Memory(
         "mustdrop",
         "MustDrop",
         ("multi-stage-vision-token-dropping",),
-        "Prompt tokens leave to which the question attends little in total and nowhere much.",
+        "Drops the prompt tokens that get little of the question's attention in total and from every token.",
         (
             SINK,
-            number("question", 8, "Last prompt tokens that ask; all others are what they ask about.", low=1),
             number(
-                "total", 1.0, "Least total attention, in means over the context's tokens.", low=0.0, high=1e6
+                "question",
+                8,
+                "Number of last prompt tokens that are the question; all others are its context.",
+                low=1,
             ),
-            number("single", 0.02, "Least attention of one question token.", low=0.0, high=1.0),
+            number(
+                "total",
+                1.0,
+                "Drop context tokens with less total attention than this multiple of their mean.",
+                low=0.0,
+                high=1e6,
+            ),
+            number(
+                "single",
+                0.02,
+                "But keep those to which some question token attends with at least this weight.",
+                low=0.0,
+                high=1.0,
+            ),
         ),
     ),
 )
@@ -168,7 +206,8 @@ COMMON = (
         "memory_drift",
         "bool",
         True,
-        "Measure at every token how far the model with its full cache is: one more forward, counted apart.",
+        "Measure at every token how far the distribution is from that with the full cache: one more "
+        "forward, counted separately.",
         group=GROUP,
     ),
 )

@@ -12,8 +12,8 @@ WAITS = Parameter(
     "dependencies",
     "bool",
     False,
-    "Find what each position waited for: those filled one forward earlier are masked again and the model "
-    "runs once more (counted separately).",
+    "Find what each position waited for: positions filled one forward earlier are masked again, and the "
+    "model runs once more (counted separately).",
 )
 
 

@@ -31,7 +31,7 @@ def parsed(text: str) -> list[tuple[int, str]]:
         place, colon, word = (part.strip() for part in piece.partition(":"))
         if not colon or not place.isdecimal() or int(place) < 1 or not word or word == '""':
             raise ValueError(
-                f"fixed_words has {piece.strip()[:40]!r}; write place: word, such as 5: cat; 12: Once."
+                f"fixed_words has {piece.strip()[:40]!r}; write position: word, such as 5: cat; 12: Once."
             )
         pairs.append((int(place), word))
     return pairs
@@ -82,8 +82,10 @@ def placed(text: str, start: int, stop: int, encode: Any) -> dict[int, int]:
         ids = encode(spelled(place, word))
         positions = range(start + place - 1, start + place - 1 + len(ids))
         if positions.stop > stop:
-            raise ValueError(f"{word!r} does not fit at place {place}: the canvas has {stop - start} places.")
+            raise ValueError(
+                f"{word!r} does not fit at position {place}: the canvas has {stop - start} positions."
+            )
         if not tokens.keys().isdisjoint(positions):
-            raise ValueError(f"{word!r} at place {place} covers another fixed word; move one of them.")
+            raise ValueError(f"{word!r} at position {place} overlaps another fixed word; move one of them.")
         tokens |= dict(zip(positions, ids, strict=True))
     return tokens

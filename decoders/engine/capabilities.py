@@ -16,7 +16,7 @@ class Capability(StrEnum):
     LAYERS = "the output of a part of the layers"
     EMBEDDINGS = "the input embeddings"
     OUTPUT_EMBEDDING = "the output embedding"
-    CANVAS_PARTS = "the rest of a canvas under kept keys and values"
+    CANVAS_PARTS = "the rest of a canvas under cached keys and values"
     WEIGHTS = "the weights"
 
 

@@ -63,8 +63,8 @@ class ServedEngine:
         self.note: str | None = None if self.scores else FOLLOWED
         if self.scores and self.top is not None:
             self.note = (
-                f"The server names only the {self.top} most likely tokens of each place. Any decision here "
-                "counts all others as impossible, and what is exact is exact within these."
+                f"The server names only the {self.top} most likely tokens at each position. All others "
+                "count as impossible here, and what is exact is exact among these."
             )
 
     def gives(self, capability: Capability) -> bool:

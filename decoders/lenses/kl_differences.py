@@ -87,8 +87,8 @@ def sentence(differences: torch.Tensor, peaks: list[int | None], masked: bool, w
     i, j = divmod(int(apart.argmax()), len(words))
     what = "what is masked at" if masked else "the prediction after"
     far = sum(peak is not None and peak > place + 1 for place, peak in enumerate(peaks))
-    more = "" if masked else f" {far} of {len(words)} tokens have their peak further on than the next place."
+    more = "" if masked else f" {far} of {len(words)} tokens have their peak further on than the next token."
     return (
-        f"Changing {words[i]!r} (place {i + 1}) moves {what} {words[j]!r} (place {j + 1}) most, by "
+        f"Changing {words[i]!r} (position {i + 1}) moves {what} {words[j]!r} (position {j + 1}) most, by "
         f"{apart[i, j]:.2f} nats.{more}"
     )

@@ -41,8 +41,8 @@ class MemoryEngine(Engine):
         self.make = policy_of(parameters)
         if self.make.needs_rotary and self.shape.rotary is None:
             raise ValueError(
-                f"{self.declared.title} turns keys to other distances, which takes rotary positions, and "
-                f"{self.kind} has none of that kind; choose another memory."
+                f"{self.declared.title} rotates keys to other distances, which takes rotary positions, and "
+                f"{self.kind} has none; choose another memory."
             )
         self.note = (
             f"Keys and values of the {parameters.get('memory_of', 'target')} pass through "

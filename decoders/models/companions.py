@@ -23,7 +23,7 @@ KINDS = {  # kinds of models that a strategy may write with, and how a sentence 
     "flow": "a discrete flow model",
     "deer": "a masked-diffusion model that learned to draft",
     "wedlm": "a causal model that fills masks",
-    "lud": "a model that says lexical units after placeholders",
+    "lud": "a model that predicts lexical units at placeholders",
     "seq2seq": "an encoder-decoder",
 }
 

@@ -59,12 +59,14 @@ QUESTIONS = {  # as a person chooses them -> as the model reads them
     parts=lambda parameters: [
         Part("schedule", "sliding window", "Each forward corrects all positions of a moving window."),
         Part(
-            "schedule", "early answer", "After some forwards the answer is requested, whatever is still open."
+            "schedule",
+            "early answer",
+            "After some forwards the answer is requested, even if positions are still open.",
         ),
     ],
 )
 def fastcot(lane: Lane) -> Iterator[None]:
-    """Cuts the reasoning short: some exact tokens, a glance of unverified guesses, then the answer.
+    """Cuts the reasoning short: some exact tokens, a glance at unverified guesses, then the answer.
 
     1. A window of block_size guesses follows the text. One forward corrects all of them: the leading guesses
        that equal the model's own tokens are exact, and so is one more token.
@@ -123,7 +125,7 @@ def ask(lane: Lane, guesses: list[int], question: str, iteration: int) -> None:
     token_logprobs = [float(logprobs[i, token]) for i, token in enumerate(tokens)]
     for i, (node, token) in enumerate(zip(nodes, tokens, strict=True)):
         taken = i < len(glance)
-        why = "A guess, taken as it stands." if taken else "It belongs to the question, which is put here."
+        why = "A guess, taken unchecked." if taken else "It belongs to the question, which is inserted here."
         lane.verdict(node, "forced", p=math.exp(token_logprobs[i]), reason=why)
         lane.cell(start + i, iteration, token, "kept" if taken else "settled", math.exp(token_logprobs[i]))
     behind = "none of the guesses"
@@ -132,7 +134,7 @@ def ask(lane: Lane, guesses: list[int], question: str, iteration: int) -> None:
     behind += " after them"
     sure = f"{many(exact, 'token')} {'is' if exact == 1 else 'are'} exact"
     taken = "is" if len(glance) == 1 else "are"
-    lane.note(f"The answer is asked: {sure}, and {behind} {taken} taken unchecked.")
+    lane.note(f"The answer is requested: {sure}, and {behind} {taken} taken unchecked.")
     lane.commit(nodes, token_logprobs)
 
 

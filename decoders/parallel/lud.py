@@ -50,7 +50,7 @@ def accepted(guessed: Guess, before: int, beta: float, repeated: float) -> dict[
             "repetition_bound",
             "float",
             0.99,
-            "The same for a guess that repeats the token before it; counts where it is stricter.",
+            "The same for a guess that repeats the token before it; it applies where it is stricter.",
             low=0.0,
             high=1.0,
         ),

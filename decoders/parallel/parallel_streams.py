@@ -21,7 +21,7 @@ NONE_HERE = (
     "`python -m explorer train llama-tiny-streams` makes them."
 )
 FORCED = "Stream {} was rolled back for {} tokens, the horizon: its block is committed at readiness {:.2f}."
-BEYOND = "It stands after the end of the merged text."
+BEYOND = "It follows the end of the merged text."
 
 
 @dataclass(eq=False)
@@ -259,8 +259,8 @@ def badge(parameters: dict) -> str:
             "gamma",
             "float",
             0.8,
-            "A stream whose readiness is not above this writes its block again; 0 never, 1 always. The "
-            "authors' small version has 0.3.",
+            "A stream whose readiness is at most this writes its block again; 0: never, 1: always. The "
+            "authors' small version uses 0.3.",
             low=0.0,
             high=1.0,
         ),
@@ -276,7 +276,9 @@ def badge(parameters: dict) -> str:
             "budget", "int", 32, "Maximum number of notes that a stream sees, the latest ones (B).", 1, 64
         ),
         Parameter("section_tokens", "int", 24, "Maximum length of a section in tokens.", low=1, high=128),
-        Parameter("closed", "bool", False, "All gates at 0: the frozen trunk writes alone in each stream."),
+        Parameter(
+            "closed", "bool", False, "Set all gates to 0: in each stream the frozen trunk writes alone."
+        ),
         Parameter(
             "temperature",
             "float",

@@ -68,7 +68,9 @@ def serve(requests: list[Request], schedule: Schedule, read: Read) -> list[Itera
             at = max(at, coming[0].arrives)
         plan = schedule(running, [r for r in coming if r.arrives <= at])
         if not plan:
-            raise ValueError("The schedule plans nothing; give it a budget and rows of at least 1.")
+            raise ValueError(
+                "The schedule plans nothing; give it a budget and a number of rows of at least 1."
+            )
         start = perf_counter()
         tokens = read(plan)
         seconds = perf_counter() - start

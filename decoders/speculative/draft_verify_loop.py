@@ -167,7 +167,7 @@ def record_verdicts(lane: Lane, draft: Draft, walk: Verification, raw: dict[int,
         if node not in tested:
             why = "A sibling was accepted before it was tested."
             if parents[node] not in on_path:
-                why = "It stands after a token that was not accepted."
+                why = "It follows a token that was not accepted."
             lane.verdict(node, "never reached", q=draft.probability.get(node), reason=why)
     if walk.note:
         lane.note(walk.note)

@@ -31,8 +31,8 @@ METRICS = {
     "acceptance_histogram": "rounds by number of accepted tokens: entry k counts the rounds that accepted k",
     "per_step_drafted": "drafted tokens, round by round",
     "per_step_accepted": "accepted tokens, round by round",
-    "mean_total_variation": "of a relaxed verifier, half the sum of |d - p|, averaged over tested places: "
-    "d is the distribution that the token there was drawn from, p the target's",
+    "mean_total_variation": "of a relaxed verifier, half the sum of |d - p|, averaged over tested "
+    "positions: d is the distribution that the token there was drawn from, p the target's",
 }
 
 

@@ -44,7 +44,7 @@ def check(
     if not _whole(tokens) or not tokens:
         raise ValueError("A lane begins with a list of token ids: whole numbers of at least 0.")
     if not _whole(forced) or any(place >= len(tokens) for place in forced):
-        raise ValueError(f"The forced places must be whole numbers from 0 to {len(tokens) - 1}.")
+        raise ValueError(f"The forced positions must be whole numbers from 0 to {len(tokens) - 1}.")
     if max(tokens) >= vocabulary:
         raise ValueError(
             f"The model knows {vocabulary:,} tokens and no token {max(tokens):,}; begin with its own."
@@ -57,8 +57,8 @@ def check(
     ends = [place for place, token in enumerate(tokens[:-1]) if token in eos]
     if ends:
         raise ValueError(
-            f"Token {ends[0] + 1} of the {len(tokens):,} that the lane begins with ends the text, so nothing "
-            "may follow it; begin before it."
+            f"Token {ends[0] + 1} of the {len(tokens):,} that the lane begins with ends the text, so "
+            "nothing may follow it; begin earlier."
         )
     return list(tokens), sorted(set(forced))
 
@@ -110,18 +110,18 @@ def decisions(
 
 def why(rating: Rating | None) -> str:
     """The message about a forced token."""
-    base = "Put here by a person; nothing was decided here."
+    base = "Inserted by a person; nothing was decided here."
     if rating is None:
         return base
     p = number(math.exp(rating.logprob))
-    return f"{base} To the model it is number {rating.rank:,} of {rating.among:,} here, p {p}."
+    return f"{base} For the model it is number {rating.rank:,} of {rating.among:,} here, p {p}."
 
 
 def sentence(count: int, forced: int) -> str:
     """What the begin is, for a person."""
     copied = count - forced
     parts = [f"{copied} copied from another lane"] if copied else []
-    parts += [f"{forced} put there by a person"] if forced else []
+    parts += [f"{forced} inserted by a person"] if forced else []
     return f"Begins with {count} token{'s' if count > 1 else ''}: {', '.join(parts)}."
 
 

@@ -124,7 +124,7 @@ def checked(counts: dict) -> dict:
     if accepted > drafted:
         raise ValueError(CONTRADICTION.format("more tokens were accepted than drafted"))
     if any(place > drafts for place in counts[PLACES]):
-        many = "a place of the draft was accepted in more rounds than there were"
+        many = "a position of the draft was accepted in more rounds than there were"
         raise ValueError(CONTRADICTION.format(many))
     if counts.get(HISTOGRAM) and sum(counts[HISTOGRAM]) != drafts:
         raise ValueError(CONTRADICTION.format("acceptance_histogram counts other rounds than num_spec_steps"))

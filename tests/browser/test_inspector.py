@@ -197,7 +197,7 @@ def test_a_branch_forces_a_token_in_a_lane_of_its_own(shared):
     ).startswith("Done")
     was = found["stages"][0]
     lane(page, 3).locator(".chips-row .is-forced").click()
-    expect(panel(page)).to_contain_text("Put here by a person; nothing was decided here.")
+    expect(panel(page)).to_contain_text("Inserted by a person; nothing was decided here.")
     now = facts(page, 3, page.evaluate("decodingExplorer.app.inspector.facts.node"))["stages"][0]
     assert now["rank"] == 1 + was["rows"].index(other) and now["p"] == pytest.approx(other["p"], rel=1e-3)
     assert f"rank {now['rank']}" in panel(page).locator("section.offer").first.inner_text()

@@ -192,7 +192,7 @@ def test_the_context_is_all_before_the_last_line_or_what_is_named(model):
         "Mia has a red hat.\n\nThe hat is"
     )
     found = trace("context_aware", model, STORY, {"context": "Tom has a cat."})
-    assert found.ended.startswith("The context does not stand in the prompt; copy it from there")
+    assert found.ended.startswith("The context does not occur in the prompt; copy it from there")
 
 
 def test_the_instruction_is_the_first_line(model):

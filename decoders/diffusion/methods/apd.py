@@ -59,12 +59,13 @@ def noise_of(lane: Lane, start: int, count: int, vocabulary: int) -> torch.Tenso
     writes_with="diffusion",
     needs=("target", "draft"),
     parameters=(
-        Parameter("look_ahead", "int", 32, "Masks after the text in each round, M.", 1, 512),
+        Parameter("look_ahead", "int", 32, "Number of masks after the text in each round (M).", 1, 512),
         Parameter(
             "mixture_weight",
             "float",
             0.7,
-            "The masked model's weight in the mixture, R: at 1 everything is accepted, lower is stricter.",
+            "The masked model's weight in the mixture (R): at 1 everything is accepted, lower values are "
+            "stricter.",
             0.0,
             1.0,
         ),
@@ -187,7 +188,7 @@ def record(
         spread = float(entropies(logp[i]))
         lane.cell(position, canvas.iteration, token, state, float(logp[i, token].exp()), entropy=spread)
         if i > agreed:
-            lane.verdict(node, "never reached", reason="It stands after a token that was not accepted.")
+            lane.verdict(node, "never reached", reason="It follows a token that was not accepted.")
             continue
         p, q = (float(rows[i, token].exp()) for rows in (mixed, drawn))
         passes = both_win(drawn[i], mixed[i], token) / q if random else None

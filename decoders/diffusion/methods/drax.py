@@ -60,7 +60,8 @@ class Candidate:
             "temperature",
             "float",
             0.01,
-            "Temperature of predicted tokens; 0 takes the most likely. The paper uses 0.01 for one text, "
+            "Temperature for drawing the predicted tokens; 0 takes the most likely. The paper uses 0.01 for "
+            "one text, "
             "0.1 for several.",
             0.0,
             100.0,
@@ -98,7 +99,8 @@ def drax(lane: Lane) -> Iterator[None]:
     source, given = lane.trace.prompt, lane.tree.text(lane.tip)[len(lane.trace.prompt) :]
     open_ = range(len(given), engine.canvas)
     if not open_:
-        lane.ended_by = f"The canvas has {many(engine.canvas, 'position')}, and all of them are given."
+        lane.ended_by = f"The canvas has {many(engine.canvas, 'position')}, and all of their tokens are "
+        "given."
         return
     candidates = [start(lane, n, given, open_) for n in range(lane.parameters["num_candidates"])]
     lane.run_forward(lambda scorer: scorer.read(source))

@@ -27,7 +27,9 @@ def parts(parameters: dict[str, Any]) -> list[Part]:
         *schedule(parameters),
         Part("policy", parameters["policy"], POLICIES[parameters["policy"]]),
         Part(
-            "look-ahead", "chain", f"A forward has the canvas and at most {count - 1} that may come after it."
+            "look-ahead",
+            "chain",
+            f"A forward reads the canvas and up to {count - 1} canvases that may follow it.",
         ),
     ]
 
@@ -41,7 +43,7 @@ def parts(parameters: dict[str, Any]) -> list[Part]:
     badge=lambda parameters: "deterministic" if parameters["policy"] == "threshold" else LOSSLESS,
     parameters=(
         Parameter("draft_steps", "int", 4, "Canvases per forward; 1 drafts nothing.", 1, 64),
-        Parameter("tokens_per_forward", "int", 1, "Masks that a step fills.", 1, 512),
+        Parameter("tokens_per_forward", "int", 1, "Number of masks that a step fills.", 1, 512),
         Parameter(
             "policy",
             "choice",

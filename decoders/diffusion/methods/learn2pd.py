@@ -20,7 +20,8 @@ from decoders.strategy import Parameter, Part
 FILTERS = {
     "learned": "A small network reads the confidences of the block and says which positions are final.",
     "confidence": "Accepts each token whose own probability is above theta.",
-    "oracle": "Knows the text of one token per forward, and accepts each token that equals it.",
+    "oracle": "Knows the text that one token per forward gives, and accepts each token that is the same "
+    "there.",
 }
 LEVEL = "filter"  # of cells whose confidence is the filter's
 MISSING = "No filter was trained for {!r}: the probability of each token is compared with theta instead."
@@ -98,8 +99,7 @@ def cut(lane: Lane, canvas: Canvas, position: int) -> None:
             "choice",
             "learned",
             "What decides that a token is final: the trained network, the token's own probability, or an "
-            "oracle "
-            "that knows the text of one token per forward.",
+            "oracle that knows the text that one token per forward gives.",
             choices=tuple(FILTERS),
         ),
         Parameter(

@@ -43,7 +43,7 @@ from decoders.strategy import Parameter, Part
         Part(
             "policy",
             "local leap",
-            "Fills tokens of high confidence, and near them those of moderate confidence.",
+            "Fills tokens of high confidence, and tokens of moderate confidence near them.",
         ),
     ],
     together=lambda parameters: (

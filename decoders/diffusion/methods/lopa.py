@@ -42,7 +42,11 @@ def parts(parameters: dict[str, Any]) -> list[Part]:
             "threshold",
             "Each forward fills all masks with at least tau, or else the most confident one.",
         ),
-        Part("look-ahead", "branches", f"A forward scores the canvas and {count} with one more token each."),
+        Part(
+            "look-ahead",
+            "branches",
+            f"A forward scores the canvas and {count} branches with one more token each.",
+        ),
     ]
 
 
@@ -55,7 +59,14 @@ def parts(parameters: dict[str, Any]) -> list[Part]:
     badge=lambda parameters: "deterministic",
     parameters=(
         Parameter("tau", "float", 0.9, "Masks with at least this probability are filled.", 0.0, 1.0),
-        Parameter("branches", "int", 3, "Canvases per forward beside the anchor; 0: no look-ahead.", 0, 63),
+        Parameter(
+            "branches",
+            "int",
+            3,
+            "Number of canvases per forward in addition to the anchor; 0: no look-ahead.",
+            0,
+            63,
+        ),
         BLOCK,
         SUFFIX,
     ),
@@ -146,5 +157,5 @@ def record(
         at_tie = float(tie and score == scores[winner])
         lane.record_score(branch.node, SCORE, score, level=level, confidence=branch.confidence, tie=at_tie)
         reason = f"mean confidence {number(score)}, the anchor's {number(scores[0])}"
-        reason += f"; its own token had p {number(branch.confidence)} when it was guessed"
+        reason += f"; the branch's own token had p {number(branch.confidence)} when it was guessed"
         lane.verdict(branch.node, "accepted" if k == winner else "pruned", p=branch.confidence, reason=reason)

@@ -38,20 +38,22 @@ POLICIES = {
     writes_with="diffusion",
     parameters=(
         Parameter("policy", "choice", "quota", "Which masks a forward fills.", choices=tuple(POLICIES)),
-        Parameter("tokens_per_forward", "int", 1, "Masks that a quota fills in each forward.", 1, 512),
+        Parameter(
+            "tokens_per_forward", "int", 1, "Number of masks that a quota fills in each forward.", 1, 512
+        ),
         Parameter(
             "order",
             "choice",
             "probability",
-            "The confidence by which a quota and an entropy bound order masks: a likely token, a large "
-            "margin over the second, or a low entropy; or a random order, or the order of the text.",
+            "The order in which a quota and an entropy bound take masks: by the top token's probability, by "
+            "its margin over the second, by low entropy, at random, or from left to right.",
             choices=ORDERS,
         ),
         Parameter(
             "schedule",
             "choice",
             "even",
-            "How a quota is divided over forwards: evenly (LLaDA), or by falling times (Dream).",
+            "How a quota is divided over forwards: evenly (LLaDA), or by decreasing times (Dream).",
             choices=("even", "times"),
         ),
         Parameter("tau", "float", 0.9, "Masks with at least this probability are filled.", 0.0, 1.0),

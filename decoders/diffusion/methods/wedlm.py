@@ -49,7 +49,7 @@ def fillable(
             "tau",
             "float",
             0.4,
-            "Nats: masks with an adjusted entropy below this are filled; 0 fills one mask per forward.",
+            "Masks whose adjusted entropy, in nats, is below this are filled; 0 fills one mask per forward.",
             low=0.0,
             high=1000.0,
         ),

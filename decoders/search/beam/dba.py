@@ -166,11 +166,11 @@ def unreadable(parameters: dict, target) -> str | None:
             "phrases",
             "text",
             "",
-            "Words that the text must contain, such as dog, red ball; each is taken with a space before "
-            "it, in double quotes literally.",
+            "Words that the text must contain, such as dog, red ball; each gets a space before it, unless "
+            "it is in double quotes.",
         ),
         Parameter("num_beams", "int", 8, "Hypotheses kept at each position, all banks together.", 1, 64),
-        Parameter("retry", "bool", True, "A token that breaks a phrase may start one again."),
+        Parameter("retry", "bool", True, "A token that breaks a phrase may start a phrase again."),
         LENGTH_PENALTY,
         EARLY_STOPPING,
         RETURNED,
@@ -185,12 +185,12 @@ def unreadable(parameters: dict, target) -> str | None:
         Part(
             "constraint",
             "phrases",
-            "Texts may end only once they contain all tokens of all phrases, in order.",
+            "A text may end only once it contains every phrase.",
         ),
         Part(
             "frontier",
             "banked beams",
-            "num_beams slots, divided again at each step by the number of tokens met.",
+            "num_beams slots, divided again at each step by the number of phrase tokens met.",
         ),
     ],
 )

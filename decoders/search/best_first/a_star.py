@@ -177,15 +177,15 @@ def conclude(lane: Lane, best: State, heap: list, calls: int) -> Iterator[None]:
         waiting.remove(pair)
         best = pair[1]
         lane.note(
-            f"{why}, the budget: the whole text with the smallest f is taken."
+            f"{why}, the budget: the complete text with the smallest f is taken."
             if whole
-            else f"{why}, the budget, and no text is whole: greedy decoding finishes the best prefix."
+            else f"{why}, the budget, and no text is complete: greedy decoding finishes the best prefix."
         )
     else:
-        lane.note(f"The opened text is whole: f {best.f:.3f}; {why}.")
+        lane.note(f"The opened text is complete: f {best.f:.3f}; {why}.")
     for rank, (_, state) in enumerate(waiting, 1):
         lane.verdict(
-            state.node, "pruned", reason=f"number {rank} of {len(waiting)} that wait, f {state.f:.3f}"
+            state.node, "pruned", reason=f"number {rank} of {len(waiting)} in the queue, f {state.f:.3f}"
         )
     if best.logprobs:
         lane.commit(lane.tree.path(best.node, above=lane.tip), best.logprobs)

@@ -92,7 +92,7 @@ class DepthFirst:
     def _cut(self, state: State) -> None:
         best, reach = self.space.score(self.winner), self.space.bound(state)
         reason = f"it can reach {reach:.3f} at most, and {best:.3f} is finished"
-        reason += "; so with all its less likely siblings" if state.row else ""
+        reason += "; the same holds for all its less likely siblings" if state.row else ""
         self.space.lane.verdict(state.node, "pruned", reason=reason)
 
     def waiting(self) -> list[State]:
@@ -102,8 +102,9 @@ class DepthFirst:
 
 FRONTIERS = {"best first": BestFirst, "depth first": DepthFirst}
 FRONTIER_SUMMARIES = {
-    "best first": "The waiting state with the highest priority is expanded next.",
-    "depth first": "The most likely child of the newest state is opened next; a bound cuts what cannot win.",
+    "best first": "The state with the highest priority in the queue is expanded next.",
+    "depth first": "The most likely child of the newest state is expanded next; a bound prunes what cannot "
+    "win.",
 }
 
 
@@ -116,7 +117,9 @@ FRONTIER_SUMMARIES = {
         Parameter("max_expansions", "int", 200, "States that may be expanded in all.", low=1, high=5000),
         Parameter("batch_size", "int", 8, "States expanded in one forward (best first only).", 1, 64),
         Parameter("children", "int", 4, "Children that enter the queue at a time; none is discarded.", 1, 64),
-        Parameter("length_penalty", "float", 0.0, "A text's score is sum log p / length to this.", 0.0, 2.0),
+        Parameter(
+            "length_penalty", "float", 0.0, "A text's score is sum log p / length to this power.", 0.0, 2.0
+        ),
         Parameter(
             "order",
             "choice",
@@ -191,7 +194,8 @@ def conclude(lane: Lane, space: Space, frontier: BestFirst | DepthFirst) -> Stat
         lane.note("The first finished text of the queue is taken; one with a higher score may still wait.")
     for rank, state in enumerate(waiting, 1):
         if not state.complete and state is not winner:
-            reason = f"number {rank} of {len(waiting)} that still wait, priority {space.priority(state):.3f}"
+            reason = f"number {rank} of {len(waiting)} still in the queue, priority "
+            f"{space.priority(state):.3f}"
             lane.verdict(state.node, "pruned", reason=reason)
     lane.record_score(winner.node, "score", space.score(winner), 1)
     return winner

@@ -90,14 +90,14 @@ def passage_of(lane: Lane) -> list[int]:
     parameters=(
         Parameter("max_span", "int", 12, "Tokens of the longest span.", low=1, high=64),
         Parameter("starts", "int", 16, "Positions of the passage whose spans share a forward.", 1, 256),
-        Parameter("length_penalty", "float", 0.0, "A score is log p / length to this.", 0.0, 2.0),
+        Parameter("length_penalty", "float", 0.0, "A score is log p / length to this power.", 0.0, 2.0),
     ),
     papers=("how-optimal-is-greedy-decoding-for-extractive",),
     reads=lambda parameters: {"target": {Capability.FULL_DISTRIBUTION}},  # of spans, likely or not
     views=("span_map", "entropy", "dependencies", "text"),
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
-        Part("frontier", "all spans", "Every run of up to max_span tokens of the passage, as one trie."),
+        Part("frontier", "all spans", "All spans of up to max_span tokens of the passage, as one trie."),
     ],
 )
 def exact_extract(lane: Lane) -> Iterator[None]:
@@ -124,7 +124,9 @@ def exact_extract(lane: Lane) -> Iterator[None]:
         spans.read([passage[i : i + max_span] for i in places])
         for node in sorted(spans.sums.keys() - known):
             record(lane, spans, node, penalty)
-        lane.note(f"Spans that begin at places {first + 1} to {places[-1] + 1} of {len(passage)} are scored.")
+        lane.note(
+            f"Spans that begin at positions {first + 1} to {places[-1] + 1} of {len(passage)} are scored."
+        )
         yield
     best = max(spans.sums, key=lambda node: (spans.score(node, penalty), -node))
     if not math.isfinite(spans.score(best, penalty)):

@@ -19,12 +19,13 @@ from decoders.strategy import Parameter, Part
 from decoders.trace.number_format import many
 
 SOFTMAX = {
-    "local": "The outgoing tokens share all probability: a state with one edge costs nothing.",
-    "model-wide": "A token costs what the model thinks of it among all tokens.",
+    "local": "The outgoing tokens share all the probability: the edge of a state with only one edge costs "
+    "nothing.",
+    "model-wide": "The cost of a token is its -log p among all tokens of the vocabulary.",
 }
 GRAPH = {
     "automaton": "Outputs share equal prefixes and equal ends; a state keeps its cheapest prefix only.",
-    "trie": "Outputs share equal prefixes alone, so each prefix is kept.",
+    "trie": "Outputs share equal prefixes only, so every prefix is kept.",
 }
 
 
@@ -104,7 +105,7 @@ class LanePaths:
             return
         self.judged.add(loser.node)
         ended = loser.state == self.automaton.end
-        what = "a cheaper output" if ended else "a cheaper prefix of the same state"
+        what = "a cheaper output" if ended else "a cheaper prefix at the same state"
         reason = f"cost {loser.cost:.3f}: {what} costs {winner.cost:.3f}"
         if self.first and not ended:
             self.lane.verdict(loser.node, "merged", reason=reason, into=winner.node)
@@ -121,8 +122,8 @@ class LanePaths:
             "outputs",
             "text",
             "",
-            "The possible texts, one per line or separated by |; each is taken with a space before it, in "
-            "double quotes literally.",
+            "The possible texts, one per line or separated by |; each gets a space before it, unless it is "
+            "in double quotes.",
         ),
         Parameter("k_best", "int", 3, "Paths to find.", low=1, high=32),
         Parameter(
@@ -135,7 +136,9 @@ class LanePaths:
             "Whether equal ends are merged as well as equal prefixes.",
             choices=tuple(GRAPH),
         ),
-        Parameter("graph_beam", "int", 0, "Edges that are tried from a state; 0: all.", low=0, high=64),
+        Parameter(
+            "graph_beam", "int", 0, "Number of edges that are tried from a state; 0: all.", low=0, high=64
+        ),
         Parameter("divide_by_length", "bool", True, "A whole path costs its sum / (tokens + 2)."),
         Parameter("begin_with", "text", "", "How the output must begin, such as its language; empty: any."),
     ),
@@ -226,7 +229,7 @@ def begin(lane: Lane, paths: LanePaths, wanted: list[tuple[int, ...]]) -> Prefix
     for token in tokens:
         paths.expand([prefix])
         node = paths.tried(prefix, Offer(token, 0.0))
-        lane.verdict(node, "forced", reason="the output must begin so")
+        lane.verdict(node, "forced", reason="the output must begin with this")
         prefix = Prefix(automaton.edges[prefix.state][token], 0.0, node, (*prefix.tokens, token), prefix)
     return prefix
 
@@ -256,8 +259,8 @@ def conclude(lane: Lane, paths: LanePaths, ended: list[Prefix]) -> None:
     ranked = sorted(ended, key=lambda path: path.cost)
     if ranked[0] is not ended[0]:
         lane.note(
-            f"Path {1 + ended.index(ranked[0])} is the cheapest: the first search lost its prefix where "
-            "two met, or to graph_beam. A trie whose edges are all tried loses none."
+            f"Path {1 + ended.index(ranked[0])} is the cheapest: the first search lost its prefix where two "
+            "prefixes met, or to graph_beam. A trie whose edges are all tried loses none."
         )
         for rank, path in enumerate(ranked, 1):
             lane.record_score(path.node, "path", path.cost, rank=rank)

@@ -268,17 +268,31 @@ def misfit(parameters: dict) -> str | None:
             "expand",
             "choice",
             TO_THE_END,
-            "How far the best prefix is run: to its end, or by one token, or so until the forwards that "
-            "are reserved for ends are left.",
+            "How far the best prefix is continued: to its end; by one token; or by one token until only the "
+            "reserved forwards are left, then to the end.",
             choices=(TO_THE_END, ONE_STEP, THEN_ENDS),
         ),
         Parameter(
-            "reserved", "float", 0.5, f"Share of the forwards that `{THEN_ENDS}` keeps for ends.", 0.0, 1.0
+            "reserved",
+            "float",
+            0.5,
+            f"Share of the forwards that `{THEN_ENDS}` reserves for completing texts.",
+            0.0,
+            1.0,
         ),
-        Parameter("k_best", "int", 5, "Tokens looked at after each node.", low=1, high=32),
+        Parameter("k_best", "int", 5, "Tokens considered after each node.", low=1, high=32),
         Parameter("merge", "choice", "zip", "How texts are merged.", choices=("zip", "rcb", "never")),
-        Parameter("ngram", "int", 4, "How many equal last tokens let two texts merge.", low=1, high=16),
-        Parameter("length_penalty", "float", 0.75, "Priority: sum log p / length to this.", 0.0, 2.0),
+        Parameter(
+            "ngram",
+            "int",
+            4,
+            "How many of their last tokens must be the same for two texts to merge.",
+            low=1,
+            high=16,
+        ),
+        Parameter(
+            "length_penalty", "float", 0.75, "The priority is sum log p / length to this power.", 0.0, 2.0
+        ),
         *PENALTIES,
     ),
     papers=("massive-scale-decoding-for-text-generation-using",),
@@ -361,7 +375,7 @@ def conclude(lane: Lane, search: Search) -> Iterator[None]:
             f"since texts merge whose lengths differ by less than {NEAR}."
         )
     for rank, (_, node) in enumerate(waiting, 1):
-        reason = f"number {rank} of {len(waiting)} that still wait, priority {search.priority(node):.3f}"
+        reason = f"number {rank} of {len(waiting)} still in the queue, priority {search.priority(node):.3f}"
         lane.verdict(node, "pruned", reason=reason)
     path = lane.tree.path(best, above=lane.tip)
     for node in path:

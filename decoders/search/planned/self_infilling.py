@@ -301,7 +301,7 @@ def without(logits: torch.Tensor, forbidden: list[int]) -> torch.Tensor:
             "iterations",
             "int",
             1,
-            "Iterations: the end is written again from left to right, then the middle again.",
+            "Number of iterations: each writes the end again from left to right, then the middle.",
             0,
             8,
         ),
@@ -309,14 +309,14 @@ def without(logits: torch.Tensor, forbidden: list[int]) -> torch.Tensor:
             "suffix_prompt",
             "text",
             "",
-            "With what the end begins, \\n a line break; empty: what fits the prompt; none: nothing.",
+            "How the end begins, \\n a line break; empty: what fits the prompt; none: nothing.",
         ),
         Parameter(
             "context",
             "choice",
             "vanilla",
-            "What of the new end is kept when the middle is written "
-            "again: up to its last suffix prompt; the same of the latter half of all lines; that half.",
+            "What is kept of the new end when the middle is written again: up to its last suffix prompt; "
+            "the same for the second half of all lines; that half.",
             choices=MODES,
         ),
         Parameter(
@@ -325,7 +325,7 @@ def without(logits: torch.Tensor, forbidden: list[int]) -> torch.Tensor:
             False,
             "Below tau the end is written only with probability 1 − m / 2 tau.",
         ),
-        Parameter("stop", "text", "", "A text with which the end is complete, \\n a line break."),
+        Parameter("stop", "text", "", "The text that completes the end, \\n a line break."),
         replace(SHAPING[0], default=0.0),
     ),
     suits=fill_in_middle.suits,

@@ -214,10 +214,12 @@ def suits(parameters: dict, target) -> str | None:
     title="Topic plan",
     family="search",
     parameters=(
-        Parameter("plan", "text", "", "Topics of the next sentences, such as t3 t1 t0; empty: its own."),
+        Parameter(
+            "plan", "text", "", "Topics of the next sentences, such as t3 t1 t0; empty: the model's own."
+        ),
         Parameter("forbid", "text", "", "Topics that are never chosen, such as t2, end."),
         Parameter("num_beams", "int", 1, "Hypotheses kept at each position of a sentence.", 1, 16),
-        Parameter("max_sentences", "int", 15, "After this many topics the text ends.", 1, 64),
+        Parameter("max_sentences", "int", 15, "The text ends after this many topics.", 1, 64),
         Parameter(
             "no_repeats",
             "bool",
@@ -236,10 +238,10 @@ def suits(parameters: dict, target) -> str | None:
 def topic_plan(lane: Lane) -> Iterator[None]:
     """Writes sentence by sentence, each on a topic that the model predicts or a person sets.
 
-    1. A beam search writes the sentence, by the sum of log-probabilities since the prompt. That the sentence
-       is over is one continuation among its words, with the probabilities of all topics together; the
-       prompt's sentence, which has no topic, is over with its first full stop, or where it ends with a colon.
-       No three tokens in a row occur twice in the sentence and the one before.
+    1. A beam search writes the sentence, by the sum of log-probabilities since the prompt. Ending the
+       sentence is one more continuation beside the words, with the total probability of all topics; the
+       prompt's sentence, which has no topic, ends with its first full stop, or where the prompt ends with a
+       colon. No three tokens in a row occur twice in the sentence and the one before.
     2. The next topic is the most likely one after the best text, among those not forbidden; or that of the
        plan. It is appended to all texts and does not count in their scores.
     3. The topic END, max_sentences, or a plan that is used up ends the text.

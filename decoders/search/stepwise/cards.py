@@ -59,7 +59,7 @@ def unusable(parameters: dict) -> str | None:
             "entropy_threshold",
             "float",
             3.0,
-            "A segment ends before a token of this entropy, nats.",
+            "A segment ends before a token whose entropy, in nats, is at least this.",
             low=0.0,
             high=100.0,
         ),
@@ -76,13 +76,20 @@ def unusable(parameters: dict) -> str | None:
             "acceptance_temperature",
             "float",
             0.2,
-            "Larger: rewards below the threshold are accepted more often; 0: never.",
+            "Larger values accept rewards below the threshold more often; 0: never.",
             low=0.0,
             high=100.0,
         ),
         Parameter("min_segment", "int", 4, "Fewest tokens in a segment.", low=1, high=512),
         Parameter("max_segment", "int", 64, "Most tokens in a segment.", low=1, high=512),
-        Parameter("max_rejections", "int", 20, "After this many the best rejected one is taken.", 0, 1000),
+        Parameter(
+            "max_rejections",
+            "int",
+            20,
+            "After this many rejections the best rejected segment is taken.",
+            0,
+            1000,
+        ),
         *SHAPING,
     ),
     together=unusable,
@@ -104,7 +111,7 @@ def unusable(parameters: dict) -> str | None:
 def cards(lane: Lane) -> Iterator[None]:
     """Samples a text segment by segment; a reward accepts each segment or has it drawn again.
 
-    r0 = (1 - alpha) r(prompt) + alpha r*, r* the target_reward, n the tokens that may be written.
+    r0 = (1 - alpha) r(prompt) + alpha r*, with r* the target_reward and n the maximum number of new tokens.
 
     1. A segment is drawn token by token. It ends before a token at which the target's own distribution has
        entropy_threshold or more, but not before min_segment tokens; after max_segment tokens; or with the

@@ -33,8 +33,8 @@ def too_many_finishers(parameters: dict) -> str | None:
             "finishers",
             "int",
             1,
-            "Finished samples to wait for; of several, the most frequent last line wins. All of them: "
-            "self-consistency.",
+            "Finished samples to wait for; with several, the most frequent last line wins. With all of them "
+            "it is self-consistency.",
             low=1,
             high=64,
         ),
@@ -50,7 +50,7 @@ def too_many_finishers(parameters: dict) -> str | None:
         Part(
             "stopper",
             "first finish" if parameters["finishers"] == 1 else "vote",
-            "The search ends with the finishers-th sample that ends; the others are cut off.",
+            "The search ends once finishers samples have ended; the others are cut off.",
         ),
     ],
 )

@@ -100,8 +100,8 @@ class Candidate:
             "form",
             "choice",
             "paper",
-            "The paper's formula, or that of its code, which drops candidates without an advantage "
-            "before it clusters.",
+            "The paper's formula, or that of its code, which drops candidates without an advantage before "
+            "clustering.",
             choices=("paper", "code"),
         ),
     ),
@@ -110,7 +110,7 @@ class Candidate:
     badge=lambda parameters: "sampled",
     together=lambda parameters: (
         f"min_steps is {parameters['min_steps']}, but max_steps only {parameters['max_steps']}; "
-        "choose no more at least than at most."
+        "choose a min_steps of at most max_steps."
         if parameters["min_steps"] > parameters["max_steps"]
         else None
     ),
@@ -121,10 +121,12 @@ class Candidate:
             f"Each beam is continued in several ways, to the end of a {parameters['step']}.",
         ),
         Part(
-            "value", "foresight", "How much more probable the look-ahead became, and how many agree with it."
+            "value",
+            "foresight",
+            "How much more probable the look-ahead text became, and how many others agree with it.",
         ),
         Part("frontier", "drawn beams", "The beams that continue are drawn without replacement."),
-        Part("stopper", "agreement", "Once most foresights agree, the look-ahead stops."),
+        Part("stopper", "agreement", "The look-ahead stops once most foresights agree."),
     ],
 )
 def phi_decoding(lane: Lane) -> Iterator[None]:
@@ -302,7 +304,7 @@ class Search:
         for c in drawn:
             needed.update(lane.tree.path(c.node, above=lane.tip))
         for c in kept:
-            self._bury_nodes(lane.tree.path(c.tip, above=c.node), "a foresight, which only weighs its step")
+            self._bury_nodes(lane.tree.path(c.tip, above=c.node), "a foresight, used only to score its step")
         for c in (c for c in kept if c not in drawn and c.node not in needed):
             self._bury(c, f"not drawn: advantage {c.advantage:.2f}")
         self._bury_nodes([n for n in self.alive if n not in needed], "no step that follows it was drawn")

@@ -135,8 +135,7 @@ def scorer_part(parameters: dict) -> Part:
             scorers.SCORER[0],
             default=RANKER,
             choices=(*SUMMARIES, *scorers.SCORER[0].choices),
-            help="What ranks texts: the trained ranker, the model's own likelihood, a rule, or the "
-            "reward head.",
+            help="What ranks texts: the trained ranker, the model's likelihood, a rule, or the reward head.",
         ),
         *scorers.SCORER[1:],
         Parameter("num_samples", "int", 10, "Blocks sampled after each beam.", 1, 64),
@@ -211,7 +210,9 @@ class Search:
             if text in fresh:
                 self.lane.record_score(text.node, "reward", text.score, rank, **text.aside)
                 if text.ended:
-                    self.lane.verdict(text.node, "finished", reason=f"a whole text, score {text.score:.2f}")
+                    self.lane.verdict(
+                        text.node, "finished", reason=f"a complete text, score {text.score:.2f}"
+                    )
         width = self.given["num_beams"]
         self.beams, pruned = rivals[:width], rivals[width:]
         if rivals:

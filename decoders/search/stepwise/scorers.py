@@ -140,11 +140,13 @@ SCORER = (
         "scorer",
         "choice",
         "length",
-        "What makes a text good: a rule, tests, or the reward head.",
+        "What scores a text: a rule, tests, or the reward head.",
         choices=(*RULES, "reward"),
     ),
     Parameter("keywords", "text", "", "For keyword: words that should occur, such as dog, ball."),
-    Parameter("words", "int", 12, "For length: words that the text should have.", low=1, high=1000),
+    Parameter(
+        "words", "int", 12, "For length: the number of words that the text should have.", low=1, high=1000
+    ),
 )
 NOISE = Parameter(
     "value_noise",

@@ -90,8 +90,8 @@ def unusable(parameters: dict) -> str | None:
             "variant",
             "choice",
             DIRECT,
-            "Whose texts are scored: the aligned model's (direct; indirect corrects for its other reward; "
-            "code as released), the target's own (cd), none (args).",
+            "Whose continuations are scored: the aligned model's (direct; indirect corrects for its other "
+            "reward; code as released), the target's own (cd), or none (args).",
             choices=(DIRECT, INDIRECT, CD, ARGS, CODE),
         ),
         Parameter("candidates", "int", 10, "How many of the most likely tokens are scored.", 1, 64),
@@ -184,7 +184,7 @@ class Search:
         self._record(candidates, values, totals)
         dead = [node for some in rollouts for rollout in some for node in rollout.nodes]
         for node in dead:
-            lane.verdict(node, "pruned", reason="only written to weigh the candidate before it")
+            lane.verdict(node, "pruned", reason="only written to score the candidate before it")
         lane.drop(dead)
         self._take(candidates, values, at)
         self._record_gauges(candidates, totals, at)

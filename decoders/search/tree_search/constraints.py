@@ -34,12 +34,16 @@ class Constraint:
 
 
 CONSTRAINTS = {
-    "syntax": Constraint(well_formed, True, "What the prompt's language does not allow is ended."),
+    "syntax": Constraint(well_formed, True, "A text that is not in the prompt's language is ended."),
     "no comments": Constraint(no_comments, True, "A comment ends the text."),
-    "json": Constraint(RULES["json"][0], True, "What cannot become JSON is ended."),
+    "json": Constraint(RULES["json"][0], True, "A text that cannot become JSON is ended."),
     "arithmetic": Constraint(RULES["arithmetic"][0], True, "The share of equations that are true."),
-    "keyword": Constraint(RULES["keyword"][0], False, "The share of the keywords that occur in the end."),
-    "tests": Constraint(RULES["tests"][0], False, "The share of the prompt's examples that are passed."),
+    "keyword": Constraint(
+        RULES["keyword"][0], False, "The share of the keywords that occur in the complete text."
+    ),
+    "tests": Constraint(
+        RULES["tests"][0], False, "The share of the prompt's examples that the program passes."
+    ),
 }
 ASKED = (
     Parameter("constraints", "text", "", "Any of " + ", ".join(CONSTRAINTS) + "; empty: none."),

@@ -19,9 +19,9 @@ from decoders.trace.number_format import many, were
 
 RULES = {
     "p-ucb": "Likely tokens are tried first; the more visits, the more others are tried.",
-    "constant": "The same with a factor that does not grow.",
+    "constant": "The same, with a factor that does not grow.",
     "uct": "Every child has the same bonus, which falls with its visits; priors do not count.",
-    "ucb1": "Every child is tried once, then the best with a bonus for those tried seldom.",
+    "ucb1": "Every child is tried once, then the best one, with a bonus for those rarely tried.",
 }
 
 
@@ -60,7 +60,9 @@ def bonus(rule: str, visits: int, edge: Edge, c: float, c_base: float) -> float:
             high=1e6,
         ),
         Parameter("num_beams", "int", 1, "Beams that complete a text; 1 is greedy.", low=1, high=8),
-        Parameter("test_all_beams", "bool", False, "Test every beam's text, not only the most likely."),
+        Parameter(
+            "test_all_beams", "bool", False, "Test the texts of all beams, not only the most likely one."
+        ),
         Parameter("temperature", "float", 0.0, "Above 0: completions are sampled instead.", 0.0, 100.0),
         Parameter("cache", "bool", True, "Reuse earlier completions and scores."),
     ),

@@ -253,15 +253,21 @@ class BestAsap(Asap):
 
 
 DECODERS = {
-    "sampling": (Sampling, "Population texts are drawn side by side; what a constraint ends is redrawn."),
-    "beam": (Beam, "Beam search with population beams."),
-    "smc": (Smc, "Population texts; the places of those that a constraint ends go to copies of others."),
-    "mcts": (Mcts, "Monte-Carlo tree search: rollouts texts are completed, Phi is what each is worth."),
+    "sampling": (
+        Sampling,
+        "Several texts (population) are drawn side by side; one that a constraint ends is redrawn.",
+    ),
+    "beam": (Beam, "Beam search; population is the number of beams."),
+    "smc": (Smc, "Several texts (population); copies of others replace those that a constraint ends."),
+    "mcts": (Mcts, "Monte Carlo tree search: each rollout completes a text, and Phi is its value."),
     "asap": (
         lambda programs: BestAsap(programs, programs.lane.parameters["population"], False),
-        "Population texts one after another; dead ends teach how much of what follows is allowed.",
+        "Several texts (population), one after another; dead ends teach how much of what follows is allowed.",
     ),
-    "best first": (BestFirst, "The most likely prefixes of all that wait, population of them in a turn."),
+    "best first": (
+        BestFirst,
+        "The most likely prefixes in the queue, as many per iteration as population says.",
+    ),
 }
 DETERMINISTIC = ("beam", "best first")
 

@@ -19,7 +19,7 @@ from decoders.trace.number_format import many
 MIN_SPAN = 1e-8  # values that are closer than this count as equal
 RESCALED = "between siblings"
 VALUES = {
-    RESCALED: "Q runs from 0 to 1 between the least and the largest of the siblings and their parent.",
+    RESCALED: "Q is rescaled to run from 0 to 1 over the siblings and their parent.",
     "as scored": "Q is the mean of the scorer's values.",
 }
 
@@ -48,13 +48,13 @@ VALUES = {
             "q_values",
             "choice",
             RESCALED,
-            "Whether Q is rescaled among siblings or used as scored.",
+            "Whether Q is rescaled among siblings or used unchanged.",
             choices=tuple(VALUES),
         ),
-        Parameter("root_noise", "float", 0.25, "Share of noise in the priors of the next token.", 0.0, 1.0),
         Parameter(
-            "noise_shape", "float", 0.3, "Concentration of that Dirichlet noise.", low=0.01, high=100.0
+            "root_noise", "float", 0.25, "Share of Dirichlet noise in the priors of the next token.", 0.0, 1.0
         ),
+        Parameter("noise_shape", "float", 0.3, "Concentration of the Dirichlet noise.", low=0.01, high=100.0),
     ),
     together=scorers.unusable,
     suits=scorers.unscored,

@@ -14,7 +14,7 @@ from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import likeliest, open_ends, sampled
 from decoders.speculative.interfaces import SAMPLED, Draft, Verifier
 
-BEHIND = "It stands after a token that was not accepted."
+BEHIND = "It follows a token that was not accepted."
 BESIDE = "It stands in a sequence whose first token was not kept."
 OVER = "The text ended before its turn."
 # (draft, node to write below, what stands below it already, tokens of room) -> sequences, each of at most as

@@ -13,7 +13,7 @@ def test_places_and_words_are_read():
 
 @pytest.mark.parametrize("text", ["cat", "0: cat", "5:", "x: cat", "-1: a", '3: ""'])
 def test_anything_else_is_a_sentence(text):
-    with pytest.raises(ValueError, match="write place: word, such as"):
+    with pytest.raises(ValueError, match="write position: word, such as"):
         parsed(text)
 
 
@@ -21,7 +21,7 @@ def test_words_are_put_on_their_places():
     assert placed("2: ab", 10, 20, lambda word: list(word.encode())) == {11: 32, 12: 97, 13: 98}
 
 
-@pytest.mark.parametrize("text, sentence", [("9: ab", "does not fit"), ("1: abc; 2: d", "covers another")])
+@pytest.mark.parametrize("text, sentence", [("9: ab", "does not fit"), ("1: abc; 2: d", "overlaps another")])
 def test_words_that_do_not_fit_are_refused(text, sentence):
     with pytest.raises(ValueError, match=sentence):
         placed(text, 0, 9, lambda word: list(word.encode()))
@@ -60,7 +60,7 @@ def test_a_fixed_word_is_in_the_text(tiny_model):
 
 
 def test_one_beyond_the_canvas_ends_the_lane_with_a_sentence(tiny_model):
-    assert run(tiny_model, "20: a").ended == "'a' does not fit at place 20: the canvas has 8 places."
+    assert run(tiny_model, "20: a").ended == "'a' does not fit at position 20: the canvas has 8 positions."
 
 
 def test_the_model_writes_around_it():

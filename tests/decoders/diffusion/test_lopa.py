@@ -67,7 +67,9 @@ def test_the_worked_example():
 def test_the_verdict_says_how_unsure_the_extra_token_was():
     won = next(v for v in run("lopa", scripted(EXAMPLE), {"branches": 2}, 3).steps[1].of(Verdict))
     assert won.p == pytest.approx(0.70)
-    assert won.reason == "mean confidence .97, the anchor's .69; its own token had p .7 when it was guessed"
+    assert won.reason == (
+        "mean confidence .97, the anchor's .69; the branch's own token had p .7 when it was guessed"
+    )
 
 
 def test_a_tie_goes_to_the_anchor_and_is_flagged():

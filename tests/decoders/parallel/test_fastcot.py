@@ -54,7 +54,7 @@ def test_exact_tokens_then_guesses_then_the_question(model, glance, passes):
     assert taken == 0 if not glance else 0 < taken <= 6
     said = "none of the guesses" if not glance else f"{taken} guesses"
     sure = "1 token is exact" if exact == 1 else f"{exact} tokens are exact"
-    assert step.of(Note)[0].text.startswith(f"The answer is asked: {sure}, and {said}")
+    assert step.of(Note)[0].text.startswith(f"The answer is requested: {sure}, and {said}")
     question = asked(model, found[: exact + taken])
     assert found[exact + taken : exact + len(forced)] == question and len(forced) == taken + len(question)
     assert all(f.kind != "lens" for s in trace.steps for f in s.of(Forward))

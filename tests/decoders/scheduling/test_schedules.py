@@ -136,7 +136,7 @@ def test_times_are_counted_from_the_arrival():
 
 
 def test_a_plan_of_nothing_and_an_empty_prompt_are_refused():
-    with pytest.raises(ValueError, match="budget and rows"):
+    with pytest.raises(ValueError, match="a budget and a number"):
         dry([Request([1], 1)], partial(chunked_prefill, budget=0, rows=1))
     with pytest.raises(ValueError, match="prompt"):
         Request([], 1)

@@ -151,4 +151,4 @@ def test_without_a_whole_text_greedy_finishes_the_best_beginning():
     model = letters(lambda past: [0.0, 0.6, 0.4], 3)
     found = run(model, [1], 8, num_samples=2, max_calls=3, words=1)
     assert len(found.output()) == 8 and found.output()[3:] == [1] * 5
-    assert any("no text is whole" in e.text for s in found.steps for e in s.of(Note))
+    assert any("no text is complete" in e.text for s in found.steps for e in s.of(Note))

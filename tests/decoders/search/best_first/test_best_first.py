@@ -140,7 +140,7 @@ def test_every_waiting_state_gets_its_place_in_the_queue_at_the_end():
     lane = run(table(2), max_expansions=500)
     last = {e.node: e for s in lane.trace.steps for e in s.of(Verdict)}
     pruned = [e for e in last.values() if e.status == "pruned"]
-    assert pruned and all("that still wait, priority" in e.reason for e in pruned)
+    assert pruned and all("still in the queue, priority" in e.reason for e in pruned)
     assert sum(e.status == "finished" for e in last.values()) >= 1
 
 
