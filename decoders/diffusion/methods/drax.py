@@ -99,8 +99,7 @@ def drax(lane: Lane) -> Iterator[None]:
     source, given = lane.trace.prompt, lane.tree.text(lane.tip)[len(lane.trace.prompt) :]
     open_ = range(len(given), engine.canvas)
     if not open_:
-        lane.ended_by = f"The canvas has {many(engine.canvas, 'position')}, and all of their tokens are "
-        "given."
+        lane.ended_by = f"All tokens of the canvas are given: {many(engine.canvas, 'position')}."
         return
     candidates = [start(lane, n, given, open_) for n in range(lane.parameters["num_candidates"])]
     lane.run_forward(lambda scorer: scorer.read(source))

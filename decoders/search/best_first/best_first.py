@@ -194,8 +194,8 @@ def conclude(lane: Lane, space: Space, frontier: BestFirst | DepthFirst) -> Stat
         lane.note("The first finished text of the queue is taken; one with a higher score may still wait.")
     for rank, state in enumerate(waiting, 1):
         if not state.complete and state is not winner:
-            reason = f"number {rank} of {len(waiting)} still in the queue, priority "
-            f"{space.priority(state):.3f}"
+            priority = f"{space.priority(state):.3f}"
+            reason = f"number {rank} of {len(waiting)} still in the queue, priority {priority}"
             lane.verdict(state.node, "pruned", reason=reason)
     lane.record_score(winner.node, "score", space.score(winner), 1)
     return winner

@@ -99,7 +99,7 @@ def test_given_tokens_never_change():
 
 def test_only_given_tokens_leave_nothing_to_write():
     trace = lane({(0, 1): 1.0}, 2, begin={"tokens": [0, 1], "forced": []}).run()
-    assert trace.ended == "The canvas has 2 positions, and all of their tokens are given."
+    assert trace.ended == "All tokens of the canvas are given: 2 positions."
 
 
 def test_each_step_is_one_forward_for_all_candidates():
