@@ -59,7 +59,7 @@ def chosen_fits(parts: Callable[[dict], tuple[Drafter, Verifier, float]]) -> Cal
             return None
         good = [name for name, v in JOINT.items() if drafter.fill in v.exact_for]
         return (
-            f"{verifier.name.capitalize()} would bend the target's distribution where guesses are "
+            f"{verifier.name.capitalize()} would distort the target's distribution where guesses are "
             f"{drafter.fill}; choose {' or '.join([TOKEN_BY_TOKEN, *good])}."
         )
 

@@ -104,7 +104,7 @@ class TokenTest:
     preferred: int | None = None
 
 
-ALL_ACCEPTED = "All drafted tokens were accepted; the target drew one more, with {}."
+ALL_ACCEPTED = "All drafted tokens were accepted; the target drew one more, with probability {}."
 # Views of a strategy that drafts and verifies; the timeline where drafting takes forwards of its own.
 VIEWS = ("draft_tree", "draft_round", "entropy", "dependencies", "text")
 TIMED_VIEWS = ("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text")
@@ -116,7 +116,7 @@ HEAD_VIEWS = (*TIMED_TREE_VIEWS[:3], "ranks", "sees", *TIMED_TREE_VIEWS[3:])
 OWN_HEAD_VIEWS = (*TREE_VIEWS[:3], "ranks", "sees", *TREE_VIEWS[3:])
 LAYER_VIEWS = ("layers", *VIEWS)  # where a part of the target's own layers drafts
 EXIT_VIEWS = (*LAYER_VIEWS[:3], "sees", *LAYER_VIEWS[3:])  # where something trained guesses out of them
-WANTED_MORE = "Drawn from what the target wanted more than the draft; it has {} of that."
+WANTED_MORE = "Drawn from the residual distribution, where it has probability {}."
 
 
 @dataclass

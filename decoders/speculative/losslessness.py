@@ -138,7 +138,7 @@ def wrong_walk(inputs: VerifierInput) -> Verification:
         accepted, u = inputs.chooser.bernoulli(acceptance(p, q), ("accept", *at))
         return TokenTest(child, bool(accepted), p, q, u)
 
-    drawn = "Drawn from all of p, which is the mistake; it has {}."
+    drawn = "Drawn from all of p, which is the mistake; it has probability {}."
     return go_down(inputs, token_rejection, lambda inputs, node: inputs.p[node], drawn, greedy=False)
 
 

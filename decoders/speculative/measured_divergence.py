@@ -33,13 +33,13 @@ class Divergence:
             return
         if lane.parameters["temperature"] == 0.0:
             lane.note(
-                f"Lossy: {self.sum:.0f} of {self.places} tested places so far hold another token than the "
-                "target's most likely."
+                f"Lossy: {self.sum:.0f} of {self.places} positions tested so far hold a token other than "
+                "the target's most likely one."
             )
         else:
             lane.note(
-                f"Lossy: at the {self.places} places tested so far, the distribution of the token is "
-                f"{number(self.sum / self.places)} of total variation away from the target's, on average"
+                f"Lossy: at the {self.places} positions tested so far, the mean total variation from the "
+                f"target's distribution is {number(self.sum / self.places)}"
                 f"{'; an estimate from the drafted tokens' if self.divergence_estimate else ''}."
             )
 

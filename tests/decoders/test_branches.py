@@ -82,7 +82,9 @@ def test_a_window_is_cut_before_the_token_in_doubt_and_another_branch_survives()
     models = {"target": target, "draft": TableModel(hesitates, VOCABULARY)}
     found = run(models, {"num_assistant_tokens": 3, "concurrent": False}, 20, strategy="specbranch")
     tokens = {n: t for n, (_, t) in found.nodes().items()}
-    note = Note("A token of the window is in doubt; the best one there has .3: 4 branches.")
+    note = Note(
+        "A token of the window is in doubt; the draft's best token there has probability .3: 4 branches."
+    )
     cut = next(s for s in found.steps if note in s.events)
     tested = [(tokens[v.node], v.status) for v in cut.of(Verdict) if v.status != "never reached"]
     assert tested == [(5, "rejected"), (6, "accepted")]
@@ -198,7 +200,7 @@ def test_a_window_that_is_expected_to_fail_is_left_to_branches_whole():
         tokens for _, forwards, _ in rounds(trace) for model, tokens in forwards if model == "target"
     } == {1}
     told = [e.text for step in trace.steps[1:-1] for e in step.of(Note)]
-    assert "Of the window nothing is expected to pass, with 1." in told
+    assert "The predictor expects nothing of the window to pass, with probability 1." in told
 
 
 @pytest.mark.parametrize("fate", [NONE, SOME, ALL])
@@ -218,10 +220,10 @@ def test_the_predictor_reads_what_the_target_left_where_it_chose_the_newest_toke
     trace = run(both, {"concurrent": False}, 24, [40, 41, 42], strategy="specbranch")
     text, seen = [40, 41, 42], 0
     for step in trace.steps:
-        for note in (e.text for e in step.of(Note) if "is expected to pass" in e.text):
+        for note in (e.text for e in step.of(Note) if e.text.startswith("The predictor expects")):
             taps = take_taps(target.model, torch.tensor([text]), head.reads)
             wanted = head(head.inputs(taps))[0, -1].softmax(-1).max()
-            assert note.endswith(f"with {number(float(wanted))}.")
+            assert note.endswith(f"with probability {number(float(wanted))}.")
             seen += 1
         nodes = trace.nodes()
         text += [nodes[n][1] for commit in step.of(Commit) for n in commit.nodes]

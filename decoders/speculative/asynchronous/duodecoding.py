@@ -55,8 +55,8 @@ def sequences(lane: Lane, draft: Draft, end: int, room: int, budget: int) -> lis
         branches = fork(lane, draft, end, branches[0], count)
         likelier = sum(p > probs[0] * second for p in probs[1:])
         lane.note(
-            f"The best first two tokens have {number(probs[0] * second)} together; {likelier} other first "
-            f"tokens have more: {count} sequence{'s' * (count > 1)} of {budget // count}."
+            f"The best two tokens have probability {number(probs[0] * second)} together; {likelier} other "
+            f"first tokens have more: {count} sequence{'s' * (count > 1)} of {budget // count}."
         )
     grow(lane, draft, branches, min(budget // len(branches), room))
     return branches

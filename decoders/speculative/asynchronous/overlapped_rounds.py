@@ -15,7 +15,7 @@ from decoders.speculative.drafters.fixed_trees import likeliest, open_ends, samp
 from decoders.speculative.interfaces import SAMPLED, Draft, Verifier
 
 BEHIND = "It follows a token that was not accepted."
-BESIDE = "It stands in a sequence whose first token was not kept."
+BESIDE = "It is in a sequence whose first token was not kept."
 OVER = "The text ended before its turn."
 # (draft, node to write below, what stands below it already, tokens of room) -> sequences, each of at most as
 # many nodes

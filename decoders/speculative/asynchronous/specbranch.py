@@ -21,7 +21,7 @@ from decoders.strategy import Parameter
 from decoders.trace.number_format import number
 
 HEAD, OWN = "trained predictor", "draft's confidence"
-FATES = {NONE: "nothing", SOME: "a part", ALL: "all"}
+FATES = {NONE: "none", SOME: "a part", ALL: "all"}
 MISSING = (
     "No predictor comes with the project for the target {!r} and the draft {!r}: the draft's confidence "
     "alone says where to branch. docs/heads.md says how to train one."
@@ -52,7 +52,9 @@ def foreseen(lane: Lane) -> int | None:
     streams = lane.scorers["target"].streams(lane.tree.parents[lane.tip])  # where the newest token was chosen
     scores = head.scores(streams, lane.tree.tokens[lane.tip]).tolist()
     fate = max(range(len(scores)), key=scores.__getitem__)
-    lane.note(f"Of the window {FATES[fate]} is expected to pass, with {number(scores[fate])}.")
+    lane.note(
+        f"The predictor expects {FATES[fate]} of the window to pass, with probability {number(scores[fate])}."
+    )
     return fate
 
 
@@ -71,7 +73,10 @@ def branches(lane: Lane, draft: Draft, end: int, begun: list[int], room: int) ->
     forks = fork(lane, draft, end, begun, count)
     where = "A token of the window is in doubt" if begun else "No token of the window is in doubt"
     plural = "es" if len(forks) > 1 else ""
-    lane.note(f"{where}; the best one there has {number(confidence)}: {len(forks)} branch{plural}.")
+    lane.note(
+        f"{where}; the draft's best token there has probability {number(confidence)}: {len(forks)} "
+        f"branch{plural}."
+    )
     grow(lane, draft, forks, min(lane.parameters["num_assistant_tokens"], room))
     return forks
 
@@ -92,7 +97,12 @@ def branches(lane: Lane, draft: Draft, end: int, begun: list[int], room: int) ->
             high=16,
         ),
         Parameter(
-            "epsilon", "float", 0.4, "A token to which the draft gives less is uncertain.", low=0.0, high=1.0
+            "epsilon",
+            "float",
+            0.4,
+            "A token to which the draft gives a lower probability is uncertain.",
+            low=0.0,
+            high=1.0,
         ),
         Parameter("predictor", "choice", HEAD, "What decides where a window is cut.", choices=(HEAD, OWN)),
         CONCURRENT,

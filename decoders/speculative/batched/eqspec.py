@@ -51,7 +51,7 @@ def verifier_of(mistake: str) -> Verifier:
 
 def fixed(parameters: dict) -> str:
     """How long the chains are, in words."""
-    return f"{parameters['num_assistant_tokens']} in each round."
+    return f"Each round drafts {parameters['num_assistant_tokens']} tokens per text."
 
 
 def decode(
@@ -124,8 +124,8 @@ def eqspec(lane: Lane) -> Iterator[None]:
     parameters=(
         PROMPTS,
         GUESSES,
-        Parameter("batch_size", "int", 2, "Texts that share a forward.", low=1, high=16),
-        Parameter("window", "int", 4, "Texts from which a batch is chosen.", low=1, high=16),
+        Parameter("batch_size", "int", 2, "Number of texts that share a forward.", low=1, high=16),
+        Parameter("window", "int", 4, "Number of texts from which a batch is chosen.", low=1, high=16),
         MODEL_DEFAULTS,
     ),
     papers=("batch-speculative-decoding-done-right",),

@@ -199,8 +199,8 @@ def chains(temperature: float, says: str, sees_token: bool = False) -> Drafter:
         return draft_chains([text], [text.left])[0]
 
     fill = FIXED if temperature == 0.0 else SAMPLED
-    how = "the most likely token of each place" if fill == FIXED else "one sampled token at each position"
-    says = f"One forward of a second, smaller model guesses the next token of every text: {how}. {says}"
+    how = "the most likely token at each position" if fill == FIXED else "one sampled token at each position"
+    says = f"In one forward a second, smaller model guesses the next token of every text: {how}. {says}"
     return Drafter(propose, fill, "draft", sees_token, name="a chain for every text", says=says)
 
 

@@ -52,7 +52,9 @@ def scores_of(text: Text, draft: Draft, by: str) -> list[float]:
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """Chains cut to a common budget; greedy match at temperature 0, else token rejection."""
-    says = "Of all texts' guesses those are submitted whose paths the draft considers most likely."
+    says = (
+        "Of the guesses of all texts, those on the paths that the draft considers most likely are submitted."
+    )
     drafter = chains(parameters["temperature"], says, sees_token=parameters["scores"] == DRAWN)
     return simplest(drafter, parameters["temperature"])
 

@@ -88,7 +88,7 @@ class Lattice:
         depths = zip(*(entropies for _, _, entropies, _ in self.lattices), strict=False)
         entropies = ", ".join(number(mean(list(at))) for at in depths)
         lane.note(
-            f"Of neighbouring tokens of the heads' own drafts {number(100 * share)} % are equal; the heads' "
+            f"In the heads' own drafts {number(100 * share)} % of neighbouring tokens are equal; the heads' "
             f"entropy is {entropies} nats, depth by depth."
         )
 

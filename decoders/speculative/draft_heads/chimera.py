@@ -14,7 +14,7 @@ from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.trained_head import needs_head, reads_states
 from decoders.speculative.interfaces import HEAD_VIEWS, Drafter, Verifier
 
-SAYS = "Trigrams of the newest tokens and one layer over the target's states guess, one pass for each level."
+SAYS = "Trigrams of the newest tokens and one layer over the target's states guess, one pass per level."
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:

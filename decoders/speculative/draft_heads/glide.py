@@ -27,7 +27,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     count, temperature = parameters["num_assistant_tokens"], parameters["temperature"]
     shape = confidence_siblings(count) if parameters["cape"] else widths([1] * count, temperature)
     says = "A layer with cross-attention to the target's keys and values of verified tokens guesses."
-    return simplest(from_head(named(KIND), shape, "a draft model that glimpses", says), temperature)
+    return simplest(from_head(named(KIND), shape, "GliDe's draft model", says), temperature)
 
 
 @draft_and_verify(
@@ -36,7 +36,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     title="GliDe with CaPE",
     parameters=(
         Parameter("num_assistant_tokens", "int", 4, "Tokens of the chain per round (gamma).", low=1, high=32),
-        Parameter("cape", "bool", True, "Siblings where the draft is uncertain; without it a chain."),
+        Parameter("cape", "bool", True, "Draft siblings where the draft is uncertain; without it, a chain."),
         *GREEDY,
     ),
     papers=("glide-with-a-cape",),

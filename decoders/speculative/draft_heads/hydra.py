@@ -18,7 +18,7 @@ from decoders.strategy import Parameter
 
 HYDRA, PLUS = "Hydra", "Hydra++"
 KINDS = {HYDRA: "hydra", PLUS: "hydra_plus"}
-SAYS = "Each head guesses the token that many places ahead, from the target's state and the path above."
+SAYS = "Each head guesses one position further ahead, from the target's state and the drafted path."
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:

@@ -9,7 +9,7 @@ from decoders.speculative.forward_times import MEASURED, costs_parameter, forwar
 from decoders.strategy import Parameter
 
 SIZES = (8, 12, 16, 24, 32, 48, 64)  # rows of a forward, of which the best is taken
-PROMISE = "Forwards of {} rows: {:.2f} tokens per forward are expected."
+PROMISE = "Forwards of {} rows, expected to give {:.2f} tokens each."
 
 
 def slot_parameters(rows: int) -> tuple[Parameter, ...]:

@@ -37,8 +37,8 @@ EAGLE_RANKS = "0 1 2 3 00 01 02 10 11 20 21 30 000 001 002 010 011 020 021 100 0
 ASSUMED = [[0.55 * 0.45**rank for rank in range(8)]] * 4  # where no accuracy was measured
 DELTA = 0.05  # of best_paths
 TOP_P, SHARE = 0.9, 0.25  # of Clover's cuts; the share is the paper's
-PROMISE = "A tree of {} nodes on {} levels: {:.2f} tokens per target forward are expected of it."
-NO_RANKS = "How often these heads are right was not measured: the tree is that for a guess that is."
+PROMISE = "A tree of {} nodes on {} levels, expected to give {:.2f} tokens per target forward."
+NO_RANKS = "The accuracy of these heads was not measured: the tree is built for assumed values."
 
 
 def tree_parameters(tree: str, nodes: int, depth: int, width: int) -> tuple[Parameter, ...]:
@@ -61,7 +61,7 @@ def tree_parameters(tree: str, nodes: int, depth: int, width: int) -> tuple[Para
             "width",
             "int",
             width,
-            "Number of children per node where ranks are not fixed, of beams, or of chains.",
+            "Number of children per node (where ranks are not fixed), of beams, or of chains.",
             1,
             16,
         ),
@@ -79,10 +79,10 @@ def tree_of(parameters: dict, find: Find) -> Shape:
     tree, temperature = parameters["tree"], parameters["temperature"]
     nodes, depth, width = (parameters[name] for name in ("nodes", "depth", "width"))
     if tree == MEASURED:
-        return ranked(measured_topology(find, nodes, depth), f"It writes down {nodes} fixed paths of ranks.")
+        return ranked(measured_topology(find, nodes, depth), f"It drafts {nodes} fixed paths of ranks.")
     if tree == PUBLISHED:
         paths = [tuple(map(int, ranks)) for ranks in EAGLE_RANKS.split() if len(ranks) <= depth][:nodes]
-        return ranked(lambda lane: paths, f"It writes down {len(paths)} fixed paths of ranks.")
+        return ranked(lambda lane: paths, f"It drafts {len(paths)} fixed paths of ranks.")
     if tree == DYNAMIC:
         return expand_and_rerank(width, depth, nodes)
     if tree == BEST:

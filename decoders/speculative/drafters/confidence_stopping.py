@@ -37,6 +37,9 @@ def sure_chain(count: int, threshold: float, temperature: float, runners_up: boo
     says = f"A chain grows until the most likely token has a probability below {threshold:g}."
     if runners_up:
         return Shape(
-            grow, fill, "sure chain with runners-up", says + " The next best tokens are drafted beside it."
+            grow,
+            fill,
+            "confident chain with runners-up",
+            says + " The next best tokens are drafted beside it.",
         )
-    return Shape(grow, fill, "sure chain", says)
+    return Shape(grow, fill, "confident chain", says)

@@ -43,7 +43,7 @@ def chain(length: Length, temperature: float) -> Shape:
             else:
                 (node,) = sampled(lane, draft, [node], distributions(lane, scores), [1], fill)
             if draft.probability[node] < length.min_probability:
-                draft.prune(lane, [node], "The draft gave it too little: it is not submitted.")
+                draft.prune(lane, [node], "The draft gave it too low a probability: it is not submitted.")
                 break
             nodes.append(node)
             if lane.tree.tokens[node] in lane.eos or length.enough(lane, draft, nodes):
@@ -53,13 +53,13 @@ def chain(length: Length, temperature: float) -> Shape:
         if draft.nodes:
             length.observe(len(draft.nodes), len(walk.path))
 
-    says = f"It writes down {SAYS[fill]}. {length.says}"
+    says = f"It drafts {SAYS[fill]}. {length.says}"
     return Shape(grow, fill, "chain", says, sees_token=length.min_probability > 0.0, observe=observe)
 
 
 def fixed(count: int) -> Length:
     """Always `count` guesses."""
-    return Length(lambda lane: count, f"{count} in each round.")
+    return Length(lambda lane: count, f"Each round drafts {count} tokens.")
 
 
 def plus_two_minus_one(start: int) -> Length:
@@ -69,7 +69,7 @@ def plus_two_minus_one(start: int) -> Length:
     def observe(drafted: int, accepted: int) -> None:
         now[0] = now[0] + 2 if accepted == drafted else max(1, now[0] - 1)
 
-    says = "Two more in the next round if all were accepted, else one less."
+    says = "The next draft is two tokens longer if all were accepted, else one shorter."
     return Length(lambda lane: now[0], says, observe=observe)
 
 
@@ -86,7 +86,10 @@ def batch_heuristic(start: int = 7, step: int = 2, divisor: int = 10, limit: int
         now[0] = max(1, accepted, now[0] - math.ceil(now[0] / divisor) - shortened[0])
         shortened[0] = 1
 
-    says = "More after a round that accepted all, else less, and faster less from the second time on."
+    says = (
+        "The next draft is longer if a text accepted all of it; otherwise it is shorter, and shrinks "
+        "faster from the second time on."
+    )
     return Length(lambda lane: now[0], says, observe=observe)
 
 
@@ -96,7 +99,7 @@ def confident(threshold: float, max_tokens: int) -> Length:
     """
     return Length(
         lambda lane: max_tokens,
-        f"It stops after a token with less than {threshold:g}, which the target still tests.",
+        f"It stops after a token with a probability below {threshold:g}, which the target still tests.",
         enough=lambda lane, draft, nodes: draft.probability[nodes[-1]] < threshold,
     )
 
@@ -105,6 +108,6 @@ def cut_before(threshold: float, max_tokens: int) -> Length:
     """Stops before a token that the draft itself gave less than `threshold`: the token is thrown away."""
     return Length(
         lambda lane: max_tokens,
-        f"It throws a token with less than {threshold:g} away and stops.",
+        f"It discards a token with a probability below {threshold:g} and stops.",
         min_probability=threshold,
     )

@@ -51,9 +51,8 @@ def best_slots(budget: int, temperature: float) -> Shape:
         grow,
         fill,
         "tree of the best slots",
-        "Of all open slots the one that is most likely to be tested gets the next token, with one "
-        "forward per "
-        "new slot.",
+        "Of all open slots the one that is most likely to be tested gets the next token, which takes a "
+        "forward per slot instead.",
     )
 
 
@@ -83,8 +82,8 @@ def slots_above(threshold: float, max_nodes: int, temperature: float) -> Shape:
         grow,
         fill,
         "tree of all good slots",
-        f"Every open place that is reached with probability {threshold:.3g} or more gets a token, "
-        "one forward per level.",
+        f"Every open slot that is reached with probability {threshold:.3g} or more gets a token, one "
+        "forward per level.",
     )
 
 
@@ -174,7 +173,7 @@ def best_paths(count: int, depth: int, delta: float) -> Shape:
         grow,
         FIXED,
         "tree of the best paths",
-        f"The {count} most likely paths are kept, as deep as a further forward pays off.",
+        f"The {count} most likely nodes are kept, on as many levels as pay for their forwards.",
     )
 
 
@@ -200,7 +199,7 @@ def keep(lane: Lane, draft: Draft, value: dict[int, float], count: int) -> None:
     order = sorted(draft.nodes, key=lambda n: (-value[n], lane.tree.depths[n], n))
     lost = set(order[count:])
     if lost:
-        why = f"Others of the {count} places of the tree go to more likely paths."
+        why = f"More likely paths take the {count} nodes of the tree."
         draft.prune(lane, [n for n in draft.nodes if n in lost], why)
 
 
@@ -223,6 +222,6 @@ def expand_and_rerank(top: int, depth: int, count: int) -> Shape:
     return Shape(
         grow,
         FIXED,
-        "tree that is expanded and ranked again",
-        f"On each level the best {top} are expanded, and of all candidates the best {count} are kept.",
+        "expanded and reranked tree",
+        f"On each level the best {top} nodes are expanded, and of all candidates the best {count} are kept.",
     )

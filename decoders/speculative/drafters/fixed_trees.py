@@ -54,7 +54,7 @@ def widths(children: list[int], temperature: float, replacement: bool = False) -
                 born = sampled(lane, draft, level, distributions(lane, scores), [count] * len(level), fill)
             level = open_ends(lane, born)
 
-    return Shape(grow, fill, shape_name(children, fill), f"It writes down {SAYS[fill]}.")
+    return Shape(grow, fill, shape_name(children, fill), f"It drafts {SAYS[fill]}.")
 
 
 def skeleton(children: dict[tuple[int, ...], int], temperature: float) -> Shape:
@@ -78,9 +78,7 @@ def skeleton(children: dict[tuple[int, ...], int], temperature: float) -> Shape:
             slot = {n: draft.children[lane.tree.parents[n]].index(n) for n in born}
             paths = {n: (*above[n], slot[n]) for n in open_ends(lane, born)}
 
-    return Shape(
-        grow, fill, "tree of a fixed shape", f"It writes down {SAYS[fill]}, in a shape fixed before."
-    )
+    return Shape(grow, fill, "tree of a fixed shape", f"It drafts {SAYS[fill]}, in a fixed shape.")
 
 
 def shape_name(children: list[int], fill: str) -> str:

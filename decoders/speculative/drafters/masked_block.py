@@ -64,7 +64,7 @@ def block(count: int, draws: bool = False, reuse_tail: bool = False) -> Drafter:
 
     says = "A masked-diffusion model fills all masks after the text in one forward."
     if reuse_tail:
-        says += " What stands after a rejected guess is the next draft."
+        says += " The guesses after a rejected one are the next draft."
         return Drafter(propose, fill, "draft", observe=keep_tail, name="a block of masks", says=says)
     return Drafter(propose, fill, "draft", name="a block of masks", says=says)
 

@@ -47,5 +47,5 @@ def merged_drafts(expansion: list[int], temperature: float) -> Drafter:
             lane, draft, nodes, distributions(lane, scores), [count * level[n] for n in nodes], role
         )
 
-    says = f"Each draft model writes down {SAYS[fill]}; what two of them wrote alike is one node."
+    says = f"Each draft model drafts {SAYS[fill]}; equal tokens of two models share one node."
     return Drafter(propose, fill, "draft", name="merged trees of draft models", says=says)

@@ -19,7 +19,7 @@ LOOK_BEHIND = 10  # tokens of the text that are cut again together with what fol
 TEXT, COMMON, FIRST = "text", "common tokens", "first pieces"
 SAYS = {
     TEXT: "The draft writes in its own tokens, and the target's tokenizer splits that text again.",
-    COMMON: "The draft's probabilities of the tokens that both models have, shared out among these.",
+    COMMON: "The draft's distribution over the tokens that both models have, renormalised.",
     FIRST: "Each token of the draft stands for the first token that the target's tokenizer makes of it.",
 }
 

@@ -68,7 +68,10 @@ def trimmed(logits: Logits, kept: Sequence[int], name: str) -> Source:
             scores = torch.where(empty[:, None], whole, scores)
         return scores
 
-    says = f"{name[0].upper()}{name[1:]} guesses, one forward for each level; it knows {len(index):,} tokens."
+    says = (
+        f"{name[0].upper()}{name[1:]} guesses, one forward per level; its vocabulary has {len(index):,} "
+        "tokens."
+    )
     return Source(scores, f"{name} with a trimmed vocabulary", says)
 
 

@@ -86,8 +86,8 @@ def fuzzy_acceptance(limit: float, divergence: str, temperature: float) -> Verif
         name="fuzzy acceptance",
         relaxed_for=frozenset({FIXED, SAMPLED}),
         distribution=distribution,
-        says=f"A drafted token passes where target and draft are no more than {number(limit)} ({divergence}) "
-        "apart.",
+        says=f"A drafted token passes where the divergence ({divergence}) of target and draft is at most "
+        f"{number(limit)}.",
     )
 
 
@@ -107,8 +107,17 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     title="Fuzzy speculative decoding",
     needs=("target", "draft"),
     parameters=(
-        Parameter("limit", "float", 0.1, "How far apart the two may be; 0 is lossless.", low=0.0, high=1e6),
-        Parameter("divergence", "choice", "js", "How it is measured.", choices=tuple(DIVERGENCES)),
+        Parameter(
+            "limit",
+            "float",
+            0.1,
+            "The largest divergence of target and draft at which a token passes; 0 is lossless.",
+            low=0.0,
+            high=1e6,
+        ),
+        Parameter(
+            "divergence", "choice", "js", "How the divergence is measured.", choices=tuple(DIVERGENCES)
+        ),
         Parameter(
             "num_assistant_tokens", "int", 4, "Tokens that the draft guesses per round.", low=1, high=32
         ),

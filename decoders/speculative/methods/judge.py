@@ -100,8 +100,8 @@ def judged_acceptance(delta: float, temperature: float, judge: Judge | None = No
         relaxed_for=fill,
         divergence_estimate=divergence_estimate,
         reads_states=judge is not None,
-        says=f"A drafted token passes the ordinary test, or if a trained head finds it right with more than "
-        f"{number(delta)}.",
+        says=f"A drafted token passes if the ordinary test accepts it, or if a trained head gives it a "
+        f"probability of being correct above {number(delta)}.",
     )
 
 

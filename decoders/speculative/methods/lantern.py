@@ -92,7 +92,7 @@ def neighbour_support(delta: float, near: Near | None, temperature: float) -> Ve
             raised = p.clone()
             raised[token] = lifted
             accepted = int(raised.argmax()) == token
-            side = "the most of all" if accepted else f"less than another's {number(float(p.max()))}"
+            side = "the largest of all" if accepted else f"less than another token's {number(float(p.max()))}"
             return TokenTest(child, accepted, lifted, reason=f"{reason_so_far}, {side}.")
         q = float(inputs.draft.q[node][token])
         probability = acceptance(lifted, q)
@@ -144,7 +144,8 @@ def neighbour_support(delta: float, near: Near | None, temperature: float) -> Ve
         name="neighbours' support",
         relaxed_for=fill,
         distribution=distribution,
-        says=f"A drafted token counts with its nearest neighbours' probability, up to {number(delta)} of it.",
+        says=f"A drafted token is credited with its nearest neighbours' probability, up to {number(delta)} "
+        "in total.",
     )
 
 
@@ -173,7 +174,7 @@ def parts(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier
             low=0.0,
             high=1.0,
         ),
-        Parameter("neighbours", "int", 50, "How many nearest tokens are considered.", low=1, high=1000),
+        Parameter("neighbours", "int", 50, "Number of nearest tokens that are considered.", low=1, high=1000),
         Parameter(
             "num_assistant_tokens", "int", 4, "Tokens that the draft guesses per round.", low=1, high=32
         ),

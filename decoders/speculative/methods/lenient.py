@@ -78,10 +78,10 @@ def lenient_rejection(lenience: float, temperature: float) -> Verifier:
         name="lenient rejection",
         relaxed_for=fill,
         distribution=distribution,
-        says=f"A drafted token passes with probability p/q divided by {number(lenience)}, at most 1."
+        says=f"A drafted token passes with probability min(1, p / ({number(lenience)} q))."
         if not greedy
-        else f"A drafted token passes if the target gives it {number(lenience)} of its best token's "
-        "probability.",
+        else f"A drafted token passes if the target gives it at least {number(lenience)} of its best "
+        "token's probability.",
     )
 
 

@@ -225,7 +225,7 @@ def lookahead(lane: Lane) -> Iterator[None]:
        a pool, indexed by its first token.
     3. In the same forward the target checks the runs of the pool that begin with the newest token, and
        follows them as far as they hold.
-    4. The window moves on by one place.
+    4. The window moves on by one position.
 
     It needs no second model, but evaluates `(ngram_size - 1) (window_size + runs)` tokens in a forward: this
     pays off where a forward over many tokens takes no longer than one over few.

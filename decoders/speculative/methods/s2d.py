@@ -24,7 +24,7 @@ UNTRAINED = (
     "{!r} was not trained to be left early: its exits, after {} layers, guess badly. The recipe of "
     "llama-tiny-sorted trains a draft with three exits."
 )
-WHERE = "The {} exit guesses where its most likely token has more than this; 0: always, 1: never."
+WHERE = "The {} exit guesses where its top probability is above this; 0: always, 1: never."
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:

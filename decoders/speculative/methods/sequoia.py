@@ -129,9 +129,7 @@ def sequoia(lane: Lane) -> Iterator[None]:
     form, tokens, table = best(lane.parameters, costs)
     drafter, verifier, _ = parts(lane.parameters, form)
     nodes, levels = sum(form.values()), max((len(path) + 1 for path in form), default=0)
-    lane.note(
-        f"A form of {nodes} nodes on {levels} levels: {tokens:.2f} tokens per round are expected of it."
-    )
+    lane.note(f"A shape of {nodes} nodes on {levels} levels, expected to give {tokens:.2f} tokens per round.")
     for depth in range(1, len(table.value) - 1):  # the root is no drafted node and no drafted level
         row = {n: table.expected(n + 1, depth + 1) for n in range(1, table.value.shape[1] - 1)}
         expected = {f"nodes {n}": value for n, value in row.items() if value > -math.inf}

@@ -132,7 +132,10 @@ class Goodput:
             self.alpha = KEPT * self.alpha + (1.0 - KEPT) * accepted / drafted
 
 
-SAYS = "As many as promise the most accepted tokens for the time that a round of the whole batch takes."
+SAYS = (
+    "The draft length is the one with the best goodput, accepted tokens per time of a round of the whole "
+    "batch."
+)
 
 
 def by_goodput(max_drafted: int) -> Length:
@@ -160,7 +163,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
             "load",
             "int",
             0,
-            "Further texts that are assumed beside the batch, as a busy server has them.",
+            "Number of further texts that are assumed beside the batch, as on a busy server.",
             low=0,
             high=1024,
         ),

@@ -98,7 +98,7 @@ def until_doubtful(
             lane.record_score(nodes[-2], SCORE, math.prod(judged), **parts)
         return ends(judged)
 
-    says = f"It stops when one of them is refused with more than {stop:g}, as far as it can foresee."
+    says = f"It stops when the predicted probability of a rejection exceeds {stop:g}."
     return Length(lambda lane: max_tokens, says, enough=enough)
 
 

@@ -120,7 +120,10 @@ def within(budget: int, limit: int, alpha: float, margin: float) -> Length:
             last_noted.append(n)
         return n
 
-    return Length(choose, f"As many as {bytes_of(budget)} have room for; none if too few to pay off.")
+    return Length(
+        choose,
+        f"It drafts as many tokens as fit into {bytes_of(budget)}, and none if so few would not pay off.",
+    )
 
 
 def sentence(n: int, total: int, budget: int, sums: dict[str, int]) -> str:

@@ -115,7 +115,7 @@ class Partial:
         else:
             mean = number(sum(far) / len(far))
             says = f"the mean total variation between the two distributions is {mean}"
-        lane.note(f"Tokens that a part of the keys has checked are read again, with all of them: {says}.")
+        lane.note(f"Tokens checked with a part of the keys are read again with all of them: {says}.")
 
     def choose(self, nodes: list[int]) -> None:
         """The part that is seen from now on: what the queries of `nodes` look for in the text before them."""
@@ -138,10 +138,11 @@ def seen(now: View, budget: Budget) -> str:
     """What a part holds, in a sentence."""
     often = Counter((now.blocks + 1).flatten().tolist()).most_common(NAMED)
     named = ", ".join(str(block) for block, _ in sorted(often))
-    looked = f", above all {named}" if named else ""
+    looked = f", most often {named}" if named else ""
     return (
-        f"Of {now.depth:,} places the next rounds see {now.slots.shape[-1]:,}, in blocks of {budget.size}: "
-        f"the first {budget.sink}, the last {budget.window}, and {budget.retrieved} that each head looks up"
+        f"Of {now.depth:,} positions the next rounds see {now.slots.shape[-1]:,}, in blocks of "
+        f"{budget.size}: the first {budget.sink}, the last {budget.window}, and {budget.retrieved} that "
+        "each head retrieves"
         f"{looked}."
     )
 
@@ -220,11 +221,11 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 def refreshing(parameters: dict) -> Part:
     """What people read of which keys are seen when."""
-    lost = "are not committed before" if parameters["strict"] else "stay as they are"
+    lost = "are not committed before it" if parameters["strict"] else "stay as they are"
     return Part(
         "schedule",
         "partial verification",
-        f"Rounds see a part of the keys while at most {parameters['refresh']} tokens wait for all of them; "
+        f"Rounds see a part of the keys while at most {parameters['refresh']} tokens wait for a full round; "
         f"these {lost}.",
     )
 
@@ -237,9 +238,18 @@ def refreshing(parameters: dict) -> Part:
     parameters=(
         Parameter("num_assistant_tokens", "int", 4, "Tokens drafted per round.", low=1, high=32),
         Parameter("block_size", "int", 8, "Positions per block of keys.", low=1, high=128),
-        Parameter("sink_blocks", "int", 1, "First blocks of the text, which are always seen.", 0, 64),
+        Parameter(
+            "sink_blocks",
+            "int",
+            1,
+            "Number of blocks at the beginning of the text that are always seen.",
+            0,
+            64,
+        ),
         Parameter("retrieved_blocks", "int", 8, "Blocks that each head retrieves.", low=0, high=1024),
-        Parameter("window_blocks", "int", 2, "Last blocks of the text, which are always seen.", 0, 64),
+        Parameter(
+            "window_blocks", "int", 2, "Number of blocks at the end of the text that are always seen.", 0, 64
+        ),
         Parameter(
             "refresh", "int", 12, "Maximum number of tokens committed before the next full round.", 0, 256
         ),

@@ -100,7 +100,7 @@ def fits(parameters: dict) -> str | None:
         return f"{verifier.name} needs drawn guesses, but this shape takes the top-k: choose node sampling."
     if drafter.fill not in verifier.exact_for:
         good = ", ".join(name for name, v in VERIFIERS.items() if v.draws and drafter.fill in v.exact_for)
-        bends = f"{verifier.name} would bend the target's distribution where guesses are {drafter.fill}"
+        bends = f"{verifier.name} would distort the target's distribution where guesses are {drafter.fill}"
         return f"{bends}; choose {good}."
     return None
 

@@ -78,14 +78,14 @@ def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
         relaxed_for=frozenset({FIXED, SAMPLED}),
         distribution=distribution,
         says=f"A drafted token passes if the target gives it more than {number(epsilon)}, or less where the "
-        "target itself is unsure.",
+        "target itself is uncertain.",
     )
 
 
 def sentence(p: float, line: float) -> str:
     """Why, with its numbers."""
     side = "it passes" if p > line else "it does not pass"
-    return f"The target gave {number(p)}, and here it takes more than {number(line)}: {side}."
+    return f"The target gave {number(p)}, and more than {number(line)} is needed here: {side}."
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
@@ -109,7 +109,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
             "delta",
             "float",
             0.3,
-            "What is enough where the target is uncertain; both large: lossless.",
+            "What is enough where the target is uncertain; if both are at their maximum, it is lossless.",
             low=0.0,
             high=1e6,
         ),

@@ -101,13 +101,15 @@ def planning(parameters: dict) -> Drafter:
             cosines = {f"skipped {j}": value for j, value in row.items()}
             lane.record_score(node, "cosine", row[taken], level=level, chosen=float(taken), **cosines)
         lane.record_score(node, "cosine", close, level="adopted")
-        lane.note(f"Skips layers {spans(skipped)} of {total} from now on; cosine to the whole: {close:.3f}.")
+        lane.note(
+            f"Skips layers {spans(skipped)} of {total} from now on; cosine to the full model: {close:.3f}."
+        )
 
     return replace(inner, propose=propose, observe=observe)
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A sure chain from the planned layers; greedy match at temperature 0, else token rejection."""
+    """A confident chain from the planned layers; greedy match at temperature 0, else token rejection."""
     return simplest(planning(parameters), parameters["temperature"])
 
 
@@ -119,7 +121,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         Parameter("skip_layers", "int", 3, "Layers that a draft leaves out.", low=0, high=256),
         Parameter("num_assistant_tokens", "int", 8, "Maximum length of a draft.", low=1, high=32),
         Parameter(
-            "threshold", "float", 0.6, "Drafting ends where the confidence is lower.", low=0.0, high=1.0
+            "threshold", "float", 0.6, "Drafting ends where the confidence is below this.", low=0.0, high=1.0
         ),
         Parameter("replan_every", "int", 16, "New tokens between two plans.", low=1, high=1024),
         *GREEDY,
@@ -134,7 +136,7 @@ def clasp(lane: Lane) -> Iterator[None]:
     1. A forward of all layers leaves the state of the last accepted token after each layer, `x_0` to `x_L`.
     2. A table of states is filled layer by layer: `g(i, j)`, after i layers of which j were skipped, is
        `g(i-1, j)` run through layer i or `g(i-1, j-1)` unchanged, whichever has the larger cosine to `x_i`.
-    3. The way back from `g(L, skip_layers)` names the layers that drafts leave out.
+    3. Backtracking from `g(L, skip_layers)` gives the layers that drafts leave out.
     4. The remaining layers draft until their confidence falls below threshold; all layers check, so the text
        is exactly the target's.
     5. The plan is made again every replan_every tokens. Planning runs each layer once, on a few states.

@@ -115,9 +115,16 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     name="kangaroo",
     title="Kangaroo",
     parameters=(
-        Parameter("num_assistant_tokens", "int", 6, "Tokens drafted in a round at most.", low=1, high=32),
         Parameter(
-            "eta", "float", 0.6, "Drafting stops after a guess with less confidence.", low=0.0, high=2.0
+            "num_assistant_tokens", "int", 6, "Maximum number of drafted tokens per round.", low=1, high=32
+        ),
+        Parameter(
+            "eta",
+            "float",
+            0.6,
+            "Drafting stops after a guess with less confidence than this.",
+            low=0.0,
+            high=2.0,
         ),
         Parameter(
             "adapter",

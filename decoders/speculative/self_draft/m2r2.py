@@ -90,9 +90,16 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     name="m2r2",
     title="M2R2",
     parameters=(
-        Parameter("num_assistant_tokens", "int", 4, "Tokens drafted in a round at most.", low=1, high=32),
         Parameter(
-            "eta", "float", 0.5, "Drafting stops after a guess with less confidence.", low=0.0, high=2.0
+            "num_assistant_tokens", "int", 4, "Maximum number of drafted tokens per round.", low=1, high=32
+        ),
+        Parameter(
+            "eta",
+            "float",
+            0.5,
+            "Drafting stops after a guess with less confidence than this.",
+            low=0.0,
+            high=2.0,
         ),
         Parameter(
             "adapters",

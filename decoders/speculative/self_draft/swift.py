@@ -79,7 +79,7 @@ def searching(parameters: dict) -> Drafter:
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A sure chain from the thinner target; greedy match at temperature 0, else the chosen verifier."""
+    """A confident chain from the thinner target; greedy match at temperature 0, else the chosen verifier."""
     return chosen(searching(parameters), parameters)
 
 
@@ -91,7 +91,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         Parameter("skip_ratio", "float", 0.45, "Share of blocks that a draft leaves out.", low=0.0, high=1.0),
         Parameter("num_assistant_tokens", "int", 8, "Maximum length of a draft (authors: 25).", 1, 32),
         Parameter(
-            "threshold", "float", 0.8, "Drafting ends where the confidence is lower.", low=0.0, high=1.0
+            "threshold", "float", 0.8, "Drafting ends where the confidence is below this.", low=0.0, high=1.0
         ),
         Parameter("runners_up", "bool", True, "Also draft the next best tokens at each position."),
         Parameter("context", "int", 16, "Number of tokens on which sets are compared (authors: 32).", 1, 256),

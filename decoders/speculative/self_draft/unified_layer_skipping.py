@@ -42,9 +42,9 @@ def layers_of(lane: Lane) -> Layers:
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """Where drafts are checked: a chain from the kept layers, greedy match or token rejection."""
     temperature = parameters["temperature"]
-    says = "Evenly spread layers of the target guess, one pass per token."
+    says = "Evenly spaced layers of the target guess, one pass per token."
     shape = widths([1] * parameters["num_assistant_tokens"], temperature)
-    return simplest(self_drafted(layers_of, shape, "evenly spread layers", says), temperature)
+    return simplest(self_drafted(layers_of, shape, "evenly spaced layers", says), temperature)
 
 
 def badge(parameters: dict) -> str:
@@ -61,7 +61,7 @@ def described(parameters: dict) -> list[Part]:
     if parameters["checked"]:
         return speculation.described(*parts(parameters))
     says = "Keeps the first layer, the last, and evenly spaced ones between, as many as the speed-up allows."
-    return [Part("layers", "evenly spread layers", says), PROCESSORS]
+    return [Part("layers", "evenly spaced layers", says), PROCESSORS]
 
 
 @strategy(

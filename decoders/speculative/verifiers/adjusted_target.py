@@ -82,8 +82,9 @@ def adjusted_target(eta: float, alpha: float, temperature: float) -> Verifier:
         name="adjusted target",
         relaxed_for=fill,
         distribution=distribution,
-        says=f"A drafted token passes with p'/q, at most 1; p' is p moved towards q, by eta = {number(eta)}."
+        says=f"A drafted token passes with probability min(1, p'/q), where p' is p moved towards q, by eta "
+        f"= {number(eta)}."
         if not greedy
-        else f"A drafted token passes if it is the most likely of p', which is p moved towards q, by "
-        f"{number(eta)}.",
+        else f"A drafted token passes if it is the most likely one under p', which is p moved towards q, by "
+        f"eta = {number(eta)}.",
     )

@@ -69,8 +69,9 @@ def walk(inputs: VerifierInput) -> Verification:
             left = (p - took * (taken / beta if beta > 0 else 0.0)).clamp(min=0.0)
             if len(offers) > 1 and node == inputs.draft.root:
                 verification.note = (
-                    f"K-SEQ keeps one of {len(offers)} such draws with {number(taken)} here; the best plan "
-                    f"of optimal transport would with {number(ceiling(p, q, len(offers)))}."
+                    f"K-SEQ keeps one of {len(offers)} such draws with probability {number(taken)} here; "
+                    f"with the best plan of optimal transport it would be "
+                    f"{number(ceiling(p, q, len(offers)))}."
                 )
         for slot, child in enumerate(offers):
             token = inputs.tokens[child]
@@ -89,7 +90,7 @@ def walk(inputs: VerifierInput) -> Verification:
             if offers:
                 verification.tests[-1].left = left / left.sum() if left.sum() > 0 else p
             probs = p if not offers or float(left.sum()) <= 0 else left
-            drawn = "Drawn from what the draws had left of the target's distribution, with {}."
+            drawn = "Drawn from the residual of the target's distribution, where it has probability {}."
             return verification.end(inputs, probs, depth, drawn if offers else None)
         verification.path.append(match)
         node, depth = match, depth + 1
@@ -107,6 +108,6 @@ KSEQ = Verifier(
     walk,
     exact_for=frozenset({SAMPLED, WITH_REPLACEMENT}),
     name="K-SEQ",
-    says="Of several independent draws each passes with probability p / (rho q), at most 1, with the "
-    "smallest rho that leaves the target's distribution unchanged.",
+    says="Each of several independent draws passes with probability min(1, p / (rho q)), with the smallest "
+    "rho that leaves the target's distribution unchanged.",
 )

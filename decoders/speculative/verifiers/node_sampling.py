@@ -42,9 +42,11 @@ def walk(inputs: VerifierInput) -> Verification:
             p_drawn = float(p[token] / p.sum())
             verification.token, verification.u, verification.p = token, u, p_drawn
             verification.reason = (
-                f"Drawn from the target's distribution with {number(p_drawn)}; it was not drafted."
+                f"Drawn from the target's distribution with probability {number(p_drawn)}; it was not "
+                "drafted."
                 if children
-                else f"All drafted tokens were accepted; the target drew one more, with {number(p_drawn)}."
+                else f"All drafted tokens were accepted; the target drew one more, with probability "
+                f"{number(p_drawn)}."
             )
             return verification
         verification.path.append(match)

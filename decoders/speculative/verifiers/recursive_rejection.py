@@ -112,6 +112,6 @@ WITH_REPLACEMENT_REJECTION = Verifier(
     partial(walk, replacement=True),
     exact_for=frozenset({SAMPLED, WITH_REPLACEMENT}),
     name="token rejection with replacement",
-    says="A drafted token passes with probability p/q, at most 1; after that the next draw, which may be the "
-    "same token again, is tested against what the target wanted more than the draft.",
+    says="A drafted token passes with probability min(1, p/q); after a rejection the next draw, which may "
+    "be the same token again, is tested against the residual max(p - q, 0).",
 )

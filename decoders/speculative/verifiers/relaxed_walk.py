@@ -9,7 +9,7 @@ import torch
 
 from decoders.speculative.interfaces import TokenTest, Verification, VerifierInput
 
-OWN = "Drawn from the target's distribution, where it has {}."
+OWN = "Drawn from the target's distribution, where it has probability {}."
 # (inputs, place, drafted child, (depth, slot)) -> how the child fared there
 Rule = Callable[[VerifierInput, int, int, tuple[int, int]], TokenTest]
 
@@ -60,7 +60,7 @@ def own_token(
     children, depth = inputs.children(node), inputs.position + len(verification.path) + 1
     if greedy:
         verification.token = int(inputs.p[node].argmax())
-        here = "here; the drafted one did not pass." if children else "after a draft that passed whole."
+        here = "here; the drafted one did not pass." if children else "after a fully accepted draft."
         verification.reason = f"The target's most likely token {here}"
         return verification
     return (

@@ -94,7 +94,7 @@ def walk(inputs: VerifierInput) -> Verification:
     if leaf not in inputs.p:
         return verification  # an end-of-text token
     probs, depth = standing.left[leaf], inputs.position + len(path) + 1
-    drawn = "Drawn from what is left of the target's distribution there, with {}."
+    drawn = "Drawn from the residual of the target's distribution there, with probability {}."
     return verification.end(inputs, probs, depth, drawn if inputs.children(leaf) else None)
 
 

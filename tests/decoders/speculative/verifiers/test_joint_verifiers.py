@@ -182,7 +182,8 @@ def test_kseq_says_how_near_it_comes_to_the_best_plan():
     """Two draws: .84 of at most .89; one draw is as good as any plan, and nothing is said."""
     two, _ = position(P, [1, 2], Q, Script([0, 0, 0]), kseq.walk)
     assert two.note == (
-        "K-SEQ keeps one of 2 such draws with .84 here; the best plan of optimal transport would with .89."
+        "K-SEQ keeps one of 2 such draws with probability .84 here; with the best plan of optimal transport "
+        "it would be .89."
     )
     assert position(P, [1], Q, Script([0, 0]), kseq.walk)[0].note is None
 

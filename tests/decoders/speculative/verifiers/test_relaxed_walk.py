@@ -114,7 +114,7 @@ def test_at_temperature_0_the_distance_counts_tokens_that_are_not_the_target_s(s
     assert trace.costs.variations.count(1.0) == other and set(trace.costs.variations) <= {0.0, 1.0}
     assert trace.costs.metrics()["mean_total_variation"] == other / len(tested)
     notes = [e.text for s in trace.steps for e in s.of(Note)]
-    assert notes[-1].startswith(f"Lossy: {other} of {len(tested)} tested places")
+    assert notes[-1].startswith(f"Lossy: {other} of {len(tested)} positions tested")
 
 
 def node_depth(trace, node: int) -> int:
