@@ -114,7 +114,7 @@ def why(rating: Rating | None) -> str:
     if rating is None:
         return base
     p = number(math.exp(rating.logprob))
-    return f"{base} For the model it is number {rating.rank:,} of {rating.among:,} here, p {p}."
+    return f"{base} The model ranks it {rating.rank:,} of {rating.among:,} here, p {p}."
 
 
 def sentence(count: int, forced: int) -> str:

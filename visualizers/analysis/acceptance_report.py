@@ -96,16 +96,15 @@ def acceptance_report(
 def of_draft(texts: Sequence[Text], draft: Measured, greedy: bool) -> dict:
     """What became of one drafter.
 
-    name, metrics   vLLM's, over all rounds of all prompts: [{name, words, formula, value}]
-    splits      why rounds ended: split -> places, see `lost_places.SPLITS`
-    depths      acceptance by depth, see `speculation_report.depths`
-    entropies   acceptance by the target's entropy: [{low, high, tested, accepted, share}]
-    positions   acceptance by the position in the text: [{first, last, tested, accepted, low, high}]
-    along       the same of all places, teacher-forced: [{first, last, places, share}]; empty without guesses
-    tokens, contexts   the rejected tokens, and the tokens before them, that lost most places: see `groups`
-    prompts     [{num_drafts, num_draft_tokens, num_accepted_tokens, draft_acceptance_rate,
-                mean_acceptance_length, lost, split, marks}]: of each prompt; marks: see `marks`
-    lost        all lost places, with the number of their prompt (from 0)
+    name, metrics   vLLM's, over all rounds of all prompts: [{name, words, formula, value}] splits      why
+    rounds ended: split -> places, see `lost_places.SPLITS` depths      acceptance by depth, see
+    `speculation_report.depths` entropies   acceptance by the target's entropy: [{low, high, tested, accepted,
+    share}] positions   acceptance by the position in the text: [{first, last, tested, accepted, low, high}]
+    along       the same of all positions, teacher-forced: [{first, last, places, share}]; empty without
+    guesses tokens, contexts   the rejected tokens, and the tokens before them, that lost most places: see
+    `groups` prompts     [{num_drafts, num_draft_tokens, num_accepted_tokens, draft_acceptance_rate,
+    mean_acceptance_length, lost, split, marks}]: of each prompt; marks: see `marks` lost        all lost
+    places, with the number of their prompt (from 0)
     """
     folded = [LaneFacts(trace) for trace in draft.traces]
     rounds = [made for facts in folded for made in facts.rounds]

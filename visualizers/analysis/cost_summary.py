@@ -15,8 +15,8 @@ DEFINITIONS = {
     "through a part of its layers counts as that part.",
     "draft forwards": "How often the draft model ran; a dash if the strategy has no draft model.",
     "tokens / target forward": "New tokens divided by target forwards; above 1 beats token by token.",
-    "drafted tokens used": "Accepted divided by drafted tokens, no measure of speed; a dash if nothing was "
-    "drafted.",
+    "drafted tokens used": "Accepted divided by drafted tokens, which is not a measure of speed; a dash if "
+    "nothing was drafted.",
     "tokens/s": "New tokens divided by the lane's own computing time in seconds.",
     "Σ log p": "Sum of the new tokens' natural log-probabilities under the target, before any processor.",
     "lossy": "Mean total variation distance of tested tokens' distributions from the target's, from 0 to 1.",

@@ -15,7 +15,8 @@ from visualizers.analysis.lane_stats import LaneFacts
 DEEPEST = 16  # levels of the chains that are tried
 MAX_LEVELS, MAX_WIDTH = 32, 8  # of a shape that is asked for; a trace names eight tokens of each offer
 UNUSABLE = (
-    "The trace of this lane does not hold what a draft model offered at each place, so other shapes cannot "
+    "The trace of this lane does not hold what a draft model offered at each position, so other shapes "
+    "cannot "
     "be recomputed from it. Run a strategy that drafts with a draft model, for example Speculative decoding."
 )
 
@@ -98,11 +99,11 @@ def check(widths: list[int], stop_below: float) -> None:
 
 def basis(exact: bool, known: int, number: int) -> str:
     """What the numbers are."""
-    asked = f"The draft's distribution is known at {known} of {number} places of the text."
+    asked = f"The draft's distribution is known at {known} of {number} positions of the text."
     if not exact:
         return (
             "Estimates: they take this text as given, although another draft would have led to another text. "
-            f"{asked} Elsewhere the mean of those places is taken. One drafted token is accepted with "
+            f"{asked} Elsewhere the mean of those positions is taken. One drafted token is accepted with "
             "probability Σ min(p, q), one of several with the target's probability of the draft's top-k. "
             "Tokens missing from the trace are scaled so that this lane's own acceptance comes out right."
         )

@@ -38,7 +38,7 @@ CAUSES = {
     LUCK: "It would be accepted in at least half of all draws of u.",
     TIE: "The target's own choice is at most twice as probable.",
     SPLIT: "It, or the token that stands there instead, continues a word.",
-    MISSING: "Several tokens were drafted for this place, and none was accepted.",
+    MISSING: "Several tokens were drafted for this position, and none was accepted.",
     OVER: "The draft gives it more probability than the target does.",
     OTHER: "No other cause applies.",
 }

@@ -11,7 +11,7 @@ from visualizers.scene.marks import probability
 NUMERICS = 0.1  # nats: two forwards of one model over one text differ by less, in all precisions on offer
 KINDS = {
     "tie": "a tie: both tokens are equally likely",
-    "numerics": "numerics: each took the most likely token of its own forward, and they differ by a rounding",
+    "numerics": "numerics: each took the most likely token of its own forward, and they differ by rounding",
     "forced": "the token was put there, not decoded",
     "choice": "a real difference",
 }
@@ -116,7 +116,9 @@ def sentence(texts: dict[int, list[Token]], ended: bool, first: dict | None) -> 
     if first is None:
         shortest = min(len(texts[lane]) for lane in written)
         longer = [lane for lane in written if len(texts[lane]) > shortest]
-        more = f"; {named(longer)} {'go' if len(longer) > 1 else 'goes'} on after them" if longer else ""
+        more = (
+            f"; {named(longer)} {'continue' if len(longer) > 1 else 'continues'} after them" if longer else ""
+        )
         so_far = "" if ended else " so far"
         return f"{named(written).capitalize()} write {the_same(shortest)}{so_far}{more}."
     takes = []

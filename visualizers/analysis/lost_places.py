@@ -28,7 +28,7 @@ VOCABULARY, TREE, DRIFT, DEPTH, UNSURE, OTHER, BOTH = (
 )
 SPLITS = {  # in this order: the first that applies
     VOCABULARY: "The draft can never propose the target's token.",
-    TREE: "Several tokens were drafted for this place, and the target's was not among them.",
+    TREE: "Several tokens were drafted for this position, and the target's was not among them.",
     DRIFT: "Given the target's own features, the same drafter would have been right here.",
     DEPTH: "Asked for the next token alone, the same drafter would have been right here.",
     UNSURE: f"The target's distribution has at least {UNSURE_BITS:g} bits of entropy here.",

@@ -27,8 +27,8 @@ def heat(picture: dict, answer: dict, colours: Theme) -> go.Figure:
     ]
     low, high = min(known), max(known)
     caption = (
-        f"{picture['title']}: {picture['says']}. Least {value_text(low[0])} ({low[1]}), "
-        f"most {value_text(high[0])} ({high[1]})."
+        f"{picture['title']}: {picture['says']}. Lowest: {value_text(low[0])} ({low[1]}); highest: "
+        f"{value_text(high[0])} ({high[1]})."
     )
     figure = framed(
         colours,

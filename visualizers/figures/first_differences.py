@@ -59,7 +59,7 @@ def parted(pair: dict) -> str:
     """How two lanes differ, in a sentence."""
     a, b = pair["lanes"]
     if pair["position"] is None:
-        return f"Lanes {a} and {b} have {counted(pair['same'], 'token')} in common and differ nowhere so far."
+        return f"Lanes {a} and {b} have {counted(pair['same'], 'token')} in common and do not differ so far."
     tokens = " and ".join(
         f"“{token}”" + ("" if p is None else f" (p {probability_text(p)})")
         for token, p in zip(pair["tokens"], pair["p"], strict=True)

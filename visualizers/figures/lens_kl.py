@@ -28,7 +28,7 @@ def kl_map(frame: LensFrame, look: str = "light") -> go.Figure:
         colours,
         "KL-tracing: how far each prediction moves",
         f"KL in nats between predictions before and after one token is changed; {len(names)} changed tokens "
-        f"(rows), {len(names)} places (columns). {frame.says}",
+        f"(rows), {len(names)} positions (columns). {frame.says}",
         120 + CELL * len(names),
         width=LEFT + CELL * len(names) + 70,
         dragmode=False,
@@ -89,7 +89,7 @@ def kl_edges(frame: LensFrame, look: str = "light", edges: int = 24, place: int 
     """The strongest edges over the text, from a changed token to the place whose prediction moves."""
     colours, drawn = theme(look), chosen_edges(frame, edges, place)
     count, largest = len(frame.tokens), max((one.weight for one in drawn), default=1.0)
-    whose = f"of place {place}" if place else "of all places"
+    whose = f"of position {place}" if place else "of all positions"
     figure = framed(
         colours,
         "KL-tracing: edges over the text",

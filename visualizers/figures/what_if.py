@@ -18,7 +18,7 @@ def tokens_a_round(report: dict, lane: int | str = "", look: str = "light") -> g
     title = "Tokens per round, by length of a chain"
     if not report["known"]:
         return nothing(title, report["sentence"], look)
-    rest = "derived; dotted: best case of unknown places" if report["exact"] else "estimated"
+    rest = "derived; dotted: best case for unknown positions" if report["exact"] else "estimated"
     name = f"lane {lane}".strip()
     words = f"{name.capitalize()}: {report['run']['tokens']:.2f} tokens per round, measured."
     made = _by_length(report, "tokens", title, rest, words, "tokens per round", look)

@@ -121,7 +121,7 @@ class BankedBeams(Beams):
     def _why_pruned(self, candidate: Banked, slot: int, count: int, ends: bool) -> str:
         """Its place in its bank, and the slots that there are."""
         bank, place = candidate.bank, candidate.place + 1
-        here = f"number {place} of {self.competing[bank]} in bank {bank}"
+        here = f"rank {place} of {self.competing[bank]} in bank {bank}"
         return f"{here}, which has {many(self.slots[bank], 'slot')}" + (" for texts that end" if ends else "")
 
     def _record_slots(self) -> None:

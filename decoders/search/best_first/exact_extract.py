@@ -173,9 +173,7 @@ def conclude(lane: Lane, spans: Spans, best: int, penalty: float) -> None:
     path = lane.tree.path(best, above=lane.tip)
     for rank, node in enumerate(sorted(spans.sums, key=lambda n: (-spans.score(n, penalty), n)), 1):
         if node not in path:
-            reason = (
-                f"number {rank} of {many(len(spans.sums), 'span')}, score {spans.score(node, penalty):.3f}"
-            )
+            reason = f"rank {rank} of {many(len(spans.sums), 'span')}, score {spans.score(node, penalty):.3f}"
             lane.verdict(node, "pruned", reason=reason)
     logprob, end = spans.ends[best][0], -spans.ends[best][1]
     above = [lane.tip, *path[:-1], best]

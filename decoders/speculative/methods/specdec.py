@@ -43,8 +43,8 @@ def nearly_best(beta: int, tau: float, temperature: float) -> Verifier:
         rank, gap = 1 + int((logprobs > logprobs[token]).sum()), float(logprobs.max() - logprobs[token])
         accepted = rank <= beta and gap <= tau
         limit = f"{number(tau)} nat{'' if tau == 1 else 's'}"
-        reason = f"The target's number {rank}, {number(gap)} nats below its best: " + (
-            "it passes." if accepted else f"it passes up to number {beta} and {limit}."
+        reason = f"The target's rank {rank}, {number(gap)} nats below its best: " + (
+            "it passes." if accepted else f"it passes up to rank {beta} and {limit}."
         )
         return TokenTest(
             child, accepted, float(logprobs[token].exp()), reason=reason, watched=("gap", gap, tau)

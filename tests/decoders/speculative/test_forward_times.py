@@ -96,10 +96,10 @@ def test_the_form_of_sequoia_follows_what_forwards_take(slow, draft, each, wante
     """
     slow({"draft": draft, "target": (9, each)})
     found = run("sequoia")
-    (chosen,) = [n for n in notes(found) if n.startswith("A form of ")]
+    (chosen,) = [n for n in notes(found) if n.startswith("A shape of ")]
     cost = {"costs": "assumed", "node_cost": each / (9 + each), "draft_cost": 0.0}
     by_hand = run("sequoia", cost) if wanted is None else None
-    assert chosen == notes(by_hand)[0] if by_hand else chosen.startswith(f"A form of {wanted} nodes")
+    assert chosen == notes(by_hand)[0] if by_hand else chosen.startswith(f"A shape of {wanted} nodes")
     assert "over 1, " in notes(found)[0] and "over 17 tokens." in notes(found)[0]
 
 

@@ -198,7 +198,7 @@ class Bias:
     def _words(self, text: str, bias: TokenBias) -> list[str]:
         """Two lines: what the mask made of the token that was taken, and of the others."""
         if bias.forced:
-            return [f"{text}: the only allowed token, so the mask bends nothing."]
+            return [f"{text}: the only allowed token, so the mask distorts nothing."]
         first = (
             f"{text}: {share(bias.masked[bias.taken])} under the mask, {true_share(bias, bias.taken)} for "
             f"the model among allowed texts: {verdict(bias)}."

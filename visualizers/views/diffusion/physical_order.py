@@ -95,7 +95,7 @@ class PhysicalOrder:
             x, shown = event.position - low + 1, word(self.header, event.token)
             look, says = LOOKS[event.state]
             text = "" if event.state == "mask" else shown
-            where = f"position {event.position - self.prompt + 1}, number {at} of {len(read)} that were read"
+            where = f"position {event.position - self.prompt + 1}, read as number {at} of {len(read)}"
             look = {**look, "text": text, "w": 0.96, "h": 0.8, "hover": [f"{shown}: {says}", where]}
             points = [[x, TEXT + 0.42], [at, READ - 0.42]]
             style = {"role": "link" if x != at else "line", "width": 1.8 if x != at else 1}

@@ -107,7 +107,7 @@ class ContrastView:
         for rank, (candidate, logprob) in enumerate(top):
             high = low + math.exp(logprob)
             place = {"panel": panel, "x": x, "w": 0.84, "y0": round(low, 4), "y1": round(high, 4)}
-            lines = f"{self._shown(candidate)}: p {probability(high - low)}, number {rank + 1} {name}"
+            lines = f"{self._shown(candidate)}: p {probability(high - low)}, rank {rank + 1} {name}"
             ops.append(mark(f"{key}-bar{rank}", "bar", **place, rank=rank, node=node, hover=[lines]))
             low = high
         glyph = "dot" if top and top[0][0] == token else "diamond"

@@ -100,7 +100,7 @@ class Document:
         row = int(event.parts["sentence"]) - 1
         value = f"{event.total:.1f}".replace("-", "−")
         self.prefix = max(self.prefix, self.nodes.position[event.node])
-        hover = [f"sentence {row + 1}: mean of log p {value}, number {event.rank} of the prefixes"]
+        hover = [f"sentence {row + 1}: mean of log p {value}, rank {event.rank} among the prefixes"]
         if row in self.flags:
             return [{"id": f"f{row}", "set": {"text": value, "hover": hover}}]
         self.flags[row] = event.total

@@ -92,7 +92,12 @@ class Queue:
         self.listed[node] = f"n{node}.{number}"
         new = self.since[node] == number
         text = "".join(self.nodes.text(n) for n in self.nodes.path(node))
-        hover = [f"number {place} of {count:,}, priority {self.priority[node]:.3f}".replace("-", "−"), text]
+        hover = [
+            f"position {place} of {count:,} in the queue, priority {self.priority[node]:.3f}".replace(
+                "-", "−"
+            ),
+            text,
+        ]
         if not new:
             hover[0] += f", waits since step {self.since[node]}"
         look = {"state": "live" if new else "pruned", "fill": "tint", "text": self._own(node)}

@@ -68,7 +68,7 @@ class AcceptedLengths:
             self.high = 2 * self.high
             ops.append({"id": "rounds", "set": scale(self.high)})
         mean = self.accepted / self.rounds
-        long = f"; {mean:.2f} in the mean of {many(self.rounds, 'round')}"
+        long = f"; {mean:.2f} on average over {many(self.rounds, 'round')}"
         lead = f"round {self.rounds} accepted {taken} of {len(drafted)}"
         ops.append({"id": "heading", "set": {"lead": lead, "heading": long, "short": long}})
         return [*ops, {"front": [taken, 0]}, {"say": f"{lead}{long}."}]

@@ -68,9 +68,9 @@ class LayersView:
             "overview": "piled",
             "axis": "forwards, in order",
             "legend": [
-                ["cell:accepted", "■", "accepted", "drafts what was accepted"],
-                ["cell:rejected", "✕", "rejected", "drafts what was rejected"],
-                ["cell:unreached", "◌", "unreached", "drafts, wasted"],
+                ["cell:accepted", "■", "accepted", "drafts a token: accepted"],
+                ["cell:rejected", "✕", "rejected", "drafts a token: rejected"],
+                ["cell:unreached", "◌", "unreached", "drafts a token: wasted"],
                 ["cell:amount", "▪", "soft", "verifies, or writes"],
                 ["cell:live", "▣", "live", "chooses what to skip"],
                 ["cell:outline", "▯", "soft", self.outlined],

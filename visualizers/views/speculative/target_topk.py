@@ -145,7 +145,7 @@ class Shortlist:
     def _entry(self, column, place, y, token, logprob, guess, own, state) -> Op:
         """One of the target's most likely: outlined if it was guessed, or is what stands there instead."""
         p = math.exp(min(0.0, logprob))
-        words = f"{self.nodes.word(token)}  p {probability(p)}, the target's number {place + 1}"
+        words = f"{self.nodes.word(token)}  p {probability(p)}, the target's rank {place + 1}"
         fill = {"state": "prompt", "fill": "amount", "weight": round(0.75 * p, 4)}
         if token == guess.token:
             words, fill = words + ", guessed", {"state": state, "fill": "outline"}

@@ -25,7 +25,7 @@ def ranked(node: int, total: float, rank: int) -> Score:
 
 def steps() -> list[list]:
     born = [Propose(1, 0, 3, -0.1, "target"), Propose(2, 0, 1, -2.0, "target", 1)]
-    born += [Propose(3, 0, 2, -5.0, "target", 2), Verdict(3, "pruned", reason="number 2 of 2 in bank 0")]
+    born += [Propose(3, 0, 2, -5.0, "target", 2), Verdict(3, "pruned", reason="rank 2 of 2 in bank 0")]
     first = [*slots(1, 1, 0), *born, met(1, 0), met(2, 1, won=1), ranked(1, -0.1, 1), ranked(2, -2.0, 2)]
     more = [Propose(4, 1, 3, -0.5, "target"), Propose(5, 2, 3, -0.2, "target", 1)]
     more += [Propose(6, 2, 2, -0.9, "target", 2)]
