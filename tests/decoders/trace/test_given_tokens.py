@@ -142,7 +142,7 @@ def test_rank_and_probability_of_a_forced_token_are_those_of_the_table(token, ra
     found = lane.run()
     (verdict,), (commit,) = found.steps[0].of(Verdict), found.steps[0].of(Commit)
     assert verdict.p == pytest.approx(p)
-    assert f"number {rank} of 4 here, p {f'{p:g}'.removeprefix('0') or '0'}." in verdict.reason
+    assert f"ranks it {rank} of 4 here, p {f'{p:g}'.removeprefix('0') or '0'}." in verdict.reason
     assert commit.logprobs == [pytest.approx(math.log(p)) if p else None]
     from_json(found.to_json())
 

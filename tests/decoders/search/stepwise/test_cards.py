@@ -52,7 +52,7 @@ def test_where_all_is_good_enough_it_is_plain_sampling(prompt, seed):
 
 
 def test_the_entropy_says_where_segments_end():
-    """Threshold 0: after min_segment; out of reach: after max_segment; between: before uncertain positions."""
+    """Threshold 0: after min_segment; out of reach: after max_segment; between: where uncertain."""
     settings = {"target_reward": -100.0, "min_segment": 4, "max_segment": 10}
     model = words([0.5, 0.3, 0.2])
     assert segments(run(model, [1], 24, entropy_threshold=0.0, **settings)) == [4] * 6
