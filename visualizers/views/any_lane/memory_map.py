@@ -68,7 +68,7 @@ class MemoryMap:
                 ["cell:live", "◆", "live", "stands for a cluster"],
                 ["cell:unreached", "◌", "unreached", "evicted"],
                 ["symbol:ink", "●", "ink", "KL from the full cache, in nats"],
-                ["symbol:live", "◇", "live", "its top-1 token is another"],
+                ["symbol:live", "◇", "live", "its top-1 token differs"],
             ],
         }
 
@@ -117,7 +117,7 @@ class MemoryMap:
             ops.append(mark(f"p{x}", "path", panel="kl", points=[self.before, here], role="soft", width=1.4))
         self.before = here
         words = [f"{self.nodes.text(node)}: KL {score.total:.2g} nats from the full cache"]
-        words += ["the full cache's top-1 token is another"] if changed else []
+        words += ["the full cache's top-1 token differs"] if changed else []
         look = {"glyph": "diamond", "role": "live"} if changed else {"glyph": "dot", "role": "ink"}
         return [*ops, mark(f"d{x}", "symbol", panel="kl", x=x, y=here[1], node=node, hover=words, **look)]
 
