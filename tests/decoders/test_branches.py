@@ -200,7 +200,7 @@ def test_a_window_that_is_expected_to_fail_is_left_to_branches_whole():
         tokens for _, forwards, _ in rounds(trace) for model, tokens in forwards if model == "target"
     } == {1}
     told = [e.text for step in trace.steps[1:-1] for e in step.of(Note)]
-    assert "The predictor expects nothing of the window to pass, with probability 1." in told
+    assert "The predictor expects none of the window to pass, with probability 1." in told
 
 
 @pytest.mark.parametrize("fate", [NONE, SOME, ALL])
