@@ -1,4 +1,4 @@
-"""Places of lanes that fill a canvas of masks in any order. Positions are those of the text, from 1."""
+"""Places in lanes that fill a canvas of masks in any order. Positions count the new text from 1."""
 
 from decoders.trace.events import Cell
 from explorer.lessons.facts import Reading, fact
@@ -7,14 +7,14 @@ from visualizers.views.diffusion.cell_states import FILLED
 
 
 def fillings(own: Reading) -> dict[int, tuple[int, Cell]]:
-    """Position -> (step, cell) of what was filled there, in the order of filling."""
+    """Position -> (step, cell) that filled it, in the order of filling."""
     start = len(own.trace.prompt) - 1
     return {cell.position - start: (step, cell) for step, cell in own.cells if cell.state in FILLED}
 
 
 @place
 def first_filled(lanes: Lanes, lane: int) -> Place | None:
-    """The first position that was filled while one before it was open; `open`: how many of them were."""
+    """The first position that was filled while earlier ones were open; `open`: how many of them."""
     own, filled = lanes[lane], fillings(lanes[lane])
     for at, (step, cell) in filled.items():
         still = sum(filled[p][1].iteration > cell.iteration for p in range(1, at) if p in filled)
@@ -45,6 +45,6 @@ def filled_in(lanes: Lanes, lane: int, position: int) -> int | None:
 
 @fact
 def filled_with(lanes: Lanes, lane: int, position: int) -> float | None:
-    """The probability of the token that it was filled with."""
+    """The probability of the token with which a position was filled."""
     filled = fillings(lanes[lane])
     return filled[position][1].confidence if position in filled else None

@@ -1,7 +1,7 @@
-"""Facts that a lesson tells of a lane, all folded from its trace: what can be counted is never typed in.
+"""Facts that a lesson states about a lane, all computed from its trace; no count is written by hand.
 
-Knows traces and the comparison's facts, nothing of lessons, pages or strategies. Entropies are in bits,
-log-probabilities natural. A fact that the trace does not hold is None.
+Knows traces and the facts of a comparison, nothing of lessons, pages or strategies. Entropies are in bits,
+log-probabilities in nats. A fact that the trace does not record is None.
 """
 
 import math
@@ -18,7 +18,9 @@ CERTAIN_BITS = 0.5  # below this entropy the model is nearly certain: its top-1 
 
 
 class Reading:
-    """One lane as a lesson reads it: its tokens, and where every node was born and what was said of it."""
+    """One lane as a lesson reads it: its tokens, and for every node the step that proposed it and its
+    verdicts.
+    """
 
     def __init__(self, trace: Trace):
         self.trace = trace
@@ -56,15 +58,15 @@ class Reading:
         return len(self.trace.steps) - 1
 
     def word(self, token: int) -> str:
-        """A token as it is shown."""
+        """A token as it is displayed."""
         return visible(self.trace.vocabulary.get(token, b"?"))
 
     def text_of(self, node: int) -> str:
-        """The token of a node as it is shown."""
+        """The token of a node as it is displayed."""
         return self.word(self.nodes.token[node])
 
     def position(self, node: int) -> int:
-        """1 for the first new token below the prompt."""
+        """1 for the first new token after the prompt."""
         return max(0, self.nodes.position[node])
 
     def before(self, node: int, count: int = 4) -> str:
@@ -79,7 +81,7 @@ class Reading:
 
 
 def probability_of(offer: Distribution | None, token: int) -> float | None:
-    """The probability of `token` in an offer; None if it is not among those that were recorded."""
+    """The probability of `token` in a recorded distribution; None if that token was not recorded."""
     top = offer.top if offer else []
     return next((math.exp(min(0.0, logprob)) for t, logprob in top if int(t) == token), None)
 
@@ -103,13 +105,15 @@ def logprob(lanes: dict[int, Reading], lane: int, first: int | None = None) -> f
 
 @fact
 def logprob_per_token(lanes: dict[int, Reading], lane: int) -> float | None:
-    """Their mean."""
+    """The mean log-probability of the committed tokens."""
     return logprob(lanes, lane) / len(lanes[lane].tokens) if lanes[lane].tokens else None
 
 
 @fact
 def kept_per_token(lanes: dict[int, Reading], lane: int) -> float | None:
-    """The geometric mean of the mass that the lane's constraint kept at its tokens; None without one."""
+    """The geometric mean of the probability mass that the constraint kept per token; None without a
+    constraint.
+    """
     kept, tokens = lanes[lane].trace.costs.log_kept, lanes[lane].tokens
     return math.exp(kept / len(tokens)) if kept is not None and tokens else None
 
@@ -136,7 +140,7 @@ def positions_per_token(lanes: dict[int, Reading], lane: int) -> float | None:
 
 @fact
 def seconds_per_token(lanes: dict[int, Reading], lane: int) -> float | None:
-    """Measured seconds of the lane's own computing over committed tokens, in milliseconds."""
+    """The lane's own measured computing time per committed token, in milliseconds."""
     per = ratio(total(lanes, lane, "seconds"), total(lanes, lane, "new_tokens"))
     return None if per is None else 1000 * per
 
@@ -161,14 +165,14 @@ def mean_entropy(lanes: dict[int, Reading], lane: int) -> float | None:
 
 
 @fact
-def certain(lanes: dict[int, Reading], lane: int) -> int:
-    """Positions whose entropy is below CERTAIN_BITS."""
+def count_certain(lanes: dict[int, Reading], lane: int) -> int:
+    """How many positions have an entropy below CERTAIN_BITS."""
     return sum(t.entropy is not None and t.entropy / LN2 < CERTAIN_BITS for t in lanes[lane].tokens)
 
 
 @fact
-def not_likeliest(lanes: dict[int, Reading], lane: int) -> int:
-    """Committed tokens that were not the target's most likely."""
+def count_not_top1(lanes: dict[int, Reading], lane: int) -> int:
+    """How many committed tokens were not the target's most likely ones."""
     return sum(t.rank != 1 for t in lanes[lane].tokens)
 
 
@@ -182,7 +186,7 @@ def repeated_share(lanes: dict[int, Reading], lane: int, n: int = 4) -> float | 
 
 @fact
 def same_text(lanes: dict[int, Reading], lane: int, other: int) -> int:
-    """1 if two lanes wrote the same tokens as far as both came, else 0."""
+    """1 if two lanes wrote the same tokens up to the length of the shorter text, else 0."""
     a, b = ([t.token for t in lanes[i].tokens] for i in (lane, other))
     shared = min(len(a), len(b))
     return int(shared > 0 and a[:shared] == b[:shared])
@@ -208,7 +212,7 @@ def draw_at(lanes: dict[int, Reading], lane: int, position: int) -> float | None
 
 @fact
 def token_at(lanes: dict[int, Reading], lane: int, position: int) -> str | None:
-    """The token at a position as it is shown."""
+    """The token at a position as it is displayed."""
     own = lanes[lane]
     return own.tokens[position - 1].text if position <= len(own.tokens) else None
 
@@ -220,22 +224,24 @@ def count_verdicts(lanes: dict[int, Reading], lane: int, status: str) -> int:
 
 
 @fact
-def tested(lanes: dict[int, Reading], lane: int) -> int:
-    """Drafted tokens that were tested: accepted or rejected."""
-    return len(tests(lanes[lane]))
+def count_tested(lanes: dict[int, Reading], lane: int) -> int:
+    """How many drafted tokens were tested, that is, accepted or rejected."""
+    return len(tested_drafts(lanes[lane]))
 
 
 @fact
 def expected_acceptances(lanes: dict[int, Reading], lane: int) -> float | None:
-    """The sum of the probabilities with which the tested tokens are accepted; None if one is not known."""
-    probs = [verdict.passes for verdict in tests(lanes[lane])]
+    """The sum of the acceptance probabilities of the tested tokens; None if one is not known."""
+    probs = [verdict.passes for verdict in tested_drafts(lanes[lane])]
     return None if None in probs else math.fsum(probs)
 
 
 @fact
-def overrated(lanes: dict[int, Reading], lane: int, status: str) -> int:
+def count_overrated(lanes: dict[int, Reading], lane: int, status: str) -> int:
     """How many of the tokens with this verdict had p below q."""
-    known = [v for v in tests(lanes[lane]) if v.status == status and v.p is not None and v.q is not None]
+    known = [
+        v for v in tested_drafts(lanes[lane]) if v.status == status and v.p is not None and v.q is not None
+    ]
     return sum(verdict.p < verdict.q for verdict in known)
 
 
@@ -246,20 +252,20 @@ def prompt_tokens(lanes: dict[int, Reading], lane: int) -> int:
 
 
 @fact
-def fastest(lanes: dict[int, Reading], lane: int, other: int) -> float | None:
+def min_seconds_per_token(lanes: dict[int, Reading], lane: int, other: int) -> float | None:
     """The smaller of two lanes' times per token."""
     known = [seconds_per_token(lanes, number) for number in (lane, other)]
     return None if None in known else min(known)
 
 
-def tests(own: Reading) -> list[Verdict]:
+def tested_drafts(own: Reading) -> list[Verdict]:
     """The verdicts of drafted tokens that were tested."""
     return [verdict for _, verdict in own.verdicts if verdict.status in ("accepted", "rejected")]
 
 
 @fact
 def kept_slots(lanes: dict[int, Reading], lane: int) -> int:
-    """KV slots of the text at its end: prompt and new tokens, but for the last, which no forward has read."""
+    """KV slots in use at the end: prompt and new tokens except the last, which no forward has read."""
     return len(lanes[lane].trace.prompt) + len(lanes[lane].tokens) - 1
 
 
@@ -271,7 +277,7 @@ def dropped_slots(lanes: dict[int, Reading], lane: int) -> float:
 
 @fact
 def max_settled(lanes: dict[int, Reading], lane: int) -> int:
-    """The most positions that became final in one iteration."""
+    """The maximum number of positions that became final in one iteration."""
     counts: dict[int, int] = {}
     for step, cell in lanes[lane].cells:
         counts[step] = counts.get(step, 0) + (cell.state == "settled")

@@ -1,13 +1,13 @@
-"""A lesson on paper, as HTML: what it asks of the run on screen, and the answers on a page of their own.
+"""A printable lesson as HTML: its questions about the run on screen, and the answers on a separate page.
 
-What a run's tokens hold is text: everything is escaped here. Knows stops that are filled.
+Tokens of a run are plain text, so everything is escaped here. Works on stops whose slots are filled.
 """
 
 from html import escape
 
 
 def handout(lesson: dict, stops: list[dict]) -> dict[str, str]:
-    """`{questions, answers}` of the stops that hold in this run; `stops`: see `lesson.filled`."""
+    """`{questions, answers}` of the stops that hold in this run; `stops`: see `lesson.fill_lesson`."""
     pairs = zip(lesson["stops"], stops, strict=True)
     asked = [(stop["title"], filled) for stop, filled in pairs if filled["holds"]]
     questions = "".join(question(title, filled) for title, filled in asked)

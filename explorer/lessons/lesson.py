@@ -1,8 +1,8 @@
-"""Guided lessons: each a saved setup with stops; a stop has a question, and an answer told from the run.
+"""Guided lessons: each is a saved setup with stops; a stop has a question and an answer taken from the run.
 
 A lesson is a data file in assets/lessons/ (schema: assets/lesson.schema.json). Its sentences have slots,
-filled with facts folded from the traces that are on screen; where a fact that a stop relies on is not so in
-this run, the stop says that instead. Knows no strategy and no page.
+which are filled with facts computed from the traces on screen. Where a claim that a stop relies on does not
+hold in this run, the stop says so instead. Knows no strategy and no page.
 """
 
 import argparse
@@ -39,20 +39,22 @@ COMPARE = {
 
 
 def functions(runs, loader: Loader) -> list:
-    """What the page can ask for: all lessons, and what one says of a run."""
+    """The server functions: all lessons, and one lesson filled with the facts of a run."""
 
     async def explorer_lessons(request: Call) -> str:
-        """`{lessons}`: every lesson as its file has it, in order."""
+        """`{lessons}`: the content of every lesson file, in order."""
         return await as_json(asyncio.to_thread(lambda: {"lessons": list(lessons().values())}))
 
     async def explorer_lesson(request: Lesson) -> str:
-        """What the lesson `{lesson}` says of the run `{run}`: see `filled`."""
+        """The lesson `{lesson}` filled with the facts of the run `{run}`: see `fill_lesson`."""
 
         def read_run() -> dict:
             run, lesson = runs.find(request.run), find(request.lesson)
             if any(record.lane is not None for record in run.records):
-                raise ValueError("This run has not ended yet; the lesson reads it when all lanes are done.")
-            return filled(lesson, [record.trace for record in run.records])
+                raise ValueError(
+                    "This run has not ended yet; the lesson can read it once all lanes are done."
+                )
+            return fill_lesson(lesson, [record.trace for record in run.records])
 
         return await as_json(asyncio.to_thread(read_run))
 
@@ -75,26 +77,25 @@ def find(name: str) -> dict:
     return lessons()[name]
 
 
-def filled(lesson: dict, traces: list[Trace]) -> dict:
-    """What a lesson says of a run: `{stops}`, a `filled_stop` with its card each, and `handout`'s two texts.
-
-    ValueError if its lanes are others.
+def fill_lesson(lesson: dict, traces: list[Trace]) -> dict:
+    """A lesson filled with the facts of a run: `{stops}`, each from `fill_stop` with its card, and the two
+    texts of `handout`. ValueError if the run has other lanes than the lesson.
     """
     wanted = [lane["strategy"] for lane in lesson["setup"]["lanes"]]
     if [trace.strategy for trace in traces] != wanted:
-        raise ValueError("These lanes are not the lesson's any more; Restart brings them back.")
+        raise ValueError("These lanes are no longer those of the lesson; Restart brings them back.")
     lanes = {number: Reading(trace) for number, trace in enumerate(traces, 1)}
-    stops = [filled_stop(stop, lanes) for stop in lesson["stops"]]
-    for stop, told in zip(lesson["stops"], stops, strict=True):
-        told["card"] = stop_card(stop["title"], told)
+    stops = [fill_stop(stop, lanes) for stop in lesson["stops"]]
+    for stop, filled in zip(lesson["stops"], stops, strict=True):
+        filled["card"] = stop_card(stop["title"], filled)
     return {"stops": stops, **handout(lesson, stops)}
 
 
-def filled_stop(stop: dict, lanes: dict[int, Reading]) -> dict:
-    """One stop, its slots filled.
+def fill_stop(stop: dict, lanes: dict[int, Reading]) -> dict:
+    """One stop with its slots filled.
 
     `{found, holds, lane, step, nodes: {lane: [node]}, text, question, choices: [{text, right}], answer}`.
-    `holds` is False where the run lacks what the stop is about; then `text` says so and there is no question.
+    `holds` is False where the run lacks what the stop is about; `text` then says so and there is no question.
     """
     place = find_place(stop["find"], lanes)
     if place is None:
@@ -109,22 +110,22 @@ def filled_stop(stop: dict, lanes: dict[int, Reading]) -> dict:
             "choices": [],
             "answer": None,
         }
-    values = {**place.values, **measured(stop.get("facts", {}), lanes, place)}
+    values = {**place.values, **compute_facts(stop.get("facts", {}), lanes, place)}
     shared = {"found": True, "lane": place.lane, "step": place.step, "nodes": place.nodes}
     unknown = {name for name, value in values.items() if value is None}
-    if unknown & used(stop) or not all(holds(claim, values) for claim in stop.get("claims", [])):
-        text = fill(stop["otherwise"], values)
+    if unknown & required_values(stop) or not all(holds(claim, values) for claim in stop.get("claims", [])):
+        text = fill_slots(stop["otherwise"], values)
         return {**shared, "holds": False, "text": text, "question": None, "choices": [], "answer": None}
     choices = [
-        {"text": fill(choice["text"], values), "right": is_right(choice["right"], values)}
+        {"text": fill_slots(choice["text"], values), "right": is_right(choice["right"], values)}
         for choice in shuffled(stop)
     ]
-    words = {key: fill(stop[key], values) for key in ("text", "question", "answer")}
+    words = {key: fill_slots(stop[key], values) for key in ("text", "question", "answer")}
     return {**shared, "holds": True, "choices": choices, **words}
 
 
-def used(stop: dict) -> set[str]:
-    """The values that a stop's sentences and claims need to be known."""
+def required_values(stop: dict) -> set[str]:
+    """The names of the values that a stop's sentences and claims need."""
     sentences = [stop[key] for key in ("text", "question", "answer")]
     sentences += [choice["text"] for choice in stop["choices"]]
     rights = [choice["right"] for choice in stop["choices"] if isinstance(choice["right"], list)]
@@ -133,7 +134,9 @@ def used(stop: dict) -> set[str]:
 
 
 def shuffled(stop: dict) -> list[dict]:
-    """The choices of a stop, in an order that says nothing of which is right, the same at every visit."""
+    """The choices of a stop in an order that does not reveal which is right and is the same at every
+    visit.
+    """
     return sorted(stop.get("choices", []), key=lambda c: zlib.crc32((stop["title"] + c["text"]).encode()))
 
 
@@ -143,7 +146,7 @@ def find_place(wanted: dict, lanes: dict[int, Reading]) -> Place | None:
     return PLACES[wanted["place"]](lanes, **given)
 
 
-def measured(wanted: dict[str, dict], lanes: dict[int, Reading], place: Place) -> dict:
+def compute_facts(wanted: dict[str, dict], lanes: dict[int, Reading], place: Place) -> dict:
     """The facts that a stop asks for; "$position" and the like are values of the place."""
     values = {}
     for name, spec in wanted.items():
@@ -154,26 +157,26 @@ def measured(wanted: dict[str, dict], lanes: dict[int, Reading], place: Place) -
 
 
 def holds(claim: list, values: dict) -> bool:
-    """Whether `[left, comparison, right]` is so; a side is a name or a number."""
+    """Whether `[left, comparison, right]` is true; a side is a name or a number."""
     left, how, right = claim
     sides = (values[side] if isinstance(side, str) else side for side in (left, right))
     return COMPARE[how](*sides)
 
 
 def is_right(right: bool | list, values: dict) -> bool:
-    """Whether a choice is right: said outright, or by a claim about this run."""
+    """Whether a choice is right: fixed in the lesson, or decided by a claim about this run."""
     return right if isinstance(right, bool) else holds(right, values)
 
 
-def fill(text: str, values: dict) -> str:
+def fill_slots(text: str, values: dict) -> str:
     """The text with its slots filled: see `Slot`."""
     return text.format_map({name: Slot(value) for name, value in values.items()})
 
 
 @dataclass
 class Slot:
-    """A value in a sentence. Format p prints a probability as everywhere in the app, |was|were a count with
-    the word that goes with it; unknown is `?`.
+    """A value in a sentence. Format p prints a probability as everywhere in the app; |was|were prints a count
+    with the matching word; an unknown value is printed as `?`.
     """
 
     value: float | int | str | None
@@ -191,9 +194,10 @@ class Slot:
 
 
 def report(loader: Loader, seeds: int) -> None:
-    """Prints, for the loaded models, which stops of each lesson hold with its own seeds and with later ones.
+    """Prints which stops of each lesson hold on the loaded models, with the lesson's own seeds and with later
+    ones.
 
-    For whoever has trained new weights: a lesson whose stops no longer hold wants another seed.
+    For use after training new weights: a lesson whose stops no longer hold needs another seed.
     """
     from explorer.runs.lane_factory import lane_maker
 
@@ -202,16 +206,18 @@ def report(loader: Loader, seeds: int) -> None:
         for seed in range(seeds):
             setup = lesson["setup"]
             moved = [{**lane, "seed": lane.get("seed", 0) + seed} for lane in setup["lanes"]]
-            filled_lesson = filled(lesson, [lane.run() for lane in make({**setup, "lanes": moved})])
+            filled_lesson = fill_lesson(lesson, [lane.run() for lane in make({**setup, "lanes": moved})])
             marks = "".join("✓" if stop["holds"] else "✕" for stop in filled_lesson["stops"])
             print(f"{name}: seeds {[lane['seed'] for lane in moved]} {marks}", flush=True)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Says which stops of the lessons hold on a pair of models.")
+    parser = argparse.ArgumentParser(description="Shows which stops of the lessons hold on a pair of models.")
     parser.add_argument("--model", default=TARGET)
     parser.add_argument("--draft", default=DRAFT)
-    parser.add_argument("--seeds", type=int, default=1, help="how many seeds to try, from the lesson's on")
+    parser.add_argument(
+        "--seeds", type=int, default=1, help="how many seeds to try, starting at the lesson's own"
+    )
     options = parser.parse_args()
     chosen = Loader(options.model, options.draft, "cpu")
     chosen.load()

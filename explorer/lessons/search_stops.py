@@ -1,4 +1,4 @@
-"""Places of searches and of parallel decoders: where a text repeats itself, what settled, what waited."""
+"""Places in searches and parallel decoders: repetitions, positions that settled, positions that waited."""
 
 import math
 
@@ -7,12 +7,14 @@ from explorer.lessons.facts import Reading
 from explorer.lessons.stops import Lanes, Place, place
 from visualizers.analysis.lane_stats import Token
 
-LONGEST = 12  # tokens of a phrase that are quoted
+MAX_QUOTED = 12  # tokens of a phrase that are quoted
 
 
 @place
 def first_repeat(lanes: Lanes, lane: int, n: int = 4) -> Place | None:
-    """Where the text first repeats n tokens; `p_before` and `p`: their mean probabilities, then and now."""
+    """Where the text first repeats n tokens; `p_before` and `p`: their mean probabilities at the
+    first and the second time.
+    """
     own, seen = lanes[lane], {}
     text = [t.token for t in own.tokens]
     for i in range(len(text) - n + 1):
@@ -23,15 +25,15 @@ def first_repeat(lanes: Lanes, lane: int, n: int = 4) -> Place | None:
 
 
 def repeat(own: Reading, lane: int, first: int, second: int, n: int) -> Place:
-    """A repetition, as long as it goes on, in the final text: while a search runs, its best text may be
-    another one. At most LONGEST tokens of it are quoted.
+    """The whole length of a repetition in the final text; while a search runs, its best text may still be
+    a different one. At most MAX_QUOTED tokens of it are quoted.
     """
     text, length = [t.token for t in own.tokens], n
     while second + length < len(text) and text[first + length] == text[second + length]:
         length += 1
-    new, again = (own.tokens[start : start + min(length, LONGEST)] for start in (first, second))
+    new, again = (own.tokens[start : start + min(length, MAX_QUOTED)] for start in (first, second))
     values = {
-        "phrase": phrase(own, new) + (" …" if length > LONGEST else ""),
+        "phrase": phrase(own, new) + (" …" if length > MAX_QUOTED else ""),
         "length": length,
         "first": first + 1,
         "second": second + 1,
@@ -54,7 +56,7 @@ def mean_p(tokens: list[Token]) -> float:
 
 @place
 def penalised(lanes: Lanes, lane: int) -> Place | None:
-    """Where contrastive search first passed over its most likely candidate, and how similar both are."""
+    """Where contrastive search first passed over its most likely candidate, and the similarity of both."""
     own = lanes[lane]
     for step in own.trace.steps:
         scores = [score for score in step.of(Score) if score.name == "contrastive"]
@@ -146,7 +148,7 @@ def iteration(lanes: Lanes, lane: int, settled: int) -> Place | None:
 
 @place
 def waiting(lanes: Lanes, lane: int) -> Place | None:
-    """The position that was found to have waited for another one furthest away; the first of equals."""
+    """The position that waited for the most distant other position; the first one in a tie."""
     own = lanes[lane]
     if not own.waits:
         return None
@@ -164,5 +166,5 @@ def waiting(lanes: Lanes, lane: int) -> Place | None:
 
 
 def final(cell: Cell, position: int) -> bool:
-    """Whether the cell says what finally stands at a position."""
+    """Whether the cell holds the final token of a position."""
     return cell.state == "settled" and cell.position == position

@@ -1,4 +1,4 @@
-"""Places of drafts and verification: what was tested, what was lost, what was written instead."""
+"""Places in speculative lanes: tests, rejections, and what was written instead."""
 
 import math
 from collections.abc import Iterator
@@ -12,7 +12,9 @@ from visualizers.scene.marks import probability
 
 @place
 def first_verdict(lanes: Lanes, lane: int, status: str, doubted: bool = True) -> Place | None:
-    """The first token with this verdict that was tested by p / q, and if `doubted` p is below q."""
+    """The first token with this verdict that was tested by p / q; with `doubted`, only one whose p is below
+    q.
+    """
     own = lanes[lane]
     for step, verdict in own.verdicts:
         known = verdict.p is not None and verdict.q is not None and verdict.acceptance is None
@@ -22,7 +24,7 @@ def first_verdict(lanes: Lanes, lane: int, status: str, doubted: bool = True) ->
 
 
 def tested(own: Reading, verdict: Verdict) -> dict:
-    """The numbers of a test, printed so that dividing what is printed gives what is printed."""
+    """The numbers of a test, rounded so that the printed p and q give the printed ratio."""
     values = {
         "token": own.text_of(verdict.node),
         "before": own.before(verdict.node),
@@ -58,14 +60,14 @@ def overconfident(lanes: Lanes, lane: int) -> Place | None:
 
 @place
 def replacement(lanes: Lanes, lane: int) -> Place | None:
-    """The first token that was drawn in place of a rejected draft, with p and q of both."""
+    """The first token that was drawn in place of a rejected draft token, with p and q of both."""
     return next((place for place, _ in replacements(lanes[lane], lane)), None)
 
 
 @place
 def residual(lanes: Lanes, lane: int) -> Place | None:
-    """The first such token whose q is recorded. `mass`: the sum of all positive p - q, by which a token's
-    p - q is divided to give its share; `drafted`, `drawn`: the two ways in which the token can be written.
+    """The first such token whose q is recorded. `mass`: the sum of max(p - q, 0), which normalises the
+    residual; `drafted`, `drawn`: the probabilities of the two ways in which the token can be written.
     """
     for replaced, exact in replacements(lanes[lane], lane):
         p, q, share = (replaced.values[name] for name in ("p", "q", "share"))
@@ -76,7 +78,7 @@ def residual(lanes: Lanes, lane: int) -> Place | None:
 
 
 def replacements(own: Reading, lane: int) -> Iterator[tuple[Place, bool]]:
-    """(Place of a token that was drawn in place of a rejected one, whether its q is recorded), in order."""
+    """(Place of a token that replaced a rejected one, whether its q is recorded), in order."""
     for index, (step, verdict) in enumerate(own.verdicts):
         if verdict.status != "resampled":
             continue
@@ -103,7 +105,7 @@ def replacements(own: Reading, lane: int) -> Iterator[tuple[Place, bool]]:
 
 
 def at_most(offer: Distribution | None, token: int) -> tuple[float, bool]:
-    """(The probability of `token`, True), or (a bound, False) if it is not among those that were recorded."""
+    """(The probability of `token`, True), or (an upper bound, False) if that token was not recorded."""
     known = probability_of(offer, token)
     if known is not None or offer is None:
         return (1.0, False) if known is None else (known, True)
@@ -112,7 +114,7 @@ def at_most(offer: Distribution | None, token: int) -> tuple[float, bool]:
 
 @place
 def whole_round(lanes: Lanes, lane: int) -> Place | None:
-    """The first round whose path was accepted to its end, so that the target added a token of its own."""
+    """The first round whose path was fully accepted, so that the target added a bonus token."""
     own = lanes[lane]
     for step, verdict in own.verdicts:
         gained = sum(s == step and v.status == "accepted" for s, v in own.verdicts)
@@ -132,7 +134,7 @@ def whole_round(lanes: Lanes, lane: int) -> Place | None:
 
 @place
 def longest_accepted_draft(lanes: Lanes, lane: int) -> Place | None:
-    """The round of which the most drafted tokens were accepted; the first of equals."""
+    """The round with the most accepted draft tokens; the first one in a tie."""
     own, accepted = lanes[lane], {}
     for step, verdict in own.verdicts:
         if verdict.status == "accepted":
@@ -150,7 +152,9 @@ def longest_accepted_draft(lanes: Lanes, lane: int) -> Place | None:
 
 @place
 def broken_round(lanes: Lanes, lane: int) -> Place | None:
-    """The round of a chain in which a rejection lost the most tokens; `freed`: the rejected one included."""
+    """The round of a chain in which a rejection discarded the most tokens; `freed` includes the rejected
+    one.
+    """
     own, lost = lanes[lane], {}
     for step, verdict in own.verdicts:
         if verdict.status in ("rejected", "never reached"):
@@ -167,7 +171,7 @@ def broken_round(lanes: Lanes, lane: int) -> Place | None:
 
 @place
 def rescue(lanes: Lanes, lane: int) -> Place | None:
-    """The first drafted token that passed after a sibling of it was rejected."""
+    """The first drafted token that was accepted after one of its siblings had been rejected."""
     own, lost = lanes[lane], {}
     for step, verdict in own.verdicts:
         parent = own.nodes.parent[verdict.node]

@@ -1,7 +1,7 @@
-"""What the guide shows at a stop, as HTML: what happened, the question, its choices, and the answer.
+"""The card of a stop in the guide, as HTML: what happened, the question, its choices, and the answer.
 
-The answer is in a template, which shows nothing until assets/web/page/lessons.js takes it out. Knows stops
-that are filled.
+The answer is in a template, which stays hidden until assets/web/page/lessons.js takes it out. Works on stops
+whose slots are filled.
 """
 
 from explorer.export.bars import part
@@ -11,19 +11,19 @@ CARD = part("stop", "card")
 
 
 def stop_card(title: str, filled: dict) -> Html:
-    """A stop of a lesson; `filled`: see `lesson.filled_stop`."""
-    told = [h("h3", "", title), h("p", "" if filled["holds"] else "not-so", filled["text"])]
+    """A stop of a lesson; `filled`: see `lesson.fill_stop`."""
+    intro = [h("h3", "", title), h("p", "" if filled["holds"] else "not-so", filled["text"])]
     if not filled["holds"]:
-        return h("div", CARD, *told, inspect(filled))
+        return h("div", CARD, *intro, inspect(filled))
     choices, answer = filled["choices"], h("p", "answer", filled["answer"])
     if choices:
         answer = h("p", "answer", h("b"), filled["answer"])  # says whether it was right
     asked = [h("p", "question", filled["question"]), options(choices) if choices else think()]
-    return h("div", CARD, *told, *asked, h("template", "", answer), inspect(filled))
+    return h("div", CARD, *intro, *asked, h("template", "", answer), inspect(filled))
 
 
 def options(choices: list[dict]) -> Html:
-    """The choices, of which those that are right say so to the script."""
+    """The choices; data attributes tell the script which are right."""
     buttons = []
     for index, choice in enumerate(choices):
         look = {"type": "button", "class": "option", "aria-pressed": "false", "data-answer": index}
@@ -42,7 +42,7 @@ def think() -> Html:
 
 
 def inspect(filled: dict) -> Html | None:
-    """A look at what the stop is about, if that is a token."""
+    """The button that inspects the token that the stop is about; None if it is not about a token."""
     nodes = filled["nodes"].get(filled["lane"])
     if not nodes:
         return None

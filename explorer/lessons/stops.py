@@ -1,7 +1,7 @@
-"""Places in a run that a lesson stops at, found by what happened there and never by a fixed position.
+"""Places in a run at which a lesson stops, found by what happened there and never by a fixed position.
 
 A finder takes the lanes of a run (`{number: Reading}`) and its own arguments and returns a Place, or None if
-this run has none. `values` are the numbers and tokens of the place that the lesson's sentences may use.
+this run has none. `values` are the numbers and tokens of the place, for use in the lesson's sentences.
 """
 
 import math
@@ -17,7 +17,7 @@ Lanes = dict[int, Reading]
 
 @dataclass
 class Place:
-    """The step (0-based) after which the thing is seen, in `lane`. `nodes`: the tokens to outline, by lane;
+    """The step (0-based) of `lane` after which the event is visible. `nodes`: the tokens to outline, by lane;
     the first can be inspected.
     """
 
@@ -91,7 +91,7 @@ def highest_entropy(lanes: Lanes, lane: int) -> Place | None:
 
 
 def by_entropy(lanes: Lanes, lane: int, best: Callable) -> Place | None:
-    """The committed token with the lowest or highest entropy; the first of equals."""
+    """The committed token with the lowest or highest entropy; the first one in a tie."""
     own = lanes[lane]
     known = [(t.entropy, i) for i, t in enumerate(own.tokens) if t.entropy is not None and len(t.top) > 1]
     if not known:
@@ -117,7 +117,7 @@ def by_entropy(lanes: Lanes, lane: int, best: Callable) -> Place | None:
 
 @place
 def cut(lanes: Lanes, lane: int, max_left: int = 8) -> Place | None:
-    """The place of highest entropy among those at which the processors left at most this many tokens."""
+    """The position of highest entropy among those at which the processors kept at most `max_left` tokens."""
     own, best = lanes[lane], None
     for index, token in enumerate(own.tokens):
         processed, target = own.offer(token.node, "processed"), own.offer(token.node)
@@ -129,7 +129,7 @@ def cut(lanes: Lanes, lane: int, max_left: int = 8) -> Place | None:
 
 
 def cut_place(own: Reading, lane: int, index: int, target: Distribution, processed: Distribution) -> Place:
-    """What was left at a place, and how much of the target's mass that was."""
+    """The tokens that were kept at a position, and their share of the target's probability mass."""
     kept = {int(token) for token, _ in processed.top}
     mass = math.fsum(math.exp(x) for token, x in target.top if int(token) in kept)
     token = own.tokens[index]
@@ -149,7 +149,7 @@ def cut_place(own: Reading, lane: int, index: int, target: Distribution, process
 
 @place
 def forbidden(lanes: Lanes, lane: int) -> Place | None:
-    """Where the processors took the target's most likely token away."""
+    """Where the processors removed the target's most likely token."""
     own = lanes[lane]
     for index, token in enumerate(own.tokens):
         processed, target = own.offer(token.node, "processed"), own.offer(token.node)

@@ -235,7 +235,7 @@ def test_a_lesson_tells_of_the_run_on_screen_and_says_when_the_lanes_are_others(
     expect(guide.get_by_text(after["text"], exact=True).first).to_be_visible()
     page.get_by_role("button", name="Remove lane").last.click()
     press(page, "Run")
-    expect(guide.get_by_text("These lanes are not the lesson's any more")).to_be_visible()
+    expect(guide.get_by_text("These lanes are no longer those of the lesson")).to_be_visible()
     guide.get_by_role("button", name="Restart").click()
     expect(guide.get_by_text("Before you start")).to_be_visible()
     expect(guide.get_by_role("button", name="Start", exact=True)).to_be_enabled(timeout=60_000)

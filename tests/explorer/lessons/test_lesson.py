@@ -89,7 +89,7 @@ def test_a_lesson_follows_the_schema_and_names_what_exists(name):
 def test_every_stop_is_found_and_its_claim_holds_on_the_shipped_models(name, shipped):
     lesson = LESSONS[name]
     traces = shipped(lesson["setup"])
-    told = lessons.filled(lesson, traces)
+    told = lessons.fill_lesson(lesson, traces)
     assert len(told["stops"]) == len(lesson["stops"])
     for stop, said in zip(lesson["stops"], told["stops"], strict=True):
         assert said["found"] and said["holds"], f"{name}, {stop['title']}: {said['text']}"
@@ -105,7 +105,7 @@ def test_every_stop_is_found_and_its_claim_holds_on_the_shipped_models(name, shi
 def test_the_numbers_of_a_test_are_those_of_the_trace(shipped):
     lesson = LESSONS["speculative-acceptance"]
     (trace,) = shipped(lesson["setup"])
-    accepted, rejected, replaced = lessons.filled(lesson, [trace])["stops"][:3]
+    accepted, rejected, replaced = lessons.fill_lesson(lesson, [trace])["stops"][:3]
     judged = [(step.index, v) for step in trace.steps for v in step.of(Verdict)]
     first = next((s, v) for s, v in judged if v.status == "accepted" and v.p < v.q)
     assert accepted["step"] == first[0] and accepted["nodes"] == {1: [first[1].node]}
@@ -147,21 +147,21 @@ def test_a_repetition_is_one(shipped):
 
 def test_a_stop_says_so_when_its_fact_is_not_so_in_this_run(shipped):
     lesson = LESSONS["greedy-or-sampling"]
-    told = lessons.filled(lesson, shipped(changed(lesson, 2, temperature=0.0)))["stops"]
+    told = lessons.fill_lesson(lesson, shipped(changed(lesson, 2, temperature=0.0)))["stops"]
     parting, likelier = told[1], told[3]
     assert not parting["found"] and parting["text"] == lesson["stops"][1]["lost"]
     assert likelier["found"] and not likelier["holds"] and "came out more probable" in likelier["text"]
     assert parting["question"] is None and not likelier["choices"] and likelier["answer"] is None
     trees = LESSONS["temperature-and-top-p"]
-    flat = lessons.filled(trees, shipped(changed(trees, 3, temperature=0.2)))["stops"][0]
+    flat = lessons.fill_lesson(trees, shipped(changed(trees, 3, temperature=0.2)))["stops"][0]
     assert not flat["holds"] and "Restart" in flat["text"]
 
 
 def test_slots_and_claims():
     values = {"a": -1.5, "n": 3, "word": "-x%", "gone": None, "p": 0.00123}
-    filled = lessons.fill("{a:.1f} {n} {word} {gone:.2f} {p:p} {p:.1%}", values)
+    filled = lessons.fill_slots("{a:.1f} {n} {word} {gone:.2f} {p:p} {p:.1%}", values)
     assert filled == "−1.5 3 -x% ? .0012 0.1 %"
-    assert lessons.fill("{n:|was|were}, {one:|was|were}", {"n": 3, "one": 1}) == "3 were, 1 was"
+    assert lessons.fill_slots("{n:|was|were}, {one:|was|were}", {"n": 3, "one": 1}) == "3 were, 1 was"
     assert lessons.holds(["a", "<", "n"], values) and not lessons.holds(["n", ">=", 3.5], values)
     assert lessons.is_right(True, values) and not lessons.is_right(["n", "=", 4], values)
     assert probability_of(None, 3) is None
@@ -181,7 +181,8 @@ def test_the_page_gets_lessons_and_what_they_say_of_a_run():
     done = runs.show(decoded.result())
     assert len(ask(told, {"run": done.id, "lesson": lesson["name"]})["stops"]) == len(lesson["stops"])
     assert (
-        "not the lesson's any more" in ask(told, {"run": done.id, "lesson": "cost-against-quality"})["error"]
+        "no longer those of the lesson"
+        in ask(told, {"run": done.id, "lesson": "cost-against-quality"})["error"]
     )
     assert "There is no lesson 'magic'" in ask(told, {"run": done.id, "lesson": "magic"})["error"]
     assert "is gone" in ask(told, {"run": "guess", "lesson": "draft-trees"})["error"]
@@ -192,7 +193,7 @@ def test_the_page_gets_lessons_and_what_they_say_of_a_run():
 def test_a_run_that_wrote_nothing_is_no_traceback(shipped):
     for lesson in LESSONS.values():
         empty = [lane_of(lane) for lane in lesson["setup"]["lanes"]]
-        for said in lessons.filled(lesson, empty)["stops"]:
+        for said in lessons.fill_lesson(lesson, empty)["stops"]:
             assert not said["holds"] and said["text"]
 
 

@@ -61,7 +61,7 @@ def told(name: str, index: int, shipped) -> tuple[dict, dict, dict, list[Trace]]
     lesson = LESSONS[name]
     traces, stop = shipped(lesson["setup"]), lesson["stops"][index]
     lanes = {number: Reading(trace) for number, trace in enumerate(traces, 1)}
-    return stop, lessons.filled_stop(stop, lanes), lessons.find_place(stop["find"], lanes).values, traces
+    return stop, lessons.fill_stop(stop, lanes), lessons.find_place(stop["find"], lanes).values, traces
 
 
 @pytest.mark.parametrize(("name", "index"), STOPS)
@@ -107,7 +107,7 @@ def test_the_right_answer_is_not_mostly_the_first_and_stays_where_it_is(shipped)
         stop, said, _, _ = told(name, index, shipped)
         assert (
             said["choices"]
-            == lessons.filled(LESSONS[name], shipped(LESSONS[name]["setup"]))["stops"][index]["choices"]
+            == lessons.fill_lesson(LESSONS[name], shipped(LESSONS[name]["setup"]))["stops"][index]["choices"]
         )
         assert sorted(len(c["text"]) for c in said["choices"]) or not stop["choices"]
         if said["choices"]:
