@@ -1,6 +1,6 @@
-"""What the inspector shows of one token, as HTML made from the facts of token_facts.py.
+"""The inspector's card of one token, as HTML made from the facts of token_facts.py.
 
-assets/web/page/inspector.js puts it in place and binds its buttons: `data-node` leads to another token,
+assets/web/page/inspector.js inserts it and binds its buttons: `data-node` leads to another token,
 `data-token` is forced in a new lane, `data-lens` opens the tab Lenses.
 """
 
@@ -8,7 +8,7 @@ from explorer.inspector.parts import jump, probability, token
 from explorer.inspector.pictures import pictures
 from explorer.markup import Html, h, joined
 
-SCORES, PARTS = 8, 8  # the newest scores that are listed, and the parts of each
+SCORES, PARTS = 8, 8  # how many scores are listed (the newest), and how many parts of each
 NO_DRAFT = "Chosen by the model; there was no draft to test."
 WEIGHED = "Chosen from two contrasted distributions; nothing was tested."
 WHAT_IF = h(  # filled by assets/web/page/knobs.js
@@ -27,13 +27,12 @@ ORIGIN = {
 
 
 def card(facts: dict, live: bool = True) -> dict:
-    """`{node, fixes, token, place, walk, html}` of a token's facts; `walk` says where the arrow keys lead,
-    `fixes` at which position of a canvas its buttons put a token. A saved page is not `live`: there no lane
-    can branch off.
+    """`{node, fixes, token, place, walk, html}` of a token's facts. `walk`: where the arrow keys lead;
+    `fixes`: the position of a canvas at which its buttons fix a token. A saved page is not `live`: no lane
+    can branch off there.
     """
-    given = (
-        facts["source"] == "prompt" and not facts["born"]
-    )  # drafts that are copied from the prompt are born
+    # A draft that was copied from the prompt also has the source "prompt", but a step in which it was born.
+    given = facts["source"] == "prompt" and not facts["born"]
     branches = live and not given and facts["node"] is not None
     born = f", step {facts['born']}" if facts["born"] else ""
     parts = [
@@ -62,7 +61,7 @@ def card(facts: dict, live: bool = True) -> dict:
 
 
 def walk(facts: dict) -> dict[str, int]:
-    """Arrow key -> the node it leads to: the token before, that after, and the siblings on both sides."""
+    """Arrow key -> the node it leads to: the previous token, the next one, and the siblings on both sides."""
     row = facts["siblings"]
     at = next((i for i, sibling in enumerate(row) if sibling["here"]), None)
     near = {
@@ -75,13 +74,13 @@ def walk(facts: dict) -> dict[str, int]:
 
 
 def path(facts: dict) -> Html:
-    """The text before the token, and the token."""
+    """The text up to and including the token."""
     here = h("span", "token here", facts["token"])
     return h("p", "path", *(jump(at["node"], at["text"]) for at in facts["path"]), here)
 
 
 def verdicts(facts: dict) -> list[Html]:
-    """What became of the token. Numbers and reasons that a test's picture shows are not repeated."""
+    """The verdicts on the token. Numbers and reasons that a test's picture shows are not repeated."""
     if not facts["verdicts"]:
         source = facts["source"]
         weighed = source == "target" and any(stage["view"] == "combined" for stage in facts["stages"])
@@ -93,7 +92,7 @@ def verdicts(facts: dict) -> list[Html]:
 
 
 def verdict(one: dict, pictured: bool) -> Html:
-    """`rejected in step 3: p .1, q .4, u .6. Its reason.`"""
+    """`rejected in step 3: p .1, q .4, u .6. The reason.`"""
     status = one["status"]
     known = [] if pictured else [name for name in ("p", "q", "u") if one[name] is not None]
     numbers = ", ".join(f"{name} {probability(one[name])}" for name in known)
@@ -103,7 +102,7 @@ def verdict(one: dict, pictured: bool) -> Html:
 
 
 def copied(source: dict | None) -> Html | None:
-    """Of a draft that was copied from the text: from where, and why from there."""
+    """For a draft that was copied from the text: from where, and why from there."""
     if not source:
         return None
     words = f" at {source['place']}. The copy begins after "
@@ -113,57 +112,59 @@ def copied(source: dict | None) -> Html | None:
 
 
 def declared(source: dict | None) -> Html | None:
-    """Of a name that a monitor let through: where it is declared."""
+    """For a name that a monitor admitted: where it is declared."""
     if not source:
         return None
     return h("p", "declared", "Declared by ", jump(source["node"], source["text"]), f" at {source['place']}.")
 
 
-def cell(stood: dict | None) -> Html | None:
-    """What stood in a place of a parallel decoder, iteration by iteration, and what it waited for."""
-    if not stood:
+def cell(shown: dict | None) -> Html | None:
+    """The tokens at a position of a parallel decoder, iteration by iteration, and what the position waited
+    for.
+    """
+    if not shown:
         return None
     rows = []
-    for one in stood["history"]:
+    for one in shown["history"]:
         sure = "" if one["confidence"] is None else f", p {probability(one['confidence'])}"
         words = f" iteration {one['iteration']}: {one['state']}{sure}"
-        here = one["iteration"] == stood["iteration"]
+        here = one["iteration"] == shown["iteration"]
         rows.append(h("div", "stood here" if here else "stood", token(one["token"]), words))
     waits = (
-        h("p", "rest", "waited for: position " + ", ".join(map(str, stood["waits"])))
-        if stood["waits"]
+        h("p", "rest", "waited for: position " + ", ".join(map(str, shown["waits"])))
+        if shown["waits"]
         else None
     )
-    return h("section", "", h("h3", "", "What stood here"), *rows, waits)
+    return h("section", "", h("h3", "", "History of this position"), *rows, waits)
 
 
 def actions(facts: dict) -> Html:
-    """Another token, or a text, in this place: a lane of its own."""
+    """The controls that put another token or a text at this position, in a new lane."""
     title = "A new lane: the same text before, this token forced, then the same strategy and seed"
     return choices(facts, "Branch here", title, "A new lane with the typed text in place of this token")
 
 
 def lens(facts: dict) -> Html:
-    """The way into the tab Lenses: what the layers say in this place."""
-    title = "What each layer of the target would say here, in the tab Lenses"
+    """The button that opens the tab Lenses at this position."""
+    title = "What each layer of the target would predict here, in the tab Lenses"
     return h("button", {"type": "button", "title": title, "data-lens": facts["node"]}, "Look with a lens")
 
 
 def fixable(facts: dict) -> bool:
-    """Whether these are the facts of a cell in whose place a person may fix a word."""
+    """Whether these are the facts of a cell at whose position a person may fix a word."""
     return (facts.get("cell") or {}).get("place") is not None
 
 
-def fix(stood: dict) -> Html:
-    """The token of a cell, or a text, from the start in its place of the canvas: a lane of its own."""
-    title = "A new lane: this token stands here from the start, and the model writes around it"
-    empty = stood["state"] in ("mask", "trimmed")  # there is no token to keep
+def fix(shown: dict) -> Html:
+    """The controls that fix a cell's token or a text at its position of the canvas, in a new lane."""
+    title = "A new lane: this token is fixed here from the start, and the model writes around it"
+    empty = shown["state"] in ("mask", "trimmed")  # there is no token to keep
     title = None if empty else title
-    return choices(stood, "Fix here", title, "A new lane with the typed text here from the start")
+    return choices(shown, "Fix here", title, "A new lane with the typed text fixed here from the start")
 
 
 def choices(facts: dict, name: str, title: str | None, edit_title: str) -> Html:
-    """The button for a token, none without a title, and the field for a text in its place."""
+    """The button for a token (left out without a title) and the field for a text to replace it."""
     here = h("button", {"type": "button", "title": title, "data-token": facts["id"]}, name)
     look = {"type": "text", "aria-label": "Text to put here", "placeholder": "other text for this place"}
     field = h("input", {**look, "autocomplete": "off", "spellcheck": "false"})
@@ -191,7 +192,7 @@ def signed(value: float) -> str:
 
 
 def siblings(row: list[dict]) -> Html | None:
-    """The other tokens that were tried in this place."""
+    """The other tokens that were tried at this position."""
     others = [sibling for sibling in row if not sibling["here"]]
     rows = []
     for other in others:

@@ -1,18 +1,19 @@
-"""The inspector's sliders as HTML, and what they say of drafts of another length.
+"""The inspector's sliders as HTML, and the sentences about drafts of another length.
 
-assets/web/page/knobs.js finds the parts by `data-part`, moves them and fills the rest. Knows no trace.
+assets/web/page/knobs.js finds the parts by `data-part`, moves the sliders and fills in the rest. Knows no
+trace.
 """
 
 from explorer.inspector.knobs import LENGTH
 from explorer.markup import Html, h
 
-BESIDE = "A new lane with these values; this one stays, to compare"
+BESIDE = "A new lane with these values; this one stays for comparison"
 HERE = "Decode this lane again with these values"
 
 
 def with_form(answer: dict, live: bool) -> dict:
-    """What `knobs` found, with `form`, the sliders, and `drafts`, a sentence for each length of a draft. A
-    saved page is not `live`: there nothing can be decoded.
+    """The result of `knobs` with `form`, the sliders, and `drafts`, one sentence per draft length. A saved
+    page is not `live`: nothing can be decoded there.
     """
     if "why" in answer:
         return answer
@@ -38,7 +39,7 @@ def act(name: str, title: str | None = None) -> dict:
 
 
 def slider(knob: dict) -> Html:
-    """One slider with its name and the value at which it stands."""
+    """One slider with its name and its current value."""
     ends = {"min": knob["low"], "max": knob["high"], "step": knob["step"], "value": knob["value"]}
     look = {"type": "range", "name": knob["name"], "aria-label": knob["name"]} | ends
     shown = h("span", {"class": "value", "aria-hidden": "true"})
@@ -52,7 +53,7 @@ def slider(knob: dict) -> Html:
 
 
 def drafts(answer: dict, length: int) -> str:
-    """What drafts of `length` tokens would have done for the same text."""
+    """How many rounds drafts of `length` tokens would have taken for the same text."""
     own, tokens = answer["values"][LENGTH], len(answer["places"])
     rounds, were = answer["lengths"][length - 1], answer["lengths"][own - 1]
     accepted = ranged([tokens - count for count in reversed(rounds)])

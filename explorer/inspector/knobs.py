@@ -1,7 +1,7 @@
-"""What a lane's stored distributions say about other values of its parameters, for the page's sliders.
+"""What the page's sliders need to recompute a lane's choices for other values of its parameters.
 
-For each token of the text: what the target offered before any slider shaped it, the draft's offer and the
-test if there was one, and the random numbers of the place. The page computes the rest
+For each token of the text: the target's distribution before any processor that has a slider, the draft's
+distribution and the test if there was one, and the random numbers of the position. The page computes the rest
 (assets/web/page/what-if.js). Knows strategies by their parts and parameters, never by name.
 """
 
@@ -20,7 +20,7 @@ from visualizers.analysis.draft_what_if import what_if
 
 SAMPLER = ("temperature", "top_k", "top_p", "min_p")  # in the order in which they run
 LENGTH = "num_assistant_tokens"
-# Verifier of a chain -> the parameters of its own that decide a test.
+# Verifier of a chain -> those of its parameters that decide a test.
 RULES = {
     "greedy match": (),
     "token rejection": (),
@@ -28,41 +28,42 @@ RULES = {
     "typical acceptance": ("epsilon", "delta"),
 }
 CHAIN = "chain from a draft model"
-# Where a slider ends, if not at the declared end.
+# Upper ends of sliders that differ from the declared maximum.
 HIGH = {"temperature": 2.0, "top_k": 20, "delta": 2.0, LENGTH: 16}
-SAMPLED = "sample"  # what a lane that cannot draw is run as
+SAMPLED = "sample"  # the strategy that runs a lane whose own strategy has no temperature
 
-NOT_HERE = "This lane came from a file, and no strategy of this app knows how its tokens were chosen."
+NOT_HERE = "This lane came from a file, and no strategy of this app reproduces how its tokens were chosen."
 OTHER_RULE = (
-    "Sliders need a lane that draws each token from its own distribution, or that tests a chain of a draft "
-    "model. This strategy decides differently."
+    "Sliders need a lane that draws each token from its own distribution, or one that verifies a chain from "
+    "a draft model. This strategy decides differently."
 )
-PROCESSED = "Sliders cannot look behind {}: what the model offered before it shapes the rest is not stored."
+PROCESSED = "Sliders cannot undo {}: the distribution before it was applied is not stored."
 TRUNCATED = (
-    "Tokens were removed before the draft drew, and the trace holds what was left: what it would have drawn "
-    "with other values is not stored."
+    "Tokens were removed before the draft sampled, and the trace records only what was left. What the draft "
+    "would have sampled with other values is not known."
 )
 NO_PLACES = "Nothing has been decoded yet."
 OTHER_SEED = "The random numbers of this lane do not follow from its seed, so the next ones are not known."
 
 
 def knobs(trace: Trace) -> dict:
-    """`{why}`, one sentence, if no slider can say anything of this lane, else
+    """`{why}`, one sentence, if no slider applies to this lane, else
 
     rule      ["draw"], or the verifiers of a chain: [at temperature 0, above it]
-    fixed     whether the draft's offers are stored after truncations
+    fixed     whether the draft's distributions are stored after truncation only
     values    of the run: what shapes a distribution, what decides a test
     knobs     `{name, value, low, high, step, help}` of each slider
     places    one for each token that the lane decoded, in order: `{node, position, token, p, u}`, with
               `draft` where one was tested: `{node, token, q, tested, accepted, entropy, u, drawn}`.
-              p and q are offers, see `offer`; `tested` is the target's probability at the test, `entropy`
-              that of what it is from; u, u and `drawn` are the numbers of own token, test and draft
-    lengths   rounds [fewest, most] for drafts of 1, 2, ... tokens; None if the draft's length has no slider
+              p and q are distributions, see `offer`; `tested` is the target's probability at the test,
+              `entropy` that of its distribution; u, the draft's u and `drawn` are the random numbers of the
+              lane's own token, of the test and of the draft
+    lengths   rounds [minimum, maximum] for drafts of 1, 2, ... tokens; None if the draft length has no slider
     texts     token id -> text
-    run_as    the strategy that takes these values; parameters: those of the run that are not their defaults
+    run_as    the strategy that takes these values; parameters: those of the run that differ from the defaults
     """
     strategy = strategies().get(trace.strategy)
-    trace = strategy and completed(strategy, trace)
+    trace = strategy and with_defaults(strategy, trace)
     if trace is None:
         return {"why": NOT_HERE}
     rule = rule_of(strategy, trace.parameters)
@@ -76,12 +77,12 @@ def knobs(trace: Trace) -> dict:
     places = [place(reading, node) for node in decoded(reading)]
     if not places or any(one["p"] is None for one in places):
         return {"why": NO_PLACES if not places else OTHER_RULE}
-    if not same_numbers(reading, places):
+    if not numbers_follow_seed(reading, places):
         return {"why": OTHER_SEED}
     fixed = rule != ["draw"] and truncated(trace)
     lengths = lengths_of(trace) if LENGTH in trace.parameters else None
     named = {token for one in places for token in tokens_of(one)}
-    sliders = declared(strategy, rule, lengths, fixed)
+    sliders = slider_parameters(strategy, rule, lengths, fixed)
     if not sliders:
         return {"why": TRUNCATED}
     given = {p.name: p.default for p in strategy.parameters}
@@ -98,9 +99,9 @@ def knobs(trace: Trace) -> dict:
     }
 
 
-def completed(strategy: Strategy, trace: Trace) -> Trace | None:
-    """The trace with defaults for parameters that the strategy has got since it was recorded; None if the
-    strategy could not have run with its settings, which may be from a file.
+def with_defaults(strategy: Strategy, trace: Trace) -> Trace | None:
+    """The trace with defaults for parameters that were added to the strategy after the recording; None if the
+    strategy could not have run with these settings, which may come from a file.
     """
     taken = [value for name, value in trace.model_defaults.items() if name in SAMPLER]
     try:
@@ -115,7 +116,7 @@ def completed(strategy: Strategy, trace: Trace) -> Trace | None:
 
 def rule_of(strategy: Strategy, parameters: dict) -> list[str] | None:
     """["draw"] where each token is drawn from its own distribution, [verifier at temperature 0, verifier
-    above it] where chains of a draft model are tested; None for all other strategies.
+    above it] where chains from a draft model are verified; None for all other strategies.
     """
     parts = strategy.parts(parameters)
     kinds = {part.kind for part in parts}
@@ -138,10 +139,14 @@ def after_temperature(name: str) -> bool:
     return order.index(name) > order.index("temperature")
 
 
-def declared(strategy: Strategy, rule: list[str], lengths: list | None, fixed: bool) -> list[Parameter]:
-    """The parameters that get a slider: what decides tests, a draft's length, what shapes a distribution."""
+def slider_parameters(
+    strategy: Strategy, rule: list[str], lengths: list | None, fixed: bool
+) -> list[Parameter]:
+    """The parameters that get a slider: those that decide tests, the draft length, those that shape
+    distributions.
+    """
     own = {p.name: p for p in strategy.parameters}
-    if rule == ["draw"]:  # a lane that takes the most likely token has none: what if it were drawn?
+    if rule == ["draw"]:  # a greedy lane gets them too: what if its tokens were drawn?
         return [own.get(p.name, p) for p in SHAPING if p.name in SAMPLER]
     decides = [name for name in own if any(name in RULES[verifier] for verifier in rule)]
     sampler = () if fixed or "typical acceptance" in rule else SAMPLER
@@ -149,7 +154,7 @@ def declared(strategy: Strategy, rule: list[str], lengths: list | None, fixed: b
 
 
 def truncated(trace: Trace) -> bool:
-    """Whether tokens were removed before one was drawn."""
+    """Whether a processor removed tokens before one was drawn."""
     return any(name in SAMPLER[1:] for name in stages(trace.shaping))
 
 
@@ -162,7 +167,7 @@ def values_of(trace: Trace, rule: list[str]) -> dict:
 
 
 def knob(parameter: Parameter, values: dict) -> dict:
-    """One slider: where it stands, where it ends and how fine it is."""
+    """One slider: its value, its range and its step."""
     name, value = parameter.name, values[parameter.name]
     ends = [end for end in (HIGH.get(name), parameter.high) if end is not None]
     return {
@@ -182,7 +187,9 @@ def decoded(reading: Facts) -> list[int]:
 
 
 def place(reading: Facts, node: int) -> dict:
-    """One token of the text with what was on offer, see `knobs`. p is None where nothing was recorded."""
+    """One token of the text with its recorded distributions, see `knobs`. p is None where nothing was
+    recorded.
+    """
     parent, trace = reading.nodes.parent[node], reading.trace
     depth = reading.nodes.position[node] + reading.nodes.root
     offers = reading.offers.get(parent, {})
@@ -197,7 +204,9 @@ def place(reading: Facts, node: int) -> dict:
     if before is None or not before.top:
         return result
     known = offer(reading, before, temperature, node)
-    result["p"] = known | {"beside": beside(known, reading.nodes.token[node], drawn_above(reading, node))}
+    result["p"] = known | {
+        "beside": unnamed_before(known, reading.nodes.token[node], drawn_above(reading, node))
+    }
     guess = next((n for n in reading.children.get(parent, []) if was_tested(reading, n)), None)
     drafted = offers.get(("draft", None))
     if guess is not None and drafted and drafted.top:
@@ -225,7 +234,7 @@ def was_tested(reading: Facts, node: int) -> bool:
 
 
 def round_of(reading: Facts, node: int) -> int:
-    """The node below which the draft of a drafted node's round hangs."""
+    """The node to which the draft of a drafted node's round is attached."""
     born = reading.births[node][0]
     while node in reading.births and reading.births[node][0] == born:
         node = reading.nodes.parent[node]
@@ -233,7 +242,7 @@ def round_of(reading: Facts, node: int) -> int:
 
 
 def before_knobs(offers: dict, trace: Trace) -> tuple[Distribution | None, float]:
-    """The last recorded distribution that no truncation had touched, and the temperature that it has."""
+    """The last recorded distribution before any truncation, and its temperature."""
     names = stages(trace.shaping)
     free = [name for name in names if name not in SAMPLER[1:] and name != "renormalize_logits"]
     last = ("processed", None if names and names[-1] in free[-1:] else free[-1]) if free else None
@@ -252,10 +261,10 @@ def drawn_above(reading: Facts, node: int) -> float | None:
 
 
 def offer(reading: Facts, recorded: Distribution, temperature: float, node: int) -> dict:
-    """A recorded distribution in the form that the page computes with: token ids and log-probabilities,
-    most likely first, the mass of all others, how many they are and the log-probability that none of them
-    exceeds, `nats`, their part of the entropy, and the temperature that it has. `extra`: `{id, log}` of the
-    token of `node`, where it is not among the most likely and another event holds its probability.
+    """A recorded distribution in the form with which the page computes: token ids and log-probabilities, most
+    likely first; `rest` and `others`, the mass and the number of all other tokens; `nats`, their part of the
+    entropy; and its temperature. `extra`: `{id, log}` of the token of `node` where it is not among the most
+    likely and another event records its probability.
     """
     ids, logs = [int(token) for token, _ in recorded.top], [logprob for _, logprob in recorded.top]
     others, token = (recorded.among or len(ids)) - len(ids), reading.nodes.token[node]
@@ -272,9 +281,10 @@ def offer(reading: Facts, recorded: Distribution, temperature: float, node: int)
     }
 
 
-def beside(known: dict, token: int, low: float | None) -> dict | None:
-    """How many of an offer's unnamed tokens stand before `token`, a named one, in the vocabulary, and with
-    which mass, `{id, below, count}`: `low` is the running sum at which it begins. None where that is unknown.
+def unnamed_before(known: dict, token: int, low: float | None) -> dict | None:
+    """How many of the tokens that a distribution does not name come before the named `token` in the
+    vocabulary, and their mass: `{id, below, count}`. `low` is the running sum at which `token` begins; None
+    where that is unknown.
     """
     named = dict(zip(known["ids"], known["logs"], strict=True))
     if known["extra"]:
@@ -293,8 +303,8 @@ def tokens_of(one: dict) -> list[int]:
     return [one["token"], *one["p"]["ids"], *([draft["token"], *draft["q"]["ids"]] if draft else [])]
 
 
-def same_numbers(reading: Facts, places: list[dict]) -> bool:
-    """Whether the recorded random numbers are those of the seed."""
+def numbers_follow_seed(reading: Facts, places: list[dict]) -> bool:
+    """Whether the recorded random numbers are those that follow from the seed."""
     for one in places:
         draw, born = reading.draw(one["node"]), reading.births[one["node"]][1]
         if draw and draw["u"] != one["u"]:
@@ -309,7 +319,9 @@ def same_numbers(reading: Facts, places: list[dict]) -> bool:
 
 
 def lengths_of(trace: Trace) -> list[list[int]] | None:
-    """Rounds [fewest, most] for drafts of 1, 2, ... tokens; None unless the text does not depend on that."""
+    """Rounds [minimum, maximum] for drafts of 1, 2, ... tokens; None if the text could depend on the
+    length.
+    """
     if trace.badge != "lossless: equal to greedy":
         return None
     other = what_if(trace, None, [1])

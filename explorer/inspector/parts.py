@@ -5,7 +5,7 @@ from visualizers.views.any_lane.sampler import digits
 
 
 def token(text: str) -> Html:
-    """A token as text; one that a narrow column may cut has its text as a title too."""
+    """A token as text; a longer one, which a narrow column may cut off, also has its text as a title."""
     return h("span", {"class": "token", "title": text if len(text) > 4 else None}, text)
 
 
@@ -15,7 +15,7 @@ def jump(node: int, text: str) -> Html:
 
 
 def branch(row: dict, branches: bool) -> Html | None:
-    """The button that forces a row's token in a new lane, where a page can."""
+    """The button that forces a row's token in a new lane; None on a page that cannot branch."""
     look = {"type": "button", "class": "branch", "data-token": row["id"]}
     look["aria-label"] = f"Branch here with {row['text']}"
     look["title"] = f"Branch here: force {row['text']} in a new lane"
@@ -23,23 +23,23 @@ def branch(row: dict, branches: bool) -> Html | None:
 
 
 def bar(kind: str, share: float) -> Html:
-    """A bar that fills a share of its room, in whole percent: a saved page holds very many."""
+    """A bar that fills a share of its space, in whole percent: a saved page holds very many of them."""
     width = f"width:{100 * min(1.0, share):.0f}%" if share else None
     return h("span", {"class": f"bar {kind}", "hidden": not share, "style": width})
 
 
 def track(kind: str, share: float) -> Html:
-    """A bar in a space of its own, so that the number after it takes nothing of its scale."""
+    """A bar in a space of its own, so that the number after it does not change its scale."""
     return h("span", "track", bar(kind, share))
 
 
 def of_100(share: float) -> str:
-    """A share as a length of CSS."""
+    """A share as a CSS length."""
     return f"{100 * share:.3g}%"
 
 
 def probability(p: float | None) -> str:
-    """`.0352`: three significant digits, never 0 for something that is not nothing; `—` if unknown."""
+    """`.0352`: three significant digits; 0 only for exactly 0; `—` if unknown."""
     if p is None:
         return "—"
     if p == 0:

@@ -1,5 +1,5 @@
-"""The inspector's pictures as HTML: tokens on offer as bars, a test of p against q, the stages of a sampler.
-Made from the facts of token_facts.py; with `branches` a row has the button that forces its token.
+"""The inspector's pictures as HTML: a distribution as bars, a test of p against q, the stages of a sampler.
+Made from the facts of token_facts.py; with `branches`, each row has the button that forces its token.
 """
 
 from explorer.inspector.parts import bar, branch, of_100, probability, token, track
@@ -9,12 +9,12 @@ from visualizers.views.any_lane.sampler import digits, percent
 MANY_STAGES = 5  # with more, those that change nothing are left out and named
 ROWS = 9  # tokens shown; the rest is one sum
 TINY = 1e-9
-DERIVED = "p is what the attempt before left; q is derived: the draft without what was tried"
-ORDER = "one random number on the running sum of the probabilities, in the vocabulary's order"
+DERIVED = "p is what the previous attempt left; q is derived: the draft without the tokens already tried"
+ORDER = "one random number on the cumulative probabilities, in vocabulary order"
 
 
 def pictures(facts: dict, branches: bool) -> Html:
-    """What was on offer in the token's place: its tests, or the sampler's stages, or one distribution."""
+    """The distributions at the token's position: its tests, the sampler's stages, or one distribution."""
     stages, tests = facts["stages"], facts["attempts"]
     if tests:
         shown = [attempt(one, i, len(tests), branches) for i, one in enumerate(tests, 1)]
@@ -28,12 +28,12 @@ def pictures(facts: dict, branches: bool) -> Html:
 
 
 def rest(words: str, more: int | None = None) -> Html:
-    """Whatever is not listed, so that all is accounted for."""
+    """The mass of everything that is not listed."""
     return h("p", "rest", f"and {more:,} more: {words}" if more and more > 0 else f"all others: {words}")
 
 
 def offer(stage: dict, branches: bool) -> Html:
-    """One distribution: bars in order, the entropy, where the chosen token stands."""
+    """One distribution: bars in order, the entropy, and the rank of the chosen token."""
     largest = max([row["p"] for row in stage["rows"]], default=0) or TINY
     rows = [
         h(
@@ -58,11 +58,13 @@ def stage_line(stage: dict) -> Html:
     return h("h3", "fact", stage["title"] + " ", h("span", "", " · ".join(filter(None, words))))
 
 
-# ---- a test: p filled, q outlined, what is left over, the bar with the draw ------------------------------
+# ---- a test: p filled, q outlined, the residual, the bar with the draw ------------------------------
 
 
 def attempt(test: dict, number: int, count: int, branches: bool) -> Html:
-    """One test of a drafted token: p and q of the tokens, what a rejection left, and where u fell."""
+    """One test of a drafted token: p and q of the tokens, the residual after a rejection, and where u
+    fell.
+    """
     rows, left = test["rows"], test["residual"] is not None
     drafted = any(row["q"] is not None for row in rows)
     largest = max([x for row in rows for x in (row["p"], row["q"]) if x], default=TINY)
@@ -91,7 +93,7 @@ def attempt(test: dict, number: int, count: int, branches: bool) -> Html:
 def attempt_row(
     test: dict, row: dict, drafted: bool, largest: float, largest_left: float, branches: bool
 ) -> Html:
-    """One token of a test. The numbers of the tested one are printed so that they agree with each other."""
+    """One token of a test. The numbers of the tested token are rounded so that they agree with each other."""
     shown = test["shown"] if row["mark"] == "tested" else {}
     numbers = [shown.get(side) or probability(row[side]) for side in ("p", "q")[: 1 + drafted]]
     look = {"tested": f" here is-{test['status']}", "own": " is-resampled"}.get(row["mark"], "")
@@ -126,7 +128,7 @@ def residual_title(test: dict) -> str:
 
 
 def test_bar(test: dict) -> Html:
-    """A box from 0 to 1, filled to the probability to pass, with a tick at u."""
+    """A box from 0 to 1, filled up to the acceptance probability, with a tick at u."""
     share, shown, u = test["accept"], test["shown"], test["u"]
     words = f"accept if u < {shown['accept']}"
     tick, label = None, None
@@ -144,7 +146,7 @@ def test_bar(test: dict) -> Html:
     return h("div", "test-block", line, h("div", "test-foot", h("span", "test-words", words), otherwise))
 
 
-# ---- a sampler: one column a stage, one row a token ------------------------------------------------------
+# ---- a sampler: one column per stage, one row per token ----------------------------------------------------
 
 
 def sampler(stages: list[dict], draw: dict | None, branches: bool) -> Html:
@@ -160,7 +162,7 @@ def sampler(stages: list[dict], draw: dict | None, branches: bool) -> Html:
         cells.append(h("span", "stage-token" + " here" * row["here"], token(row["text"])))
         cells += [*stage_cells(row, shown, largest), branch(row, branches) or h("span")]
     views = any(stage["view"] == "unwanted" for stage in stages)
-    title = "What each view offered, and what came of it " if views else "What each processor left "
+    title = "What each view offered, and the result " if views else "What each processor left "
     entropies = " → ".join(f"{stage['entropy']:.2f}" for stage in shown)
     silent = "changed nothing: " + ", ".join(stage["title"] for stage in still)
     return h(
@@ -188,7 +190,9 @@ def stage_title(stage: dict) -> Html:
 
 
 def stage_cells(row: dict, stages: list[dict], largest: float) -> list[Html]:
-    """One token's cells: its bar in each stage, a dotted outline with ✕ where it was removed, then none."""
+    """One token's cells: its bar in each stage, a dotted outline with ✕ where it was removed, and none after
+    that.
+    """
     look, cells, before, gone = "stage-cell" + " here" * row["here"], [], TINY * largest, False
     for stage in stages:
         p = next((other["p"] for other in stage["rows"] if other["id"] == row["id"]), None)
@@ -212,7 +216,7 @@ def whole(stage: dict) -> bool:
 
 
 def drawn(draw: dict, stage: dict) -> Html:
-    """One random number on the running sums of the probabilities, tokens in the vocabulary's order."""
+    """One random number on the cumulative probabilities, with tokens in vocabulary order."""
     low, chosen, pieces = 0.0, next((row for row in stage["rows"] if row["here"]), None), []
     if stage["more"] == 0 and stage["rest"] < 1e-6:
         for row in sorted(stage["rows"], key=lambda row: row["id"]):
@@ -233,7 +237,7 @@ def drawn(draw: dict, stage: dict) -> Html:
 
 
 def piece(low: float, high: float, row: dict) -> Html:
-    """One token's part of the running sum."""
+    """One token's interval of the cumulative probabilities."""
     look = {"class": "draw-piece" + " here" * row["here"], "title": f"{row['text']} {percent(high - low)}"}
     look["style"] = f"left: {of_100(low)}; width: {of_100(high - low)}"
     return h("span", look, row["text"])

@@ -1,7 +1,7 @@
-"""What a trace knows of one token, for the inspector: what was on offer, what was judged, and why.
+"""What a trace records about one token, for the inspector: the distributions, the verdicts and their reasons.
 
-A fold over the events; numbers are those of the trace, and what is derived from them says so. Knows no
-strategy and no page. Plain data out, so that a saved page can carry it.
+A fold over the events; numbers are those of the trace, and derived ones are marked as such. Knows no
+strategy and no page. Returns plain data, which a saved page can hold.
 """
 
 import json
@@ -16,10 +16,10 @@ from explorer.inspector.verification_tests import attempts
 from visualizers.analysis import distribution_stages
 from visualizers.scene.marks import STATES, visible
 
-ROWS = 9  # tokens listed of what was on offer; the rest is one sum
-PATH = 12  # tokens of the text before the node
-MAX_EVENTS = 24  # raw events shown of one node
-CONTRAST = "contrast"  # name of the score that says what each view gave the token
+ROWS = 9  # tokens listed per distribution; the rest is one sum
+PATH = 12  # tokens shown of the text before the node
+MAX_EVENTS = 24  # raw events shown per node
+CONTRAST = "contrast"  # name of the score that records what each view gave the token
 
 
 def inspect(trace: Trace, node: int) -> dict:
@@ -28,12 +28,12 @@ def inspect(trace: Trace, node: int) -> dict:
 
 
 def inspect_cell(trace: Trace, position: int, iteration: int) -> dict:
-    """Facts of what stood at a position in an iteration of a parallel decoder, see `Facts.of_cell`."""
+    """Facts of the token at a position in one iteration of a parallel decoder, see `Facts.of_cell`."""
     return Facts(trace).of_cell(position, iteration)
 
 
 class Facts:
-    """One reading of a trace, from which the facts of every node come."""
+    """One pass over a trace, from which the facts of every node are taken."""
 
     def __init__(self, trace: Trace):
         self.trace = trace
@@ -44,11 +44,11 @@ class Facts:
         self.offers: dict[int, dict[tuple, Distribution]] = {}  # node -> what was on offer after it
         self.committed: dict[int, float | None] = {}  # node -> its log-probability under the target
         self.events: dict[int, list[tuple[int, object]]] = {}
-        self.cells: dict[int, list[Cell]] = {}  # position -> what stood there
+        self.cells: dict[int, list[Cell]] = {}  # position -> its tokens, iteration by iteration
         self.waits: dict[int, list[int]] = {}  # position -> positions it waited for
         self.copies: dict[int, int] = {}  # drafted node -> the node that it is a copy of
         self.declarations: dict[int, int] = {}  # name -> the token that declares it
-        self.matches: dict[int, list[int]] = {}  # step -> where the end of the text had stood before
+        self.matches: dict[int, list[int]] = {}  # step -> where the end of the text had occurred before
         for step in list(trace.steps):
             for event in step.events:
                 self._read(step.index + 1, event)
@@ -77,11 +77,11 @@ class Facts:
                 self.declarations[event.target] = event.source
             case Depend() if event.kind == "match":
                 self.matches.setdefault(step, []).append(event.source)
-        for node in mentioned(event):
+        for node in nodes_of(event):
             self.events.setdefault(node, []).append((step, event))
 
     def of(self, node: int) -> dict:
-        """Everything of one node, as plain data.
+        """All facts of one node, as plain data.
 
         `token, id, node, position` (1: the first new token), `state, born, source, drafting` (whether the
         lane drafts), `logprob, verdicts, scores, path, parent, child, siblings, copied, declared, stages,
@@ -104,8 +104,8 @@ class Facts:
             "source": event.source if event else "prompt",
             "drafting": bool(self.trace.costs.proposed),
             "logprob": event.logprob if event else None,
-            "verdicts": [{"step": step, **judged(v)} for step, v in self.verdicts.get(node, [])],
-            "scores": [scored(step, s) for step, s in self.scores.get(node, []) if s.name != "draw"],
+            "verdicts": [{"step": step, **verdict_facts(v)} for step, v in self.verdicts.get(node, [])],
+            "scores": [score_facts(step, s) for step, s in self.scores.get(node, []) if s.name != "draw"],
             "path": [{"node": n, "text": self.word(n)} for n in self.path(parent)],
             "parent": parent if parent >= 0 else None,
             "child": self.child(node),
@@ -123,22 +123,23 @@ class Facts:
         }
 
     def of_cell(self, position: int, iteration: int) -> dict:
-        """The facts of the token that became final at a position, if one did, and `cell`: what stood there.
+        """The facts of the token that became final at a position, if one did, and `cell`: the token in an
+        iteration.
 
         Positions count the prompt. `cell` holds `token, id, iteration, state, confidence, waits`, the
         `history` of the position and `place`: the position where a person may fix a word, None if nowhere.
-        Raises ValueError with one sentence if nothing stood there.
+        Raises ValueError with one sentence if the position was empty.
         """
-        stood = [c for c in self.cells.get(position, []) if c.iteration == iteration]
-        if not stood:
+        shown = [c for c in self.cells.get(position, []) if c.iteration == iteration]
+        if not shown:
             raise ValueError("This position was empty in this iteration; click on a cell with a token.")
         place = position - self.nodes.root
         final = next((n for n in self.committed if self.nodes.position.get(n) == place), None)
-        known = [self._stood(c) for c in self.cells[position]]
+        known = [self._cell_facts(c) for c in self.cells[position]]
         waits = sorted({source - self.nodes.root for source in self.waits.get(position, [])})
         fixes = self.trace.parameters.get("fixed_words") is not None
         cell = {
-            **self._stood(stood[-1]),
+            **self._cell_facts(shown[-1]),
             "history": known,
             "waits": waits,
             "place": position if fixes else None,
@@ -150,10 +151,10 @@ class Facts:
         }
         nothing = dict.fromkeys(("node", "born", "logprob", "parent", "child", "draw", "copied", "declared"))
         born = {"position": place, "state": "live", "source": "guess", "drafting": False}
-        token = {"token": cell["token"], "id": stood[-1].token, "more_events": 0}
+        token = {"token": cell["token"], "id": shown[-1].token, "more_events": 0}
         return {**nothing, **empty, **born, **token, "cell": cell}
 
-    def _stood(self, cell: Cell) -> dict:
+    def _cell_facts(self, cell: Cell) -> dict:
         return {
             "token": visible(self.trace.vocabulary.get(cell.token, b"?")),
             "id": cell.token,
@@ -171,11 +172,11 @@ class Facts:
         return visible(self.trace.vocabulary.get(int(token), b"?"))
 
     def path(self, node: int) -> list[int]:
-        """The last nodes on the way from the root to `node`."""
+        """The last nodes on the path from the root to `node`."""
         return list(islice(self.nodes.upwards(node), PATH))[::-1]
 
     def state(self, node: int) -> str:
-        """In the palette's words."""
+        """The state of the node, in the words of the palette."""
         if node not in self.births or self.births[node][1].source == "copied":
             return "prompt"
         given = self.verdicts.get(node)
@@ -201,8 +202,8 @@ class Facts:
         return rows
 
     def copied(self, node: int) -> dict | None:
-        """What a drafted token is a copy of: `{node, text, place, after}`, None if it is none. `after`: the
-        tokens at which the copy begins, which are also the end of the text.
+        """What a drafted token is a copy of: `{node, text, place, after}`; None if it is no copy. `after`:
+        the tokens at which the copy begins, which are also the end of the text.
         """
         source = self.copies.get(node)
         if source is None:
@@ -216,13 +217,15 @@ class Facts:
         return None if source is None else self.place(source)
 
     def place(self, node: int) -> dict:
-        """A token of the text, and where it stands, in words."""
+        """A token of the text and its place in words."""
         at = self.nodes.position[node]
         place = f"token {at + self.nodes.root + 1} of the prompt" if at < 1 else f"position {at}"
         return {"node": node, "text": self.word(node), "place": place}
 
     def draw(self, node: int) -> dict | None:
-        """The uniform number that chose this token out of a distribution, and between which running sums."""
+        """The uniform number that chose this token from a distribution, and the cumulative probabilities
+        around it.
+        """
         for _, score in self.scores.get(node, []):
             if score.name == "draw":
                 return {"u": score.total, "low": score.parts.get("low"), "high": score.parts.get("high")}
@@ -231,11 +234,11 @@ class Facts:
                 return {"u": verdict.u, "low": None, "high": None}
         return None
 
-    # ---- what was on offer -------------------------------------------------------------------
+    # ---- recorded distributions -------------------------------------------------------------------
 
     def stages(self, node: int) -> list[dict]:
-        """What was on offer in the node's place: the model's, that of views weighed against it and what came
-        of them, after each recorded processor, the draft's.
+        """The recorded distributions at the node's position: the model's, those of contrasted views and their
+        combination, those after each recorded processor, and the draft's.
         """
         rows, before = [], None
         recorded = distribution_stages.in_order(self.offers.get(self.nodes.parent[node], {}))
@@ -272,7 +275,7 @@ class Facts:
         }
 
     def probability(self, node: int, offer: Distribution) -> float | None:
-        """The probability of a token that is not among the recorded ones, if another event tells it."""
+        """The probability of a token that the distribution does not list, if another event records it."""
         if offer.among is not None and offer.among <= len(offer.top):
             return 0.0
         if offer.view == "unwanted":
@@ -297,8 +300,8 @@ class Facts:
         return math.exp(event.logprob) if own else None
 
 
-def mentioned(event) -> list[int]:
-    """The nodes that an event names, each once."""
+def nodes_of(event) -> list[int]:
+    """The nodes that an event names, each one once."""
     match event:
         case Commit():
             return list(event.nodes)
@@ -309,11 +312,11 @@ def mentioned(event) -> list[int]:
     return []
 
 
-def judged(event: Verdict) -> dict:
+def verdict_facts(event: Verdict) -> dict:
     """A verdict's status, numbers and reason."""
     return {name: getattr(event, name) for name in ("status", "p", "q", "u", "reason")}
 
 
-def scored(step: int, event: Score) -> dict:
+def score_facts(step: int, event: Score) -> dict:
     """A score with its step."""
     return {"step": step, "name": event.name, "total": event.total, "rank": event.rank, "parts": event.parts}

@@ -1,8 +1,9 @@
-"""The tests of drafted tokens in one place, one block an attempt: p and q of that attempt, and what was left.
+"""The tests of drafted tokens at one position, one block per attempt: p and q of that attempt, and the
+residual.
 
-Later attempts are held against what the earlier ones left: R = norm(max(R - D, 0)) is recorded, D is the
-draft without the tried tokens. Where a token was not among the recorded ones its number is derived from p and
-q, and traces that recorded no residual have derived ones only. Knows no strategy.
+Later attempts are tested against what the earlier ones left: R = norm(max(R - D, 0)) is recorded, D is the
+draft without the tokens already tried. A token that was not recorded gets a number derived from p and q; in
+traces that record no residual, all of its numbers are derived. Knows no strategy.
 """
 
 import math
@@ -14,12 +15,12 @@ ROWS = 9  # tokens shown of each attempt
 
 
 def attempts(facts, node: int) -> list[dict]:
-    """The tests in the node's place in the order in which they were made; empty if nothing was tested.
+    """The tests at the node's position in the order in which they were made; empty if nothing was tested.
 
     Each `{node, id, text, step, status, p, q, u, accept, shown, reason, rows, rest, derived, residual}`.
-    `accept` is the probability of passing, min(1, p / q) as a rule, where a number was drawn for it; `shown`
-    are p, q, accept and u as text; `rows` are `{id, text, p, q, left, mark}`, None where it is not known.
-    `residual`: `left` are shares of "all" or of the "shown" tokens; None without.
+    `accept` is the acceptance probability, usually min(1, p / q), where a number was drawn for the test;
+    `shown` are p, q, accept and u as text; `rows` are `{id, text, p, q, left, mark}`, each None where it is
+    unknown. `residual`: whether `left` are shares of "all" or of the "shown" tokens; None without a residual.
     """
     place = facts.children.get(facts.nodes.parent[node], [])
     tested = []
@@ -44,10 +45,10 @@ def attempts(facts, node: int) -> list[dict]:
             recorded = known(offers.get(("residual", f"after test {i + 1}")))
             both = [(t, x) for t, x in recorded.items() if t in p and t in q]
             left, share = residual(
-                p, q, max(both, key=lambda pair: pair[1], default=drew(facts, following, own))
+                p, q, max(both, key=lambda pair: pair[1], default=drawn_share(facts, following, own))
             )
             if recorded:
-                left, share = sure(left, share) | recorded, "all"
+                left, share = known_shares(left, share) | recorded, "all"
         tests.append(
             {
                 "node": child,
@@ -67,13 +68,13 @@ def attempts(facts, node: int) -> list[dict]:
             }
         )
         if drawn and following:
-            p, q = sure(left, share), struck(q, token, facts.births[child][1].fill)
+            p, q = known_shares(left, share), without_tried(q, token, facts.births[child][1].fill)
     return tests
 
 
 def printed(verdict: Verdict) -> dict[str, str]:
-    """p, q, the probability of passing and u as text: where that is p / q, dividing what is printed
-    gives what is printed.
+    """p, q, the acceptance probability and u as text. Where the probability is p / q, the printed p and q
+    give the printed ratio.
     """
     p, q, u = verdict.p, verdict.q, verdict.u
     if verdict.acceptance is not None or q is None or not 0.0 < p < q:
@@ -89,7 +90,9 @@ def status(facts, node: int) -> str | None:
 
 
 def known(offer: Distribution | None, other: Distribution | None = None) -> dict[int, float]:
-    """Token -> probability, as far as recorded; 0 for those of `other` if all that have any are listed."""
+    """Token -> probability, as far as recorded; 0 for tokens of `other` if every token with any mass is
+    listed.
+    """
     if offer is None:
         return {}
     whole = offer.among is not None and offer.among <= len(offer.top)
@@ -98,7 +101,7 @@ def known(offer: Distribution | None, other: Distribution | None = None) -> dict
 
 
 def distribution(offers: dict, first: tuple) -> Distribution | None:
-    """The target's distribution that the first test used: after the processors if its p is from there."""
+    """The target's distribution that the first test used: the processed one if the test's p comes from it."""
     _, _, _, verdict = first
     processed, target = offers.get(("processed", None)), offers.get(("target", None))
     for offer in (processed, target):
@@ -107,9 +110,9 @@ def distribution(offers: dict, first: tuple) -> Distribution | None:
     return processed or target
 
 
-def drew(facts, following: tuple | None, own: int | None) -> tuple[int, float] | None:
-    """(token, its recorded probability) under what was left after a rejection: that of the next test, or of
-    the target's own draw.
+def drawn_share(facts, following: tuple | None, own: int | None) -> tuple[int, float] | None:
+    """(token, its recorded probability) in the residual of a rejection: the token of the next test, or of the
+    target's own draw.
     """
     if following is not None:
         return facts.nodes.token[following[2]], following[3].p
@@ -121,7 +124,8 @@ def drew(facts, following: tuple | None, own: int | None) -> tuple[int, float] |
 def residual(p: dict, q: dict, drawn: tuple[int, float] | None) -> tuple[dict, str | None]:
     """(token -> share of max(0, p - q), "all" or "shown") for the tokens whose p and q are known.
 
-    The whole sum is known if one share, `drawn`, was recorded for such a token; else shares are of the shown.
+    The whole sum is known if one share, `drawn`, was recorded for such a token; otherwise the shares are of
+    the tokens shown.
     """
     left = {t: max(0.0, p[t] - q[t]) for t in p if t in q}
     total = math.fsum(left.values())
@@ -130,13 +134,13 @@ def residual(p: dict, q: dict, drawn: tuple[int, float] | None) -> tuple[dict, s
     return ({t: x / total for t, x in left.items()}, "shown") if total > 0 else (left, None)
 
 
-def sure(left: dict, share: str | None) -> dict[int, float]:
-    """Those shares of `left` that are shares of everything."""
+def known_shares(left: dict, share: str | None) -> dict[int, float]:
+    """The shares in `left` that refer to the whole residual."""
     return {t: x for t, x in left.items() if share == "all" or x == 0.0}
 
 
-def struck(q: dict, token: int, fill: str | None) -> dict[int, float]:
-    """The draft's distribution once `token` was tried: without it, unless it may be drawn again."""
+def without_tried(q: dict, token: int, fill: str | None) -> dict[int, float]:
+    """The draft's distribution after `token` was tried: without it, unless it may be drawn again."""
     if fill == "sampled with replacement":
         return dict(q)
     rest = 1.0 - q[token]
@@ -144,7 +148,7 @@ def struck(q: dict, token: int, fill: str | None) -> dict[int, float]:
 
 
 def listed(facts, p: dict, q: dict, left: dict, token: int, own: int | None) -> dict:
-    """The tokens to show, most likely first, and what is left out of p and q."""
+    """The tokens to show, most likely first, and the mass of p and q that is left out."""
     must = [t for t in (token, own) if t is not None and (t in p or t in left or t in q)]
     size = lambda t: max(p.get(t) or 0.0, q.get(t) or 0.0, left.get(t) or 0.0)  # noqa: E731
     others = sorted((t for t in {**p, **q, **left} if t not in must), key=size, reverse=True)

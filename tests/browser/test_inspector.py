@@ -271,7 +271,7 @@ def test_arrows_walk_the_tree_and_a_cell_tells_what_stood_there(shared):
     page.evaluate(
         "cell => decodingExplorer.app.inspector.show(decodingExplorer.app.lanes[1], {cell})", cell["cell"]
     )
-    expect(panel(page)).to_contain_text("What stood here")
+    expect(panel(page)).to_contain_text("History of this position")
     expect(panel(page).locator(".stood.here")).to_contain_text("iteration 1")
 
 

@@ -12,7 +12,7 @@ from decoders.chooser import invert
 from decoders.logits.distributions import entropies, probabilities, processors, summarise
 from explorer.export.page_files import ASSETS, text
 from explorer.export.replay_page import replay_html
-from explorer.inspector.knobs import beside, knobs
+from explorer.inspector.knobs import knobs, unnamed_before
 from tests.browser.test_inspector import committed, inspect, lane, open_inspector, panel, with_lanes
 from tests.browser.test_page import finished, press, ready, trace
 from tests.helpers.shipped_pair import decode
@@ -45,7 +45,11 @@ def offer(logits: torch.Tensor, named: int, low: float | None = None) -> dict:
     others = len(logits) - len(ids)
     made = {"ids": ids, "logs": logs, "rest": rest if others else 0.0, "others": others, "extra": None}
     nats = float(entropies(logprobs)) + sum(math.exp(log) * log for log in logs)
-    return made | {"nats": nats, "temperature": 1.0, "beside": beside(made, int(logits.argmax()), low)}
+    return made | {
+        "nats": nats,
+        "temperature": 1.0,
+        "beside": unnamed_before(made, int(logits.argmax()), low),
+    }
 
 
 def processed(logits: torch.Tensor, values: dict) -> torch.Tensor:

@@ -115,7 +115,7 @@ def test_several_siblings_are_several_attempts_with_the_numbers_of_each(models):
 
 def test_derived_numbers_are_those_that_the_verifier_used(models):
     """p and q of a second attempt come out of the first one's, without a look at the second verdict."""
-    from explorer.inspector.verification_tests import known, struck
+    from explorer.inspector.verification_tests import known, without_tried
 
     trace = decoded(models, "speculative_tree", widths="4", temperature=1.0)
     facts, seen = Facts(trace), 0
@@ -125,7 +125,7 @@ def test_derived_numbers_are_those_that_the_verifier_used(models):
         if len(tried) < 2 or judged[0].status != "rejected" or judged[1].p is None:
             continue
         q = known(offers["draft", None]) | {facts.nodes.token[tried[0]]: judged[0].q}
-        later = struck(q, facts.nodes.token[tried[0]], "sampled without replacement")
+        later = without_tried(q, facts.nodes.token[tried[0]], "sampled without replacement")
         if facts.nodes.token[tried[1]] in later:
             assert later[facts.nodes.token[tried[1]]] == pytest.approx(judged[1].q, rel=1e-4)
             seen += 1
