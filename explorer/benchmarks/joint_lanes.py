@@ -82,7 +82,7 @@ def burdens(models: dict, prompts: list[list[int]]) -> list[float]:
         for prompt in prompts:
             lane = Lane("greedy", prompt, models, limits=Limits(NEW_TOKENS), callbacks=callbacks)
             step = Sliced(lane.run)
-            while not step.go_on():
+            while not step.resume():
                 pass
 
     ratios = []

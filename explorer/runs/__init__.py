@@ -1,1 +1,1 @@
-"""Who decodes what, and when. Knows lanes, models and traces, no HTML."""
+"""Runs: which lanes decode, and when. Knows lanes, models and traces, no HTML."""

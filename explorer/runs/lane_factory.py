@@ -1,4 +1,4 @@
-"""Makes the lanes of a run from what a person asked for. Knows lanes and models, nothing of runs or pages."""
+"""Makes the lanes of a run from a checked request. Knows lanes and models, nothing of runs or pages."""
 
 from collections.abc import Callable
 
@@ -9,16 +9,16 @@ from explorer.tasks import sandbox
 from explorer.tasks.own_syntax import allowed
 from explorer.tasks.own_tests import pass_rate, runs_code
 
-CALLBACKS = Callbacks(pass_rate, allowed, between, pause)  # of lanes of the app, the CLI and the experiments
+CALLBACKS = Callbacks(pass_rate, allowed, between, pause)  # for lanes of the app, the CLI and the experiments
 
 
 def lane_maker(loader: Loader) -> Callable[[dict], list]:
-    """A function from a checked request to its lanes; it waits for the models. See `Runs`."""
+    """Returns a function that makes the lanes of a checked request; it waits for the models. See `Runs`."""
 
     def make(request: dict) -> list:
         chosen = loader.find(request.get("models"))
         models = chosen.wait()
-        from decoders.lane import Lane, Limits  # torch is there by now
+        from decoders.lane import Lane, Limits  # torch is imported by now
 
         share_cores(models)
         prompt = prompt_tokens(models["target"], request["prompt"], request.get("chat"))
@@ -41,21 +41,25 @@ def lane_maker(loader: Loader) -> Callable[[dict], list]:
 
 
 def check_tests(strategy, parameters: dict, prompt: str) -> None:
-    """ValueError with one sentence if a lane would run programs that its model writes, which is off here."""
+    """Raises ValueError with one sentence if a lane would run programs that its model writes and that is
+    off.
+    """
     runs = any(part.name == "tests" for part in strategy.parts(parameters)) and runs_code(prompt)
     if runs and not sandbox.protection().runs:
         raise ValueError(f"The tests of this prompt would run a program. {sandbox.protection().sentence}")
 
 
 def text_before(lane) -> str:
-    """What stands before a lane's first own token: the prompt, and what it was given to begin with."""
+    """The text before a lane's first own token: the prompt and the tokens that it was given to begin with."""
     from decoders.search.stepwise.scorers import decoded
 
     return decoded(lane, lane.tree.path(lane.tip))
 
 
 def prompt_tokens(target, prompt: str, chat: dict | None) -> list[int]:
-    """Token ids of a prompt, or of what the chat template makes of it. ValueError with one sentence."""
+    """Token ids of a prompt, rendered with the chat template if there is a chat. ValueError with one
+    sentence.
+    """
     if chat is None:
         return target.encode(prompt)
     return target.cut(target.render(prompt, chat["system"]))

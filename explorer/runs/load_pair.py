@@ -1,4 +1,4 @@
-"""Loads the models that a command works with. Knows models, no strategy; imports torch only when it loads."""
+"""Loads the models for a command. Knows models, no strategy; imports torch only when it loads."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from decoders.models.catalog import DRAFT, TARGET, by_role
 def load_models(
     model: str, draft: str | None, needs: tuple[str, ...], device: str, heads: Sequence[str] = ()
 ) -> dict:
-    """The models by role that a strategy needs, with heads of one's own: those of `heads`, and folders of
+    """The models that a strategy needs, by role, with the user's own heads: those of `heads`, and folders of
     heads that are named in place of a draft model. Raises ValueError with one sentence.
     """
     from transformers.utils import logging

@@ -1,7 +1,7 @@
-"""How many bytes the steps of a run and the changes of its views take in memory, estimated as they grow.
+"""Estimates how many bytes the steps of a run and the changes of its views take, as they grow.
 
-The estimates are sums over the parts of events and marks, with the sizes that these have in CPython; a test
-holds them against what the interpreter says it has allocated. Knows steps, no run.
+The estimates are sums over the parts of events and marks, with their sizes in CPython; a test
+compares them with what the interpreter reports as allocated. Knows steps, no run.
 """
 
 from decoders.trace.events import Step
@@ -19,12 +19,12 @@ EVENT = {
     "Note": 240,
 }
 OFFERED = 120  # a token of a distribution: a list of two numbers
-OP, NODE = 600, 200  # a change that a view makes; what it remembers of an event about a node, while it grows
+OP, NODE = 600, 200  # a change that a view makes; what a growing view remembers of one event about a node
 REMEMBERED = ("Propose", "Verdict")
 
 
 def step_bytes(step: Step) -> int:
-    """Roughly what a step of a trace takes, its row of costs included."""
+    """The approximate size of a step of a trace, including its row of costs."""
     size = STEP + ROW
     for event in step.events:
         kind = type(event).__name__
@@ -35,10 +35,10 @@ def step_bytes(step: Step) -> int:
 
 
 def ops_bytes(ops: list[dict]) -> int:
-    """Roughly what a view's changes of one step take."""
+    """The approximate size of the changes that a view makes in one step."""
     return 120 + OP * len(ops)
 
 
 def memory_of(step: Step) -> int:
-    """Roughly what a view that still grows remembers of a step, besides its changes."""
+    """The approximate size of what a growing view remembers of a step, besides its changes."""
     return NODE * sum(type(event).__name__ in REMEMBERED for event in step.events)

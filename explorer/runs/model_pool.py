@@ -1,7 +1,7 @@
-"""The models that are loaded: those that the app was started with, and those that people chose since.
+"""The loaded models: those that the app was started with, and those that users have chosen since.
 
-Everything loads in the background, one set after the other, so that the page is up before torch is. A run
-keeps the models it was started with; sets that nobody uses make room for others. Knows model names and the
+Everything loads in the background, one set after the other, so that the page is ready before torch is. A run
+keeps the models it was started with; unused sets make room for others. Knows model names and the
 registry; imports torch and transformers only inside its thread.
 """
 
@@ -21,20 +21,20 @@ from explorer.runs.validation import Choice
 log = logging.getLogger(__name__)
 PATIENCE_SECONDS = 300.0
 SMALL = 50_000_000  # parameters
-MAX_SETS = 4  # sets of models that are loaded at a time
-MAX_WAITING = 4  # ... and that wait for being loaded
-FORGET_SECONDS = 60.0  # how long the sentence is kept that says why a set could not be loaded
+MAX_SETS = 4  # sets of models in memory at a time
+MAX_WAITING = 4  # sets that wait to be loaded
+FORGET_SECONDS = 60.0  # how long the reason is kept why a set could not be loaded
 
 
 class ModelSet:
-    """Target and perhaps draft. `state` is loading, ready or failed; `sentence` says it to people."""
+    """A target and perhaps drafts. `state` is loading, ready or failed; `sentence` describes it to users."""
 
     def __init__(self, choice: Choice):
         self.choice = choice
         self.models: dict = {}  # LoadedModel by role
         self.state = "loading"
         self.sentence = f"Loading {' and '.join(choice.names.values())} …"
-        self.share: float | None = None  # how much of what is being done now is done
+        self.share: float | None = None  # progress of the current stage, from 0 to 1
         self.done = threading.Event()
         self.cancelled = False
         self.used = time.monotonic()
@@ -46,11 +46,13 @@ class ModelSet:
         return self.choice.names
 
     def busy(self) -> bool:
-        """Whether a lane still decodes with it."""
+        """Whether a lane is still decoding with these models."""
         return any(lane.trace.ended is None for lane in list(self.lanes))
 
     def report(self, words: str, done: int, total: int) -> None:
-        """Hears how far it is; see `decoders.models.hub.Progress`. InterruptedError once it was cancelled."""
+        """Receives the progress of loading, see `decoders.models.hub.Progress`. InterruptedError once
+        cancelled.
+        """
         if self.cancelled:
             raise InterruptedError
         mega = total >= 1_000_000
@@ -59,13 +61,15 @@ class ModelSet:
         self.sentence = f"{words}: {count} …"
 
     def settle(self, state: str, sentence: str) -> None:
-        """It is ready, or will never be."""
+        """Marks the end of loading: ready or failed."""
         self.share = None
         self.state, self.sentence = state, sentence
         self.done.set()
 
     def wait(self) -> dict:
-        """The models by role, as soon as they are there. ValueError with a sentence if they never will be."""
+        """Waits for the models and returns them by role. ValueError with one sentence if they could not be
+        loaded.
+        """
         if not self.done.wait(PATIENCE_SECONDS):
             raise ValueError("The models are still loading; press Run again in a minute.")
         if self.state == "failed":
@@ -74,9 +78,9 @@ class ModelSet:
 
 
 class Loader(ModelSet):
-    """The set that the app was started with, and the others by what was chosen.
+    """The set that the app was started with, and further sets by choice.
 
-    allowed: the names that people may choose; None for any folder and any Hub id. heads: folders of trained
+    allowed: the names that users may choose; None for any folder and any Hub id. heads: folders of trained
     heads for the models that the app was started with. capture: whether forwards on a GPU become CUDA graphs.
     """
 
@@ -98,15 +102,15 @@ class Loader(ModelSet):
         self.thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begins to load what the app was started with, on a thread of its own."""
+        """Starts to load the models that the app was started with, on a separate thread."""
         self._enqueue(self)
 
     def load(self) -> None:
-        """Loads what the app was started with, here and now; never raises."""
+        """Loads the models that the app was started with, on this thread; never raises."""
         self._fill(self)
 
     def find(self, choice: Choice | None) -> ModelSet:
-        """The set of `choice` (None: the app's own), loading or loaded. ValueError if it is not here."""
+        """The set of `choice` (None: the app's own), loading or loaded. ValueError if it was unloaded."""
         models = self if choice is None else self.sets.get(choice)
         if models is None:
             raise ValueError(
@@ -116,7 +120,9 @@ class Loader(ModelSet):
         return models
 
     def open(self, choice: Choice | None) -> ModelSet:
-        """The same, and it begins to load if it is not here. ValueError with one sentence if it must not."""
+        """The set of `choice`, which starts to load if necessary. ValueError with one sentence if it is not
+        allowed.
+        """
         with self.lock:
             models = self if choice is None else self.sets.get(choice)
             if models is None or (models.state == "failed" and models is not self):
@@ -130,7 +136,7 @@ class Loader(ModelSet):
         return models
 
     async def settled(self, choice: Choice | None) -> ModelSet:
-        """The set of `choice`, when it is ready. ValueError with one sentence if it never will be."""
+        """The set of `choice`, once it is ready. ValueError with one sentence if it could not be loaded."""
         models = self.open(choice)
         until = time.monotonic() + PATIENCE_SECONDS
         while not models.done.is_set() and time.monotonic() < until:
@@ -139,25 +145,27 @@ class Loader(ModelSet):
         return models
 
     def cancel(self, choice: Choice) -> None:
-        """Stops loading it, as soon as that is possible. What the app was started with is never stopped."""
+        """Stops loading a set as soon as possible. The models that the app was started with are never
+        stopped.
+        """
         models = self.sets.get(choice)
         if models is not None and models is not self and models.state == "loading":
             models.cancelled = True
 
     def check(self, choice: Choice) -> None:
-        """ValueError with one sentence if there is no such model or the operator allows it not."""
+        """ValueError with one sentence if there is no such model or the operator does not allow it."""
         for name in choice.names.values():
             if self.allowed is not None and name not in self.allowed:
                 raise ValueError(
-                    f"This app offers {', '.join(sorted(self.allowed))}; whoever runs it may allow {name!r} "
+                    f"This app offers {', '.join(sorted(self.allowed))}; its operator can allow {name!r} "
                     "with --models."
                 )
             locate(name)
 
     def need(self, choice: Choice) -> dict:
-        """What memory `choice` takes, before it is loaded: see `judge`. ValueError with one sentence."""
+        """How much memory `choice` would need, see `memory_verdict`. ValueError with one sentence."""
         self.check(choice)
-        return judge(choice, footprints(choice), self._here(choice), self._idle_bytes(choice))
+        return memory_verdict(choice, footprints(choice), self._here(choice), self._idle_bytes(choice))
 
     # ---- on the loading thread ------------------------------------------------------------------
 
@@ -172,7 +180,7 @@ class Loader(ModelSet):
             self._fill(self.queue.get())
 
     def _forget(self) -> None:
-        """Drops what could not be loaded a while ago."""
+        """Drops sets that failed to load a while ago."""
         for failed in [s for s in self._all() if s.state == "failed" and s is not self]:
             if time.monotonic() - failed.used > FORGET_SECONDS:
                 del self.sets[failed.choice]
@@ -194,7 +202,7 @@ class Loader(ModelSet):
                 self._make_room(choice)
             for role, name in missing.items():
                 models[role] = load(name, choice.device, choice.dtype, wanted.report)
-                models[role].facts()  # tries its engine out
+                models[role].facts()  # tries out its engine
                 if self.capture:
                     models[role].capture()
             if heads and "target" not in missing:  # other sets keep the target without these heads
@@ -216,7 +224,7 @@ class Loader(ModelSet):
             wanted.settle("failed", f"The models could not be loaded ({kind}); the log of the app says why.")
 
     def _here(self, choice: Choice) -> dict:
-        """Those models of `choice` that are loaded already, by role."""
+        """The models of `choice` that are loaded already, by role."""
         sizes = {}
         for role, name in choice.names.items():
             for other in self._all():
@@ -232,22 +240,24 @@ class Loader(ModelSet):
         return list(self.sets.values())
 
     def _idle(self, choice: Choice) -> list[ModelSet]:
-        """Sets that may make room, the longest unused first."""
+        """Sets that can be unloaded to make room, longest unused first."""
         ready = [s for s in self._all() if s.state == "ready" and s is not self and s.choice != choice]
         return sorted((s for s in ready if not s.busy()), key=lambda s: s.used)
 
     def _idle_bytes(self, choice: Choice) -> int:
-        """Bytes that the idle sets hold alone; what `choice` itself would use again is not counted."""
+        """Bytes that only idle sets use; models that `choice` itself would use again are not counted."""
         idle = self._idle(choice)
         kept = {id(m) for s in self._all() if s not in idle for m in s.models.values()}
         kept |= {id(m) for m in self._here(choice).values()}
         return sum({id(m): m.bytes for s in idle for m in s.models.values() if id(m) not in kept}.values())
 
     def _make_room(self, choice: Choice) -> None:
-        """Drops idle sets until there is space for one more. ValueError with one sentence if not."""
+        """Unloads idle sets until there is space for one more. ValueError with one sentence if there is not
+        enough.
+        """
         parts = footprints(choice)
         while True:
-            needed = judge(choice, parts, self._here(choice), 0)
+            needed = memory_verdict(choice, parts, self._here(choice), 0)
             ready = [s for s in self._all() if s.state == "ready"]
             if len(ready) < MAX_SETS and needed["fits"]:
                 return
@@ -266,16 +276,16 @@ class Loader(ModelSet):
 
 
 def footprints(choice: Choice) -> dict:
-    """What each model of `choice` will take, from headers and configs alone: no weights are loaded."""
+    """The memory that each model of `choice` will need, from headers and configs alone; loads no weights."""
     from decoders.models.memory_estimate import footprint
 
     return {role: footprint(name, choice.dtype, choice.device) for role, name in choice.names.items()}
 
 
-def judge(choice: Choice, parts: dict, here: dict, idle: int) -> dict:
-    """Whether these footprints fit into the memory: `{fits, sentence, parts, bytes}`.
+def memory_verdict(choice: Choice, parts: dict, here: dict, idle: int) -> dict:
+    """Whether these footprints fit into memory: `{fits, sentence, parts, bytes}`.
 
-    here: the models that are loaded already; idle: bytes that models in nobody's use would give back.
+    here: the models that are loaded already; idle: bytes that unloading idle models would free.
     """
     from decoders.models.memory_estimate import RESERVE, TOKENS, bytes_of, free_bytes, pick_device
 
@@ -287,10 +297,10 @@ def judge(choice: Choice, parts: dict, here: dict, idle: int) -> dict:
     if all(role in here for role in parts):
         fits, sentence = True, "Loaded already."
     elif free is None:
-        fits, sentence = True, f"{total}; this system does not say how much {where} is free."
+        fits, sentence = True, f"{total}; this system does not report how much {where} is free."
     else:
         fits = needed <= (free + idle) * (1 - RESERVE)
-        sentence = f"{total}, of {bytes_of(free + idle)} of {where} that are free."
+        sentence = f"{total}, out of {bytes_of(free + idle)} of free {where}."
         if not fits:
             sentence += " That does not fit: choose a smaller dtype, a smaller model or another device."
     sentences = [part.sentence() for part in parts.values()]
@@ -298,7 +308,7 @@ def judge(choice: Choice, parts: dict, here: dict, idle: int) -> dict:
 
 
 def release() -> None:
-    """Gives dropped models' memory back."""
+    """Frees the memory of dropped models."""
     import torch
 
     gc.collect()
@@ -307,16 +317,18 @@ def release() -> None:
 
 
 def of_tokens(models: dict) -> str:
-    """The end of a sentence about loaded models: which drafts have other tokens than the target."""
+    """A sentence to append about loaded models: which drafts have another tokenizer than the target."""
     key = models["target"].token_key
     other = [role for role in models if models[role].token_key != key]
     if not other:
         return ""
-    return f" The {' and the '.join(other)} has other tokens than the target: choose Universal drafting."
+    return f" The {' and the '.join(other)} has another tokenizer than the target: choose Universal drafting."
 
 
 def share_cores(models: dict) -> None:
-    """One thread for small models: a second gains nothing, and the browser often needs the other core."""
+    """Uses one thread for small models: a second one gains nothing, and the browser often needs the other
+    core.
+    """
     import torch
 
     every = all_threads()
@@ -333,7 +345,7 @@ def all_threads() -> int:
 
 
 def words(choice: Choice) -> str:
-    """`llama-tiny with llama-tiny-draft`, and dtype and device where they were chosen."""
+    """`llama-tiny with llama-tiny-draft`, followed by dtype and device if they were chosen."""
     names = " with ".join(choice.names.values())
     extra = [x for x in (choice.dtype, choice.device) if x != "auto"]
     return names + (f" ({', '.join(extra)})" if extra else "")

@@ -1,6 +1,6 @@
-"""What a run is: its lanes' traces with their rows and views, and the answer to a pull.
+"""The state of a run: its lanes' traces with their rows and views, and the answer to a pull.
 
-Plain data and functions of it; who steps a run and who may ask for it is scheduler.py's matter.
+Plain data and functions of it; scheduler.py decides who steps a run and who may ask for it.
 """
 
 import copy
@@ -16,21 +16,21 @@ from explorer.runs.slices import Sliced
 from explorer.runs.validation import Choice
 from explorer.runs.view_cache import Fold
 
-PIECE_OPS = 8000  # changes of a lane's picture in one answer to a page; what is beyond them comes in the next
+PIECE_OPS = 8000  # changes of a lane's picture in one answer to a page; the rest comes in the next answer
 
 
 @dataclass
 class Record:
-    """One lane of a run: its trace, one row of costs a step, and the views folded so far."""
+    """One lane of a run: its trace, one row of costs per step, and the views folded so far."""
 
     trace: Trace
     lane: object | None = None  # decoders.lane.Lane while it can still step
     rows: list[dict] = field(default_factory=list)
     folds: dict[str, Fold] = field(default_factory=dict)
     problem: str | None = None
-    slots: int | None = None  # KV slots the lane held last, while it held any
-    step: Sliced | None = None  # the step under way, between two slices of it too
-    kept: int = 0  # bytes of the trace and the rows, roughly
+    slots: int | None = None  # KV slots that the lane held at its last step
+    step: Sliced | None = None  # the step in progress, also between two of its slices
+    kept: int = 0  # approximate bytes of the trace and the rows
     depths: dict[int, list[int]] = field(default_factory=dict)  # decision depths, once asked for
 
     def fold(self, view: str) -> Fold:
@@ -38,13 +38,15 @@ class Record:
         return self.folds.get(view) or self.folds.setdefault(view, Fold(view, self.trace))
 
     def add(self, step: Step, row: dict) -> None:
-        """A step that the trace has by now, with its row; readers count the rows, so these come last."""
+        """Adds a step that the trace already has, with its row. Readers count the rows, so the row comes
+        last.
+        """
         self.kept += step_bytes(step)
         self.rows.append(row)
 
     @property
     def bytes(self) -> int:
-        """What it takes in memory, roughly."""
+        """The approximate size in memory."""
         return self.kept + sum(fold.bytes for fold in list(self.folds.values()))
 
 
@@ -59,20 +61,20 @@ class Run:
     due: deque = field(default_factory=deque)
     heard: float = field(default_factory=time.monotonic)
     waiters: list = field(default_factory=list)  # (loop, asyncio.Event) of pulls that wait for news
-    owed: bool = False  # it was pulled and has had no turn since
-    models: Choice | None = None  # what its lanes were made with; None for the app's own
-    asked: dict = field(default_factory=dict)  # prompt, max_new_tokens and chat as a person gave them
-    closing: int = 0  # lanes that are being stopped in the middle of a step, and may tell what they have
-    comparison: tuple = (None, {})  # the newest one of its lanes, after what it is of
+    owed: bool = False  # whether it was pulled and has had no turn since
+    models: Choice | None = None  # the models of its lanes; None for the app's own
+    asked: dict = field(default_factory=dict)  # prompt, max_new_tokens and chat as the user gave them
+    closing: int = 0  # lanes that are being stopped in the middle of a step and may still report part of it
+    comparison: tuple = (None, {})  # the latest comparison of its lanes, after the key that says of what
 
     @property
     def shown_state(self) -> str:
-        """The state as the page should take it: over only when nothing more will come."""
+        """The state as the page should see it: ended only when nothing more will come."""
         return "running" if self.closing else self.state
 
     @property
     def bytes(self) -> int:
-        """What it takes in memory, roughly."""
+        """The approximate size in memory."""
         return sum(record.bytes for record in list(self.records))
 
     def open_lanes(self) -> list[Record]:
@@ -80,23 +82,23 @@ class Run:
         return [record for record in self.records if record.lane is not None]
 
     def lane(self, index: int) -> Record:
-        """The lane counted from 0. ValueError with one sentence if the run has none such."""
+        """The lane counted from 0. ValueError with one sentence if the run has no such lane."""
         if not 0 <= index < len(self.records):
             raise ValueError(f"There is no lane {index + 1} in this run; choose one that was decoded.")
         return self.records[index]
 
     def changed(self) -> None:
-        """Wakes the pulls that wait."""
+        """Wakes the waiting pulls."""
         waiters, self.waiters = self.waiters, []
         for loop, event in waiters:
             loop.call_soon_threadsafe(event.set)
 
 
 def answer(run: Run, cursors: list[dict], max_ops: int | None = None, known: str = "") -> dict:
-    """The new ops of the view on show, the new chips and cost rows, and the state of each lane.
+    """The new ops of the displayed view, the new chips and cost rows, and the state of each lane.
 
-    max_ops: ops of a lane's picture, or chips, after which the rest waits for the next question; `more` says
-    that there is a rest, and the state then stays the one that is `known`.
+    max_ops: ops of a lane's picture, or chips, after which the rest waits for the next pull. `more` says that
+    there is a rest; the state is then reported as the one that is `known`.
     """
     state, lanes, more = run.shown_state, [], False
     for record, cursor in zip(list(run.records), cursors, strict=False):
@@ -130,7 +132,7 @@ def answer(run: Run, cursors: list[dict], max_ops: int | None = None, known: str
 
 
 def steps_of(fold: Fold, first: int, count: int, max_ops: int | None) -> list[list[dict]]:
-    """The ops of the steps from `first` up to `count`, or until there are `max_ops`; at least of one step."""
+    """The ops of the steps from `first` up to `count`, or until there are `max_ops`; at least one step."""
     steps, size = [], 0
     for index in range(max(0, first), count):
         if max_ops is not None and steps and size >= max_ops:
@@ -140,8 +142,8 @@ def steps_of(fold: Fold, first: int, count: int, max_ops: int | None) -> list[li
     return steps
 
 
-def still(trace: Trace) -> Trace:
-    """A copy that does not grow with its lane; steps never change once they are there."""
+def snapshot_of(trace: Trace) -> Trace:
+    """A copy that does not grow with its lane; recorded steps never change."""
     costs = copy.copy(trace.costs)
     for name, value in vars(costs).items():
         if isinstance(value, list | set | dict):
@@ -149,9 +151,9 @@ def still(trace: Trace) -> Trace:
     return replace(trace, vocabulary=dict(trace.vocabulary), steps=list(trace.steps), costs=costs)
 
 
-def held(lane) -> int | None:
-    """KV slots that a lane holds in the target's cache, the prompt's and those of its further views included;
-    None if it cannot tell.
+def slots_held(lane) -> int | None:
+    """KV slots that a lane holds in the target's cache, including the prompt and its further views; None if
+    unknown.
     """
     scorers = getattr(lane, "scorers", {})
     own = getattr(scorers.get("target"), "used", None)

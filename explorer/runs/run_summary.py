@@ -1,4 +1,4 @@
-"""What a finished lane comes to, as one JSON object: the same for the command line and the endpoints.
+"""The result of a finished lane as one JSON object, the same for the command line and the endpoints.
 
 Knows traces only.
 """
@@ -11,8 +11,8 @@ def summary(trace: Trace) -> dict:
     """`{strategy, parameters, prompt_tokens, output_tokens, text, totals, metrics, badge, ended, sequences}`.
 
     sequences: `{output_tokens, text, score}` of each text that a strategy with num_return_sequences returns,
-    best first; the output alone, without a score, for all others. `model_defaults`, if there are any: the
-    processors that came from the model.
+    best first; for all others only the output, without a score. `model_defaults`, if there are any: the
+    settings that came from the model's generation config.
     """
     return {
         "strategy": trace.strategy,
@@ -39,7 +39,7 @@ def sequences(trace: Trace) -> list[dict]:
 
 
 def before_text(prompt: str, trace: Trace) -> str:
-    """What of a prompt stands before the trace's own text: all but a last token that was healed."""
+    """The part of a prompt before the trace's own text: everything except a last token that was healed."""
     read, typed = b"".join(trace.vocabulary[t] for t in trace.prompt), prompt.encode()
     kept = next(n for n in range(len(typed), -1, -1) if read.endswith(typed[:n]))
     return typed[:kept].decode("utf-8", "ignore") if trace.parameters.get("token_healing") else prompt

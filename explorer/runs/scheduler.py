@@ -1,9 +1,9 @@
-"""Runs: what people have started, one to four lanes each, stepped fairly by one worker thread.
+"""Runs: what users have started, one to four lanes each, stepped fairly by one worker thread.
 
 Knows lanes and views, nothing of HTTP, Gradio or pages. A run is known only by its unguessable id. Nothing is
-pushed: the page pulls from a cursor, so a slow page loses nothing, and no run waits until a page has painted.
-A run that nobody pulls stands still, at once if its page says that it leaves, and continues when it is pulled
-again. A long step is left in the middle (slices.py). What is kept of all runs is bounded (kept.py).
+pushed: the page pulls from a cursor, so a slow page loses nothing, and no run waits for a page to paint. A
+run that nobody pulls pauses, at once if its page says that it is closing, and continues when it is pulled
+again. A long step is interrupted in the middle (slices.py). The memory of all runs is bounded (kept.py).
 """
 
 import asyncio
@@ -17,16 +17,16 @@ from concurrent.futures import Future
 from decoders.trace.trace import Trace
 from explorer.off_loop import soon
 from explorer.runs import kept, stepping
-from explorer.runs.run_state import PIECE_OPS, Record, Run, answer, still
+from explorer.runs.run_state import PIECE_OPS, Record, Run, answer, snapshot_of
 from explorer.runs.slices import SLICE_SECONDS, Sliced
 from explorer.runs.validation import MAX_LANES, check
 from explorer.runs.view_cache import row
 
-MAX_RUNS = 128  # in the whole process; the oldest that does not run makes room
-MAX_RUNS_PER_SESSION = 3  # of one page; its oldest makes room
-UNHEARD_SECONDS = 1.8  # a run that nobody has pulled for so long stands still: its page is gone or very slow
-FORGET_SECONDS = 12 * 3600.0  # ... and is dropped after so long, however much memory there is
-WEIGH_SECONDS = 0.5  # between two looks at what all runs take
+MAX_RUNS = 128  # in the whole process; the oldest run that is not running makes room
+MAX_RUNS_PER_SESSION = 3  # per page; its oldest run makes room
+UNHEARD_SECONDS = 1.8  # a run that nobody has pulled for this long pauses: its page is gone or very slow
+FORGET_SECONDS = 12 * 3600.0  # ... and is dropped after this long, however much memory there is
+MEMORY_CHECK_SECONDS = 0.5  # between two checks of the memory of all runs
 GONE = (
     "This run is gone: the app keeps a limited number of runs, and newer ones took its place. What is on "
     "screen stays; press Run to decode again."
@@ -37,20 +37,22 @@ FULL = f"A run has at most {MAX_LANES} lanes: remove one with ×, then branch ag
 
 
 class Runs:
-    """All runs of the process. `make_lanes(request)` builds a request's lanes, or ValueError says why not."""
+    """All runs of the process. `make_lanes(request)` makes the lanes of a request or raises ValueError."""
 
     def __init__(self, make_lanes: Callable[[dict], list]):
         self.make_lanes = make_lanes
         self.runs: dict[str, Run] = {}
         self.order: deque[str] = deque()  # whose turn it is
         self.wake = threading.Condition()
-        self.jobs: deque[tuple[Sliced, Future]] = deque()  # all else that touches models: only the worker may
+        self.jobs: deque[tuple[Sliced, Future]] = (
+            deque()
+        )  # everything else that touches models, which only the worker may do
         self.worker: threading.Thread | None = None
-        self.weighed = 0.0  # when it was looked at last what all runs take
+        self.memory_checked = 0.0  # when the memory of all runs was last checked
         self.closed = False
 
     def start(self, request: dict, session: str, state: str = "running") -> Run:
-        """A run from `{prompt, max_new_tokens, lanes: [{strategy, parameters, seed}]}`.
+        """Starts a run of `{prompt, max_new_tokens, lanes: [{strategy, parameters, seed}]}`.
 
         Raises ValueError with one sentence that says what is wrong.
         """
@@ -71,7 +73,7 @@ class Runs:
     def show(
         self, traces: list[Trace], session: str = "", run_id: str | None = None, asked: dict | None = None
     ) -> Run:
-        """A run that is done already, from stored traces. `run_id` gives it a public name."""
+        """Adds a finished run made of stored traces. `run_id` gives it a public name."""
         records = [Record(trace) for trace in traces]
         for record in records:
             costs = type(record.trace.costs)()
@@ -87,7 +89,7 @@ class Runs:
         return run
 
     def add_lane(self, run: Run, make: Callable[[], object], replace: int | None = None) -> int:
-        """Makes a lane on the worker and puts it into `run`, at its end or in the place of lane `replace`.
+        """Makes a lane on the worker and adds it to `run`, at the end or in place of lane `replace`.
 
         Returns its index. The other lanes stay unchanged. ValueError if the run is full.
         """
@@ -106,7 +108,7 @@ class Runs:
                 old, run.records[replace] = run.records[replace], record
                 self._close_lane(run, old)
             if run.state == "paused":
-                run.due.append(record)  # what it begins with is shown at once
+                run.due.append(record)  # the tokens that it begins with are shown at once
             else:
                 run.state = "running"
             run.heard = time.monotonic()
@@ -121,7 +123,9 @@ class Runs:
             raise ValueError(f"There is no lane {replace + 1} to replace.")
 
     def control(self, run_id: str, action: str) -> Run:
-        """pause, resume, step (every unfinished lane once, then pause) or stop; else ValueError."""
+        """Applies pause, resume, step (every unfinished lane once, then pause) or stop; otherwise
+        ValueError.
+        """
         run = self.find(run_id)
         with self.wake:
             if run.state not in ("running", "paused"):
@@ -145,13 +149,13 @@ class Runs:
         return run
 
     def snapshot(self, run: Run) -> list[Trace]:
-        """The run's traces as they stand between two steps; they stay so while the run continues."""
+        """The run's traces between two steps; the copies do not change while the run continues."""
         if run.open_lanes():
-            return self.on_worker(lambda: [still(record.trace) for record in run.records]).result()
+            return self.on_worker(lambda: [snapshot_of(record.trace) for record in run.records]).result()
         return [record.trace for record in run.records]
 
     def leave(self, session: str) -> None:
-        """The page of this session closes: its runs stand still from now on, unless they are pulled again."""
+        """The page of this session is closing: its runs pause from now on, unless they are pulled again."""
         with self.wake:
             for run in self.runs.values():
                 if session and run.session == session:
@@ -159,19 +163,19 @@ class Runs:
                     run.owed = False
 
     def drop(self, run_id: str) -> None:
-        """Ends the run, if it is still there, and forgets it."""
+        """Ends the run, if it still exists, and forgets it."""
         with self.wake:
             if run_id in self.runs:
                 self._drop(self.runs[run_id])
                 self.wake.notify()
 
     def belongs(self, run_id: object, session: object) -> bool:
-        """Whether this session may ask for the run: its own, a public one, or one that is not there."""
+        """Whether this session may ask for the run: its own, a public one, or one that does not exist."""
         run = self.runs.get(run_id) if isinstance(run_id, str) else None
         return run is None or not run.session or run.session == session
 
     def find(self, run_id: object) -> Run:
-        """The run with this id. ValueError if there is none (any more)."""
+        """The run with this id. ValueError if there is none or it was dropped."""
         run = self.runs.get(run_id) if isinstance(run_id, str) else None
         if run is None:
             raise ValueError(GONE)
@@ -182,7 +186,7 @@ class Runs:
         future: Future = Future()
         with self.wake:
             if self.closed:
-                raise ValueError("The app is ending.")
+                raise ValueError("The app is shutting down.")
             if self.worker is None:
                 self.worker = threading.Thread(target=self._work, name="decoding", daemon=True)
                 self.worker.start()
@@ -191,16 +195,17 @@ class Runs:
         return future
 
     async def pull(self, run_id: str, cursors: list[dict], wait: float = 1.0, known: str = "") -> dict:
-        """What is new since `cursors`, one `{view, ops, rows}` a lane: the numbers of what the page has.
+        """Returns what is new since `cursors`, one `{view, ops, rows}` per lane: how much the page has
+        already.
 
-        Lanes without a cursor, which have come since the page asked, are left out; so is what is beyond
-        `PIECE_OPS`, see `answer`.
-        Answers when there is something or the state is no longer `known`, at the latest after `wait` seconds.
+        Lanes without a cursor, which were added after the page asked, are left out; so is everything beyond
+        `PIECE_OPS`, see `answer`. Answers as soon as there is news or the state is no longer `known`, at the
+        latest after `wait` seconds.
         """
         run = self.find(run_id)
         if len(cursors) > len(run.records) or not all(isinstance(c, dict) for c in cursors):
             raise ValueError("A pull needs one cursor for each lane.")
-        run.heard = time.monotonic()  # not again while it waits: whoever asked may be gone by then
+        run.heard = time.monotonic()  # not again while it waits: the client may be gone by then
         run.owed = True
         until = run.heard + min(max(wait, 0.0), 5.0)
         while True:
@@ -230,7 +235,7 @@ class Runs:
         if self.worker is not None:
             self.worker.join(timeout=10)
 
-    # What follows is called with the lock held, or by the worker.
+    # The methods below are called with the lock held, or by the worker.
 
     def _enter(self, run: Run) -> None:
         self.runs[run.id] = run
@@ -276,25 +281,27 @@ class Runs:
         quiet = [run for run in others if self._quiet(run)]
         if not quiet:
             raise ValueError(
-                f"{MAX_RUNS} runs are under way already; wait until one has ended, then press Run again."
+                f"{MAX_RUNS} runs are in progress already; wait until one has ended, then press Run again."
             )
         self._drop(min(quiet, key=lambda run: run.heard))
 
     def _unheard(self, run: Run) -> bool:
-        """Whether its page seems gone; where many wait, a pull still gets its turn, however late."""
+        """Whether the page of a run seems to be gone; a run that was pulled still gets its turn, however
+        late.
+        """
         return time.monotonic() - run.heard >= UNHEARD_SECONDS and not run.owed
 
     def _forget(self) -> None:
-        """Drops what nobody has asked for in a very long time, and what is too much."""
+        """Drops runs that nobody has asked for in a very long time, and runs for which there is no memory."""
         now = time.monotonic()
-        if now - self.weighed < min(WEIGH_SECONDS, FORGET_SECONDS):
+        if now - self.memory_checked < min(MEMORY_CHECK_SECONDS, FORGET_SECONDS):
             return
-        self.weighed = now
+        self.memory_checked = now
         for run in list(self.runs.values()):
             if run.session and now - run.heard > FORGET_SECONDS:
                 self._drop(run)
         quiet = [run for run in self.runs.values() if run.session and self._quiet(run)]
-        gone, ending = kept.too_much(self.runs.values(), quiet, now)
+        gone, ending = kept.runs_to_drop(self.runs.values(), quiet, now)
         for run in gone:
             self._drop(run)
         if ending is not None:
@@ -305,7 +312,7 @@ class Runs:
             ending.changed()
 
     def _quiet(self, run: Run) -> bool:
-        """Whether it may make room for others: nothing is computed for it now."""
+        """Whether a run may make room for others: nothing is being computed for it."""
         return run.state != "running" or self._unheard(run)
 
     def _work(self) -> None:
@@ -322,14 +329,14 @@ class Runs:
                 self._take_turn(run)
 
     def _serve(self) -> None:
-        """The jobs that wait, for about a slice; one that takes longer is gone on with after the others."""
+        """Works on the waiting jobs for about a slice; a longer one is continued after the others."""
         until = time.monotonic() + SLICE_SECONDS
         for _ in range(len(self.jobs)):
             job, future = self.jobs.popleft()
             if not future.running() and not future.set_running_or_notify_cancel():
-                continue  # nobody waits for it any more
+                continue  # its caller no longer waits
             try:
-                if job.go_on():
+                if job.resume():
                     future.set_result(job.result)
                 else:
                     self.jobs.append((job, future))
@@ -356,35 +363,36 @@ class Runs:
         return run.due[0] if run.due else None
 
     def _take_turn(self, run: Run) -> None:
-        """For about a slice: the run's lanes end the steps that wait for a forward, and begin the next ones.
-        A lane waits where its forward could run with those of others: by its next turn all have had theirs.
+        """Steps the run's lanes for about a slice: they finish the steps that wait for a forward and begin
+        the next ones. A lane waits where its forward can be batched with those of others, which all have had
+        their turn by the time of its next one.
         """
-        until, had_a_go = time.monotonic() + SLICE_SECONDS, set()
+        until, stepped = time.monotonic() + SLICE_SECONDS, set()
         while time.monotonic() < until:
             with self.wake:
                 record, in_company = self._due(run), self._in_company(run)
-            if record is None or id(record) in had_a_go:
+            if record is None or id(record) in stepped:
                 return
             begins = record.step is None
             self._advance(run, record, in_company)
             if begins or record.step is not None:
-                had_a_go.add(id(record))
+                stepped.add(id(record))
 
     def _in_company(self, run: Run) -> bool:
-        """Whether another lane than the one that is due may ask for a forward before its next turn."""
+        """Whether any lane other than the due one may ask for a forward before the due lane's next turn."""
         if len(run.due) > 1 or (run.state == "running" and len(run.open_lanes()) > 1):
             return True
         others = (other for other in self.runs.values() if other is not run)
         return any((other.due or other.state == "running") and not self._unheard(other) for other in others)
 
     def _advance(self, run: Run, record: Record, in_company: bool) -> None:
-        """A slice of one lane's step, on the worker's thread."""
+        """Works on one lane's step for a slice, on the worker's thread."""
         lane = record.lane
         if lane is None:  # closed since it was chosen
             return
-        over = stepping.go_on(record, lane, in_company)
+        over = stepping.resume(record, lane, in_company)
         with self.wake:
-            if run.due and run.due[0] is record:  # else it was paused, stepped or closed meanwhile
+            if run.due and run.due[0] is record:  # otherwise it was paused, stepped or closed in the meantime
                 run.due.popleft()
                 if not over:
                     run.due.append(record)

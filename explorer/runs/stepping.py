@@ -1,4 +1,4 @@
-"""One lane's step on the decoding thread: a slice of it, its end, and what it brings into the run's record.
+"""One lane's step on the decoding thread: one slice of it, its end, and its entry in the run's record.
 
 Knows lanes and records, not whose turn it is.
 """
@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from decoders.limits import AtLimit
-from explorer.runs.run_state import Record, held
+from explorer.runs.run_state import Record, slots_held
 from explorer.runs.slices import Sliced
 from explorer.runs.validation import sentence
 from explorer.runs.view_cache import row
@@ -16,14 +16,14 @@ from explorer.runs.view_cache import row
 log = logging.getLogger(__name__)
 
 
-def go_on(record: Record, lane: Any, in_company: bool = False) -> bool:
-    """A slice of the lane's step, or up to a forward in which others may join; True once the step is done.
-    What goes wrong stands in the record.
+def resume(record: Record, lane: Any, in_company: bool = False) -> bool:
+    """Works on the lane's step for one slice, or up to a forward that can be batched with others. True once
+    the step is done. Errors are noted in the record.
     """
     record.step = record.step or Sliced(lane.advance)
     record.step.in_company = in_company
     try:
-        if not record.step.go_on():
+        if not record.step.resume():
             return False
         enter(record, lane)
     except Exception as error:
@@ -35,7 +35,7 @@ def go_on(record: Record, lane: Any, in_company: bool = False) -> bool:
 
 
 def end(record: Record, lane: Any) -> None:
-    """Closes the lane; what it has recorded of a step that is under way becomes its last step."""
+    """Closes the lane; what it has recorded of an unfinished step becomes its last step."""
     try:
         if record.step is not None:
             record.step.end(AtLimit("Stopped by hand."))
@@ -49,10 +49,10 @@ def end(record: Record, lane: Any) -> None:
 
 
 def enter(record: Record, lane: Any) -> None:
-    """Takes what the step has brought into the record."""
+    """Enters the finished step into the record."""
     step = record.step.result
     if step is None:
         return
-    if record.trace.ended is None:  # a lane that has ended has given its slots back
-        record.slots = held(lane)
+    if record.trace.ended is None:  # a lane that has ended has freed its slots
+        record.slots = slots_held(lane)
     record.add(step, row(record.trace.costs, step.seconds, time.time(), record.slots))

@@ -1,7 +1,7 @@
-"""What people ask of a run, checked in one place for the page, the endpoints and saved files.
+"""Checks the settings of a run in one place for the page, the endpoints and saved files.
 
-`Setup` says of what kinds a run's settings are; `check` judges what people typed into them, in sentences for
-the page. Knows plain data only.
+`Setup` declares the types of a run's settings; `check` checks the values that users typed and reports
+problems in sentences for the page. Knows plain data only.
 """
 
 import json
@@ -24,7 +24,7 @@ from explorer.schema import Asked, Malformed, Typed, Value, Whole, read
 MAX_LANES = 4
 MAX_NEW_TOKENS = 512
 MAX_PROMPT_CHARACTERS = 20_000
-MAX_TOKEN_ID = 2**24  # the model, which knows its own vocabulary, looks again
+MAX_TOKEN_ID = 2**24  # the model, which knows its own vocabulary, checks again
 MAX_NAME_CHARACTERS = 500
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 DEVICES = ("auto", "cpu", "cuda")
@@ -36,10 +36,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Choice:
-    """Which models, in which numbers, on which device."""
+    """Which models, in which number format, on which device."""
 
     target: str
-    draft: str | None = None  # or several names, with commas
+    draft: str | None = None  # or several names, separated by commas
     dtype: str = "auto"
     device: str = "auto"
 
@@ -50,7 +50,7 @@ class Choice:
 
 
 def own_home(name: str) -> str:
-    """A model's name; of home folders only one's own is meant, as ~/folder."""
+    """A model's name; ~/folder may name only the user's own home folder."""
     if name.startswith("~") and name[1:2] not in ("", "/", "\\"):
         raise PydanticCustomError(
             "says", "A folder may begin with ~/ (your own home), but not with another user's home."
@@ -62,7 +62,7 @@ ModelName = Annotated[str, AfterValidator(own_home)]
 
 
 class Models(Asked):
-    """Which models; a draft called none is none."""
+    """Which models; a draft called "none" means no draft."""
 
     target: ModelName
     draft: ModelName | None = None
@@ -71,13 +71,15 @@ class Models(Asked):
 
 
 class SystemMessage(Asked):
-    """That the prompt is a user's message for the chat template, and what the system says before it."""
+    """Marks the prompt as a user's message for the chat template, with an optional system message before
+    it.
+    """
 
     system: str | None = None
 
 
 class Begin(Asked):
-    """What a lane begins with after the prompt: see decoders/trace/given_tokens.py."""
+    """The tokens with which a lane begins after the prompt: see decoders/trace/given_tokens.py."""
 
     tokens: list[Whole]
     forced: list[Whole] = []
@@ -91,19 +93,19 @@ class Lane(Asked):
 
 
 def not_too_many(lanes: list) -> list:
-    """`lanes`, if a run can have this many."""
+    """Returns `lanes` if a run can have this many."""
     if not 1 <= len(lanes) <= MAX_LANES:
         raise PydanticCustomError("says", f"A run has one to {MAX_LANES} lanes.")
     return lanes
 
 
 def nothing_if_off(chat: Any) -> Any:
-    """None for false, as saved settings may have it."""
+    """Returns None for false, which saved settings may contain."""
     return None if chat is False else chat
 
 
 class Setup(Asked):
-    """The settings of a run, as the page, a link, a lesson and a saved file have them."""
+    """The settings of a run in the form of the page, a link, a lesson or a saved file."""
 
     prompt: str
     max_new_tokens: Typed
@@ -113,7 +115,7 @@ class Setup(Asked):
 
 
 def check(given: Setup | dict) -> dict:
-    """The settings of a run, in plain data. ValueError with one sentence if they cannot be used."""
+    """The settings of a run as plain data. ValueError with one sentence if they cannot be used."""
     setup = read(Setup, given)
     if not setup.prompt:
         raise ValueError("The prompt is empty: write the beginning of a text, for example Once upon a time.")
@@ -132,7 +134,7 @@ def check(given: Setup | dict) -> dict:
 
 
 def checked_lane(lane: Lane, number: int) -> dict:
-    """One lane's settings, in plain data. ValueError with one sentence."""
+    """One lane's settings as plain data. ValueError with one sentence."""
     if not isinstance(lane.seed, int) or not 0 <= lane.seed < 2**53:
         raise ValueError(
             f"Lane {number}: the seed must be a whole number of at least 0, not {shortened(lane.seed)}."
@@ -146,7 +148,7 @@ def checked_lane(lane: Lane, number: int) -> dict:
 
 
 def check_models(given: Models | dict | None) -> Choice | None:
-    """Which models are asked for; None for the app's own. ValueError with one sentence."""
+    """The requested models; None for the app's own. ValueError with one sentence."""
     if given is None:
         return None
     models = read(Models, given)
@@ -160,7 +162,7 @@ def check_models(given: Models | dict | None) -> Choice | None:
             raise ValueError(f"There is no {what} {shortened(name)}; use one of {', '.join(allowed)}.")
     draft = models.draft if models.draft != "none" else None
     choice = Choice(models.target, draft or None, dtype, device)
-    by_role(choice.target, choice.draft)  # not too many
+    by_role(choice.target, choice.draft)  # raises ValueError if there are too many
     return choice
 
 
@@ -175,7 +177,7 @@ def check_chat(given: SystemMessage | None) -> dict | None:
 
 
 def new_tokens(wanted: int | float | str) -> int:
-    """How many tokens each lane may write. ValueError if what was typed is no number in range."""
+    """How many tokens each lane may write. ValueError if the typed value is not a number in range."""
     if not isinstance(wanted, int) or not 1 <= wanted <= MAX_NEW_TOKENS:
         raise ValueError(
             f"max_new_tokens must be a whole number from 1 to {MAX_NEW_TOKENS}, not {shortened(wanted)}."
@@ -184,7 +186,7 @@ def new_tokens(wanted: int | float | str) -> int:
 
 
 def begin(given: Begin | None, number: int) -> dict | None:
-    """What lane `number` begins with after the prompt, None for nothing: see
+    """The tokens with which lane `number` begins after the prompt, None for nothing: see
     decoders/trace/given_tokens.py.
     """
     if given is None:
@@ -197,21 +199,21 @@ def begin(given: Begin | None, number: int) -> dict | None:
 
 
 def sentence(error: Exception) -> str:
-    """An error as one sentence for the page; only our own ValueErrors speak for themselves."""
+    """An error as one sentence for the page; only our own ValueErrors are shown unchanged."""
     if is_ours(error):
         return str(error)
     if isinstance(error, MemoryError):
-        return "There is not enough memory for this run; take fewer lanes, beams or tokens."
+        return "There is not enough memory for this run; use fewer lanes, beams or tokens."
     return f"This lane failed inside the program ({type(error).__name__}); the log of the app says where."
 
 
 def is_ours(error: Exception) -> bool:
-    """Whether an error is a sentence of ours: libraries raise kinds of ValueError of their own."""
+    """Whether an error holds a sentence of ours: libraries raise subclasses of ValueError."""
     return type(error) is ValueError or isinstance(error, Malformed)
 
 
 async def as_json(awaitable: Awaitable[Any]) -> str:
-    """What is awaited as JSON text; an error as `{"error": sentence}`."""
+    """Awaits a result and returns it as JSON text; returns an error as `{"error": sentence}`."""
     try:
         return await soon(encoded, await awaitable)
     except Exception as error:

@@ -1,6 +1,6 @@
-"""Folds: one view of one lane, fed step by step and kept, so that any page can read it from any cursor.
+"""Folds: a cached view of one lane, fed step by step, which any page can read from any cursor.
 
-Knows traces and views, nothing of runs or pages. A view that fails says so in a sentence and stops growing.
+Knows traces and views, nothing of runs or pages. A view that fails says so in one sentence and stops growing.
 """
 
 import logging
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class Fold:
-    """The deltas of one view, made when first read, by any thread. `bytes` is roughly what it takes."""
+    """The deltas of one view, made when first read, by any thread. `bytes` is its approximate size."""
 
     def __init__(self, view: str, trace: Trace):
         self.trace = trace
@@ -27,7 +27,10 @@ class Fold:
         self.head = self.view.head()
         self.deltas: list[list[dict]] = []
         self.problem: str | None = None
-        self.kept, self.remembered = 0, 0  # bytes of the deltas, and of what the view remembers to continue
+        self.kept, self.remembered = (
+            0,
+            0,
+        )  # bytes of the deltas, and of what the view remembers in order to continue
         self.read = time.monotonic()
         self.lock = threading.Lock()
 
@@ -36,7 +39,7 @@ class Fold:
         return self.kept + self.remembered
 
     def ops(self, index: int) -> list[dict]:
-        """The ops of step `index` (0-based); the trace must have that step."""
+        """The ops of step `index` (0-based), which the trace must have."""
         self.read = time.monotonic()
         if len(self.deltas) <= index:
             with self.lock:
@@ -52,7 +55,9 @@ class Fold:
         self._settle()
 
     def settle(self) -> None:
-        """To be called when the trace has ended: what the view remembers goes, once it has drawn all."""
+        """To be called when the trace has ended: frees what the view remembers once it has drawn
+        everything.
+        """
         with self.lock:
             self._settle()
 
@@ -74,7 +79,8 @@ class Fold:
 
 
 def row(costs: Costs, seconds: float, wall: float | None, slots: int | None) -> dict:
-    """What the page keeps of a step besides its marks: cost strip, target forwards and tokens so far, times.
+    """What the page keeps of a step besides its marks: cost strip, target forwards and tokens so far, and
+    times.
 
     `seconds` is the lane's own computing time, `wall` the clock at the step (None in stored traces).
     """

@@ -89,7 +89,7 @@ def test_other_models_keep_prompt_and_lanes(visit, tmp_path):
     name_model(found, "Target model", folder)
     name_model(found, "Draft model", "none")
     expect(found.get_by_text(re.compile("parameters × 4 bytes .float32.*of KV cache"))).to_be_visible()
-    expect(found.get_by_text(re.compile("of memory that are free"))).to_be_visible()
+    expect(found.get_by_text(re.compile("of free memory"))).to_be_visible()
     resize(page, 1400), resize(page, 390)
     load_models(page, "Models: other, no draft")
     after = page.evaluate("decodingExplorer.app.setup()")
@@ -211,7 +211,7 @@ def test_what_cannot_be_loaded_is_a_sentence_and_the_old_models_stay(visit, tmp_
     resize(page, 390)
     name_model(found, "Target model", tiny_models.save_refused(tmp_path))
     pick(found, "Draft model", "llama-tiny-draft")
-    expect(found.get_by_text(re.compile("of memory that are free"))).to_be_visible()
+    expect(found.get_by_text(re.compile("of free memory"))).to_be_visible()
     load.click()
     expect(found.get_by_role("alert")).to_contain_text("is quantised with magic")
     expect(found.get_by_text("The current models stay in use.")).to_be_visible()
@@ -363,7 +363,7 @@ def test_a_second_draft_model_drafts_in_specinfer(visit):
     names = {"Target": "llama-tiny", "Draft": "llama-tiny-draft-distilled", "Second draft": plain}
     for label, name in names.items():
         pick(found, f"{label} model", name)
-    expect(found.get_by_text(re.compile("of memory that are free|Loaded already"))).to_be_visible()
+    expect(found.get_by_text(re.compile("of free memory|Loaded already"))).to_be_visible()
     resize(page, 1400), resize(page, 390)
     load_models(page, "Models: llama-tiny, draft llama-tiny-draft-distilled and llama-tiny-draft")
     assert chosen(page)["draft"] == "llama-tiny-draft-distilled, llama-tiny-draft"

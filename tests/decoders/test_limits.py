@@ -78,7 +78,7 @@ def test_lanes_that_take_turns_at_every_verb_tell_what_they_tell_alone(name, tar
         lanes = [lane(seed) for seed in (1, 2)]
         waiting, slice_count = [Sliced(one.run) for one in lanes], 0
         while waiting:
-            waiting = [work for work in waiting if not work.go_on()]
+            waiting = [work for work in waiting if not work.resume()]
             slice_count += 1
     finally:
         slices.SLICE_SECONDS = before

@@ -26,9 +26,9 @@ ONE = {"prompt": "Once", "max_new_tokens": 8, "lanes": [{"strategy": "scripted"}
 @pytest.fixture
 def house(monkeypatch):
     """make(maker): Runs whose lanes come from `maker()`, looked at all the time; closed in the end."""
-    monkeypatch.setattr(runs_module, "WEIGH_SECONDS", 0.0)
+    monkeypatch.setattr(runs_module, "MEMORY_CHECK_SECONDS", 0.0)
     monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
-    monkeypatch.setattr(kept, "LATELY_SECONDS", 0.0)
+    monkeypatch.setattr(kept, "RECENT_SECONDS", 0.0)
     made = []
 
     def make(maker=lambda: ScriptedLane(words(12))) -> Runs:
@@ -79,7 +79,7 @@ def test_views_that_nobody_reads_go_first_and_come_back_alike(house, monkeypatch
     run = finished(runs, "a")
     before = pull(runs, run.id, cursors(1), wait=0)["lanes"]
     record = run.records[0]
-    monkeypatch.setattr(kept, "FOLD_REST_SECONDS", 0.0)
+    monkeypatch.setattr(kept, "FOLD_IDLE_SECONDS", 0.0)
     monkeypatch.setattr(kept, "KEPT_BYTES", record.kept + 1)
     runs.on_worker(lambda: None).result(5)
     wait_for(lambda: not record.folds)
@@ -94,7 +94,7 @@ def test_if_all_is_under_way_the_largest_run_ends_with_a_sentence(house, monkeyp
     at = cursors(1)
     while at[0]["rows"] < 5:
         at[0]["rows"] += len(pull(runs, large.id, at, 0.1)["lanes"][0]["rows"])
-    monkeypatch.setattr(kept, "LATELY_SECONDS", 60.0)
+    monkeypatch.setattr(kept, "RECENT_SECONDS", 60.0)
     monkeypatch.setattr(kept, "KEPT_BYTES", 1)
     monkeypatch.setattr(kept, "MAX_BYTES", large.bytes)
     wait_for(lambda: pull(runs, large.id, at, 0)["state"] == "stopped")

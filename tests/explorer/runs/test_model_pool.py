@@ -77,7 +77,7 @@ def test_what_cannot_be_loaded_is_a_sentence_and_the_old_models_stay(loader, fol
 def test_a_draft_with_another_vocabulary_is_for_universal_drafting_alone(loader, folders):
     mixed = settle(loader, Choice(folders[0], "llama-tiny-draft", device="cpu"))
     assert mixed.state == "ready" and mixed.sentence.endswith(
-        "other tokens than the target: choose Universal drafting."
+        "another tokenizer than the target: choose Universal drafting."
     )
     (lane,) = lane_maker(loader)(request(mixed.choice, "universal"))
     assert lane.run().output()
@@ -93,9 +93,7 @@ def test_what_does_not_fit_is_refused_before_its_weights_are_read(loader, folder
     choice = Choice(folders[2], device="cpu")
     needed = loader.need(choice)
     assert not needed["fits"] and needed["bytes"] > 100_000
-    assert (
-        "of 100 KB of memory that are free. That does not fit: choose a smaller dtype" in needed["sentence"]
-    )
+    assert "of 100 KB of free memory. That does not fit: choose a smaller dtype" in needed["sentence"]
     refused = settle(loader, choice)
     assert refused.state == "failed" and "does not fit" in refused.sentence
 
@@ -122,18 +120,16 @@ def test_room_is_made_when_memory_is_short(loader, folders, monkeypatch):
         memory_estimate, "free_bytes", lambda device: 10 if second.choice in loader.sets else 100_000_000
     )
     choice = Choice(folders[1], device="cpu")
-    assert f"of {memory_estimate.bytes_of(10 + held)} of memory" in loader.need(choice)["sentence"]
+    assert f"of {memory_estimate.bytes_of(10 + held)} of free memory" in loader.need(choice)["sentence"]
     assert settle(loader, choice).state == "ready" and second.choice not in loader.sets
 
 
 def test_the_operator_says_what_may_be_chosen(folders):
     strict = Loader("llama-tiny", None, "cpu", frozenset({"llama-tiny-draft"}))
     for name in (folders[0], "owner/model"):
-        with pytest.raises(
-            ValueError, match="offers llama-tiny, llama-tiny-draft; whoever runs it may allow"
-        ):
+        with pytest.raises(ValueError, match="offers llama-tiny, llama-tiny-draft; its operator can allow"):
             strict.open(Choice("llama-tiny", name))
-        with pytest.raises(ValueError, match="whoever runs it may allow"):
+        with pytest.raises(ValueError, match="its operator can allow"):
             strict.need(Choice(name))
     strict.check(Choice("llama-tiny", "llama-tiny-draft"))
 

@@ -201,7 +201,7 @@ def test_a_full_house_says_so_and_does_not_drop_what_runs(monkeypatch):
     request = {**REQUEST, "lanes": REQUEST["lanes"][:1]}
     for i in range(MAX_RUNS):
         runs.start(request, f"s{i}")
-    with pytest.raises(ValueError, match="under way already"):
+    with pytest.raises(ValueError, match="in progress already"):
         runs.start(request, "late")
     runs.control(next(iter(runs.runs)), "stop")
     assert runs.start(request, "late").id in runs.runs and len(runs.runs) == MAX_RUNS

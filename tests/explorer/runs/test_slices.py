@@ -49,7 +49,7 @@ def test_work_is_left_at_each_pause_and_taken_up_again():
         return "done"
 
     sliced, counts = Sliced(work), []
-    while not sliced.go_on():
+    while not sliced.resume():
         counts.append(len(told))
     assert counts == [0, 1, 2] and told == [0, 1, 2] and sliced.result == "done"
 
@@ -66,7 +66,7 @@ def test_work_that_is_left_can_be_ended_where_it_stands():
 
     outer = Sliced(lambda: inner.end(AtLimit("Enough.")))  # from other work in slices, as jobs are
     inner = Sliced(work)
-    assert not inner.go_on() and outer.go_on()
+    assert not inner.resume() and outer.resume()
     assert left == ["Enough."] and inner.result == "ended"
 
 
@@ -82,7 +82,7 @@ def test_nothing_is_left_where_others_would_be_harmed():
         return 1
 
     sliced = Sliced(work)
-    assert sliced.go_on() and sliced.result == 1
+    assert sliced.resume() and sliced.result == 1
     between()  # outside of any slice
 
 
