@@ -1,11 +1,11 @@
-"""Who may speak to the app: only pages that it served itself, at an address that it was started for. Where
-visitors may load any model, only who has its token.
+"""Access control: only pages that the app served itself, at an address for which it was started, may send
+requests. If visitors may load any model, they also need the app's token.
 
 A browser lets every website send requests to a server on the same machine, and a website can point a name of
-its own at that machine (DNS rebinding). So each request must name one of our hosts, what a browser sends must
-come from a page of the same address, and a body must be JSON, which no other website can send unasked. The
-upload of a file alone is a form, which every website can send: there the browser must say that one of our
-pages sends it. Knows HTTP, nothing of runs or Gradio.
+its own at that machine (DNS rebinding). So each request must name one of our hosts, a browser's request must
+come from a page of the same address, and a body must be JSON, which no other website can send without
+permission. Only the upload of a file is a form, which every website can send; for it, the browser must
+confirm that one of our pages sends it. Knows HTTP, nothing of runs or Gradio.
 """
 
 import ipaddress
@@ -22,26 +22,26 @@ from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")  # addresses that only this machine reaches
+LOOPBACK = ("127.0.0.1", "localhost", "::1")  # addresses that only this machine can reach
 EVERYWHERE = ("0.0.0.0", "::")
 READING = ("GET", "HEAD")
 METHODS = (*READING, "POST", "OPTIONS", "DELETE")  # DELETE ends an MCP session
-OPEN_PATH = "/gradio_api/startup-events"  # Gradio's own launch asks for it, without a token
+OPEN_PATH = "/gradio_api/startup-events"  # Gradio requests it at launch, without a token
 UPLOAD_PATH = "/gradio_api/upload"  # takes a form with a file
 TOKEN, COOKIE = "token", "explorer-token"
-TOKEN_VARIABLE = "EXPLORER_TOKEN"  # the environment variable in which whoever starts the app may choose it
-SPACES = "https://huggingface.co"  # shows an app of a Space in a frame
+TOKEN_VARIABLE = "EXPLORER_TOKEN"  # the environment variable with which the operator can choose it
+SPACES = "https://huggingface.co"  # shows the app of a Space in a frame
 PORTS = {"http": 80, "https": 443}
 
 FOREIGN_HOST = (
-    "This app does not answer as {}: open the address that it printed, or start it with --allow-origin."
+    "This app does not answer at {}: open the address that it printed, or start it with --allow-origin."
 )
 FOREIGN_PAGE = (
-    "A page of another website asked for this: only the app's own pages may. --allow-origin allows more."
+    "A page of another website sent this request; only the app's own pages may. --allow-origin allows others."
 )
-NOT_JSON = "The app takes JSON only: send it with Content-Type: application/json."
+NOT_JSON = "The app accepts only JSON: send it with Content-Type: application/json."
 NOT_OURS = "Only the app's own pages may upload a file: open it in the tab Traces."
-NO_METHOD = "The app answers GET, POST and DELETE only."
+NO_METHOD = "The app answers only GET, POST and DELETE."
 NO_TOKEN = (
     "This app needs its token: open the whole address that it printed, or send Authorization: Bearer TOKEN."
 )
@@ -53,14 +53,14 @@ input,button{{font:inherit;padding:.4rem .6rem}}input{{width:min(20rem,100%);box
 <form><label>Token<br><input name="token" autocomplete="off" autofocus></label>
 <button>Open</button></form>"""
 ASK_SENTENCE = (
-    "This app can load any model, so it opens only with its token, which stands at the end of the address "
+    "This app can load any model, so it opens only with its token. The token is at the end of the address "
     "that the app printed when it started."
 )
 
 
 def authority(address: str) -> str | None:
-    """`host` or `host:port` of an origin, in small letters, without its scheme's own port; None if it is no
-    address of a web page.
+    """`host` or `host:port` of an origin, in lower case, without the scheme's default port; None if it is not
+    the address of a web page.
     """
     try:
         parts = urlsplit(address)
@@ -74,7 +74,7 @@ def authority(address: str) -> str | None:
 
 
 def hostname(host: str) -> str:
-    """The name in a Host header, without port and brackets; empty if there is none."""
+    """The host name in a Host header, without port and brackets; empty if there is none."""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
@@ -82,7 +82,7 @@ def hostname(host: str) -> str:
 
 
 def is_number(name: str) -> bool:
-    """Whether a host is named by its IP address, which no website can point elsewhere."""
+    """Whether a host name is an IP address, which no website can point elsewhere."""
     try:
         ipaddress.ip_address(name)
     except ValueError:
@@ -91,30 +91,30 @@ def is_number(name: str) -> bool:
 
 
 class Access:
-    """The addresses that the app answers at, and its token."""
+    """The addresses at which the app answers, and its token."""
 
     def __init__(
         self, listens: str = LOOPBACK[0], origins: Iterable[str] = (), token: str | None = None
     ) -> None:
         """`listens`: the address that the app listens on; `origins`: further addresses under which its pages
-        are opened, such as a proxy's; `token`: None for an app that everybody who reaches it may use.
+        are opened, such as a proxy's; `token`: None for an app that anybody who can reach it may use.
 
-        Raises ValueError with one sentence for an origin that is none.
+        Raises ValueError with one sentence for an invalid origin.
         """
         self.token = token
         self.names = {listens.lower().strip("[]"), *LOOPBACK}
         self.everywhere = listens in EVERYWHERE
         if self.everywhere:
-            self.names.add(socket.gethostname().lower())  # its full name would be asked of a name server
+            self.names.add(socket.gethostname().lower())  # the full name would need a name server
         self.origins: set[str] = set()
         self.framed_by = ["'self'"]
         self.allow(*origins)
-        if space := os.environ.get("SPACE_HOST"):  # set where Hugging Face runs it
+        if space := os.environ.get("SPACE_HOST"):  # set when the app runs on Hugging Face
             self.allow(*(f"https://{host.strip()}" for host in space.split(",")))
             self.framed_by.append(SPACES)
 
     def allow(self, *origins: str) -> None:
-        """Lets pages under these addresses ask too: a proxy's, or the public link that Gradio made."""
+        """Also accepts requests of pages at these addresses: a proxy's, or the public link made by Gradio."""
         for origin in origins:
             host = authority(origin)
             if host is None:
@@ -131,17 +131,17 @@ class Access:
         return name in self.names or (self.everywhere and is_number(name))
 
     def is_own(self, origin: str, host: str) -> bool:
-        """Whether a page of `origin` may ask the app that it calls `host`."""
+        """Whether a page of `origin` may send requests to the app at `host`."""
         asked = authority(origin)
         return asked is not None and (asked in self.origins or asked == host.lower())
 
     def knows(self, given: str | None) -> bool:
-        """Whether this is the token, or none is needed."""
+        """Whether this is the token, or no token is needed."""
         return self.token is None or secrets.compare_digest((given or "").encode(), self.token.encode())
 
 
 def refusal(access: Access, method: str, headers: Headers, path: str = "") -> tuple[int, str] | None:
-    """Status and sentence for a request that does not come from one of our pages or from a program."""
+    """Status and sentence for a request that comes neither from one of our pages nor from a program."""
     host, origin = headers.get("host", ""), headers.get("origin")
     if not access.answers_as(host):
         return 421, FOREIGN_HOST.format(repr(host[:100]))
@@ -156,7 +156,7 @@ def refusal(access: Access, method: str, headers: Headers, path: str = "") -> tu
         return 403, FOREIGN_PAGE
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if method == "POST" and path == UPLOAD_PATH and kind == "multipart/form-data":
-        # Every browser names the origin of a form that is posted, and no website can choose what it says.
+        # Every browser sends the origin of a posted form, and no website can forge it.
         return None if origin is not None and site in (None, "same-origin") else (403, NOT_OURS)
     if method == "POST" and kind != "application/json":
         return 415, NOT_JSON
@@ -164,9 +164,9 @@ def refusal(access: Access, method: str, headers: Headers, path: str = "") -> tu
 
 
 def chosen_token() -> str:
-    """The token of an app that needs one: from the environment, else a new one of 192 bits.
+    """The token of an app that needs one: from the environment, otherwise a new one of 192 bits.
 
-    Raises ValueError with one sentence if the chosen one does not fit into an address unchanged.
+    Raises ValueError with one sentence if the chosen token would have to be escaped in an address.
     """
     token = os.environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(24)
     if not re.fullmatch(r"[A-Za-z0-9._~-]{8,200}", token):
@@ -175,7 +175,9 @@ def chosen_token() -> str:
 
 
 class Guard:
-    """ASGI middleware, the outermost: refuses what `refusal` names and whoever lacks the token."""
+    """The outermost ASGI middleware: refuses requests for which there is a `refusal` or that lack the
+    token.
+    """
 
     def __init__(self, app: ASGIApp, access: Access):
         self.app, self.access = app, access
@@ -186,11 +188,11 @@ class Guard:
         elif scope["type"] == "http":
             answer = self.refused(scope) or self.app
             await answer(scope, receive, self.marked(send))
-        else:  # the app has no use for web sockets
+        else:  # the app uses no web sockets
             await send({"type": "websocket.close", "code": 1008})
 
     def refused(self, scope: Scope) -> Response | None:
-        """The answer to a request that must not reach the app, None for all others."""
+        """The answer to a request that must not reach the app; None for all others."""
         headers, method = Headers(scope=scope), scope["method"]
         if refused_with := refusal(self.access, method, headers, scope["path"]):
             return JSONResponse({"detail": refused_with[1]}, status_code=refused_with[0])
@@ -210,15 +212,17 @@ class Guard:
         return JSONResponse({"detail": NO_TOKEN}, status_code=401)
 
     def remembered(self, scope: Scope, query: QueryParams, cookie: str) -> Response:
-        """Leads to the same page without the token in its address; the browser keeps it as a cookie."""
+        """Redirects to the same page without the token in its address; the browser keeps it as a cookie."""
         rest = urlencode([(name, value) for name, value in query.multi_items() if name != TOKEN])
-        # a relative address, as behind a proxy the app may stand in a folder
+        # a relative address, since behind a proxy the app may be in a folder
         answer = RedirectResponse(f"./?{rest}" if rest else "./", status_code=303)
         answer.set_cookie(cookie, self.access.token, httponly=True, samesite="lax")
         return answer
 
     def marked(self, send: Send) -> Send:
-        """`send`, with the headers that tell browsers who may show the answer, and as what."""
+        """Wraps `send` to add the headers that tell browsers which sites may embed the answer, and its
+        type.
+        """
         frames = " ".join(self.access.framed_by)
         policy = f"frame-ancestors {frames}; object-src 'none'; base-uri 'self'; form-action 'self'"
 
@@ -234,13 +238,13 @@ class Guard:
 
 
 def cookie_name(headers: Headers) -> str:
-    """One for each port: browsers send the cookies of a host to all its ports."""
+    """The cookie's name, one per port: browsers send the cookies of a host to all of its ports."""
     port = headers.get("host", "").rpartition(":")[2]
     return f"{COOKIE}-{port}" if port.isdigit() else COOKIE
 
 
 def cookies(headers: Headers) -> dict[str, str]:
-    """The cookies of a request; none if they cannot be read."""
+    """The cookies of a request; empty if they cannot be parsed."""
     try:
         return {name: morsel.value for name, morsel in SimpleCookie(headers.get("cookie", "")).items()}
     except CookieError:

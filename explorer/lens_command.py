@@ -1,5 +1,5 @@
 """`python -m explorer lens NAME`: what a lens sees in a text, as sentences, a figure, a graph or JSON. Knows
-lenses by their declarations alone.
+lenses only by their declarations.
 """
 
 import argparse
@@ -7,14 +7,14 @@ import json
 
 
 def command(options: argparse.Namespace) -> None:
-    """Looks, or lists the lenses. ValueError with one sentence."""
+    """Runs a lens, or lists all lenses without a name. ValueError with one sentence."""
     from decoders.lenses.registry import find, lenses, look
     from decoders.models.loading import load
 
     if options.name is None:
-        listed(lenses())
+        print_all(lenses())
         return
-    lens, given = find(options.name), settings(options.settings)
+    lens, given = find(options.name), parse_settings(options.settings)
     read, shown = lens.check(given)
     text = options.prompt
     if text is None and options.prompt_file is not None:
@@ -22,7 +22,7 @@ def command(options: argparse.Namespace) -> None:
     if not text:
         raise ValueError("name a text with --prompt or --prompt-file.")
     if options.graph and lens.name != "flow":
-        raise ValueError("--graph writes the route of the lens flow; use it with that.")
+        raise ValueError("--graph writes the routes of the lens flow; use it only with flow.")
     model = load(options.model, options.device)
     frame = look(lens.name, model, model.encode(text), read)
     if options.out:
@@ -39,7 +39,7 @@ def command(options: argparse.Namespace) -> None:
 
 
 def save_figure(lens, frame, options: argparse.Namespace, shown: dict) -> None:
-    """Writes one figure of what a lens saw. ValueError with one sentence for an unknown name."""
+    """Writes one figure of a frame. ValueError with one sentence for an unknown name."""
     from visualizers.figures import save
     from visualizers.figures.lenses import figures
 
@@ -49,8 +49,8 @@ def save_figure(lens, frame, options: argparse.Namespace, shown: dict) -> None:
     save(figures((name,), frame, "light", shown)[0], options.out)
 
 
-def settings(given: list[str]) -> dict[str, str]:
-    """The options of --set. ValueError with one sentence."""
+def parse_settings(given: list[str]) -> dict[str, str]:
+    """The options given with --set. ValueError with one sentence."""
     pairs = [one.partition("=") for one in given]
     for name, equals, _ in pairs:
         if not equals or not name:
@@ -58,7 +58,7 @@ def settings(given: list[str]) -> dict[str, str]:
     return {name.strip(): value for name, _, value in pairs}
 
 
-def listed(lenses: dict) -> None:
+def print_all(lenses: dict) -> None:
     """Prints every lens with its options."""
     for name, lens in lenses.items():
         print(f"{name:10} {lens.summary}")

@@ -1,7 +1,7 @@
-"""What the page may ask: one model for each server function, named after it. Nothing else checks requests.
+"""The requests of the page: one model per server function, named after it. Nothing else checks the requests.
 
-What a person types (a prompt, a seed, a name) has a kind here and is judged where it is used, with a sentence
-for the page; what the page itself chooses must be as it is written here. `sessions.validated` reads these.
+What a user types (a prompt, a seed, a name) only gets a type here and is checked where it is used, with a
+sentence for the page; what the page itself chooses must match exactly. `sessions.validated` parses them.
 """
 
 import functools
@@ -14,7 +14,7 @@ from explorer.runs.validation import MAX_LANES, Models, Setup, SystemMessage
 from explorer.schema import Asked, Name, Typed, Value, Whole
 from visualizers.registry import names
 
-Session = Annotated[str, Field(min_length=16, max_length=64)]  # a secret that a page makes for itself
+Session = Annotated[str, Field(min_length=16, max_length=64)]  # a secret that each page generates
 
 
 @functools.cache
@@ -24,7 +24,7 @@ def views() -> frozenset[str]:
 
 
 def view_of_app(name: str) -> str:
-    """`name`, if a view is called so."""
+    """Returns `name` if it is the name of a view."""
     if name not in views():
         raise PydanticCustomError("kind", "the name of a view")
     return name
@@ -34,7 +34,7 @@ View = Annotated[Name, AfterValidator(view_of_app)]
 
 
 class Call(Asked):
-    """What every call carries: whose it is. Runs of others answer as if they were not there."""
+    """The base of every call: its session. Runs of other sessions answer as if they did not exist."""
 
     session: Session | None = None
 
@@ -52,7 +52,7 @@ class OfLane(OfRun):
 
 
 class Leave(Asked):
-    """What a page says that closes."""
+    """The message of a closing page."""
 
     session: Session
 
@@ -67,7 +67,7 @@ class Control(OfRun):
 
 
 class Cursor(Asked):
-    """How much of a lane the page has: the view on show, its ops, and rows of costs."""
+    """How much of a lane the page has: the displayed view, its ops, and rows of costs."""
 
     view: View
     ops: Whole
@@ -75,7 +75,7 @@ class Cursor(Asked):
 
 
 class Pull(OfRun):
-    """`wait`: seconds; `state`: the one that the page knows."""
+    """`wait`: in seconds; `state`: the state that the page knows."""
 
     cursors: Annotated[list[Cursor], Field(max_length=MAX_LANES)]
     wait: Annotated[float, Field(ge=0, le=1e6)] = 1.0
@@ -96,9 +96,9 @@ class Inspect(OfLane):
 
 
 class Save(OfRun):
-    """`lane`: None for the whole run; `views`: what each lane of the page shows; `step` and `look`: of a
-    figure or a picture; `kind` and `ending`: of a graph; `lesson`: the one that the page leads
-    through, None for none.
+    """`lane`: None for the whole run; `views`: the view of each lane on the page; `step` and `look`: of a
+    figure or a picture; `kind` and `ending`: of a graph; `lesson`: the lesson in progress on the page, None
+    for none.
     """
 
     form: Literal["trace", "run", "page", "costs", "drafted", "figure", "picture", "slide", "graph"]
@@ -112,28 +112,32 @@ class Save(OfRun):
 
 
 class Progress(Call):
-    """`models`: None for those that the app was started with; `sentence`: what the page shows already."""
+    """`models`: None for those that the app was started with; `sentence`: the one that the page already
+    shows.
+    """
 
     models: Models | None = None
     sentence: str | None = None
 
 
 class Wanted(Asked):
-    """What something that was opened asks of the panel Models; `models`: None for those in use."""
+    """What an opened link, file, lesson or example asks of the panel Models; `models`: None for those in
+    use.
+    """
 
     models: Models | None = None
     chat: SystemMessage | None = None
 
 
 class Talk(Wanted):
-    """The models in use, and the prompt that their chat template renders where there is a chat."""
+    """The models in use, and the prompt, which their chat template renders if there is a chat."""
 
     prompt: str
 
 
 class Branch(OfLane):
-    """`token` or the typed `text` is forced in the place of `node`, or stands from the start at `position` of
-    a canvas (the prompt counts); `replace`: the lane that makes room.
+    """`token` or the typed `text` is forced in place of `node`, or fixed from the start at `position` of a
+    canvas (counting the prompt); `replace`: the lane to replace.
     """
 
     session: Session
@@ -154,7 +158,7 @@ class Branch(OfLane):
 
 
 class Shown(Asked):
-    """A lane of a run, what the page calls it, and how many of its steps count."""
+    """A lane of a run, its number on the page, and how many of its steps are shown."""
 
     lane: Whole
     number: Whole
@@ -170,7 +174,7 @@ class Lesson(OfRun):
 
 
 class StoredCall(Call):
-    """A decoding of a stored experiment, `number` from 1 on."""
+    """A decoding of a stored experiment; `number` counts from 1."""
 
     session: Session
     name: Name
@@ -178,28 +182,30 @@ class StoredCall(Call):
 
 
 class Constraint(Call):
-    """What is typed for the constraint of a lane: the parameters whose names begin so."""
+    """The typed constraint of a lane: the parameters whose names begin with "constraint"."""
 
     parameters: dict[Name, Value]
     models: Models | None = None
 
 
 class Find(Call):
-    """What a person looks for in the list of strategies, and the models of the page."""
+    """The search words for the list of strategies, and the models of the page."""
 
     words: Annotated[str, Field(max_length=200)]
     models: Models
 
 
 class Link(Call):
-    """A link of the page's settings, to be made into a QR code."""
+    """A link with the page's settings, to be turned into a QR code."""
 
     link: Annotated[str, Field(max_length=200_000)]
 
 
 def asked_of(function: Any) -> type[Asked]:
-    """The model that a server function's request has: what it is annotated with. TypeError if with none."""
+    """The model with which a server function annotates its request. TypeError if it has no such
+    annotation.
+    """
     model = function.__annotations__.get("request")
     if not (isinstance(model, type) and issubclass(model, Asked)):
-        raise TypeError(f"{function.__name__} must say with what model its request is read.")
+        raise TypeError(f"{function.__name__} must annotate its request with a model.")
     return model

@@ -1,7 +1,8 @@
-"""How requests are read: kinds of values, and one sentence for what does not fit. See page_requests.py.
+"""How requests are parsed: types of values, and one sentence for a value that does not fit. See
+page_requests.py.
 
-A request that no page can send is `Malformed`; what people type is text or a number here, and judged later.
-Knows pydantic, nothing of what is asked.
+A request that no page can send is `Malformed`; whatever users type is text or a number here and is checked
+later. Knows pydantic, nothing of the requests themselves.
 """
 
 import math
@@ -12,34 +13,38 @@ from pydantic_core import PydanticCustomError, from_json
 
 from decoders.strategy import shortened
 
-MAX_VALUES = 1000  # of a list that is the value of a parameter
-MAX_CHARACTERS = 120  # of what a sentence quotes
+MAX_VALUES = 1000  # entries of a list that is the value of a parameter
+MAX_CHARACTERS = 120  # of a quotation in a sentence
 
 
 class Malformed(ValueError):
-    """A request that no page sends: one sentence, and the HTTP status that goes with it."""
+    """A request that no page sends: one sentence and the matching HTTP status."""
 
     status = 422
 
     def body(self) -> dict:
-        """What is answered."""
+        """The body of the answer."""
         return {"detail": str(self)}
 
 
 class NotJson(Malformed):
-    """Bytes that are no JSON."""
+    """Bytes that are not JSON."""
 
     status = 400
 
 
 class Asked(BaseModel):
-    """An object that is asked with. Kinds are taken unchanged; fields that are not known are left out."""
+    """The base of all requests. Types are strict, values are not converted, and unknown fields are
+    ignored.
+    """
 
     model_config = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False, frozen=True)
 
 
 def typed(value: Any) -> int | float | str:
-    """What a person typed where a whole number belongs: a finite number, or text that is none."""
+    """Accepts what a user typed into a field for a whole number: a finite number, or text that is not a
+    number.
+    """
     endless = isinstance(value, float) and not math.isfinite(value)
     if isinstance(value, bool) or endless or not isinstance(value, int | float | str):
         raise PydanticCustomError("kind", "a whole number")
@@ -47,24 +52,24 @@ def typed(value: Any) -> int | float | str:
 
 
 def plain(value: Any) -> Any:
-    """A value of a parameter: true or false, a number, text, or a list of such."""
+    """Accepts a value of a parameter: true or false, a number, text, or a list of these."""
     if isinstance(value, list) and len(value) <= MAX_VALUES:
         return [value_of_list(one) for one in value]
     return value_of_list(value)
 
 
 def value_of_list(value: Any) -> Any:
-    """A plain value that is no list."""
+    """Accepts a plain value that is not a list."""
     if isinstance(value, bool):
         return value
     try:
         return typed(value)
     except PydanticCustomError:
-        raise PydanticCustomError("kind", "a number, text, true or false, or a list of such") from None
+        raise PydanticCustomError("kind", "a number, text, true or false, or a list of these") from None
 
 
 def encodable(text: str) -> str:
-    """Text, if it is made of whole characters: half a surrogate pair can be sent nowhere."""
+    """Accepts text that can be encoded; a lone surrogate cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -74,7 +79,7 @@ def encodable(text: str) -> str:
 
 Whole = Annotated[int, Field(ge=0, le=2**53)]
 Number = Annotated[float, Field(ge=-1e300, le=1e300)]
-Name = Annotated[str, Field(max_length=100)]  # of something that the app named itself
+Name = Annotated[str, Field(max_length=100)]  # a name that the app itself has given
 Typed = Annotated[Any, PlainValidator(typed), WithJsonSchema({"type": "integer"})]
 Value = Annotated[Any, PlainValidator(plain), WithJsonSchema({"type": "number"})]
 
@@ -82,7 +87,7 @@ Model = TypeVar("Model", bound=Asked)
 
 
 def parsed(body: bytes) -> Any:
-    """The JSON value of a body. Raises NotJson with one sentence, also for NaN and for half characters."""
+    """The JSON value of a body. Raises NotJson with one sentence, also for NaN and lone surrogates."""
     try:
         return from_json(body, allow_inf_nan=False)
     except ValueError as error:
@@ -90,7 +95,7 @@ def parsed(body: bytes) -> Any:
 
 
 def read(model: type[Model], given: Any) -> Model:
-    """`given` as `model`. Raises Malformed with a sentence about the first thing that does not fit."""
+    """Parses `given` as `model`. Raises Malformed with a sentence about the first value that does not fit."""
     if isinstance(given, model):
         return given
     try:
@@ -113,7 +118,7 @@ def sentence(error: dict[str, Any]) -> str:
 
 
 def place(where: tuple[str | int, ...]) -> str:
-    """Where something is wrong; lanes are counted as people count them."""
+    """The place of an error; lanes are counted from 1, as on the page."""
     if where[:1] == ("lanes",) and len(where) > 1:
         rest = dotted(where[2:])
         return f"Lane {where[1] + 1}{': ' if rest else ''}{rest}"
@@ -121,7 +126,7 @@ def place(where: tuple[str | int, ...]) -> str:
 
 
 def dotted(where: tuple[str | int, ...]) -> str:
-    """`begin.tokens[3]`; a name that a stranger chose is cut short."""
+    """`begin.tokens[3]`; names from the request are shortened."""
     words = [
         f"[{one}]" if isinstance(one, int) else f".{one if str(one).isidentifier() else shortened(one)}"
         for one in where
@@ -157,7 +162,7 @@ LENGTHS = {
 
 
 def wanted(kind: str, error: dict[str, Any]) -> str:
-    """What would have fitted."""
+    """Describes what would have been accepted."""
     context = error.get("ctx", {})
     if kind == "literal_error":
         return "one of " + context["expected"].replace("'", "").replace(" or ", ", ")
@@ -165,7 +170,7 @@ def wanted(kind: str, error: dict[str, Any]) -> str:
 
 
 def quoted(value: Any) -> str:
-    """What was given instead, short and on one line."""
+    """Quotes what was given instead, shortened to one line."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -1,6 +1,6 @@
 """The models that come with the project, and the recipes that trained them.
 
-Knows folders and what stands in their files; imports torch only to train and to measure.
+Knows folders and their files; imports torch only to train and to measure.
 """
 
 import argparse
@@ -13,10 +13,16 @@ from types import ModuleType
 from decoders.models.catalog import SHIPPED, kind, locate
 
 RECIPES = Path(__file__).resolve().with_name("training") / "recipes"
-WORDS = {"model": "target", "draft": "draft model", "texts": "texts", "out": "folder"}  # of options
-DISTILLED = "llama-tiny-draft-distilled"  # the recipe that has options of its own
+WORDS = {
+    "model": "target",
+    "draft": "draft model",
+    "texts": "texts",
+    "out": "folder",
+}  # what the option asks for
+DISTILLED = "llama-tiny-draft-distilled"  # a recipe with extra options
 FACTS = ("parameters", "million_tokens", "held_out_loss", "greedy_acceptance")
-# heads that can be trained on one's own models, and what each needs besides the target: own_heads.py there
+# heads that users can train on their own models (training/recipes/own_heads.py), and what each needs besides
+# the target
 OWN_HEADS = {
     "acceptance": ("draft", "texts"),
     "judge": ("draft",),
@@ -32,7 +38,7 @@ def recipes() -> list[str]:
 
 
 def about(name: str) -> str:
-    """What a model is, in the words of its recipe: what its docstring says after the name."""
+    """A description of a model: the first paragraph of its recipe's docstring, after the name."""
     recipe = RECIPES / f"{name.replace('-', '_')}.py"
     if not recipe.exists():
         return ""
@@ -41,8 +47,8 @@ def about(name: str) -> str:
 
 
 def models() -> list[dict]:
-    """Each shipped model: name, kind, about, bytes on the disk, and all facts that its recipe and its
-    measurements left; those of `FACTS` are always there, None where they were not measured.
+    """Each shipped model: name, kind, about, bytes on disk, and all facts from its training and its
+    measurements. Those of `FACTS` are always present, None where they were not measured.
     """
     shipped = []
     for config in sorted(SHIPPED.glob("*/config.json")):
@@ -59,7 +65,7 @@ def models() -> list[dict]:
 
 
 def described(model: dict) -> str:
-    """The facts of one model in two lines; what was not measured is left out."""
+    """The facts of one model in two lines; facts that were not measured are left out."""
     facts = [model["kind"], f"{model['parameters'] / 1e6:.2f} M parameters", f"{model['bytes'] / 1e6:.1f} MB"]
     if model["million_tokens"] is not None:
         facts.append(f"{model['million_tokens']:g} M tokens read")
@@ -71,7 +77,7 @@ def described(model: dict) -> str:
 
 
 def list_models(options: argparse.Namespace) -> None:
-    """Prints what is shipped, as one JSON list or as text."""
+    """Prints the shipped models, as one JSON list or as text."""
     shipped = models()
     if options.json:
         print(json.dumps(shipped))
@@ -82,9 +88,9 @@ def list_models(options: argparse.Namespace) -> None:
 
 
 def train(options: argparse.Namespace) -> None:
-    """Runs one recipe, `options.recipe`: its `main` gets corpus, work and million_tokens; or trains one of
-    OWN_HEADS on one's own models. Raises ValueError with one sentence if there is no such recipe or what it
-    needs was not named.
+    """Runs the recipe `options.recipe`, whose `main` gets corpus, work and million_tokens, or trains one of
+    OWN_HEADS on the user's own models. Raises ValueError with one sentence if there is no such recipe or an
+    option that it needs is missing.
     """
     name = options.recipe.replace("_", "-")
     if options.million_tokens is not None and not options.million_tokens > 0:
@@ -107,7 +113,7 @@ def train(options: argparse.Namespace) -> None:
 
 
 def check_own_head(name: str, options: argparse.Namespace) -> None:
-    """Raises ValueError with one sentence unless all is named that training this head needs."""
+    """Raises ValueError with one sentence if an option that training this head needs is missing."""
     for needed in ("model", *OWN_HEADS[name], "out"):
         if getattr(options, needed) is None:
             raise ValueError(f"To train the head {name}, name its {WORDS[needed]} with --{needed}.")
@@ -117,19 +123,19 @@ def check_own_head(name: str, options: argparse.Namespace) -> None:
 
 
 def measure(options: argparse.Namespace) -> None:
-    """Measures the models `options.names`, or all, and writes all cards. Raises ValueError with one sentence
-    if there is no such model or corpus.
+    """Measures the models `options.names`, or all of them, and writes all cards. Raises ValueError with one
+    sentence if there is no such model or corpus.
     """
     check_corpus(options.corpus)
     script("evaluation.measure").main(options)
 
 
 def check_corpus(corpus: Path) -> None:
-    """Raises ValueError with one sentence unless there are stories in a folder."""
+    """Raises ValueError with one sentence unless the folder contains stories."""
     if not (corpus / "stories").is_dir():
-        raise ValueError(f"The corpus {str(corpus)!r} has no folder 'stories'; name one that has.")
+        raise ValueError(f"The corpus {str(corpus)!r} has no folder 'stories'; name one that has it.")
 
 
 def script(name: str) -> ModuleType:
-    """A module of `explorer.training`, imported only where it is wanted: it brings torch."""
+    """A module of `explorer.training`, imported on demand because it imports torch."""
     return importlib.import_module(f"explorer.training.{name}")

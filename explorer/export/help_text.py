@@ -97,7 +97,7 @@ def for_scripts(token: bool, mcp: bool) -> str:
     """The section on endpoints for programs."""
     bearer = ', headers={"Authorization": "Bearer TOKEN"}' if token else ""
     program = escape(PROGRAM.format(here="HERE", bearer=bearer), quote=False).replace("HERE", HERE)
-    where = "TOKEN stands at the end of the address that the app printed when it started."
+    where = "TOKEN is at the end of the address that the app printed when it started."
     tools = f"They are MCP tools too, at <code>{HERE}gradio_api/mcp/{'?token=TOKEN' if token else ''}</code>."
     return (
         "<section><h3>For scripts and assistants</h3>"

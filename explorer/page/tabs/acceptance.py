@@ -284,7 +284,9 @@ def figure(report: dict, name: str, look: str) -> Any:
     from visualizers.figures.charts import nothing
 
     if name == "both_sides" and report["sides"] is None:
-        return nothing("The same places, both drafters", "Choose two drafters that guess along a text.", look)
+        return nothing(
+            "The same positions, both drafters", "Choose two drafters that guess along a text.", look
+        )
     return vars(charts)[name](report, look)
 
 
@@ -298,7 +300,7 @@ def sentences(report: dict) -> str:
         lost = sum(draft["splits"].values())
         lines.append(
             f"**{escaped(draft['name'])}**: {named['mean_acceptance_length']:.2f} tokens per round, "
-            f"{named['draft_acceptance_rate']:.0%} of its drafted tokens accepted, {lost} places lost."
+            f"{named['draft_acceptance_rate']:.0%} of its drafted tokens accepted, {lost} positions lost."
             if named
             else f"**{escaped(draft['name'])}** drafted nothing."
         )

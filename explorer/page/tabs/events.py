@@ -43,7 +43,7 @@ def kind(component: gr.components.Component) -> Any:
             return Text | None
         case gr.Dropdown() | gr.Radio():
             if getattr(component, "multiselect", False):
-                raise TypeError("Say in explorer/page/tabs/events.py what several choices are.")
+                raise TypeError("Declare the type of several choices in explorer/page/tabs/events.py.")
             return one_of(component)
         case gr.State():
             return None  # it stays on the server
@@ -57,7 +57,9 @@ def kind(component: gr.components.Component) -> Any:
             return bool
         case gr.Slider() | gr.Number():
             return float | None
-    raise TypeError(f"Say in explorer/page/tabs/events.py what a {type(component).__name__} may be sent.")
+    raise TypeError(
+        f"Declare the type of a {type(component).__name__}'s value in explorer/page/tabs/events.py."
+    )
 
 
 def one_of(component: gr.Dropdown | gr.Radio) -> Any:

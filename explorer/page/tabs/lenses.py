@@ -1,8 +1,9 @@
-"""The tab Lenses: what the layers of a lane's target make of its text, as far as the step on screen, or
+"""The tab Lenses: what the layers of a lane's target compute for its text, up to the step on screen, or
 before the token that the inspector shows.
 
-Its controls are made from what lenses declare (decoders/lenses/registry.py). Knows lanes and lenses, none of
-them by name. A lens looks on the worker that decodes for all; what it saw is kept for a while.
+Its controls are made from the declarations of the lenses (decoders/lenses/registry.py). Knows lanes and
+lenses, none of them by name. A lens runs on the worker that decodes for everybody; its latest frames are
+cached.
 """
 
 import asyncio
@@ -29,14 +30,14 @@ from explorer.runs.validation import MAX_LANES, as_json
 from explorer.schema import Asked, Name, Whole, parsed, read
 
 ABOUT = (
-    "What happens inside the target while it reads the text of a lane, up to the step at which its slider "
-    "stands. A lens chooses no token; its forwards are its own and count in no lane."
+    "What happens inside the target while it reads the text of a lane, up to the step of the lane's slider. "
+    "A lens chooses no token, and its forwards are not counted in any lane."
 )
 NONE = "Press Run in Decode: there is no lane yet."
 NOTHING_BEFORE = "There is no text before this token; choose a later one."
 SOURCE = "correct: the littel dog runned to the park. =>"
-PLACES = 3  # figures that a lens may have
-KEPT = 6  # frames
+PLACES = 3  # maximum number of figures of a lens
+KEPT = 6  # cached frames
 KEEP = """ExplorerPage.lens = (asked) => {
     props.value = JSON.stringify(asked);
     ExplorerPage.app.showSection("lenses");
@@ -44,7 +45,7 @@ KEEP = """ExplorerPage.lens = (asked) => {
 
 
 class OfToken(Asked):
-    """Which token the inspector asked about: the value of `token()`, as JSON text."""
+    """The token for which the inspector asked: the value of `token()`, as JSON text."""
 
     run: Name
     lane: Whole
@@ -53,7 +54,7 @@ class OfToken(Asked):
 
 @dataclass(frozen=True)
 class Subject:
-    """A text that is looked into, and what to call it."""
+    """A text to look into, and a sentence that names it."""
 
     lane: Lane
     tokens: list[int]
@@ -61,10 +62,12 @@ class Subject:
 
 
 def functions(runs: Runs, loader: Loader) -> list:
-    """What the page can ask for."""
+    """The server functions, see `layout.server_functions`: the decision depths of a lane."""
 
     async def explorer_depths(request: OfLane) -> str:
-        """`{run, lane}` gives `{depths}`: node -> [layers after which its token is settled, of how many]."""
+        """`{run, lane}` gives `{depths}`: node -> [layers after which its token is settled, number of
+        layers].
+        """
 
         def found() -> dict:
             run = runs.find(request.run)
@@ -78,8 +81,8 @@ def functions(runs: Runs, loader: Loader) -> list:
 
 
 def depths(runs: Runs, loader: Loader, run: Run, trace: Trace) -> dict[int, list[int]]:
-    """Of each token of the output that the target would have chosen itself, from which layer on the logit
-    lens shows it for good; one lens forward over the whole text. ValueError with one sentence.
+    """The decision depth of each output token that is the target's own first choice: the layer from which on
+    the logit lens always shows it. One lens forward over the whole text. ValueError with one sentence.
     """
     target = check_models_of_trace(trace, loader.find(run.models).wait())["target"]
     nodes = [n for step in list(trace.steps) for commit in step.of(Commit) for n in commit.nodes]
@@ -94,14 +97,16 @@ def depths(runs: Runs, loader: Loader, run: Run, trace: Trace) -> dict[int, list
 
 
 def token() -> gr.HTML:
-    """The component whose value is the token that the inspector asked about, "" for none. It stands outside
-    of the tab, whose components are not there before it is chosen.
+    """The component whose value is the token for which the inspector asked, "" for none. It is outside the
+    tab, whose components do not exist before the tab is selected.
     """
     return carried(KEEP)
 
 
 def build(on_screen: gr.HTML, look: gr.HTML, token: gr.HTML, runs: Runs, loader: Loader) -> None:
-    """Declares what is in the tab. `on_screen`: see on_screen.py; `look`: its value is the page's theme."""
+    """Declares the contents of the tab. `on_screen`: see on_screen.py; `look`: its value is the page's
+    theme.
+    """
     first, frames = next(iter(lenses())), Frames()
     with gr.Column(elem_classes=follows("lenses")):
         gr.Markdown(ABOUT)
@@ -121,7 +126,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, token: gr.HTML, runs: Runs, loader:
         source = gr.Textbox(
             SOURCE,
             label="Source",
-            info="What the encoder reads; if empty, the text of the lane.",
+            info="The input of the encoder; if empty, the text of the lane.",
             visible=False,
             max_lines=3,
         )
@@ -139,7 +144,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, token: gr.HTML, runs: Runs, loader:
     def show(
         value: str, theme: str, asked: str, name: str, wanted: int | None, text: str | None, *given: Any
     ) -> dict:
-        """What the chosen lens sees, in figures; of no interest are the fields of other lenses."""
+        """Draws what the chosen lens sees, as figures. The fields of the other lenses are ignored."""
         one, nothing = lenses()[name], {row: gr.Column(visible=False) for row in rows}
         updates = {groups[other]: gr.Column(visible=other == name) for other in groups}
         updates[source] = gr.Textbox(visible=one.reads == "seq2seq")
@@ -177,7 +182,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, token: gr.HTML, runs: Runs, loader:
 
 
 def field(parameter: Parameter) -> gr.components.Component:
-    """The component in which a person sets an option of a lens."""
+    """The component for an option of a lens."""
     words = {"label": parameter.name.replace("_", " "), "info": parameter.help}
     match parameter.kind:
         case "bool":
@@ -194,18 +199,18 @@ def field(parameter: Parameter) -> gr.components.Component:
 
 
 def choices(seen: Screen, wanted: int | None) -> gr.Radio:
-    """The lanes that have steps, the wanted one chosen; hidden where there is no choice."""
+    """The choice of lanes that have steps, with `wanted` selected; hidden if there is only one."""
     names = [(one.title, one.index) for one in seen.lanes]
     return gr.Radio(names, value=lane_of(seen, wanted).index, visible=len(names) > 1)
 
 
 def lane_of(seen: Screen, wanted: int | None) -> Lane:
-    """The lane that a person wants to look into, else the first one."""
+    """The lane with index `wanted`, otherwise the first one."""
     return next((one for one in seen.lanes if one.index == wanted), seen.lanes[0])
 
 
 def subject_of(runs: Runs, seen: Screen, asked: str, wanted: int | None) -> Subject:
-    """The text before the token that the inspector asked about, else that of a lane as far as it is on
+    """The text before the token for which the inspector asked, otherwise the text of a lane up to the step on
     screen. ValueError with one sentence if there is none.
     """
     if asked:
@@ -218,21 +223,23 @@ def subject_of(runs: Runs, seen: Screen, asked: str, wanted: int | None) -> Subj
     trace = one.record.trace
     steps, nodes = trace.steps[: one.count], trace.nodes()
     written, what = [n for step in steps for commit in step.of(Commit) for n in commit.nodes], "text"
-    if not written and (written := best_so_far(trace, steps)):  # a search commits at its end
+    if not written and (written := best_so_far(trace, steps)):  # a search commits only at its end
         what = "best text so far"
     tokens = [*trace.prompt, *(nodes[n][1] for n in written)]
     return Subject(one, tokens, f"The {what} of lane {one.number} after {one.count} of its steps.")
 
 
 def best_so_far(trace: Trace, steps: list[Step]) -> list[int]:
-    """The nodes of the newest candidate of rank 1; none where no candidates are ranked."""
+    """The nodes of the latest candidate of rank 1; empty if no candidates are ranked."""
     ranked = (e.node for step in reversed(steps) for e in reversed(step.of(Score)) if e.rank == 1)
     node = next((n for n in ranked if n >= len(trace.prompt)), None)
     return [] if node is None else [*text_before(trace, node), node]
 
 
 def before_token(trace: Trace, node: int) -> tuple[list[int], str]:
-    """The tokens above a node of a trace, and its own text. ValueError with one sentence if it has none."""
+    """The tokens before a node of a trace, and the node's own text. ValueError with one sentence if there are
+    none.
+    """
     nodes, trunk = trace.nodes(), len(trace.prompt)
     if node < trunk:
         before = trace.prompt[:node]
@@ -244,7 +251,7 @@ def before_token(trace: Trace, node: int) -> tuple[list[int], str]:
 
 
 class Frames:
-    """What lenses have seen lately, so that a picture's options cost no forward."""
+    """The latest frames of lenses, so that changing a picture's options costs no forward."""
 
     def __init__(self) -> None:
         self.kept: OrderedDict[tuple, LensFrame] = OrderedDict()
@@ -259,7 +266,7 @@ class Frames:
         options: dict[str, Any],
         source: str,
     ) -> LensFrame:
-        """What a lens sees in a text. ValueError with one sentence."""
+        """The frame of a lens for a text, computed or cached. ValueError with one sentence."""
         trace = subject.lane.record.trace
         target = check_models_of_trace(trace, loader.find(seen.run.models).wait())["target"]
         tokens = subject.tokens
@@ -274,7 +281,7 @@ class Frames:
 
 
 def figures_of(lens: Lens, frame: LensFrame, look: str, options: dict[str, Any]) -> list:
-    """The figures of what a lens saw."""
-    from visualizers.figures.lenses import figures  # only when one is looked at: plotly takes its time
+    """The figures of a frame."""
+    from visualizers.figures.lenses import figures  # on demand: plotly is slow to import
 
     return figures(lens.figures, frame, look, options)

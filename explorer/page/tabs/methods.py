@@ -1,7 +1,6 @@
-"""The tab Methods: search over all strategies and papers, with what is truly here.
+"""The tab Methods: search over all strategies and papers, and how far each paper is implemented.
 
-A row opens to all that is known of its method (method_rows.py); its thumbnail is drawn when it comes on
-screen.
+A row opens to the whole card of its method (method_rows.py); its thumbnail is drawn when it becomes visible.
 """
 
 import asyncio
@@ -29,15 +28,15 @@ COLUMNS, WIDTHS = ["Paper", "Authors", "Year", "Link", "Here"], ["360px", "140px
 SHOWN = {"All": "", "Works": "works", "Miniature": "miniature", "Card": "card"}
 PAPERS = (
     "Choose a row to read more. A *miniature* shows a paper's idea on points in the plane; a *card* says "
-    "what a paper does and what comes nearest to it. Neither is the paper itself."
+    "what a paper does and which method here comes closest to it. Neither implements the paper."
 )
-MAX_QUOTED = 60  # characters of what was searched
-# A click on "Open in a lane"; `element` is the component, which stays when its value is another one.
+MAX_QUOTED = 60  # characters of the search words
+# Handles "Open in a lane". `element` is the component, which stays the same when its value changes.
 OPEN = """element.addEventListener("click", ({ target }) => {
     const { strategy, models } = target.closest("[data-strategy]")?.dataset || {};
     if (strategy) ExplorerPage.app.openInLane(strategy, JSON.parse(models));
 });"""
-# The page's address says which paper is open.
+# The page's address names the open paper.
 FOLLOW = """const tell = () => {
     const [, slug] = location.hash.match(/^#paper=([\\w-]{1,80})$/) || [];
     if (!slug) return;
@@ -45,10 +44,10 @@ FOLLOW = """const tell = () => {
     ExplorerPage.app.showSection("methods");
 };
 addEventListener("hashchange", tell); setTimeout(tell);"""
-# The map of papers follows the search while it is open; closed, it asks for nothing.
+# The map of papers follows the search while it is open; while it is closed, nothing is requested.
 ASK = "(...shown) => JSON.stringify(shown)"
 ASK_AGAIN = "(...shown) => shown.pop() && JSON.stringify(shown)"
-# Shows the rows of these methods alone, in this order.
+# Shows only the rows of these methods, in this order.
 KEEP = """(names) => {
     const rows = document.querySelector("#explorer-methods .cards"), kept = JSON.parse(names || "[]");
     if (!rows) return;
@@ -58,14 +57,14 @@ KEEP = """(names) => {
 
 
 def paper() -> gr.HTML:
-    """The component whose value is the paper that the page's address names, "" for none. It stands outside of
-    the tab, whose components are not there before it is chosen.
+    """The component whose value is the paper that the page's address names, "" for none. It is outside the
+    tab, whose components do not exist before the tab is selected.
     """
     return carried(FOLLOW)
 
 
 def build(tab: gr.Tab, loader: Loader, look: gr.HTML, paper: gr.HTML) -> None:
-    """Declares what is in the tab. `look`: its value is the page's theme; `paper`: see above."""
+    """Declares the contents of the tab. `look`: its value is the page's theme; `paper`: see above."""
     of_methods = [(f"Methods: {title}", f"m:{name}") for name, title in FAMILIES.items()]
     of_papers = [(f"Papers: {title}", f"p:{name}") for name, title in papers.FAMILIES.items()]
     with gr.Row():
@@ -78,14 +77,14 @@ def build(tab: gr.Tab, loader: Loader, look: gr.HTML, paper: gr.HTML) -> None:
     with gr.Accordion("Map of decoding", open=False):
         tree = gr.HTML(f'<p class="caption">{WAITING}</p>', apply_default_css=False)
         save = gr.DownloadButton("Download as a poster (SVG, A2)", scale=0, size="sm")
-        save.click(made_poster, None, save, api_visibility="private").success(None, save, save, js=FETCH)
+        save.click(make_poster, None, save, api_visibility="private").success(None, save, save, js=FETCH)
     with gr.Accordion("Map of papers", open=False) as chart:
-        asked = carried()  # what the open map shows, "" while it is closed
+        asked = carried()  # the search that the open map shows, "" while it is closed
     count = gr.Markdown(WAITING, elem_id="methods-count")
     cards = gr.HTML(
         js_on_load=OPEN, apply_default_css=False, elem_id="explorer-methods", elem_classes="explorer"
     )
-    names = carried()  # of the methods that are found, as JSON
+    names = carried()  # names of the matching methods, as JSON
     gr.Markdown(f"## Papers\n\n{PAPERS}")
     status = gr.Radio(list(SHOWN), value="All", label="Show papers")
     here = table("Papers", COLUMNS)
@@ -96,7 +95,9 @@ def build(tab: gr.Tab, loader: Loader, look: gr.HTML, paper: gr.HTML) -> None:
         lists = [gr.skip()] * 2 if before else await asyncio.to_thread(all_methods)
         return *lists, *await asyncio.to_thread(matches, words or "", family or EVERY, SHOWN[status or "All"])
 
-    tab.select(None, family, family, js=f"(chosen) => chosen || '{EVERY}'")  # nothing is listed before
+    tab.select(
+        None, family, family, js=f"(chosen) => chosen || '{EVERY}'"
+    )  # nothing is listed before the tab is selected
     gr.on(
         [words.change, family.change, status.change],
         find,
@@ -137,14 +138,16 @@ def table(label: str, columns: list[str]) -> gr.Dataframe:
     )
 
 
-async def made_poster() -> str:
-    """The poster, made at the first click: its pictures of all methods take some seconds."""
+async def make_poster() -> str:
+    """Makes the poster at the first click, since its pictures of all methods take some seconds."""
     return await asyncio.to_thread(poster_file)
 
 
 @cache
 def poster_file() -> str:
-    """The map as a poster with a picture of a real run of each method, in a file of this process."""
+    """Writes the map as a poster with a picture of a real run of each method; the file is made once per
+    process.
+    """
     from explorer.catalog.method_map import family_tree
     from visualizers.figures.poster import poster
 
@@ -160,14 +163,14 @@ def poster_file() -> str:
 
 @cache
 def listing() -> dict:
-    """All methods and papers; they do not change while the app runs."""
+    """All methods and papers, which do not change while the app runs."""
     return method_cards.listing()
 
 
 @cache
 def papers_map() -> tuple:
-    """The map of all papers, and the order of its nodes, which stays whatever is searched."""
-    from explorer.catalog.paper_map import paper_map  # with networkx, which takes its time
+    """The map of all papers, and the order of its nodes, which stays the same in every search."""
+    from explorer.catalog.paper_map import paper_map  # on demand: networkx is slow to import
     from visualizers.graphs.layered import columns
 
     graph = paper_map()
@@ -175,12 +178,12 @@ def papers_map() -> tuple:
 
 
 def map_of(words: str, family: str, status: str, look: str):
-    """The map of the papers that fit, as a figure; None if none does."""
+    """The map of the matching papers, as a figure; None if there are none."""
     from explorer.catalog.paper_map import around
-    from visualizers.figures.paper_map import paper_map  # only when it is looked at: plotly takes its time
+    from visualizers.figures.paper_map import paper_map  # on demand: plotly is slow to import
 
     graph, order = papers_map()
-    cards, rows = fitting(words, family)
+    cards, rows = matching(words, family)
     names = [f"paper {row['slug']}" for row in rows if status in ("", row["status"])]
     if (words.strip() or family != EVERY) and not status:
         names += [f"strategy {one['name']}" for one in cards]
@@ -190,19 +193,19 @@ def map_of(words: str, family: str, status: str, look: str):
 
 
 def matches(words: str, family: str, status: str = "") -> tuple[str, str, list[list[str]]]:
-    """What fits: a sentence that counts it, the names of methods as JSON, the rows of papers, with `status`
-    alone if it is given.
+    """The matches of a search: a sentence with their number, the names of methods as JSON, and the rows of
+    papers, restricted to `status` if it is given.
     """
-    cards, rows = fitting(words, family)
+    cards, rows = matching(words, family)
     if not words.strip():
         cards.sort(key=first_to_try)
     shown = [cells(row) for row in rows if status in ("", row["status"])]
     names = json.dumps([one["name"] for one in cards])
-    return counted(words, cards, rows), names, shown
+    return count_sentence(words, cards, rows), names, shown
 
 
-def fitting(words: str, family: str) -> tuple[list[dict], list[dict]]:
-    """The methods and the papers that fit."""
+def matching(words: str, family: str) -> tuple[list[dict], list[dict]]:
+    """The methods and papers that match."""
     known = listing()
     side, _, name = family.partition(":")
     slugs = {row["slug"] for row in known["papers"] if row["family"] == name}
@@ -222,17 +225,17 @@ def fitting(words: str, family: str) -> tuple[list[dict], list[dict]]:
 
 
 def first_to_try(method: dict) -> int:
-    """Where a method stands in a list without a search: what to try first, then families as they are."""
+    """The sort key of a method in a list without a search: first the methods to try first, then the rest."""
     name = method["name"]
     return origins.START.index(name) if name in origins.START else len(origins.START)
 
 
 @cache
 def all_methods() -> tuple[str, str]:
-    """All methods as HTML: their map, and their rows, hidden: which are shown is chosen in the browser, they
-    are many.
+    """All methods as HTML: their map and their rows. The rows are hidden; the browser chooses which to show,
+    since there are many.
     """
-    from explorer.catalog.method_map import family_tree  # with networkx, which takes its time
+    from explorer.catalog.method_map import family_tree  # on demand: networkx is slow to import
     from explorer.page.tabs.method_tree import tree
 
     code, methods = sandbox.protection().sentence, sorted(listing()["methods"], key=first_to_try)
@@ -243,7 +246,7 @@ def all_methods() -> tuple[str, str]:
 
 
 def routes() -> list[Route]:
-    """For Gradio's app: the thumbnails of methods."""
+    """Routes for Gradio's app: the thumbnails of methods."""
 
     async def picture(request: Request) -> Response:
         name, look = request.path_params["name"], request.path_params["look"]
@@ -253,16 +256,15 @@ def routes() -> list[Route]:
             made = await asyncio.to_thread(method_cards.picture, name, look)
         except ValueError as error:
             return Response(str(error), status_code=404, media_type="text/plain")
-        kept = {
-            "Cache-Control": "public, max-age=31536000, immutable"
-        }  # its address names the start of the app
-        return Response(made, headers=kept, media_type="image/svg+xml")
+        # the address contains the start time of the app, so browsers may cache the picture
+        headers = {"Cache-Control": "public, max-age=31536000, immutable"}
+        return Response(made, headers=headers, media_type="image/svg+xml")
 
     return [Route(f"/{method_rows.PICTURES}/{{name}}/{{look}}", picture)]
 
 
-def counted(words: str, methods: list, rows: list) -> str:
-    """How many methods and papers there are, and how far the papers are here."""
+def count_sentence(words: str, methods: list, rows: list) -> str:
+    """The number of methods and papers, and how many of the papers are implemented."""
     if not (methods or rows):
         quoted = f" for “{escaped(words.strip()[:MAX_QUOTED])}”" if words.strip() else ""
         return f"Nothing found{quoted}. Try fewer words."
@@ -276,14 +278,14 @@ def counted(words: str, methods: list, rows: list) -> str:
 
 
 def linked(row: dict) -> str:
-    """A source's link as Markdown, "" if it has none."""
+    """A paper's link as Markdown, "" if it has none."""
     places = {"arxiv.org": "arXiv", "aclanthology.org": "ACL", "openreview.net": "OpenReview"}
     where = next((title for place, title in places.items() if place in row["link"]), "link")
     return f"[{where}]({row['link']})" if row["link"] else ""
 
 
 def cells(row: dict) -> list[str]:
-    """A paper as cited, and how far it is here."""
+    """The cells of a paper's row: its citation, and how far it is implemented."""
     users = [
         one["title"] for one in listing()["methods"] if row["slug"] in (p["slug"] for p in one["papers"])
     ]
