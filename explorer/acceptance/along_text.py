@@ -1,5 +1,5 @@
-"""What a drafter would guess at every place of a text that the target wrote, all true tokens in front of it
-read: places of two drafters compare, since both are asked the same. Knows tensors and models.
+"""A drafter's guess at every position of a text that the target wrote, each conditioned on the true tokens
+before it, so that two drafters can be compared position by position. Knows tensors and models.
 """
 
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from visualizers.scene.marks import visible
 
 
 @dataclass(frozen=True)
-class Wrote:
-    """What the target says at each of the N new tokens of its text: entropy in bits, its highest probability,
+class TargetAlong:
+    """The target's prediction at each of the N new tokens of its text: entropy in bits, highest probability,
     and the distributions p [N, V] themselves.
     """
 
@@ -24,20 +24,22 @@ class Wrote:
 
 
 @torch.inference_mode()
-def target_along(target: Any, ids: list[int], start: int, temperature: float) -> Wrote:
-    """What the target says of the tokens from `start` on of a text. temperature: 0 counts as 1."""
+def target_along(target: Any, ids: list[int], start: int, temperature: float) -> TargetAlong:
+    """The target's predictions along a text, from token `start` on. temperature: 0 counts as 1."""
     logits = next_logits(target, ids)[start - 1 : -1].double() / (temperature or 1.0)
     logp = logits.log_softmax(-1)
     p = logp.exp()
     entropy = -(p * logp.nan_to_num(neginf=0.0)).sum(-1) / torch.log(torch.tensor(2.0))
-    return Wrote(entropy.tolist(), p.max(-1).values.tolist(), p)
+    return TargetAlong(entropy.tolist(), p.max(-1).values.tolist(), p)
 
 
 @torch.inference_mode()
 def guesses_along(
-    guesser: Any, target: Any, ids: list[int], start: int, wrote: Wrote, temperature: float
+    guesser: Any, target: Any, ids: list[int], start: int, wrote: TargetAlong, temperature: float
 ) -> Guesses:
-    """What a draft model or a head says of the tokens from `start` on of a text that the target wrote."""
+    """The predictions of a draft model or a head along a text that the target wrote, from token `start`
+    on.
+    """
     if isinstance(guesser, DraftModule):
         taps = take_taps(target.model, torch.tensor([ids], device=target.model.device), guesser.reads)
         rows = guesser.along(taps, 1)[0][0]  # [T - 2, V]: row n guesses token n + 2
@@ -63,5 +65,5 @@ def guesses_along(
 
 
 def next_logits(model: Any, ids: list[int]) -> torch.Tensor:
-    """Logits [T, V] of the token after each of a text."""
+    """Logits [T, V] of the next token after each token of a text."""
     return model.model(input_ids=torch.tensor([ids], device=model.model.device)).logits[0]

@@ -1,5 +1,5 @@
 """`python -m explorer acceptance`: why the drafted tokens of one or several drafters are rejected, over a
-file of prompts; a page, JSON or a summary.
+file of prompts; writes a page, JSON or a summary.
 """
 
 import argparse
@@ -9,7 +9,7 @@ from pathlib import Path
 from decoders.models.catalog import DRAFT, TARGET
 from explorer.acceptance.prompts import read_prompts
 
-DRAFTS = 4  # drafters of a report
+DRAFTS = 4  # maximum number of drafters in a report
 
 
 def options_of(commands: argparse._SubParsersAction) -> None:
@@ -30,10 +30,10 @@ def options_of(commands: argparse._SubParsersAction) -> None:
         action="append",
         default=[],
         metavar="FOLDER",
-        help="trained heads for the target, which strategies then take (can be repeated)",
+        help="trained heads for the target, which strategies then use (can be repeated)",
     )
     command.add_argument(
-        "--prompts", type=Path, required=True, metavar="FILE", help=".txt, a prompt per line, or .jsonl"
+        "--prompts", type=Path, required=True, metavar="FILE", help=".txt, one prompt per line, or .jsonl"
     )
     command.add_argument("--out", type=Path, metavar="FILE.html", help="write the page")
     command.add_argument("--json", action="store_true", help="print one JSON object")
@@ -47,7 +47,7 @@ def options_of(commands: argparse._SubParsersAction) -> None:
 
 
 def command(options: argparse.Namespace) -> None:
-    """Measures, and writes or prints what was found. Raises ValueError with one sentence."""
+    """Measures acceptance, and writes or prints the report. Raises ValueError with one sentence."""
     prompts, names = read_prompts(options.prompts), options.draft or [DRAFT]
     if len(names) > DRAFTS:
         raise ValueError(f"a report compares at most {DRAFTS} drafts, not {len(names)}.")
@@ -71,11 +71,11 @@ def command(options: argparse.Namespace) -> None:
     with progress_shown("acceptance"):
         result = report(target, drafters, prompts, settings)
     if options.out:
-        options.out.write_text(report_page(result, asked(options, names)), "utf-8")
+        options.out.write_text(report_page(result, command_line(options, names)), "utf-8")
     print(json.dumps(result) if options.json else summary(result))
 
 
-def asked(options: argparse.Namespace, names: list[str]) -> str:
+def command_line(options: argparse.Namespace, names: list[str]) -> str:
     """The command that makes the same page again."""
     drafts = " ".join(f"--draft {name}" for name in names)
     how = f"--max-new-tokens {options.max_new_tokens} --num-assistant-tokens {options.num_assistant_tokens}"

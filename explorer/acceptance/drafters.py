@@ -1,4 +1,4 @@
-"""What `--draft` may name: a draft model, or a strategy that drafts by itself, such as one of the target's
+"""The values of `--draft`: a draft model, or a strategy that drafts by itself, such as one with the target's
 own heads. Knows models and the registry, no strategy by name.
 """
 
@@ -14,8 +14,8 @@ WITH_MODEL = "speculative"  # how a draft model drafts: a chain of fixed length
 
 @dataclass(frozen=True, eq=False)
 class Drafter:
-    """A drafter by its name: the strategy that decodes with it, the models that it needs, and what guesses
-    along a known text: a language model, or a head on the target's states; None if nothing can.
+    """A drafter: its name, the strategy that decodes with it, the models that it needs, and the guesser for a
+    known text: a language model or a head on the target's states; None if there is none.
     """
 
     name: str
@@ -25,7 +25,7 @@ class Drafter:
 
 
 def drafter(name: str, target: Any, device: str = "auto") -> Drafter:
-    """The drafter called `name`: a strategy that needs no model but the target and drafts, else a model.
+    """The drafter called `name`: a strategy that drafts with the target alone, otherwise a model.
 
     Raises ValueError with one sentence if there is neither, or if it does not fit the target.
     """
@@ -40,7 +40,7 @@ def drafter(name: str, target: Any, device: str = "auto") -> Drafter:
     draft = load(name, device)
     if draft.token_key != target.token_key:
         raise ValueError(
-            f"The draft {name!r} has another tokenizer than the target {target.name!r}, so places cannot be "
-            "compared; name a draft with the same tokens."
+            f"The draft {name!r} has another tokenizer than the target {target.name!r}, so positions cannot "
+            "be compared; name a draft with the same tokenizer."
         )
     return Drafter(name, WITH_MODEL, {"target": target, "draft": draft}, draft)

@@ -1,5 +1,5 @@
-"""Runs the prompts: the target's own text of each, every drafter's rounds on it, and every drafter's guess at
-each of its places. Knows models and lanes, no strategy by name.
+"""Runs the prompts: the target's own text for each, every drafter's rounds, and every drafter's guess at each
+position of the target's text. Knows models and lanes, no strategy by name.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -20,8 +20,8 @@ from visualizers.scene.marks import visible
 
 @dataclass(frozen=True)
 class Settings:
-    """How every prompt is decoded. Above temperature 0 every drafter's lane draws a text of its own; places
-    are compared on a text that the target drew.
+    """How every prompt is decoded. Above temperature 0 every drafter's lane samples a text of its own;
+    positions are compared on a text that the target sampled.
     """
 
     max_new_tokens: int = 64
@@ -36,7 +36,7 @@ def report(
     prompts: Sequence[Prompt],
     settings: Settings,
 ) -> dict:
-    """`acceptance_report` of these drafters; its loops go through `progress.each`.
+    """The `acceptance_report` of these drafters; its loops go through `progress.each`.
 
     Raises ValueError with one sentence if a prompt or a drafter cannot be used.
     """
@@ -48,7 +48,7 @@ def report(
 
 
 def parts_of(drafters: Sequence[Drafter], prompts: Sequence[Prompt]) -> int:
-    """How many texts are decoded: one by the target alone and one by every drafter, of every prompt."""
+    """How many texts are decoded: for every prompt, one by the target alone and one per drafter."""
     return len(prompts) * (1 + len(drafters))
 
 
@@ -58,7 +58,9 @@ def in_pieces(
     prompts: Sequence[Prompt],
     settings: Settings,
 ) -> Iterator[int | dict]:
-    """`report`, a step of a lane at a time: each time how many texts are decoded, at last what was found."""
+    """`report`, one step of a lane at a time: yields the number of texts decoded so far, and finally the
+    report.
+    """
     texts, written, done = [], [], 0
     plain = "sample" if settings.temperature else "greedy"
     for number, prompt in enumerate(prompts, 1):
@@ -76,7 +78,9 @@ def in_pieces(
         for (number, prompt), (ids, start) in zip(enumerate(prompts, 1), written, strict=True):
             trace = yield from decoded(one.strategy, one.models, prompt, settings, number, done)
             traces.append(trace)
-            if one.guesser is not None:  # the target is read again: distributions of all texts take room
+            if (
+                one.guesser is not None
+            ):  # the target runs again: keeping the distributions of all texts takes too much memory
                 wrote = target_along(target, ids, start, settings.temperature)
                 guesses.append(guesses_along(one.guesser, target, ids, start, wrote, settings.temperature))
             done += 1
@@ -93,7 +97,9 @@ def decoded(
     """
     declared, count = {p.name: p for p in registry.get(strategy).parameters}, settings.num_assistant_tokens
     wanted = {"temperature": settings.temperature, "num_assistant_tokens": count}
-    if "tree" in declared and declared["tree"].default == "chain":  # of a head: as long as a draft model's
+    if (
+        "tree" in declared and declared["tree"].default == "chain"
+    ):  # a head drafts a chain as long as a draft model's
         wanted["depth"] = min(count, declared["depth"].high)
     parameters = {name: value for name, value in wanted.items() if name in declared}
     limits = Limits(max_new_tokens=settings.max_new_tokens)

@@ -4,23 +4,27 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-MANY = 1000  # prompts of one report
-FIELDS = ("prompt", "text", "turns")  # of a JSON line, the first that is there; of several turns the first
+MANY = 1000  # maximum number of prompts in a report
+FIELDS = (
+    "prompt",
+    "text",
+    "turns",
+)  # keys of a JSON line, of which the first one present counts; of several turns, the first
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt, and the kind of task that its file says it is."""
+    """A prompt, and its kind of task according to its file."""
 
     text: str
     category: str | None = None
 
 
 def read_prompts(path: Path) -> list[Prompt]:
-    """The prompts of a file: each line that is not empty, as text (`.txt`) or as JSON (`.jsonl`): a string,
-    or an object with `prompt`, `text` or `turns`, and perhaps `category`.
+    """The prompts of a file. Each line that is not empty is text (`.txt`) or JSON (`.jsonl`): a string, or an
+    object with `prompt`, `text` or `turns`, and optionally `category`.
 
-    Raises ValueError with one sentence that names the line that cannot be read.
+    Raises ValueError with one sentence that names the unreadable line.
     """
     try:
         text = path.read_text("utf-8")
@@ -30,25 +34,25 @@ def read_prompts(path: Path) -> list[Prompt]:
 
 
 def prompts_of(text: str, name: str, as_json: bool | None = None, most: int = MANY) -> list[Prompt]:
-    """The same of a text that people know as `name`; as_json None: it is JSON lines if each line that is not
-    empty begins with a brace.
+    """The prompts in the content of a file called `name`. as_json None: it counts as JSON lines if every line
+    that is not empty begins with a brace.
     """
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     if as_json is None:
         as_json = all(line.lstrip().startswith("{") for _, line in lines)
     if not lines:
-        raise ValueError(f"{name} holds no prompt; write one per line.")
+        raise ValueError(f"{name} contains no prompt; write one per line.")
     if len(lines) > most:
-        raise ValueError(f"{name} holds {len(lines):,} prompts; a report takes at most {most:,}.")
+        raise ValueError(f"{name} contains {len(lines):,} prompts; a report takes at most {most:,}.")
     return [read_line(line, f"{name}, line {at}") if as_json else Prompt(line) for at, line in lines]
 
 
 def read_line(line: str, where: str) -> Prompt:
-    """One JSON line. Raises ValueError with one sentence if there is no prompt in it."""
+    """Parses one JSON line. Raises ValueError with one sentence if it contains no prompt."""
     try:
         value = json.loads(line)
     except json.JSONDecodeError as error:
-        raise ValueError(f"{where} is no JSON: {error.msg} at character {error.pos + 1}.") from error
+        raise ValueError(f"{where} is not valid JSON: {error.msg} at character {error.pos + 1}.") from error
     given = value if isinstance(value, dict) else {"prompt": value}
     text = next((given[name] for name in FIELDS if name in given), None)
     text = text[0] if isinstance(text, list) and text else text

@@ -1,5 +1,5 @@
-"""An acceptance report as one HTML file: tables, Plotly figures and every text with its lost places, without
-a network. Knows the report and figures, no models.
+"""An acceptance report as one HTML file that works offline: tables, Plotly figures and every text with its
+lost positions. Knows the report and figures, no models.
 """
 
 import json
@@ -18,8 +18,8 @@ BEGIN = 60  # characters of a prompt in the table
 
 
 def report_page(report: dict, command: str) -> str:
-    """The whole page. `command`: what makes it again."""
-    from plotly.offline import get_plotlyjs  # takes its time, and only a page needs it
+    """The whole page. `command`: the command that makes it again."""
+    from plotly.offline import get_plotlyjs  # slow to import, and only a page needs it
 
     from visualizers.figures import acceptance as charts
 
@@ -51,7 +51,7 @@ def report_page(report: dict, command: str) -> str:
 
 
 def body(report: dict, title: str, command: str) -> Html:
-    """What stands on the page."""
+    """The content of the page."""
     figures = [h("figure", "", h("div", {"id": f"figure-{name}", "class": "chart"})) for name in FIGURES]
     if report["sides"] is None:
         figures = figures[:-1]
@@ -77,30 +77,30 @@ def body(report: dict, title: str, command: str) -> Html:
 
 LEGEND = (
     "Every text as its target wrote it, once per drafter. Blue: drafted and accepted; ◆: written by the "
-    "target after a rejection, the rejected guess struck through in front of it; ★: its own after "
-    "none; plain: nothing was drafted there. Point at a token for its numbers."
+    "target after a rejection, preceded by the rejected guess, struck through; ★: bonus token of a fully "
+    "accepted draft; plain: nothing was drafted there. Point at a token for its numbers."
 )
 
 
 def about(report: dict) -> str:
-    """What was measured."""
+    """Says what was measured."""
     texts = report["prompts"]
     tokens = sum(len(text["tokens"]) for text in texts)
     how = f"drawn at temperature {report['temperature']:g}" if report["temperature"] else "greedily"
     return (
         f"{len(texts)} prompts, {tokens:,} new tokens of {report['target']}, {how}. A round ends at the "
-        "first place where nothing that was drafted is accepted; that place is lost. Every drafter decoded "
+        "first position where no drafted token is accepted; that position is lost. Every drafter decoded "
         "every prompt."
         + (
             ""
             if report["temperature"]
-            else " All texts are the target's own, so places of two drafters are the same places."
+            else " All texts are the target's own, so two drafters are compared at the same positions."
         )
     )
 
 
 def metrics_table(report: dict) -> Html:
-    """vLLM's metrics, a row each, a column per drafter."""
+    """vLLM's metrics: one row per metric, one column per drafter."""
     drafts = [draft for draft in report["drafts"] if draft["metrics"]]
     if not drafts:
         return h("p", "", "Nothing was drafted.")
@@ -119,7 +119,7 @@ def header(words: list[str]) -> Html:
 
 
 def number(value: Any) -> str:
-    """A metric as people read it; lists with commas."""
+    """Formats a metric; lists with commas."""
     if isinstance(value, list):
         return ", ".join(map(number, value))
     if value is None:
@@ -128,12 +128,12 @@ def number(value: Any) -> str:
 
 
 def sides_of(report: dict) -> list[Html]:
-    """Where one of two drafters is right and the other is not."""
+    """The positions at which one of two drafters is right and the other is not."""
     sides = report["sides"]
     if not sides or not sides["places"]:
         return []
     a, b = sides["names"]
-    parts = [h("h2", "", f"{a} and {b} at the same places"), h("p", "", compared(sides))]
+    parts = [h("h2", "", f"{a} and {b} at the same positions"), h("p", "", compared(sides))]
     for right, wrong, name in ((a, b, "examples_a"), (b, a, "examples_b")):
         rows = [
             h(
@@ -146,26 +146,26 @@ def sides_of(report: dict) -> list[Html]:
             )
             for one in sides[name]
         ]
-        head = header(["text and its token", f"{wrong} guesses", "q", "place"])
+        head = header(["text and its token", f"{wrong} guesses", "q", "position"])
         if rows:
-            parts.append(h("h3", "", f"{right} is right, {wrong} is surest of another token"))
+            parts.append(h("h3", "", f"{right} is right, {wrong} is most confident in another token"))
             parts.append(h("div", "wide", h("table", "", head, *rows)))
     return parts
 
 
 def definitions(report: dict) -> list[Html]:
-    """The splits that occur, with what they mean."""
+    """The splits that occur, with their definitions."""
     occurring = {name for draft in report["drafts"] for name in draft["splits"]}
     known = [name for name in SPLITS if name in occurring]
     return [h(tag, "", words) for name in known for tag, words in (("dt", name), ("dd", SPLITS[name]))]
 
 
 def groups_of(report: dict, at: int) -> list[Html]:
-    """The rejected tokens and the contexts that lost most places, with links to some of them."""
+    """The rejected tokens and the contexts that cost the most positions, with links to some of them."""
     draft = report["drafts"][at]
     tables = []
     for words, groups in (("rejected token", draft["tokens"]), ("after", draft["contexts"])):
-        head = header([words, "lost", "why", "example", "places"])
+        head = header([words, "lost", "why", "example", "positions"])
         rows = [
             h(
                 "tr",
@@ -186,12 +186,12 @@ def groups_of(report: dict, at: int) -> list[Html]:
 
 
 def link(prompt: int, place: int, draft: int = 0) -> Html:
-    """A link to a place in a text."""
+    """A link to a position in a text."""
     return h("a", {"href": f"#p{prompt + 1}-d{draft + 1}-t{place + 1}"}, f"{prompt + 1}:{place + 1}")
 
 
 def prompts_table(report: dict) -> Html:
-    """Every prompt, those at which the first drafter gained least per round first."""
+    """Every prompt; those at which the first drafter gained least per round come first."""
     names = [h("th", {"colspan": 4}, draft["name"]) for draft in report["drafts"]]
     columns = ("tokens per round", "accepted", "lost", "mostly")
     head = [h("tr", "", h("th", {"colspan": 2}, ""), *names)]
@@ -221,7 +221,7 @@ def prompts_table(report: dict) -> Html:
 
 
 def shortened(text: str) -> str:
-    """The beginning of a prompt, in one line."""
+    """The beginning of a prompt on one line."""
     one = " ".join(text.split())
     return one if len(one) <= BEGIN else one[:BEGIN].rstrip() + " …"
 
@@ -246,7 +246,7 @@ GLYPHS = {"resampled": "◆", "bonus": "★"}
 
 
 def chip(name: str, text: dict, place: int, mark: str, lost: dict | None) -> Html:
-    """A token of a text; in front of it the guess that was rejected there."""
+    """A token of a text, preceded by the guess that was rejected there."""
     bits = f"{text['entropy'][place]:.2f} bits" if place < len(text["entropy"]) else ""
     says = ", ".join(filter(None, [f"token {place + 1}", mark or "not drafted", bits]))
     parts = []

@@ -1,8 +1,8 @@
-"""What an acceptance report says as text: a summary, and a sentence on two drafters. Knows the report."""
+"""Puts an acceptance report into words: a summary, and a sentence on two drafters. Knows the report."""
 
 
 def summary(report: dict) -> str:
-    """What was found, as text."""
+    """The report as text."""
     lines = []
     for draft in report["drafts"]:
         lines.append(f"{draft['name']} for {report['target']}, {len(report['prompts'])} prompts")
@@ -10,7 +10,7 @@ def summary(report: dict) -> str:
             f"  {one['name']:28} {shown(one['value'])}" for one in draft["metrics"] if one["formula"]
         ] or ["  nothing was drafted"]
         lost = sum(draft["splits"].values())
-        lines += [f"  {count:5} of {lost} lost places: {name}" for name, count in draft["splits"].items()]
+        lines += [f"  {count:5} of {lost} lost positions: {name}" for name, count in draft["splits"].items()]
     if sides := report["sides"]:
         lines.append(compared(sides))
     return "\n".join(lines)
@@ -24,13 +24,13 @@ def shown(value: float | int | list) -> str:
 
 
 def compared(sides: dict) -> str:
-    """Two drafters at the same places, in one sentence."""
+    """Compares two drafters at the same positions, in one sentence."""
     if not sides["places"]:
-        return "No place can be guessed by both."
+        return "There is no position at which both drafters guess."
     a, b = sides["names"]
     error = "" if sides["error"] is None else f" ± {sides['error']:.3f} (standard error over prompts)"
     return (
-        f"At the same {sides['places']:,} places of the target's text a single guess of {a} is accepted in "
-        f"{sides['shares'][0]:.1%}, of {b} in {sides['shares'][1]:.1%}: a difference of "
+        f"At the same {sides['places']:,} positions of the target's text, a single guess by {a} is accepted "
+        f"in {sides['shares'][0]:.1%}, one by {b} in {sides['shares'][1]:.1%}: a difference of "
         f"{sides['difference']:+.3f}{error}."
     )

@@ -26,7 +26,7 @@ NOTHING = "Nothing was drafted."
 
 
 def why_rounds_ended(report: dict, look: str = "light") -> go.Figure:
-    """For each drafter the share of its lost places by split."""
+    """For each drafter the share of its lost positions by split."""
     title, drafts = "Why rounds ended", report["drafts"]
     if not any(draft["splits"] for draft in drafts):
         return nothing(title, "No drafted token was rejected.", look)
@@ -35,10 +35,10 @@ def why_rounds_ended(report: dict, look: str = "light") -> go.Figure:
     lines = [split_text(draft) for draft in drafts]
     made = chart(
         title,
-        "share of the places at which a round ended before its draft did; one bar per drafter",
+        "share of the positions at which a round ended before its draft did; one bar per drafter",
         " ".join(lines),
         look,
-        {"words": "share of lost places", "range": [0, 1.14], "tickformat": ".0%"},
+        {"words": "share of lost positions", "range": [0, 1.14], "tickformat": ".0%"},
         upwards(),
         len(drafts) if len(drafts) > 1 else 0,
     )
@@ -46,7 +46,7 @@ def why_rounds_ended(report: dict, look: str = "light") -> go.Figure:
         total = sum(draft["splits"].values()) or 1
         shares = [draft["splits"].get(name, 0) / total for name in names]
         hovers = [
-            f"{draft['name']}, {name}: {draft['splits'].get(name, 0)} of {total} lost places. "
+            f"{draft['name']}, {name}: {draft['splits'].get(name, 0)} of {total} lost positions. "
             + SPLITS[name].rstrip(".")
             for name in names
         ]
@@ -61,9 +61,9 @@ def split_text(draft: dict) -> str:
     """The splits of a drafter in a sentence."""
     total = sum(draft["splits"].values())
     if not total:
-        return f"{draft['name']}: no place was lost."
+        return f"{draft['name']}: no position was lost."
     parts = ", ".join(f"{name} {count} ({share(count / total)})" for name, count in draft["splits"].items())
-    return f"{draft['name']} lost {counted(total, 'place')}: {parts}."
+    return f"{draft['name']} lost {counted(total, 'position')}: {parts}."
 
 
 def by_position(report: dict, look: str = "light") -> go.Figure:
@@ -184,10 +184,10 @@ def _lines(
 
 
 def both_sides(report: dict, look: str = "light") -> go.Figure:
-    """How often both, one or none of two drafters guess the target's token, at the same places."""
-    title, sides = "The same places, asked of both", report["sides"]
+    """How often both, one or none of two drafters guess the target's token, at the same positions."""
+    title, sides = "The same positions, both drafters", report["sides"]
     if not sides or not sides["places"] or "both" not in sides:
-        sentence = "Two drafters that can be asked at every place are compared at temperature 0."
+        sentence = "Two drafters that can guess at every position are compared at temperature 0."
         return nothing(title, sentence, look)
     a, b = sides["names"]
     counts = {
@@ -197,10 +197,10 @@ def both_sides(report: dict, look: str = "light") -> go.Figure:
         "neither": sides["neither"],
     }
     total = sides["places"]
-    hovers = [f"{name}: {n} of {total} places" for name, n in counts.items()]
+    hovers = [f"{name}: {n} of {total} positions" for name, n in counts.items()]
     made = chart(
         title,
-        "share of the places of the target's text whose token is each drafter's most likely, teacher-forced",
+        "share of the target's positions at which its token is the drafter's most likely one, teacher-forced",
         ". ".join(hovers) + ".",
         look,
         {"range": [0, 1.14], "tickformat": ".0%"},

@@ -53,8 +53,8 @@ def test_prompts_come_from_lines_of_text_or_of_json(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("p.txt", "\n \n", "holds no prompt"),
-        ("p.jsonl", '{"prompt": "a"}\n{', "p.jsonl, line 2 is no JSON"),
+        ("p.txt", "\n \n", "contains no prompt"),
+        ("p.jsonl", '{"prompt": "a"}\n{', "p.jsonl, line 2 is not valid JSON"),
         ("p.jsonl", '{"question": "a"}', "p.jsonl, line 1 has no prompt"),
         ("p.txt", "x\n" * 1001, "at most 1,000"),
     ],

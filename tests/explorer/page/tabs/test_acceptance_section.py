@@ -91,10 +91,10 @@ def test_a_report_that_is_left_gives_its_slots_back(events, runs, loader, monkey
 @pytest.mark.parametrize(
     ("inputs", "sentence"),
     [
-        (asked(text=" \n"), "The field holds no prompt; write one per line."),
+        (asked(text=" \n"), "The field contains no prompt; write one per line."),
         (
             asked(text="a\n" * (MANY + 1)),
-            f"The field holds {MANY + 1} prompts; a report takes at most {MANY}.",
+            f"The field contains {MANY + 1} prompts; a report takes at most {MANY}.",
         ),
         (asked(text='{"text": 3}'), "The field, line 1 has no prompt"),
         (asked(one=None), "Choose a drafter."),
@@ -114,7 +114,7 @@ def test_files_of_prompts_are_checked():
     for data, sentence in (
         (b"\xff\xfe", "a is not UTF-8 text"),
         (b"x" * 20_001, "20,001 characters"),
-        (b"", "a holds no prompt"),
+        (b"", "a contains no prompt"),
     ):
         with pytest.raises(ValueError, match=sentence):
             file_text("a", data)
