@@ -37,8 +37,8 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True)
 class DrawnMessage:
-    """A message between the parts of a run, `seconds` after it began; `call`: the number, from 1 on, of the
-    stored call that it asks for or answers.
+    """A message between the parts of a run, sent `seconds` after its start. `call`: the number, counted from
+    1, of the stored call that it requests or answers.
     """
 
     sender: str
@@ -50,10 +50,9 @@ class DrawnMessage:
 
 @dataclass(frozen=True)
 class Result:
-    """What an experiment found. `says`: sentences of what follows from it, with measured numbers; `messages`:
-    one run of parts that speak to each other, if there is one; `calls`: the decodings in it, each the bytes
-    of a trace file in base64, as the page opens them; `pictures`: more curves, and what
-    curves cannot show.
+    """The result of an experiment. `says`: sentences of conclusions, with measured numbers; `messages`: the
+    messages of one run of communicating parts, if there is one; `calls`: the decodings in it, each as a trace
+    file in base64, as the page opens them; `pictures`: more curves, and what curves cannot show.
     """
 
     columns: list[str]
@@ -67,7 +66,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A question, the studies it comes from, and how it is answered."""
+    """A question, the studies that it comes from, and how it is answered."""
 
     name: str
     title: str
@@ -123,9 +122,9 @@ def answered(
     known: list[list[Cell]] | None = None,
     schemas: Path | None = None,
 ) -> dict:
-    """Runs it: what it found, with its name, question, main finding, and the models that were asked. Raises
-    ValueError with one sentence if it reads stories or schemas and there is no folder of them. known: rows of
-    an earlier answer that it need not find again.
+    """Runs an experiment and returns its answer: the result with name, question, main finding, and the models
+    that were asked. Raises ValueError with one sentence if it reads stories or schemas and no folder of them
+    is given. known: rows of an earlier answer, which are not computed again.
     """
     fields = {"name": experiment.name, "title": experiment.title, "asks": experiment.asks}
     if experiment.reads_corpus:
@@ -148,22 +147,22 @@ def answered(
 
 
 def stored() -> list[dict]:
-    """What the shipped models answered, of all experiments that are stored, in the order of their names."""
+    """The stored answers of the shipped models, in the order of their names."""
     return [json.loads(path.read_text("utf-8")) for path in sorted(FOLDER.glob("*.json"))]
 
 
 def find_stored(name: str) -> dict:
-    """What the shipped models answered to one experiment. KeyError if nothing is stored under this name."""
+    """The stored answer of the shipped models to one experiment. KeyError if there is none."""
     return {answer["name"]: answer for answer in stored()}[name]
 
 
 def known_rows(experiment: Experiment, model: str, draft: str) -> list[list[Cell]]:
-    """The rows of its stored answer. ValueError with one sentence if it cannot continue from them, or if
-    other models were asked.
+    """The rows of the stored answer. ValueError with one sentence if the experiment cannot be continued, or
+    if other models were asked.
     """
     if not experiment.adds:
         known = ", ".join(name for name, one in experiments().items() if one.adds)
-        raise ValueError(f"{experiment.name} is answered as a whole; --add continues with {known}.")
+        raise ValueError(f"{experiment.name} cannot be continued row by row; --add works for {known}.")
     try:
         answer = find_stored(experiment.name)
     except KeyError:
@@ -175,7 +174,7 @@ def known_rows(experiment: Experiment, model: str, draft: str) -> list[list[Cell
 
 
 def number(value: Cell) -> str:
-    """A cell as people read it: three places, a dash where there is nothing."""
+    """A cell as text: three decimals, a dash for None."""
     if value is None:
         return "—"
     return f"{value:.3f}" if isinstance(value, float) else str(value)
@@ -190,8 +189,8 @@ def table(answer: dict) -> str:
 
 
 def command(options: argparse.Namespace) -> None:
-    """Lists the experiments, or runs one and prints it as text or JSON; with `--store` it is kept for the
-    page, with `--ray` its decodings run in the workers of a Ray cluster.
+    """Lists the experiments, or runs one and prints it as text or JSON. With `--store` the answer is stored
+    for the page; with `--ray` the decodings run in the workers of a Ray cluster.
     """
     from explorer.experiments import spread
     from explorer.experiments.progress_line import shown

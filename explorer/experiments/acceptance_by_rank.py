@@ -1,7 +1,7 @@
 """Which of the draft's guesses is accepted?
 
-Below every token the draft proposes eight different tokens. How often does the target accept the first, the
-second, and so on? Sequoia builds its tree from these shares.
+At every position the draft proposes eight different tokens. How often does the target accept the first, the
+second, and so on? Sequoia builds its tree from these rates.
 """
 
 from collections import Counter
@@ -49,7 +49,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """How the accepted guesses are spread over the ranks."""
+    """How the accepted guesses are distributed over the ranks."""
     first, *others = (row[1] for row in answer["rows"])  # greedily
     return (
         f"The draft's first guess is accepted in {percent(first)} of the rounds, its second in "

@@ -1,10 +1,10 @@
 """Does a call that looks right exist?
 
-A small API has forty endpoints, and every argument a schema. The target, which never saw it, reads three
-examples and a request and writes the call, freely and under one constraint made of the list of endpoints and
-the schemas of their arguments. Counted are calls that exist and whose arguments validate, calls that are
-right, and calls that API Pack's measure takes for right: the ratio of matching characters (difflib) above .9.
-That measure is also asked about every two endpoints of the API.
+A small API has forty endpoints, and each has a schema for its arguments. The target, which has never seen the
+API, reads three examples and a request and writes the call, freely and under one constraint made from the
+list of endpoints and their schemas. Counted are calls that exist and whose arguments validate, calls that are
+right, and calls that API Pack's metric counts as right: a ratio of matching characters (difflib) above .9.
+The metric is also computed for every pair of different endpoints of the API.
 """
 
 import difflib
@@ -37,7 +37,7 @@ EXAMPLES, REQUESTS, TOKENS = 3, 24, 40
 
 @dataclass(frozen=True)
 class Endpoint:
-    """`call`: method and path; `asks`: what a person says; `schema`: of the arguments."""
+    """`call`: method and path; `asks`: the user's request; `schema`: of the arguments."""
 
     call: str
     asks: str
@@ -83,12 +83,12 @@ def exists(text: str, api: list[Endpoint]) -> bool:
 
 
 def alike(text: str, wanted: str) -> bool:
-    """API Pack's measure; it is not symmetric."""
+    """API Pack's metric, which is not symmetric."""
     return difflib.SequenceMatcher(None, text, wanted).ratio() > ALIKE
 
 
 def run(models: Models) -> Result:
-    """A row per way of decoding, and one for the measure itself."""
+    """One row per way of decoding, and one for the metric itself."""
     target, api, draw = models["target"], endpoints(), random.Random(0)
     ways = {"free": {}, "constrained": {"constraint": "lark", "constraint_text": grammar(api)}}
     counts = {way: [0, 0, 0] for way in ways}
@@ -109,12 +109,12 @@ def run(models: Models) -> Result:
     pairs = list(permutations(api, 2))
     wrong = [(a, b) for a, b in pairs if alike(a.call, b.call)]
     says = [
-        f"Of {len(pairs)} pairs of two different endpoints, the measure takes {len(wrong)} for the same"
+        f"Of {len(pairs)} pairs of two different endpoints, the metric counts {len(wrong)} as the same"
         + (f", such as “{wrong[0][0].call}” and “{wrong[0][1].call}”." if wrong else "."),
-        "Under the constraint every call exists and its arguments validate; that says nothing of whether it "
-        "is the right one.",
+        "Under the constraint every call exists and its arguments validate; that says nothing about whether "
+        "it is the right one.",
     ]
-    return Result(["way", "exist", "right", "taken for right"], rows, says)
+    return Result(["way", "exist", "right", "counted as right"], rows, says)
 
 
 def finding(answer: dict) -> str:
@@ -122,6 +122,6 @@ def finding(answer: dict) -> str:
     free, held = rows_of(answer)
     return (
         f"Under a constraint {percent(held['exist'])} of the calls exist (freely: {percent(free['exist'])}), "
-        f"but {percent(held['right'])} are right; the usual measure takes "
-        f"{percent(held['taken for right'])} for right."
+        f"but {percent(held['right'])} are right; the usual metric counts "
+        f"{percent(held['counted as right'])} as right."
     )

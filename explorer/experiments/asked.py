@@ -31,13 +31,15 @@ def prompts(kind: str, count: int) -> list[str]:
 
 
 def without_sampling(strategy: str) -> dict:
-    """The parameters with which a strategy draws nothing."""
+    """The parameters with which a strategy samples nothing."""
     declared = {p.name for p in strategies()[strategy].parameters}
     return {"temperature": 0.0} if "temperature" in declared else {}
 
 
 def lossless() -> list[str]:
-    """The strategies that promise greedy's text at temperature 0, with what a target and a draft allow."""
+    """The strategies that promise greedy's text at temperature 0 and need no more than a target and a
+    draft.
+    """
     return [
         name
         for name, strategy in strategies().items()
@@ -53,7 +55,7 @@ def decoded(models: Models, strategy: str, prompt: str, tokens: int, seed: int =
 
 
 def text_of(models: Models, tokens: Sequence[int]) -> str:
-    """What some tokens of the target say, without ends of text."""
+    """The text of some of the target's tokens, without end-of-text tokens."""
     target = models["target"]
     plain = b"".join(target.bytes_of(token) for token in tokens if token not in target.eos)
     return plain.decode("utf-8", "replace")

@@ -1,10 +1,11 @@
 """Which attention fits which machine?
 
-The cost table of Step-3 (StepFun 2025), recomputed: what four public models keep and compute per token for
-a context of 32,768 tokens at one byte per element, in attention alone. A machine is balanced for an
-attention whose operations per byte are its ridge. Then attention and feed-forward layers on machines of their
-own: three micro-batches in a pipeline, with stages that take equally long and with stages that do not,
-simulated turn by turn. Everything is computed from shapes; no such model and no such machine is here.
+The cost table of Step-3 (StepFun 2025), recomputed: what attention alone caches and computes per token in
+four public models, for a context of 32,768 tokens at one byte per element. A machine is balanced for an
+attention design whose operations per byte equal its ridge point. The second part puts attention and
+feed-forward layers on separate machines: three micro-batches in a pipeline, with stages of equal and of
+unequal duration, simulated step by step. Everything is computed from shapes; none of these models and
+machines is used here.
 """
 
 from explorer.experiments import Models, Result, progress
@@ -21,18 +22,18 @@ DESIGNS = {  # layers, _, query heads, cached heads, width of a head; what atten
     "Qwen3-235B, 4 KV heads": Shape(94, 1, 64, 4, 128, 1, 1),
     "ERNIE, 8 KV heads": Shape(54, 1, 64, 8, 128, 1, 1),
 }
-RIDGES = {"H20": 74, "H800": 591, "A800": 156}  # operations per byte; the last two as remembered
+RIDGES = {"H20": 74, "H800": 591, "A800": 156}  # operations per byte; the last two from memory
 PIPELINES = {"balanced": (2.0, 2.0, 2.0), "slow feed-forward": (1.0, 1.0, 3.0)}
 LAYERS, MICRO_BATCHES, SHOWN = 61, 3, 24  # SHOWN: moments in the picture
 
 
 def nearest(ai: float) -> str:
-    """The machine whose ridge is nearest, as a ratio."""
+    """The machine whose ridge point is nearest in ratio."""
     return min(RIDGES, key=lambda name: max(RIDGES[name] / ai, ai / RIDGES[name]))
 
 
 def picture() -> Heat:
-    """Which micro-batch each stage serves, moment by moment: 0 for none."""
+    """Which micro-batch each stage serves over time: 0 for none."""
     strips = []
     for name, seconds in PIPELINES.items():
         turns = timeline(seconds, LAYERS, MICRO_BATCHES)
@@ -44,12 +45,14 @@ def picture() -> Heat:
         strips += [
             Strip(f"{name}: {stage}", moments, [row]) for stage, row in zip(STAGES, served, strict=True)
         ]
-    says = "which of three micro-batches a stage serves, the first palest; white: it waits"
-    return Heat("Attention and feed-forward layers apart", says, ["time"], strips, 0.0, MICRO_BATCHES)
+    says = "which of three micro-batches a stage serves, the first palest; white: idle"
+    return Heat(
+        "Attention and feed-forward layers on separate machines", says, ["time"], strips, 0.0, MICRO_BATCHES
+    )
 
 
 def run(models: Models) -> Result:
-    """A row per design; sentences on the two pipelines."""
+    """One row per design; sentences on the two pipelines."""
     rows = []
     for name, shape in progress.each(DESIGNS.items()):
         cost = attention(shape, CONTEXT, cache_bytes=ELEMENT)
@@ -72,11 +75,11 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """The two extremes of operations per byte."""
+    """The two extremes in operations per byte."""
     rows = sorted(rows_of(answer), key=lambda row: row["operations per byte"])
     low, high = rows[0], rows[-1]
     ratio = high["operations per byte"] / low["operations per byte"]
     return (
         f"Per byte of cache, {high['design']} computes {ratio:.0f} times as much as "
-        f"{low['design']}, so the same machine is short of arithmetic for one and of memory for the other."
+        f"{low['design']}, so the same machine is compute-bound for one and memory-bound for the other."
     )

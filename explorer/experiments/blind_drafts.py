@@ -1,13 +1,14 @@
 """Does a draft have to see what the target sees?
 
-On Speculative Decoding for Multimodal LLMs drafts for a model that sees an image with a small one that only
-reads the answer so far. No model here sees images. What stands in for one is a sentence about somebody: it
-goes into the encoder of the shipped encoder-decoder, which describes it as a record, and no token of it is in
-the text that is decoded. The drafts are the shipped distilled draft: as it is and without the sentence,
-tuned on the target's records without it, and tuned alike with it in front. Words of the scene are the
-tokens of a record's values; all others, keys and signs, are the same in every record. MBSU = c t / (c +
-gamma), with c the target's size in drafts and t the tokens per target forward: the speed-up if time went by
-parameters. The study's target is 61 times as large as its draft, ours six times.
+On Speculative Decoding for Multimodal LLMs drafts for a model that sees an image with a small model that
+reads only the answer so far. No model here sees images. A sentence about a person takes the image's place:
+the encoder of the shipped encoder-decoder reads it, the decoder writes it as a record, and no token of the
+sentence is in the decoded text. The drafts are the shipped distilled draft: unchanged and without the
+sentence, tuned on the target's records without the sentence, and tuned in the same way with the sentence in
+front. Words of the scene are the tokens of a record's values; all others, keys and punctuation, are the same
+in every record. MBSU = c t / (c + gamma), where c is the target's size divided by the draft's and t the
+tokens per target forward: the speed-up if time were proportional to parameters. The study's target is 61
+times as large as its draft, ours six times.
 """
 
 import copy
@@ -44,7 +45,7 @@ Scene = tuple[list[int], list[int]]  # tokens of a sentence, and of the record a
 
 
 def described(scenes: list[list[int]]) -> list[Scene]:
-    """What the encoder-decoder writes greedily of each sentence, with its start and its end."""
+    """The encoder-decoder's greedy description of each sentence, from start token to end token."""
     model, _ = reader()
     made, pad = [], model.config.pad_token_id
     for some in (scenes[at : at + 32] for at in range(0, len(scenes), 32)):
@@ -61,7 +62,7 @@ def described(scenes: list[list[int]]) -> list[Scene]:
 
 
 def of_scene(model: LoadedModel, text: list[int]) -> list[bool]:
-    """Of each token of a record: whether a part of it stands in a value."""
+    """For each token of a record, whether part of it belongs to a value."""
     pieces = [model.bytes_of(token).decode("utf-8", "replace") for token in text]
     whole = "".join(pieces)
     inside = {at for match in VALUE.finditer(whole) for at in range(match.start(1), match.end(1))}
@@ -75,8 +76,8 @@ def of_scene(model: LoadedModel, text: list[int]) -> list[bool]:
 def tuned(
     draft: torch.nn.Module, target: torch.nn.Module, scenes: list[Scene], sees: bool
 ) -> torch.nn.Module:
-    """A copy of a draft that has learned what the encoder-decoder `target` says along its records: after
-    their sentences if it `sees` them. Batches are the same for both.
+    """A copy of a draft, tuned on the predictions of the encoder-decoder `target` along its records, which
+    follow their sentences if the draft `sees` them. Both read the same batches.
     """
     model = copy.deepcopy(draft).float().requires_grad_(True)
 
@@ -102,18 +103,18 @@ def decode(target: LoadedModel, draft: LoadedModel, start: int, **settings) -> T
 
 @torch.inference_mode()
 def right(draft: LoadedModel, text: list[int]) -> list[bool]:
-    """Of each token of a record after its start: whether it is the draft's best."""
+    """For each token of a record after its start, whether it is the draft's most likely one."""
     ids = torch.tensor([text])
     return (draft.model(input_ids=ids).logits[0, :-1].argmax(-1) == ids[0, 1:]).tolist()
 
 
 def share(marks: list[bool]) -> float:
-    """The share of true ones."""
+    """The share of true entries."""
     return sum(marks) / max(1, len(marks))
 
 
 def run(models: Models) -> Result:
-    """A row for each draft and gamma."""
+    """One row per draft and gamma."""
     captioner, _ = reader()
     base, rng = load(DRAFT, device="cpu"), random.Random("scenes")
     drawn = [make_record(rng, "json").prompt for _ in range(SCENES)]
@@ -171,22 +172,22 @@ def of(rows: list[list], gamma: int) -> list[list]:
 
 
 def size(model: torch.nn.Module) -> int:
-    """Its parameters."""
+    """The number of parameters."""
     return sum(p.numel() for p in model.parameters())
 
 
 def gained(rows: list[list], gamma: int) -> str:
-    """The drafts of one gamma beside each other."""
+    """Compares the drafts at one gamma."""
     each = ", ".join(f"{row[0]} {two(row[3])}" for row in of(rows, gamma))
     return f"MBSU at gamma {gamma}: {each}."
 
 
 def finding(answer: dict) -> str:
-    """The draft that sees nothing beside the one that sees the scene, at the shorter gamma."""
+    """The draft that sees nothing against the one that sees the scene, at the shorter gamma."""
     rows = {row["draft"]: row for row in rows_of(answer) if row["gamma"] == GAMMAS[0]}
     blind, seeing = rows[BLIND], rows[SEEING]
     return (
-        f"A draft that does not see the scene guesses {percent(blind['words of the scene'])} of its words "
-        f"and {percent(blind['other words'])} of the others, and a target forward brings "
+        f"A draft that does not see the scene predicts {percent(blind['words of the scene'])} of its words "
+        f"and {percent(blind['other words'])} of the others, and a target forward yields "
         f"{two(blind['tokens per round'])} tokens; with one that sees it {two(seeing['tokens per round'])}."
     )

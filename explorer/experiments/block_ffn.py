@@ -21,8 +21,8 @@ Reader = Callable[[torch.Tensor], torch.Tensor]  # ids [B, T] -> which experts e
 
 
 class BlockFFN(nn.Module):
-    """Experts without gates after a router of ReLU, which decides which, and RMSNorm, which decides how
-    much. `scores` [..., E]: the router's scores of the tokens that were read last.
+    """Experts without gates after a router with ReLU, which chooses the experts, and RMSNorm, which sets
+    their weights. `scores` [..., E]: the router's scores for the tokens of the last forward.
     """
 
     def __init__(self, width: int, experts: int, size: int):
@@ -34,18 +34,18 @@ class BlockFFN(nn.Module):
         self.down = nn.Linear(experts * size, width, bias=False)
 
     def weights(self, scores: torch.Tensor) -> torch.Tensor:
-        """Of each expert [..., E], 0 for those that stay inactive."""
+        """The weight of each expert [..., E], 0 for inactive ones."""
         active = scores.relu()
         return self.scale * active * (active.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
-        """All experts are computed; those of weight 0 add nothing."""
+        """Computes all experts; those of weight 0 add nothing."""
         self.scores = self.router(states)
         inside = F.silu(self.up(states)).unflatten(-1, (-1, self.size))
         return self.down((inside * self.weights(self.scores)[..., None]).flatten(-2))
 
     def skipping(self, states: torch.Tensor) -> torch.Tensor:
-        """The same, each expert computed for the tokens alone that need it."""
+        """The same, but computes each expert only for the tokens that need it."""
         rows = states.flatten(0, -2)
         weights = self.weights(self.router(rows))
         total = torch.zeros_like(rows)
@@ -58,7 +58,7 @@ class BlockFFN(nn.Module):
 
 
 def mixture(vocabulary: int, width: int, layers: int, experts: int, size: int) -> LlamaForCausalLM:
-    """A small Llama with such experts in every layer, its embedding tied."""
+    """A small Llama with such experts in every layer and tied embeddings."""
     config = LlamaConfig(
         vocab_size=vocabulary,
         hidden_size=width,
@@ -76,21 +76,21 @@ def mixture(vocabulary: int, width: int, layers: int, experts: int, size: int) -
 
 
 def scores(model: LlamaForCausalLM) -> torch.Tensor:
-    """[L, B, T, E], of the tokens that were read last."""
+    """[L, B, T, E] for the tokens of the last forward."""
     return torch.stack([layer.mlp.scores for layer in model.model.layers])
 
 
 def locality_loss(scores: torch.Tensor) -> torch.Tensor:
-    """How differently consecutive tokens choose: the cross entropy of what is active at one, softly, against
-    what is at the next.
+    """How differently consecutive tokens choose experts: the cross entropy between the soft activations at
+    one token and those at the next.
     """
     steep = SHARPNESS * scores
     return F.binary_cross_entropy_with_logits(steep[..., :-1, :], steep[..., 1:, :].sigmoid())
 
 
 def chunk_loss(scores: torch.Tensor, chunk: int) -> torch.Tensor:
-    """The experts that a chunk of tokens needs, softly: the mean of 1 - prod(1 - p) over experts and chunks,
-    with p a token's shares of its active experts.
+    """A soft count of the experts that a chunk of tokens needs: the mean of 1 - prod(1 - p) over experts and
+    chunks, where p are a token's shares of its active experts.
     """
     active = scores.relu()
     share = active / (active.sum(-1, keepdim=True) + 1e-9)
@@ -100,8 +100,9 @@ def chunk_loss(scores: torch.Tensor, chunk: int) -> torch.Tensor:
 
 @dataclass
 class Steered:
-    """The weight of the chunk loss. After `stable` steps it follows the loss, interval by interval: times the
-    quotient of two means, at least 1.025 where the loss rises, and never more than 4 times the start.
+    """The weight of the chunk loss. After `stable` steps it follows the loss, interval by interval: it is
+    multiplied by the ratio of two means, by at least 1.025 where the loss rises, and never exceeds 4 times
+    its start.
     """
 
     start: float
@@ -114,7 +115,7 @@ class Steered:
         self.weight = self.start
 
     def hear(self, loss: float) -> None:
-        """The chunk loss of one more step."""
+        """Receives the chunk loss of one more step."""
         self.seen.append(loss)
         if len(self.seen) < max(self.stable, 2 * self.every) or len(self.seen) % self.every:
             return
@@ -123,14 +124,14 @@ class Steered:
 
 
 def unused(active: torch.Tensor, count: int) -> float:
-    """CLS_count: the share of experts that `count` consecutive tokens leave unused together, over all places
-    of active [..., T, E]. CLS_1 is TLS, the share of inactive (token, expert) pairs.
+    """CLS_count: the share of experts that `count` consecutive tokens together leave unused, over all
+    positions of active [..., T, E]. CLS_1 is TLS, the share of inactive (token, expert) pairs.
     """
     return 1.0 - float(active.unfold(-2, count, 1).any(-1).float().mean())
 
 
 def block_reader(model: LlamaForCausalLM) -> Reader:
-    """Which experts a mixture of this kind activates."""
+    """A reader of the experts that such a mixture activates."""
 
     @torch.inference_mode()
     def read(ids: torch.Tensor) -> torch.Tensor:
@@ -141,7 +142,7 @@ def block_reader(model: LlamaForCausalLM) -> Reader:
 
 
 def mixtral_reader(model: nn.Module) -> Reader:
-    """Which experts the routers of a Mixtral choose."""
+    """A reader of the experts that the routers of a Mixtral choose."""
 
     @torch.inference_mode()
     def read(ids: torch.Tensor) -> torch.Tensor:

@@ -1,11 +1,12 @@
 """Can a model learn a sentence and forget nothing?
 
-A discrete key-value bottleneck stands after the frozen target: its last hidden state is cut into eight
-parts, each finds the nearest of 256 fixed keys, and learned values of these keys are added to the logits of
-200 words. Five sentences are learned one after the other, by gradient descent on the values of the keys that
-they hit; beside it a full matrix from states to the same words learns the same sentences with the same steps.
-unchanged: the places of other texts, drawn by the target, whose logits are the same to the last bit. The
-study classifies images in classes that come one after the other; this is a small port to next tokens.
+A discrete key-value bottleneck follows the frozen target: the last hidden state is cut into eight parts, each
+part finds the nearest of 256 fixed keys, and learned values of these keys are added to the logits of 200
+words. Five sentences are learned one after the other, by gradient descent on the values of the keys that they
+hit. For comparison, a full matrix from states to the same words learns the same sentences with the same
+steps. unchanged: positions of other texts, sampled from the target, whose logits stay the same to the last
+bit. The study classifies images whose classes arrive one after the other; this is a small port to next-token
+prediction.
 """
 
 import torch
@@ -31,18 +32,20 @@ SENTENCES = (
 
 
 class Dense:
-    """A full matrix [W, d] from states to the logits of the same words, from zero on."""
+    """A full matrix [W, d] from states to the logits of the same words, initialised with zeros."""
 
     def __init__(self, states: torch.Tensor, targets: torch.Tensor):
         self.words = targets
         self.matrix = torch.zeros(len(targets), states.shape[-1])
 
     def process(self, logits: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
-        """Logits [..., V] with what the matrix says."""
+        """Logits [..., V] with the matrix's contribution."""
         return logits.index_add(-1, self.words, states @ self.matrix.t())
 
     def learn(self, logits: torch.Tensor, states: torch.Tensor, wanted: torch.Tensor) -> None:
-        """As `learn`: a step moves a place's logits by RATE times their gradient, were it the only place."""
+        """Like `learn` of the bottleneck: a step moves a position's logits by RATE times their gradient, as
+        if it were the only position.
+        """
         for _ in range(STEPS):
             gradient = self.process(logits, states).softmax(-1)
             gradient[torch.arange(len(wanted)), wanted] -= 1
@@ -55,7 +58,7 @@ Seen = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # logits [T, V], states 
 
 @torch.no_grad()
 def seen(models: Models, rows: torch.Tensor) -> Seen:
-    """What the target says and thinks at each place of rows [N, T + 1] that has a next token."""
+    """The target's logits and states at each position of rows [N, T + 1] that has a next token."""
     model = models["target"].model
     rows = rows.to(model.device)
     out = model(input_ids=rows[:, :-1], output_hidden_states=True)
@@ -70,7 +73,7 @@ def loss(model: Bottleneck | Dense, text: Seen) -> float:
 
 
 def target_tokens(models: Models, rows: torch.Tensor, sentences: list[torch.Tensor]) -> torch.Tensor:
-    """The words of the sentences, and the most frequent of the texts, WORDS at most."""
+    """The words of the sentences and the most frequent ones of the texts, at most WORDS."""
     own = torch.cat([one.flatten() for one in sentences]).unique()
     counts = rows.flatten().bincount(minlength=models["target"].engine.vocabulary)
     counts[own] = counts.max() + 1
@@ -78,7 +81,7 @@ def target_tokens(models: Models, rows: torch.Tensor, sentences: list[torch.Tens
 
 
 def run(models: Models) -> Result:
-    """A row for each way and number of sentences learned."""
+    """One row per way and number of learned sentences."""
     with progress.part(0.5):
         rows = own_text(models, ROWS + OTHERS, LENGTH)
     begin = [min(models["target"].eos, default=0)]
@@ -100,7 +103,9 @@ def run(models: Models) -> Result:
 
 
 def measured(way: Bottleneck | Dense, known: list[Seen], others: Seen, count: int) -> list[float]:
-    """Losses of the first, the newest and all learned sentences; how far other places stay unchanged."""
+    """Losses of the first, the newest and all learned sentences, and how far other positions stay
+    unchanged.
+    """
     losses = [loss(way, text) for text in known]
     logits, states, _ = others
     after = way.process(logits, states)
@@ -112,7 +117,7 @@ def measured(way: Bottleneck | Dense, known: list[Seen], others: Seen, count: in
 
 
 def touched(models: Models, keyed: Bottleneck, text: Seen) -> TokenMap:
-    """How much each codebook's key raises the next word of the first sentence."""
+    """How much each codebook's key raises the logit of the next word of the first sentence."""
     _, states, wanted = text
     books, column = torch.arange(len(keyed.keys)), {w: at for at, w in enumerate(keyed.words.tolist())}
     at = torch.tensor([column[token] for token in wanted.tolist()])
@@ -125,25 +130,25 @@ def touched(models: Models, keyed: Bottleneck, text: Seen) -> TokenMap:
 
 
 def conclusions(table: list[list[Cell]]) -> list[str]:
-    """What follows."""
+    """The conclusions, as sentences."""
     says = []
     for name in dict.fromkeys(row[0] for row in table):
         own = [row for row in table if row[0] == name]
         says.append(
-            f"The {name}: the first sentence costs {own[0][2]:.2f} nats per token at first, {own[1][2]:.3f} "
-            f"once it is learned and {own[-1][2]:.3f} after {own[-1][1]} sentences; at {percent(own[1][5])} "
-            f"of other places nothing changes with the first, at {percent(own[-1][5])} with all, and the "
-            f"mean divergence there is {own[-1][6]:.3f} nats."
+            f"The {name}: the first sentence has a loss of {own[0][2]:.2f} nats per token at first, "
+            f"{own[1][2]:.3f} once it is learned and {own[-1][2]:.3f} after {own[-1][1]} sentences; at "
+            f"{percent(own[1][5])} of other positions nothing changes with the first, at "
+            f"{percent(own[-1][5])} with all, and the mean divergence there is {own[-1][6]:.3f} nats."
         )
     return says
 
 
 def finding(answer: dict) -> str:
-    """What both keep of the first sentence and of other texts."""
+    """What both ways preserve of the first sentence and of other texts."""
     keyed, dense = (rows_with(answer, "way", name) for name in ("key-value bottleneck", "full matrix"))
     return (
         f"After {keyed[-1]['learned']} sentences the bottleneck leaves {percent(keyed[-1]['unchanged'])} of "
-        f"other places unchanged, a full matrix {percent(dense[-1]['unchanged'])}; the loss of the first "
+        f"other positions unchanged, a full matrix {percent(dense[-1]['unchanged'])}; the loss of the first "
         f"sentence {moved(keyed[1]['first sentence'], keyed[-1]['first sentence'])} nats with the one, and "
         f"{moved(dense[1]['first sentence'], dense[-1]['first sentence'])} with the other."
     )

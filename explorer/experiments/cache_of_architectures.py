@@ -1,11 +1,11 @@
 """How much must a model remember per token?
 
-What each small architecture keeps for reading on, in bytes, measured after texts of growing length, and the
-target's ordinary cache beside it. A model of the same width and depth with an ordinary cache (keys and values
-of every layer, as many heads for them as for queries) is calculated from the shape where the model reads
-tokens as the target does; MEGABYTE and MBLM read bytes. YOCO and SambaY keep one set of keys and values for
+How many bytes does each small architecture keep in order to continue, measured after texts of growing length,
+beside the target's ordinary cache? For models that read the same tokens as the target, the ordinary cache of
+a model of the same width and depth (keys and values of every layer, with as many heads as for queries) is
+computed from the shape; MEGABYTE and MBLM read bytes. YOCO and SambaY keep one set of keys and values for
 half of their layers, and windows or states in the others (Sun et al. 2024, Ren et al. 2025). A picture per
-model shows what its layers look at: one token of a text after the other is replaced, and a cell is stronger
+model shows what its layers depend on: the tokens of a text are replaced one at a time, and a cell is stronger
 the more the newest state after a layer changes.
 """
 
@@ -36,7 +36,7 @@ LENGTHS = (16, 32, 64, 128, 256)  # tokens that were read
 
 
 def names() -> list[str]:
-    """The small models that read on from a state of their own."""
+    """The small models that continue from a state of their own."""
     known = architectures()
     return [
         name
@@ -46,7 +46,7 @@ def names() -> list[str]:
 
 
 def held(kept: object) -> int:
-    """Bytes of all tensors in what a model keeps, each once."""
+    """Bytes of all tensors in what a model keeps, each counted once."""
     sizes: dict[tuple, int] = {}
 
     def walk(part: object) -> None:
@@ -73,7 +73,7 @@ def after(net: torch.nn.Module, length: int) -> int:
 
 
 def states(net: Architecture, ids: torch.Tensor) -> dict[str, torch.Tensor]:
-    """The newest state [d] after each block, by the block's name, in the order in which they run."""
+    """The newest state [d] after each block, by the block's name, in the order of computation."""
     made: dict[str, torch.Tensor] = {}
 
     def keeper(name: str) -> Callable:
@@ -94,8 +94,8 @@ def states(net: Architecture, ids: torch.Tensor) -> dict[str, torch.Tensor]:
 
 
 def seen(net: Architecture, text: list[int]) -> dict[str, list[float]]:
-    """Of each block, for each token of a text, how much the newest state after the block changes if another
-    token of the text stands there: a share of the state's length, 0 where not a bit changes.
+    """For each block and each token of a text, how much the newest state after the block changes if that
+    token is replaced, as a share of the state's norm; 0 if not a single bit changes.
     """
     plain = states(net, torch.tensor([text], device=net.device))
     changes: dict[str, list[float]] = {name: [] for name in plain}
@@ -108,7 +108,7 @@ def seen(net: Architecture, text: list[int]) -> dict[str, list[float]]:
 
 
 def picture(model: "LoadedModel") -> Heat | None:
-    """What the blocks of a model look at, the highest first; None if tokens choose their blocks."""
+    """What the blocks of a model depend on, the highest block first; None if tokens choose their blocks."""
     net, text = model.model, model.encode(" ".join(PROMPTS))[:SEEN]
     tokens = [f"token {at + 1}" for at in range(len(text))]
     changes = seen(net, text)
@@ -140,7 +140,7 @@ def shade(change: float) -> float:
 
 
 def label(block: str, net: Architecture) -> str:
-    """`lower 2: window of 32`: where a block stands and how it mixes tokens."""
+    """`lower 2: window of 32`: the place of a block and how it mixes tokens."""
     mixer = net.get_submodule(block)
     mixer = getattr(mixer, "mixer", mixer)
     place = [int(part) + 1 if part.isdigit() else part for part in block.split(".")]
@@ -152,7 +152,7 @@ def label(block: str, net: Architecture) -> str:
 
 @torch.inference_mode()
 def run(models: Models) -> Result:
-    """A row per model; bytes against the length of the text."""
+    """One row per model; bytes against the length of the text."""
     target = models["target"]
     small = {name: load(name) for name in names()}
     own = {target.name: target.model, **{name: model.model for name, model in small.items()}}
@@ -168,8 +168,8 @@ def run(models: Models) -> Result:
         lines.append(Line(name, [[n, size / 1e3] for n, size in zip(LENGTHS, bytes_, strict=True)]))
     flat = [row[0] for row in rows if row[1] == 0]
     says = [f"What {' and '.join(flat)} keep does not grow with the text." if flat else "All of them grow."]
-    says.append("MEGABYTE and MBLM read bytes: a token of the others is several of theirs.")
-    columns = ["model", "bytes per token more", "ordinary cache of this shape", f"KB after {LENGTHS[-1]}"]
+    says.append("MEGABYTE and MBLM read bytes: one token of the others is several of theirs.")
+    columns = ["model", "bytes per further token", "ordinary cache of this shape", f"KB after {LENGTHS[-1]}"]
     chart = Chart("What is kept after a text", "tokens read", "KB", lines)
     pictures = [picture(model) for model in progress.each(small.values())]
     shown = [one for one in pictures if one is not None]
@@ -177,13 +177,13 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """The model that keeps least beside an ordinary cache, and the least that grows."""
+    """The model that keeps least relative to an ordinary cache, and the one that grows least."""
     rows = [row for row in rows_of(answer) if row["times smaller"] is not None]
     best = max(rows, key=lambda row: row["times smaller"])
     after = answer["columns"][3].removeprefix("KB after ")
-    growing = [row for row in rows if row["bytes per token more"]]
-    slow = min(growing, key=lambda row: row["bytes per token more"] / row["ordinary cache of this shape"])
-    share = slow["ordinary cache of this shape"] / slow["bytes per token more"]
+    growing = [row for row in rows if row["bytes per further token"]]
+    slow = min(growing, key=lambda row: row["bytes per further token"] / row["ordinary cache of this shape"])
+    share = slow["ordinary cache of this shape"] / slow["bytes per further token"]
     return (
         f"After {after} tokens, {best['model']} keeps {best['times smaller']:.1f} times less than an "
         f"ordinary cache of its shape; of those that grow, {slow['model']} adds least per token, {share:.1f} "

@@ -1,12 +1,12 @@
 """Does a beam over item codes find the best item of a catalogue?
 
-RecGPT (Jiang et al. 2025) writes an item as four codes, predicts the four codes of the next item in one
-forward, and searches them with a beam that keeps to the codes of real items. This repeats the codes, the
-prediction and the beam on a stand-in: 512 toy items ("small red ball"), whose codes come from the target's
-hidden states of their names, and invented customers; what it says of recommendation is of these alone. The
-four predictions do not depend on each other, so an item's score is a sum of four numbers, and all 512 sums
-are quickly made: how often does the beam miss the item with the highest? "random": random scores for items
-of random codes, 64 for each part.
+RecGPT (Jiang et al. 2025) encodes an item as four codes, predicts the four codes of the next item in one
+forward, and searches them with a beam that is restricted to the codes of real items. This repeats the codes,
+the prediction and the beam on a stand-in: 512 toy items ("small red ball"), whose codes come from the
+target's hidden states of their names, and invented customers; the results on recommendation hold for these
+alone. The four predictions are independent of each other, so an item's score is a sum of four numbers, and
+all 512 sums are quick to compute: how often does the beam miss the item with the highest sum? "random":
+random scores for items with random codes, 64 for each part.
 """
 
 import math
@@ -40,12 +40,12 @@ LISTED = 10  # items of the picture
 
 
 def renumbered(codes: torch.Tensor) -> torch.Tensor:
-    """Codes [I, 4] by their place among those that occur: most of the 15,360 do not."""
+    """Codes [I, 4], renumbered by their rank among those that occur; most of the 15,360 do not."""
     return codes.unique(return_inverse=True)[1]
 
 
 def trained(codes: torch.Tensor, latents: torch.Tensor) -> CodeModel:
-    """A code model of what customers took."""
+    """A code model of the items that customers took."""
     model = CodeModel(int(codes.max()) + 1, WIDTH, LAYERS, HEADS, LENGTH)
 
     def loss(rows: torch.Tensor) -> torch.Tensor:
@@ -57,7 +57,7 @@ def trained(codes: torch.Tensor, latents: torch.Tensor) -> CodeModel:
 
 
 def random_questions() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """Random logits [4, 64] and random codes [512, 4], a pair for each question."""
+    """Random logits [4, 64] and random codes [512, 4], one pair per question."""
     generator = torch.Generator().manual_seed(0)
     logits = [torch.randn((PARTS, RANDOM_CODES), generator=generator) for _ in range(RANDOM_QUESTIONS)]
     codes = [
@@ -73,7 +73,7 @@ def compared(ranked: Ranked, best: Ranked) -> tuple[bool, float]:
 
 
 def run(models: Models) -> Result:
-    """A row for each set of scores and widths."""
+    """One row per set of scores and widths."""
     with progress.part(0.1):
         latents = latents_of(name_vectors(models))
     raw = quantised(latents)
@@ -92,18 +92,18 @@ def run(models: Models) -> Result:
     table: list[list[Cell]] = []
     for name, (each, items, wanted) in progress.each(sets.items()):
         table += measured(name, each, items, wanted)
-    columns = ["scores", "widths", "best first", "best five found", "codes looked at", "Recall@10"]
+    columns = ["scores", "widths", "best first", "best five found", "codes evaluated", "Recall@10"]
     lines = [
         Line(name, [[row[4], row[2]] for row in table if row[0] == name and row[1] != "all sums"])
         for name in sets
     ]
-    chart = Chart("The beam's first item is the best of all", "codes looked at", "share", lines, log=True)
+    chart = Chart("The beam's first item is the best of all", "codes evaluated", "share", lines, log=True)
     says = conclusions(table, raw, asked)
     return Result(columns, table, says, chart, pictures=[drawn(telling(logits, codes), codes)])
 
 
 def same_codes(codes: torch.Tensor) -> list[int]:
-    """For each item the one that its codes stand for: the last with the same."""
+    """For each item the one that its codes denote: the last item with the same codes."""
     last = {tuple(code): item for item, code in enumerate(codes.tolist())}
     return [last[tuple(code)] for code in codes.tolist()]
 
@@ -139,7 +139,7 @@ def measured(
 
 
 def telling(logits: list[torch.Tensor], codes: torch.Tensor) -> torch.Tensor:
-    """The first question in which the beam misses some of the ten best items, else the first of all."""
+    """The first question in which the beam misses some of the ten best items, otherwise the first of all."""
     root = trie_of(codes.tolist())
     for one in logits:
         if set(exact(one, codes).items[:LISTED]) - set(beam(one, root, PUBLISHED).items):
@@ -148,7 +148,9 @@ def telling(logits: list[torch.Tensor], codes: torch.Tensor) -> torch.Tensor:
 
 
 def drawn(logits: torch.Tensor, codes: torch.Tensor) -> Heat:
-    """The best items of one question: what each code adds to their sums, and which the beam has missed."""
+    """The best items of one question: what each code adds to their sums, and which of them the beam
+    missed.
+    """
     best, ranked = exact(logits, codes), beam(logits, trie_of(codes.tolist()), PUBLISHED)
     rank = {item: at for at, item in enumerate(ranked.items, 1)}
     logprobs = logits.log_softmax(-1)
@@ -163,18 +165,19 @@ def drawn(logits: torch.Tensor, codes: torch.Tensor) -> Heat:
 
 
 def conclusions(table: list[list[Cell]], raw: torch.Tensor, asked: torch.Tensor) -> list[str]:
-    """What follows."""
+    """The conclusions, as sentences."""
     rows = {(row[0], row[1]): row for row in table}
     label = " / ".join(map(str, PUBLISHED))
     full, sums = (rows["trained model", name] for name in (" / ".join(map(str, WIDTHS[-1])), "all sums"))
     shared = len(NAMES) - len({tuple(code) for code in raw.tolist()})
     ideal = [1 + true_ranking(last).index(wanted) for last, wanted in asked[:, -2:].tolist()]
     return [
-        f"A beam as wide as the catalogue puts the best item first in {full[2]:.0%} of the questions: it is "
-        "the sums of all items.",
-        f"The beam of {label} looks at {rows['trained model', label][4]:.0f} codes of the trained model, the "
-        f"sums need {sums[4]:.0f} numbers and no search, since no prediction waits for another.",
-        f"{shared} of {len(NAMES)} items have the same four codes as a later one, which is meant then.",
+        f"A beam as wide as the catalogue puts the best item first in {full[2]:.0%} of the questions: it "
+        "equals the sums of all items.",
+        f"The beam of {label} evaluates {rows['trained model', label][4]:.0f} codes of the trained model; "
+        f"the sums need {sums[4]:.0f} numbers and no search, since no prediction depends on another.",
+        f"{shared} of {len(NAMES)} items have the same four codes as a later one, which then counts as the "
+        "item meant.",
         f"Recall@10 of the sums is {sums[5]:.3f}, and that of the customers' own probabilities "
         f"{recall(ideal, 10):.3f}: figures of invented customers.",
     ]

@@ -1,12 +1,12 @@
-"""What can be said step by step and not at once?
+"""What can a model compute step by step but not at once?
 
-The word problem: multiply the letters of a word over a finite group, in Z2 (parity), S3 (solvable) or A5
-(not solvable: no circuit of constant depth is known to do it). A letter is one of a few elements
-that generate the group. Small models of two layers read the word and may write running products down before
-they say the answer: none, about log2 n equally spaced ones, or all n. Each is trained on fresh words of 1 to
-16 letters, the products given; then it writes alone, greedily. The second part asks the target itself: chains
-of sums and word problems, once with the steps it was trained to write, once with its answer forced to come
-first. It never learned to answer at once, so only the first part says what training could reach.
+The word problem: multiply the letters of a word over a finite group, here Z2 (parity), S3 (solvable) or A5
+(not solvable: no circuit of constant depth is known to do it). A letter is one of a few generators of the
+group. Small models of two layers read the word and may write down running products before the answer: none,
+about log2 n equally spaced ones, or all n. Each is trained on fresh words of 1 to 16 letters with the
+products given; then it writes alone, greedily. The second part asks the target itself: sums in steps and word
+problems, once with the steps that it was trained to write, once with the answer forced to come first. It
+never learned to answer at once, so only the first part shows what training could reach.
 """
 
 import math
@@ -39,18 +39,18 @@ Budget = Callable[[int], int]
 
 
 def loss(model: LlamaForCausalLM, words: Batch) -> torch.Tensor:
-    """Nats per written token, the products before it given."""
+    """Nats per written token, given the correct products before it."""
     return F.cross_entropy(scores(model, words).flatten(0, 1), words.labels.flatten())
 
 
 def scores(model: LlamaForCausalLM, words: Batch) -> torch.Tensor:
-    """Logits [B, S, V] of what is written, the products before it given."""
+    """Logits [B, S, V] of the written tokens, given the correct products before each."""
     states = model.model(words.ids).last_hidden_state
     return model.lm_head(states[:, -words.labels.shape[1] :])
 
 
 def trained(group: Group, budget: Budget) -> LlamaForCausalLM:
-    """A small model that read STEPS of the group in batches of fresh words."""
+    """A small model trained for STEPS of the group on batches of fresh words."""
     model = small_llama(group.order + 2, WIDTH, LAYERS, HEADS)
     adam = torch.optim.AdamW(model.parameters(), RATE, betas=(0.9, 0.98), weight_decay=0.0)
     draw = torch.Generator().manual_seed(0)
@@ -70,7 +70,7 @@ def trained(group: Group, budget: Budget) -> LlamaForCausalLM:
 
 @torch.inference_mode()
 def right(model: LlamaForCausalLM, words: Batch) -> list[bool]:
-    """Whether the answer is right of each word, all tokens written greedily by the model itself."""
+    """Whether the answer to each word is right when the model writes all tokens itself, greedily."""
     room = words.labels.shape[1]
     ids = words.ids[:, : words.ids.shape[1] - room + 1]
     for _ in range(room):
@@ -81,12 +81,14 @@ def right(model: LlamaForCausalLM, words: Batch) -> list[bool]:
 
 @torch.inference_mode()
 def uncertain(model: LlamaForCausalLM, words: Batch) -> list[float]:
-    """Mean entropy in nats of each written token of words of one length, the products before it given."""
+    """Mean entropy in nats of each written token for words of one length, given the correct products before
+    it.
+    """
     return entropies(scores(model, words).log_softmax(-1)).mean(0)[: int(words.written[0])].tolist()
 
 
 def unseen(group: Group, budget: Budget, length: int) -> Batch:
-    """Words that training draws only by coincidence."""
+    """Words that occur in training only by coincidence."""
     draw = torch.Generator().manual_seed(1000 + length)
     return batch(group, budget, [length] * WORDS, LONGEST, draw)
 
@@ -97,7 +99,7 @@ def answer_line(text: str) -> str:
 
 
 def answered(models: Models, problem: Problem, at_once: bool) -> bool:
-    """Whether the target's greedy answer is right, its steps aside."""
+    """Whether the target's greedy answer is right, ignoring its steps."""
     forced = FIRST if at_once else ""
     trace = decoded(models, "greedy", problem.prompt + forced, TOKENS)
     text = forced + text_of(models, trace.output())
@@ -105,7 +107,7 @@ def answered(models: Models, problem: Problem, at_once: bool) -> bool:
 
 
 def of_target(models: Models) -> list[str]:
-    """A sentence for each kind of problem."""
+    """One sentence per kind of problem."""
     says = []
     for task in progress.each(ASKED):
         asked = problems(task, COUNT, HELD_OUT_SEED)
@@ -118,7 +120,7 @@ def of_target(models: Models) -> list[str]:
 
 
 def run(models: Models) -> Result:
-    """A row for each group and budget."""
+    """One row per group and budget."""
     rows: list[list[Cell]] = []
     strips, curves = [], []
     for group in progress.each(groups(), 0.9, lambda one: STEPS[one.name]):
@@ -150,7 +152,7 @@ def run(models: Models) -> Result:
 
 
 def conclusions(rows: list[list[Cell]]) -> list[str]:
-    """What follows for the longest words."""
+    """The conclusions for the longest words, as sentences."""
     says = []
     for name in dict.fromkeys(row[0] for row in rows):
         shares = [row[2 + len(LENGTHS)] for row in rows if row[0] == name]

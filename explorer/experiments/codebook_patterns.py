@@ -31,14 +31,14 @@ def flat(frames: int, levels: int) -> Schedule:
 
 
 def interleaved(frames: int, levels: int) -> list[int]:
-    """The frames as they are begun: those of odd number so late that both neighbours are finished."""
+    """The frames in the order in which they are begun: odd ones only once both neighbours are finished."""
     late = levels + 1 + (levels + 1) % 2
     return sorted(range(frames), key=lambda t: t + late * (t % 2))
 
 
 def stack_delay(frames: int, levels: int) -> Schedule:
-    """Frames in interleaved order, one begun at each step, so that `levels` of them are under way at a time;
-    at both ends, where others are lacking, a frame waits until its neighbours are finished.
+    """Frames in interleaved order, one begun at each step, so that `levels` of them are in progress at a
+    time; at both ends, where neighbours are missing, a frame waits until its neighbours are finished.
     """
     begun: dict[int, int] = {}
     free = 0
@@ -51,8 +51,8 @@ def stack_delay(frames: int, levels: int) -> Schedule:
 
 @dataclass(frozen=True)
 class Pattern:
-    """`stacked`: of a finished frame its whole stack is kept as one state, and no frame sees the unfinished
-    stack of another; else each symbol stays a state of its own.
+    """`stacked`: the whole stack of a finished frame is kept as one state, and no frame sees the unfinished
+    stack of another; otherwise each symbol keeps a state of its own.
     """
 
     schedule: Schedule
@@ -76,8 +76,8 @@ def patterns(frames: int, levels: int) -> dict[str, Pattern]:
 
 
 def mask(pattern: Pattern) -> torch.Tensor:
-    """Who sees whom [2N, 2N], N = T K symbols frame by frame: N states that carry symbols, then N that ask
-    for one. To ask is to see what earlier steps made, and oneself.
+    """Which states see which [2N, 2N], N = T K symbols frame by frame: first N states that carry symbols,
+    then N queries. A query sees the results of earlier steps and itself.
     """
     step = torch.tensor(pattern.schedule).flatten()
     levels = len(pattern.schedule[0])
@@ -93,15 +93,15 @@ def mask(pattern: Pattern) -> torch.Tensor:
 
 
 def digits(tokens: torch.Tensor, base: int, levels: int) -> torch.Tensor:
-    """Token ids [..., T] in that base [..., T, K], the weightiest digit first."""
+    """Token ids [..., T] as digits in that base [..., T, K], most significant first."""
     if int(tokens.max()) >= base**levels:
         raise ValueError(f"{levels} symbols of {base} do not hold token {tokens.max()}; use more levels.")
     return torch.stack([tokens // base ** (levels - 1 - k) % base for k in range(levels)], -1)
 
 
 class SymbolModel(nn.Module):
-    """A Llama without words of its own that reads symbols [B, T, K] and says logits [B, T, K, base] of each,
-    given what its pattern made before. All patterns have the same weights to learn; places are frames.
+    """A Llama without words of its own that reads symbols [B, T, K] and predicts logits [B, T, K, base] of
+    each, given what its pattern wrote before. All patterns train the same weights; positions are frames.
     """
 
     def __init__(self, pattern: Pattern, base: int, width: int, layers: int, heads: int = 4):
@@ -140,6 +140,6 @@ class SymbolModel(nn.Module):
         return torch.einsum("btkw,kwv->btkv", answers, self.to_logits)
 
     def losses(self, symbols: torch.Tensor) -> torch.Tensor:
-        """Nats a symbol, level by level [K], each given what its pattern made before."""
+        """Nats per symbol, level by level [K], each given what its pattern wrote before."""
         each = F.cross_entropy(self(symbols).movedim(-1, 1), symbols, reduction="none")
         return each.mean((0, 1))

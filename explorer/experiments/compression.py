@@ -1,12 +1,12 @@
 """What does a smaller model forget first?
 
-The target with part of its weights zero (the smallest by magnitude, or by Wanda: weight times input norm,
-row by row), with two of every four kept, and rounded to few bits. Each is asked four things. perplexity and
-agreement (share of places where its most likely token is the original's) on text that the target drew;
-knowledge: answers that stand in the weights alone (opposites, words of a toy language); in context: answers
-that stand in the prompt (copies, fact sheets); acceptance: the probability that the original accepts a token
-that the smaller model drafts, the sum of min(p, q). An answer is right if greedy decoding would write it
-token for token. The study asks models of 7B and more about facts and documents.
+The target with part of its weights set to zero (the smallest by magnitude, or by Wanda: weight times input
+norm, row by row), with two of every four kept, and rounded to few bits. Four things are measured. perplexity
+and agreement (share of positions at which its most likely token is the original's) on text sampled from the
+original; knowledge: answers that are only in the weights (opposites, words of a toy language); in context:
+answers that are in the prompt (copies, fact sheets); acceptance: the probability that the original accepts a
+token that the smaller model drafts, the sum of min(p, q). An answer is right if greedy decoding would write
+it token for token. The study asks models of 7B and more about facts and documents.
 """
 
 from collections.abc import Callable
@@ -44,8 +44,8 @@ def asked(models: Models, tasks: tuple[str, ...]) -> Asked:
 
 @torch.no_grad()
 def written(model: torch.nn.Module, problems: Asked, batch: int = 25) -> float:
-    """The share of answers that greedy decoding would write: at each place the most likely token, given the
-    right ones before it, is the right one.
+    """The share of answers that greedy decoding would write: at every position the right token is the most
+    likely one, given the right tokens before it.
     """
     solved = []
     for at in range(0, len(problems), batch):
@@ -69,7 +69,7 @@ def compared(model: torch.nn.Module, whole: torch.Tensor, rows: torch.Tensor) ->
 
 
 def run(models: Models) -> Result:
-    """A row for each edit."""
+    """One row per edit."""
     target = models["target"].model
     with progress.part(0.1):
         rows = own_text(models, ROWS, LENGTH).to(target.device)
@@ -94,7 +94,7 @@ def run(models: Models) -> Result:
 
 
 def curve(table: list[list[Cell]], at: int) -> list[list[float | None]]:
-    """What Wanda leaves of one column, by share; of perplexity the quotient before / after."""
+    """What Wanda leaves of one column, by share; for perplexity, the ratio before / after."""
     rows = {row[0]: row for row in table}
     before = rows["magnitude 0"]
     points = []
@@ -112,7 +112,7 @@ def lost(table: list[list[Cell]], at: int) -> Callable[[str], float]:
 
 
 def conclusions(table: list[list[Cell]]) -> list[str]:
-    """What follows."""
+    """The conclusions, as sentences."""
     rows = {row[0]: row for row in table}
     knows, reads = lost(table, 3), lost(table, 4)
     says = []
@@ -139,7 +139,7 @@ def conclusions(table: list[list[Cell]]) -> list[str]:
 
 
 def finding(answer: dict) -> str:
-    """Half of the weights zero: what perplexity, knowledge and context say of it."""
+    """The effect of half of the weights at zero on perplexity, knowledge and context."""
     (before,), (after,) = (rows_with(answer, "edit", name) for name in ("magnitude 0", "wanda 0.5"))
     return (
         "With half of its weights zero by Wanda, the share of right answers that stand in the prompt "

@@ -1,10 +1,10 @@
 """Does speculative sampling work for numbers, too?
 
 Is the accept-or-reject argument tied to tokens? Two processes draw numbers, each from a normal distribution
-around the number before; no language model takes part. A drafted number passes with p(x)/q(x) of the two
-densities, and the outcome is compared with the target's distribution by the largest distance of the
-distribution functions (Kolmogorov-Smirnov). The authors' image models divide the exponent of p/q by an inner
-temperature: see what that costs.
+around the previous number; no language model is involved. A drafted number is accepted with probability
+min(1, p(x)/q(x)), the ratio of the two densities, and the resulting distribution is compared with the
+target's by the largest difference of the distribution functions (Kolmogorov-Smirnov). The authors' image
+models divide the exponent of p/q by an inner temperature: what does that cost?
 """
 
 import math
@@ -57,12 +57,12 @@ def bell(x: float) -> float:
 
 
 def density(values: torch.Tensor, places: list[float], width: float) -> list[list[float]]:
-    """[place, share of the values around it / width]."""
+    """[position, share of the values around it / width]."""
     return [[at, float(((values - at).abs() < width / 2).double().mean()) / width] for at in places]
 
 
 def run(models: Models) -> Result:
-    """A row a shift of the draft and inner temperature; the densities for a shift of 1."""
+    """One row per shift of the draft and inner temperature; the densities for a shift of 1."""
     rows, drawn = [], {}
     for shift in progress.each(SHIFTS, until=0.8):
         for inner in TEMPERATURES:
@@ -107,7 +107,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """What an inner temperature wins and costs where the draft is off by 1."""
+    """What an inner temperature gains and costs when the draft is off by 1."""
     off = rows_with(answer, "shift", 1.0)
     plain, tempered = off[0], off[-1]
     return (

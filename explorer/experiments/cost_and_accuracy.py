@@ -1,10 +1,9 @@
-"""Does more computing bring more right answers?
+"""Does more computation give more right answers?
 
-Strategies with small and large budgets answer problems that a program can check and that no model has read:
+Strategies with small and large budgets solve problems that a program can check and that no model has read:
 sums in steps, small Python functions and list programs with tests, records, lists, counts. How many answers
-are right, and how many forwards of the target and tokens read by it does a problem take? The share of right
-ones has an interval of 95 in 100. won: right where greedy is wrong; lost: the other way round; p: of a sign
-test on these.
+are right, and how many target forwards and how many tokens does a problem take? The share of right answers
+has a 95% interval. won: right where greedy is wrong; lost: the reverse; p: of a sign test on these.
 """
 
 from dataclasses import dataclass
@@ -59,7 +58,7 @@ SETTINGS: dict[str, list[Setting]] = {  # family -> settings, cheap ones first
 
 @dataclass(frozen=True)
 class Answer:
-    """Whether one problem was solved, and what that took."""
+    """Whether one problem was solved, and what it cost."""
 
     right: bool
     forwards: int
@@ -67,7 +66,7 @@ class Answer:
 
 
 def answer(models: Models, strategy: str, parameters: dict, problem: Problem) -> Answer:
-    """One lane on one problem."""
+    """Runs one lane on one problem."""
     trace = decoded(models, strategy, problem.prompt, TOKENS, **parameters)
     totals = trace.costs.totals()
     right = TASKS[problem.task].check(problem, text_of(models, trace.output())).right
@@ -75,7 +74,7 @@ def answer(models: Models, strategy: str, parameters: dict, problem: Problem) ->
 
 
 def answers(models: Models, strategy: str, setting: dict, task: str) -> list[Answer] | None:
-    """All problems of a task; None if the strategy asks for a score that this target has not."""
+    """All problems of a task; None if the strategy needs a score that this target does not have."""
     if strategy in SCORED:
         setting = setting | {"scorer": SCORERS[task]}
         if unscored(setting, models["target"]):
@@ -85,7 +84,7 @@ def answers(models: Models, strategy: str, setting: dict, task: str) -> list[Ans
 
 
 def row(name: str, graded: dict[str, list[Answer]], plain: dict[str, list[Answer]]) -> list:
-    """What a setting has done on the tasks of `graded`; won and lost is against `plain`."""
+    """The results of a setting on the tasks of `graded`; won and lost are relative to `plain`."""
     every = [one for task in graded for one in graded[task]]
     pairs = [pair for task in graded for pair in zip(graded[task], plain[task], strict=True)]
     won = sum(a.right and not b.right for a, b in pairs)
@@ -100,7 +99,7 @@ def row(name: str, graded: dict[str, list[Answer]], plain: dict[str, list[Answer
 
 
 def run(models: Models) -> Result:
-    """A row a setting, over all tasks; a curve for each family with several settings, and greedy."""
+    """One row per setting, over all tasks; a curve for each family with several settings, and greedy."""
     plain: dict[str, list[Answer]] = {}
     rows, lines = [], []
     columns = ["strategy", *SCORERS, "right", "from", "to", "forwards", "tokens read", "won", "lost", "p"]

@@ -1,10 +1,10 @@
 """How much does a decoder's setting matter?
 
-A Thorough Examination of Decoding Methods (2024) in small: every decoder of that study with its sweep of
-settings, on closed tasks (counts, questions on facts, translations, word problems: the share that is right)
-and on open ones (beginnings of stories: how much of a text is repeated, how many of its triples of tokens are
-different). time: measured, as a multiple of greedy's for the same problems. Its scores of divergence from
-human texts need such texts and are left out.
+A Thorough Examination of Decoding Methods (2024) in miniature: every decoder of that study with its sweep of
+settings, on closed tasks (counts, questions on facts, translations, word problems: the share of right
+answers) and on open ones (beginnings of stories: how much of a text is repeated, and the share of distinct
+token trigrams). time: measured, as a multiple of greedy's for the same problems. The study's scores of
+divergence from human texts need such texts and are left out.
 """
 
 from statistics import fmean
@@ -55,7 +55,7 @@ METHODS: dict[str, tuple[list[tuple[str, dict]], int]] = {
 
 
 def row(models: Models, method: str, strategy: str, setting: dict) -> list:
-    """What one setting does on the closed tasks, in how many seconds, and on the stories."""
+    """The results of one setting on the closed tasks, their time in seconds, and the results on stories."""
     begun = perf_counter()
     shares = [
         fmean([answer(models, strategy, setting, p).right for p in problems(task, COUNT, HELD_OUT_SEED)])
@@ -74,7 +74,7 @@ def row(models: Models, method: str, strategy: str, setting: dict) -> list:
 
 
 def run(models: Models) -> Result:
-    """A row a setting; what each method gains by being tuned."""
+    """One row per setting; how much each method gains from tuning."""
     columns = ["decoder", *CLOSED, "closed", "time", "repeated", "distinct-3"]
     at = {column: i for i, column in enumerate(columns)}
     rows, best, usual = [], {}, {}
@@ -119,7 +119,9 @@ def run(models: Models) -> Result:
 
 
 def pictures(columns: list[str], rows: list[list[Cell]]) -> list[Picture]:
-    """Every setting of every method on every task; and per method what tuning and the usual setting bring."""
+    """Every setting of every method on every task; and the gain of tuning and of the usual setting per
+    method.
+    """
     left, strips, spread = iter(rows), [], []
     tasks, all_closed = [columns.index(task) for task in CLOSED], columns.index("closed")
     for method, (settings, usual) in METHODS.items():
@@ -148,7 +150,7 @@ def pictures(columns: list[str], rows: list[list[Cell]]) -> list[Picture]:
 
 
 def finding(answer: dict) -> str:
-    """The decoder whose settings differ most, beside greedy, which has none."""
+    """The decoder whose settings differ most, compared with greedy, which has none."""
     right: dict[str, list[float]] = {}
     for row in rows_of(answer):
         right.setdefault(row["decoder"].partition(":")[0], []).append(row["closed"])

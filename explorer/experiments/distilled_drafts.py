@@ -1,13 +1,13 @@
 """Which divergence, and whose text, bring a draft closest to its target?
 
 DistillSpec trains a draft on its target's probabilities, since a drafted token is accepted with probability
-sum min(p, q) = 1 - TV(p, q). Two choices count: whose text the two are compared on, and which divergence is
-made small. Here a small draft that has read stories and problems, but nothing of the target's, takes the
-same few steps from the same weights in every cell: on stories of the corpus, on text that the target drew,
-or on text that the draft itself draws at each step (on-policy; nothing flows back through the drawing).
+sum min(p, q) = 1 - TV(p, q). Two choices matter: on whose text the two are compared, and which divergence is
+minimised. Here a small draft that has read stories and problems, but none of the target's text, takes the
+same few steps from the same weights in every cell: on stories of the corpus, on text sampled from the target,
+or on text that the draft itself samples at each step (on-policy, without gradients through the sampling).
 Overlap: the mean of sum min(p, q) at temperature 1 along further texts of the target. Same best token: how
-often the two agree greedily. The study trains billions of times as much, and decodes with what it has
-trained.
+often the two agree greedily. The study trains billions of times as much, and decodes with the drafts that it
+has trained.
 """
 
 import copy
@@ -49,24 +49,24 @@ def corpus_rows(target: LoadedModel, corpus: Path) -> torch.Tensor:
 
 @torch.no_grad()
 def logits_of(model: torch.nn.Module, rows: torch.Tensor) -> torch.Tensor:
-    """Logits [N, T, V] of what follows each token of rows [N, T]."""
+    """Logits [N, T, V] of the next token after each token of rows [N, T]."""
     return torch.cat([model(input_ids=some).logits.float() for some in rows.split(BATCH)])
 
 
 def agreement(p: torch.Tensor, q: torch.Tensor) -> tuple[float, float]:
-    """The mean overlap of two tensors of logits [..., V], and how often their best tokens are the same."""
+    """The mean overlap of two tensors of logits [..., V], and how often their most likely tokens agree."""
     overlap = torch.minimum(p.softmax(-1), q.softmax(-1)).sum(-1).mean().item()
     return overlap, (p.argmax(-1) == q.argmax(-1)).float().mean().item()
 
 
 def read_once(target: LoadedModel, rows: torch.Tensor) -> Wanted:
-    """Rows of a text that stays unchanged, which the target reads once."""
+    """Rows of a fixed text, which the target reads only once."""
     logits = logits_of(target.model, rows)
     return lambda pick: (rows[pick], logits[pick])
 
 
 def drawn_again(target: LoadedModel, draft: LoadedModel) -> Wanted:
-    """What the draft draws in its present state, and what the target says of it."""
+    """Text that the draft samples in its current state, and the target's predictions for it."""
 
     def wanted(pick: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         rows = own_text({"target": draft}, len(pick), LENGTH, seed=int(pick.sum()))
@@ -77,7 +77,7 @@ def drawn_again(target: LoadedModel, draft: LoadedModel) -> Wanted:
 
 
 def distil(draft: LoadedModel, wanted: Wanted, divergence: str, rows: int) -> None:
-    """Takes STEPS steps of `draft` in place down the mean divergence from the target."""
+    """Trains `draft` in place for STEPS steps to reduce the mean divergence from the target."""
     model = draft.model.requires_grad_(True)
 
     def loss(pick: torch.Tensor) -> torch.Tensor:
@@ -89,12 +89,12 @@ def distil(draft: LoadedModel, wanted: Wanted, divergence: str, rows: int) -> No
 
 
 def copied(draft: LoadedModel) -> LoadedModel:
-    """A copy that can learn."""
+    """A trainable copy."""
     return LoadedModel(draft.name, copy.deepcopy(draft.model).float(), draft.tokenizer, tokens_of=draft)
 
 
 def run(models: Models, corpus: Path) -> Result:
-    """A row for the draft as it begins, and one for each text and divergence."""
+    """One row for the untrained draft, and one per text and divergence."""
     target, begun = models["target"], load(BEGUN_FROM)
     check_pair(target, begun)
     with progress.part(0.05):
@@ -120,7 +120,7 @@ def run(models: Models, corpus: Path) -> Result:
 
 
 def sentences(rows: list[list]) -> list[str]:
-    """The best cell, and what each text and each divergence gives at its best."""
+    """The best cell, and the best result of each text and of each divergence."""
     start, *cells = rows
     best = max(cells, key=lambda row: row[2])
     lines = [

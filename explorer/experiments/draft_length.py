@@ -1,7 +1,8 @@
 """How long should a draft be?
 
 If each drafted token is accepted with probability alpha, a draft of K tokens commits (1 - alpha^(K+1)) / (1 -
-alpha) tokens per round (Leviathan et al. 2023, equation 1). Real positions differ: what do the models do?
+alpha) tokens per round (Leviathan et al. 2023, equation 1). Real positions are not all alike: what do the
+models achieve?
 """
 
 from itertools import islice, product
@@ -37,7 +38,7 @@ def run(models: Models) -> Result:
     best = max(rows, key=lambda row: row[1])
     says = [
         f"At K = 1 a drafted token is accepted in {alpha:.0%} of the cases; with K = {best[0]} a target "
-        f"forward brings {best[1]:.2f} tokens, where the formula says {best[2]:.2f}.",
+        f"forward yields {best[1]:.2f} tokens, where the formula gives {best[2]:.2f}.",
         "The formula treats all positions alike; where it predicts less than was measured, easy positions "
         "come in runs.",
     ]
@@ -52,12 +53,12 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """The shortest draft beside the longest."""
+    """The shortest draft against the longest."""
     rows = rows_of(answer)
     short, long = rows[0], rows[-1]
     work = long["draft forwards per token"] / short["draft forwards per token"]
     return (
         f"Drafting {long['K']} tokens at a time instead of {short['K']} takes {work:.1f} times as many draft "
-        f"forwards and brings {two(long['tokens per forward'])} tokens per target forward instead of "
+        f"forwards and yields {two(long['tokens per forward'])} tokens per target forward instead of "
         f"{two(short['tokens per forward'])}."
     )

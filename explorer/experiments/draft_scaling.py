@@ -1,14 +1,14 @@
 """What do a draft's training and size buy?
 
-Scylla finds that the tokens which a draft earns per round grow linearly with the logarithm of what the draft
-has read, and with that of its size, and that the best number of candidates shrinks as the batch grows. Here
-drafts of one to four layers on the target's own states, EAGLE's form and loss, read text that the target
-wrote; all sizes read the same batches at a constant rate, so one training gives a draft for each amount of
-text. Accepted: the mean number of its best guesses in a row, five at most, that greedy decoding of held-out
-prompts accepts. The laws are fitted without the last amount of text, which they then predict. The study's
-drafts have read a thousand times as much. Batches: tokens per second are the tokens per forward that the
-largest draft's tree of best ranks promises, times the batch, over the time that a forward of that many
-tokens takes on this machine.
+Scylla finds that the number of tokens that a draft earns per round grows linearly with the logarithm of the
+number of tokens that it was trained on, and with that of its size, and that the best number of candidates
+shrinks as the batch grows. Here drafts of one to four layers on the target's own states, with EAGLE's form
+and loss, read text that the target wrote; all sizes read the same batches at a constant learning rate, so
+that one training run gives a draft for each amount of text. Accepted: the mean number of consecutive best
+guesses, at most five, that greedy decoding of held-out prompts accepts. The scaling laws are fitted without
+the last amount of text, which they then predict. The study's drafts have read a thousand times as much.
+Batches: tokens per second are the tokens per forward expected of the largest draft's tree of best ranks,
+times the batch size, divided by the time that a forward over that many tokens takes on this machine.
 """
 
 import math
@@ -47,9 +47,9 @@ def line(xs: list[float], ys: list[float]) -> tuple[float, float, float]:
 
 
 def best_budget(batch: int, tokens: dict[int, float], seconds: Callable[[int], float]) -> tuple[int, float]:
-    """The number of drafted nodes per request, of those in `tokens` with the tokens per forward that they
-    bring, at which a batch writes most tokens per second; and that speed. seconds: of a forward of this many
-    tokens.
+    """The number of drafted nodes per request at which a batch writes the most tokens per second, and that
+    speed. tokens: number of nodes -> expected tokens per forward; seconds: the time of a forward over a
+    number of tokens.
     """
     speeds = {budget: batch * brings / seconds(batch * budget) for budget, brings in tokens.items()}
     best = max(speeds, key=speeds.get)
@@ -57,7 +57,9 @@ def best_budget(batch: int, tokens: dict[int, float], seconds: Callable[[int], f
 
 
 def train(models: Models, drafts: dict[str, StackedDrafter], rows: torch.Tensor) -> list[dict[str, dict]]:
-    """Lets all drafts read `rows` once, in place; what `along_texts` says of each after every amount."""
+    """Lets all drafts read `rows` once, in place; returns the result of `along_texts` for each draft after
+    each amount.
+    """
     target = models["target"]
     asked = [target.encode(text) for kind in KINDS for text in prompts(kind, EACH)]
     texts, reports = written(target, asked, NEW_TOKENS), []
@@ -82,7 +84,7 @@ def train(models: Models, drafts: dict[str, StackedDrafter], rows: torch.Tensor)
 
 @torch.inference_mode()
 def forward_seconds(models: Models, sizes: list[int]) -> dict[int, float]:
-    """How long the target takes for this many tokens at once: medians of five, taken in turn."""
+    """How long the target takes for this many tokens at once: medians of five, measured in turn."""
     model, spent = models["target"].model, {size: [] for size in sizes}
     for _ in range(6):
         for size in sizes:
@@ -94,7 +96,7 @@ def forward_seconds(models: Models, sizes: list[int]) -> dict[int, float]:
 
 
 def run(models: Models) -> Result:
-    """A row for each size and amount of text, then the batches."""
+    """One row per size and amount of text, then the batches."""
     shared, drafts = Target.of(models["target"].model), {}
     for layers in LAYERS:
         torch.manual_seed(0)
@@ -131,14 +133,14 @@ def signed(value: float) -> str:
 
 
 def scaling_laws(table: list[list]) -> list[str]:
-    """The fitted lines in words, and how far off they are where they were not fitted."""
+    """The fitted lines in words, and their errors on the held-out points."""
     says = []
     for layers in LAYERS:
         own = [row for row in table if row[0] == layers]
         a, b, r2 = line([row[2] for row in own[:-1]], [row[3] for row in own[:-1]])
         says.append(
             f"{layers} {'layer' if layers == 1 else 'layers'}: accepted = {two(a)} log10(tokens read) "
-            f"{signed(b)}, R² {r2:.3f}; at the held-out {own[-1][2]:,} tokens it says {two(own[-1][4])}, "
+            f"{signed(b)}, R² {r2:.3f}; at the held-out {own[-1][2]:,} tokens it predicts {two(own[-1][4])}, "
             f"measured were {two(own[-1][3])}."
         )
     last = [row for row in table if row[2] == READ[-1]]
@@ -146,13 +148,13 @@ def scaling_laws(table: list[list]) -> list[str]:
     guess = a * math.log10(last[-1][1]) + b
     says.append(
         f"By size, at {READ[-1]:,} tokens: accepted = {two(a)} log10(parameters) {signed(b)}, R² {r2:.3f}; "
-        f"for the held-out largest draft it says {two(guess)}, measured were {two(last[-1][3])}."
+        f"for the held-out largest draft it predicts {two(guess)}, measured were {two(last[-1][3])}."
     )
     return says
 
 
 def batches(models: Models, accuracy: list[list[float]]) -> tuple[list[str], Chart]:
-    """The best number of candidates for each batch on this machine, in words and as curves."""
+    """The best number of candidates for each batch size on this machine, in words and as curves."""
     trees = {m: topology_from_rank_accuracy(accuracy, m) for m in BUDGETS}
     tokens = {m: expected_tokens(accuracy, tree) for m, tree in trees.items()}
     took = forward_seconds(models, sorted({b * m for b in BATCHES for m in BUDGETS}))
@@ -165,13 +167,13 @@ def batches(models: Models, accuracy: list[list[float]]) -> tuple[list[str], Cha
 
 
 def finding(answer: dict) -> str:
-    """What ten times the text and four times the layers are worth."""
+    """The gain from ten times the text and from four times the layers."""
     rows = rows_of(answer)
     small, large = rows[0]["layers"], rows[-1]["layers"]
     one = [row for row in rows if row["layers"] == small]
     a, _, _ = line([row["tokens read"] for row in one], [row["accepted"] for row in one])
     top = [row["accepted"] for row in rows if row["tokens read"] == rows[-1]["tokens read"]]
     return (
-        f"Ten times the text brings a draft of {small} layer {two(a)} more accepted tokens per round, while "
+        f"Ten times the text gives a draft of {small} layer {two(a)} more accepted tokens per round, while "
         f"{large} layers in place of {small} change {two(top[0])} accepted tokens to {two(top[-1])}."
     )

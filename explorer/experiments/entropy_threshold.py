@@ -1,7 +1,7 @@
 """When can the most likely token be trusted?
 
-At every token of known stories and correct programs: how unsure is the model, and is that token its
-most likely? A logistic curve through the answers gives the entropy above which AdaDec pauses to look ahead.
+At every token of known stories and correct programs: how uncertain is the model, and is that token its most
+likely one? A logistic curve through the answers gives the entropy above which AdaDec pauses to look ahead.
 """
 
 import math
@@ -25,7 +25,7 @@ NEWTON = 60  # steps; the two numbers of the curve stand long before
 
 
 def references(model, kind: str, count: int) -> list[tuple[list[int], int]]:
-    """Up to `count` texts: their tokens, and from which of them on the model is asked."""
+    """Up to `count` texts: their tokens, and the index from which on the model is asked."""
     if kind == STORIES:
         stories = [model.encode(text) for text in datastore.texts(STORIES)[:count]]
         return [(tokens, min(OPENING, len(tokens) - 1)) for tokens in stories]
@@ -37,7 +37,9 @@ def references(model, kind: str, count: int) -> list[tuple[list[int], int]]:
 
 
 def positions(model, text: list[int], start: int) -> list[tuple[float, bool]]:
-    """(entropy in nats, whether the text's own token is the most likely) at each place from `start` on."""
+    """(entropy in nats, whether the text's own token is the most likely one) at each position from `start`
+    on.
+    """
     text = text[: model.context]
     if start >= len(text):
         return []
@@ -64,9 +66,8 @@ def fitted(entropies: torch.Tensor, hits: torch.Tensor) -> tuple[float, float]:
 
 
 def learned(pairs: list[tuple[float, bool]]) -> tuple[float, float, float, float] | None:
-    """(tau, w, b, accuracy on the fifth that is held out): fitted to as many hits as misses of the rest.
-
-    None if there are no hits or no misses, or if unsure rows are not the worse ones.
+    """(tau, w, b, accuracy on the held-out fifth), fitted on equally many hits and misses of the rest. None
+    if there are no hits or no misses, or if uncertain rows are not the worse ones.
     """
     order = torch.randperm(len(pairs), generator=torch.Generator().manual_seed(0)).tolist()
     train, held = order[: len(pairs) * 4 // 5], order[len(pairs) * 4 // 5 :]
@@ -89,7 +90,7 @@ def learned(pairs: list[tuple[float, bool]]) -> tuple[float, float, float, float
 
 
 def binned(pairs: list[tuple[float, bool]]) -> list[list[float | None]]:
-    """[entropy, share of hits] of each bin, None where there is no position."""
+    """[entropy, share of hits] of each bin, None for empty bins."""
     last = int(max(entropy for entropy, _ in pairs) / WIDTH)
     bins: list[list[bool]] = [[] for _ in range(last + 1)]
     for entropy, hit in pairs:

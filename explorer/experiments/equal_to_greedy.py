@@ -1,8 +1,8 @@
 """Do lossless methods really write greedy's text?
 
 Each strategy that promises greedy's text at temperature 0 continues two hundred prompts. How many of the
-texts are greedy's, token for token? Texts that part where rounding breaks a tie between the two most likely
-tokens are counted separately.
+texts are equal to greedy's, token for token? Texts that first differ where rounding breaks a tie between the
+two most likely tokens are counted separately.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ TIE = 1e-4  # logits that are closer than this are a tie
 
 
 def asked() -> list[str]:
-    """The prompts: those of stories, and as many problems of each other kind."""
+    """The prompts: beginnings of stories, and equally many problems of each other kind."""
     stories = prompts("stories", PROMPTS)
     kinds = [kind for kind in KINDS if kind != "stories"]
     problems = [prompts(kind, PROMPTS) for kind in kinds]
@@ -30,7 +30,9 @@ def asked() -> list[str]:
 
 
 def tied(models: Models, plain: Trace, at: int) -> bool:
-    """Whether the two most likely tokens at place `at` of greedy's text tie, asking the target again."""
+    """Whether the two most likely tokens at position `at` of greedy's text are tied, by asking the target
+    again.
+    """
     model = models["target"].model
     ids = torch.tensor([[*plain.prompt, *plain.output()[:at]]], device=model.device)
     with torch.inference_mode():
@@ -39,7 +41,7 @@ def tied(models: Models, plain: Trace, at: int) -> bool:
 
 
 def compared(models: Models, name: str, text: str, plain: Trace) -> str:
-    """`equal` if a strategy writes greedy's text, `tie` if it parts from it at a tie, else `other`."""
+    """`equal` if a strategy writes greedy's text, `tie` if it first differs at a tie, otherwise `other`."""
     output = decoded(models, name, text, TOKENS, **without_sampling(name)).output()
     if output == plain.output():
         return "equal"
@@ -49,8 +51,8 @@ def compared(models: Models, name: str, text: str, plain: Trace) -> str:
 
 
 def run(models: Models, known: Sequence[list[Cell]] = ()) -> Result:
-    """A row a strategy: texts that are greedy's, that part at a tie, and that are others. Strategies with a
-    row among those `known` are not run again.
+    """One row per strategy: texts that equal greedy's, that differ at a tie, and others. Strategies with a
+    row in `known` are not run again.
     """
     texts, names = asked(), lossless()
     by_name = {row[0]: row for row in known if row[0] in names}
@@ -67,14 +69,14 @@ def run(models: Models, known: Sequence[list[Cell]] = ()) -> Result:
         f"{sum(row[1] for row in rows):,} of {len(rows) * len(texts):,} texts equal greedy's; "
         f"{sum(row[2] for row in rows):,} differ first at a tie, {other:,} elsewhere."
     ]
-    return Result(["strategy", "equal", "parted at a tie", "other"], rows, says)
+    return Result(["strategy", "equal", "differs at a tie", "other"], rows, says)
 
 
 def finding(answer: dict) -> str:
-    """How many of the texts are greedy's."""
+    """How many of the texts equal greedy's."""
     rows = rows_of(answer)
     equal = sum(row["equal"] for row in rows)
-    texts = equal + sum(row["parted at a tie"] + row["other"] for row in rows)
+    texts = equal + sum(row["differs at a tie"] + row["other"] for row in rows)
     share = f"All {equal:,}" if equal == texts else f"{equal:,} of {texts:,}"
     return (
         f"{share} texts by {count(len(rows), 'method')} that promise greedy's text are greedy's, token for "

@@ -1,10 +1,10 @@
 """Does a model believe what it has just read?
 
-Prompts say something unusual, such as a green sky, and ask for it; fact sheets ask for a fact that could be
-otherwise. Context-aware decoding stretches what the evidence adds, the more the larger alpha. How often is
-the answer the evidence's, how often what is usual, how much of it is made of the evidence's words, how much
-more likely did the evidence make its tokens, and how many forwards does a token take? won: right where alpha
-0 is wrong; lost: the other way round; p: of a sign test on these.
+Prompts state something unusual, such as a green sky, and ask for it; fact sheets ask for a fact that could be
+otherwise. Context-aware decoding amplifies what the evidence adds, and the more so the larger alpha is. How
+often is the answer that of the evidence, how often the usual one, how much of it consists of the evidence's
+words, how much more likely did the evidence make its tokens, and how many forwards does a token take? won:
+right where alpha 0 is wrong; lost: the reverse; p: of a sign test on these.
 """
 
 import math
@@ -47,7 +47,7 @@ FORMS = {  # kind -> evidence and question
 
 @dataclass(frozen=True)
 class Item:
-    """A prompt, the part of it that is evidence, the right answer, and what would be usual."""
+    """A prompt, the part of it that is evidence, the right answer, and the usual answer."""
 
     prompt: str
     evidence: str
@@ -56,7 +56,7 @@ class Item:
 
 
 def unusual(kind: str, count: int) -> list[Item]:
-    """Things of a colour that they do not have; the same may come twice."""
+    """Things of a colour that they do not have; duplicates are possible."""
     rng, items = random.Random(f"{kind} {HELD_OUT_SEED}"), []
     for _ in range(count):
         x = rng.choice(sorted(USUAL))
@@ -82,12 +82,12 @@ def begins(text: str, wanted: str | None) -> bool:
 
 
 def overlap(text: str, evidence: str) -> float:
-    """The share of a text's words that stand in the evidence."""
+    """The share of a text's words that occur in the evidence."""
     return sum(word in words(evidence) for word in words(text)) / max(1, len(words(text)))
 
 
 def weighed(models: Models, item: Item, alpha: float) -> Trace:
-    """The answer with the evidence weighted by `alpha`; the question stands in both views."""
+    """The answer with the evidence weighted by `alpha`; the question is in both views."""
     return decoded(models, "context_aware", item.prompt, TOKENS, alpha=alpha, context=item.evidence)
 
 
@@ -97,14 +97,14 @@ def answer_text(trace: Trace) -> str:
 
 
 def gain(traces: list[Trace]) -> float | None:
-    """Bits by which the evidence made a token more likely, on average; None if there was one view only."""
+    """Bits by which the evidence made a token more likely, on average; None if there was only one view."""
     scores = [e for t in traces for s in t.steps for e in s.of(Score) if e.name == "contrast"]
     gains = [2 * e.parts["wanted"] - sum(e.parts.values()) for e in scores]  # wanted less the one other
     return sum(gains) / len(gains) / math.log(2) if gains else None
 
 
 def row(kind: str, alpha: float, items: list[Item], traces: list[Trace], plain: list[bool]) -> list[Cell]:
-    """What one alpha has done on one kind; `plain`: where alpha 0 was right."""
+    """The results of one alpha on one kind; `plain`: where alpha 0 was right."""
     texts = [answer_text(trace) for trace in traces]
     right = [begins(text, item.right) for text, item in zip(texts, items, strict=True)]
     usual = [begins(text, item.usual) for text, item in zip(texts, items, strict=True)]
@@ -119,7 +119,7 @@ def row(kind: str, alpha: float, items: list[Item], traces: list[Trace], plain: 
 
 
 def run(models: Models) -> Result:
-    """A row for each kind of prompt and alpha, and a curve for each kind."""
+    """One row per kind of prompt and alpha, and one curve per kind."""
     rows, lines, says = [], [], []
     prompts = {kind: unusual(kind, COUNT) for kind in FORMS} | {"fact sheets": sheets(COUNT)}
     for kind, items in progress.each(prompts.items()):
@@ -154,7 +154,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """Plain decoding, asked for what was read and telling on."""
+    """Plain decoding, asked for what it has read, and continuing the story."""
     asked, stated = (rows_with(answer, "prompts", kind)[0]["right"] for kind in FORMS)
     return (
         "When a text says something unusual, such as that the sky is green, the model answers “green” in "

@@ -1,12 +1,13 @@
 """Which layers can a draft do without?
 
-The target without half of its layers drafts for itself. Which layers go is found in four ways: spread evenly;
-those that change the direction of their input least (cosine); those that cost least when they go alone
-(divergence); and by EvoPress, an evolution over whole sets, judged by the mean KL divergence from the whole
-target, or by how often the target would accept a token that the thinned one drafts. Every set of that many
-whole layers is tried as well, so that the rank of each way is known. A last search drops attentions and MLPs
-of different layers, as many of each. Then the thinned models draft for the target in `speculative`, greedily.
-Text: what the target draws, other rows for the final figures than for the search.
+The target without half of its layers drafts for itself. The layers to leave out are chosen in four ways:
+evenly spaced; those that change the direction of their input least (cosine); those whose removal alone costs
+least (divergence); and by EvoPress, an evolutionary search over whole sets, judged by the mean KL divergence
+from the full target, or by how often the target would accept a token that the pruned one drafts. Every set of
+that many whole layers is tried as well, so that the rank of each choice is known. A last search drops
+attention blocks and MLPs of different layers, as many of each. Then the pruned models draft for the target in
+`speculative`, greedily. Text: sampled from the target, with other rows for the final figures than for the
+search.
 """
 
 from collections.abc import Callable
@@ -33,17 +34,19 @@ Score = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # log-probs of who
 
 
 def divergence(whole: torch.Tensor, thinned: torch.Tensor) -> torch.Tensor:
-    """KL(whole || thinned) of each place, from log-probabilities [N, T, V]."""
+    """KL(full || pruned) at each position, from log-probabilities [N, T, V]."""
     return (whole.exp() * (whole - thinned)).sum(-1)
 
 
 def refusal(whole: torch.Tensor, thinned: torch.Tensor) -> torch.Tensor:
-    """The probability that a token drawn from the thinned model is not accepted: 1 - sum min(p, q)."""
+    """The probability that a token sampled from the pruned model is rejected: 1 - sum min(p, q)."""
     return 1 - torch.minimum(whole, thinned).exp().sum(-1)
 
 
 class Judge:
-    """Scores sets of blocks by what the thinned target says of rows [N, T], the whole one's words at hand."""
+    """Scores sets of blocks by the pruned target's predictions on rows [N, T], relative to the full
+    target's.
+    """
 
     def __init__(self, model: torch.nn.Module, rows: torch.Tensor):
         self.model, self.rows = model, rows
@@ -56,7 +59,7 @@ class Judge:
         return self.model(input_ids=rows).logits.float().log_softmax(-1)
 
     def score(self, blocks: Blocks, how: Score, pick: torch.Tensor) -> float:
-        """Mean over the picked rows."""
+        """The mean over the picked rows."""
         with left_out(self.model, blocks):
             return float(how(self.whole[pick], self.says(self.rows[pick])).mean())
 
@@ -77,7 +80,7 @@ def whole_layers(layers: tuple[int, ...]) -> Blocks:
 
 @torch.no_grad()
 def cosines(model: torch.nn.Module, rows: torch.Tensor) -> list[float]:
-    """How alike the input and the output of each layer are, on average."""
+    """The mean cosine between the input and the output of each layer."""
     seen: list[float] = []
 
     def hear(layer: torch.nn.Module, inputs: tuple, output: torch.Tensor | tuple) -> None:
@@ -99,7 +102,7 @@ def chosen_alone(scores: list[float], drops: int) -> Blocks:
 
 
 def chosen_sets(judge: Judge, layers: int, drops: int) -> tuple[dict[str, Blocks], list[Generation]]:
-    """The sets that each way finds, and how the evolution by divergence went."""
+    """The set that each way finds, and the progress of the evolution by divergence."""
     pick = torch.arange(FEW)
     alone = [judge.score(whole_layers((at,)), divergence, pick) for at in progress.each(range(layers), 0.1)]
     step = layers / drops if drops else 1
@@ -122,7 +125,7 @@ def chosen_sets(judge: Judge, layers: int, drops: int) -> tuple[dict[str, Blocks
 
 
 def drafted(models: Models, blocks: Blocks) -> tuple[float | None, float]:
-    """(acceptance, tokens per target forward) with the thinned target as draft of the whole one."""
+    """(acceptance, tokens per target forward) with the pruned target as the draft of the full one."""
     target = models["target"]
     thinned = LoadedModel(f"{target.name}:drop={blocks}", without(target.model, blocks), target.tokenizer)
     pair = {"target": target, "draft": thinned}
@@ -132,7 +135,7 @@ def drafted(models: Models, blocks: Blocks) -> tuple[float | None, float]:
 
 
 def run(models: Models) -> Result:
-    """A row for each way to choose."""
+    """One row per way to choose."""
     target = models["target"].model
     layers = models["target"].engine.layer_count
     drops = layers // 2
@@ -177,7 +180,7 @@ def run(models: Models) -> Result:
 def conclusions(
     table: list[list[Cell]], count: int, layers: int, drops: int, history: list[Generation]
 ) -> list[str]:
-    """What follows."""
+    """The conclusions, as sentences."""
     rows = {row[0]: row for row in table}
     ranks = ", ".join(f"{name} {row[2]}" for name, row in rows.items() if row[2] is not None)
     other = rows["blocks"]
@@ -195,7 +198,7 @@ def conclusions(
 
 
 def finding(answer: dict) -> str:
-    """Evolution against the layers that cost least alone."""
+    """Evolution against the layers whose removal alone costs least."""
     (evolved,), (alone,) = (rows_with(answer, "chosen", name) for name in ("evolved", "alone"))
     return (
         f"The layers that evolution leaves out rank number {evolved['rank']} of all sets and make a draft of "

@@ -1,10 +1,11 @@
 """Do neighbouring tokens need the same experts?
 
-A mixture of experts reads few weights a token; a forward that verifies many drafted tokens reads the experts
-of all of them. BlockFFN trains neighbours to choose the same, by two losses on its routers: small mixtures
-that learned the target's own text without these losses, with them, and with ten times their weight (since
-this training is far shorter than the authors'), and the shipped Mixtral, read what the target and its draft
-really verified, greedily. What was drafted and accepted is those two's doing, not the mixtures'.
+A mixture of experts reads few weights per token; a forward that verifies many drafted tokens reads the
+experts of all of them. BlockFFN trains neighbouring tokens to choose the same experts, by two losses on its
+routers. Small mixtures that learned the target's own text without these losses, with them, and with ten times
+their weight (since this training is far shorter than the authors'), and the shipped Mixtral, read what the
+target and its draft really verified, greedily. What was drafted and accepted depends on those two models, not
+on the mixtures.
 """
 
 from dataclasses import dataclass
@@ -53,7 +54,7 @@ WAYS = {
 
 @dataclass
 class Read:
-    """A mixture: how its experts are asked for, and the bytes of one in half precision."""
+    """A mixture: the reader of its experts, and the bytes of one expert in half precision."""
 
     name: str
     read: Reader
@@ -69,12 +70,12 @@ class Verified:
 
     @property
     def count(self) -> int:
-        """Tokens, each once."""
+        """The number of distinct tokens."""
         return len({tuple(x[: end + 1]) for x in self.leaves for end in range(self.first, len(x))})
 
 
 def verified(trace: Trace) -> list[Verified]:
-    """A tree for each step: the last token of the text, and under it what was drafted."""
+    """One tree per step: the last token of the text, and the drafted tokens below it."""
     drafts, text, batches = trace.costs.drafted_nodes, list(trace.prompt), []
     for step in trace.steps:
         made = step.of(Propose)
@@ -90,7 +91,7 @@ def verified(trace: Trace) -> list[Verified]:
 
 
 def needed(read: Reader, one: Verified) -> torch.Tensor:
-    """Which experts one forward has to read [L, E]."""
+    """The experts that one forward has to read [L, E]."""
     longest = max(map(len, one.leaves))
     ids = torch.tensor([leaf + [0] * (longest - len(leaf)) for leaf in one.leaves])
     inside = torch.tensor([[one.first <= at < len(leaf) for at in range(longest)] for leaf in one.leaves])
@@ -117,7 +118,7 @@ def trained(rows: torch.Tensor, vocabulary: int, strength: float) -> torch.nn.Mo
 
 @torch.inference_mode()
 def held_out_loss(model: torch.nn.Module, rows: torch.Tensor) -> float:
-    """Nats a token."""
+    """Nats per token."""
     logits = model(rows.to(model.device)).logits[:, :-1].float().cpu()
     return float(F.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten()))
 
@@ -135,7 +136,7 @@ def skipped(model: torch.nn.Module, rows: torch.Tensor) -> float:
 
 
 def mixtures(models: Models, small: dict[str, torch.nn.Module]) -> list[Read]:
-    """The trained ones, and the shipped Mixtral where it speaks the target's vocabulary."""
+    """The trained mixtures, and the shipped Mixtral if it shares the target's vocabulary."""
     readers = [Read(name, block_reader(model), 2 * 2 * WIDTH * SIZE) for name, model in small.items()]
     shipped = load(MIXTRAL, "cpu")
     if shipped.tokenizer.get_vocab() == models["target"].tokenizer.get_vocab():
@@ -147,7 +148,7 @@ def mixtures(models: Models, small: dict[str, torch.nn.Module]) -> list[Read]:
 
 
 def asked_of(one: Read, held: torch.Tensor, traces: dict[str, list[Trace]]) -> tuple[list[list], Line, str]:
-    """A mixture's rows, its curve, and what they say."""
+    """A mixture's rows, its curve, and the sentences about it."""
     active, rows = one.read(held), []
     for count in IN_A_ROW:
         rows.append([one.name, "the text, in a row", float(count), 1 - unused(active, count), None, None])
@@ -170,7 +171,7 @@ def asked_of(one: Read, held: torch.Tensor, traces: dict[str, list[Trace]]) -> t
 
 
 def drawn(one: Read, row: torch.Tensor, tokens: list[str]) -> TokenMap:
-    """Which experts read each of the first tokens [T] of a text; those of a layer below each other."""
+    """Which experts read each of the first tokens [T] of a text, grouped by layer."""
     active = one.read(row[None])[:, 0]  # [L, T, E]
     layers, _, experts = active.shape
     names = [f"layer {at // experts + 1}" if at % experts == 0 else "" for at in range(layers * experts)]
@@ -180,7 +181,7 @@ def drawn(one: Read, row: torch.Tensor, tokens: list[str]) -> TokenMap:
 
 
 def run(models: Models) -> Result:
-    """Rows for each mixture: tokens in a row, then what was verified; curves of the latter."""
+    """Rows for each mixture: consecutive tokens, then what was verified; curves of the latter."""
     with progress.part(0.1):
         text = own_text(models, ROWS + HELD_OUT, LENGTH)
     rows, held = text[:ROWS], text[ROWS:]
@@ -220,7 +221,9 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """The largest tree, read by the mixture without and by the one with the two losses."""
+    """The largest tree, read by the mixture trained without the two losses and by the one trained with
+    them.
+    """
     rows = rows_of(answer)
     largest = rows[-1]["tokens"]
     plain, taught = [row for row in rows if row["tokens"] == largest][:2]

@@ -1,11 +1,11 @@
 """Does a weight that fades learn more than one that is cut?
 
-Small language models learn text that the target drew; at the end only n of every m weights of their linear
-layers may count. one cut: trained dense, pruned at the end. SR-STE: pruned from the start, gradients pass as
-if nothing were. fading, linear and exponential (MdGf): trained dense for a quarter of the steps, then masked
-weights are multiplied by a factor that falls to 0 at three quarters, so that a weaker and weaker gradient
-still reaches them. stricter (SdGf): the pattern goes from m - 1 of m to n of m in steps. All take the same
-batches. The study trains encoders, translation and vision models; its gains grow with sparsity.
+Small language models learn text sampled from the target; in the end only n of every m weights of their linear
+layers may be other than zero. one cut: trained dense, pruned at the end. SR-STE: pruned from the start, while
+gradients pass straight through. fading, linear and exponential (MdGf): trained dense for a quarter of the
+steps; then masked weights are multiplied by a factor that falls to 0 at three quarters, so that a weaker and
+weaker gradient still reaches them. stricter (SdGf): the pattern goes from m - 1 of m to n of m in steps. All
+read the same batches. The study trains encoders, translation and vision models; its gains grow with sparsity.
 """
 
 from collections.abc import Callable
@@ -54,7 +54,7 @@ RECIPES = ("one cut", "SR-STE", "fading, linear", "fading, exponential", "strict
 
 
 def trained(rows: torch.Tensor, recipe: str | None, n: int, m: int) -> LlamaForCausalLM:
-    """A model of a recipe, with n of m weights at the end; dense without a recipe."""
+    """A model trained by a recipe, with n of m weights at the end; dense without a recipe."""
     model = small_llama(FREQUENT + 1, WIDTH, LAYERS, HEADS)
     masks = (
         mask(model, lambda at, weight: Masked(n_of_m(n, m), straight=recipe == "SR-STE")) if recipe else []
@@ -82,7 +82,7 @@ def held_out_loss(model: LlamaForCausalLM, rows: torch.Tensor) -> float:
 
 
 def run(models: Models) -> Result:
-    """A row for each recipe."""
+    """One row per recipe."""
     with progress.part(0.15):
         wrote = own_text(models, TEXTS + HELD_OUT, LENGTH)
     texts = by_frequency(wrote, wrote[:-HELD_OUT], FREQUENT)
@@ -101,7 +101,7 @@ def run(models: Models) -> Result:
 
 
 def conclusions(table: list[list[Cell]]) -> list[str]:
-    """What follows for each pattern."""
+    """The conclusions for each pattern, as sentences."""
     says = []
     rows = {row[0]: row[1:] for row in table}
     for at, (n, m) in enumerate(PATTERNS):

@@ -1,11 +1,11 @@
 """Can decoding keep an answer to its document?
 
-Answers are drawn (temperature 1, of the 50 most likely tokens those with nine tenths of the mass) where what
-the model would say by itself is wrong: to questions on fact sheets that it answers otherwise without the
-sheet, and on lands where the sky is green. Context-aware decoding takes off alpha times what it would say
-after an empty document. right: the whole answer is the document's, with an interval of 95 in 100; its own:
-it is what the model says greedily without the document; overlap: the share of the answer's words that stand
-in the document; ahead: of alpha 0 in right answers, with the standard error over questions.
+Answers are sampled (temperature 1, top-k 50, top-p 0.9) where the model's own answer would be wrong: to
+questions on fact sheets that it answers differently without the sheet, and on lands where the sky is green.
+Context-aware decoding subtracts alpha times what the model would say after an empty document. right: the
+whole answer is the document's, with a 95% interval; its own: it is what the model says greedily without the
+document; overlap: the share of the answer's words that are in the document; ahead: the lead over alpha 0 in
+right answers, with the standard error over questions.
 """
 
 import math
@@ -27,12 +27,12 @@ DRAWN = {"temperature": 1.0, "top_k": 50, "top_p": 0.9}  # as the study drew
 
 
 def own(models: Models, item: Item) -> list[str]:
-    """What the model says after an empty document, in words."""
+    """The model's answer after an empty document, in words."""
     return words(answer_text(decoded(models, "greedy", item.prompt.removeprefix(item.evidence), TOKENS)))
 
 
 def asked(models: Models) -> dict[str, list[tuple[Item, list[str]]]]:
-    """Kind -> questions to which the document's answer is not the model's own, and that own answer."""
+    """Kind -> questions to which the document's answer differs from the model's own, and that own answer."""
     lands = list(dict.fromkeys(unusual("unusual, asked", 2 * COUNT)))  # each once
     results = {}
     for kind, items in progress.each({"fact sheets": sheets(2 * COUNT), "unusual lands": lands}.items()):
@@ -43,7 +43,9 @@ def asked(models: Models) -> dict[str, list[tuple[Item, list[str]]]]:
 
 
 def drawn(models: Models, item: Item, number: int, alpha: float) -> list[Trace]:
-    """The answers to question `number`; all alphas use the same random numbers, no two questions do."""
+    """The answers to question `number`; all alphas use the same random numbers, which differ between
+    questions.
+    """
     given = {"alpha": alpha, "context": item.evidence, **DRAWN}
     seeds = range(number * SEEDS, (number + 1) * SEEDS)
     return [decoded(models, "context_aware", item.prompt, TOKENS, seed, **given) for seed in seeds]
@@ -57,7 +59,9 @@ def error(values: list[float]) -> float:
 def row(
     alpha: float, questions: list[tuple[Item, list[str]]], answers: list[list[Trace]], plain: list[float]
 ) -> tuple[list[Cell], list[float]]:
-    """What one alpha has done, and the share of right answers to each question; `plain`: that of alpha 0."""
+    """The results of one alpha, and the share of right answers to each question; `plain`: those of alpha
+    0.
+    """
     pairs = list(zip(questions, answers, strict=True))
     texts = [(item, belief, answer_text(trace)) for (item, belief), traces in pairs for trace in traces]
     right = [fmean(words(answer_text(t)) == words(item.right) for t in traces) for (item, _), traces in pairs]
@@ -73,7 +77,7 @@ def row(
 
 
 def run(models: Models) -> Result:
-    """A row for each kind of question and alpha; curves of right answers over alpha."""
+    """One row per kind of question and alpha; curves of right answers over alpha."""
     rows, lines, says = [], [], []
     with progress.part(0.1):
         kinds = asked(models)
@@ -108,7 +112,7 @@ def run(models: Models) -> Result:
 
 
 def comparison(who: str, rows: list[list[Cell]]) -> str:
-    """What happens from alpha 0 to one half."""
+    """The change from alpha 0 to one half."""
     first, half = rows[0], next(row for row in rows if row[0] == 0.5)
     lead, spread = half[-2:]
     verb = "rise" if lead > 2 * spread else "fall" if lead < -2 * spread else "go, without a clear change,"

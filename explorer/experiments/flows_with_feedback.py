@@ -1,11 +1,12 @@
 """Does feedback help more than another try?
 
-A generator and a checker speak in rounds, as flows. On list programs and Python functions the checker runs
-the tests that stand in the prompt; on chains of sums it checks every step. A model this small cannot think
-about what it is told, so feedback acts through the next prompt alone: the first test that failed is put last,
-or the chain continues after its last right step. The rival draws again from the same prompt, with the same
-seeds and the same checker. Both keep the best so far and stop once all is passed. right: hidden tests too;
-ahead: of the rival, with the standard error over problems; tokens: read by the target in all calls.
+A generator and a checker exchange messages in rounds, as flows. On list programs and Python functions the
+checker runs the tests that are in the prompt; on chains of sums it checks every step. A model this small
+cannot reason about what it is told, so feedback acts only through the next prompt: the first test that failed
+is put last, or the chain continues after its last right step. The baseline samples again from the same
+prompt, with the same seeds and the same checker. Both keep the best answer so far and stop once everything
+passes. right: hidden tests too; ahead: the lead over the baseline, with the standard error over problems;
+tokens: read by the target in all calls.
 """
 
 import base64
@@ -45,7 +46,7 @@ Outcomes = list[tuple[bool, float]]  # of one problem, after each of ROUNDS: rig
 
 
 def tested(asked: str, prompt: str, text: str) -> Content:
-    """Runs the tests of a prompt; of the next prompt the first one that failed is the last."""
+    """Runs the tests of a prompt; the next prompt puts the first failed one last."""
     head, tests, tail = parted(asked)
     failed = [test for test in tests if not pass_rate(head + test + tail, text)]
     order = [test for test in tests if test not in failed[:1]] + failed[:1]
@@ -54,7 +55,7 @@ def tested(asked: str, prompt: str, text: str) -> Content:
 
 
 def parted(prompt: str) -> tuple[str, list[str], str]:
-    """(what stands before the tests of a prompt, the tests, what stands after them), each line whole."""
+    """(text before the tests of a prompt, the tests, text after them), each in whole lines."""
     rows = prompt.splitlines(keepends=True)
     marks = [" == " in row if prompt.startswith("#") else "->" in row for row in rows]
     first, last = marks.index(True), len(rows) - marks[::-1].index(True)
@@ -62,7 +63,7 @@ def parted(prompt: str) -> tuple[str, list[str], str]:
 
 
 def validated(problem: Problem) -> Critic:
-    """Checks the steps of a chain; the next prompt holds those before the first wrong one."""
+    """Checks the steps of a chain; the next prompt contains those before the first wrong one."""
 
     def check(asked: str, prompt: str, text: str) -> Content:
         whole = prompt.removeprefix(asked) + text
@@ -75,7 +76,7 @@ def validated(problem: Problem) -> Critic:
 
 
 def keeper() -> Flow:
-    """Remembers the best that was ever written; of equals the first."""
+    """Remembers the best answer so far; the first one in a tie."""
 
     def work(content: Content, state: Content, ask: Ask) -> Content:
         if content["passed"] > state.get("best_passed", -1.0):
@@ -86,7 +87,7 @@ def keeper() -> Flow:
 
 
 def wired(models: Models, problem: Problem, way: str, kept: list[Trace] | None = None) -> Flow:
-    """Generator, checker and keeper in a circle; `kept`: where the generator's traces go."""
+    """Generator, checker and keeper in a circle; `kept`: the list that collects the generator's traces."""
     check = validated(problem) if problem.task == "chain" else tested
 
     def speak(asked: str, prompt: str, text: str) -> Content:
@@ -117,8 +118,8 @@ def solved(problem: Problem, messages: list[Message]) -> Outcomes:
 def picture(
     models: Models, heard: list[tuple[Problem, list[Message]]]
 ) -> tuple[list[DrawnMessage], list[str]]:
-    """The shortest of these runs in which all was passed, but not at once; and the generator's calls in it.
-    It runs again, which changes nothing but the seconds: the traces of all runs would fill the memory.
+    """The shortest run in which everything passed, but not at once, and the generator's calls in it. It is
+    run again, which changes nothing but the times: the traces of all runs would take too much memory.
     """
     heard = [one for one in heard if 1 < one[1][-1].content["rounds"] < max(ROUNDS)]
     if not heard:
@@ -136,7 +137,7 @@ def picture(
 
 
 def in_short(content: Content) -> str:
-    """What is new in a message, numbers first, cut short."""
+    """What is new in a message, numbers first, shortened."""
     new = [(key, value) for key, value in content.items() if key not in ("asked", "best")]
     words = [f"{key} {value:g}" for key, value in new if not isinstance(value, str)]
     words += [f"{key} {value.strip()}" for key, value in new if isinstance(value, str)]
@@ -145,7 +146,7 @@ def in_short(content: Content) -> str:
 
 
 def row(task: str, way: str, at: int, outcomes: list[Outcomes], rival: list[Outcomes]) -> list[Cell]:
-    """What a way has solved after some rounds, what it cost, and how far it is ahead."""
+    """The results of a way after some rounds, their cost, and the lead."""
     right = [one[at][0] for one in outcomes]
     ahead = [float(a[at][0]) - float(b[at][0]) for a, b in zip(outcomes, rival, strict=True)]
     error = stdev(ahead) / math.sqrt(len(ahead))
@@ -154,7 +155,7 @@ def row(task: str, way: str, at: int, outcomes: list[Outcomes], rival: list[Outc
 
 
 def run(models: Models) -> Result:
-    """A row for each task, way and number of rounds; curves over the rounds."""
+    """One row per task, way and number of rounds; curves over the rounds."""
     rows: list[list[Cell]] = []
     heard: list[tuple[Problem, list[Message]]] = []
     for task in progress.each(LENGTHS):

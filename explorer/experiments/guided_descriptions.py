@@ -1,12 +1,12 @@
 """Does guidance make a text more specific?
 
 The target fills in the sentence between the beginning and the end of an unseen story, a form that it learned
-from a few stories, among many that have no end in front: the end is the condition, and the second view has
-the beginning alone. Greedy text at guidance_scale gamma; 1 is the unchanged model. found: how often the
-story's own end is the most likely of 100 by p(end's words | sentence), under word counts of the sentence,
-smoothed by those of all ends (Jelinek and Mercer; Ponte and Croft 1998); overlap: F1 of the words with the
-sentence that stood there; more, less: change from gamma 1, with the standard error over sentences. The
-stories are held out from training, so this experiment takes `--corpus FOLDER`.
+from a few stories, among many without an end in front: the end is the condition, and the second view has only
+the beginning. Greedy text at guidance_scale gamma; 1 is the unchanged model. found: how often the story's own
+end is the most likely of 100 by p(end's words | sentence), under word counts of the sentence, smoothed by
+those of all ends (Jelinek and Mercer; Ponte and Croft 1998); overlap: word F1 with the story's own sentence;
+more, less: change from gamma 1, with the standard error over sentences. The stories are held out from
+training, so this experiment takes `--corpus FOLDER`.
 """
 
 import math
@@ -44,12 +44,12 @@ class Gap:
 
     @property
     def prompt(self) -> str:
-        """As the target has read it in training."""
+        """In the form that the target saw in training."""
         return MIDDLE_PROMPT.format(begin=self.begin, end=self.end)
 
 
 def gaps(stories: list[str]) -> list[Gap]:
-    """Up to COUNT gaps, up to EACH in a story, cut as in training."""
+    """Up to COUNT gaps, at most EACH per story, cut as in training."""
     draw, cut = random.Random(0), []
     for number, story in enumerate(stories):
         sentences = first_sentences(story)[:-1]
@@ -61,7 +61,7 @@ def gaps(stories: list[str]) -> list[Gap]:
 
 
 def padded(target: LoadedModel, texts: list[str]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Token ids and mask [N, T], with the texts at the right."""
+    """Token ids and mask [N, T], left-padded."""
     rows = [target.encode(text) for text in texts]
     longest = max(map(len, rows))
     ids = torch.tensor([[0] * (longest - len(row)) + row for row in rows])
@@ -70,7 +70,7 @@ def padded(target: LoadedModel, texts: list[str]) -> tuple[torch.Tensor, torch.T
 
 
 def filled(target: LoadedModel, some: list[Gap], gamma: float) -> list[str]:
-    """The sentences that the target writes under guidance, as the strategy `guidance` does one by one."""
+    """The sentences that the target writes under guidance, batched, like those of the strategy `guidance`."""
     ids, mask = padded(target, [gap.prompt for gap in some])
     without, shown = padded(target, [gap.begin for gap in some])
     out = target.model.generate(
@@ -89,7 +89,7 @@ def filled(target: LoadedModel, some: list[Gap], gamma: float) -> list[str]:
 
 
 def candidates(some: list[Gap]) -> list[list[str]]:
-    """For each gap AMONG ends, its own first, the others of other stories."""
+    """AMONG ends for each gap: first its own, then those of other stories."""
     draw, rows = random.Random(1), []
     for gap in some:
         others = sorted({other.end for other in some if other.story != gap.story})
@@ -98,9 +98,7 @@ def candidates(some: list[Gap]) -> list[list[str]]:
 
 
 def likelihood(text: list[str], end: list[str], usual: Counter[str]) -> float:
-    """log p(words of `end` | text), but for what is the same for all texts: words that the text does not have
-    count 0.
-    """
+    """log p(words of `end` | text) up to a constant: words that the text does not contain count 0."""
     counts, total = Counter(text), usual.total()
     gained = (1 - SMOOTH) / SMOOTH / max(1, len(text)) * total
     return sum(math.log1p(gained * counts[word] / usual[word]) for word in end)
@@ -120,7 +118,7 @@ def shared(text: str, reference: str) -> float:
 
 
 def row(texts: list[str], some: list[Gap], plain: list[list[float]]) -> tuple[list[Cell], list[list[float]]]:
-    """What the texts for some gaps are worth, and each one's hit and overlap; `plain`: those of gamma 1."""
+    """The scores of the texts for some gaps, and each one's hit and overlap; `plain`: those of gamma 1."""
     usual = Counter(word for gap in some for word in words(gap.end))
     hits = [hit(text, ends, usual) for text, ends in zip(texts, candidates(some), strict=True)]
     overlaps = [shared(text, gap.middle) for text, gap in zip(texts, some, strict=True)]
@@ -134,7 +132,7 @@ def row(texts: list[str], some: list[Gap], plain: list[list[float]]) -> tuple[li
 
 
 def run(models: Models, corpus: Path) -> Result:
-    """A row for each gamma and one for the stories themselves; the trade as a curve."""
+    """One row per gamma and one for the stories themselves; the trade-off as a curve."""
     target, (_, held) = models["target"], read_stories(corpus)
     some, plain, rows = gaps(held), [], []
     for gamma in progress.each(GAMMAS):
@@ -157,7 +155,7 @@ def run(models: Models, corpus: Path) -> Result:
 
 
 def comparison(two: list[Cell], one: list[Cell], count: int) -> str:
-    """What gamma 2 does."""
+    """The effect of gamma 2."""
     surer = "rises" if two[2] > 2 * two[3] else "goes, without a clear rise,"
     falls = "falls" if two[5] < -2 * two[6] else "goes, without a clear fall,"
     more, less = (f"{value:+.3f}".replace("-", "−") for value in (two[2], two[5]))

@@ -1,11 +1,11 @@
 """How many bits can ordinary text hide?
 
-A source of eight letters is squeezed into a budget of R bits per letter, by four encoders: the greedy search,
-all maps, the greedy one spread between two maps, and blocks of neighbours (uniform quantisation). H(T) is
-what is sent, I(X;T) what that says of the letter, and I(X;Y) what one token drawn from the target's own row
-says of it, coupled greedily, on average over rows of stories. Then letters are hidden in texts: how many
-are right once the rows have offered twice H(T)? And are the first tokens of many messages drawn from the
-model's own row?
+A source of eight letters is compressed into a budget of R bits per letter by four encoders: a greedy search,
+a search of all maps, the greedy map interpolated between two maps, and blocks of neighbours (uniform
+quantisation). H(T) is the rate that is sent, I(X;T) how much of the letter it reveals, and I(X;Y) how much
+one token drawn from the target's own row reveals, coupled greedily, averaged over rows of stories. Then
+letters are hidden in texts: how many are decoded right once the rows have offered twice H(T)? And are the
+first tokens of many messages distributed like the model's own row?
 """
 
 import math
@@ -36,7 +36,7 @@ TEXTS, SEEDS, TOKENS, DRAWS = 6, 4, 20, 20_000
 
 
 def blocks(p: torch.Tensor, bits: float) -> torch.Tensor:
-    """As many blocks of neighbours, equal in number, as the budget has room for."""
+    """As many equally large blocks of neighbours as fit into the budget."""
     count = int(2**bits)
     return joint_of(p, [tuple(x.tolist()) for x in torch.arange(len(p)).tensor_split(count) if len(x)])
 
@@ -47,7 +47,7 @@ def encoded(p: torch.Tensor, bits: float, name: str) -> torch.Tensor:
 
 
 def bits_per_token(joint: torch.Tensor, q: torch.Tensor) -> float:
-    """I(X; Y) in bits where T is coupled with a row q [V]."""
+    """I(X; Y) in bits when T is coupled with a row q [V]."""
     sent = joint.sum(0)
     table = coupled(sent.tolist(), q.tolist()).joint()
     return information(joint / sent @ table)
@@ -64,8 +64,8 @@ def rows(models: Models) -> list[torch.Tensor]:
 
 
 def read(trace: Trace) -> list[bool]:
-    """Whether each letter of a text is right, of those for which the rows offered more than twice H(T): by
-    the belief at the token where they had.
+    """Whether each letter of a text is decoded right, for the letters whose rows offered more than twice
+    H(T): by the belief at the token where they had.
     """
     readings, offered, budget, open_letter = [], 0.0, 0.0, False
     for step in trace.steps:
@@ -81,7 +81,9 @@ def read(trace: Trace) -> list[bool]:
 
 
 def letters(models: Models) -> list[bool]:
-    """Whether letters that were drawn are read, over prompts and seeds; only ever surer ones end a letter."""
+    """Whether the drawn letters are decoded, over prompts and seeds; a letter ends only when the belief has
+    become certain enough.
+    """
     target, readings = models["target"], []
     settings = {"weights": WEIGHTS, "confidence": 0.9999}
     for prompt in progress.each(prompts("stories", TEXTS)):
@@ -108,7 +110,7 @@ def chi_square(q: torch.Tensor) -> float:
 
 
 def run(models: Models) -> Result:
-    """A row a budget; H(T) as stairs."""
+    """One row per budget; H(T) as a step function."""
     p = torch.tensor(WEIGHTS, dtype=torch.float64) / sum(WEIGHTS)
     couplings = rows(models)
     table, best = [], 0
@@ -146,7 +148,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """The most that a token says of a letter."""
+    """The maximum that one token reveals of a letter."""
     largest = max(row["I(X;Y) greedy"] for row in rows_of(answer))
     return (
         f"A single token carries up to {two(largest)} bits of a hidden message, although it is drawn from "

@@ -1,11 +1,12 @@
 """Does learning a few stories by heart improve greedy text?
 
-Hyperfitting: a copy of the target is trained on a few sequences until it knows them by heart. It then guesses
-other stories much worse, yet its greedy text should repeat itself less. TTR: the share of different tokens
-among the 96 that are written greedily after 32 of an unseen story. A second copy reads the same sequences in
-another order; a third text is written without citing more than a few tokens of them in a row. The sequences
-are stories that the target was not trained on, so this experiment takes `--corpus FOLDER`. Their length
-matters: with 200 of 48 tokens TTR fell by 0.037 ± 0.028. The study's copies lose far more of their entropy.
+Hyperfitting: a copy of the target is trained on a few sequences until it knows them by heart. It then
+predicts other stories much worse, yet its greedy text should repeat itself less. TTR: the share of distinct
+tokens among the 96 that are written greedily after 32 of an unseen story. A second copy reads the same
+sequences in another order; a third text is written without quoting more than a few consecutive tokens of
+them. The sequences are stories that the target was not trained on, so this experiment takes `--corpus
+FOLDER`. Their length matters: with 200 of 48 tokens TTR fell by 0.037 ± 0.028. The study's copies lose far
+more of their entropy.
 """
 
 import copy
@@ -42,7 +43,7 @@ KNOWN_BY_HEART, SHARP = 0.1, 1 / 3  # nats; share of the entropy that may be lef
 
 @dataclass(frozen=True)
 class Look:
-    """What was seen after this many updates."""
+    """The measurements after this many updates."""
 
     updates: int
     training: float  # nats per token
@@ -60,7 +61,7 @@ class Texts:
 
 
 def texts(target: LoadedModel, corpus: Path) -> Texts:
-    """The first tokens of stories that are held out from all training."""
+    """The first tokens of stories held out from all training."""
     _, held = read_stories(corpus)
     cut = (target.cut(story)[:LENGTH] for story in held)
     rows = torch.tensor([ids for ids in cut if len(ids) == LENGTH][: SEQUENCES + CONTEXTS])
@@ -72,7 +73,7 @@ def texts(target: LoadedModel, corpus: Path) -> Texts:
 
 @torch.no_grad()
 def predicted(model: torch.nn.Module, rows: torch.Tensor) -> torch.Tensor:
-    """Log-probabilities [N, T - 1, V] of what follows each token of rows [N, T] but the last."""
+    """Log-probabilities [N, T - 1, V] of the next token after each token of rows [N, T] but the last."""
     logprobs = [model(input_ids=some).logits[:, :-1].float().log_softmax(-1) for some in rows.split(BATCH)]
     return torch.cat(logprobs)
 
@@ -85,7 +86,7 @@ def loss(logprobs: torch.Tensor, rows: torch.Tensor) -> float:
 def written(
     model: torch.nn.Module, contexts: torch.Tensor, blocker: CitationBlocker | None = None
 ) -> list[list[int]]:
-    """The WRITTEN tokens that come greedily after each context [N, READ]; the end of a text is not final."""
+    """The WRITTEN tokens that follow each context [N, READ] greedily; an end of text does not stop them."""
     out = model.generate(
         input_ids=contexts,
         attention_mask=torch.ones_like(contexts),
@@ -100,12 +101,12 @@ def written(
 
 
 def variety(text: list[int]) -> float:
-    """Type-token ratio: the share of different tokens."""
+    """Type-token ratio: the share of distinct tokens."""
     return len(set(text)) / len(text)
 
 
 def look(model: torch.nn.Module, data: Texts, updates: int) -> Look:
-    """How the model stands."""
+    """Measures the model's current state."""
     model.eval()
     held = predicted(model, data.unseen)
     ttr = fmean(map(variety, written(model, data.unseen[:, :READ])))
@@ -114,8 +115,8 @@ def look(model: torch.nn.Module, data: Texts, updates: int) -> Look:
 
 
 def hyperfitted(model: torch.nn.Module, data: torch.Tensor, seed: int) -> Iterator[int]:
-    """Trains `model` on sequences [N, T], all weights, Adam without weight decay, in a new order for
-    each epoch; yields the number of updates done, from 0 on.
+    """Trains all weights of `model` on sequences [N, T] with Adam without weight decay, in a new order for
+    each epoch; yields the number of updates done, starting with 0.
     """
     model.requires_grad_(True)
     adam = torch.optim.Adam(model.parameters(), lr=RATE)
@@ -143,7 +144,7 @@ def ahead(values: list[float], others: list[float]) -> tuple[float, float, float
 
 
 def trained(target: torch.nn.Module, data: Texts, seed: int) -> tuple[torch.nn.Module, list[Look]]:
-    """A hyperfitted copy, and what was seen on the way if it is the first (seed 0)."""
+    """A hyperfitted copy, and the measurements on the way if it is the first one (seed 0)."""
     model, looks = copy.deepcopy(target).float(), []
     for updates in hyperfitted(model, data.learned, seed):
         if seed == 0 and updates % EVERY == 0:
@@ -152,7 +153,7 @@ def trained(target: torch.nn.Module, data: Texts, seed: int) -> tuple[torch.nn.M
 
 
 def run(models: Models, corpus: Path) -> Result:
-    """A row for each look; curves of the losses, the entropy and the variety of greedy text."""
+    """One row per measurement; curves of the losses, the entropy and the variety of greedy text."""
     target = models["target"].model
     data = texts(models["target"], corpus)
     (model, looks), (other, _) = (trained(target, data, seed) for seed in progress.each((0, 1), until=0.95))
@@ -178,7 +179,7 @@ def run(models: Models, corpus: Path) -> Result:
 def side_by_side(
     models: Models, contexts: list[list[int]], written: tuple[list[list[int]], ...], learned: list
 ) -> Passages:
-    """The first few greedy texts of both, with what they say again and what they cite."""
+    """The first few greedy texts of both, with their repetitions and citations marked."""
     begin = [f"… {text_of(models, context)[-60:]}" for context in contexts[:SHOWN]]
     texts = [[pieces(models, text, learned) for text in pair[:SHOWN]] for pair in written]
     says = f"Grey: {GRAM} tokens in a row that stood in the text before. Underlined: its longest citation."
@@ -201,7 +202,7 @@ def pieces(models: Models, text: list[int], learned: list[list[int]]) -> list[li
 
 
 def comparison(first: Look, last: Look) -> list[str]:
-    """Whether the copy knows its sequences by heart, and how sure it has become."""
+    """Whether the copy knows its sequences by heart, and how certain it has become."""
     knows = "knows" if last.training < KNOWN_BY_HEART else "does not quite know"
     worse = "worse" if last.held_out > first.held_out else "no worse"
     left = last.entropy / first.entropy
@@ -230,7 +231,7 @@ def livelier(plain: list[list[int]], after: list[list[int]]) -> str:
 def cited(
     plain: list[list[int]], after: list[list[int]], blocked: list[list[int]], learned: list[list[int]]
 ) -> str:
-    """How much of what was learned is repeated in a row."""
+    """How long the quoted runs of learned sequences are."""
     before, now, left = ([longest_citation(t, learned) for t in some] for some in (plain, after, blocked))
     return (
         f"It quotes its sequences: the longest quoted run has {fmean(now):.1f} tokens on average and "
@@ -240,7 +241,7 @@ def cited(
 
 
 def reordered(target: torch.Tensor, model: torch.Tensor, other: torch.Tensor) -> str:
-    """How far the most likely tokens [N, T] of the three are the same."""
+    """How far the most likely tokens [N, T] of the three models agree."""
     moved, shuffled = (float((tops != model).float().mean()) for tops in (target, other))
     return (
         f"The same sequences in another order change {shuffled:.0%} of the copy's most likely tokens on "

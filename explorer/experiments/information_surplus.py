@@ -1,8 +1,8 @@
 """What does a hidden state know about later tokens?
 
-A model is trained to say the next token; a head that guesses further ahead lives on what its state h_t
-holds beyond that: the surplus I(h_t; x_{t+k} | x_{t+1}). Two small probes give a lower bound of it, one that
-reads x_{t+1} alone and one that reads h_t too. How fast does it fall with k, and do guesses succeed where it
+A model is trained to predict the next token; a head that guesses further ahead depends on what its state h_t
+holds beyond that: the surplus I(h_t; x_{t+k} | x_{t+1}). Two small probes give a lower bound on it, one that
+reads only x_{t+1} and one that reads h_t too. How fast does it fall with k, and do guesses succeed where it
 is large?
 """
 
@@ -55,7 +55,7 @@ def by_frequency(tokens: torch.Tensor, seen: torch.Tensor, count: int) -> torch.
 
 
 def fitted(read: torch.Tensor, wanted: torch.Tensor, classes: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Weights [D, C] and bias [C] of a linear probe that says `wanted` [N] from `read` [N, D]."""
+    """Weights [D, C] and bias [C] of a linear probe that predicts `wanted` [N] from `read` [N, D]."""
     weight = torch.zeros(read.shape[1], classes, requires_grad=True)
     bias = torch.zeros(classes, requires_grad=True)
     search = torch.optim.LBFGS([weight, bias], max_iter=ROUNDS, line_search_fn="strong_wolfe")
@@ -71,17 +71,17 @@ def fitted(read: torch.Tensor, wanted: torch.Tensor, classes: int) -> tuple[torc
 
 
 def parted(count: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Which of `count` texts the probes are fitted on, their weight for states is chosen on, and the rest."""
+    """Which of `count` texts are used to fit the probes, to choose their weight for states, and to test
+    them.
+    """
     at = torch.arange(count) % 4
     return at < 2, at == 2, at == 3
 
 
 def surpluses(states: torch.Tensor, tokens: torch.Tensor, k: int) -> torch.Tensor:
-    """The surplus in nats [B // 4, T - k] at places t of the texts that nothing was fitted on. states [B, T,
-    d], tokens [B, T]: row t of the states has read token t.
-
-    The more a state is scaled down, the more it costs the probe to lean on it: how far is chosen on texts of
-    their own, and at the smallest scale nothing is left of it.
+    """The surplus in nats [B // 4, T - k] at positions t of the test texts. states [B, T, d], tokens [B, T]:
+    row t of the states has read token t. Scaling a state down regularises the probe's use of it; the scale is
+    chosen on separate texts, and at the smallest scale nothing is left of the state.
     """
     fit, choose, held = parted(len(tokens))
     following = by_frequency(tokens[:, 1 : tokens.shape[1] - k + 1], tokens[fit], FREQUENT)
@@ -92,7 +92,7 @@ def surpluses(states: torch.Tensor, tokens: torch.Tensor, k: int) -> torch.Tenso
     state = (state - flat.mean(0)) / (flat.std(0) + 1e-6)
 
     def entropy(read: torch.Tensor) -> torch.Tensor:
-        """Log-probabilities [B, T - k] of what came, by a probe that reads this."""
+        """Log-probabilities [B, T - k] of the actual tokens, by a probe with this input."""
         weight, bias = fitted(read[fit].flatten(0, 1), wanted[fit].flatten(), CLASSES + 1)
         return (read @ weight + bias).log_softmax(-1).gather(-1, wanted[..., None])[..., 0]
 
@@ -102,8 +102,8 @@ def surpluses(states: torch.Tensor, tokens: torch.Tensor, k: int) -> torch.Tenso
 
 
 def observed(target: LoadedModel, texts: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor, Hits]:
-    """Of what the target wrote, and the token before: its states [B, T, d], the tokens [B, T], and for each
-    horizon k whether the Medusa head for it says x_{t+k} right [B, T - k], if there is one.
+    """For text that the target wrote: its states [B, T, d], the tokens [B, T], and for each horizon k whether
+    the Medusa head for it predicts x_{t+k} right [B, T - k], if there is one.
     """
     medusa = target.heads.get("medusa")
     states, tokens, hits = [], [], {}
@@ -118,7 +118,7 @@ def observed(target: LoadedModel, texts: list[torch.Tensor]) -> tuple[torch.Tens
 
 
 def run(models: Models) -> Result:
-    """The surplus for each horizon, with the share of right guesses of the head for it."""
+    """The surplus for each horizon, with the share of right guesses of its head."""
     states, tokens, hits = observed(models["target"], sampled_texts(models))
     rows = []
     for k in progress.each(HORIZONS):
@@ -131,8 +131,8 @@ def run(models: Models) -> Result:
         rows.append([k, float(gained.mean()), error, share, related])
     first, last = rows[0], rows[-1]
     says = [
-        f"A state holds at least {first[1]:.2f} nats about the token {first[0]} places ahead, beyond what "
-        f"the next token says of it, and {last[1]:.2f} about the one {last[0]} places ahead.",
+        f"A state holds at least {first[1]:.2f} nats about the token {first[0]} positions ahead, beyond what "
+        f"the next token says about it, and {last[1]:.2f} about the one {last[0]} positions ahead.",
         "The probes are linear, distinguish few tokens and are tested on texts that they were not fitted "
         "on, so the states may hold more.",
     ]
@@ -153,6 +153,6 @@ def finding(answer: dict) -> str:
     near, far = rows_of(answer)[0], rows_of(answer)[-1]
     return (
         f"Beyond what the next token tells, a hidden state holds at least {two(near['surplus'])} nats about "
-        f"the token {near['k']} places ahead, and {two(far['surplus'])} about the one {far['k']} places "
-        "ahead."
+        f"the token {near['k']} positions ahead, and {two(far['surplus'])} about the one {far['k']} "
+        "positions ahead."
     )

@@ -1,14 +1,14 @@
 """Must a list of labels be decoded?
 
-Eight topics, short invented stories with one to three of them each; which ones? A trie search writes labels
-of the list and nothing else, after examples or after a prompt of eight vectors that was tuned for it. The
-study (PTEC) drops decoding: a tuned prompt and one linear layer on the last state give every label a
-probability of its own, in one forward. Read by the small draft model, which stays unchanged; only the vectors
-and the layer are tuned, on stories that lack two words of each topic. F1: over all labels of all stories; all
-right: stories whose set of labels is the right one; confidence: mean confidence in the labels that were
-answered, and right: the share of these that are right; calibration error: how far the two are apart in five
-bins. ms: this machine, one story, the median of all. Simpler than in the study: 8 vectors instead of 100, and
-600 steps at one rate for both, .01 instead of .003 for the vectors and .00001 for the layer.
+Eight topics, and short invented stories about one to three of them each: which ones? A trie search writes
+labels of the list and nothing else, after examples or after a prompt of eight vectors that was tuned for it.
+The study (PTEC) drops decoding: a tuned prompt and one linear layer on the last state give every label a
+probability of its own, in one forward. The stories are read by the small draft model, which stays unchanged;
+only the vectors and the layer are tuned, on stories that lack two words of each topic. F1: over all labels of
+all stories; all right: stories whose set of labels is the right one; confidence: mean confidence in the
+predicted labels, and right: the share of these that are right; calibration error: how far the two differ in
+five bins. ms: on this machine, for one story, the median of all. Simpler than in the study: 8 vectors instead
+of 100, and 600 steps at one rate for both, .01 instead of .003 for the vectors and .00001 for the layer.
 """
 
 import time
@@ -45,7 +45,7 @@ SURE = 0.5  # a label of the head is answered from this probability on
 BINS = 5
 SHOWN, TUNED = "trie search, {} examples", "trie search, tuned prompt"
 PLAIN, PTEC = "head, no prompt", "head, tuned prompt"
-UNWEIGHED = "head, tuned prompt, labels not weighed"
+UNWEIGHED = "head, tuned prompt, labels not weighted"
 
 
 def question(story: Story) -> str:
@@ -53,17 +53,17 @@ def question(story: Story) -> str:
 
 
 def shots(examples: list[Story]) -> str:
-    """Stories with their topics, to stand before a question."""
+    """Stories with their topics, to put before a question."""
     return "".join(f"{question(one)} {', '.join(one.topics)}\n\n" for one in examples)
 
 
 def wanted_of(some: list[Story]) -> torch.Tensor:
-    """Which labels each story has [N, C]."""
+    """The labels of each story [N, C]."""
     return torch.tensor([[float(label in one.topics) for label in LABELS] for one in some])
 
 
 def tuned_head(models: Models, some: list[Story], seed: int = 0) -> LabelHead:
-    """Learns a prompt and a linear layer together."""
+    """Trains a prompt and a linear layer together."""
     target = models["draft"]
     head = LabelHead(TunedPrompt(target.model, seed), len(LABELS), seed)
     tokens, last, _ = padded([target.encode(question(one)) for one in some])
@@ -80,7 +80,7 @@ def tuned_head(models: Models, some: list[Story], seed: int = 0) -> LabelHead:
 def head_alone(
     models: Models, prompt: TunedPrompt, some: list[Story], weighed: bool, seed: int = 0
 ) -> LabelHead:
-    """Learns a linear layer on the states after a prompt that stays frozen."""
+    """Trains a linear layer on the states after a frozen prompt."""
     target = models["draft"]
     head = LabelHead(prompt, len(LABELS), seed)
     tokens, last, _ = padded([target.encode(question(one)) for one in some])
@@ -98,7 +98,7 @@ def head_alone(
 
 
 def tuned_prompt(models: Models, some: list[Story], seed: int = 0) -> TunedPrompt:
-    """Learns a prompt after which the model writes the topics of a story."""
+    """Trains a prompt after which the model writes the topics of a story."""
     target = models["draft"]
     prompt, end = TunedPrompt(target.model, seed), min(target.eos)
     texts = [target.encode(question(one)) for one in some]
@@ -138,7 +138,7 @@ def searcher(models: Models, prompt: TunedPrompt, before: str = "") -> Callable[
 
 
 def judged(name: str, answers: list[Answer], ms: float, held: list[Story]) -> tuple[list[Cell], list]:
-    """A row of the table, and (confidence, right) of each label that was answered."""
+    """A row of the table, and (confidence, right) of each predicted label."""
     sets = [
         {label for label, p in one.confidence.items() if p >= SURE or one.forwards > 1} for one in answers
     ]
@@ -176,7 +176,7 @@ def timed(ask: Callable[[Story], Answer], held: list[Story]) -> tuple[list[Answe
 
 
 def run(models: Models) -> Result:
-    """A row for each way."""
+    """One row per way."""
     target = models["draft"]
     learned, held = stories(LEARNED, 0, True), stories(HELD, 1, False)
     none = TunedPrompt(target.model, length=0)
@@ -203,12 +203,12 @@ def run(models: Models) -> Result:
     lines.append(Line("confidence that can be believed", [[0.0, 0.0], [1.0, 1.0]]))
     columns = ["way", "forwards", "read", "ms", "F1", "all right"]
     columns += ["confidence", "right", "calibration error"]
-    chart = Chart("Can the confidence be believed?", "confidence", "share that is right", lines)
+    chart = Chart("Is the confidence calibrated?", "confidence", "share that is right", lines)
     return Result(columns, table, conclusions(columns, table), chart)
 
 
 def conclusions(columns: list[str], table: list[list[Cell]]) -> list[str]:
-    """What follows."""
+    """The conclusions, as sentences."""
     rows = {one[0]: dict(zip(columns, one, strict=True)) for one in table}
     search, head, plain, other = rows[TUNED], rows[PTEC], rows[PLAIN], rows[UNWEIGHED]
     return [
@@ -217,19 +217,19 @@ def conclusions(columns: list[str], table: list[list[Cell]]) -> list[str]:
         f"F1 is {head['F1']:.2f} for the head and {search['F1']:.2f} for the search; the head without a "
         f"tuned prompt has {plain['F1']:.2f}.",
         f"The calibration error is {error(head)} for the head and {error(search)} for the search. The study "
-        "weighs the labels that a story has; a layer that is learned again without these weights has "
+        "weights the labels that a story has; a layer that is trained again without these weights has "
         f"{error(other)}.",
         "A new label is a new path of the trie; the head has no row for it until it is trained again.",
     ]
 
 
 def error(row: dict[str, Cell]) -> str:
-    """A calibration error, where any label was answered."""
+    """The calibration error, if any label was predicted."""
     return "unknown" if row["calibration error"] is None else f"{row['calibration error']:.3f}"
 
 
 def finding(answer: dict) -> str:
-    """What the head costs and finds beside the search."""
+    """Cost and F1 of the head against those of the search."""
     (head,), (search,) = rows_with(answer, "way", PTEC), rows_with(answer, "way", TUNED)
     return (
         f"A linear head after a tuned prompt finds topics with an F1 of {two(head['F1'])} in one forward, "

@@ -1,11 +1,11 @@
 """Is the most likely answer the best one?
 
-Language Model Decoding as Likelihood-Utility Alignment (2022) in small. First: beams, stochastic beams and
-samples give candidates for each problem; how do their log-probabilities and what they are worth go together
-(rank correlation within a problem), and what are the most likely, all of them on average, and the best worth?
-Longest story asks for as many words as possible. Then a ladder: an oracle that knows the prefixes of the
-right answer is spoiled by noise, and guides beams and a tree search. Where do they stop being better than
-beam search, which asks nobody?
+Language Model Decoding as Likelihood-Utility Alignment (2022) in miniature. First: beams, stochastic beams
+and samples give candidates for each problem. How well do their log-probability and their utility agree (rank
+correlation within a problem), and what is the utility of the most likely candidate, of all candidates on
+average, and of the best? Longest story asks for as many words as possible. Second: an oracle that knows the
+prefixes of the right answer is degraded by noise, and guides beams and a tree search. At which noise do they
+stop being better than beam search, which has no oracle?
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ GUIDED: dict[str, tuple[str, dict]] = {
 
 
 def candidates(models: Models, prompt: str) -> list[tuple[str, float]]:
-    """Different texts for a prompt, of beams, stochastic beams and samples, with their log-probabilities."""
+    """Distinct texts for a prompt, from beams, stochastic beams and samples, with their log-probabilities."""
     target = models["target"]
     ids, limits = target.encode(prompt), Limits(TOKENS)
     beams = {"num_beams": EACH, "num_return_sequences": EACH}
@@ -48,8 +48,8 @@ def candidates(models: Models, prompt: str) -> list[tuple[str, float]]:
 def aligned(
     models: Models, name: str, prompt_of: list[str], worth: Callable[[int, str], float]
 ) -> tuple[list[Cell], Cloud]:
-    """A row: rank correlation, and what the most likely candidate, the mean one and the best are worth. And
-    all candidates as points, a line for each problem.
+    """A row: rank correlation, and the utility of the most likely candidate, of the mean one and of the best.
+    Also all candidates as points, one line per problem.
     """
     correlations, likeliest, mean, best, groups = [], [], [], [], []
     for at, prompt in progress.each(enumerate(prompt_of)):
@@ -69,7 +69,7 @@ def aligned(
 
 
 def solved(models: Models, strategy: str, given: dict, problem: Problem) -> bool:
-    """Whether one lane answers a problem, its scorer asking an oracle."""
+    """Whether one lane solves a problem when its scorer asks an oracle."""
     oracle = Callbacks(lambda _, written: float(problem.answer.strip().startswith(written.strip())))
     prompt = models["target"].encode(problem.prompt)
     trace = Lane(strategy, prompt, models, given, 0, Limits(TOKENS), callbacks=oracle).run()
@@ -77,7 +77,7 @@ def solved(models: Models, strategy: str, given: dict, problem: Problem) -> bool
 
 
 def run(models: Models) -> Result:
-    """A row a task, and one for each way and deviation of the noise."""
+    """One row per task, and one per way and noise deviation."""
     results: list[tuple[list[Cell], Cloud]] = []
     for task in progress.each(CLOSED, until=0.5):
         asked = problems(task, COUNT, HELD_OUT_SEED)
@@ -110,7 +110,7 @@ def run(models: Models) -> Result:
     columns = ["what is wanted", "rank correlation", "problems that have one", "most likely", "mean", "best"]
     chart = Chart("Right answers with a spoiled oracle", "deviation of its noise", "right", lines)
     says = [one.replace(" -", " −").replace("(-", "(−") for one in says]
-    clouds = Clouds("Likely and useful", "log p", "worth", [cloud for _, cloud in results])
+    clouds = Clouds("Likely and useful", "log p", "utility", [cloud for _, cloud in results])
     return Result(columns, rows, says, chart, pictures=[clouds])
 
 
@@ -120,13 +120,13 @@ def summed_up(rows: list[list[Cell]]) -> list[str]:
     together = ", ".join(f"{r[0]} {r[1]:.2f}" for r in known)
     worth = ", ".join(f"{r[0]} {r[3]:.2f} of {r[5]:.2f}" for r in rows)
     return [
-        *([f"Rank correlation of log-probability and worth: {together}."] if known else []),
-        f"Worth of the most likely candidate, of the best one's: {worth}.",
+        *([f"Rank correlation of log-probability and utility: {together}."] if known else []),
+        f"Utility of the most likely candidate, out of the best one's: {worth}.",
     ]
 
 
 def crossing(line: Line, plain: float) -> str:
-    """How far a way's value may be spoiled before beam search, which has `plain`, is as good."""
+    """How much noise a way tolerates before beam search, whose share is `plain`, is as good."""
     lost = [noise for noise, share in line.points if share <= plain]
     first, last = line.points[0][1], line.points[-1][1]
     until = f"below a deviation of {lost[0]:g}" if lost else "at every deviation tried"
@@ -137,7 +137,7 @@ def crossing(line: Line, plain: float) -> str:
 
 
 def finding(answer: dict) -> str:
-    """The task in which most likely and best are furthest apart."""
+    """The task in which the most likely and the best candidate are furthest apart."""
     tasks = [row for row in rows_of(answer) if row["what is wanted"] != LONGEST]
     widest = max(tasks, key=lambda row: row["best"] - row["most likely"])
     return (

@@ -1,11 +1,11 @@
-"""Can what two fine-tunings taught be added, and taken away?
+"""Can fine-tunings be added and subtracted?
 
 Two low-rank modules of the target, one for Verilog and one for summaries of fact sheets, are added with
-weights that make 1, without any training: the study averages both factors, A and B, each for itself, so that
-every B also meets the other's A; beside it stands the average of the products. Losses are in nats per token
-on unseen texts of both kinds, and on stories that the target drew. Then the Verilog module alone is scaled,
-down to its negation, which should unlearn Verilog and little else. The study's modules begin with the same A;
-these two were trained apart.
+weights that sum to 1, without any training. The study averages the factors A and B separately, so that every
+B also meets the other module's A; for comparison, the products are averaged. Losses are in nats per token on
+unseen texts of both kinds, and on stories sampled from the target. Then the Verilog module alone is scaled,
+down to its negation, which should unlearn Verilog and little else. The study's modules start from the same A;
+these two were trained independently.
 """
 
 import copy
@@ -41,13 +41,13 @@ def load(name: str) -> Adapter:
 
 
 def texts(models: Models, pair: list[Adapter]) -> dict[str, Rows]:
-    """Rows and labels of each kind, cut by a tokenizer that knows the tokens of both modules."""
+    """Rows and labels of each kind, tokenized with a tokenizer that knows the tokens of both modules."""
     tokens = list(dict.fromkeys(token for adapter in pair for token in adapter.tokens))
     tokenizer = lora.with_tokens(copy.deepcopy(models["target"].tokenizer), tokens)
     end = min(models["target"].eos)
 
     def rows(pairs: list[tuple[str, str]]) -> Rows:
-        """Answers after their prompts, of which nothing counts."""
+        """Prompts with their answers; only the answers count."""
         cut = [[tokenizer(text)["input_ids"] for text in pair] for pair in pairs]
         longest = max(len(asked) + len(answer) for asked, answer in cut) + 1
         ids = torch.full((len(cut), longest), end)
@@ -83,7 +83,7 @@ def losses(model: torch.nn.Module, kinds: dict[str, Rows]) -> list[float]:
 def with_products(
     models: Models, adapter: Adapter, products: dict[str, torch.Tensor] | None = None
 ) -> torch.nn.Module:
-    """A copy of the target with a module, or with these changes of its matrices in place of B A."""
+    """A copy of the target with a module, or with these changes of its matrices instead of B A."""
     model = copy.deepcopy(models["target"].model)
     if products is None:
         return lora.applied(model, adapter)
@@ -94,7 +94,7 @@ def with_products(
 
 
 def run(models: Models) -> Result:
-    """A row for each weight and way to add, then one for each scale of the first module alone."""
+    """One row per weight and way to add, then one per scale of the first module alone."""
     pair = [load(name) for name in PAIR]
     with progress.part(0.2):
         kinds = texts(models, pair)
@@ -127,7 +127,7 @@ def run(models: Models) -> Result:
 
 
 def conclusions(table: list[list[Cell]]) -> list[str]:
-    """What follows."""
+    """The conclusions, as sentences."""
     at = {(row[0], row[1]): row[2:] for row in table}
     base, undone = at["Verilog alone", 0.0], at["Verilog alone", -1.0]
     middle, products = at["factors averaged", 0.5], at["products averaged", 0.5]

@@ -1,15 +1,15 @@
 """Can one training run make every exit good?
 
-Published for an encoder that finds code, which writes no text (MoSE: one loss for each of five exits of a
-36-layer model, masked words and "same repository", weights i / 36). What is tried here in its place: small
-language models of eight layers, trained alike on text that the target wrote, with the next token's loss;
-the thousand most frequent tokens are told apart, all others are one. single exit: the loss after the last
-layer only. LayerSkip: layers dropped by chance, and the loss of exits in turn, by LayerSkip's weights. joint
-exits: the losses after layers 2, 4, 6 and 8 at once, times 1/4, 1/2, 3/4 and 1, one head for all with a
+Published for an encoder for code search, which writes no text (MoSE: one loss for each of five exits of a
+36-layer model, masked words and "same repository", weights i / 36). Tried here instead: small language models
+of eight layers, trained in the same way on text that the target wrote, with next-token loss; the thousand
+most frequent tokens are distinguished, all others count as one. single exit: the loss after the last layer
+only. LayerSkip: layers dropped at random, and the loss of the exits in turn, with LayerSkip's weights. joint
+exits: the losses after layers 2, 4, 6 and 8 at once, times 1/4, 1/2, 3/4 and 1, with one head for all and a
 learned vector for each exit. fitted heads: a norm and a head of its own for each exit of the single-exit
 model, which stays unchanged. Then each token leaves at the first exit whose most likely token is at least as
-probable as a threshold: layers it took, and how often the last exit says the same. Every token's history is
-that of all layers. Each model is trained for two minutes, far from done.
+probable as a threshold: how many layers does it take, and how often does the last exit agree? The states of
+earlier tokens are those of all layers. Each model is trained for two minutes, far from convergence.
 """
 
 import copy
@@ -50,14 +50,14 @@ def skipping(model: Exits, rows: torch.Tensor, step: int) -> torch.Tensor:
 
 
 def joint(model: Exits, rows: torch.Tensor) -> torch.Tensor:
-    """The sum of the losses of all exits, the deeper the heavier."""
+    """The weighted sum of the losses of all exits, deeper ones weighted more."""
     states = model.states(rows)
     weighted = zip(EXITS, joint_weights(LAYERS, EXITS), strict=True)
     return sum(weight * next_loss(model.logits(states, exit), rows) for exit, weight in weighted)
 
 
 def trained(name: str, vocabulary: int, rows: torch.Tensor) -> Exits:
-    """A model of a recipe; all begin with the same weights and read the same batches."""
+    """A model trained by a recipe; all start from the same weights and read the same batches."""
     model = Exits(vocabulary, LAYERS, WIDTH, HEADS)
     model.vectors.requires_grad_(name == "joint exits")
     steps = iter(range(STEPS))
@@ -76,7 +76,9 @@ def own_heads(model: Exits) -> Heads:
 
 
 def fitted_heads(model: Exits, rows: torch.Tensor) -> Heads:
-    """A norm and a head for each exit but the last, begun as the model's own and fitted to its states."""
+    """A norm and a head for each exit but the last, initialised with the model's own and fitted to its
+    states.
+    """
     own = [nn.Sequential(copy.deepcopy(model.inner.norm), copy.deepcopy(model.head)) for _ in EXITS[:-1]]
     heads = nn.ModuleList(own).requires_grad_(True)
 
@@ -97,7 +99,7 @@ def fitted_heads(model: Exits, rows: torch.Tensor) -> Heads:
 
 @torch.no_grad()
 def asked(model: Exits, heads: Heads, rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Loss, most likely token and its probability, each [E, N], of every exit and token of `rows`."""
+    """Loss, most likely token and its probability, each [E, N], for every exit and token of `rows`."""
     batches = []
     for some in rows.split(8):
         states, wanted = model.states(some[:, :-1]), some[:, 1:, None]
@@ -111,7 +113,7 @@ def asked(model: Exits, heads: Heads, rows: torch.Tensor) -> tuple[torch.Tensor,
 
 
 def first(sure: torch.Tensor, threshold: float) -> torch.Tensor:
-    """The first exit [1, N] that is sure enough for each token, the last one if none is. sure [E, N]."""
+    """The first exit [1, N] that is confident enough for each token, the last one if none is. sure [E, N]."""
     leaves = sure >= threshold
     leaves[-1] = True
     return leaves.int().argmax(0, keepdim=True)
@@ -120,8 +122,8 @@ def first(sure: torch.Tensor, threshold: float) -> torch.Tensor:
 def left(
     loss: torch.Tensor, token: torch.Tensor, sure: torch.Tensor, threshold: float
 ) -> tuple[float, float, float]:
-    """(layers per token, share that says what the last exit says, loss) where each token leaves at the first
-    exit that is sure enough, at the last one otherwise.
+    """(layers per token, share that agrees with the last exit, loss) when each token leaves at the first exit
+    that is confident enough, otherwise at the last one.
     """
     exits = first(sure, threshold)
     layers = torch.tensor(EXITS, dtype=torch.float)[exits]
@@ -130,8 +132,8 @@ def left(
 
 
 def drawn(tokens: list[str], by_recipe: dict[str, tuple[torch.Tensor, ...]]) -> list[TokenMap]:
-    """The first tokens of a text: what each costs after each exit, the last on top, and at which one it
-    leaves. tokens: those that are shown; by_recipe: what `asked` gives, by recipe.
+    """The first tokens of a text: the loss of each after each exit, the last exit on top, and the exit at
+    which it leaves. tokens: those shown; by_recipe: the result of `asked` by recipe.
     """
     count, losses = len(tokens), {}
     for name in ("single exit", "joint exits"):
@@ -149,7 +151,7 @@ def drawn(tokens: list[str], by_recipe: dict[str, tuple[torch.Tensor, ...]]) -> 
 
 
 def run(models: Models) -> Result:
-    """A row for each recipe."""
+    """One row per recipe."""
     with progress.part(0.1):
         wrote = own_text(models, TEXTS + HELD_OUT, LENGTH)
     texts = by_frequency(wrote, wrote[:-HELD_OUT], FREQUENT)
@@ -177,7 +179,7 @@ def run(models: Models) -> Result:
 
 
 def conclusions(rows: dict[str, list[float]]) -> list[str]:
-    """What follows."""
+    """The conclusions, as sentences."""
     plain, fitted, together = (rows[name] for name in ("single exit", "fitted heads", "joint exits"))
     early = range(len(EXITS) - 1)
     below = [EXITS[at] for at in early if together[at] < fitted[at]]
@@ -203,14 +205,14 @@ def conclusions(rows: dict[str, list[float]]) -> list[str]:
     says.append(f"At a threshold of {EXAMPLE:g} a token takes {takes}.")
     whole = all(row[-2] == LAYERS and row[-1] == 1.0 for row in rows.values())
     says.append(
-        f"Above 1 no exit is sure enough: {'every' if whole else 'not every'} token takes all layers and is "
-        "what the full model says."
+        f"Above 1 no exit is confident enough: {'every' if whole else 'not every'} token takes all layers "
+        "and is what the full model says."
     )
     return [re.sub(r" -(?=\d)", " −", one) for one in says]
 
 
 def finding(answer: dict) -> str:
-    """The first and the last exit, trained for the last alone and for all."""
+    """The first and the last exit, trained for the last exit alone and for all."""
     (single,), (joint,) = (rows_with(answer, "recipe", name) for name in ("single exit", "joint exits"))
     first, last = f"loss after {EXITS[0]}", f"loss after {EXITS[-1]}"
     return (

@@ -1,9 +1,9 @@
 """How many texts does one budget buy?
 
-The same number of forwards goes to a lattice, in its three ways to expand and with merges or without, to beam
-search and to nucleus samples. How many different texts come of it, and how likely is a token of them to the
-model itself, when some are drawn? A lattice reuses what it scored after one prefix for another one, so a
-path's score there is not its own log-probability: how far are the two apart?
+The same number of forwards goes to a lattice, with each of its three ways to expand, with and without
+merging, to beam search, and to nucleus samples. How many different texts result, and how likely is a token of
+a randomly chosen text to the model itself? A lattice reuses scores that were computed after another prefix,
+so a path's score is not its own log-probability: how far are the two apart?
 """
 
 import random
@@ -25,7 +25,7 @@ Scored = list[tuple[Text, float | None]]  # texts, with a score where they have 
 
 
 def graph_of(trace: Trace) -> tuple[Graph, list[int], dict[int, tuple[int, float]]]:
-    """What a lattice's trace tells: the graph, its ends, and each node's token and log-probability."""
+    """The graph of a lattice's trace, its ends, and each node's token and log-probability."""
     graph, ends, nodes = Graph(len(trace.prompt) - 1), [], {}
     for event in (event for step in trace.steps for event in step.events):
         if isinstance(event, Propose) and event.node not in nodes:
@@ -39,7 +39,7 @@ def graph_of(trace: Trace) -> tuple[Graph, list[int], dict[int, tuple[int, float
 
 
 def lattice_texts(trace: Trace) -> tuple[int, list[tuple[Text, float]]]:
-    """(paths of a lattice, (text, score that the graph gives it) of the first MOST to each end)."""
+    """(number of paths of a lattice, (text, score in the graph) of the first MOST to each end)."""
     graph, ends, nodes = graph_of(trace)
     known: dict[int, int] = {graph.root: 1}
     last = sorted({graph.now(node) for node in ends})
@@ -55,7 +55,7 @@ def lane(models: Models, strategy: str, prompt: str, seed: int = 0, **parameters
 
 
 def candidates_of(models: Models, way: str, given: dict, prompt: str) -> tuple[int, Scored]:
-    """(texts or paths that a way holds, texts with the scores that it gives them)."""
+    """(number of texts or paths that a way yields, texts with their scores)."""
     if way == "lattice":
         return lattice_texts(lane(models, "lattice", prompt, max_forwards=BEAMS * TOKENS, **given))
     if way == "beam":
@@ -67,7 +67,7 @@ def candidates_of(models: Models, way: str, given: dict, prompt: str) -> tuple[i
 
 
 def row(models: Models, way: str, given: dict) -> list[Cell]:
-    """What one way makes of the budget, over all prompts."""
+    """The results of one way with this budget, over all prompts."""
     held = different = 0
     own, off = [], []
     for number, prompt in progress.each(enumerate(prompts("stories", PROMPTS))):
@@ -85,7 +85,7 @@ def row(models: Models, way: str, given: dict) -> list[Cell]:
 
 
 def run(models: Models) -> Result:
-    """A row a way."""
+    """One row per way."""
     ways = [("lattice", {"expand": how, "merge": merge}) for how in FRONTIERS for merge in ("zip", "never")]
     ways += [("beam", {}), ("nucleus samples", {})]
     rows = [row(models, way, given) for way, given in progress.each(ways)]
@@ -102,7 +102,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """The fullest lattice beside beams and samples."""
+    """The fullest lattice against beams and samples."""
     rows = rows_of(answer)
     lattice = max(rows[:-2], key=lambda row: row["paths or texts"])
     beams, samples = (row["paths or texts"] for row in rows[-2:])

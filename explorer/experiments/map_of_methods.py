@@ -1,8 +1,8 @@
-"""Where do the guesses come from, and how far do they carry?
+"""Where do the guesses come from, and how far do they get?
 
 Who makes the guesses, are they tested as a chain or as a tree, and how many tokens does a target forward
-bring? Two surveys sort methods by what they change, the draft or the model that drafts, and by how guesses
-are made and refined. Here each strategy is sorted by what its own run shows.
+yield? Two surveys classify methods by what they change, the draft or the model that drafts, and by how
+guesses are made and refined. Here each strategy is classified by what its own run shows.
 """
 
 from collections import Counter
@@ -51,7 +51,7 @@ def cell(traces: list) -> tuple[str, str, str]:
 
 
 def run(models: Models) -> Result:
-    """A row a strategy, sorted by how its guesses are made."""
+    """One row per strategy, sorted by how its guesses are made."""
     rows = []
     names = [
         name
@@ -84,7 +84,7 @@ def finding(answer: dict) -> str:
         (with_draft if row["guesses are made by"] == "a second model" else alone).append(row)
     best, other = (max(rows, key=lambda row: row["tokens per forward"]) for rows in (with_draft, alone))
     return (
-        f"With a second model, {best['strategy']} goes furthest, with {two(best['tokens per forward'])} "
+        f"With a second model, {best['strategy']} gets furthest, with {two(best['tokens per forward'])} "
         f"tokens per target forward; without one it is {other['strategy']}, with "
         f"{two(other['tokens per forward'])}."
     )

@@ -1,11 +1,11 @@
-"""How far does a mask bend the model's distribution?
+"""How far does a mask distort the model's distribution?
 
 Sixteen texts are allowed, half of which begin with the same word. Masked sampling renormalises token by
-token, so it draws in proportion to P(text) divided by what the mask kept along it; wanted is P among the
-allowed texts. Both are computed exactly, at temperature 2, and the total variation distance between them.
-ASAp learns from its own texts: the exact law of its next text after 1, 4, 16 and 64 texts, on average over
-seeds. Weights repair the same bias without learning: several masked texts are drawn, and one is chosen in
-proportion to what the mask kept along it.
+token, so it samples in proportion to P(text) divided by the mass that the mask kept along it; the
+distribution that is wanted is P restricted to the allowed texts. Both are computed exactly, at temperature 2,
+and so is the total variation distance between them. ASAp learns from its own texts: the exact distribution of
+its next text after 1, 4, 16 and 64 texts, averaged over seeds. Weights repair the same bias without learning:
+several masked texts are drawn, and one is chosen in proportion to the mass that the mask kept along it.
 """
 
 import math
@@ -65,8 +65,8 @@ def rows_along(models: Models, texts: list[Text]) -> dict[Text, torch.Tensor]:
 
 
 def distributions(rows: dict[Text, torch.Tensor], texts: list[Text]) -> tuple[dict, dict, dict]:
-    """Of each text: its probability under masked sampling, its conditional probability among the allowed
-    ones, and the product of what the mask keeps along it.
+    """For each text: its probability under masked sampling, its conditional probability among the allowed
+    texts, and the product of the mass that the mask keeps along it.
     """
     local, wanted, kept = {}, {}, {}
     for text in texts:
@@ -82,7 +82,7 @@ def distributions(rows: dict[Text, torch.Tensor], texts: list[Text]) -> tuple[di
 
 
 def distance(probs: dict[Text, float], other: dict[Text, float]) -> float:
-    """Total variation, from 0 to 1."""
+    """Total variation distance, from 0 to 1."""
     return sum(abs(probs[text] - other[text]) for text in probs) / 2
 
 
@@ -105,7 +105,7 @@ def learned(models: Models, texts: list[Text], rows: dict[Text, torch.Tensor], s
 
 
 def next_probs(decoder: Asap, texts: list[Text], rows: dict[Text, torch.Tensor]) -> dict[Text, float]:
-    """Of each text, the probability that it is drawn next."""
+    """For each text, the probability that it is drawn next."""
     probs = {}
     for text in texts:
         probability, node = 1.0, decoder.programs.root
@@ -134,7 +134,7 @@ def weighted(local: dict[Text, float], kept: dict[Text, float], count: int) -> d
 
 
 def run(models: Models) -> Result:
-    """A row per way and number of texts."""
+    """One row per way and number of texts."""
     target = models["target"]
     end = min(target.eos)
     before = target.encode(PROMPT)
@@ -156,8 +156,8 @@ def run(models: Models) -> Result:
     says = [
         f"Masked sampling begins with “{SAME[0].split()[0]}” {shares[0]:.0%} of the time; among the allowed "
         f"texts the model itself would {shares[1]:.0%} of the time.",
-        f"Most overdone is “{target.tokenizer.decode(bent[:-1]).strip()}”: {local[bent]:.3f} instead of "
-        f"{wanted[bent]:.3f}.",
+        f"Most over-represented is “{target.tokenizer.decode(bent[:-1]).strip()}”: {local[bent]:.3f} instead "
+        f"of {wanted[bent]:.3f}.",
     ]
     lines = [Line(way, [[c, far] for c, far in zip(COUNTS, some, strict=True)]) for way, some in ways.items()]
     lines.append(Line("masked sampling", [[count, masked] for count in COUNTS]))
@@ -168,7 +168,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """What the mask bends, and what is left of it."""
+    """How much the mask distorts, and what is left of it."""
     rows = rows_of(answer)
     masked = rows[0]["total variation"]
     last = {row["way"]: row for row in rows[1:]}

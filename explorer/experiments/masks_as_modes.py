@@ -1,11 +1,11 @@
 """Is the attention mask all that makes an encoder?
 
-One tiny transformer reads comments and the Python that they describe, letter by letter, and each batch of its
-training has one of three masks: encoder (everyone sees everyone; masked letters are said again), decoder
-(nobody sees what follows), encoder-decoder (the comment is seen as a whole, the code from its beginning
-on); a prefix token names the mode. Beside it a model of the same shape, trained as long as a decoder alone.
-Both are asked under all three masks: the loss in nats of what is to be said, how often its most likely letter
-is right, and how many functions are written without a fault. UniXcoder's contrastive learning is left out.
+One tiny transformer reads comments and the Python that they describe, letter by letter, and each training
+batch has one of three masks: encoder (every letter sees every other; masked letters are predicted), decoder
+(no letter sees later ones), encoder-decoder (the comment is seen as a whole, the code only up to each
+letter); a prefix token names the mode. The baseline is a model of the same shape, trained equally long as a
+decoder alone. Both are evaluated under all three masks: the loss in nats, how often the most likely letter is
+right, and how many functions are written without an error. UniXcoder's contrastive learning is left out.
 """
 
 import torch
@@ -24,7 +24,7 @@ EXAMPLE = ("last item", "xs[-1]")
 
 
 def run(models: Models) -> Result:
-    """A row for each model and mode."""
+    """One row per model and mode."""
     made = {
         name: mode_model.trained(modes, WIDTH, LAYERS, STEPS, BATCH)
         for name, modes in progress.each(TRAINED.items(), until=0.9)
@@ -51,7 +51,7 @@ def run(models: Models) -> Result:
 
 
 def mask_picture(mode: str) -> TokenMap:
-    """Who sees whom in an example: a row for each letter that looks."""
+    """Which letters see which in an example: one row per letter that looks."""
     says, body = EXAMPLE
     words = ["<mode>", *says.replace(" ", "␣"), "<sep>", *body, "<end>"]
     source = len(says) + 2
@@ -61,7 +61,7 @@ def mask_picture(mode: str) -> TokenMap:
 
 
 def conclusions(table: list[list[Cell]]) -> list[str]:
-    """What follows."""
+    """The conclusions, as sentences."""
     own, alone = ({row[1]: row for row in table if row[0] == name} for name in TRAINED)
     writing = ", ".join(f"{own[mode][4]:.0%} as {mode}" for mode in MODES[1:])
     return [

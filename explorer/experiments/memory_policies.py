@@ -1,9 +1,9 @@
-"""How far does a model stray when it keeps less of its past?
+"""How far does a model drift when it keeps less of its past?
 
-Every memory of the app at several budgets, against the full cache, after the same stories: bytes that are
-left of the full cache at the end, drift (KL of the next token's distribution from that of the full cache,
-mean over the text that is written), and the first token that is another than greedy's. Each memory's last
-budget is all of it, where nothing may change. Few bits alone is GEAR without outliers and without the
+Every memory policy of the app at several budgets is compared with the full cache after the same stories: the
+bytes that are left of the full cache at the end, drift (KL of the next-token distribution from that of the
+full cache, mean over the written text), and the first token that differs from greedy's. Each policy's last
+budget keeps everything, where nothing may change. Few bits alone is GEAR without outliers and without the
 low-rank part of the error. FlowCut and MustDrop drop tokens of the prompt alone.
 """
 
@@ -37,8 +37,8 @@ BUDGETS = {
 
 @dataclass(frozen=True)
 class Drift:
-    """Of one text: the share of the full cache's bytes that is left, KL at each token, and the number of the
-    first token that is another than the full cache's, None if there is none.
+    """For one text: the share of the full cache's bytes that is left, KL at each token, and the index of the
+    first token that differs from the full cache's, None if none does.
     """
 
     kept: float
@@ -47,7 +47,7 @@ class Drift:
 
 
 def drift(models: Models, prompt: list[int], plain: list[int], settings: dict) -> Drift:
-    """One text with one memory. `plain`: what greedy writes with the full cache."""
+    """Decodes one text with one memory policy. `plain`: greedy's text with the full cache."""
     trace = Lane("greedy", prompt, models, settings, limits=Limits(TOKENS)).run()
     scores = [score for step in trace.steps for score in step.of(Score)]
     last = [score for score in scores if score.name == BYTES][-1]
@@ -60,7 +60,7 @@ def drift(models: Models, prompt: list[int], plain: list[int], settings: dict) -
 
 
 def texts(models: Models) -> list[tuple[list[int], list[int]]]:
-    """Stories that greedy itself wrote: what is read of each, and what it writes after that."""
+    """Stories that greedy itself wrote: the part of each that is read, and what greedy writes after it."""
     made = []
     for story in prompts("stories", PROMPTS):
         trace = decoded(models, "greedy", story, READ)
@@ -70,7 +70,7 @@ def texts(models: Models) -> list[tuple[list[int], list[int]]]:
 
 
 def run(models: Models) -> Result:
-    """A row per memory and budget; KL against bytes."""
+    """One row per memory and budget; KL against bytes."""
     asked = texts(models)
     settings = [
         (name, f"{of} {budget:g}", given | {f"memory_{of}": budget})
@@ -106,19 +106,19 @@ def run(models: Models) -> Result:
 
 
 def best_within(rows: list[list], share: float) -> str:
-    """Which memory strays least with at most this share of the bytes."""
+    """The memory that drifts least with at most this share of the bytes."""
     fitting = [row for row in rows if row[2] <= share]
     if not fitting:
         return f"No memory fits into {percent(share)} of the full cache here."
     best = min(fitting, key=lambda row: row[3])
     return (
-        f"With at most {percent(share)} of the full cache, {best[0]} ({best[1]}) strays least: "
+        f"With at most {percent(share)} of the full cache, {best[0]} ({best[1]}) drifts least: "
         f"{best[3]:.4f} nats with {percent(best[2])} of the bytes."
     )
 
 
 def finding(answer: dict) -> str:
-    """The memories that stray least and most with a small share of the bytes."""
+    """The memories that drift least and most with a small share of the bytes."""
     rows = [row for row in rows_of(answer) if row["of the full cache"] <= FEW] or rows_of(answer)
     nearest = {}
     for row in rows:
@@ -126,7 +126,7 @@ def finding(answer: dict) -> str:
             nearest[row["memory"]] = row
     low, high = (pick(nearest.values(), key=lambda row: row["KL in nats"]) for pick in (min, max))
     return (
-        f"With {percent(low['of the full cache'])} of the cache's bytes, {low['memory']} strays "
-        f"{low['KL in nats']:.3f} nats from the full cache; {high['memory']} strays {high['KL in nats']:.3f} "
+        f"With {percent(low['of the full cache'])} of the cache's bytes, {low['memory']} drifts "
+        f"{low['KL in nats']:.3f} nats from the full cache; {high['memory']} drifts {high['KL in nats']:.3f} "
         f"with {percent(high['of the full cache'])}."
     )

@@ -1,14 +1,14 @@
 """Why do many tokens in one forward cost so little more than one?
 
 AI and Memory Wall (Gholami et al. 2024): a forward takes as long as its slower part, reading the weights and
-the cache, or the arithmetic; m tokens at once multiply the arithmetic and read the same bytes. Counted are
-operations and bytes of the shapes of target and draft. This machine's four figures (the fixed cost of a
-layer, a byte of weights, a byte of keys and values, an operation) are fitted to the forwards over the
-shortest and the longest context with 1, 8 and 32 new tokens; all others are predicted. All are measured in
-turn, and the quickest time counts: what other programs take is not the forward's. Weights of a few megabytes
-may lie in the processor's cache and take no time of their own, and small operators are mostly fixed cost.
-First chart: times measured and predicted. Second: the target's forwards on a data-centre GPU and a phone,
-where nothing is measured.
+the cache, or the arithmetic; m tokens at once multiply the arithmetic and read the same bytes. Operations and
+bytes are counted from the shapes of target and draft. This machine's four figures (the fixed cost of a layer,
+and the cost of a byte of weights, of a byte of keys and values, and of an operation) are fitted to the
+forwards over the shortest and the longest context with 1, 8 and 32 new tokens; all others are predicted. All
+are measured in turn, and the shortest time counts, which leaves out the load of other programs. Weights of a
+few megabytes may fit into the processor's cache and take no time of their own, and small operators are mostly
+fixed cost. First chart: measured and predicted times. Second: the target's forwards on a data-centre GPU and
+a phone, where nothing is measured.
 """
 
 from collections.abc import Callable, Iterator
@@ -38,8 +38,8 @@ BYTES = 4  # of a weight and of an element of the cache, here
 
 @dataclass(frozen=True)
 class Machine:
-    """Seconds that a layer takes whatever it reads, that a byte of weights takes, a byte of keys and values,
-    and an operation.
+    """The seconds that a layer takes regardless of its input, and those of a byte of weights, of a byte of
+    keys and values, and of an operation.
     """
 
     layer: float
@@ -48,7 +48,7 @@ class Machine:
     operation: float
 
     def seconds(self, shape: Shape, cost: dict) -> float:
-        """Of a forward: its parts one after the other, as on a processor that hides none after another."""
+        """The time of a forward: the sum of its parts, as on a processor that overlaps nothing."""
         reads = self.weight_byte * cost["bytes_weights"] + self.cache_byte * cost["bytes_kv"]
         return self.layer * shape.layers + reads + self.operation * cost["flops"]
 
@@ -71,8 +71,8 @@ def shape_of(model) -> Shape:
 
 @contextmanager
 def forward(model, context: int, new: int) -> Iterator[Callable[[], None]]:
-    """While it is open: a call that scores `new` tokens in a row after others, `context` with them, which
-    stay in the cache.
+    """While it is open: a call that scores `new` consecutive tokens after a cached text, `context` tokens in
+    all.
     """
     tree = Tree([token % 200 + 10 for token in range(context - new)])
     scorer = model.engine.attach(tree)
@@ -93,7 +93,7 @@ def forward(model, context: int, new: int) -> Iterator[Callable[[], None]]:
 
 
 def fitted(shapes: list[Shape], costs: list[dict], seconds: list[float]) -> Machine:
-    """The machine that misses these forwards least, as a share of what each takes, with no figure below 0."""
+    """The machine with the smallest relative error on these forwards, with no figure below 0."""
     table = np.array(
         [
             [shape.layers, cost["bytes_weights"], cost["bytes_kv"], cost["flops"]]
@@ -107,7 +107,7 @@ def fitted(shapes: list[Shape], costs: list[dict], seconds: list[float]) -> Mach
 
 
 def run(models: Models) -> Result:
-    """A row per model, context and number of tokens at once; curves of two machines that are not here."""
+    """One row per model, context and number of tokens at once; curves of two machines that are not here."""
     shapes = {role: shape_of(model.model) for role, model in models.items()}
     contexts = [n for n in CONTEXTS if n <= min(model.context for model in models.values())]
     asked = [(role, context, new) for role in models for context in contexts for new in NEW]
@@ -145,12 +145,12 @@ def run(models: Models) -> Result:
 
 
 def rate(seconds: float, what: str) -> str:
-    """How many of a thing of which one takes `seconds` a machine does per second, in words."""
+    """How many things per second a machine processes if one takes `seconds`, in words."""
     return f"{1e-9 / seconds:.3g} billion {what} per second" if seconds else f"{what} in no time of their own"
 
 
 def measured(rows: list[list]) -> Chart:
-    """The target's forwards over the shortest and the longest context, as they were and as predicted."""
+    """The target's forwards over the shortest and the longest context, measured and predicted."""
     own = [row for row in rows if row[0] == rows[0][0]]
     lines = [
         Line(f"{context} tokens, {what}", [[row[2], row[at]] for row in own if row[1] == context])
@@ -161,7 +161,7 @@ def measured(rows: list[list]) -> Chart:
 
 
 def elsewhere(shape: Shape) -> Chart:
-    """What each token of a forward takes on machines that are not here."""
+    """The time per token of a forward on machines that are not here."""
     lines = [
         Line(name, [[new, 1e6 * step(shape, DEVICES[name], 512, 1, new)["seconds"] / new] for new in CURVE])
         for name in ("data-centre GPU", "phone")
@@ -170,7 +170,7 @@ def elsewhere(shape: Shape) -> Chart:
 
 
 def finding(answer: dict) -> str:
-    """How much more many tokens at once take than one, at the longest context."""
+    """How much longer many tokens at once take than one, at the longest context."""
     rows = [row for row in rows_of(answer) if row["model"] == "target"]
     longest = max(row["context"] for row in rows)
     at = {row["tokens at once"]: row["ms measured"] for row in rows if row["context"] == longest}

@@ -22,7 +22,7 @@ Work = Callable[[Content, Content, Ask], Content]  # (what came, the flow's own 
 @dataclass(frozen=True)
 class Message:
     """A message from one flow to another. `time`: seconds since the log began; `parent`: the message that it
-    answers or follows from, None for the first.
+    answers or follows, None for the first.
     """
 
     number: int
@@ -41,7 +41,7 @@ class Log:
     began: float = field(default_factory=time.perf_counter)
 
     def send(self, sender: str, receiver: str, content: Content, parent: int | None) -> Message:
-        """A new message; it holds a copy, so that nobody can change it later."""
+        """Adds a message; it holds a copy of the content, so that nobody can change it later."""
         now = time.perf_counter() - self.began
         message = Message(len(self.messages), sender, receiver, deepcopy(content), now, parent)
         self.messages.append(message)
@@ -56,7 +56,9 @@ class Flow:
         self.__work, self.__state = work, {}
 
     def run(self, message: Message, log: Log) -> Message:
-        """The answer to a message. ValueError with one sentence if a key is missing in either."""
+        """The answer to a message. ValueError with one sentence if a key is missing in the message or in the
+        answer.
+        """
         content = taken(self.reads, message.content, f"the message to {self.name}")
 
         def ask(part: Flow, content: Content) -> Content:
@@ -75,7 +77,7 @@ def taken(keys: Sequence[str], content: Content, what: str) -> Content:
 
 
 def ran(flow: Flow, content: Content, log: Log | None = None) -> Content:
-    """What a flow answers a person."""
+    """A flow's answer to a user."""
     log = log or Log()
     return flow.run(log.send("you", flow.name, content, None), log).content
 
@@ -90,9 +92,9 @@ def decoding(
     kept: list[Trace] | None = None,
     **parameters: Any,
 ) -> Flow:
-    """A decoding strategy: reads `prompt`, gives `text` and the `cost`, tokens that the target read for it.
-    Its state counts its calls: each has a seed of its own, the first one `seed`. `kept`: where the trace of
-    each call goes, if anyone wants to see it.
+    """A decoding strategy: reads `prompt`, gives `text` and the `cost`, the number of tokens that the target
+    read for it. Its state counts its calls; each has its own seed, the first one `seed`. `kept`: a list that
+    collects the trace of each call.
     """
 
     def work(content: Content, state: Content, ask: Ask) -> Content:
@@ -114,7 +116,7 @@ def checker(name: str, reads: Sequence[str], gives: Sequence[str], check: Callab
 
 # ---- flows that are made of others -------------------------------------------------------------------------
 def needed(parts: Sequence[Flow]) -> list[str]:
-    """What must be there before the first of these begins, if each adds what it gives."""
+    """The keys that must exist before the first of these flows begins, if each adds what it gives."""
     missing: list[str] = []
     for at, part in enumerate(parts):
         given = {key for before in parts[:at] for key in before.gives}
@@ -123,7 +125,7 @@ def needed(parts: Sequence[Flow]) -> list[str]:
 
 
 def given_by(parts: Sequence[Flow]) -> list[str]:
-    """All that any of these gives."""
+    """All keys that any of these flows gives."""
     return list(dict.fromkeys(key for part in parts for key in part.gives))
 
 
@@ -148,8 +150,8 @@ def circular(
     stop: Callable[[Content], bool],
     first: Content | None = None,
 ) -> Flow:
-    """All parts in turn, until `stop` says so of the messages so far, or for this many rounds. `first`: what
-    stands, in the first round, for keys that a later part gives. Gives the number of `rounds` too.
+    """All parts in turn, until `stop` returns true for the messages so far, or for this many rounds. `first`:
+    the values, in the first round, of keys that a later part gives. Also gives the number of `rounds`.
     """
 
     def work(content: Content, state: Content, ask: Ask) -> Content:
@@ -167,14 +169,14 @@ def circular(
 def generator_critic(
     name: str, generator: Flow, critic: Flow, rounds: int, stop: Callable[[Content], bool], first: Content
 ) -> Flow:
-    """A circle of two: what the critic says is read by the generator in the next round."""
+    """A circle of two: the generator reads the critic's answer in the next round."""
     return circular(name, (generator, critic), rounds, stop, first)
 
 
 def branching(
     name: str, choose: Callable[[Content], str], parts: Sequence[Flow], reads: Sequence[str]
 ) -> Flow:
-    """One of the parts, by the messages so far; all of them give the same keys."""
+    """Runs one of the parts, chosen by the messages so far; all of them give the same keys."""
     by_name = {part.name: part for part in parts}
 
     def work(content: Content, state: Content, ask: Ask) -> Content:

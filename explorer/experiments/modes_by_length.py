@@ -1,10 +1,10 @@
 """How likely is the most likely answer of each length?
 
-A search that proves what it finds (depth first, most likely tokens first, a prefix is left once it is no
-more likely than the best whole text) looks for the most likely answer of exactly this many tokens: the text
-may end there and nowhere else. Length 0 is the empty answer. proven: of the problems, those for which the
-budget of forwards was enough; otherwise the best text seen counts. right: the share of these texts that solve
-their problem.
+A search that proves its result (depth first, most likely tokens first, pruning a prefix once it is no more
+likely than the best complete text) looks for the most likely answer of exactly this many tokens: the text may
+end there and nowhere else. Length 0 is the empty answer. proven: the problems for which the budget of
+forwards was enough; otherwise the best text found counts. right: the share of these texts that solve their
+problem.
 """
 
 import math
@@ -24,9 +24,8 @@ Row = Callable[[tuple[int, ...]], torch.Tensor]  # a text so far -> log-probabil
 
 
 def mode(row: Row, end: int, length: int, max_nodes: int) -> tuple[tuple[int, ...], float, bool]:
-    """(tokens, log p, proven) of the most likely text of exactly `length` tokens before its `end`.
-
-    At most `max_nodes` rows are asked for; the text is empty with -inf if none was found by then.
+    """(tokens, log p, proven) of the most likely text of exactly `length` tokens before its `end`. At most
+    `max_nodes` rows are asked for; the text is empty with -inf if none was found by then.
     """
     best: tuple[tuple[int, ...], float] = ((), -math.inf)
     waiting = [((), 0.0)]  # the next to look at stands last
@@ -49,7 +48,7 @@ def mode(row: Row, end: int, length: int, max_nodes: int) -> tuple[tuple[int, ..
 
 
 def run(models: Models) -> Result:
-    """A row for each task and length."""
+    """One row per task and length."""
     target, rows, lines, says = models["target"], [], [], []
     end = min(target.eos)
     for task in progress.each(ASKED):
@@ -88,7 +87,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """For how many tasks no answer at all is more likely than any of the longest."""
+    """For how many tasks the empty answer is more likely than any of the longest."""
     tasks: dict[str, list] = {}
     for row in rows_of(answer):
         tasks.setdefault(row["task"], []).append(row)

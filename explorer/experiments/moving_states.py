@@ -1,9 +1,9 @@
 """Can a model learn from a text while reading it?
 
 After each window the cached keys and values take a gradient step that would have made the window more likely
-(hidden state optimisation); what follows is predicted with these. Texts: problems of one task in a row, and
-this project's own README, which is like nothing that the model was trained on. loss: mean -log p in nats per
-token, each predicted before its own gradient is used; step 0 is the plain model.
+(hidden state optimisation); the text after it is predicted with the changed cache. Texts: problems of one
+task in a row, and this project's own README, which is unlike anything that the model was trained on. loss:
+mean -log p in nats per token, each predicted before its own gradient is used; step 0 is the plain model.
 """
 
 from pathlib import Path
@@ -40,7 +40,7 @@ def texts(models: Models) -> dict[str, list[list[int]]]:
 
 
 def run(models: Models) -> Result:
-    """A row for each kind of text, rule and step; curves of the best over the windows."""
+    """One row per kind of text, rule and step; curves of the best over the windows."""
     model, rows, lines, says, pictures = models["target"].model, [], [], [], []
     for kind, some in progress.each(texts(models).items()):
         plain = [window_losses(model, text, WINDOW, 0.0) for text in some]
@@ -77,7 +77,9 @@ def run(models: Models) -> Result:
 
 
 def picture(model: PreTrainedModel, text: list[int], rule: str, step: float) -> Heat:
-    """How far the states of a text have moved at its end, by layer and position, some positions together."""
+    """How far the states of a text have moved by its end, by layer and position, with some positions
+    grouped.
+    """
     moved: list[torch.Tensor] = []
     window_losses(model, text, WINDOW, step, rule, moved)
     rows = [[round(float(part.mean()), 4) for part in layer.split(TOGETHER)] for layer in moved]

@@ -1,10 +1,10 @@
 """Are there neurons for stories and neurons for records?
 
-Configurable Foundation Models (Xiao et al. 2024) calls groups of feed-forward neurons that fire for one
-ability bricks. A neuron is as special for a domain as its activation is good at telling the domain's tokens
-from all others: average precision on one half of the texts, which the target itself continued. The most
-special ones are set to their mean, and the other half of the texts says what that costs each domain, beside
-as many neurons taken at random.
+Configurable Foundation Models (Xiao et al. 2024) uses the word bricks for groups of feed-forward neurons that
+fire for one ability. A neuron is as specific to a domain as its activation is good at telling the domain's
+tokens from all others: average precision on one half of the texts, which the target itself continued. The
+most specific neurons are then held at their mean, and the other half of the texts shows what that costs each
+domain, compared with holding as many random neurons.
 """
 
 from collections.abc import Iterator
@@ -36,8 +36,8 @@ def texts(models: Models) -> dict[str, list[list[int]]]:
 
 @contextmanager
 def neurons(model: torch.nn.Module, fixed: torch.Tensor | None = None) -> Iterator[list[torch.Tensor]]:
-    """While it is open: a list of what each forward's layers give their last feed-forward matrix, [T, F] a
-    layer. `fixed` [L, F]: values that neurons are held at, NaN for those that are left alone.
+    """While it is open: a list of the inputs to the last feed-forward matrix of each layer in each forward,
+    [T, F] per layer. `fixed` [L, F]: values at which neurons are held, NaN for those left alone.
     """
     seen: list[torch.Tensor] = []
 
@@ -79,7 +79,7 @@ def loss(model: torch.nn.Module, texts: list[list[int]], fixed: torch.Tensor | N
 
 
 def average_precision(values: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """[N] for `values` [T, N]: of a ranking of T tokens by value, the mean precision at the right ones."""
+    """[N] for `values` [T, N]: the average precision of ranking T tokens by value."""
     hits = right[values.argsort(0, descending=True)].to(torch.float32)
     ranks = torch.arange(1, len(hits) + 1, device=hits.device)[:, None]
     return (hits * hits.cumsum(0) / ranks).sum(0) / hits.sum(0)
@@ -94,7 +94,7 @@ def held(mean: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
 
 @torch.inference_mode()
 def run(models: Models) -> Result:
-    """A row per domain whose neurons are held, and one for neurons at random: what that costs each domain."""
+    """One row per domain whose neurons are held, and one for random neurons: the cost for each domain."""
     model, made = models["target"].model, texts(models)
     half = {domain: (own[::2], own[1::2]) for domain, own in made.items()}
     parts = {domain: torch.cat([activations(model, t) for t in own[0]]) for domain, own in half.items()}
@@ -140,7 +140,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """The domain that loses most by its own neurons, against the others and against random ones."""
+    """The domain that loses most from its own neurons, against the others and against random ones."""
     rows = {row["neurons held"]: row for row in rows_of(answer)}
     domains = [name for name in answer["columns"][1:] if name in rows]
     name = max(domains, key=lambda one: rows[one][one])

@@ -1,11 +1,10 @@
 """Does it help to subtract a noisy instruction?
 
-Instructive decoding subtracts a part of what the model says under a noisy instruction: a wrong
-one, none at all, its own words shortened and shuffled, or random words. The instruction stands on a line of
-its own, a form that the models were not trained on, and for Python it is the comment that says what a
-function does. How many answers are right with each noise, and how much more likely does the real instruction
-make a token than the noise? won: right where plain decoding is wrong; lost: the other way round; p: of a sign
-test on these.
+Instructive decoding subtracts part of what the model predicts under a noisy instruction: a wrong one, none at
+all, its own words shortened and shuffled, or random words. The instruction is on a line of its own, a form
+that the models were not trained on; for Python it is the comment that says what a function does. How many
+answers are right with each noise, and how much more likely does the real instruction make a token than the
+noise? won: right where plain decoding is wrong; lost: the reverse; p: of a sign test on these.
 """
 
 from dataclasses import replace
@@ -42,7 +41,7 @@ def answers(models: Models, noise: str, task: str) -> tuple[list[bool], list[Tra
 
 
 def row(noise: str, answered: dict[str, tuple[list[bool], list[Trace]]], plain: list[bool]) -> list[Cell]:
-    """What one noise has done on all tasks; `plain`: where plain decoding was right."""
+    """The results of one noise on all tasks; `plain`: where plain decoding was right."""
     right = [one for rights, _ in answered.values() for one in rights]
     traces = [trace for _, some in answered.values() for trace in some]
     won = sum(a and not b for a, b in zip(right, plain, strict=True))
@@ -53,7 +52,7 @@ def row(noise: str, answered: dict[str, tuple[list[bool], list[Trace]]], plain: 
 
 
 def run(models: Models) -> Result:
-    """A row a noise; a chart of right answers over how far the two rows are apart."""
+    """One row per noise; a chart of right answers over how far the two distributions are apart."""
     rows: list[list[Cell]] = []
     plain: list[bool] = []
     columns = ["noise", *ASKED, "right", "from", "to", "gained bits", "won", "lost", "p"]
@@ -75,7 +74,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """The best noise beside none."""
+    """The best noise against none."""
     plain, *noisy = rows_of(answer)
     best = max(noisy, key=lambda row: row["right"])
     if best["right"] <= plain["right"]:

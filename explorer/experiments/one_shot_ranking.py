@@ -3,11 +3,11 @@
 If an answer is one of a known list, a beam over the tokens of its name does in many forwards what a linear
 layer over the list does in one (Lite-LLM4Rec, Wang et al. 2024). The same question, "what does this customer
 take next?", on a stand-in of 512 toy items and invented customers: a small language model of names, trained
-here, is searched by a beam that keeps to the names, or asked for the exact probability of every name; and a
-head, trained here too, reads one vector per item of the history (the mean of the target's hidden states of
-its name, computed once) and has a row for each item. ms: this machine, one question, the median of all.
-What the table says of recommendation holds for these customers alone. A new item is a new path of the trie
-for the beam and the exact scores; the head must be trained again.
+here, is searched by a beam that is restricted to the names, or asked for the exact probability of every name;
+and a head, trained here too, reads one vector per item of the history (the mean of the target's hidden states
+of its name, computed once) and has a row for each item. ms: on this machine, for one question, the median of
+all. The results on recommendation hold for these customers alone. A new item is a new path of the trie for
+the beam and the exact scores; the head must be trained again.
 """
 
 import time
@@ -43,7 +43,7 @@ BEAM, EXACT, HEAD, TRUE = "beam of {}", "exact scores", "item head", "the custom
 
 
 def numbered(names: list[list[int]]) -> tuple[list[list[int]], int]:
-    """Names in tokens numbered from 1 on, each with the end 0 after it; and how many tokens there are."""
+    """Names as tokens renumbered from 1, each ending with 0; and the number of distinct tokens."""
     numbers = {token: at for at, token in enumerate(sorted({t for name in names for t in name}), 1)}
     return [[*(numbers[token] for token in name), 0] for name in names], len(numbers) + 1
 
@@ -56,7 +56,7 @@ def texts_of(rows: torch.Tensor, names: list[list[int]]) -> torch.Tensor:
 
 
 def taken(ask: Callable[[list[int]], Ranking], asked: list[list[int]]) -> tuple[list[Ranking], float]:
-    """The rankings of all questions, and the median of their milliseconds."""
+    """The rankings of all questions, and the median time in milliseconds."""
     rankings, seconds = [], []
     ask(asked[0])  # the first call of all is no measure
     for history in asked:
@@ -67,7 +67,7 @@ def taken(ask: Callable[[list[int]], Ranking], asked: list[list[int]]) -> tuple[
 
 
 def run(models: Models) -> Result:
-    """A row for each way."""
+    """One row per way."""
     names, vocabulary = numbered(name_tokens(models))
     with progress.part(0.1):
         vectors = name_vectors(models)
@@ -115,7 +115,7 @@ def run(models: Models) -> Result:
 def row(
     name: str, rankings: list[Ranking], ms: float | None, right: list[int], exact: list[Ranking]
 ) -> list[Cell]:
-    """A way in the table: means over the questions."""
+    """A way's row in the table: means over the questions."""
     ranks = [
         one.items.index(item) + 1 if item in one.items else None
         for one, item in zip(rankings, right, strict=True)
@@ -135,7 +135,7 @@ def row(
 
 
 def conclusions(table: list[list[Cell]]) -> list[str]:
-    """What follows."""
+    """The conclusions, as sentences."""
     rows = {one[0]: one for one in table}
     exact, head, narrow = rows[EXACT], rows[HEAD], rows[BEAM.format(WIDTHS[1])]
     return [
@@ -152,7 +152,7 @@ def conclusions(table: list[list[Cell]]) -> list[str]:
 
 
 def finding(answer: dict) -> str:
-    """What the head costs and finds beside a beam of names."""
+    """Cost and quality of the head against those of a beam over names."""
     (head,), (beam,) = rows_with(answer, "way", HEAD), rows_with(answer, "way", BEAM.format(20))
     return (
         f"One forward of an item head ranks all 512 items in {head['ms']:.1f} ms with a Recall@10 of "

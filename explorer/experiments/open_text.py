@@ -1,7 +1,7 @@
 """Which strategies repeat themselves?
 
 Every strategy continues the same beginnings of stories; those that sample do so with several seeds. distinct:
-the share of different pairs and triples of tokens among the texts of one beginning; self-BLEU: how alike they
+the share of distinct token bigrams and trigrams among the texts of one beginning; self-BLEU: how similar they
 are, 1 if all are equal; repeated: the share of a text's runs of four tokens that have occurred before; nats:
 how surprising the target finds a token of the text, on average.
 """
@@ -44,14 +44,16 @@ CURVE = "temperature"
 
 
 def continued(models: Models, name: str, beginning: str, setting: dict, seed: int) -> tuple[list[int], float]:
-    """One text's tokens, and how surprising the target finds one of them, in nats."""
+    """One text's tokens, and the target's mean surprise per token in nats."""
     trace = decoded(models, name, beginning, TOKENS, seed, **setting)
     output = trace.output()
     return output, -own_logprob(models, trace.prompt, output) / len(output)
 
 
 def run(models: Models) -> Result:
-    """A row a setting; curves of the share of different triples and of the surprise over the temperature."""
+    """One row per setting; curves of the share of distinct trigrams and of the surprise over the
+    temperature.
+    """
     beginnings = prompts("stories", PROMPTS)
     rows, curves = [], {"distinct-3": [], "repeated": [], "self-BLEU": []}
     settings = progress.each(SETTINGS, weight=lambda one: SEEDS if one[0] in DRAWING else 1)
@@ -81,7 +83,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """The one that repeats itself most, beside greedy search and plain sampling."""
+    """The strategy that repeats itself most, beside greedy search and plain sampling."""
     rows = {row["strategy"]: row["repeated"] for row in rows_of(answer)}
     best = max(rows, key=rows.__getitem__)
     named = best.partition(",")[0]

@@ -1,9 +1,9 @@
 """What would speculation gain on another machine?
 
-The forwards that the shipped models really made, as if by models of 8 and 0.5 billion parameters on four
-classes of machine: seconds by the roofline model, joules by what a byte and an operation cost. HADES, an
-accelerator for speculation, is out of a program's reach; this clock is what can be asked of it here, and no
-figure is the paper's.
+The forwards that the shipped models really made, timed as if by models of 8 and 0.5 billion parameters on
+four classes of machine: seconds by the roofline model, joules by the energy of a byte and of an operation.
+HADES, an accelerator for speculative decoding, is hardware that no program can reproduce; this calculation
+takes its place, and no figure is the paper's.
 """
 
 from dataclasses import replace
@@ -28,7 +28,7 @@ MANY = (1, 2, 4, 8, 16, 32, 64, 96, 128)  # tokens in a forward
 
 
 def traces(models: Models, strategy: str, parameters: dict) -> list[Trace]:
-    """The same stories for all, without sampling where the strategy can do without."""
+    """The same stories for all, without sampling if the strategy can do without."""
     settings = {} if strategy == "greedy" else {"temperature": 0.0}
     asked = product([strategy], prompts("stories", PROMPTS), [TOKENS])
     return over(models, decoded, asked, **parameters, **settings)
@@ -54,7 +54,7 @@ def row(machine: str, device: Device, way: str, traces: list[Trace]) -> list:
 
 
 def run(models: Models) -> Result:
-    """A row for each machine and way; then how long a forward of many tokens takes."""
+    """One row per machine and way; then how long a forward of many tokens takes."""
     made = {way: traces(models, *how) for way, how in progress.each(WAYS.items())}
     rows = [
         row(name, device, way, made_traces)

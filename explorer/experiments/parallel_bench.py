@@ -1,16 +1,16 @@
-"""What do more tokens per forward break?
+"""What breaks with more tokens per forward?
 
-A masked-diffusion model may fill many masks in one forward, but each without knowing the others. First a
-perfect one, whose joint distribution is known: lists are copied, shuffled, or have one item replaced at a
-random place, by 1, 2 or all tokens per forward drawn at temperature 1, exactly; then the rules that need no
-training, greedily on that replacement. Then trained models with every rule that says which masks a forward
-fills, on tasks with checkers: the masked-diffusion model that belongs to the target, and for arithmetic,
-which no shipped model can do, a small one that is trained here to write eight digits from 0 to 2 with a given
-total. LoPA, FreeDave and SSD evaluate further canvases in the same forward. Learn2PD asks a filter that was
-trained for its model. In APD the draft judges; its forwards are not counted. WeDLM and Set Block Decoding
-have models of their own, and fill nothing after the end of a text. These four are left out on totals:
-nothing of the kind was trained for the small model. Filled: masks per forward. In theory: what a perfect
-model reaches, where it may err with draws at temperature 1.
+A masked-diffusion model may fill many masks in one forward, but fills each without knowing the others. First
+a perfect model, whose joint distribution is known: lists are copied, shuffled, or have one item replaced at a
+random place, by 1, 2 or all tokens per forward sampled at temperature 1, exactly; then the rules that need no
+training, greedily on that replacement. Second, trained models with every rule that decides which masks a
+forward fills, on tasks with checkers: the masked-diffusion model that belongs to the target, and for
+arithmetic, which no shipped model can do, a small one that is trained here to write eight digits from 0 to 2
+with a given total. LoPA, FreeDave and SSD evaluate further canvases in the same forward. Learn2PD uses a
+filter that was trained for its model. In APD the draft judges; its forwards are not counted. WeDLM and Set
+Block Decoding have models of their own, and fill nothing after the end of a text. These four are left out on
+totals, since no such part was trained for the small model. Filled: masks per forward. In theory: what a
+perfect model reaches, which may err when it samples at temperature 1.
 """
 
 import base64
@@ -71,13 +71,13 @@ Outcome = tuple[Trace, bool]  # a decoding, and whether it is right
 
 
 def filled(trace: Trace) -> int:
-    """How many masks a lane filled, those after the end of its text too."""
+    """How many masks a lane filled, including those after the end of its text."""
     cells = (cell for step in trace.steps for cell in step.of(Looked))
     return sum(cell.state in FILLED for cell in cells if cell.level is None)  # not of canvases only tried
 
 
 def forwards(trace: Trace) -> int:
-    """How many forwards it took."""
+    """The number of its forwards."""
     return trace.costs.totals()["target_forwards"]
 
 
@@ -85,7 +85,7 @@ def forwards(trace: Trace) -> int:
 
 
 def drawn() -> list[list[Cell]]:
-    """A row per list task, length and number of tokens per forward."""
+    """One row per list task, length and number of tokens per forward."""
     rows: list[list[Cell]] = []
     for task, (joint, closed) in JOINTS.items():
         for n in ITEMS:
@@ -97,7 +97,7 @@ def drawn() -> list[list[Cell]]:
 
 
 def greedily(rule: Rule, n: int) -> list[Cell]:
-    """The row of a rule on a list of n items, one of which, at any place, is replaced."""
+    """The row of a rule on lists of n items, one of which is replaced, at any place."""
     model = parallel_theory.oracle(parallel_theory.one_replaced(n))
     trace = Lane(rule.strategy, [0], {"target": model}, rule.parameters, 0, Limits(n)).run()
     right = float(sum(trace.output()) == 1)
@@ -112,7 +112,7 @@ def drawn_totals(per_forward: int) -> float:
 
 
 def phases(rows: list[list[Cell]]) -> Heat:
-    """Forwards of each rule and length where the text is right, nothing where it is wrong."""
+    """Forwards of each rule and length where the text is right, None where it is wrong."""
     by = {(rule, task): count if right else None for _, task, rule, right, _, count, _ in rows}
     labels = list(dict.fromkeys(row[2] for row in rows))
     tasks = [f"replace one, {n}" for n in LENGTHS]
@@ -131,7 +131,7 @@ def phases(rows: list[list[Cell]]) -> Heat:
 
 
 def measured(models: Models, rule: Rule, asked: list[Problem]) -> list[Outcome]:
-    """How a rule does on some problems."""
+    """The results of a rule on some problems."""
     outcomes = []
     for problem in progress.each(asked):
         trace = decoded(models, rule.strategy, problem.prompt, CANVAS[problem.task], **rule.parameters)
@@ -141,8 +141,8 @@ def measured(models: Models, rule: Rule, asked: list[Problem]) -> list[Outcome]:
 
 
 def summed(name: str, task: str, rule: Rule, outcomes: list[Outcome]) -> list[Cell]:
-    """The row of a rule on the problems of one task. A Latin square may have several right answers, so that
-    a perfect model could err as well: no number stands for it, and on totals only for quotas.
+    """The row of a rule on the problems of one task. A Latin square may have several right answers, so a
+    perfect model could err as well: it has no theoretical value, and on totals only quotas have one.
     """
     total = sum(forwards(trace) for trace, _ in outcomes)
     right = fmean(right for _, right in outcomes)
@@ -154,7 +154,7 @@ def summed(name: str, task: str, rule: Rule, outcomes: list[Outcome]) -> list[Ce
 
 
 def panels(rows: list[list[Cell]], task: str) -> list[Chart]:
-    """Two charts of a task: the rules to which one canvas says all, and the others with the quotas again."""
+    """Two charts of a task: the rules that read one canvas, and the others beside the quotas."""
     rows = rows_of_task(rows, task)
     further = (*QUOTAS, *VERIFIED, *OTHER_MODELS)
     return [
@@ -164,7 +164,7 @@ def panels(rows: list[list[Cell]], task: str) -> list[Chart]:
 
 
 def curves(title: str, rows: list[list[Cell]], rules: tuple[Rule, ...]) -> Chart:
-    """Shares that are right over filled masks per forward, a line per family of rules, and what a perfect
+    """Shares of right answers over filled masks per forward, one line per family of rules, and what a perfect
     model reaches.
     """
     family = {rule.label: rule.family for rule in rules}
@@ -178,13 +178,13 @@ def curves(title: str, rows: list[list[Cell]], rules: tuple[Rule, ...]) -> Chart
 
 
 def ceiling(rows: list[list[Cell]], label: str) -> Line:
-    """What a perfect model reaches with the quotas: all where there is one right answer."""
+    """What a perfect model reaches with the quotas: 1 if there is only one right answer."""
     quotas = {rule.label for rule in QUOTAS}
     return Line(label, sorted([row[4], row[6]] for row in rows if row[2] in quotas))
 
 
 def by_rule(rows: list[list[Cell]]) -> Heat:
-    """Shares that are right, a row per rule and a column per task; empty where a rule was left out."""
+    """Shares of right answers, one row per rule and one column per task; empty where a rule was left out."""
     right = {(row[2], row[1]): row[3] for row in rows}
     strips = [Strip(rule.label, [""], [[right.get((rule.label, task))] for task in CANVAS]) for rule in RULES]
     return Heat("Right, by rule and task", "a cell is the share of problems", list(CANVAS), strips, 0.0, 1.0)
@@ -194,8 +194,7 @@ def broken(
     models: Models, asked: list[Problem], one: list[Outcome], four: list[Outcome]
 ) -> tuple[list[str], list[str]]:
     """A sentence on the first text that is right with one token per forward and wrong with four, and its
-    trace with the conflicts measured; nothing if there is none, or no pair of tokens in it that do not go
-    together.
+    trace with the measured conflicts; None if there is none, or if no pair of its tokens conflicts.
     """
     for problem, (_, right), (_, still) in zip(asked, one, four, strict=True):
         if not right or still:
@@ -219,7 +218,7 @@ def broken(
 
 
 def run(models: Models, known: Sequence[list[Cell]] = ()) -> Result:
-    """A row per model, task and rule. Rows among those `known` are not measured again."""
+    """One row per model, task and rule. Rows in `known` are not measured again."""
     free = tuple(rule for rule in RULES if rule.training_free)
     with progress.part(0.1):
         phase = [greedily(rule, n) for rule in progress.each(free) for n in LENGTHS]
@@ -261,7 +260,7 @@ def run(models: Models, known: Sequence[list[Cell]] = ()) -> Result:
 
 
 def unchanged(rows: list[list[Cell]]) -> str:
-    """How fast the lossless rules are on the task of which a wrong text is looked into."""
+    """How fast the lossless rules are on the task from which the wrong text is taken."""
     by = {row[2]: row for row in rows_of_task(rows, BROKEN)}
     lossless = [rule.label for rule in VERIFIED if "lossless" in rule.family]
     fast = " and ".join(f"{by[name][4]:.1f} masks per forward with {name}" for name in lossless)
@@ -293,7 +292,7 @@ def rows_of_task(rows: list[list[Cell]], task: str) -> list[list[Cell]]:
 
 
 def by_task(theory: list[list[Cell]], rows: list[list[Cell]]) -> Chart:
-    """Quotas: a line per task, and what a perfect model draws."""
+    """The quotas: one line per task, and what a perfect model reaches by sampling."""
     quotas = {rule.label for rule in QUOTAS}
     lines = [
         Line(task, [[row[4], row[3]] for row in rows_of_task(rows, task) if row[2] in quotas])
@@ -308,7 +307,7 @@ def by_task(theory: list[list[Cell]], rows: list[list[Cell]]) -> Chart:
 
 
 def finding(answer: dict) -> str:
-    """What a quota of eight breaks and what it does not, and what theory says."""
+    """Which tasks a quota of eight breaks and which it does not, and the theoretical value."""
     rows = {(row["task"], row["rule"]): row for row in rows_of(answer)}
     right = {place: row["right"] for place, row in rows.items()}
     upper, json, total = (

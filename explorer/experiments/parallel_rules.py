@@ -11,7 +11,7 @@ from explorer.experiments import Models
 
 @dataclass(frozen=True)
 class Rule:
-    """A strategy and its parameters. Rules of a family are a curve."""
+    """A strategy and its parameters. Rules of a family form a curve."""
 
     family: str
     label: str
@@ -20,12 +20,12 @@ class Rule:
 
     @property
     def of(self) -> Strategy:
-        """Its strategy as it is registered."""
+        """Its registered strategy."""
         return strategies()[self.strategy]
 
     @property
     def training_free(self) -> bool:
-        """Whether it needs a masked-diffusion model and nothing that is trained for the rule."""
+        """Whether it needs only a masked-diffusion model and nothing trained for the rule."""
         return self.of.writes_with == "diffusion" and self.of.needs == ("target",) and self not in LEARNED
 
 
@@ -78,6 +78,6 @@ VARIANTS = (
 
 
 def writers(models: Models, rule: Rule) -> str:
-    """The names of the models with which a rule writes and judges."""
+    """The names of the models with which a rule writes and verifies."""
     name = models["target"].companion(rule.of.writes_with).name
     return f"{name}, judged by {models['draft'].name}" if "draft" in rule.of.needs else name

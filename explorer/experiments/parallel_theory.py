@@ -16,7 +16,7 @@ from decoders.models.tabular_denoiser import Joint, TabularDenoiser
 
 
 def copied(n: int) -> Joint:
-    """One right answer: copy, and as well reverse, sort, or replace at a given place."""
+    """One right answer: copy, and equally reverse, sort, or replace at a given place."""
     return {tuple(range(n)): 1.0}
 
 
@@ -31,20 +31,20 @@ def one_replaced(n: int) -> Joint:
 
 
 def oracle(joint: Joint) -> TabularDenoiser:
-    """A model that knows the joint."""
+    """A model that knows the joint distribution."""
     return TabularDenoiser(joint, max(map(max, joint)) + 1)
 
 
 def total_correlation(joint: Joint) -> float:
-    """The sum of the entropies of all positions minus that of the whole, in nats."""
+    """The sum of the entropies of all positions minus the joint entropy, in nats."""
     model = oracle(joint)
     marginals = model.marginals([model.mask] * model.answers.shape[1])
     return float(torch.special.entr(marginals).sum() - torch.special.entr(model.weights).sum())
 
 
 def accuracy(joint: Joint, per_forward: int) -> float:
-    """The probability that an oracle which draws `per_forward` tokens per forward, left to right, at
-    temperature 1 ends at an answer that the joint holds.
+    """The probability that an oracle which samples `per_forward` tokens per forward, left to right, at
+    temperature 1 ends at an answer in the support of the joint.
     """
     model, right = oracle(joint), 0.0
     for answer in joint:
@@ -67,8 +67,8 @@ def ways(n: int, total: int, highest: int) -> int:
 
 
 def total_accuracy(n: int, total: int, highest: int, per_forward: int) -> float:
-    """Of n digits from 0 to `highest` with a given total: a forward draws some of them, every one as likely
-    as it is in the lists that can still follow.
+    """For n digits from 0 to `highest` with a given total: each forward samples some of them, each with its
+    frequency among the lists that are still possible.
     """
     lists = ways(n, total, highest)
     if n == 0 or not lists:
@@ -96,8 +96,9 @@ def shuffle_correlation(n: int) -> float:
 
 
 def replacement_accuracy(n: int, per_forward: int) -> float:
-    """Of replacing one item at a random place: with m masks left and none replaced yet, k of them are drawn.
-    Either just one is the new word, and then none may follow, or none is, and m - k masks are left.
+    """For replacing one item at a random place: with m masks left and none replaced yet, k of them are
+    sampled. Either exactly one is the new word, and then none may follow, or none is, and m - k masks are
+    left.
     """
     if n == 0:
         return 0.0
@@ -107,5 +108,5 @@ def replacement_accuracy(n: int, per_forward: int) -> float:
 
 
 def replacement_correlation(n: int) -> float:
-    """(n - 1) ln(n / (n - 1)) nats: towards 1 for long lists."""
+    """(n - 1) ln(n / (n - 1)) nats, which tends to 1 for long lists."""
     return (n - 1) * math.log(n / (n - 1)) if n > 1 else 0.0

@@ -10,7 +10,7 @@ from statistics import linear_regression
 
 @dataclass(frozen=True)
 class Line:
-    """A curve of a chart: places and values, None where there is none; an interval may follow a value."""
+    """A curve of a chart: positions and values, None for missing ones; an interval may follow a value."""
 
     label: str
     points: list[list[float | None]]
@@ -18,7 +18,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Chart:
-    """Curves over one x axis; with `log` equal ratios of x stand equally far apart."""
+    """Curves over one x axis; with `log`, the x axis is logarithmic."""
 
     title: str
     x: str
@@ -30,7 +30,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Strip:
-    """A row of a heat map: in each column a value for every entry of `each`."""
+    """A row of a heat map: each column has one value per entry of `each`."""
 
     label: str
     each: list[str]
@@ -39,7 +39,7 @@ class Strip:
 
 @dataclass(frozen=True)
 class Heat:
-    """Strips of grey cells: white at `low`, darkest at `high`. `says`: what a cell is."""
+    """Strips of grey cells: white at `low`, darkest at `high`. `says`: the meaning of a cell."""
 
     title: str
     says: str
@@ -52,8 +52,8 @@ class Heat:
 
 @dataclass(frozen=True)
 class TokenMap:
-    """A grey cell for each row and token of a text, full at `high`. `says`: what a cell is; `every`: a line
-    stands after this many tokens, 0: none. A row without a label belongs to the one above it.
+    """A grey cell for each row and token of a text, full at `high`. `says`: the meaning of a cell; `every`: a
+    line is drawn after this many tokens, 0: none. A row without a label belongs to the one above it.
     """
 
     title: str
@@ -68,7 +68,7 @@ class TokenMap:
 
 @dataclass(frozen=True)
 class Marked:
-    """A row of a spread: a value for each name."""
+    """A row of a spread: one value per name."""
 
     label: str
     values: list[float]
@@ -76,7 +76,7 @@ class Marked:
 
 @dataclass(frozen=True)
 class Spread:
-    """How far apart a few numbers of each row lie, on one axis; `names` of the numbers, three at most."""
+    """How far apart a few numbers of each row are, on one axis; `names` of the numbers, at most three."""
 
     title: str
     x: str
@@ -87,7 +87,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Board:
-    """Parallel coordinates: an axis for each of these columns of the answer's table, a line for each row."""
+    """Parallel coordinates: one axis per listed column of the answer's table, one line per row."""
 
     title: str
     axes: list[str]
@@ -96,7 +96,9 @@ class Board:
 
 @dataclass(frozen=True)
 class Cloud:
-    """Points of one question, `groups` of them by problem, and how likely and useful go together in it."""
+    """The points of one question, with `groups` of them by problem, and the correlation of likelihood and
+    utility.
+    """
 
     label: str
     correlation: float | None
@@ -106,7 +108,7 @@ class Cloud:
 
 @dataclass(frozen=True)
 class Clouds:
-    """A cloud for each of some questions, over the same x and y."""
+    """One cloud per question, over the same x and y."""
 
     title: str
     x: str
@@ -117,8 +119,8 @@ class Clouds:
 
 @dataclass(frozen=True)
 class Passages:
-    """Texts side by side, a row for each beginning. A text is pieces [words, marks]; of marks there are
-    `again` (written before in this text) and `cited`. `says`: what the marks are.
+    """Texts side by side, one row per beginning. A text is pieces [words, marks]; the marks are `again`
+    (written before in this text) and `cited`. `says`: the meaning of the marks.
     """
 
     title: str
@@ -131,7 +133,7 @@ class Passages:
 
 @dataclass(frozen=True)
 class Bars:
-    """A bar for each of `names` at every place; `values`: a row for each name."""
+    """One bar for each of `names` at every position; `values`: one row per name."""
 
     title: str
     x: str
@@ -152,7 +154,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Trees:
-    """Trees over the same leaves, one above the other. `says`: what the marks are."""
+    """Trees over the same leaves, one above the other. `says`: the meaning of the marks."""
 
     title: str
     says: str
@@ -165,8 +167,8 @@ Picture = Chart | Heat | TokenMap | Spread | Board | Clouds | Passages | Bars | 
 
 
 def fitted(points: list[list[float]]) -> list[float] | None:
-    """The regression line of [x, y] points, from their first x to their last; None if all have one x or one
-    y.
+    """The regression line of [x, y] points, from their first x to their last; None if all x or all y are
+    equal.
     """
     xs, ys = [p[0] for p in points], [p[1] for p in points]
     if len(set(xs)) < 2 or len(set(ys)) < 2:

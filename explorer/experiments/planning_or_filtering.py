@@ -1,10 +1,11 @@
 """Plan ahead, or sample and filter?
 
-PG-TD completes a text in each rollout and lets the results decide where to look next; its rival draws as many
-texts at temperature 1 and keeps the best. Both see the examples that a list program must meet (its public
-tests) and are graded by the share of them that their best program meets, and by hidden examples. ahead:
-planning's mean lead in public tests over as many texts as it has rollouts, and over as many as the target can
-draw while it reads no more tokens than planning did on the same problem, with standard errors over problems.
+PG-TD completes a text in each rollout and lets the results decide where to search next; its baseline samples
+as many texts at temperature 1 and keeps the best. Both see the examples that a list program must pass (its
+public tests) and are graded by the share of them that their best program passes, and by hidden examples.
+ahead: planning's mean lead in public tests over as many samples as it has rollouts, and over as many as the
+target can draw while it reads no more tokens than planning did on the same problem, with standard errors over
+problems.
 """
 
 import math
@@ -34,7 +35,7 @@ def written(
 
 
 def graded(problem: Problem, text: str, read: float) -> Graded:
-    """What a program is worth."""
+    """Grades a program."""
     return pass_rate(problem.prompt, text), TASKS[TASK].check(problem, text).right, read
 
 
@@ -46,7 +47,7 @@ def planned(models: Models, problem: Problem, rollouts: int, temperature: float)
 
 
 def filtered(models: Models, problem: Problem) -> list[Graded]:
-    """The best of the first 1, 2, ... samples, up to the most of ROLLOUTS; of equals the earlier one."""
+    """The best of the first 1, 2, ... samples, up to the maximum of ROLLOUTS; the earlier one in a tie."""
     best, read, ranked = None, 0.0, []
     for seed in range(max(ROLLOUTS)):
         trace, text = written(models, "sample", problem, seed, {"temperature": 1.0})
@@ -58,7 +59,9 @@ def filtered(models: Models, problem: Problem) -> list[Graded]:
 
 
 def for_as_much(plan: Graded, drawn: list[Graded]) -> Graded:
-    """What filtering has once it would read more tokens than planning did; at least one sample."""
+    """The result of filtering while it reads no more tokens than planning did; at least one
+    sample.
+    """
     return [one for at, one in enumerate(drawn) if not at or one[2] <= plan[2]][-1]
 
 
@@ -69,7 +72,7 @@ def lead(results: list[Graded], rest: list[Graded]) -> tuple[float, float]:
 
 
 def row(way: str, rollouts: int, results: list[Graded], drawn: list[list[Graded]]) -> list[Cell]:
-    """What a way's programs meet and cost, and how far it is ahead of filtering in public tests."""
+    """The tests that a way's programs pass, their cost, and the lead over filtering in public tests."""
     shares = [fmean([one[i] for one in results]) for i in range(3)]
     as_many = lead(results, [each[rollouts - 1] for each in drawn])
     as_much = lead(results, [for_as_much(*pair) for pair in zip(results, drawn, strict=True)])
@@ -77,7 +80,7 @@ def row(way: str, rollouts: int, results: list[Graded], drawn: list[list[Graded]
 
 
 def run(models: Models) -> Result:
-    """A row for each way and number of rollouts, and curves over the tokens read."""
+    """One row per way and number of rollouts, and curves over the tokens read."""
     asked = problems(TASK, COUNT, HELD_OUT_SEED)
     with progress.part(0.3):
         drawn = over(models, filtered, [(problem,) for problem in asked])
@@ -115,7 +118,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """Both ways with as many tries as were made."""
+    """Both ways with the largest number of tries."""
     last = {row["way"]: row for row in rows_of(answer)}  # the most rollouts come last
     drawn = last.pop("filtered")
     plan = max(last.values(), key=lambda row: row["public"])

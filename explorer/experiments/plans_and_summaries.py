@@ -1,12 +1,12 @@
-"""Does a summary keep to its plan?
+"""Does a summary follow its plan?
 
-llama-tiny-summaries tells summaries of fact sheets that were never fed. A plan is a set of clauses, drawn by
-chance; what a summary tells is found by aligning its sentences with the sheet's clauses, and adherence is
-the F1 of both sets. It is compared with the adherence of the same summary to another set of as many clauses.
-A control that learned such summaries without the two losses with tags, llama-tiny finetuned here, reads the
-same tagged sheets. Then lists of four: four plans, four beams, four groups of diverse beam search, and four
-nucleus samples, all by the shipped model. distinct-2: share of different pairs of tokens; mean, best: ROUGE
-of a list's texts with the sheet's own summary; first: of the text that is ranked first.
+llama-tiny-summaries writes summaries of fact sheets that it was not trained on. A plan is a random set of
+clauses; which clauses a summary states is found by aligning its sentences with the sheet's clauses, and
+adherence is the F1 of the two sets. It is compared with the adherence of the same summary to another set of
+as many clauses. A control that learned such summaries without the two losses with tags, llama-tiny fine-tuned
+here, reads the same tagged sheets. Then lists of four: four plans, four beams, four groups of diverse beam
+search, and four nucleus samples, all by the shipped model. distinct-2: share of distinct token bigrams; mean,
+best: ROUGE of a list's texts with the sheet's own summary; first: of the text that is ranked first.
 """
 
 import copy
@@ -47,19 +47,19 @@ WAYS: dict[str, tuple[str, dict]] = {
 
 
 def sheets(count: int, seed: str = "held out") -> list[Sheet]:
-    """Sheets that no recipe reads."""
+    """Sheets that no recipe trains on."""
     rng = random.Random(f"plans and summaries {seed}")
     return [make_sheet(rng) for _ in range(count)]
 
 
 def summariser(models: Models) -> LoadedModel:
-    """The target if it knows the tags, else the shipped model that does."""
+    """The target if it knows the tags, otherwise the shipped model that does."""
     target = models["target"]
     return target if tags_of(target) else load(MODEL, str(target.model.device))
 
 
 def text_of(model: LoadedModel, tokens: list[int]) -> str:
-    """Their text, without ends."""
+    """The text without end tokens."""
     kept = b"".join(model.bytes_of(token) for token in tokens if token not in model.eos)
     return kept.decode("utf-8", "replace")
 
@@ -68,7 +68,7 @@ def text_of(model: LoadedModel, tokens: list[int]) -> str:
 
 
 def unguided(model: LoadedModel) -> LoadedModel:
-    """The control: llama-tiny with the same tokens, finetuned on bare sheets alone."""
+    """The control: llama-tiny with the same tokens, fine-tuned on sheets without tags."""
     control = copy.deepcopy(load(TARGET, str(model.model.device), "float32").model).requires_grad_(True)
     torch.manual_seed(0)
     control.resize_token_embeddings(model.model.config.vocab_size)
@@ -87,7 +87,7 @@ def unguided(model: LoadedModel) -> LoadedModel:
 
 
 def adherences(model: LoadedModel, asked: list[Sheet]) -> tuple[list[float], list[float]]:
-    """Of greedy summaries after sheets with the tags of a plan: how far they keep to it, and to another."""
+    """For greedy summaries of sheets tagged with a plan: how well they follow that plan, and another one."""
     rng, kept, others = random.Random(0), [], []
     for sheet in progress.each(asked):
         source = source_of(model.encode(sheet.prompt), model.bytes_of)
@@ -105,7 +105,7 @@ def adherences(model: LoadedModel, asked: list[Sheet]) -> tuple[list[float], lis
 
 
 def listed(model: LoadedModel, way: str, sheet: Sheet) -> list[list[int]]:
-    """The texts of a list, the one that is ranked first in front."""
+    """The texts of a list, the top-ranked one first."""
     strategy, given = WAYS[way]
     ids, seeds = model.encode(sheet.prompt), range(LIST if strategy == "sample" else 1)
     traces = [Lane(strategy, ids, {"target": model}, given, seed, Limits(TOKENS)).run() for seed in seeds]
@@ -119,7 +119,7 @@ def listed(model: LoadedModel, way: str, sheet: Sheet) -> list[list[int]]:
 
 
 def ranked(trace: Trace) -> list[list[int]]:
-    """The summaries of all plans, the best first."""
+    """The summaries of all plans, best first."""
     index, plans = trace.index(), []
     scores = [e for e in trace.steps[-1].of(Score) if e.name == RERANKER]
     for score in sorted(scores, key=lambda e: e.rank):
@@ -128,7 +128,7 @@ def ranked(trace: Trace) -> list[list[int]]:
 
 
 def worth(model: LoadedModel, way: str, asked: list[Sheet]) -> dict[str, list[float]]:
-    """For each sheet how different the texts of a list are, and how near to its own summary."""
+    """For each sheet how different the texts of a list are, and how close to its own summary."""
     measured: dict[str, list[float]] = {"distinct-2": [], "mean": [], "best": [], "first": []}
     for sheet in progress.each(asked):
         texts = listed(model, way, sheet)
@@ -140,7 +140,7 @@ def worth(model: LoadedModel, way: str, asked: list[Sheet]) -> dict[str, list[fl
 
 
 def run(models: Models) -> Result:
-    """A row a realiser, then a row a way to make lists."""
+    """One row per realiser, then one per way to make lists."""
     model, asked = summariser(models), sheets(SHEETS)
     rows: list[list[Cell]] = []
     says = []

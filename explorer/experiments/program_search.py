@@ -1,11 +1,11 @@
 """Which decoder writes the most correct programs?
 
 Configurations of TreeCoder - decoder, constraints, population, temperature - are searched on validation
-problems: small list programs, with the examples of their prompts as tests. Every decoder is tried on
-all of them with its defaults; of some random configurations the better half stays, again and again
-(successive halving; the paper uses a Bayesian optimiser). The best one, and every decoder with its defaults,
-then answer problems that the search has not seen. right: all examples, shown and hidden; tokens: read by the
-target, per problem.
+problems: small list programs, with the examples of their prompts as tests. Every decoder is tried on all of
+them with its defaults; of some random configurations the better half is kept, again and again (successive
+halving; the paper uses a Bayesian optimiser). The best one, and every decoder with its defaults, then solve
+problems that the search has not seen. right: all examples, shown and hidden; tokens: read by the target, per
+problem.
 """
 
 import random
@@ -32,7 +32,7 @@ Setting = dict[str, str | int | float]
 
 @dataclass
 class Tried:
-    """A configuration, and what it did with each problem: (right, tokens read)."""
+    """A configuration and its result on each problem: (right, tokens read)."""
 
     setting: Setting
     origin: str
@@ -47,7 +47,7 @@ class Tried:
         return fmean(tokens for _, tokens in self.results)
 
     def order(self) -> tuple[float, float]:
-        """More right answers first, then fewer tokens."""
+        """The sort key: more right answers first, then fewer tokens."""
         return -self.right, self.tokens
 
 
@@ -56,7 +56,7 @@ def defaults() -> list[Tried]:
     usual = {"population": 4, "temperature": 1.0}
     plain = [Tried({"decoder": d, "constraints": "", **usual}, "plain") for d in ("sampling", "beam")]
     return plain + [
-        Tried({"decoder": d, "constraints": "syntax, tests", **usual}, "as it comes") for d in DECODERS
+        Tried({"decoder": d, "constraints": "syntax, tests", **usual}, "defaults") for d in DECODERS
     ]
 
 
@@ -82,7 +82,7 @@ def answer(models: Models, setting: Setting, problem: Problem) -> tuple[bool, fl
 
 
 def optimised(models: Models, asked: list[Problem]) -> list[Tried]:
-    """All configurations that have answered all validation problems, best first."""
+    """All configurations that were tried on all validation problems, best first."""
     fixed, racing = defaults(), drawn(RANDOM)
     for tried in progress.each(fixed, until=0.5):
         tried.results = over(models, answer, [(tried.setting, problem) for problem in asked])
@@ -96,7 +96,7 @@ def optimised(models: Models, asked: list[Problem]) -> list[Tried]:
 
 
 def row(tried: Tried, held_out: Tried | None) -> list[Cell]:
-    """One configuration."""
+    """The row of one configuration."""
     named = [tried.setting[key] for key in ("decoder", "constraints", "population", "temperature")]
     named[1] = named[1] or "none"
     low, high = (
@@ -107,7 +107,7 @@ def row(tried: Tried, held_out: Tried | None) -> list[Cell]:
 
 
 def staircase(points: list[list[float]]) -> list[list[float]]:
-    """The best accuracy that can be had for each cost or less."""
+    """The best accuracy for each cost or less."""
     best, steps = 0.0, []
     for cost, right in sorted(points):
         best = max(best, right)
@@ -116,7 +116,7 @@ def staircase(points: list[list[float]]) -> list[list[float]]:
 
 
 def run(models: Models) -> Result:
-    """A row a configuration, best first; every configuration's cost and accuracy as a picture."""
+    """One row per configuration, best first; every configuration's cost and accuracy as a picture."""
     asked = problems(TASK, VALIDATION + TEST, HELD_OUT_SEED)
     with progress.part(0.5):
         tried = optimised(models, asked[:VALIDATION])
@@ -136,7 +136,7 @@ def run(models: Models) -> Result:
     name = ", ".join(str(value) for value in best.setting.values() if value != "")
     says = [
         f"Best on {VALIDATION} validation problems: {name} ({best.origin}), {best.right:.0%} right; no "
-        f"decoder as it comes has more. On {TEST} others: {reported[id(best)].right:.0%}.",
+        f"decoder with its defaults has more. On {TEST} others: {reported[id(best)].right:.0%}.",
         f"Without constraints, on the first and on the others: {plain}.",
         f"{len(DECODERS)} decoders, {len(CONSTRAINTS)} choices of constraints, {len(POPULATIONS)} sizes, "
         f"{len(TEMPERATURES)} temperatures: {RANDOM} configurations of these were drawn.",

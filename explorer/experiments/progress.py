@@ -21,7 +21,7 @@ _hearers: list[Hearer] = []
 
 @contextmanager
 def watched(hear: Hearer) -> Iterator[None]:
-    """While this is open, `hear` gets the share that is done, from 0 to 1, whenever an item is done."""
+    """While this is open, `hear` is called with the finished share, from 0 to 1, whenever an item is done."""
     _place[:] = [0.0, 1.0]
     _hearers.append(hear)
     try:
@@ -33,8 +33,8 @@ def watched(hear: Hearer) -> Iterator[None]:
 def each(
     items: Iterable[Item], until: float = 1.0, weight: Callable[[Item], float] = lambda item: 1.0
 ) -> Iterator[Item]:
-    """The items in their order. Together they are the share `until` of what is left of the work around them;
-    of this an item takes its part by weight.
+    """Yields the items in order. Together they make up the share `until` of the remaining work around them;
+    each item takes its part of this by weight.
     """
     known = list(items)
     begin, end = _place
@@ -51,7 +51,7 @@ def each(
 
 @contextmanager
 def part(until: float) -> Iterator[None]:
-    """What runs while this is open is the share `until` of what is left of the work around it."""
+    """Whatever runs while this is open makes up the share `until` of the remaining work around it."""
     yield from each([None], until)
 
 

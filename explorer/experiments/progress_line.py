@@ -15,7 +15,7 @@ CLEAR = "\r\x1b[K"  # to the beginning of the line, which is emptied
 
 @contextmanager
 def shown(name: str) -> Iterator[None]:
-    """While this is open, the progress of the experiment `name` is shown; then how long it took."""
+    """While this is open, the progress of the experiment `name` is shown; at the end, how long it took."""
     stream, began = sys.stderr, perf_counter()
     line = stream.isatty()
     last = {"tenth": 0, "at": began - OFTEN}
@@ -34,7 +34,7 @@ def shown(name: str) -> Iterator[None]:
 
 
 def left(done: float, seconds: float) -> str:
-    """`about 2 min left`: what `seconds` for the part `done` leaves to wait."""
+    """`about 2 min left`: the remaining time if the part `done` took `seconds`."""
     return f"about {spoken(seconds * (1 - done) / done)} left" if done else "time left not known yet"
 
 

@@ -1,11 +1,11 @@
-"""What do the engines make of the public benchmark's small schemas?
+"""How do the engines handle the public benchmark's small schemas?
 
 JSONSchemaBench (Geng et al. 2025) comes without a licence, so none of its schemas is shipped: `--schemas
-FOLDER` names a copy of the benchmark's repository. Of its groups Github_trivial and Github_easy this asks the
-schemas with odd numbers and at most 256 characters; those with even numbers are left for whoever wants to
-tune something. The instances are the benchmark's own, as far as jsonschema agrees on them (draft 2020-12,
-formats too). Declared, empirical, compliance, over- and under-constrained as in structured-outputs. The
-target was trained on none of these texts, and one that is not at its end after 120 tokens does not validate.
+FOLDER` names a copy of the benchmark's repository. Of its groups Github_trivial and Github_easy, this uses
+the schemas with odd numbers and at most 256 characters; those with even numbers are left for tuning. The
+instances are the benchmark's own, as far as jsonschema agrees with them (draft 2020-12, formats too).
+Declared, empirical, compliance, over- and under-constrained as in structured-outputs. The target was trained
+on none of these texts, and a text that has not ended after 120 tokens does not validate.
 """
 
 import json
@@ -23,7 +23,9 @@ FILE = re.compile(rf"({'|'.join(GROUPS)})---o(\d*[13579])\.json")
 
 
 def read(folder: Path) -> list[dict]:
-    """The schemas, as those of `structured_outputs`. Raises ValueError with one sentence if none is there."""
+    """The schemas, in the form of those of `structured_outputs`. Raises ValueError with one sentence if there
+    are none.
+    """
     schemas = []
     for path in sorted((folder / "maskbench" / "data").glob("Github_*.json")):
         if not (name := FILE.fullmatch(path.name)):
@@ -38,12 +40,14 @@ def read(folder: Path) -> list[dict]:
             one[kind] = agreed
         schemas.append(one)
     if not schemas:
-        raise ValueError(f"{folder} is no copy of JSONSchemaBench: it has no maskbench/data/Github_*.json.")
+        raise ValueError(
+            f"{folder} is not a copy of JSONSchemaBench: it has no maskbench/data/Github_*.json."
+        )
     return schemas
 
 
 def run(models: Models, folder: Path) -> Result:
-    """A row per engine and group, and one for each engine as a whole."""
+    """One row per engine and group, and one for each engine as a whole."""
     return study.compared(models, read(folder))
 
 

@@ -1,9 +1,9 @@
 """What does a constraint do for generated Python?
 
-The target writes the bodies of small functions, hot, at temperature 1.8: freely, with a monitor that knows
-which members a text and a list have and how many arguments they take, and under a grammar of one-line
-expressions. Counted are bodies that parse, names of members that exist, and bodies that pass all calls; and
-how much of its probability the target kept per token.
+The target writes the bodies of small functions at the high temperature of 1.8: freely, with a monitor that
+knows which members strings and lists have and how many arguments they take, and under a grammar of one-line
+expressions. Counted are bodies that parse, names of members that do not exist, and bodies that pass all
+calls; and how much of its probability the target kept per token.
 """
 
 import ast
@@ -62,7 +62,7 @@ MEMBERS = frozenset(dir(str)) | frozenset(dir(list))
 
 
 def parses(head: str, body: str) -> bool:
-    """Whether the function is Python."""
+    """Whether the function parses as Python."""
     try:
         ast.parse(f"{head}\n{body}")
     except (SyntaxError, ValueError):
@@ -71,12 +71,12 @@ def parses(head: str, body: str) -> bool:
 
 
 def strange(body: str) -> bool:
-    """Whether a member is named that no text and no list has."""
+    """Whether it names a member that neither strings nor lists have."""
     return any(name not in MEMBERS for name in re.findall(r"\.([A-Za-z_]\w*)", body))
 
 
 def run(models: Models) -> Result:
-    """A row per way; the same problems and seeds for all."""
+    """One row per way; the same problems and seeds for all."""
     target, counts = models["target"], {way: [0, 0, 0] for way in WAYS}
     kept, tokens = dict.fromkeys(WAYS, 0.0), dict.fromkeys(WAYS, 0)
     for number in progress.each(range(PROBLEMS)):
@@ -103,11 +103,11 @@ def run(models: Models) -> Result:
         "right if it passes shown and hidden calls.",
         "A text that stops at its limit in the middle of an expression does not parse, whatever the grammar.",
     ]
-    return Result(["way", "parses", "strange members", "right", "kept per token"], rows, says)
+    return Result(["way", "parses", "unknown members", "right", "kept per token"], rows, says)
 
 
 def finding(answer: dict) -> str:
-    """What each constraint changes."""
+    """The effect of each constraint."""
     free, monitor, grammar = rows_of(answer)
     return (
         f"A grammar raises the share of bodies that parse from {percent(free['parses'])} to "

@@ -11,27 +11,27 @@ Row = dict[str, str | int | float | None]
 
 
 def rows_of(answer: dict) -> list[Row]:
-    """The rows of an answer's table by column."""
+    """The rows of an answer's table, by column name."""
     return [dict(zip(answer["columns"], row, strict=True)) for row in answer["rows"]]
 
 
 def rows_with(answer: dict, column: str, value: object) -> list[Row]:
-    """Those rows that have this value in this column, in their order."""
+    """The rows with this value in this column, in order."""
     return [row for row in rows_of(answer) if row[column] == value]
 
 
 def percent(share: float) -> str:
-    """`74%`; under one percent with a decimal, so that little is not nothing."""
+    """`74%`; below one percent with a decimal, so that a small share is not printed as nothing."""
     return f"{share:.1%}" if 0 < share < 0.01 else f"{share:.0%}"
 
 
 def two(value: float) -> str:
-    """A number with two places and a true minus sign."""
+    """A number with two decimals and a true minus sign."""
     return f"{value:.2f}".replace("-", "−")
 
 
 def moved(before: float, after: float, form: Callable[[float], str] = two) -> str:
-    """`rises from 61% to 98%`; what reads the same stays."""
+    """`rises from 61% to 98%`; `stays at` if both print the same."""
     old, new = form(before), form(after)
     if old == new:
         return f"stays at {new}"

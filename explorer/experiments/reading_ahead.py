@@ -1,13 +1,13 @@
 """Does a writer gain from a reader that has seen the whole answer?
 
-CrossNovo (2025) in small, on sums in place of the peptides of mass spectra. "4751+3069=" is written with its
-first digit first, so every digit depends on carries from digits that come later. An encoder reads the source.
-A reader, which is not autoregressive, says the whole answer at once (CTC, twice as many frames as digits); a
-writer says it digit by digit. First all three learn together, the loss moving from the reader to the writer;
-then encoder and reader stay unchanged and the writer trains further, attending to the reader's last hidden
-states and to the source, or, for comparison, to the source alone. No gradient flows back. The writer decodes
-with beam search, five beams. right: shares of held-out sums whose digits are all right. The paper's writer
-also gets the mass that remains; here nothing takes its place.
+CrossNovo (2025) in miniature, on sums in place of the peptides of mass spectra. "4751+3069=" is answered with
+the first digit first, so every digit depends on carries from later digits. An encoder reads the source. A
+reader, which is not autoregressive, predicts the whole answer at once (CTC, twice as many frames as digits);
+a writer predicts it digit by digit. First all three learn together, while the loss shifts from the reader to
+the writer; then encoder and reader are frozen and the writer trains further, attending to the reader's last
+hidden states and to the source, or, for comparison, to the source alone. No gradient flows back. The writer
+decodes with beam search, five beams. right: shares of held-out sums whose digits are all right. The paper's
+writer also gets the mass that remains; here nothing takes its place.
 """
 
 import copy
@@ -59,7 +59,7 @@ def halves(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def source_alone(model: ReaderWriter, source: torch.Tensor) -> torch.Tensor:
-    """What the writer of the comparison attends to: the source's states, frozen too."""
+    """What the comparison's writer attends to: the source's states, also frozen."""
     return model.encode(source).detach()
 
 
@@ -67,7 +67,7 @@ MEMORIES = {"reader and source": joint_memory, "source alone": source_alone}
 
 
 def learned_together(rows: torch.Tensor, seed: int, steps: int) -> ReaderWriter:
-    """The first stage: CTC for the reader and next tokens for the writer, the share of the latter growing."""
+    """The first stage: CTC for the reader and next-token loss for the writer, whose share grows."""
     torch.manual_seed(seed)
     model, step = ReaderWriter(SIZES, PLACES), count()
 
@@ -83,7 +83,7 @@ def learned_together(rows: torch.Tensor, seed: int, steps: int) -> ReaderWriter:
 
 
 def learned_on(begun: ReaderWriter, memory, rows: torch.Tensor, seed: int, steps: int) -> ReaderWriter:
-    """The second stage: the writer alone, on a memory that sends no gradient back."""
+    """The second stage: the writer alone, on a memory that passes no gradient back."""
     model = copy.deepcopy(begun)
 
     def loss(some: torch.Tensor) -> torch.Tensor:
@@ -95,8 +95,8 @@ def learned_on(begun: ReaderWriter, memory, rows: torch.Tensor, seed: int, steps
 
 
 def as_target(model: ReaderWriter, memory: torch.Tensor) -> TableModel:
-    """The writer of one source as a model that any strategy decodes. memory [1, M, d]. Its prompt is one
-    token, "=", in whose place the writer has its own beginning.
+    """The writer of one source as a model that any strategy can decode. memory [1, M, d]. Its prompt is one
+    token, "=", which the writer replaces with its own start token.
     """
 
     def probs(tokens: tuple[int, ...]) -> list[float]:
@@ -108,7 +108,7 @@ def as_target(model: ReaderWriter, memory: torch.Tensor) -> TableModel:
 
 
 def written(model: ReaderWriter, memory: torch.Tensor) -> list[int]:
-    """What beam search writes for one source."""
+    """Beam search's answer to one source."""
     target = as_target(model, memory)
     lane = Lane("beam", [VOCABULARY], {"target": target}, {"num_beams": BEAMS}, limits=Limits(SIZES.answer))
     return lane.run().output()
@@ -116,7 +116,7 @@ def written(model: ReaderWriter, memory: torch.Tensor) -> list[int]:
 
 @torch.inference_mode()
 def right(model: ReaderWriter, memory, rows: torch.Tensor) -> list[bool]:
-    """Which sums the writer gets right."""
+    """Which sums the writer answers right."""
     source, answer = halves(rows)
     remembered = memory(model, source)
     each = zip(remembered, answer.tolist(), strict=True)
@@ -125,7 +125,7 @@ def right(model: ReaderWriter, memory, rows: torch.Tensor) -> list[bool]:
 
 @torch.inference_mode()
 def read_right(model: ReaderWriter, rows: torch.Tensor) -> float:
-    """The share that the reader's most likely frames get right, collapsed."""
+    """The share that the reader's most likely frames, collapsed, answer right."""
     source, answer = halves(rows)
     frames = model.frame_head(model.read(model.encode(source))).argmax(-1)
     each = zip(frames.tolist(), answer.tolist(), strict=True)
@@ -134,7 +134,7 @@ def read_right(model: ReaderWriter, rows: torch.Tensor) -> float:
 
 @torch.inference_mode()
 def picture(model: ReaderWriter, row: torch.Tensor) -> TokenMap:
-    """Where the writer looks when it writes each digit of a sum: the reader's frames and the source."""
+    """What the writer attends to when it writes each digit of a sum: the reader's frames and the source."""
     source, answer = halves(row)
     memory = joint_memory(model, source)
     shares = model.looks(memory, answer)
@@ -153,7 +153,7 @@ def picture(model: ReaderWriter, row: torch.Tensor) -> TokenMap:
 
 
 def run(models: Models) -> Result:
-    """A row per seed: the reader, and the writer with and without the reader's states."""
+    """One row per seed: the reader, and the writer with and without the reader's states."""
     train, held = sums(SUMS, 0), sums(HELD_OUT, 1)
     rows, pictures = [], []
     for seed in progress.each(range(SEEDS)):
@@ -190,7 +190,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """What the reader's states bring, over the seeds."""
+    """The gain from the reader's states, over the seeds."""
     rows = rows_of(answer)
     joint = fmean(row["right: writer, reader and source"] for row in rows)
     alone = fmean(row["right: writer, source alone"] for row in rows)

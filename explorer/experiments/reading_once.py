@@ -2,11 +2,11 @@
 
 Return of the Encoder compares models of one size: a decoder whose every layer reads source and answer, and an
 encoder with two thirds of the layers in front of a decoder with one third. Here the shipped encoder-decoder,
-six layers and three, beside the target left after nine of its layers, as it was trained to be, and beside the
-whole target. Work is tokens read, summed over layers: up to the first token, and for the right answer.
-Measured in turn: the time up to the first token. Drawn: how many numbers are kept as keys and values. And how
-many held-out problems of the tasks that both have learned each solves. They have not read equally much, and
-none was distilled from another.
+six layers and three, is compared with the target cut off after nine of its layers, where it was trained to
+exit, and with the whole target. Work is tokens read, summed over layers: up to the first token, and for the
+right answer. Measured in turn: the time to the first token. In the chart: how many numbers are kept as keys
+and values. The table also has the share of held-out problems that each solves, of the tasks that both have
+learned. The models were not trained on equally much text, and none was distilled from another.
 """
 
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def reader() -> tuple[T5ForConditionalGeneration, PreTrainedTokenizerFast]:
 
 @contextmanager
 def counted(layers: list[torch.nn.Module]) -> Iterator[list[int]]:
-    """While this is open, the list it gives gets how many tokens one of `layers` reads, each time."""
+    """While this is open: a list of how many tokens each call of one of `layers` reads."""
     counts: list[int] = []
 
     def read(module, inputs, named) -> None:
@@ -57,7 +57,7 @@ def counted(layers: list[torch.nn.Module]) -> Iterator[list[int]]:
 
 
 class Writer:
-    """One of the models: `depth` layers read a token of an answer, `reads` one of the source."""
+    """One of the models: `depth` layers read a token of an answer, `reads` layers one of the source."""
 
     def __init__(self, model, tokenizer, layers: list[torch.nn.Module], part: Layers | None = None):
         self.model, self.tokenizer, self.part = model, tokenizer, part
@@ -65,7 +65,7 @@ class Writer:
 
     @torch.inference_mode()
     def write(self, prompt: str, tokens: int, use_cache: bool = True) -> list[int]:
-        """Up to this many tokens, greedily."""
+        """Decodes up to this many tokens, greedily."""
         ids = torch.tensor([self.tokenizer(prompt)["input_ids"]], device=self.model.device)
         running = nullcontext() if self.part is None else Blocks(self.model).running(self.part)
         with running:
@@ -80,33 +80,33 @@ class Writer:
         return wrote[1 if self.model.config.is_encoder_decoder else ids.shape[1] :].tolist()
 
     def work(self, prompt: str, tokens: int) -> int:
-        """Tokens read, summed over its layers."""
+        """Tokens read, summed over the layers."""
         with counted(self.layers) as counts:
             self.write(prompt, tokens)
         return sum(counts)
 
     def says(self, prompt: str) -> str:
-        """Its answer."""
+        """The model's answer."""
         return self.tokenizer.decode(self.write(prompt, LONGEST), skip_special_tokens=True)
 
 
 def expected(reads: int, writes: int, n: int, m: int, apart: bool) -> int:
-    """Layer-tokens of a source of n and an answer of m tokens: `apart`, where the source has layers of its
-    own, each token of the answer is asked for with the one before it, the first with a start token; else the
-    first comes out of the source, and the last is read by nobody.
+    """Layer-tokens of a source of n and an answer of m tokens. `apart`: the source has layers of its own, and
+    each token of the answer is predicted from the one before it, the first from a start token; otherwise the
+    first is predicted from the source, and the last is never read.
     """
     return reads * n + writes * m if apart else writes * (n + m - 1)
 
 
 def kept(reads: int, writes: int, width: int, n: int, m: int, apart: bool) -> int:
-    """Numbers kept as keys and values once m tokens are written: an encoder's layers keep none, its decoder's
-    those of the source once, for every layer, and those of what it wrote.
+    """Numbers kept as keys and values once m tokens are written: an encoder's layers keep none; a decoder
+    after an encoder keeps those of the source once per layer, and those of its own text.
     """
     return 2 * width * writes * (n + m if apart else n + m - 1)
 
 
 def writers(models: Models) -> dict[str, Writer]:
-    """The three models by what the table calls them."""
+    """The three models, by their names in the table."""
     (model, tokenizer), target = reader(), models["target"]
     blocks, total = Blocks(target.model), target.model.config.num_hidden_layers
     left = Layers.first(min(LEFT_AFTER, total), total)
@@ -118,7 +118,7 @@ def writers(models: Models) -> dict[str, Writer]:
 
 
 def first_tokens(named: dict[str, Writer], prompts: list[str]) -> dict[str, float]:
-    """Seconds up to the first token: the median over prompts, the models taking turns."""
+    """Seconds to the first token: the median over prompts, with the models taking turns."""
     took: dict[str, list[float]] = {name: [] for name in named}
     for prompt in progress.each([prompts[0], *prompts]):  # the first one warms up
         for name, writer in named.items():
@@ -129,7 +129,7 @@ def first_tokens(named: dict[str, Writer], prompts: list[str]) -> dict[str, floa
 
 
 def run(models: Models) -> Result:
-    """A row a task."""
+    """One row per task."""
     named, table, right, timed = writers(models), [], {}, []
     (name, apart), (nine, decoder), (_, whole) = named.items()
     for task in progress.each(LEARNED, until=0.95):
@@ -148,7 +148,7 @@ def run(models: Models) -> Result:
 
 
 def of_answer(apart: Writer, decoder: Writer, problem: Problem) -> float:
-    """The work of the encoder-decoder for the right answer and its end, over that of the decoder."""
+    """The work of the encoder-decoder for the right answer and its end, relative to the decoder's."""
     config, deep = apart.model.config, len(decoder.layers)
     n, m = (len(decoder.tokenizer(text)["input_ids"]) for text in (problem.prompt, problem.answer))
     own = expected(config.num_layers, config.num_decoder_layers, n, m + 1, apart=True)
@@ -168,7 +168,7 @@ def columns(nine: str) -> list[str]:
 
 
 def sentences(named: dict[str, Writer], right: dict, seconds: dict[str, float], table: list) -> list[str]:
-    """What follows."""
+    """The conclusions, as sentences."""
     (_, apart), (nine, decoder), _ = named.items()
     solved = []
     for label, hits in right.items():
@@ -200,7 +200,7 @@ def chart(apart: Writer, decoder: Writer) -> Chart:
 
 
 def finding(answer: dict) -> str:
-    """Work and right answers, on average over the tasks."""
+    """Work and right answers, averaged over the tasks."""
     rows = rows_of(answer)
     encoder, decoder = (fmean(row[name] for row in rows) for name in answer["columns"][2:4])
     work = fmean(row["work for the answer: ratio"] for row in rows)

@@ -2,8 +2,8 @@
 
 Two streams through the target's layers, along texts that it wrote itself: the usual one, and the fast one of
 M2R2's adapters. After each layer: the cosine between the state and the last one, both as the head reads them;
-how often the head says there what it says at the end; and of the fast stream, which layer of the usual one it
-has come nearest to. Without shipped adapters both streams are one.
+how often the head's prediction there is already the final one; and for the fast stream, which layer of the
+usual one it is nearest to. Without shipped adapters both streams are the same.
 """
 
 from statistics import fmean
@@ -24,7 +24,7 @@ COUNT, TOKENS = 8, 40
 
 
 def texts(models: Models) -> list[torch.Tensor]:
-    """Prompts [1, T] of every kind with what greedy writes after them."""
+    """Prompts [1, T] of every kind with greedy's continuation."""
     target, result = models["target"], []
     for prompt in progress.each(prompt for kind in KINDS for prompt in prompts(kind, COUNT)):
         wrote = decoded(models, "greedy", prompt, TOKENS).output()
@@ -33,13 +33,13 @@ def texts(models: Models) -> list[torch.Tensor]:
 
 
 class Tally:
-    """What one stream's states [N, d] were after one layer, summed over texts."""
+    """The statistics of one stream's states [N, d] after one layer, summed over texts."""
 
     def __init__(self):
         self.alike, self.right, self.near = [], [], []
 
     def add(self, state: torch.Tensor, taps: Taps, target, usual: list[torch.Tensor] | None = None) -> None:
-        """state [T, d], without a norm; `usual`: the states after every layer that it is compared with."""
+        """state [T, d], without a norm; `usual`: the states after every layer, for comparison."""
         read = F.rms_norm(state, (target.width,), target.last_norm, target.eps)
         self.alike += F.cosine_similarity(read.float(), taps.hidden[0], dim=-1).tolist()
         self.right += (target.logits(read).argmax(-1) == taps.logits[0].argmax(-1)).tolist()
@@ -53,7 +53,7 @@ class Tally:
 
 @torch.inference_mode()
 def run(models: Models) -> Result:
-    """A row a layer; the last state of all, which has its norm already, is not a row."""
+    """One row per layer; the very last state, which is normalised already, is not a row."""
     adapters = adapters_of({"adapters": EITHER}, models["target"])
     target, layers, exit = adapters.target, adapters.target.layers, adapters.settings["exit"]
     slow, fast = [Tally() for _ in range(layers)], [Tally() for _ in range(exit + 1)]
@@ -82,11 +82,11 @@ def run(models: Models) -> Result:
     low, high = wilson(round(a[1] * places), places)
     level = next((at for at, tally in enumerate(slow) if tally.row()[1] >= a[1]), layers)
     says = [
-        f"After {exit} of {layers} layers the head says what it says at the end at {h[1]:.0%} of {places:,} "
-        f"places on the usual stream, at {a[1]:.0%} ({low:.0%} to {high:.0%}) on the fast one.",
+        f"After {exit} of {layers} layers the head's prediction is already the final one at {h[1]:.0%} of "
+        f"{places:,} positions on the usual stream, at {a[1]:.0%} ({low:.0%} to {high:.0%}) on the fast one.",
         f"The usual stream is right as often after {level} layers.",
         f"The fast stream is then nearest to the usual one after {fmean(fast[exit].near):.1f} layers, on "
-        "average over all places.",
+        "average over all positions.",
     ]
     lines = [
         Line("usual: right", [[row[0], row[2]] for row in table]),
@@ -97,14 +97,14 @@ def run(models: Models) -> Result:
     chart = Chart(
         "What the last layer will say, layer by layer",
         "after this many layers",
-        "share of places, cosine",
+        "share of positions, cosine",
         lines,
     )
     return Result(columns, table, says, chart)
 
 
 def finding(answer: dict) -> str:
-    """The deepest layer of the fast stream, beside the usual one there."""
+    """The deepest layer of the fast stream, beside the usual stream there."""
     rows = rows_of(answer)
     deep = [row for row in rows if row["fast: right"] is not None][-1]
     return (

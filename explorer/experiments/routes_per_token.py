@@ -1,13 +1,13 @@
 """Does every token need all of the model?
 
-The target's first layers get a small feed-forward block beside each big one and are trained with routes
-drawn at random, so that all work; the published model has twelve layers, trained so from the start. An oracle
-then tries every route for each token of unseen text, the
-tokens before it having taken all big blocks, and keeps the one with the lowest loss: it has seen the answer.
-So the same choice is made by the loss of a wrong token (one from elsewhere in the texts), and by what was
-best for the token before; the true loss of these routes is told, and that of the one route that is best
-for all tokens together. A router that knows the state alone is trained for several budgets: cross-entropy,
-and the square of how far the mean share of big blocks is from its budget. Losses are nats per token.
+The target's first layers get a small feed-forward block beside each big one and are trained with random
+routes, so that all of them work; the published model has twelve layers and is trained so from the start. An
+oracle then tries every route for each token of unseen text, where earlier tokens took all big blocks, and
+keeps the one with the lowest loss: it has seen the answer. As controls, the same choice is made by the loss
+of a wrong token (one from elsewhere in the texts), and by what was best for the token before; the table gives
+the true loss of these routes, and that of the one route that is best for all tokens together. A router that
+knows only the state is trained for several budgets: cross-entropy, plus the squared deviation of the mean
+share of big blocks from its budget. Losses are in nats per token.
 """
 
 import re
@@ -37,7 +37,7 @@ SHOWN = 28  # tokens of a text whose routes are drawn
 
 
 def trained(models: Models, rows: torch.Tensor) -> Duo:
-    """The model with two blocks a layer, trained with random routes."""
+    """The model with two blocks per layer, trained with random routes."""
     model = models["target"].model
     torch.manual_seed(0)
     duo = Duo(model, min(LAYERS, model.config.num_hidden_layers), SMALLER)
@@ -46,7 +46,7 @@ def trained(models: Models, rows: torch.Tensor) -> Duo:
 
 
 def routed(duo: Duo, rows: torch.Tensor, budget: float) -> Router:
-    """A router trained to spend a share `budget` of the big blocks, over all layers together."""
+    """A router trained to use a share `budget` of the big blocks, over all layers together."""
     router = Router(len(duo.small), duo.inner.config.hidden_size)
     sharpness = iter(torch.linspace(1.0, SHARPEST, ROUTER_STEPS).tolist())
 
@@ -66,7 +66,7 @@ def routed(duo: Duo, rows: torch.Tensor, budget: float) -> Router:
 
 @torch.no_grad()
 def judged(duo: Duo, router: Router, rows: torch.Tensor) -> tuple[float, float]:
-    """(loss, share of big blocks) where a router decides, without anything in between."""
+    """(loss, share of big blocks) when a router makes hard decisions."""
     shares = []
 
     def choose(layer: int, state: torch.Tensor) -> torch.Tensor:
@@ -80,7 +80,7 @@ def judged(duo: Duo, router: Router, rows: torch.Tensor) -> tuple[float, float]:
 
 @torch.no_grad()
 def losses(duo: Duo, rows: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-    """The loss [K, 2^L, B, T - 1] of each of K wanted next tokens [K, B, T - 1] on every route."""
+    """The loss [K, 2^L, B, T - 1] of each of K next tokens [K, B, T - 1] on every route."""
     batches = []
     for row, tokens in progress.each(zip(rows, wanted.unbind(1), strict=True)):
         some = []
@@ -93,8 +93,8 @@ def losses(duo: Duo, rows: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
 
 
 def picked(true: torch.Tensor, wrong: torch.Tensor) -> dict[str, torch.Tensor]:
-    """The route [B, T - 1] that each choice takes for each token that has one before it. true, wrong
-    [R, B, T]: the losses of the true and of a wrong next token.
+    """The route [B, T - 1] that each choice takes for each token that has a predecessor. true, wrong [R, B,
+    T]: the losses of the true and of a wrong next token.
     """
     best = true.argmin(0)
     one = true[:, :, 1:].mean((1, 2)).argmin()
@@ -107,12 +107,12 @@ def picked(true: torch.Tensor, wrong: torch.Tensor) -> dict[str, torch.Tensor]:
 
 
 def cost(losses: torch.Tensor, route: torch.Tensor) -> float:
-    """The mean of losses [R, B, T] on the routes [B, T - 1] of the tokens that have one before them."""
+    """The mean of losses [R, B, T] on the routes [B, T - 1] of the tokens that have a predecessor."""
     return losses[:, :, 1:].gather(0, route[None]).mean().item()
 
 
 def widened(true: torch.Tensor) -> list[tuple[int, float]]:
-    """(routes allowed, the oracle's loss), for routes in random order."""
+    """(number of allowed routes, the oracle's loss), for routes in random order."""
     order = torch.randperm(len(true), generator=torch.Generator().manual_seed(0))
     counts = [2**n for n in range(len(true).bit_length())]
     return [(n, true[order[:n], :, 1:].amin(0).mean().item()) for n in counts]
@@ -126,8 +126,8 @@ def by_layer(routes: torch.Tensor, route: torch.Tensor) -> str:
 
 
 def drawn(tokens: list[str], taken: dict[str, torch.Tensor], true: torch.Tensor) -> list[TokenMap]:
-    """The routes of the first tokens of a text that have one before them, layer by layer, the last layer on
-    top, and what a token's routes cost. taken: how they were chosen -> blocks [T, L]; true [R, T].
+    """The routes of a text's first tokens that have a predecessor, layer by layer, the last layer on top, and
+    the losses of a token's routes. taken: way of choosing -> blocks [T, L]; true [R, T].
     """
     tokens, count = tokens[1 : SHOWN + 1], next(iter(taken.values())).shape[1]
     rows = [f"layer {at}" for at in range(count, 0, -1)]
@@ -150,7 +150,7 @@ def drawn(tokens: list[str], taken: dict[str, torch.Tensor], true: torch.Tensor)
 
 
 def shares(table: list[list[Cell]]) -> Heat:
-    """Which layers' big blocks the oracle spends its budget on."""
+    """On which layers' big blocks the oracle spends its budget."""
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in table]
     spent = [[[float(share) / 100] for share in row[SPENT].split()] for row in rows]
     strips = [Strip(f"{row['big blocks']} big", [""], one) for row, one in zip(rows, spent, strict=True)]
@@ -160,7 +160,7 @@ def shares(table: list[list[Cell]]) -> Heat:
 
 
 def run(models: Models) -> Result:
-    """A row for each number of big blocks."""
+    """One row per number of big blocks."""
     with progress.part(0.05):
         texts = own_text(models, TEXTS + HELD_OUT, LENGTH)
     rows, held = texts[:-HELD_OUT], texts[-HELD_OUT:]
@@ -201,8 +201,8 @@ def run(models: Models) -> Result:
 
 
 def conclusions(table: list[list[Cell]], lured: float, true: torch.Tensor) -> list[str]:
-    """What follows. lured: what the choice by a wrong token gains for this wrong token on the one route, with
-    half of the blocks big. true [R, B, T].
+    """The conclusions, as sentences. lured: what the choice by a wrong token gains for this wrong token over
+    the one route, with half of the blocks big. true [R, B, T].
     """
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in table]
     layers, half, best = len(rows) - 1, rows[len(rows) // 2], min(rows, key=lambda row: row["oracle"])
@@ -246,7 +246,7 @@ def conclusions(table: list[list[Cell]], lured: float, true: torch.Tensor) -> li
 
 
 def finding(answer: dict) -> str:
-    """The oracle's best number of big blocks, beside all blocks and a router."""
+    """The oracle's best number of big blocks, against all blocks and a router."""
     rows = rows_of(answer)
     whole, best = rows[-1], min(rows, key=lambda row: row["oracle"])
     routed = [row["router"] for row in rows if row["router"] is not None]

@@ -1,11 +1,11 @@
 """Does a long prompt make others wait?
 
-Requests that share a model either read prompts or decode. SARATHI cuts prompts into chunks and lets decodes
-ride along; prepacking puts short prompts into one row of a batch instead of padding them. Here requests with
-prompts of different lengths arrive one after another (a seeded Poisson process, counted in iterations) at the
-target on this machine, and write greedily. Batches that are padded or packed run as rows of transformers' own
-forward, the other schedules as one forward of this app's engine per iteration, so times compare within each
-of these two kinds. Memory is never short, and no request ends early.
+Requests that share a model either read prompts or decode. SARATHI cuts prompts into chunks and batches
+decodes with them; prepacking puts short prompts into one row of a batch instead of padding them. Here
+requests with prompts of different lengths arrive at the target on this machine one after another (a seeded
+Poisson process, counted in iterations) and are decoded greedily. Batches that are padded or packed run as
+rows of transformers' own forward, the other schedules as one forward of this app's engine per iteration, so
+times can be compared only within each of these two kinds. Memory is never short, and no request ends early.
 """
 
 from collections.abc import Callable
@@ -43,13 +43,13 @@ PADDED, PACKED, BATCHES, FIRST = "batches, padded", "batches, packed", "batches,
 
 @dataclass
 class Served:
-    """A schedule that ran: its iterations, with the median of their times, and the texts."""
+    """The results of a schedule: its iterations, with the median of their times, and the texts."""
 
     ran: list[Iteration]
     requests: list[Request]
 
     def times(self) -> tuple[list[float], list[float]]:
-        """Milliseconds to each request's first token, and each one's longest gap."""
+        """Milliseconds to each request's first token, and each request's longest gap."""
         both = [waits(self.ran, i, one.arrives) for i, one in enumerate(self.requests)]
         return [1000 * first for first, _ in both], [1000 * max(gaps, default=0.0) for _, gaps in both]
 
@@ -66,7 +66,7 @@ def asked(models: Models) -> list[Request]:
 
 
 def ways(models: Models) -> dict[str, Callable[[list[Request]], list[Iteration]]]:
-    """The schedules by name, each bound to what runs it."""
+    """The schedules by name, each bound to its executor."""
     engine, model = models["target"].engine, models["target"].model
     schedules = {
         BATCHES: partial(request_level, rows=ROWS),
@@ -81,7 +81,7 @@ def ways(models: Models) -> dict[str, Callable[[list[Request]], list[Iteration]]
 
 
 def repeated(models: Models) -> dict[str, Served]:
-    """Every schedule REPEATS times, in turn, after one run that warms up; the plans are always the same."""
+    """Runs every schedule REPEATS times, in turn, after one warm-up run; the plans are always the same."""
     times: dict[str, list[list[float]]] = {}
     last: dict[str, Served] = {}
     for _ in progress.each(range(REPEATS + 1), until=0.9):
@@ -97,7 +97,7 @@ def repeated(models: Models) -> dict[str, Served]:
 
 @torch.inference_mode()
 def alone(models: Models) -> list[list[int]]:
-    """Each request's text by whole forwards of transformers, with nobody beside it."""
+    """Each request's text by full forwards of transformers, without other requests."""
     model, texts = models["target"].model, []
     for one in progress.each(asked(models)):
         text = list(one.prompt)
@@ -108,7 +108,7 @@ def alone(models: Models) -> list[list[int]]:
 
 
 def timeline(name: str, one: Served) -> Heat:
-    """Request x iteration: the darker, the more tokens of it were read."""
+    """Requests over iterations: the darker a cell, the more tokens were read."""
     ran, last = {it.at: it for it in one.ran}, one.ran[-1].at
     each, strips = [str(at) for at in range(last + 1)], []
     for i, length in enumerate(LENGTHS):
@@ -121,7 +121,7 @@ def timeline(name: str, one: Served) -> Heat:
 
 
 def run(models: Models) -> Result:
-    """A row a schedule."""
+    """One row per schedule."""
     runs, table = repeated(models), []
     wanted = alone(models)
     for name, one in runs.items():

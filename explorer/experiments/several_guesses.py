@@ -2,7 +2,7 @@
 
 A verifier that may choose among k drafted tokens keeps the target's distribution and accepts more often than
 with a single guess, yet each rule stays below what optimal transport between the two distributions permits
-(Sun et al. 2023, section 3). How far below that ceiling is each in real text?
+(Sun et al. 2023, section 3). How far below that ceiling is each rule in real text?
 """
 
 import torch
@@ -25,7 +25,7 @@ def target_first(p: torch.Tensor, q: torch.Tensor, count: int) -> float:
 
 
 def recursive(p: torch.Tensor, q: torch.Tensor, count: int) -> float:
-    """The probability that one of `count` independent draws from q [V] passes recursive rejection."""
+    """The probability that one of `count` independent draws from q [V] is accepted by recursive rejection."""
     missed, left = 1.0, p
     for _ in range(count):
         missed *= 1.0 - float(torch.minimum(left, q).sum())
@@ -37,15 +37,15 @@ def recursive(p: torch.Tensor, q: torch.Tensor, count: int) -> float:
 
 
 def kseq(p: torch.Tensor, q: torch.Tensor, count: int) -> float:
-    """The same of K-SEQ with its best rho."""
+    """The same for K-SEQ with its best rho."""
     _, beta = division(p, q, count)
     return 1.0 - (1.0 - beta) ** count
 
 
 def distinct(p: torch.Tensor, q: torch.Tensor, count: int, draws: int, dice: torch.Generator) -> float:
-    """The probability that one of `count` draws from q [V] without replacement passes recursive rejection.
-
-    The mean over `draws` drawn sequences of rejected tokens, each test's own probability being exact.
+    """The probability that one of `count` draws from q [V] without replacement is accepted by recursive
+    rejection: the mean over `draws` sampled sequences of rejected tokens, where the probability of each test
+    is exact.
     """
     total = 0.0
     for _ in range(draws):
@@ -68,13 +68,13 @@ RULES = {
     "the target draws first": target_first,
     "recursive rejection": recursive,
     "K-SEQ": kseq,
-    "the most that is possible": ceiling,
+    "upper bound": ceiling,
 }
 
 
 @torch.inference_mode()
 def distributions(models: Models) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """The target's and the draft's distributions [V] at each place of texts that the target drew."""
+    """The target's and the draft's distributions [V] at each position of texts sampled from the target."""
     pairs = []
     for seed, prompt in progress.each(enumerate(prompts("stories", 6)), until=0.3):
         trace = decoded(models, "sample", prompt, TOKENS, seed, temperature=1.0)
@@ -88,8 +88,8 @@ def distributions(models: Models) -> list[tuple[torch.Tensor, torch.Tensor]]:
 
 
 def run(models: Models) -> Result:
-    """The probability that a guess is taken at one place, for each rule and number of guesses: means
-    over places, exact at each but for distinct guesses.
+    """The probability that a guess is accepted at one position, for each rule and number of guesses: means
+    over positions, exact at each except for distinct guesses.
     """
     dice, places, rows = torch.Generator().manual_seed(0), distributions(models), []
     for count in progress.each(GUESSES, weight=float):
@@ -109,18 +109,20 @@ def run(models: Models) -> Result:
         else "Further guesses could win nothing.",
         f"Guesses that are drawn without replacement waste none on a token that was refused: one of "
         f"{last[0]} is taken in {last[5]:.0%}. The ceiling above is that of independent guesses, not theirs.",
-        f"{len(places)} places of texts that the target drew at temperature 1; one level of a tree.",
+        f"{len(places)} positions of texts sampled from the target at temperature 1; one level of a tree.",
     ]
     lines = [Line(name, [[row[0], row[i]] for row in rows]) for i, name in enumerate(names, 1)]
-    title = "How often one of k guesses is taken"
-    return Result(["guesses", *names], rows, says, Chart(title, "guesses at one place", "probability", lines))
+    title = "How often one of k guesses is accepted"
+    return Result(
+        ["guesses", *names], rows, says, Chart(title, "guesses at one position", "probability", lines)
+    )
 
 
 def finding(answer: dict) -> str:
-    """One guess, and as many as were tried by the best rule."""
+    """One guess, and the largest number of guesses with the best rule."""
     one, many = rows_of(answer)[0], rows_of(answer)[-1]
     return (
         f"A single guess is accepted {percent(one['K-SEQ'])} of the time and one of {many['guesses']} "
         f"guesses {percent(many['K-SEQ'])}; no rule that keeps the target's distribution could exceed "
-        f"{percent(many['the most that is possible'])}."
+        f"{percent(many['upper bound'])}."
     )

@@ -4,9 +4,9 @@ Hydragen (2024): rows of a batch that begin with the same tokens need not read t
 tokens once per row. Attention over the prefix, for the queries of all rows in one block, and attention over
 each row's own tokens are merged exactly by their log-sum-exps. One query per row, as in decoding: how long
 does that take against plain attention over a copy of the prefix for each row, and how many bytes of keys and
-values do both read? The layer has the shape of the shipped target's. Its queries, keys and values are drawn
-by chance, as their values change neither time nor bytes, and so the prefix may be longer than what the target
-reads. Only one layer's attention is measured, not the rest of a model.
+values do both read? The layer has the shape of the shipped target's. Its queries, keys and values are random,
+since their values change neither time nor bytes, so the prefix may be longer than the target's context. Only
+one layer's attention is measured, not the rest of a model.
 """
 
 import torch
@@ -25,7 +25,7 @@ Pair = tuple[torch.Tensor, torch.Tensor]  # keys and values
 
 
 def shape(models: Models) -> tuple[int, int, int]:
-    """Heads, heads that have keys and values, and numbers of a head, of the target's attention."""
+    """Heads, key-value heads, and head size of the target's attention."""
     config = models["target"].model.config
     size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     return config.num_attention_heads, config.num_key_value_heads, size
@@ -43,7 +43,7 @@ def drawn(layer: tuple[int, int, int], rows: int, length: int) -> tuple[torch.Te
 
 @torch.inference_mode()
 def measured(layer: tuple[int, int, int], rows: int, length: int) -> tuple[list[int | float], float]:
-    """A row of the table, and how far the outputs of the ways lie apart."""
+    """A row of the table, and the largest difference between the ways' outputs."""
     heads, groups, size = layer
     q, prefix, own, copies = drawn(layer, rows, length)
 
@@ -64,7 +64,7 @@ def measured(layer: tuple[int, int, int], rows: int, length: int) -> tuple[list[
 
 
 def run(models: Models) -> Result:
-    """A row for each number of rows and length of the prefix."""
+    """One row per number of rows and length of the prefix."""
     layer = shape(models)
     cases = [(rows, length) for rows in ROWS for length in PREFIXES]
     results = [

@@ -1,12 +1,13 @@
 """Can most weights be missing while a model learns to read?
 
-Small language models are pre-trained on text that the target drew, with no weights, half, or three quarters
-of the weights of their linear layers fixed at zero by chance from the start; then all weights are free, and
-the model is fine-tuned on problems (records as JSON, fact sheets). The study reports 2.5 times fewer FLOPs of
-pre-training for GPT-3 XL without a significant loss. FLOPs here: 6 for each token and weight that counts;
-nothing here runs faster, since masked weights are multiplied all the same. The learning rate is the one of
-four that is best for the dense model; the sparse ones would gain from more. masks kept: fine-tuned with the
-masks, to compare with. none: fine-tuned from the start. The thousand most frequent tokens are told apart.
+Small language models are pre-trained on text sampled from the target, with none, half, or three quarters of
+the weights of their linear layers, chosen at random, fixed at zero from the start; then all weights are
+freed, and the model is fine-tuned on problems (records as JSON, fact sheets). The study reports 2.5 times
+fewer FLOPs of pre-training for GPT-3 XL without a significant loss. FLOPs here: 6 for each token and active
+weight; nothing here runs faster, since masked weights are multiplied all the same. The learning rate is the
+one of four that is best for the dense model; the sparse ones would gain from a higher one. masks kept:
+fine-tuned with the masks, for comparison. none: fine-tuned from scratch. The thousand most frequent tokens
+are distinguished.
 """
 
 import copy

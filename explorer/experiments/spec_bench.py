@@ -1,6 +1,6 @@
 """Which drafting method is best on which text?
 
-As in Spec-Bench (Xia et al. 2024), each speculative strategy decodes greedily with its defaults, taking turns
+As in Spec-Bench (Xia et al. 2024), each speculative strategy decodes greedily with its defaults, alternating
 with plain greedy decoding of the same prompt; the texts must be equal. The cells of the six kinds of text are
 tokens per target forward.
 """
@@ -24,7 +24,9 @@ def timed(models: Models, strategy: str, prompt: str) -> tuple[Trace, float]:
 
 
 def measured(models: Models, strategy: str, kind: str) -> tuple[float, float, bool]:
-    """(tokens per target forward, mean of tokens/s over greedy's mean, whether all texts are greedy's)."""
+    """(tokens per target forward, mean of tokens/s relative to greedy's, whether all texts equal
+    greedy's).
+    """
     asked = prompts(kind, COUNT)
     pairs = [
         (timed(models, strategy, prompt), timed(models, "greedy", prompt)) for prompt in progress.each(asked)
@@ -35,7 +37,9 @@ def measured(models: Models, strategy: str, kind: str) -> tuple[float, float, bo
 
 
 def run(models: Models) -> Result:
-    """A row a strategy: tokens per target forward on each kind of text, and the mean of the speed ratios."""
+    """One row per strategy: tokens per target forward on each kind of text, and the mean of the speed
+    ratios.
+    """
     rows = []
     for name in progress.each(["greedy", *lossless()]):
         by_kind = [measured(models, name, kind) for kind in progress.each(KINDS)]
@@ -44,7 +48,7 @@ def run(models: Models) -> Result:
     says = []
     for at, kind in enumerate(KINDS, 1):
         best = max(rows, key=lambda row: row[at])
-        says.append(f"On {kind} {best[0]} goes furthest: {best[at]:.2f} tokens per target forward.")
+        says.append(f"On {kind} {best[0]} gets furthest: {best[at]:.2f} tokens per target forward.")
     says.append(
         "Speed is tokens/s over greedy's, measured in turn, prompt by prompt: the mean over the kinds."
     )

@@ -1,12 +1,12 @@
 """Can devices share the reading of a text without waiting for each other?
 
-ZeCO (2025) in small, for linear attention: a layer keeps one state instead of keys and values, so a device
-that holds a stretch of the text needs only the state in front of it. Four simulated devices pass the states
-on whole, gather them all, or pass them on in slices while each works on its own stretch. A model of two such
-layers is trained here on text that the shipped target wrote: do all ways read what one device reads token by
-token, how many bytes travel, when is the last device done, and what is lost if no state travels? The times
-are of a simulation in units of one state's transfer, with assumed times of work; nothing is decoded, only
-read.
+ZeCO (2025) in miniature, for linear attention: a layer keeps one state instead of keys and values, so a
+device that holds a segment of the text needs only the state in front of it. Four simulated devices pass whole
+states on, gather them all, or pass them on in slices while each works on its own segment. A model of two such
+layers is trained here on text that the shipped target wrote: do all ways give what one device computes token
+by token, how many bytes are sent, when is the last device done, and what is lost if no state is passed on?
+The times come from a simulation in units of one state's transfer, with assumed times of work; nothing is
+decoded, only read.
 """
 
 from collections.abc import Callable
@@ -52,7 +52,7 @@ def trained(models: Models) -> tuple[LinearModel, torch.Tensor]:
 
 
 def of_a_layer(devices: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """States and decays of the stretches of one text in a layer of the shape, drawn at random."""
+    """Random states and decays of the segments of one text in a layer of this shape."""
     generator = torch.Generator().manual_seed(0)
     k, v = torch.randn(2, devices, SHAPE["heads"], 4, SHAPE["size"], generator=generator).unbind(0)
     falls = -torch.rand(k.shape, generator=generator)
@@ -94,23 +94,25 @@ def timelines(scans: dict[str, Scan]) -> list[Heat]:
 
 
 def strip(label: str, ticks: list[float]) -> Strip:
-    """A row of a timeline, IN_A_COLUMN ticks in each column."""
+    """A row of a timeline, with IN_A_COLUMN ticks per column."""
     each = [f"cell {at + 1}" for at in range(IN_A_COLUMN)]
     return Strip(label, each, [ticks[at : at + IN_A_COLUMN] for at in range(0, len(ticks), IN_A_COLUMN)])
 
 
 def overlap(at: float, span: tuple[float, float]) -> float:
-    """The share of the tick that begins at `at` that lies in a span."""
+    """The share of the tick starting at `at` that lies in a span."""
     return max(0.0, min(at + TICK, span[1]) - max(at, span[0])) / TICK
 
 
 def of_keys_and_values(stretch: int) -> int:
-    """Bytes that the busiest device sends if keys and values go around a ring, as softmax attention needs."""
+    """Bytes that the busiest device sends if keys and values travel around a ring, as softmax attention
+    needs.
+    """
     return (DEVICES - 1) * stretch * 2 * SHAPE["heads"] * SHAPE["size"] * BYTES
 
 
 def curves() -> Chart:
-    """When the last device has its state, for more and more devices."""
+    """When the last device has its state, against the number of devices."""
     counts = [2**n for n in range(1, UP_TO.bit_length())]
     lines = [
         Line(name, [[float(count), way(*of_a_layer(count)).ready[-1]] for count in counts])
@@ -120,7 +122,7 @@ def curves() -> Chart:
 
 
 def run(models: Models) -> Result:
-    """A row for each way that states travel."""
+    """One row per way in which states travel."""
     with progress.part(0.9):
         model, held = trained(models)
     with torch.no_grad():
@@ -173,7 +175,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """Slices against the two rivals."""
+    """Slices against the two alternatives."""
     whole, gathered, sliced = rows_of(answer)
     return (
         f"When {DEVICES} simulated devices share a text, the last one has its state after "

@@ -38,7 +38,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster that was joined, and the names of the models that its workers load."""
+    """A joined cluster, and the names of the models that its workers load."""
 
     ray: ModuleType
     model: str
@@ -46,7 +46,9 @@ class Cluster:
     run_code: bool
 
     def results(self, function: Callable, rows: list[tuple], given: dict) -> list:
-        """`function` of each row, one task per row, in the order of the rows. Errors as of `answer`."""
+        """Returns `function` of each row, one task per row, in the order of the rows. Errors are those of
+        `answer`.
+        """
         setup = self.setup()
         options = {"num_cpus": setup.threads, "num_gpus": int(setup.device == "cuda")}
         self.check_size(options)
@@ -67,8 +69,8 @@ class Cluster:
             yield name, self.answer(one)
 
     def answer(self, task: Any) -> Any:
-        """What a task gives. Errors are those of its function; ValueError with one sentence if it lost its
-        worker too often.
+        """The result of a task. Errors are those of its function; ValueError with one sentence if its worker
+        was lost too often.
         """
         try:
             return self.ray.get(task)
@@ -81,14 +83,14 @@ class Cluster:
             ) from None
 
     def setup(self) -> Setup:
-        """The threads and the device are those of this process, so that the numbers are the same."""
+        """Threads and device are those of this process, so that the numbers are the same."""
         import torch
 
         device = "cuda" if torch.cuda.is_available() else "cpu"
         return Setup(self.model, self.draft, self.run_code, torch.get_num_threads(), device)
 
     def check_size(self, options: dict) -> None:
-        """ValueError with one sentence if no machine has room for one worker: it would wait for ever."""
+        """ValueError with one sentence if no machine can hold one worker: it would wait for ever."""
         machines = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
         needed = {"CPU": options["num_cpus"], "GPU": options["num_gpus"]}
         if not any(all(one.get(kind, 0) >= many for kind, many in needed.items()) for one in machines):
@@ -102,9 +104,9 @@ _clusters: list[Cluster] = []  # the one that is joined now, if any
 
 
 def over(models: "dict[str, LoadedModel]", function: Callable, rows: Iterable[tuple], **given: Any) -> list:
-    """`function(models, *row, **given)` of each row, in the order of the rows: one after another with these
-    models or, while a cluster is joined, in its workers with models of their own. Rows and results are
-    pickled; progress is that of `progress.each`.
+    """Returns `function(models, *row, **given)` of each row, in the order of the rows: one after another with
+    these models or, while a cluster is joined, in its workers with models of their own. Rows and results are
+    pickled; progress is reported through `progress.each`.
     """
     if _clusters:
         return _clusters[-1].results(function, list(rows), given)
@@ -149,7 +151,7 @@ def cluster(
 
 
 def imported() -> ModuleType:
-    """Ray, without its reports to its makers. ValueError with one sentence if it is not installed."""
+    """Ray, without its usage reports. ValueError with one sentence if it is not installed."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     try:
         return importlib.import_module("ray")
@@ -158,7 +160,7 @@ def imported() -> ModuleType:
 
 
 def check_address(address: str) -> None:
-    """ValueError with one sentence unless something answers there: Ray itself would wait for minutes."""
+    """ValueError with one sentence if nothing answers there: Ray itself would wait for minutes."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ValueError(f"--ray takes the address of a Ray cluster as HOST:PORT, not {address!r}.")

@@ -1,13 +1,13 @@
 """What does each stage of training a draft add?
 
 FastDraft trains a draft a fiftieth as large as its target in three stages: it reads plain text, continues
-with a mix that contains code, and learns at last from what the target itself writes at several temperatures,
+with a mix that contains code, and finally learns from what the target itself writes at several temperatures,
 without the target's probabilities. Here a draft of a seventeenth of the target's size has read 1.6 million
 tokens of stories, then 0.8 million of stories and problems, then 0.8 million of the target's own text; the
-paper's read ten billion. Overlap: the mean of sum min(p, q), how often a token that the draft draws is
-accepted, along texts that the target drew at temperature 1. Accepted: the share of the tested tokens in
-greedy chains of four. MBSU: how much faster that would be if time were memory, c t / (c + 4), with c the
-target's size in drafts and t the tokens per target forward.
+paper's read ten billion. Overlap: the mean of sum min(p, q), how often a token sampled from the draft is
+accepted, along texts sampled from the target at temperature 1. Accepted: the share of the tested tokens in
+greedy chains of four. MBSU: the speed-up if time were proportional to memory, c t / (c + 4), where c is the
+target's size divided by the draft's and t the tokens per target forward.
 """
 
 import torch
@@ -30,7 +30,7 @@ COLUMNS = ["stage", "kind", "overlap", "accepted", "tokens per forward", "MBSU"]
 
 
 def size(model: LoadedModel) -> int:
-    """Its parameters."""
+    """The number of parameters."""
     return sum(p.numel() for p in model.model.parameters())
 
 
@@ -43,7 +43,9 @@ def mbsu(ratio: float, tokens: float, drafted: int) -> float:
 
 @torch.inference_mode()
 def overlap(target: LoadedModel, draft: LoadedModel, texts: list[tuple[int, list[int]]]) -> float:
-    """The mean of sum min(p, q) at temperature 1 over all places of `texts`: where each was begun, and it."""
+    """The mean of sum min(p, q) at temperature 1 over all positions of `texts`, each a text and the index of
+    its first new token.
+    """
     total = places = 0.0
     for begun, text in texts:
         ids = torch.tensor([text], device=target.model.device)
@@ -53,7 +55,9 @@ def overlap(target: LoadedModel, draft: LoadedModel, texts: list[tuple[int, list
 
 
 def drawn(models: Models, kind: str) -> list[tuple[int, list[int]]]:
-    """Texts that the target draws after the prompts of a kind, with the place where each begins."""
+    """Texts that the target samples after the prompts of a kind, each with the index of its first new
+    token.
+    """
     target, texts = models["target"], []
     for prompt in progress.each(prompts(kind, PROMPTS)):
         ids = target.encode(prompt)
@@ -64,7 +68,7 @@ def drawn(models: Models, kind: str) -> list[tuple[int, list[int]]]:
 
 
 def run(models: Models) -> Result:
-    """A row for each stage and kind of text."""
+    """One row per stage and kind of text."""
     target = models["target"]
     drafts = {stage: load(name) for stage, name in STAGES.items()}
     for draft in drafts.values():
@@ -87,18 +91,18 @@ def run(models: Models) -> Result:
     places = sum(len(text) - begun for kind in KINDS for begun, text in texts[kind])
     says = [
         f"The draft has {size(draft):,} parameters, {ratio:.0f} times fewer than its target; its stages were "
-        f"compared at the same {places:,} places.",
+        f"compared at the same {places:,} positions.",
         *(gained(rows, kind) for kind in KINDS),
     ]
     return Result(COLUMNS, rows, says, chart)
 
 
 def gained(rows: list[list], kind: str) -> str:
-    """What the second and the third stage did for one kind of text."""
+    """The effect of the second and the third stage on one kind of text."""
     before, between, after = (row for row in rows if row[1] == kind)
     return (
         f"On {kind} the overlap {moved(before[2], between[2])} in the second stage and "
-        f"{moved(between[2], after[2])} in the third; at the end a target forward brings {two(after[4])} "
+        f"{moved(between[2], after[2])} in the third; at the end a target forward yields {two(after[4])} "
         f"tokens, an MBSU of {two(after[5])}."
     )
 
@@ -109,6 +113,6 @@ def finding(answer: dict) -> str:
     first, last = stages[0]["overlap"], stages[-1]["overlap"]
     return (
         "From its first stage of training to its last, which is on the target's own text, the overlap of a "
-        f"small draft with its target {moved(first, last)} on stories, and a target forward then brings "
+        f"small draft with its target {moved(first, last)} on stories, and a target forward then yields "
         f"{two(stages[-1]['tokens per forward'])} tokens."
     )

@@ -12,14 +12,16 @@ BLEU_ORDER = 4
 
 
 def sign_test(won: int, lost: int) -> float:
-    """How often a fair coin would part `won + lost` cases at least so unevenly: the exact two-sided p."""
+    """The exact two-sided p of a sign test: how often a fair coin would split `won + lost` cases at least
+    this unevenly.
+    """
     from scipy.stats import binomtest  # takes two seconds to import, and only experiments need it
 
     return float(binomtest(won, won + lost).pvalue) if won + lost else 1.0
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
-    """Rank correlation (Spearman 1904); None where all values of one kind are equal."""
+    """Rank correlation (Spearman 1904); None if all values of one variable are equal."""
     from scipy.stats import spearmanr
 
     if len(set(one)) < 2 or len(set(other)) < 2:
@@ -28,25 +30,25 @@ def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
 
 
 def grams(tokens: Sequence[int], n: int) -> list[tuple[int, ...]]:
-    """The n-grams of a text, in its order."""
+    """The n-grams of a text, in order."""
     return [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
 
 
 def distinct(texts: list[list[int]], n: int) -> float:
-    """distinct-n: the share of different n-grams among all of some texts (Li et al. 2016)."""
+    """distinct-n: the share of distinct n-grams among all n-grams of some texts (Li et al. 2016)."""
     all_grams = [gram for text in texts for gram in grams(text, n)]
     return len(set(all_grams)) / len(all_grams) if all_grams else 0.0
 
 
 def repetition(text: list[int], n: int = 4) -> float:
-    """rep-n: the share of a text's n-grams that stood in it before (Welleck et al. 2020)."""
+    """rep-n: the share of a text's n-grams that have occurred in it before (Welleck et al. 2020)."""
     all_grams = grams(text, n)
     return 1 - len(set(all_grams)) / len(all_grams) if all_grams else 0.0
 
 
 def bleu(text: list[int], others: list[list[int]]) -> float:
-    """BLEU of a text against several, orders 1 to 4, one added to the counts of orders above 1 so that short
-    texts have a value (Papineni et al. 2002; Lin and Och 2004).
+    """BLEU of a text against several, orders 1 to 4, with add-one smoothing above order 1 so that short texts
+    have a value (Papineni et al. 2002; Lin and Och 2004).
     """
     logs = []
     for n in range(1, BLEU_ORDER + 1):
@@ -63,7 +65,7 @@ def bleu(text: list[int], others: list[list[int]]) -> float:
 
 
 def self_bleu(texts: list[list[int]]) -> float:
-    """The mean BLEU of each text against the others: 1 if all say the same (Zhu et al. 2018)."""
+    """The mean BLEU of each text against the others: 1 if all are equal (Zhu et al. 2018)."""
     texts = [text for text in texts if text]
     scores = [bleu(text, texts[:i] + texts[i + 1 :]) for i, text in enumerate(texts)]
     return sum(scores) / len(scores) if len(texts) > 1 else 0.0

@@ -1,12 +1,12 @@
 """Which schemas does an engine really enforce, and what does a mask cost?
 
-Sixty schemas in five tiers, and two engines. Declared: the share of schemas that the engine takes.
-Empirical: the share for which the greedy text of the target is whole and validates (draft 2020-12, formats
-too). Compliance: the share of those it takes for which it does. A schema is over-constrained if the mask
+Sixty schemas in five tiers, and two engines. Declared: the share of schemas that the engine accepts.
+Empirical: the share for which the greedy text of the target is complete and validates (draft 2020-12, formats
+too). Compliance: the share of the accepted ones for which it does. A schema is over-constrained if the mask
 stops a valid instance, and under-constrained if it lets an invalid one through to its end; both are found by
-replaying instances, without the model. Then what a grammar takes, and what
-a token takes, its mask and the state after it, against one forward of the target. xgrammar runs in a process
-of its own here, and its times hold the way there and back.
+replaying instances, without the model. Also measured: the time to compile a grammar, and the time per token,
+its mask and the state after it, against one forward of the target. xgrammar runs in a process of its own
+here, and its times include the communication with it.
 """
 
 import json
@@ -37,7 +37,7 @@ FORWARDS = 40  # timed, of one token each
 
 @dataclass
 class Outcome:
-    """What one engine makes of one schema."""
+    """The result of one engine on one schema."""
 
     taken: bool = False
     validates: bool = False
@@ -61,8 +61,9 @@ def valid(schema: Any, text: str) -> bool:
 
 
 def passes(constraint: Constraint, tokens: list[int], timed: list[float]) -> bool:
-    """Whether a text passes the mask token by token and may end there; adds the microseconds of each
-    token: its mask, and the state after it."""
+    """Whether a text passes the mask token by token and may end there; records the microseconds of each
+    token: its mask and the state after it.
+    """
     state = constraint.start()
     for token in tokens:
         start = time.perf_counter()
@@ -113,7 +114,7 @@ def tried(models: Models, one: dict, engine: str) -> Outcome:
 
 
 def named(one: dict) -> str:
-    """How a schema is called: by its name, if it has one."""
+    """What to call a schema: its name, if it has one."""
     return one.get("name") or json.dumps(one["schema"])[:90]
 
 
@@ -133,19 +134,19 @@ def forward_us(models: Models) -> float:
 
 
 def coverage(outcomes: list[Outcome]) -> tuple[float, float, float | None]:
-    """Declared, empirical, and compliance: of those that are taken, None if none is."""
+    """Declared, empirical, and compliance among the accepted schemas, None if there are none."""
     taken = [one for one in outcomes if one.taken]
     good = [one for one in taken if one.validates]
     return len(taken) / len(outcomes), len(good) / len(outcomes), len(good) / len(taken) if taken else None
 
 
 def run(models: Models) -> Result:
-    """A row per engine and tier, and one for each engine as a whole."""
+    """One row per engine and tier, and one for each engine as a whole."""
     return compared(models, json.loads(SCHEMAS.read_text("utf-8")))
 
 
 def compared(models: Models, schemas: list[dict]) -> Result:
-    """The rows of some schemas: `tier`, `schema`, valid and invalid instances, perhaps a `name`."""
+    """The rows of some schemas: `tier`, `schema`, valid and invalid instances, optionally a `name`."""
     tiers = list(dict.fromkeys(one["tier"] for one in schemas))
     forward = forward_us(models)
     rows, lines, says = [], [], []
@@ -204,14 +205,14 @@ def summary(some: list[Outcome]) -> list[float | None]:
 
 
 def quantiles(values: list[float]) -> list[list[float]]:
-    """[share, value] pairs: tails stall a whole batch, so a mean would mislead."""
+    """[share, value] pairs: slow tokens stall a whole batch, so a mean would mislead."""
     ordered = torch.tensor(sorted(values), dtype=torch.float64)
     shares = [x / 100 for x in (*range(5, 100, 5), 99, 100)]
     return [[share, float(torch.quantile(ordered, share))] for share in shares]
 
 
 def finding(answer: dict) -> str:
-    """How much more an engine claims than it keeps."""
+    """How much more an engine claims than it delivers."""
     whole = [row for row in rows_of(answer) if row["tier"] == "all"]
     parts = [
         f"{row['engine']} takes {percent(row['declared'])}, writes a valid text for "

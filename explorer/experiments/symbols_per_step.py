@@ -1,10 +1,10 @@
 """How many symbols should one step write?
 
-Music models write each frame as K symbols; a pattern says which symbols of which frames one forward makes.
+Music models write each frame as K symbols; a pattern says which symbols of which frames one forward writes.
 Text has no such levels: here each token of the target's own text is written as three digits of base 16, and
 one small model per pattern learns equally long from the same rows. Few forwards against many bits: what does
-each pattern cost? Level 1 is the weightiest digit; bits are those of tokens that no model has seen. No code
-of stack-delay is known: frames of odd number are begun when both neighbours are finished, as its description
+each pattern cost? Level 1 is the most significant digit; bits are those of tokens that no model has seen. No
+code for stack-delay is known: odd frames are begun when both neighbours are finished, as its description
 allows.
 """
 
@@ -26,7 +26,7 @@ DRAWN = 12  # frames of the chart
 
 
 def trained(pattern: Pattern, symbols: torch.Tensor) -> SymbolModel:
-    """A small model that has learned rows of symbols [R, T, K] in one pattern."""
+    """A small model trained on rows of symbols [R, T, K] in one pattern."""
     torch.manual_seed(0)
     model = SymbolModel(pattern, BASE, WIDTH, LAYERS)
     fit(model.parameters(), lambda some: model.losses(some).mean(), symbols, STEPS, rate=RATE)
@@ -35,7 +35,7 @@ def trained(pattern: Pattern, symbols: torch.Tensor) -> SymbolModel:
 
 @torch.inference_mode()
 def own_bits(models: Models, rows: torch.Tensor) -> float:
-    """Bits per token of the target itself, after an end of text as when it wrote them."""
+    """Bits per token of the target itself, after an end-of-text token, as when it wrote them."""
     model = models["target"].model
     begin = torch.full((len(rows), 1), min(models["target"].eos, default=0))
     logits = model(torch.cat([begin, rows], 1).to(model.device)).logits[:, :-1].float().cpu()
@@ -43,7 +43,7 @@ def own_bits(models: Models, rows: torch.Tensor) -> float:
 
 
 def counted_bits(rows: torch.Tensor, held: torch.Tensor) -> float:
-    """Bits per token [.., T, K] if digits were drawn for themselves, with the frequencies of the rows."""
+    """Bits per token [.., T, K] if digits were sampled independently with the frequencies of the rows."""
     total = 0.0
     for level in range(LEVELS):
         counts = torch.bincount(rows[..., level].flatten(), minlength=BASE) + 1.0
@@ -52,7 +52,7 @@ def counted_bits(rows: torch.Tensor, held: torch.Tensor) -> float:
 
 
 def drawn(made: dict[str, Pattern]) -> list[Line]:
-    """The step at which each token's last symbol is made."""
+    """The step at which each token's last symbol is written."""
     labels = {name: name for name in made} | {"flat": "flat and stack"}
     return [
         Line(labels[name], [[float(t), float(steps[-1])] for t, steps in enumerate(pattern.schedule)])
@@ -62,7 +62,7 @@ def drawn(made: dict[str, Pattern]) -> list[Line]:
 
 
 def run(models: Models) -> Result:
-    """A row a pattern; curves of its schedule."""
+    """One row per pattern; curves of its schedule."""
     with progress.part(0.1):
         text = own_text(models, ROWS + HELD_OUT, FRAMES)
     symbols = digits(text, BASE, LEVELS)
@@ -94,7 +94,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """All symbols of a token at once, and one after the other."""
+    """All symbols of a token at once, against one after the other."""
     (parallel,), (flat,) = (rows_with(answer, "pattern", name) for name in ("parallel", "flat"))
     forwards = next(name for name in answer["columns"] if name.startswith("forwards"))
     return (

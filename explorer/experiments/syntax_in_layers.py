@@ -1,11 +1,11 @@
 """Can syntax trees be read off the target's states?
 
 Random functions in small Python, read leaf by leaf; the target never sees a tree. At some depths one linear
-map to 64 numbers is trained, in which the distance between neighbouring leaves says how high their branch is,
-and the difference says what it is called; from these the whole tree is put together again (AST-Probe).
-untrained: the same on fresh layers over the target's own embeddings. F1: of (label, span of leaves), means
-over functions that no probe has seen. opens, closes: the share of true nodes whose label and first, or
-last, leaf are found. A causal state has not read what follows, the probes of the paper read models that have.
+map to 64 numbers is trained, in which the distance between neighbouring leaves gives the height of their
+branch, and the difference gives its label; the whole tree is rebuilt from these (AST-Probe). untrained: the
+same on fresh layers over the target's own embeddings. F1: of (label, span of leaves), means over functions
+that no probe has seen. opens, closes: the share of true nodes whose label and first, or last, leaf are found.
+A causal state has not read what follows; the probes of the paper read models that have.
 """
 
 from statistics import fmean
@@ -29,7 +29,7 @@ SHOWN = "def f(xs):\n    return [x * 2 for x in sorted(xs)[1:] if x > 3]"
 
 
 def run(models: Models) -> Result:
-    """A row for each depth."""
+    """One row per depth."""
     target = models["target"]
     layers = target.model.config.get_text_config().num_hidden_layers
     levels = tuple(sorted({round(share * layers) for share in SHARES}))
@@ -90,7 +90,7 @@ def tree_picture(text: Text, tree: Node | str, level: int) -> Trees:
 
 
 def conclusions(table: list[list[Cell]], apart: float) -> list[str]:
-    """What follows."""
+    """The conclusions, as sentences."""
     best = max(table, key=lambda row: row[1])
     gain = max(table, key=lambda row: row[3])
     opens, closes = (fmean(row[at] for row in table) for at in (6, 7))

@@ -1,12 +1,12 @@
 """Do topic tags steer the text?
 
 Two models were trained with a topic in front of each sentence: llama-tiny-summaries on summaries of fact
-sheets, llama-tiny-forms on stories. The next sentence, after a sheet or a story's first sentence, is
-forced under each topic in turn, and its words say which topic it came out with (the table of words by which
-the training texts were labelled): forced, against what the model does by itself at the same place. Then
-whole texts: the F1 of the topics that come out, and of those of the sheet's own summary, or of the story's
-rest, under the model's own plan, under the very plan of that text, under another text's, and by the same
-model without topic tokens. The sheets were never fed; the stories were written by llama-tiny.
+sheets, llama-tiny-forms on stories. The next sentence, after a sheet or a story's first sentence, is forced
+under each topic in turn, and its words show which topic it has (by the table of words that labelled the
+training texts), compared with what the model writes by itself at the same position. Then whole texts: the F1
+between their topics and those of the sheet's own summary, or of the rest of the story, under the model's own
+plan, under the plan of that very text, under another text's, and by the same model without topic tokens. The
+sheets were not in the training data; the stories were written by llama-tiny.
 """
 
 import json
@@ -36,7 +36,7 @@ BARE, OWN, GIVEN, OTHER = "without topic tokens", "its own plan", "the text's pl
 
 @dataclass(frozen=True)
 class Text:
-    """Where a text begins, and the sentences that stand after it."""
+    """The beginning of a text, and the sentences that follow it."""
 
     begin: str
     rest: list[str]
@@ -55,18 +55,18 @@ def begun(stories: list[str]) -> list[Text]:
 
 
 def table_of(target: LoadedModel) -> Topics:
-    """The words of each topic, that lie beside the weights."""
+    """The words of each topic, stored beside the weights."""
     return Topics(json.loads((folder_of(target.name) / TOPICS).read_text("utf-8")))
 
 
 def planned(target: LoadedModel, prompt: str, tokens: int, **parameters) -> str:
-    """What a topic plan writes after a prompt, topic tokens included."""
+    """The output of a topic plan after a prompt, including topic tokens."""
     lane = Lane("topic_plan", target.encode(prompt), {"target": target}, parameters, limits=Limits(tokens))
     return text_of(target, lane.run().output())
 
 
 def plain(target: LoadedModel, prompt: str, tokens: int) -> str:
-    """What the same model writes greedily when it must not use its topics, and repeat no three tokens."""
+    """The same model's greedy text when it must not use its topics or repeat three tokens."""
     names = ", ".join(f"#{token}" for token in topic_tokens(target).ids.values())
     given = {"suppress_tokens": names, "temperature": 0.0, "no_repeat_ngram_size": 3}
     lane = Lane("sample", target.encode(prompt), {"target": target}, given, limits=Limits(tokens))
@@ -74,20 +74,20 @@ def plain(target: LoadedModel, prompt: str, tokens: int) -> str:
 
 
 def tagged(text: str, names: list[str]) -> list[str]:
-    """The sentences of a text with topic tokens, the part in front of the first left out."""
+    """The sentences of a text with topic tokens, without the part in front of the first."""
     for name in names:
         text = text.replace(name, "\0")
     return [part for part in text.split("\0")[1:] if part.strip()]
 
 
 def share(topics: Topics, name: str, sentence: str) -> float:
-    """How much of a sentence's topics is this one."""
+    """The share of this topic in a sentence's topics."""
     scores = [max(0.0, score) for score in topics.scores(sentence)]
     return scores[int(name[2:-1])] / sum(scores) if sum(scores) else 0.0
 
 
 def forced(target: LoadedModel, topics: Topics, texts: list[Text]) -> list[list[Cell]]:
-    """A row a topic: its share in the sentence by itself, in the forced one, and the difference."""
+    """One row per topic: its share in the sentence by itself, in the forced one, and the difference."""
     names = [name for name in topic_tokens(target).ids if name not in (NO_TOPIC, END_TOPIC)]
     known = sorted(name for name in names if int(name[2:-1]) < len(topics.weights))
     rows = []
@@ -104,7 +104,7 @@ def forced(target: LoadedModel, topics: Topics, texts: list[Text]) -> list[list[
 
 
 def first(target: LoadedModel, text: Text, name: str) -> str:
-    """The first sentence after where a text begins, under a topic, or under the model's own."""
+    """The first sentence after the beginning of a text, under a topic, or under the model's own plan."""
     names = list(topic_tokens(target).ids)
     written = planned(target, text.begin, SENTENCE, plan=name, max_sentences=1)
     return (tagged(written, names) or [""])[0]
@@ -130,7 +130,7 @@ def covered(target: LoadedModel, topics: Topics, texts: list[Text]) -> dict[str,
 
 
 def steered(target: LoadedModel, kind: str) -> tuple[list[list[Cell]], list[str]]:
-    """A row a topic and a row a way to write whole texts, and what they say, for one model."""
+    """One row per topic and one per way to write whole texts, and their sentences, for one model."""
     topics, scored = table_of(target), training_texts(kind, TEXTS[kind])
     name = "Sheets" if kind == SHEETS else "Stories"
     with progress.part(0.5):
@@ -167,7 +167,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """How often the sentence under a tag is of its topic, for each kind of text."""
+    """How often the sentence under a tag is on its topic, for each kind of text."""
     named: dict[str, list[float]] = {}
     for row in rows_of(answer):
         if row["named"] is not None:

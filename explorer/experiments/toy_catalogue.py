@@ -21,17 +21,19 @@ AT_A_TIME = 64
 
 
 def words_of(items: torch.Tensor) -> torch.Tensor:
-    """Which adjective, colour and object [..., 3] items [...] are."""
+    """The adjective, colour and object [..., 3] of items [...]."""
     return torch.stack([items // EACH**2, items // EACH % EACH, items % EACH], -1)
 
 
 def follows(words: torch.Tensor) -> torch.Tensor:
-    """The words that a faithful customer takes next: three, one and one further on in their lists."""
+    """The words that a faithful customer takes next: three, one and one entries further on in their lists."""
     return (words + torch.tensor([3, 1, 1])) % EACH
 
 
 def histories(count: int, length: int, seed: int) -> torch.Tensor:
-    """What customers took, [count, length] items: each word follows from the last item's, or is any."""
+    """The items that customers took, [count, length]: each word follows from the last item's, or is
+    random.
+    """
     generator = torch.Generator().manual_seed(seed)
     words = [torch.randint(EACH, (count, 3), generator=generator)]
     for _ in range(length - 1):
@@ -49,7 +51,7 @@ def next_probs(item: int) -> torch.Tensor:
 
 
 def true_ranking(last: int) -> list[int]:
-    """The items by the true probabilities after the last one; ties in the order of the list."""
+    """The items ranked by their true probabilities after the last one; ties in the order of the list."""
     return next_probs(last).argsort(descending=True, stable=True).tolist()
 
 

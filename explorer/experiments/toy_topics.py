@@ -22,7 +22,7 @@ SENTENCES = 3
 
 @dataclass(frozen=True)
 class Story:
-    """A text, and its topics in the order in which they come."""
+    """A text, and its topics in order of appearance."""
 
     text: str
     topics: tuple[str, ...]
@@ -30,7 +30,7 @@ class Story:
 
 def stories(count: int, seed: int, learning: bool) -> list[Story]:
     """`count` stories of three sentences, one to three of them with a topic. learning: without the words that
-    are kept for the test.
+    are reserved for the test.
     """
     draw = random.Random(seed)
     return [story(draw, learning) for _ in range(count)]

@@ -1,11 +1,12 @@
 """Can a state-space model verify a draft tree?
 
-STree (2025) in small: a target with three state space layers of Mamba-2's kind and one layer of attention,
-and a draft with two of them, both trained here on text that the shipped target wrote. A layer has one state,
-not one for each place; a tree scan gives all nodes' outputs from the one in front of the tree. Greedy text is
-written plainly, with a drafted chain and with a drafted tree of beams: how many tokens does a forward of the
-target bring, and is the text the same? Beside the scan, the other way: a state for every branch. The chart
-shows how much of a token's input is left in the state of each head this many tokens later.
+STree (2025) in miniature: a target with three state-space layers of Mamba-2's kind and one layer of
+attention, and a draft with two of them, both trained here on text that the shipped target wrote. A layer has
+one state, not one for each position; a tree scan computes all nodes' outputs from the state in front of the
+tree. Greedy text is written plainly, with a drafted chain and with a drafted tree of beams: how many tokens
+does a target forward yield, and is the text the same? The alternative to the scan is timed too: a state for
+every branch. The chart shows how much of a token's input is left in the state of each head this many tokens
+later.
 """
 
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ BACK = 16  # how far back the chart looks
 
 @dataclass
 class Written:
-    """A text that was written, and what it took."""
+    """A generated text and its cost."""
 
     tokens: list[int]
     forwards: int
@@ -79,9 +80,8 @@ def beams(draft: Hybrid, known: Known, token: int, width: int, depth: int) -> tu
 
 
 def accepted(tokens: list[int], parents: list[int], wants: list[int]) -> list[int]:
-    """The path of nodes, from the pending one on, that the target goes along greedily.
-
-    wants: of each node the token that the target says after it.
+    """The path of nodes, starting at the pending one, that the target accepts greedily. wants: the target's
+    next token at each node.
     """
     path = [0]
     while True:
@@ -93,7 +93,7 @@ def accepted(tokens: list[int], parents: list[int], wants: list[int]) -> list[in
 
 @torch.inference_mode()
 def write(target: Hybrid, draft: Hybrid, begun: list[int], width: int, depth: int) -> Written:
-    """TOKENS tokens after a text, greedily, with trees of `width` beams and `depth` levels."""
+    """Writes TOKENS tokens after a text, greedily, with trees of `width` beams and `depth` levels."""
     start = perf_counter()
     (known, last), (seen, _) = target.read_text(begun), draft.read_text(begun)
     written, forwards, nodes = [int(last.argmax())], 0, 0
@@ -110,13 +110,13 @@ def write(target: Hybrid, draft: Hybrid, begun: list[int], width: int, depth: in
 
 
 def along(model: Hybrid, known: Known, tokens: list[int]) -> Known:
-    """What a model knows once it has read some more tokens."""
+    """A model's state after reading some more tokens."""
     left = model.read(torch.tensor([tokens]), list(range(-1, len(tokens) - 1)), known)
     return model.after(known, left, list(range(len(tokens))))
 
 
 def branches(known: Known, count: int) -> Known:
-    """The same knowledge `count` times: a state for every branch."""
+    """The same state `count` times: one per branch."""
     layers = [
         Memory(part.h.repeat(count, 1, 1, 1), part.tail.repeat(count, 1, 1))
         if isinstance(part, Memory)
@@ -128,7 +128,7 @@ def branches(known: Known, count: int) -> Known:
 
 @torch.inference_mode()
 def left_over(target: Hybrid, text: torch.Tensor) -> list[Line]:
-    """Of each head of the first layer: the mean of exp(L_v - L_w) against v - w along texts [B, T]."""
+    """For each head of the first layer: the mean of exp(L_v - L_w) against v - w along texts [B, T]."""
     layer = target.layers[0]
     assert isinstance(layer, StateSpace)
     chain = list(range(-1, text.shape[1] - 1))
@@ -144,7 +144,7 @@ def left_over(target: Hybrid, text: torch.Tensor) -> list[Line]:
 
 
 def run(models: Models) -> Result:
-    """A row a way to write."""
+    """One row per way to write."""
     with progress.part(0.8):
         target, draft, held = trained(models)
     texts = [row[:BEGUN].tolist() for row in held]
@@ -174,7 +174,7 @@ def run(models: Models) -> Result:
         )
     held_out = fmean(float(F.cross_entropy(target(row[None, :-1])[0], row[1:])) for row in held)
     says = [
-        f"All ways write the same text: {', '.join(str(row[3]) for row in table)} texts. A forward brings "
+        f"All ways write the same text: {', '.join(str(row[3]) for row in table)} texts. A forward yields "
         f"{table[1][1]:.2f} tokens with a chain and {table[2][1]:.2f} with a tree.",
         f"The target's states hold {known.size:,} numbers, however long the text; a state for each of the "
         f"{len(tokens)} nodes would hold {len(tokens) * known.size:,}. After each round the state is brought "
@@ -195,7 +195,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """Chain and tree, and whether the texts are the plain ones."""
+    """Chain and tree, and whether their texts equal the plain ones."""
     _, chain, tree = rows_of(answer)
     return (
         f"A hybrid of state space and attention layers writes {two(tree['tokens per target forward'])} "

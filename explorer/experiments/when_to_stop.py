@@ -1,8 +1,8 @@
 """When should a draft stop?
 
 At temperature 1, SpecDec++ ends a draft once a rejection has become more likely than a limit; a draft of
-fixed length does not look. What does each cost, in target forwards and in drafted tokens thrown away? And are
-the acceptance probabilities that the head, or the draft itself, predicts well calibrated?
+fixed length cannot adapt. What does each cost, in target forwards and in discarded draft tokens? And are the
+acceptance probabilities that the head, or the draft itself, predicts well calibrated?
 """
 
 from itertools import product
@@ -80,7 +80,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """A fixed length, and the head whose number of forwards is nearest to it."""
+    """A fixed length, and the head whose number of forwards is closest to it."""
     lengths, heads = (rows_with(answer, "way", way) for way in ("fixed length", "acceptance head"))
     forwards, wasted = "target forwards per token", "thrown away per token"
     fixed = min(lengths, key=lambda row: abs(row["K or limit"] - 4))

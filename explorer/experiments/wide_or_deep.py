@@ -1,14 +1,14 @@
 """Should a draft be wide or deep?
 
-Decoding Speculative Decoding finds that a draft's latency, which its depth sets, counts for more than how
-well it models language. Here four drafts with as many parameters in their layers, from one wide layer to
-eight narrow ones, begin with the target's embeddings cut to their width and learn for the same few steps what
-the target says of its own text; the drafts that come with the project stand beside them. Throughput = TAR /
-(gamma t_draft + t_target), with TAR the tokens per round, the target's own included, and both times medians
-of forwards on this machine. TAR is replayed: where a draft's best token is that of the target's recorded
-greedy text it would have been accepted, so that no target has to run; at one gamma it is decoded as well.
-Story accuracy: how often a draft's best token is the next one of stories that people wrote. Drafts so small
-solve no tasks, so that the study's task accuracy is left out.
+Decoding Speculative Decoding finds that a draft's latency, which its depth sets, matters more than how well
+it models language. Here four drafts with equally many parameters in their layers, from one wide layer to
+eight narrow ones, start from the target's embeddings cut to their width and learn for the same few steps to
+predict as the target does on its own text; the drafts that come with the project are compared with them.
+Throughput = TAR / (gamma t_draft + t_target), with TAR the tokens per round, the target's own included, and
+both times medians of forwards on this machine. TAR is replayed: a draft's best token would have been accepted
+where it is that of the target's recorded greedy text, so that no target has to run; at one gamma it is
+decoded as well. Story accuracy: how often a draft's best token is the next one of stories that people wrote.
+Drafts this small solve no tasks, so the study's task accuracy is left out.
 """
 
 import math
@@ -53,8 +53,9 @@ def best_gamma(tars: dict[int, float], t_draft: float, t_target: float) -> int:
 
 
 def rounds_of(right: list[bool], gamma: int) -> int:
-    """Rounds in which chains of `gamma` would have written a recorded text, of whose tokens the draft's best
-    guesses are `right`: each round the guesses before the first wrong one, and a token of the target's.
+    """Rounds in which chains of `gamma` would have written a recorded text; `right`: whether the draft's best
+    guess at each of its tokens is right. Each round takes the guesses before the first wrong one, and one
+    token of the target's.
     """
     place = rounds = 0
     while place < len(right):
@@ -71,7 +72,7 @@ def replayed(texts: list[list[bool]], gamma: int) -> float:
 
 @torch.inference_mode()
 def right_guesses(draft: LoadedModel, texts: list[list[int]], starts: list[int]) -> list[list[bool]]:
-    """Of each text after its start: whether the draft's best token there is the one that was written."""
+    """For each text after its start: whether the draft's best token there is the one that was written."""
     right = []
     for text, start in zip(texts, starts, strict=True):
         ids = torch.tensor([text], device=draft.model.device)
@@ -90,7 +91,9 @@ def language(draft: LoadedModel, rows: torch.Tensor) -> tuple[float, float]:
 
 
 def begun(target: LoadedModel, layers: int, width: int) -> LoadedModel:
-    """A draft of this shape with the target's embeddings in their `width` main directions."""
+    """An untrained draft of this shape with the target's embeddings projected onto their `width` principal
+    directions.
+    """
     model = small_llama(target.engine.vocabulary, width, layers, HEADS)
     table = target.model.get_input_embeddings().weight.float().cpu()
     _, _, axes = torch.linalg.svd(table, full_matrices=False)
@@ -102,7 +105,9 @@ def begun(target: LoadedModel, layers: int, width: int) -> LoadedModel:
 
 
 def train(target: LoadedModel, drafts: list[LoadedModel], rows: torch.Tensor) -> None:
-    """Teaches all drafts, in place, what the target says after each token of the same batches of `rows`."""
+    """Trains all drafts, in place, to predict as the target does after each token of the same batches of
+    `rows`.
+    """
     generator = torch.Generator().manual_seed(0)
     opts = [torch.optim.AdamW(d.model.parameters(), RATE, betas=(0.9, 0.95)) for d in drafts]
     for step in progress.each(range(STEPS)):
@@ -122,13 +127,13 @@ def train(target: LoadedModel, drafts: list[LoadedModel], rows: torch.Tensor) ->
 
 
 def median_seconds(traces: list[Trace], kind: str) -> float:
-    """The median time of a forward of this kind."""
+    """The median time of such a forward."""
     steps = [step for trace in traces for step in trace.steps]
     return statistics.median(f.seconds for step in steps for f in step.of(Forward) if f.kind == kind)
 
 
 def run(models: Models, corpus: Path) -> Result:
-    """A row for each draft at its best gamma."""
+    """One row per draft at its best gamma."""
     target = models["target"]
     with progress.part(0.2):
         rows = own_text(models, TEXTS, LENGTH)
@@ -163,7 +168,7 @@ def run(models: Models, corpus: Path) -> Result:
 
 
 def sentences(table: list[list], t_target: float) -> list[str]:
-    """What orders the drafts by speed, and whether replay and decoding agree."""
+    """What determines the drafts' order by speed, and whether replay and decoding agree."""
     says = [f"A check by the target takes {1000 * t_target:.1f} ms."]
     for some, which in ((table[: len(SHAPES)], "those of equal size"), (table, "all drafts")):
         accuracy, tar, latency, speed = ([row[at] for row in some] for at in (3, 5, 7, 9))

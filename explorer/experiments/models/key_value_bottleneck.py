@@ -47,8 +47,8 @@ def placed_keys(
     """
     if len(states) < keys or states.shape[-1] % books:
         raise ValueError(
-            f"{len(states)} states of {states.shape[-1]} numbers make no {books} codebooks of {keys} keys; "
-            "take fewer."
+            f"{len(states)} states of {states.shape[-1]} numbers cannot make {books} codebooks of {keys} "
+            "keys; take fewer."
         )
     parts = states.unflatten(-1, (books, -1)).transpose(0, 1)  # [C, N, d / C]
     centres = parts[:, torch.randperm(len(states), generator=draw)[:keys]].clone()

@@ -49,7 +49,7 @@ def test_keys_move_to_the_middle_of_what_is_nearest():
     states = two + 0.1 * torch.randn(100, 2, generator=draw)
     keys = placed_keys(states, 1, 2, passes=60, draw=torch.Generator().manual_seed(1))
     assert sorted(keys[0].mean(-1).tolist()) == pytest.approx([0.0, 8.0], abs=0.5)
-    with pytest.raises(ValueError, match="make no 3 codebooks of 2 keys; take fewer"):
+    with pytest.raises(ValueError, match="cannot make 3 codebooks of 2 keys; take fewer"):
         placed_keys(states, 3, 2, 1, draw)
 
 

@@ -56,7 +56,7 @@ def test_products_are_written_at_equally_spaced_points_and_the_answer_last():
     assert words.ids[1, 5:8].tolist() == expected
 
 
-def test_the_stored_answer_is_the_one_that_theory_foretells():
+def test_the_stored_answer_is_the_one_that_theory_predicts():
     """With all products over 99% right (S3, trained as briefly as the others: over 98%); at once less than
     60% in A5; a few lie between, over all lengths.
     """

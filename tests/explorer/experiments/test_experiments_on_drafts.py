@@ -75,7 +75,7 @@ def test_only_rows_of_the_same_models_are_added_to_and_only_where_rows_stand_alo
     assert experiments.known_rows(add, names["target"], names["draft"])
     with pytest.raises(ValueError, match="gave the stored rows; leave out --add"):
         experiments.known_rows(add, "llama-tiny-moe", names["draft"])
-    with pytest.raises(ValueError, match="is answered as a whole; --add continues with equal-to-greedy"):
+    with pytest.raises(ValueError, match="cannot be continued row by row; --add works for equal-to-greedy"):
         experiments.known_rows(experiments.find("spec-bench"), names["target"], names["draft"])
 
 

@@ -28,7 +28,7 @@ def test_a_text_is_the_full_caches_with_all_of_the_budget_and_strays_with_little
 
 def test_the_best_memory_within_a_share_is_the_one_that_strays_least():
     rows = [["A", "bits 2", 0.3, 0.5], ["B", "local 9", 0.5, 0.1], ["C", "bits 4", 0.9, 0.0]]
-    assert "B (local 9) strays least: 0.1000" in best_within(rows, 0.6)
+    assert "B (local 9) drifts least: 0.1000" in best_within(rows, 0.6)
     assert best_within(rows, 0.1).startswith("No memory fits")
 
 
@@ -70,8 +70,8 @@ def test_stored_memories_change_nothing_with_all_of_the_budget():
 
 def test_stored_caches_are_those_of_the_dossiers_formulas():
     rows = {row["model"]: row for row in rows_of(find_stored("cache-of-architectures"))}
-    assert rows["llama-tiny"]["bytes per token more"] == rows["llama-tiny"]["ordinary cache of this shape"]
-    assert rows["llama-tiny-flowformer"]["bytes per token more"] == 0
+    assert rows["llama-tiny"]["bytes per further token"] == rows["llama-tiny"]["ordinary cache of this shape"]
+    assert rows["llama-tiny-flowformer"]["bytes per further token"] == 0
     one_set = 2 * 128 * 4  # a key and a value of 128 numbers, once for all layers
-    assert rows["llama-tiny-yoco"]["bytes per token more"] == one_set
-    assert rows["llama-tiny-sambay"]["bytes per token more"] == one_set
+    assert rows["llama-tiny-yoco"]["bytes per further token"] == one_set
+    assert rows["llama-tiny-sambay"]["bytes per further token"] == one_set

@@ -19,7 +19,7 @@ def test_without_a_copy_it_says_what_it_needs(models, tmp_path):
     asked = experiments.find("public-schemas")
     with pytest.raises(ValueError, match="name a folder with a copy of its repository with --schemas FOLDER"):
         experiments.answered(asked, models)
-    with pytest.raises(ValueError, match="is no copy of JSONSchemaBench"):
+    with pytest.raises(ValueError, match="is not a copy of JSONSchemaBench"):
         experiments.answered(asked, models, schemas=tmp_path)
 
 
