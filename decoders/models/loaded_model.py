@@ -154,7 +154,7 @@ class LoadedModel:
 
     @cached_property
     def acceptance(self) -> Acceptance | None:
-        """The head that foretells which of this draft model's tokens a target accepts, as `reward`."""
+        """The head that predicts which of this draft model's tokens a target accepts, as `reward`."""
         return next(iter(self._shipped("acceptance").values()), None)
 
     @cached_property
@@ -179,7 +179,7 @@ class LoadedModel:
 
     @cached_property
     def outlook(self) -> Outlook | None:
-        """The head that foretells how a window of drafted tokens will fare, as `reward`."""
+        """The head that predicts how a window of drafted tokens will fare, as `reward`."""
         return next(iter(self._shipped("outlook").values()), None)
 
     @cached_property

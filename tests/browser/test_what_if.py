@@ -130,7 +130,7 @@ TYPICAL = [{"epsilon": e, "delta": d} for e in (0.02, 0.2, 0.6) for d in (0.1, 1
         ("typical_acceptance", {"temperature": 1.0, "top_k": 6}, TYPICAL),
     ],
 )
-def test_a_run_with_the_values_does_what_the_sliders_foretell(bare, strategy, own, values):
+def test_a_run_with_the_values_does_what_the_sliders_predict(bare, strategy, own, values):
     """Up to the first place that may change the run with the values and the seed of the lane is the same; no
     later than at the place that changes for sure it is another, and a token that is known stands there.
     """

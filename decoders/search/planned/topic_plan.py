@@ -145,7 +145,7 @@ class Planner:
     # ---- a topic
 
     def topic(self, best: Ended, number: int) -> tuple[int, str | None]:
-        """The topic after `number` seams, foretold after the best draft, and why it is forced, if it is."""
+        """The topic after `number` seams, predicted after the best draft, and why it is forced, if it is."""
         lane, row = self.lane, best.row
         scores = torch.full_like(row, -torch.inf)
         scores[self.offered] = row[self.offered]

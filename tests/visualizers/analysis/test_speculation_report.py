@@ -121,7 +121,7 @@ def test_expected_tokens_by_hand():
 
 
 @pytest.mark.parametrize(("budget", "worth"), [(1, 0.6), (4, 1.7712), (8, 2.66357)])
-def test_what_the_draft_s_own_probabilities_foretell_is_the_worth_of_the_tree(budget, worth):
+def test_what_the_draft_s_own_probabilities_predict_is_the_worth_of_the_tree(budget, worth):
     """OPT-Tree's worked example: .6 .3 .1 at the root, .8 .1 .1 after a, .5 .4 .1 after b; what is pruned
     does not count.
     """
