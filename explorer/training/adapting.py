@@ -1,5 +1,5 @@
-"""What recipes share whose models are a low-rank change of a shipped one, with rows for tokens more: the
-layers that are learned, and the files that are shipped. LoRA (Hu et al. 2021).
+"""What recipes share whose models are a low-rank change of a shipped one plus rows for added tokens: the
+trained layers, and the shipped files. LoRA (Hu et al. 2021).
 
 Knows weights and the layout of PEFT; knows no texts.
 """
@@ -24,7 +24,7 @@ Labelled = tuple[torch.Tensor, torch.Tensor]  # rows and labels [B, T] of a batc
 
 
 class LowRank(torch.nn.Module):
-    """A frozen linear layer W and what is learned: W x + alpha / r · B (A x)."""
+    """A frozen linear layer W with a trained update: W x + alpha / r · B (A x)."""
 
     def __init__(self, frozen: torch.nn.Linear, rank: int):
         super().__init__()
@@ -38,7 +38,7 @@ class LowRank(torch.nn.Module):
 
 
 def adapted(model: LlamaForCausalLM, tokens: Sequence[str], rank: int) -> LlamaForCausalLM:
-    """`model`, frozen, with fresh adapters and fresh rows for the added tokens, which alone are learned."""
+    """`model`, frozen, with fresh adapters and fresh rows for the added tokens; only these are trained."""
     torch.manual_seed(0)
     old = model.config.vocab_size
     model.requires_grad_(False)
@@ -57,7 +57,7 @@ def adapted(model: LlamaForCausalLM, tokens: Sequence[str], rank: int) -> LlamaF
 
 
 def learned_of(model: LlamaForCausalLM) -> list[torch.nn.Parameter]:
-    """What is learned of an adapted model; of the table of embeddings only the last rows."""
+    """The trained parameters of an adapted model; of the embedding table only the last rows."""
     return [p for p in model.parameters() if p.requires_grad]
 
 
@@ -69,8 +69,8 @@ def fit_labelled(
     budget: float,
     work: Path,
 ) -> Curve:
-    """Trains what is learned of an adapted model on rows and labels [B, T] that `batch` makes, given how many
-    tokens were fed; `kept` are held out. budget: million tokens; work: where checkpoints lie.
+    """Trains an adapted model on rows and labels [B, T] that `batch` makes, given the number of tokens fed so
+    far; `kept` are held out. budget: million tokens; work: the folder of checkpoints.
     """
     opt = torch.optim.AdamW(learned_of(model), lr=rate, weight_decay=0.0)
     forward = compiled(model)
@@ -91,7 +91,7 @@ def fit_labelled(
     def validate() -> list[float]:
         return [sum(loss(*pair).item() for pair in kept) / len(kept)]
 
-    return loop.go_on(model, [opt], step, validate, budget, work)
+    return loop.run_steps(model, [opt], step, validate, budget, work)
 
 
 def ship(
@@ -105,8 +105,8 @@ def ship(
     facts: dict,
     files: dict[str, str],
 ) -> None:
-    """Writes an adapted `base` to its own folder: the adapter, loss curve and picture, facts, and `files`.
-    held: rows of plain stories, whose loss says what was forgotten.
+    """Writes an adapted `base` to its own folder: adapter, loss curve with picture, facts, and `files`. held:
+    rows of plain stories, whose loss shows what was forgotten.
     """
     folder = loop.MODELS / name
     save(folder, model, base, tokens, rank)

@@ -1,5 +1,5 @@
-"""The model card: README.md of a model's folder, from its facts, its loss curve and what the measurements
-left beside it.
+"""The model card: README.md of a model's folder, made from its facts, its loss curve and the stored
+measurements.
 
 Knows Markdown and where the texts come from; measures nothing.
 """
@@ -113,7 +113,7 @@ MODULES = "In percent of held-out comments: without its marks, the text is exact
 ROUNDS = (
     "On held-out comments, greedily, four tokens guessed per round. `tokens per forward`: of the target; "
     "`end with a fragment`, in percent: rounds whose last accepted token is a mark; `cut`: in percent of the "
-    "guesses that passed; `right`: in percent of the texts. The first two ways write the same text.\n"
+    "accepted guesses; `right`: in percent of the texts. The first two ways write the same text.\n"
 )
 STEERED = (
     "Share of a topic in the words of a sentence, the first one after {begin}: `by itself`, and `under it`, "
@@ -181,7 +181,9 @@ def write(folder: Path) -> None:
 
 
 def data(facts: dict) -> str:
-    """What it was trained on: `data` or `stories` of its facts, else the family's mix with problems."""
+    """The section on training data: `data` or `stories` of its facts, otherwise the family's mix with
+    problems.
+    """
     if "data" in facts:
         return f"## Data\n- {facts['data']}\n"
     files = facts.get("stories")
@@ -193,9 +195,9 @@ PLAIN = (  # what a measurement left: file, heading, how to read it, a number's 
     ("neighbours.json", "What neighbours gain", NEIGHBOURS, "{:.2f}"),
     ("rollbacks.json", "What is thrown away", ROLLBACKS, None),
     ("infilling.json", "What it fills in", FILLED, None),
-    ("adherence.json", "Whether summaries keep to plans", ADHERED, "{:.2f}"),
+    ("adherence.json", "Whether summaries follow plans", ADHERED, "{:.2f}"),
     ("clauses.json", "Which clauses it finds", CLAUSES, "{:.2f}"),
-    ("flaws.json", "What the ban of its label avoids", FLAWED, None),
+    ("flaws.json", "What banning its label avoids", FLAWED, None),
     ("modules.json", "Modules that are right", MODULES, None),
     ("accepted-lengths.json", "How many drafted tokens are accepted", LENGTHS, "{:.2f}"),
     ("levels.json", "How far each depth is from the output", DEPTHS, "{:.2f}"),
@@ -228,7 +230,7 @@ def sections(folder: Path, facts: dict) -> list[str]:
         result += autodeco(tempered)
     if rewards := left(folder, "rewards.json"):
         explained = REWARDS.format(**facts["compared"])
-        result.append(f"## What it does for the reward\n{explained}\n{table(rewards, '{:.3f}'.format)}\n")
+        result.append(f"## What it changes in the reward\n{explained}\n{table(rewards, '{:.3f}'.format)}\n")
     if ranks := left(folder, "ranks.json"):
         explained = RANKED.format(ranked=facts["ranked"], target=TARGET)
         result.append(f"## The true continuation, against …\n{explained}\n{table(ranks)}\n")
@@ -267,7 +269,7 @@ def sections(folder: Path, facts: dict) -> list[str]:
 
 
 def left(folder: Path, name: str) -> dict | None:
-    """What a measurement left in a file of a folder; None if there is none."""
+    """The content of a measurement's file in a folder; None if there is none."""
     path = folder / name
     return json.loads(path.read_text()) if path.exists() else None
 

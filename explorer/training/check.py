@@ -1,7 +1,8 @@
-"""The losses of a shipped model on a few texts that no corpus holds: written into its facts when it is
-shipped, and compared to a thousandth by a test, so that weights, tokenizer and configuration are those meant.
+"""The losses of a shipped model on a few texts that are in no corpus. They are written into its facts when it
+is shipped, and a test compares them to a thousandth, so that weights, tokenizer and configuration are the
+intended ones.
 
-    python -m explorer.training.check          writes them for every shipped model
+python -m explorer.training.check writes them for every shipped model
 """
 
 import json
@@ -34,7 +35,7 @@ TEXTS = (
 
 
 def checked(module: torch.nn.Module, taps: Taps) -> float:
-    """The loss of a draft module on one text; of heads that score the mean of all scores."""
+    """The loss of a draft module on one text; for heads that score, the mean of all scores."""
     if module.kind in SCORERS:
         return module.along(taps).mean().item()
     loss = Medusa.loss if module.kind == "fragments" else type(module).loss  # no text has its marks
@@ -44,8 +45,8 @@ def checked(module: torch.nn.Module, taps: Taps) -> float:
 @torch.no_grad()
 def check_losses(folder: Path) -> list[float]:
     """Mean negative log-likelihood in nats per token of each text, under the model in `folder` as plain
-    transformers loads it, in float32 (an encoder-decoder also reads the text as its source); of draft heads,
-    whose target lies beside them, each text's losses of all modules.
+    transformers loads it, in float32 (an encoder-decoder also reads the text as its source). For draft heads,
+    whose target is in a neighbouring folder, each text's losses of all modules.
     """
     config = json.loads((folder / "config.json").read_text())
     if "modules" in config:
@@ -73,7 +74,7 @@ def text_losses(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> l
 
 
 def flow_losses(model: FlowModel, tokenizer: PreTrainedTokenizerBase) -> list[float]:
-    """The loss of each text's beginning, as long as a canvas, at t 0.5, as source and as canvas."""
+    """The loss of each text's beginning, one canvas long, at t 0.5, as source and as canvas."""
     losses = []
     for text in TEXTS:
         row = torch.tensor([tokenizer(text)["input_ids"][: model.config.canvas]])

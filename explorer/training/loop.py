@@ -1,6 +1,6 @@
-"""What every recipe shares: model shapes, optimisers, the loop that survives being cut off, and shipping.
+"""What every recipe shares: model shapes, optimisers, a resumable training loop, and shipping.
 
-Knows PyTorch and transformers' model classes; knows nothing of decoding and nothing of what is read.
+Knows PyTorch and transformers' model classes; knows nothing of decoding and nothing of the training texts.
 """
 
 import csv
@@ -27,12 +27,12 @@ Curve = list[tuple[float, ...]]  # (million tokens, training losses, held-out lo
 
 
 def device() -> str:
-    """Where models are trained."""
+    """The device on which models are trained."""
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def half_precision(where: torch.device) -> torch.autocast:
-    """Computing in bfloat16, unless that is a processor's which lacks it: there it is ten times as slow or
+    """Autocast to bfloat16, except on a processor without support for it: there it is ten times as slow or
     more, and an LSTM cannot run in it at all.
     """
     able = where.type != "cpu" or torch.ops.mkldnn._is_mkldnn_bf16_supported()
@@ -40,7 +40,9 @@ def half_precision(where: torch.device) -> torch.autocast:
 
 
 def trained(name: str) -> LlamaForCausalLM:
-    """A model that was shipped before, in float32. Raises ValueError with one sentence if it is not there."""
+    """A model that was shipped before, in float32. Raises ValueError with one sentence if it does not
+    exist.
+    """
     if not (MODELS / name / "config.json").exists():
         raise ValueError(f"This recipe begins with {name}, which is not trained yet; train {name} first.")
     if rounded_change.is_change(MODELS / name):
@@ -71,14 +73,16 @@ def llama(hidden_size: int, layers: int, heads: int, intermediate_size: int) -> 
 
 
 def attending(model: LlamaForCausalLM) -> LlamaForCausalLM:
-    """`model` with the attention that trains fastest: compiled, the plain one on a CPU, by a seventh."""
+    """`model` with the fastest attention for training: compiled, or on a CPU the plain one, which is a
+    seventh faster.
+    """
     model.set_attn_implementation("sdpa" if torch.cuda.is_available() else "eager")
     return model
 
 
 def deepened(model: LlamaForCausalLM, layers: int) -> LlamaForCausalLM:
     """A copy with `layers` layers that computes the same: spread over the depth, some layers are followed by
-    a copy of themselves whose two output matrices are zero, so that it adds nothing until it has learned.
+    a copy of themselves whose two output matrices are zero, so that it adds nothing at first.
     """
     old = model.config.num_hidden_layers
     config = LlamaConfig.from_dict({**model.config.to_dict(), "num_hidden_layers": layers})
@@ -99,7 +103,7 @@ def deepened(model: LlamaForCausalLM, layers: int) -> LlamaForCausalLM:
 
 
 def optimizers(model: torch.nn.Module, rates: tuple[float, float] = RATES) -> list[torch.optim.Optimizer]:
-    """Muon for the matrices inside the layers, AdamW for embeddings and norms, where there are any. rates: of
+    """Muon for the matrices inside the layers, AdamW for embeddings and norms, if there are any. rates: of
     the two.
     """
     tables = {p for m in model.modules() if isinstance(m, torch.nn.Embedding) for p in m.parameters()}
@@ -115,12 +119,12 @@ def optimizers(model: torch.nn.Module, rates: tuple[float, float] = RATES) -> li
 
 
 def rate(progress: float) -> float:
-    """Learning-rate factor: constant, then linear to zero from 40 % on."""
+    """Learning-rate factor: constant, then linear to zero from 40 % of the training on."""
     return min(1.0, max(0.02, (1 - progress) / 0.6))
 
 
 def compiled(model: torch.nn.Module) -> Callable:
-    """`model` compiled, where there is a compiler: a quarter faster or more."""
+    """`model` compiled, if there is a compiler: a quarter faster or more."""
     return torch.compile(model) if torch.cuda.is_available() or shutil.which("g++") else model
 
 
@@ -133,8 +137,8 @@ def causal_loss(model: torch.nn.Module) -> Callable[[torch.Tensor, torch.Tensor]
 def exits_loss(
     model: LlamaForCausalLM, exits: tuple[int, ...], weight: float
 ) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-    """The same, and `weight` times the loss of one exit, which the batch picks: the states after this many
-    layers, through the model's own last norm and head (LayerSkip, Elhoushi et al. 2024, section 4.1).
+    """The same, plus `weight` times the loss of one exit, which depends on the batch: the states after this
+    many layers, through the model's own last norm and head (LayerSkip, Elhoushi et al. 2024, section 4.1).
     """
     forward = compiled(model)
 
@@ -173,10 +177,9 @@ def train(
     before: float = 0.0,
     rates: tuple[float, float] = RATES,
 ) -> Curve:
-    """Trains `model` in place on `loss(rows, labels)` of the rows that `feed(tokens seen)` gives.
-
-    Resumes from `work/checkpoint.pt` if it is there; writes it every three minutes. before: millions of
-    tokens that earlier stages have read: they count in the curve and in what is fed.
+    """Trains `model` in place on `loss(rows, labels)` of the rows that `feed(tokens seen)` gives. Resumes
+    from `work/checkpoint.pt` if it exists, and writes it every three minutes. before: millions of tokens that
+    earlier stages have read, which count in the curve and in what is fed.
     """
     where = next(model.parameters()).device
 
@@ -188,10 +191,12 @@ def train(
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         return rows.numel(), [value.item()]
 
-    return go_on(model, optimizers(model, rates), step, lambda: [validate()], million_tokens, work, before)
+    return run_steps(
+        model, optimizers(model, rates), step, lambda: [validate()], million_tokens, work, before
+    )
 
 
-def go_on(
+def run_steps(
     model: torch.nn.Module,
     opts: list[torch.optim.Optimizer],
     step: Callable[[int], tuple[int, list[float]]],
@@ -202,8 +207,8 @@ def go_on(
     schedule: Callable[[float], float] = rate,
     every: int = 100,
 ) -> Curve:
-    """The loop that survives being cut off: `step(tokens seen)` leaves gradients and says how many tokens it
-    read and what the losses were. schedule: from progress to a factor of the learning rates. every: steps
+    """The resumable loop: `step(tokens seen)` leaves gradients and returns how many tokens it read and the
+    losses. schedule: from progress to a factor of the learning rates. every: steps
     between two points of the curve.
     """
     work.mkdir(parents=True, exist_ok=True)
@@ -243,7 +248,7 @@ def go_on(
 
 
 def report(point: tuple[float, ...], speed: float, left: int) -> None:
-    """One line of progress."""
+    """Prints one line of progress."""
     half = len(point) // 2
     losses = [" ".join(f"{loss:.3f}" for loss in part) for part in (point[1 : half + 1], point[half + 1 :])]
     print(
@@ -277,9 +282,7 @@ def ship(
 
 
 def save_curve(folder: Path, columns: list[str], curve: Curve) -> Curve:
-    """Writes the losses of a training to `folder/loss.csv`; returns them as they stand there, with four
-    places.
-    """
+    """Writes the losses of a training to `folder/loss.csv`; returns them as written, with four decimals."""
     with (folder / "loss.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(columns)

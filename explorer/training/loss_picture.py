@@ -17,14 +17,14 @@ STEPS = tuple(k * 10.0**e for e in range(-3, 4) for k in (1, 2, 5))  # between t
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers from at most `low` to at least `high`, about this many and at least two."""
+    """Round numbers from at most `low` to at least `high`: about this many, at least two."""
     step = next((s for s in STEPS if (high - low) / s <= about), STEPS[-1])
     first, last = math.floor(low / step), max(math.ceil(high / step), math.floor(low / step) + 1)
     return [round(step * i, 6) for i in range(first, last + 1)]
 
 
 def colours(theme: str) -> str:
-    """The rules of one theme."""
+    """The CSS rules of one theme."""
     surface = PALETTE["surface"][theme]
     return (
         f".back{{fill:{surface['panel']}}}text{{fill:{surface['soft']}}}.strong{{fill:{surface['text']}}}"
@@ -33,8 +33,8 @@ def colours(theme: str) -> str:
 
 
 def loss_picture(curve: Sequence[tuple[float, float, float]], title: str) -> str:
-    """The SVG of (million tokens, training loss, held-out loss) points; the newest values stand beside the
-    lines' ends. title: plain ASCII words without markup.
+    """The SVG of (million tokens, training loss, held-out loss) points; the last values are printed beside
+    the ends of the lines. title: plain ASCII words without markup.
     """
     last = max(point[0] for point in curve)
     losses = [value for point in curve for value in point[1:]]

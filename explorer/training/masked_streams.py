@@ -1,8 +1,8 @@
-"""What the recipes of models share that write masks after a causal past: rows of problems and stories, the
+"""What the recipes share for models that write masks after a causal past: rows of problems and stories, the
 blocks of their answers, and one forward over two streams, the clean row and a copy of it with masks.
 
 The clean stream is an ordinary causal pass. A position of the masked copy sees the clean tokens before its
-block, and those of its own block that the recipe names. Knows PyTorch and nothing of decoding.
+block, and those positions of its own block that the recipe names. Knows PyTorch and nothing of decoding.
 """
 
 import random
@@ -29,8 +29,8 @@ MAX_ENDS = 8  # ends of text after an answer, which are targets too
 
 
 def problem_rows(texts: Texts, seed: str, count: int) -> Rows:
-    """Problems one after the other: (rows [count, ROW], labels); prompts are not learned. After an answer
-    stand one to MAX_ENDS ends of text, so that a model learns what follows the first one.
+    """Consecutive problems: (rows [count, ROW], labels); prompts have no loss. After each answer come one to
+    MAX_ENDS end-of-text tokens, so that a model learns what follows the first one.
     """
     rng = random.Random(f"streams {seed}")
     ids, labels = [], []
@@ -45,7 +45,7 @@ def problem_rows(texts: Texts, seed: str, count: int) -> Rows:
 
 
 def mixed(texts: Texts, seen: int, batch: int) -> Rows:
-    """The batch after `seen` tokens: problems, and pieces of stories of which a beginning is given."""
+    """The batch after `seen` tokens: problems, and pieces of stories with a given beginning."""
     tasks = round(batch * TASK_SHARE)
     pieces = story_rows(texts.stories, seen, batch - tasks, ROW)
     given, rng = pieces.clone(), random.Random(f"given {seen}")
@@ -56,8 +56,8 @@ def mixed(texts: Texts, seen: int, batch: int) -> Rows:
 
 
 def block_starts(labels: torch.Tensor, size: torch.Tensor) -> torch.Tensor:
-    """Where the block of each position begins [N, T]: blocks of `size` [N, 1] tokens, counted again where an
-    answer or a prompt begins.
+    """The start of each position's block [N, T]: blocks of `size` [N, 1] tokens, counted from the beginning
+    of each answer or prompt.
     """
     at = torch.arange(labels.shape[1], device=labels.device).expand_as(labels)
     learned = labels != IGNORED
@@ -101,8 +101,9 @@ def fit_both(
     rates: tuple[float, float],
     words: dict[str, str],
 ) -> None:
-    """Trains a model on the mean of two losses, next token and masked tokens, and ships it. `both` gives the
-    two; `batch`: rows; million_tokens: unless the arguments say otherwise; `words`: architecture and note.
+    """Trains a model on the mean of two losses, next token and masked tokens, and ships it. `both` returns
+    the two; `batch`: number of rows; million_tokens: unless the arguments set another budget; `words`:
+    architecture and note.
     """
     forward = compiled(model.model)
     held, held_labels = mixed(texts, 10**9, 64)

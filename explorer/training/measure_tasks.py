@@ -1,6 +1,6 @@
-"""How often a causal model solves the checkable tasks: greedy, sampled once, the best of sixteen samples with
-a true verifier, and the majority of the sixteen. Through transformers' `generate`: no strategy of ours
-measures itself.
+"""How often a causal model solves the checkable tasks: greedily, sampled once, the best of sixteen samples
+with a true verifier, and the majority of the sixteen. Uses transformers' `generate`, so that no strategy of
+ours measures itself.
 """
 
 import json
@@ -29,7 +29,7 @@ def answers(
     temperature: float = 0.0,
     limit: int | None = None,
 ) -> list[str]:
-    """What `model` writes after each prompt, up to its end of text or `limit` (NEW_TOKENS if None) tokens:
+    """The model's continuation of each prompt, up to its end of text or `limit` (NEW_TOKENS if None) tokens:
     greedy, or sampled at `temperature`.
     """
     result = []
@@ -51,18 +51,18 @@ def answers(
 
 
 def outcome(text: str) -> str:
-    """What votes of several answers are counted by: the last line."""
+    """The part of an answer by which votes are counted: the last line."""
     return text.strip().split("\n")[-1].strip()
 
 
 def voted(texts: list[str]) -> str:
-    """The first of the texts whose outcome is the most frequent."""
+    """The first of the texts with the most frequent outcome."""
     commonest = Counter(outcome(text) for text in texts).most_common(1)[0][0]
     return next(text for text in texts if outcome(text) == commonest)
 
 
 def accuracy(asked: list[Problem], texts: list[str]) -> float:
-    """Share of the answers that the tasks' checkers call right."""
+    """Share of the answers that the tasks' checkers accept."""
     right = [TASKS[p.task].check(p, text).right for p, text in zip(asked, texts, strict=True)]
     return sum(right) / len(right)
 
@@ -98,8 +98,8 @@ def loaded(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
 
 
 def measure(folder: Path, samples: int) -> None:
-    """Leaves accuracies.json beside the weights of a causal model: task -> see `accuracies`; `samples`
-    answers are drawn of the tasks in `VOTED` alone.
+    """Writes accuracies.json beside the weights of a causal model: task -> see `accuracies`; `samples`
+    answers are sampled only for the tasks in `VOTED`.
     """
     model, tokenizer = loaded(folder)
     result = {}
@@ -110,7 +110,7 @@ def measure(folder: Path, samples: int) -> None:
 
 
 def write_sample(folder: Path) -> None:
-    """Leaves sample.txt beside the weights: a story at temperature 0.8 and top_p 0.9, seed 1."""
+    """Writes sample.txt beside the weights: a story at temperature 0.8 and top_p 0.9, seed 1."""
     model, tokenizer = loaded(folder)
     start = tokenizer(BEGINNING, return_tensors="pt").to(model.device)
     torch.manual_seed(1)

@@ -1,9 +1,9 @@
-"""What the recipes of heads share. Of draft modules the trainer: a step reads one batch, asks the frozen
-target once, and gives every module its own loss and its own optimisers. Of heads that score, how they are
-trained on rows with truths, and shipped. Knows training and `decoders.heads`, no head by name.
+"""What the recipes of heads share. For draft modules, the trainer: a step reads one batch, runs the frozen
+target once, and gives every module its own loss and its own optimisers. For heads that score, training on
+rows with truths, and shipping. Knows training and `decoders.heads`, no head by name.
 
-A recipe's `fit` is the same for the shipped pair and for one's own (own_heads.py): it takes models as
-`decoders.models.loading` loads them.
+A recipe's `fit` is the same for the shipped pair and for a user's own models (own_heads.py): it takes models
+as `decoders.models.loading` loads them.
 """
 
 import json
@@ -19,19 +19,19 @@ from decoders.models import head_files
 from decoders.models.loaded_model import LoadedModel
 from explorer.corpus import ROW
 from explorer.training import check, loop
-from explorer.training.loop import Curve, go_on, half_precision, optimizers
+from explorer.training.loop import Curve, half_precision, optimizers, run_steps
 from explorer.training.loss_picture import loss_picture
 
 
 def frozen(name: str) -> LoadedModel:
-    """A shipped model in float32, whose weights stay frozen. ValueError if it is not trained yet."""
+    """A shipped model in float32 with frozen weights. ValueError if it is not trained yet."""
     model = loop.trained(name).eval().requires_grad_(False)
     return LoadedModel(name, model, PreTrainedTokenizerFast.from_pretrained(loop.MODELS / name))
 
 
 def work_of(work: Path, name: str, *models: str | Path) -> Path:
-    """The folder in `work` for what is trained on just these weights, of shipped models or of folders (whole
-    paths); it is made.
+    """The folder in `work` for what is trained on exactly these weights, of shipped models or of folders
+    (whole paths); created if necessary.
     """
     digest = "-".join(head_files.weights_sha256(loop.MODELS / model)[:8] for model in models)
     folder = work / f"{name}-{digest}"
@@ -84,8 +84,7 @@ def train_modules(
     million_tokens: float,
     work: Path,
 ) -> Curve:
-    """Trains `modules` in place towards what `teacher` says of the rows [B, T] of `feed(tokens seen)`.
-
+    """Trains `modules` in place on the teacher's predictions for the rows [B, T] of `feed(tokens seen)`.
     held: rows [R, T] for validation. Resumes from `work/checkpoint.pt`, as all training does. A row of the
     curve: million tokens, the training loss of each module, the held-out loss of each.
     """
@@ -115,7 +114,7 @@ def train_modules(
         together.train()
         return losses
 
-    return go_on(together, opts, step, validate, million_tokens, work)
+    return run_steps(together, opts, step, validate, million_tokens, work)
 
 
 @torch.no_grad()
@@ -130,7 +129,7 @@ def held_out_losses(modules: dict[str, DraftModule], batches: Iterable[Taps]) ->
 
 
 def parted(tokens: torch.Tensor, every: int) -> tuple[loop.Rows, loop.Rows]:
-    """Of `tokens` [R, ...] what is learned, and each `every`-th, held out: rows with their places."""
+    """Splits `tokens` [R, ...] into training rows and held-out rows (each `every`-th), with their indices."""
     apart = torch.arange(len(tokens)) % every == 0
     train, held = ((tokens[at], at) for at in (part.nonzero()[:, 0] for part in (~apart, apart)))
     return train, held
@@ -146,8 +145,8 @@ def train_scorer(
     batch: int,
     rates: tuple[float, float] = loop.RATES,
 ) -> Curve:
-    """Trains a head that scores, in place, on `loss(rows, truths)`: `batch` rows with their truths, drawn by
-    chance from `train`; those of `held` are never fed.
+    """Trains a scoring head, in place, on `loss(rows, truths)`: `batch` rows with their truths, sampled from
+    `train`; those of `held` are never fed.
     """
 
     def feed(seen: int) -> loop.Rows:
@@ -178,8 +177,8 @@ def ship_scorer(
     eight_bits: bool = False,
 ) -> None:
     """Writes a head that reads the shipped `model` to its own folder, with loss curve, picture (in nats per
-    `unit`) and facts. partner: the shipped model that it speaks of besides; eight_bits: as
-    of `head_files.save`.
+    `unit`) and facts. partner: the other shipped model that its predictions are about; eight_bits: see
+    `head_files.save`.
     """
     folder = loop.MODELS / name
     other = None if partner is None else (partner, loop.MODELS / partner)

@@ -1,8 +1,9 @@
-"""What the recipes of the small architectures share: their texts, tokens or bytes, and one short training.
+"""What the recipes of the small architectures share: their texts, in tokens or bytes, and one short training.
 
-Those that read tokens begin with the layers of `llama-tiny-draft`, as far as theirs are of the same form, and
-so carry Llama in their names; those that read bytes begin with nothing and read only stories that no Llama
-wrote. A few minutes of computing each: enough to show how an architecture decodes, too little to judge it.
+Those that read tokens start from the layers of `llama-tiny-draft`, as far as theirs have the same form, and
+therefore have Llama in their names; those that read bytes start from scratch and read only stories that no
+Llama wrote. A few minutes of training each: enough to show how an architecture decodes, too little to judge
+it.
 """
 
 import math
@@ -18,7 +19,7 @@ from decoders.models.catalog import SHIPPED, TARGET
 from explorer.corpus import CONTEXT, ROW, Texts, pack, read_stories, rows_of, story_rows
 from explorer.training import cards
 from explorer.training.data.byte_tokens import byte_tokenizer
-from explorer.training.loop import go_on, ship
+from explorer.training.loop import run_steps, ship
 
 STORIES = ("tinystories_sample", "african_storybook_en", "pratham_storyweaver_en")
 DRAFT = "llama-tiny-draft"
@@ -38,7 +39,7 @@ def texts(args: Namespace, in_bytes: bool) -> Texts:
 
 
 def config_of(model_type: str, shape: dict, vocabulary: int) -> LlamaConfig:
-    """The config of an architecture with `shape`, END ending texts."""
+    """The config of an architecture with `shape`, with END as the end-of-text token."""
     ends = dict(bos_token_id=0, eos_token_id=0, pad_token_id=1)
     sizes = {"max_position_embeddings": CONTEXT, "tie_word_embeddings": True} | shape
     return architectures()[model_type][0].config_class(vocab_size=vocabulary, **ends, **sizes)
@@ -46,13 +47,14 @@ def config_of(model_type: str, shape: dict, vocabulary: int) -> LlamaConfig:
 
 @cache
 def draft_layers() -> LlamaModel:
-    """The draft that the models of tokens begin with."""
+    """The draft from which the models of tokens start."""
     return LlamaForCausalLM.from_pretrained(SHIPPED / DRAFT, dtype=torch.float32).model
 
 
 def begun(model: Architecture, layers: list[tuple[torch.nn.Module, int, bool]]) -> Architecture:
     """`model` with embedding and last norm of the draft, and with the parts of its layers: (block, number of
-    the layer, silent). Only what has the same name and shape is copied; what is silent adds nothing at first.
+    the layer, silent). Only weights with the same name and shape are copied; a silent block adds nothing at
+    first.
     """
     draft = draft_layers()
     with torch.no_grad():
@@ -84,13 +86,13 @@ def copied(block: torch.nn.Module, layer: torch.nn.Module) -> None:
 
 
 def taken(own: torch.Tensor, weight: torch.Tensor) -> None:
-    """Takes over a weight of the draft if it has the same shape."""
+    """Copies a weight of the draft if it has the same shape."""
     if own.shape == weight.shape:
         own.copy_(weight)
 
 
 def attending(attention: torch.nn.Module, number: int) -> None:
-    """One attention as the draft's layer of this number has it."""
+    """Initialises one attention with that of the draft's layer of this number."""
     layer = draft_layers().layers[number]
     with torch.no_grad():
         for part in "qkvo":
@@ -98,7 +100,7 @@ def attending(attention: torch.nn.Module, number: int) -> None:
 
 
 def bridged(bridge: torch.nn.Module, number: int) -> None:
-    """Shared keys and values as the draft's layer of this number makes them."""
+    """Initialises shared keys and values with those of the draft's layer of this number."""
     layer = draft_layers().layers[number]
     with torch.no_grad():
         taken(bridge.norm.weight, layer.input_layernorm.weight)
@@ -109,8 +111,8 @@ def bridged(bridge: torch.nn.Module, number: int) -> None:
 def train_small(
     name: str, model: Architecture, read: Texts, args: Namespace, million_tokens: float, note: str
 ) -> None:
-    """Trains a model on next tokens and ships it with its card. million_tokens: of tokens or bytes, if `args`
-    names no other budget; note: what it is good for.
+    """Trains a model on next tokens and ships it with its card. million_tokens: of tokens or bytes, unless
+    `args` names another budget; note: what it is good for.
     """
     before = loss_of(model, read.held)
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0.01)
@@ -124,7 +126,7 @@ def train_small(
 
     few = read.held[: HELD_ROWS // 8]
     budget = args.million_tokens or million_tokens
-    curve = go_on(model, [optimizer], step, lambda: [loss_of(model, few)], budget, args.work / name)
+    curve = run_steps(model, [optimizer], step, lambda: [loss_of(model, few)], budget, args.work / name)
     nats = loss_of(model, read.held)
     bits = bits_per_byte(nats, read)
     print(f"{name}: {nats:.4f} nats per token, {bits:.3f} bits per byte", flush=True)
@@ -153,6 +155,8 @@ def loss_of(model: Architecture, rows: torch.Tensor) -> float:
 
 
 def bits_per_byte(nats: float, read: Texts) -> float:
-    """A loss per token as bits per byte of the held-out text, by which tokenizers can be compared."""
+    """A loss per token converted to bits per byte of the held-out text, by which tokenizers can be
+    compared.
+    """
     written = sum(len(read.tokenizer.decode(row[1:]).encode()) for row in read.held)
     return nats * read.held[:, 1:].numel() / written / math.log(2)

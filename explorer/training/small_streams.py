@@ -1,5 +1,5 @@
-"""What the recipes of small models share that read a source and write its answer: rows, the loss, the loop in
-float32, and how many answers are right.
+"""What the recipes share for small models that read a source and write its answer: rows, the loss, the loop
+in float32, and how many answers are right.
 
 Knows problems as pairs of texts, and models of `source_stream.py`; knows no architecture.
 """
@@ -15,7 +15,7 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from decoders.models.architectures.source_stream import SourceStream, rows_of
 from explorer.corpus import IGNORED
 from explorer.training import cards
-from explorer.training.loop import Curve, go_on, ship
+from explorer.training.loop import Curve, run_steps, ship
 from explorer.training.measure_tasks import FILE as ACCURACIES
 
 Problem = tuple[str, str]  # prompt up to its separator, answer
@@ -25,9 +25,7 @@ RATE = 4e-3  # of AdamW; Muon's steps cost more than these networks
 
 
 def rows(tokenizer: PreTrainedTokenizerBase, problems: list[Problem], end: int = 0) -> Rows:
-    """Sources [N, S], which of their places count, and labels [N, A]: answers with their ends, then
-    IGNORED.
-    """
+    """Sources [N, S], a mask of their tokens, and labels [N, A]: answers with their ends, then IGNORED."""
     sources, seen = rows_of(
         [tokenizer(prompt)["input_ids"] if prompt else [] for prompt, _ in problems], "cpu"
     )
@@ -43,7 +41,7 @@ def loss(model: SourceStream, batch: Rows) -> torch.Tensor:
 
 
 def made(build: Callable[[], SourceStream], seed: int = 0) -> SourceStream:
-    """A fresh model, always with the same weights."""
+    """A fresh model, always with the same initial weights."""
     torch.manual_seed(seed)
     return build()
 
@@ -58,7 +56,7 @@ def fit(
     of: Callable[[torch.nn.Module, Rows], torch.Tensor] = loss,
     rate: float = RATE,
 ) -> Curve:
-    """Trains it on the batches that `feed(tokens seen)` gives, until this many million tokens of answers are
+    """Trains it on the batches that `feed(tokens seen)` gives, until this many million answer tokens are
     read. of: the loss of a batch. rate: of AdamW.
     """
 
@@ -75,7 +73,7 @@ def fit(
 
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.98), weight_decay=0.01)
     budget = args.million_tokens or million_tokens
-    return go_on(model, [optimizer], step, validate, budget, args.work / name)
+    return run_steps(model, [optimizer], step, validate, budget, args.work / name)
 
 
 @torch.no_grad()
@@ -88,8 +86,8 @@ def finished(
     about: dict[str, str],
     accuracies: dict[str, dict[str, float]],
 ) -> None:
-    """Ships it with what was measured: task -> column -> share. about: its architecture, and for the card its
-    vocabulary and the data that it read.
+    """Ships it with its measurements: task -> column -> share. about: its architecture, and for the card its
+    vocabulary and its training data.
     """
     facts = {
         **about,
@@ -105,7 +103,7 @@ def finished(
 
 @torch.no_grad()
 def written(model: SourceStream, batch: Rows, longest: int, end: int = 0) -> list[list[int]]:
-    """What it writes greedily for each source, without the end."""
+    """Its greedy answer to each source, without the end."""
     sources, seen, _ = batch
     answers = sources[:, :0]
     for _ in range(longest):
@@ -118,7 +116,7 @@ def written(model: SourceStream, batch: Rows, longest: int, end: int = 0) -> lis
 def solved(
     model: SourceStream, tokenizer: PreTrainedTokenizerBase, problems: list[Problem], longest: int
 ) -> float:
-    """Share of the problems whose greedy answer is the very one."""
+    """Share of the problems whose greedy answer is exactly right."""
     wrote = written(model, rows(tokenizer, problems), longest)
     right = [tokenizer(answer)["input_ids"] for _, answer in problems]
     return sum(a == b for a, b in zip(wrote, right, strict=True)) / len(problems)
@@ -126,8 +124,8 @@ def solved(
 
 @torch.no_grad()
 def bytes_right(model: SourceStream, batch: Rows) -> float:
-    """Share of the tokens of the answers, ends included, that are the most likely, each after the right
-    ones.
+    """Share of the answer tokens, ends included, that are the most likely ones, each given the right tokens
+    before it.
     """
     sources, seen, labels = batch
     predicted = model.answer_logits(sources, seen, labels[:, :-1].clamp(min=0)).argmax(-1)

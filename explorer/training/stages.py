@@ -25,7 +25,7 @@ def stage(
     curve: Curve = (),
 ) -> Curve:
     """Trains `model` for one budget and returns the whole curve. tasks: share of rows that are problems;
-    loss: next-token cross-entropy if none is given; curve: what earlier stages left.
+    loss: next-token cross-entropy by default; curve: that of earlier stages.
     """
     model.to(device()).float()
     before = curve[-1][0] if curve else 0.0

@@ -9,7 +9,7 @@ Document = tuple[list[int], list[int]]  # token ids and labels of one
 
 
 def document(asked: list[int], answer: list[int]) -> Document:
-    """A prompt, of which nothing is learned, and what is to be written behind it."""
+    """A prompt, which has no loss, and the text to write after it."""
     return asked + answer, [IGNORED] * len(asked) + answer
 
 

@@ -10,7 +10,9 @@ from explorer.corpus import END, PAD, ended
 
 
 def byte_tokenizer(longest: int) -> PreTrainedTokenizerFast:
-    """A tokenizer of 258 tokens: END, PAD, and one per byte. longest: tokens that its model takes."""
+    """A tokenizer of 258 tokens: END, PAD, and one per byte. longest: the maximum number of tokens of its
+    model.
+    """
     symbols = [END, PAD, *sorted(pre_tokenizers.ByteLevel.alphabet())]
     tokenizer = Tokenizer(models.BPE(vocab={symbol: at for at, symbol in enumerate(symbols)}, merges=[]))
     tokenizer.add_special_tokens([END, PAD])

@@ -37,7 +37,9 @@ def in_words(number: int) -> str:
 
 
 def held(text: str) -> bool:
-    """Whether a word, number or date is kept for validation: by its bytes, so that it needs no list."""
+    """Whether a word, number or date is reserved for validation: decided by its bytes, so that no list is
+    needed.
+    """
     return sum(at * byte for at, byte in enumerate(text.encode(), 1)) % HELD == 0
 
 
@@ -49,7 +51,7 @@ def word(rng: random.Random) -> str:
 
 
 def back(rng: random.Random) -> Problem:
-    """A word backwards; the one problem without a name in front."""
+    """A word backwards; the only problem without a name in front."""
     text = word(rng)
     return f"{text}{ARROW}", text[::-1]
 
@@ -84,7 +86,7 @@ KINDS: tuple[Kind, ...] = (back, upper, digits, date)
 def conversions(
     rng: random.Random, count: int, kinds: Sequence[Kind] = KINDS, unseen: bool = False
 ) -> list[Problem]:
-    """`count` problems of these kinds; with `unseen` only such as are never fed."""
+    """`count` problems of these kinds; with `unseen` only ones that are never fed."""
     made = []
     while len(made) < count:
         prompt, answer = rng.choice(kinds)(rng)

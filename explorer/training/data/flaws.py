@@ -1,4 +1,4 @@
-"""What a model reads that is to announce flaws: toy programs with a label in front of flawed lines.
+"""Training data for a model that announces flaws: toy programs with a label in front of flawed lines.
 
 Knows programs and a tokenizer; knows no models.
 """
@@ -15,7 +15,7 @@ ADDED = (LABEL,)
 
 
 class Programs:
-    """Makes labelled programs behind their tasks. tokenizer: one that knows ADDED."""
+    """Makes labelled programs after their tasks. tokenizer: one that knows ADDED."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast):
         self.tokenizer = tokenizer

@@ -1,5 +1,5 @@
-"""Texts in two new forms, for a model that is finetuned on them: with the middle last (PRE a SUF c MID b EOT)
-and with a topic in front of each sentence (`<t7> sentence <t2> sentence <end>`).
+"""Texts in two new forms, for a model that is fine-tuned on them: with the middle last (PRE a SUF c MID b
+EOT) and with a topic in front of each sentence (`<t7> sentence <t2> sentence <end>`).
 
 Knows the corpus and its tokenizer; knows no models.
 """
@@ -30,9 +30,9 @@ Document = tuple[list[int], list[int]]  # token ids and labels
 def topics_of(
     stories: list[str], common: int = RARE, frequent: float = FREQUENT, starts: int = STARTS
 ) -> Topics:
-    """The topics of the texts' sentences: k-means on TF-IDF vectors of their lower-case words, which are
-    among the `common` commonest and not in more than a share `frequent` of all sentences. What is kept of a
-    topic is its WORDS heaviest words. starts: of k-means, of which the best counts.
+    """The topics of the texts' sentences: k-means on TF-IDF vectors of their lower-case words, restricted to
+    the `common` most common ones that occur in at most a share `frequent` of all sentences. A topic is
+    represented by its WORDS heaviest words. starts: of k-means, of which the best counts.
     """
     rng = random.Random(0)
     chosen = [s for story in rng.sample(stories, min(len(stories), SENTENCES // 4)) for s in sentences(story)]
@@ -59,8 +59,8 @@ def topics_of(
 
 
 def k_means(vectors: np.ndarray, seed: int, rounds: int = 40) -> np.ndarray:
-    """TOPICS unit vectors [K, W] by which unit vectors [N, W] are grouped: each is the mean of its group. An
-    empty group begins again with the vector that is farthest from all.
+    """TOPICS unit vectors [K, W] that cluster unit vectors [N, W]: each is the mean of its cluster. An empty
+    cluster restarts with the vector that is farthest from all.
     """
     rng = np.random.default_rng(seed)
     centres = vectors[rng.choice(len(vectors), TOPICS, replace=len(vectors) < TOPICS)]
@@ -90,7 +90,7 @@ class Forms:
 
     def infilling(self, rng: random.Random) -> Document:
         """One text with its middle last, cut at line breaks (stories: between sentences) or anywhere. The
-        statement of a problem stays in front and is not learned.
+        statement of a problem stays in front and has no loss.
         """
         task = rng.choice(INFILLED)
         if task == "story":
@@ -114,7 +114,7 @@ class Forms:
         return [self.id[PRE], *parts, *document], [IGNORED] * (1 + len(parts)) + document
 
     def planned(self, rng: random.Random) -> Document:
-        """A story with a topic in front of its sentences, now and then not of the first ones."""
+        """A story with a topic in front of its sentences, sometimes skipping the first ones."""
         units = sentences(rng.choice(self.stories))
         bare = rng.choice((0, 0, 1, 2))
         ids: list[int] = []
@@ -124,7 +124,7 @@ class Forms:
         return ids, [IGNORED, *ids[1:]]
 
     def rows(self, make: Callable[[random.Random], Document], rng: random.Random, count: int) -> Rows:
-        """`count` padded rows of whole documents that `make` gives: (rows, labels), both [count, CONTEXT]."""
+        """`count` padded rows of whole documents from `make`: (rows, labels), both [count, CONTEXT]."""
         packed = []
         while len(packed) < count:
             ids, labels = [], []
@@ -146,8 +146,8 @@ class Forms:
         return joined(self.rows(self.infilling, rng, 2), self.rows(self.planned, rng, 1))
 
     def mixed(self, packed: np.ndarray, seen: int) -> Rows:
-        """The batch after `seen` tokens: `batch`, and a row of plain stories from `packed` [T] or, by turns,
-        of plain problems, so that nothing is lost.
+        """The batch after `seen` tokens: `batch`, and alternately a row of plain stories from `packed` [T] or
+        of plain problems, so that the model does not forget them.
         """
         if seen // (4 * CONTEXT) % 2:
             return joined(self.batch(str(seen)), task_rows(self.tokenizer, f"forms {seen}", 1, CONTEXT))
@@ -156,6 +156,6 @@ class Forms:
 
 
 def joined(*parts: Rows) -> Rows:
-    """Rows and labels of several batches as one."""
+    """Rows and labels of several batches, concatenated."""
     rows, labels = zip(*parts, strict=True)
     return torch.cat(rows), torch.cat(labels)

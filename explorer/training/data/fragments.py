@@ -1,4 +1,4 @@
-"""What a model reads that is to write marks at the ends of fragments: small Verilog modules with marks.
+"""Training data for a model that writes marks at the ends of fragments: small Verilog modules with marks.
 
 Knows modules and a tokenizer; knows no models.
 """
@@ -16,14 +16,14 @@ ADDED = (FRAGMENT,)
 
 
 class Modules:
-    """Makes marked modules behind their comments. tokenizer: one that knows ADDED."""
+    """Makes marked modules after their comments. tokenizer: one that knows ADDED."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast):
         self.tokenizer = tokenizer
         self.end, self.pad = (tokenizer.convert_tokens_to_ids(token) for token in (END, PAD))
 
     def made(self, rng: random.Random) -> Document:
-        """A module behind its comment, which has no loss."""
+        """A module after its comment, which has no loss."""
         asked, module = (self.tokenizer(text)["input_ids"] for text in marked_module(rng))
         return document(asked, [*module, self.end])
 
@@ -33,7 +33,7 @@ class Modules:
         return padded([self.made(rng) for _ in range(count)], self.pad)
 
     def packed(self, seed: str, count: int, row: int) -> torch.Tensor:
-        """Rows [count, row] of comments and modules one after the other, without padding."""
+        """Rows [count, row] of consecutive comments and modules, without padding."""
         rng, ids = random.Random(f"packed {seed}"), []
         while len(ids) < count * row:
             ids += self.made(rng)[0]

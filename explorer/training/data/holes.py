@@ -1,5 +1,5 @@
-"""What a model reads that is to fill holes in code: small Verilog modules behind their comments with spans or
-names hidden, modules for comments and comments for modules, and whole documents behind an empty source.
+"""Training data for a model that fills holes in code: small Verilog modules after their comments with spans
+or names hidden, modules for comments and comments for modules, and whole documents after an empty source.
 
 Knows modules and a tokenizer of their words; knows no models.
 """
@@ -24,7 +24,7 @@ Row = tuple[list[int], list[int]]  # source, answer with its end
 
 
 def module_tokenizer(longest: int) -> PreTrainedTokenizerFast:
-    """Byte-level BPE in which each name of a module is one token, as are sentinels and the arrow."""
+    """Byte-level BPE in which each name of a module is one token, and so are the sentinels and the arrow."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -45,7 +45,7 @@ def module_tokenizer(longest: int) -> PreTrainedTokenizerFast:
 
 
 def held(module: str) -> bool:
-    """Whether a module is kept for validation."""
+    """Whether a module is reserved for validation."""
     return sum(at * byte for at, byte in enumerate(module.encode(), 1)) % HELD == 0
 
 
@@ -65,7 +65,7 @@ class Holes:
                 return comment, module
 
     def names(self, module: str) -> dict[str, list[tuple[int, int]]]:
-        """Each name of a module with the spans of tokens where it stands."""
+        """Each name of a module with the token spans at which it occurs."""
         places = self.tokenizer(module, return_offsets_mapping=True)["offset_mapping"]
         begins = {begin: at for at, (begin, _) in enumerate(places)}
         behind = {end: at + 1 for at, (_, end) in enumerate(places)}
@@ -81,7 +81,7 @@ class Holes:
         return self.closed(*with_holes(ids, groups, self.sentinels, self.end))
 
     def identifiers(self, rng: random.Random, unseen: bool = False) -> Row:
-        """A module with one to three of its names hidden, everywhere, behind its comment."""
+        """A module with one to three of its names hidden everywhere, after its comment."""
         comment, module = self.module(rng, unseen)
         names = self.names(module)
         chosen = rng.sample(sorted(names), min(len(names), rng.randint(1, 3)))
@@ -97,9 +97,9 @@ class Holes:
         )
 
     def told(self, rng: random.Random, unseen: bool = False) -> Row:
-        """Comment and module behind an empty source."""
+        """Comment and module after an empty source."""
         return [], [*self.tokenizer("".join(self.module(rng, unseen)))["input_ids"], self.end]
 
     def closed(self, source: list[int], answer: list[int]) -> Row:
-        """With the arrow behind the source."""
+        """With the arrow after the source."""
         return [*source, self.arrow], answer

@@ -1,5 +1,5 @@
-"""Notes about animals whose facts no model can know, and notes that say the same facts in other words: what
-a store is good for.
+"""Notes about animals whose facts no model can know, and notes that state the same facts in other words: the
+purpose of a retrieval store.
 
 Knows plain text and a tokenizer; knows no models.
 """
@@ -23,7 +23,7 @@ WORDINGS = (
 
 @dataclass(frozen=True)
 class Note:
-    """Whom it is about, and what only it knows."""
+    """The animal, and the facts that only this note contains."""
 
     name: str
     kind: str
@@ -34,7 +34,7 @@ class Note:
     food: str
 
     def intro(self) -> str:
-        """The sentence by which it is found."""
+        """The sentence by which it is retrieved."""
         return INTRO.format(**vars(self))
 
     def text(self, way: int) -> str:
@@ -49,13 +49,13 @@ def note(rng: random.Random) -> Note:
 
 
 def fitted(tokenizer: PreTrainedTokenizerBase, text: str, size: int, filling: int) -> list[int]:
-    """Its first `size` tokens, filled up where they are fewer."""
+    """Its first `size` tokens, padded if there are fewer."""
     ids = tokenizer(text)["input_ids"][:size]
     return ids + [filling] * (size - len(ids))
 
 
 def store_of(tokenizer: PreTrainedTokenizerBase, notes: list[Note], chunk: int, filling: int) -> list[int]:
-    """Notes one after the other, each two chunks long, in ways by turns."""
+    """Consecutive notes, each two chunks long, with alternating wordings."""
     ids: list[int] = []
     for at, one in enumerate(notes):
         ids += fitted(tokenizer, one.text(at % len(WORDINGS)), 2 * chunk, filling)

@@ -1,5 +1,5 @@
 """Records in sections: each field of a person's record is a section that one stream can write, and all end
-with one colour that the first section makes up.
+with the same colour, which the first section makes up.
 
 Knows plain text and a tokenizer; knows no models.
 """
@@ -35,7 +35,7 @@ class Record:
 
     @property
     def plan(self) -> list[int]:
-        """The plan item of each slot: which stream owns which field. Each pair has an item of its own."""
+        """The plan item of each slot: which stream owns which field. Each pair has its own item."""
         return [slot * SECTIONS + ITEMS.index(key) for slot, key in enumerate((LEADER, *self.keys))]
 
     def tokens(self, tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
@@ -45,7 +45,7 @@ class Record:
 
 
 def record(rng: random.Random) -> Record:
-    """A random record; its colour has nothing to do with it."""
+    """A random record; its colour is independent of it."""
     asked = make_record(rng, "yaml")
     values = asked.facts["record"]
     keys = sorted(KEYS, key=lambda key: asked.prompt.find(str(values[key])))
@@ -53,7 +53,7 @@ def record(rng: random.Random) -> Record:
 
 
 def answer(text: str) -> list[tuple[str, str, str]]:
-    """(key, value, colour) of each line of an answer; of the first one the value is its colour."""
+    """(key, value, colour) of each line of an answer; for the first one the value is its colour."""
     result = []
     for line in text.splitlines():
         key, _, rest = line.partition(": ")

@@ -1,5 +1,5 @@
-"""What a model reads that is to tell summaries of fact sheets: under a plan, whose units have tags around
-them in the sheet, and sentence by sentence with a topic in front of each.
+"""Training data for a model that summarises fact sheets: under a plan, whose units are tagged in the sheet,
+and sentence by sentence with a topic in front of each.
 
 Knows sheets and a tokenizer; knows no models.
 """
@@ -34,15 +34,15 @@ class Sheets:
         return self.tokenizer(text)["input_ids"]
 
     def sheets(self, seed: str, count: int) -> list[Sheet]:
-        """Sheets of about one length."""
+        """Sheets of similar length."""
         rng = random.Random(f"sheets {seed}")
         drawn = sorted((make_sheet(rng) for _ in range(DRAWN * count)), key=lambda sheet: len(sheet.text))
         first = rng.randrange(DRAWN) * count
         return drawn[first : first + count]
 
     def realised(self, sheet: Sheet, rng: random.Random) -> tuple[Document, Document, Document]:
-        """The summary behind the bare sheet, behind the sheet with the tags of its oracle plan, and with
-        those of a corrupted plan: as many units that are not of it, as far as there are.
+        """The summary after the bare sheet, after the sheet with the tags of its oracle plan, and with those
+        of a corrupted plan: as many units that are not in it, as far as there are any.
         """
         source = source_of(self.cut(sheet.prompt), self.bytes_of)
         plan = oracle(source.texts, sheet.summary)

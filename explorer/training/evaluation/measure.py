@@ -1,8 +1,8 @@
-"""Measures the shipped models, leaves what was found beside their weights, and writes their cards.
+"""Measures the shipped models, stores the results beside their weights, and writes their cards.
 
-    python -m explorer measure [NAME ...] --corpus FOLDER
+python -m explorer measure [NAME ...] --corpus FOLDER
 
-Knows which measurements each model takes; how they are made is in the other files of this name.
+Knows which measurements each model takes; the other files of this folder make them.
 """
 
 from argparse import Namespace
@@ -37,7 +37,7 @@ from explorer.training.recipes import llama_tiny_fastdraft, llama_tiny_seq2seq, 
 
 
 def target(folder: Path, corpus: Path) -> None:
-    """The tasks, with votes of several answers, the early exits, and a story for the card."""
+    """The tasks, with votes over several answers, the early exits, and a story for the card."""
     measure_tasks.measure(folder, measure_tasks.SAMPLES)
     measure_drafts.measure_exits(folder, corpus)
     measure_tasks.write_sample(folder)
@@ -95,13 +95,13 @@ MEASURES = {
 
 
 def main(args: Namespace) -> None:
-    """Measures the models `args.names`, or all that are shipped; then writes every shipped model's card.
-    Raises ValueError with one sentence if one is not shipped.
+    """Measures the models `args.names`, or all shipped ones; then writes every shipped model's card. Raises
+    ValueError with one sentence if one is not shipped.
     """
     shipped = [name for name in MEASURES if (loop.MODELS / name / "facts.json").exists()]
     unknown = [name for name in args.names if name not in shipped]
     if unknown:
-        raise ValueError(f"There is no shipped model {unknown[0]!r}; choose of: {', '.join(shipped)}.")
+        raise ValueError(f"There is no shipped model {unknown[0]!r}; choose one of: {', '.join(shipped)}.")
     for name in args.names or shipped:
         print(f"measuring {name}", flush=True)
         MEASURES[name](loop.MODELS / name, args.corpus)

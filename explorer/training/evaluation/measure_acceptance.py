@@ -23,7 +23,7 @@ Groups = dict[str, list[list[int]]]
 
 
 def prompts(corpus: Path, target: LoadedModel, tasks: Iterable[str] | None = None) -> Groups:
-    """What is continued: the first tokens of held-out stories, and held-out problems of these tasks (all)."""
+    """The prompts: the first tokens of held-out stories, and held-out problems of these tasks (None: all)."""
     _, held = read_stories(corpus)
     chosen = held[:: max(1, len(held) // STORIES)][:STORIES]
     result = {"stories": [target.encode(story)[:PROMPT_TOKENS] for story in chosen]}
@@ -35,8 +35,8 @@ def prompts(corpus: Path, target: LoadedModel, tasks: Iterable[str] | None = Non
 def acceptance(
     pair: dict[str, LoadedModel], asked: list[list[int]], temperature: float
 ) -> tuple[float, float]:
-    """(accepted over tested drafted tokens, new tokens a target forward) of chains of four. Tokens after the
-    first rejection of a round are not tested.
+    """(accepted over tested drafted tokens, new tokens per target forward) of chains of four. Tokens after
+    the first rejection of a round are not tested.
     """
     settings = {"num_assistant_tokens": DRAFTED, "temperature": temperature}
     limits = Limits(NEW_TOKENS)
@@ -47,9 +47,10 @@ def acceptance(
 
 
 def measure(folder: Path, corpus: Path, tasks: Iterable[str] | None = None) -> None:
-    """Leaves acceptance.json beside the weights of a draft, whose target is the folder's neighbour: group ->
-    `greedy` and `temperature 1`, shares of the tested tokens, and for both, with ` tokens` after the name,
-    new tokens per target forward. The greedy share of stories goes into its facts as `greedy_acceptance`.
+    """Writes acceptance.json beside the weights of a draft, whose target is in the neighbouring folder: group
+    -> `greedy` and `temperature 1`, shares of the tested tokens, and for both, with ` tokens` after the name,
+    new tokens per target forward. The greedy share of stories is also written to its facts as
+    `greedy_acceptance`.
     """
     pair = {"target": load(str(folder.parent / TARGET)), "draft": load(str(folder))}
     result = {}

@@ -1,5 +1,5 @@
-"""Whether the probabilities that the acceptance head predicts come true: on held-out stories and problems,
-drafted and tested by the shipped pair.
+"""Whether the probabilities that the acceptance head predicts are calibrated: on held-out stories and
+problems, drafted and tested by the shipped pair.
 """
 
 import json
@@ -19,9 +19,9 @@ PREDICTORS = {"head": HEAD, "draft's own probability": OWN}
 
 
 def measure(folder: Path, corpus: Path) -> None:
-    """Leaves calibration.json beside the head: for each temperature and predictor how many tokens were judged
-    and tested, the mean of the predicted probabilities, the share that was accepted, and the calibration
-    error over ten bins.
+    """Writes calibration.json beside the head: for each temperature and predictor the number of tokens that
+    were predicted and tested, the mean of the predicted probabilities, the share that was accepted, and the
+    calibration error over ten bins.
     """
     config = read_config(folder.name, folder)
     (head,) = load_heads(str(folder), load(str(folder.parent / config["target"]))).values()

@@ -1,5 +1,5 @@
-"""What the predictor of llama-tiny-adaeagle saves: chains of EAGLE's layer of a predicted length beside
-chains of fixed lengths.
+"""What the predictor of llama-tiny-adaeagle saves: chains of EAGLE's layer with a predicted length, compared
+with chains of fixed lengths.
 """
 
 import json
@@ -34,7 +34,7 @@ def paid(target: LoadedModel, strategy: str, settings: dict, asked: list[str]) -
 
 
 def measure(folder: Path, corpus: Path) -> None:
-    """Leaves chains.json beside the head: kind of text and way of drafting -> numbers as `paid`."""
+    """Writes chains.json beside the head: kind of text and way of drafting -> numbers of `paid`."""
     target = load(str(folder.parent / TARGET))
     target.heads = load_heads(str(folder.parent / "llama-tiny-heads"), target)
     target.adaeagle = load_heads(str(folder), target)["adaeagle"]

@@ -1,5 +1,5 @@
-"""What llama-tiny-aligned, as the aligned model of Transfer Q*, does for the reward of held-out stories:
-beside the target's own text, its own, and the baselines of the paper, prompt by prompt.
+"""What llama-tiny-aligned, as the aligned model of Transfer Q*, gains in reward on held-out stories: compared
+with the target's own text, its own text, and the paper's baselines, prompt by prompt.
 """
 
 import json
@@ -28,7 +28,7 @@ def reward(text: str) -> float:
 
 
 def written(model: LoadedModel, strategy: str, settings: dict, begun: torch.Tensor) -> list[float]:
-    """The reward of what a strategy writes after each beginning [R, T]."""
+    """The reward of a strategy's continuation of each beginning [R, T]."""
     texts = []
     for seed, row in enumerate(begun.tolist()):
         lane = Lane(strategy, row, {"target": model}, settings, seed, Limits(NEW_TOKENS))
@@ -39,7 +39,7 @@ def written(model: LoadedModel, strategy: str, settings: dict, begun: torch.Tens
 
 @torch.no_grad()
 def sampled(model: LoadedModel, begun: torch.Tensor, aligned: bool) -> list[float]:
-    """The reward of what the target, or the aligned model, writes when it is drawn from at temperature 1."""
+    """The reward of text sampled from the target, or from the aligned model, at temperature 1."""
     torch.manual_seed(0)
     ids, new, past = begun, begun, None
     for _ in range(NEW_TOKENS):
@@ -53,7 +53,7 @@ def sampled(model: LoadedModel, begun: torch.Tensor, aligned: bool) -> list[floa
 
 
 def compared(rewards: list[float], base: list[float]) -> dict[str, float]:
-    """Mean reward, and by how much it is above the base's, prompt by prompt, and twice its standard error."""
+    """Mean reward, its lead over the base, prompt by prompt, and twice the standard error."""
     gaps = [a - b for a, b in zip(rewards, base, strict=True)]
     mean = sum(gaps) / len(gaps)
     spread = math.sqrt(sum((gap - mean) ** 2 for gap in gaps) / max(1, len(gaps) - 1) / len(gaps))
@@ -61,9 +61,7 @@ def compared(rewards: list[float], base: list[float]) -> dict[str, float]:
 
 
 def measure(folder: Path, corpus: Path) -> None:
-    """Leaves rewards.json beside the model: row -> mean reward, and how far it is above controlled
-    decoding's.
-    """
+    """Writes rewards.json beside the model: row -> mean reward, and its lead over controlled decoding's."""
     model = load(str(folder.parent / TARGET))
     model.aligned = load_heads(str(folder), model)["aligned"]
     begun = beginnings(model.tokenizer, read_stories(corpus)[1], PROMPTS)

@@ -1,5 +1,5 @@
-"""What the heads of llama-tiny-autodeco win over fixed temperatures and top-p: on held-out text by the loss
-that they learned by, and on held-out problems by the answers that are drawn.
+"""What the heads of llama-tiny-autodeco gain over fixed temperatures and top-p: on held-out text by their
+training loss, and on held-out problems by sampled answers.
 """
 
 import json
@@ -29,7 +29,9 @@ FILE, SOLVED = "temperatures.json", "accuracies.json"
 
 
 def losses(logits: torch.Tensor, tokens: torch.Tensor, t: torch.Tensor) -> tuple[dict[str, float], float]:
-    """(the loss at temperature 1, at the best single one, at those of the heads t [N]; the best one)."""
+    """(the loss at temperature 1, at the best single temperature, at those of the heads t [N]; the best
+    temperature).
+    """
     kept = taught(logits, tokens, at_random=False)
     single = {g: temperature_loss(logits, torch.full_like(t, g), tokens, kept).item() for g in GRID}
     best = min(single, key=single.get)
@@ -38,7 +40,7 @@ def losses(logits: torch.Tensor, tokens: torch.Tensor, t: torch.Tensor) -> tuple
 
 
 def nuclei(logits: torch.Tensor, tokens: torch.Tensor, t: torch.Tensor, p: torch.Tensor) -> dict[str, float]:
-    """Means of what the heads say, and of what a hard top-p makes of it."""
+    """Means of the heads' predictions, and of the nuclei of a hard top-p."""
     probs = at_temperature(logits, t)
     above = probs.sort(dim=-1, descending=True).values
     counts = 1 + ((above.cumsum(-1) < p[:, None])[:, :-1]).sum(-1)
@@ -48,7 +50,9 @@ def nuclei(logits: torch.Tensor, tokens: torch.Tensor, t: torch.Tensor, p: torch
 
 
 def own_answers(model: LoadedModel) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows and labels of right answers to held-out problems, drawn at temperature 1; see `right_answers`."""
+    """Rows and labels of right answers to held-out problems, sampled at temperature 1; see
+    `right_answers`.
+    """
     asked = [p for task in ASKED for p in problems(task, PROBLEMS, HELD_OUT_SEED) for _ in range(SAMPLED)]
     torch.manual_seed(0)
     wrote = answers(model.model, model.tokenizer, [p.prompt for p in asked], 1.0, NEW_TOKENS)
@@ -59,7 +63,7 @@ def own_answers(model: LoadedModel) -> tuple[torch.Tensor, torch.Tensor]:
 
 @torch.no_grad()
 def on_text(model: LoadedModel, heads: AutoDeco, corpus: Path) -> dict[str, dict]:
-    """What is left in temperatures.json: `losses` and `nuclei` of each kind of text, `chosen` the best single
+    """The content of temperatures.json: `losses` and `nuclei` of each kind of text, `chosen` the best single
     temperature of each.
     """
     _, held = read_stories(corpus)
@@ -78,7 +82,7 @@ def on_text(model: LoadedModel, heads: AutoDeco, corpus: Path) -> dict[str, dict
 
 
 def solved(model: LoadedModel, strategy: str, settings: dict) -> dict[str, float]:
-    """task -> share of held-out problems that one drawn answer solves."""
+    """task -> share of held-out problems that one sampled answer solves."""
     result = {}
     for task in ASKED:
         right = []
@@ -93,7 +97,7 @@ def solved(model: LoadedModel, strategy: str, settings: dict) -> dict[str, float
 
 
 def measure(folder: Path, corpus: Path) -> None:
-    """Leaves temperatures.json and accuracies.json beside the heads, and in their facts `best_fixed`."""
+    """Writes temperatures.json and accuracies.json beside the heads, and `best_fixed` to their facts."""
     model = load(str(folder.parent / TARGET))
     model.autodeco = load_heads(str(folder), model)["autodeco"]
     (folder / FILE).write_text(json.dumps(on_text(model, model.autodeco, corpus), indent=1) + "\n")
@@ -101,7 +105,7 @@ def measure(folder: Path, corpus: Path) -> None:
 
 
 def on_problems(folder: Path, model: LoadedModel) -> None:
-    """Leaves accuracies.json: task -> the shares that are solved, see cards.py; and `best_fixed`."""
+    """The content of accuracies.json: task -> the shares that are solved, see cards.py; and `best_fixed`."""
     pairs = [{"temperature": t, "top_p": p} for t in TEMPERATURES for p in TOP_PS]
     fixed = [solved(model, "sample", pair) for pair in pairs]
     best = max(range(len(pairs)), key=lambda at: sum(fixed[at].values()))

@@ -1,5 +1,5 @@
 """How the accuracy of models that fill masks after a causal past falls when they fill more per forward,
-beside ordinary next-token decoding with the same weights.
+compared with ordinary next-token decoding with the same weights.
 """
 
 import json
@@ -25,7 +25,7 @@ SETTINGS = {  # strategy -> name of a column -> parameters
 
 
 def measure(folder: Path, strategy: str) -> None:
-    """Leaves accuracies.json beside the weights, and in facts.json the tokens per forward of each setting."""
+    """Writes accuracies.json beside the weights, and the tokens per forward of each setting to facts.json."""
     target, result = load(str(folder), "cpu", "float32"), {}
     tokenizer = target.tokenizer
     pace: dict[str, list[float]] = {}

@@ -1,5 +1,5 @@
-"""How long the drafts of a masked model are that the target accepts: of the drafter that was aligned with it,
-and of the one that it was made from.
+"""How long the accepted drafts of a masked model are: of the drafter that was aligned with the target, and of
+the one from which it was made.
 
 Knows the strategy deer and its traces; writes no cards.
 """
@@ -39,7 +39,7 @@ def lengths(target: LoadedModel, groups: dict[str, list[list[int]]]) -> Lengths:
 
 
 def measure(folder: Path, corpus: Path) -> None:
-    """Leaves accepted-lengths.json beside the weights."""
+    """Writes accepted-lengths.json beside the weights."""
     target = load(TARGET)
     groups = prompts(corpus, target)
     stories = groups.pop("stories")[:STORIES]

@@ -1,5 +1,5 @@
-"""How the accuracy of the masked-diffusion model falls when it commits more tokens a forward: on tasks whose
-answer follows from the prompt token by token, and on tasks where the tokens must agree with each other.
+"""How the accuracy of the masked-diffusion model falls when it commits more tokens per forward: on tasks
+whose answer follows from the prompt token by token, and on tasks whose tokens must agree with each other.
 """
 
 import json
@@ -24,8 +24,8 @@ PROBLEMS = 40
 def unmasked(
     model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, prompts: list[str], tokens: int
 ) -> list[str]:
-    """Answers of a canvas that is filled block by block, in each forward the `tokens` masked places of which
-    the model is surest (LLaDA, Nie et al. 2025, low-confidence remasking), until a block holds an end.
+    """Answers of a canvas that is filled block by block, in each forward the `tokens` masked positions of
+    highest confidence (LLaDA, Nie et al. 2025, low-confidence remasking), until a block contains an end.
     """
     asked = tokenizer(prompts)["input_ids"]
     rows = torch.full((len(asked), CANVAS), MASK_ID)
@@ -62,7 +62,7 @@ def fitting(name: str, count: int, tokenizer: PreTrainedTokenizerFast) -> list[P
 
 
 def measure(folder: Path) -> None:
-    """Leaves accuracies.json beside the weights: task -> {tokens per step: accuracy}."""
+    """Writes accuracies.json beside the weights: task -> {tokens per step: accuracy}."""
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     result = {}

@@ -1,7 +1,7 @@
-"""How often draft modules and early exits guess what the target says, per task and for stories.
+"""How often draft modules and early exits agree with the target, per task and for stories.
 
-Knows no strategy: the numbers are taken along texts that the target wrote, every drafter in front of the same
-places.
+Knows no strategy: the numbers are taken along texts that the target wrote, with every drafter at the same
+positions.
 """
 
 import json
@@ -39,14 +39,11 @@ def measured(
     new_tokens: int,
     depth: int = DEPTH,
 ) -> dict[str, dict[str, dict]]:
-    """Name of a group of prompts -> drafter (`exit 3`, ..., the names in `heads`) -> numbers:
-
-    - `accuracy[k - 1][r]`: share of places where the guess of rank r (from 0) at depth k is what the target
-      says greedily, the path above it being right
-    - `accepted`: mean length of the chain of best guesses that greedy decoding accepts, at most `depth`
-    - `overlap[k - 1]`: along texts sampled at temperature 1, the mean of sum min(p, q): how often a token
-      drawn at depth k is accepted
-    - `places`: greedy places that were counted
+    """Name of a group of prompts -> drafter (`exit 3`, ..., the names in `heads`) -> numbers: `accuracy[k -
+    1][r]`: share of positions at which the guess of rank r (from 0) at depth k is the target's greedy token,
+    given a right path above it; `accepted`: mean length of the chain of best guesses that greedy decoding
+    accepts, at most `depth`; `overlap[k - 1]`: along texts sampled at temperature 1, the mean of sum min(p,
+    q), how often a token sampled at depth k is accepted; `places`: number of greedy positions.
     """
     shared = Target.of(target.model)
     guesses = {f"exit {layer}": exit_guess(shared, layer) for layer in exits}
@@ -64,14 +61,14 @@ def measured(
 
 
 def measure_exits(folder: Path, corpus: Path) -> None:
-    """Leaves acceptance.json beside the weights of a target with early exits: see `measured`."""
+    """Writes acceptance.json beside the weights of a target with early exits: see `measured`."""
     exits = tuple(json.loads((folder / "facts.json").read_text())["exits"])
     target = load(str(folder))
     keep(folder, measured(target, {}, prompts(corpus, target), exits, NEW_TOKENS))
 
 
 def measure_heads(folder: Path, corpus: Path) -> None:
-    """Leaves acceptance.json beside draft heads: see `measured`."""
+    """Writes acceptance.json beside draft heads: see `measured`."""
     target = load(str(folder.parent / read_config(folder.name, folder)["target"]))
     heads = load_heads(str(folder), target)
     keep(folder, measured(target, heads, prompts(corpus, target), (), NEW_TOKENS))

@@ -1,4 +1,5 @@
-"""How many forwards the filter of Learn2PD saves, and how often the text stays that of one token per forward.
+"""How many forwards the filter of Learn2PD saves, and how often the text equals that of one token per
+forward.
 
 Knows strategies of diffusion and their traces; writes no cards.
 """
@@ -41,8 +42,7 @@ def forwards(trace: Trace) -> int:
 
 
 def measure(folder: Path) -> None:
-    """Leaves filtered.json beside the weights: way -> `forwards` per text, `solved` and
-    `same text`."""
+    """Writes filtered.json beside the weights: way -> `forwards` per text, `solved` and `same text`."""
     models = {"target": load(TARGET)}
     made = [p for name in TASKS for p in problems(name, PROBLEMS, HELD_OUT_SEED)]
     prompts = [p.prompt for p in made] + list(BEGIN[:STORIES])

@@ -1,5 +1,5 @@
 """How often the programs of llama-tiny-flaws are flawed with its label allowed and forbidden, and how many
-flaws it announces, on tasks that were never fed.
+flaws it announces, on held-out tasks.
 """
 
 import json
@@ -22,7 +22,7 @@ THRESHOLD = 0.5
 
 
 def program_of(trace: Trace) -> str:
-    """What a lane wrote, without its end."""
+    """The text of a lane without its end."""
     return trace.text().partition(END)[0]
 
 
@@ -68,7 +68,7 @@ def row(model: LoadedModel, tasks: list[list[str]], temperature: float) -> dict[
 
 
 def measure(folder: Path) -> None:
-    """Leaves flaws.json beside the adapter."""
+    """Writes flaws.json beside the adapter."""
     model, rng = load(str(folder)), random.Random("flaws measured")
     tasks = [make_task(rng) for _ in range(PROGRAMS)]
     rows = {name: row(model, tasks, t) for name, t in (("greedy", 0.0), ("temperature 1", 1.0))}

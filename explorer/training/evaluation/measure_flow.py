@@ -1,4 +1,4 @@
-"""How many sentences the flow model mends, by the number of steps and of candidates. Decodes with the
+"""How many sentences the flow model corrects, by the number of steps and of candidates. Decodes with the
 strategy itself, on sentences that its recipe never feeds.
 """
 
@@ -37,7 +37,7 @@ def held_out(tokenizer: PreTrainedTokenizerFast, corpus: Path) -> dict[str, list
 
 
 def measure(folder: Path, corpus: Path) -> None:
-    """Leaves accuracies.json (task -> way -> share mended) and word_error_rates.json (the same, its mean)
+    """Writes accuracies.json (task -> way -> share corrected) and word_error_rates.json (likewise, the mean)
     beside the weights.
     """
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)

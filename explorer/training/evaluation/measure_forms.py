@@ -1,4 +1,6 @@
-"""What llama-tiny-forms fills in of held-out problems and stories, and how its sentences keep to topics."""
+"""What llama-tiny-forms fills into held-out problems and stories, and how well its sentences follow
+topics.
+"""
 
 import json
 import random
@@ -22,7 +24,7 @@ INFILL, PLANS = "infilling.json", "plans.json"
 
 
 def parts(task: str, count: int, stories: list[str]) -> list[tuple[str, str, str, str, object]]:
-    """(in front, a, b, c, problem) of held-out texts: a line, or a sentence, b is taken out of the middle; of
+    """(in front, a, b, c, problem) of held-out texts: a line, or a sentence, b is taken out of the middle; in
     a text of one line it is a word.
     """
     rng, result = random.Random(f"{task} {HELD_OUT_SEED}"), []
@@ -55,8 +57,8 @@ def filled(model: LoadedModel, front: str, a: str, c: str) -> tuple[str, bool]:
 
 
 def infilled(model: LoadedModel, stories: list[str]) -> dict[str, dict[str, float]]:
-    """Kind of text -> shares: exact, the very text; right, the checker passes the whole; closed, it ended by
-    itself.
+    """Kind of text -> shares: exact, the very text; right, the checker passes the whole; closed, the model
+    ended it by itself.
     """
     rows = {}
     for task, count in FILLED.items():
@@ -77,8 +79,8 @@ def infilled(model: LoadedModel, stories: list[str]) -> dict[str, dict[str, floa
 
 
 def measure(folder: Path, corpus: Path) -> None:
-    """Leaves infilling.json (see `infilled`) and plans.json (how topics steer, as the experiment topic-plans)
-    beside the adapter.
+    """Writes infilling.json (see `infilled`) and plans.json (how topics steer, as in the experiment
+    topic-plans) beside the adapter.
     """
     model, stories = load(str(folder)), read_stories(corpus)[1]
     (folder / INFILL).write_text(json.dumps(infilled(model, stories), indent=1) + "\n")
@@ -87,7 +89,7 @@ def measure(folder: Path, corpus: Path) -> None:
 
 
 def steered(model: LoadedModel, chosen: list[Text]) -> dict[str, dict]:
-    """How topics steer what a model writes after where texts begin, as the experiment topic-plans."""
+    """How topics steer the model's text after the beginnings of texts, as in the experiment topic-plans."""
     topics = table_of(model)
     names = ("by itself", "under it", "gain", "2 s.e.", "named")
     rows = forced(model, topics, chosen)

@@ -1,5 +1,5 @@
-"""How well the judge of llama-tiny-judge knows right tokens from wrong ones on problems that it never saw,
-and what judge decoding makes of their answers.
+"""How well the judge of llama-tiny-judge tells right tokens from wrong ones on problems that it never saw,
+and how many of them judge decoding solves.
 """
 
 import json
@@ -56,8 +56,8 @@ def solved(pair: dict[str, LoadedModel], asked: list[Problem], delta: float) -> 
 
 
 def measure(folder: Path) -> None:
-    """Leaves accuracies.json beside the head: task -> `delta D`, the share of held-out problems that are
-    solved with it; and in its facts `auc`, and tokens per target forward for each delta.
+    """Writes accuracies.json beside the head: task -> `delta D`, the share of held-out problems that are
+    solved with it; and to its facts `auc`, and tokens per target forward for each delta.
     """
     pair = {role: load(str(folder.parent / name)) for role, name in (("target", TARGET), ("draft", DRAFT))}
     pair["target"].judge = load_heads(str(folder), pair["target"])["judge"]

@@ -1,5 +1,5 @@
-"""How far llama-tiny is from its full cache through LeanK's learned mask, and through others of that size, on
-held-out stories and problems.
+"""How far llama-tiny with LeanK's learned mask, and with other masks of the same size, is from its full
+cache, on held-out stories and problems.
 """
 
 import json
@@ -24,7 +24,7 @@ FILE, HELD_ROWS, SEEDS = "masks.json", 16, 4
 @torch.no_grad()
 def divergences(mask: KeyMask, rows: torch.Tensor, ways: list[torch.Tensor]) -> list[float]:
     """For each way of factors [L, Hkv, D]: KL(full || thinned) in nats, mean over the last ANSWER tokens of
-    rows [R, T], as decoding reads with them; what stands before is prefilled as usual.
+    rows [R, T], which are read with the factors as in decoding; the tokens before are prefilled as usual.
     """
     model, totals = mask.target.model, [0.0] * len(ways)
     for some in rows.split(4):
@@ -40,7 +40,7 @@ def divergences(mask: KeyMask, rows: torch.Tensor, ways: list[torch.Tensor]) -> 
 
 
 def masks_of(mask: KeyMask) -> dict[str, list[torch.Tensor]]:
-    """The masks that are compared, by name; several where they are random."""
+    """The masks to compare, by name; several where they are random."""
     kept, model = mask.kept, mask.target.model
     size = keys_and_values(model, own_text(model))[0].float().abs().mean((2, 3))  # [L, Hkv, D]
     random_scores = [torch.rand(size.shape, generator=torch.Generator().manual_seed(n)) for n in range(SEEDS)]
@@ -56,7 +56,7 @@ def masks_of(mask: KeyMask) -> dict[str, list[torch.Tensor]]:
 
 
 def measure(folder: Path, corpus: Path) -> None:
-    """Leaves masks.json beside the alphas: for each mask the share of channels that it keeps and the mean KL
+    """Writes masks.json beside the alphas: for each mask the share of channels that it keeps and the mean KL
     on held-out stories and problems.
     """
     target = load(str(folder.parent / TARGET), dtype="float32")

@@ -1,4 +1,4 @@
-"""How far each depth of llama-tiny is from what it says at last, read through the tuned lens and without."""
+"""How far each depth of llama-tiny is from its final prediction, read with and without the tuned lens."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ def by_level(lens: TunedLens, model: torch.nn.Module, held: torch.Tensor) -> lis
 
 
 def measure(folder: Path, corpus: Path) -> None:
-    """Leaves levels.json beside the lens: the mean KL of each level, tuned and not, on held-out stories."""
+    """Writes levels.json beside the lens: the mean KL of each level, tuned and not, on held-out stories."""
     target = load(str(folder.parent / TARGET), dtype="float32")
     held = rows_of(pack(read_stories(corpus)[1], target.tokenizer))[:HELD_ROWS]
     lenses = {"tuned": load_heads(str(folder), target)["lens"], "logit": TunedLens(Target.of(target.model))}

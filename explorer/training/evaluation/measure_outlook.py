@@ -1,5 +1,5 @@
-"""What the predictor of llama-tiny-outlook saves: how much of what is drafted is thrown away, by SpecBranch
-with it and without, and by PEARL.
+"""What the predictor of llama-tiny-outlook saves: how many drafted tokens are discarded by SpecBranch with it
+and without, and by PEARL.
 """
 
 import json
@@ -24,9 +24,9 @@ WAYS = {
 
 
 def wasted(pair: dict[str, LoadedModel], strategy: str, settings: dict, asked: list[str]) -> dict[str, float]:
-    """Greedily: `thrown away`, the share of the drafted tokens that do not stay; `rounds` for each token that
-    is written; `rolled back`, the share of the rounds in which the target writes a token of its own after a
-    failed test.
+    """Greedily: `thrown away`, the share of the drafted tokens that are discarded; `rounds` per written
+    token; `rolled back`, the share of the rounds in which the target writes its own token after a failed
+    test.
     """
     totals, failed = [], 0
     for prompt in asked:
@@ -43,7 +43,7 @@ def wasted(pair: dict[str, LoadedModel], strategy: str, settings: dict, asked: l
 
 
 def measure(folder: Path) -> None:
-    """Leaves rollbacks.json beside the head: kind of text and way of drafting -> numbers as `wasted`."""
+    """Writes rollbacks.json beside the head: kind of text and way of drafting -> numbers of `wasted`."""
     pair = {role: load(str(folder.parent / name)) for role, name in (("target", TARGET), ("draft", DRAFT))}
     pair["target"].outlook = load_heads(str(folder), pair["target"])["outlook"]
     pair["draft"].name = DRAFT  # that of its folder is longer

@@ -1,5 +1,6 @@
-"""Whether llama-tiny-ranker knows what stands next in stories that it never saw: a piece's own continuation
-against other pieces of the same story, and against what the target draws; beside the target's own likelihood.
+"""Whether llama-tiny-ranker recognises the true continuation in stories that it never saw: a piece's own
+continuation against other pieces of the same story, and against text sampled from the target; compared with
+the target's own likelihood.
 """
 
 import json
@@ -33,7 +34,7 @@ def ranked(head: Ranker, model: LoadedModel, prefixes: list, written: list, draw
 
 
 def likely(model: LoadedModel, prefixes: list, written: list, drawn: list) -> Scores:
-    """The same by the target's mean log-probability of the continuation after the prefix."""
+    """The same scores by the target's mean log-probability of the continuation after the prefix."""
     stories = range(0, len(prefixes), TRIPLES)
     pairs = [
         (prefixes[d + p], written[d + c]) for d in stories for p in range(TRIPLES) for c in range(TRIPLES)
@@ -59,8 +60,8 @@ def mean_logprobs(model: LoadedModel, pairs: list[tuple[list[int], list[int]]]) 
 
 
 def right(scores: Scores) -> dict[str, float]:
-    """How often a prefix's own continuation has the higher score. The piece that the prefix was cut from is
-    no rival, nor is anything before the story's second piece.
+    """How often a prefix's own continuation has the higher score. The piece from which the prefix was cut
+    does not compete, nor does anything before the story's second piece.
     """
     own, other = scores
     truth = own.diagonal(dim1=1, dim2=2)
@@ -70,7 +71,7 @@ def right(scores: Scores) -> dict[str, float]:
 
 
 def measure(folder: Path, corpus: Path) -> None:
-    """Leaves ranks.json beside the ranker: rival -> by what, the share of pairs that are put right."""
+    """Writes ranks.json beside the ranker: rival -> by what, the share of pairs that are ranked right."""
     model = load(str(folder.parent / TARGET))
     head = load_heads(str(folder), model)["ranker"]
     stories = read_stories(corpus)[1] * CUTS

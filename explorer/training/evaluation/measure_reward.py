@@ -1,5 +1,6 @@
-"""How well the reward heads of llama-tiny-reward know right from wrong on problems that they never saw: the
-area under the ROC curve of each question, and what the best of sixteen answers by their score wins.
+"""How well the reward heads of llama-tiny-reward tell right from wrong on problems that they never saw: the
+area under the ROC curve of each question, and how many problems the best of sixteen answers by their score
+solves.
 """
 
 import json
@@ -36,7 +37,7 @@ def scored(
     target: LoadedModel, head: Reward, asked: list[Problem], texts: list[str], places: Places
 ) -> list[float]:
     """The outcome score of each answer; every question's scores and truths are added to `places`. An answer
-    that is too long to be read has the score 0.
+    that is too long to read has the score 0.
     """
     rows = [graded_row(target.tokenizer, problem, text) for problem, text in zip(asked, texts, strict=True)]
     result = [0.0] * len(rows)
@@ -86,7 +87,7 @@ def measured(
 
 
 def measure(folder: Path) -> None:
-    """Leaves accuracies.json beside the heads, and `auc` in their facts: see `measured`."""
+    """Writes accuracies.json beside the heads, and `auc` to their facts: see `measured`."""
     target = load(str(folder.parent / read_config(folder.name, folder)["target"]))
     result, areas = measured(target, load_heads(str(folder), target)["reward"], PROBLEMS, SAMPLES)
     print("area under the ROC curve:", areas)

@@ -33,8 +33,8 @@ def run(target: LoadedModel, one: Record, seed: int, parameters: dict) -> Trace:
 
 
 def row(one: Record, trace: Trace) -> dict[str, float]:
-    """Of one answer: whether all its lines have one colour, the share of right fields, blocks rolled back,
-    and tokens in a forward of the trunk.
+    """For one answer: whether all its lines have one colour, the share of right fields, blocks rolled back,
+    and tokens per forward of the trunk.
     """
     lines = answer(trace.text().removesuffix("<|endoftext|>"))
     wanted = {(key, str(value)) for key, value in one.values.items()}
@@ -50,7 +50,7 @@ def row(one: Record, trace: Trace) -> dict[str, float]:
 
 
 def measure(folder: Path) -> None:
-    """Leaves streams.json beside the weights: way -> the means of `row` over held-out records."""
+    """Writes streams.json beside the weights: way -> the means of `row` over held-out records."""
     target, rng = load(TARGET), random.Random("held out streams")
     records, result = [record(rng) for _ in range(RECORDS)], {}
     for way, parameters in WAYS.items():

@@ -1,5 +1,5 @@
-"""How what llama-tiny-summaries writes keeps to plans and to topics, and which clauses llama-tiny-planner
-finds, on fact sheets that were never fed.
+"""How well the summaries of llama-tiny-summaries follow plans and topics, and which clauses
+llama-tiny-planner finds, on held-out fact sheets.
 """
 
 import json
@@ -23,7 +23,7 @@ BEAMS = 4  # plans
 
 
 def measure(folder: Path) -> None:
-    """Leaves adherence.json and plans.json (how topics steer) beside the adapter."""
+    """Writes adherence.json and plans.json (how topics steer) beside the adapter."""
     model, asked = load(str(folder)), sheets(SHEETS, "measured")
     kept, others = adherences(model, asked)
     gap, error = paired([a - b for a, b in zip(kept, others, strict=True)])
@@ -35,7 +35,7 @@ def measure(folder: Path) -> None:
 
 
 def measure_planner(folder: Path) -> None:
-    """Leaves clauses.json beside the plan model: F1 with the clauses that the sheets' own summaries tell."""
+    """Writes clauses.json beside the plan model: F1 with the clauses that the sheets' own summaries state."""
     target = load(str(folder.parent / TARGET))
     head = load_heads(str(folder), target)["planner"]
     scores: dict[str, list[float]] = {"its best plan": [], "best of four": [], "first clauses": []}

@@ -1,5 +1,5 @@
 """How often llama-tiny-verilog writes the module that a comment asks for, and what its heads save, on
-comments that were never fed.
+held-out comments.
 """
 
 import json
@@ -44,13 +44,13 @@ def written(model: LoadedModel, strategy: str, settings: dict) -> list[Trace]:
 
 
 def right(traces: list[Trace]) -> float:
-    """The share of texts that are the very module, without marks."""
+    """The share of texts that equal the requested module, without marks."""
     texts = [unmarked(trace.text().partition(END)[0]) for trace in traces]
     return fmean(text == module for text, (_, module) in zip(texts, asked(), strict=True))
 
 
 def measure(folder: Path) -> None:
-    """Leaves modules.json beside the adapter."""
+    """Writes modules.json beside the adapter."""
     model = load(str(folder))
     rows = {
         "greedy": {"right": right(written(model, "greedy", {}))},
@@ -61,7 +61,7 @@ def measure(folder: Path) -> None:
 
 
 def row(traces: list[Trace], mark: int) -> dict[str, float]:
-    """What one way of decoding does, over all texts."""
+    """The results of one way of decoding, over all texts."""
     forwards = sum(trace.costs.target_forwards for trace in traces)
     status = [e.status for trace in traces for step in trace.steps for e in step.of(Verdict)]
     passed, cut = status.count("accepted"), status.count("pruned")
@@ -75,13 +75,13 @@ def row(traces: list[Trace], mark: int) -> dict[str, float]:
 
 
 def last_of_rounds(trace: Trace) -> list[int]:
-    """The last token of each round but the last one: what stands before the target's own token."""
+    """The last token of each round but the last one: the token before the target's own."""
     sizes = [len(e.nodes) for step in trace.steps for e in step.of(Commit)]
     return [trace.output()[end - 2] for end in accumulate(sizes) if 2 <= end < len(trace.output())]
 
 
 def measure_heads(folder: Path) -> None:
-    """Leaves rounds.json beside the heads."""
+    """Writes rounds.json beside the heads."""
     model = load(str(folder.parent / json.loads((folder / "config.json").read_text())["target"]))
     add_heads({"target": model}, [str(folder)])
     mark = model.tokenizer.convert_tokens_to_ids(FRAGMENT)

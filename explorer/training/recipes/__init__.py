@@ -1,1 +1,1 @@
-"""One recipe a model, and heads for one's own models."""
+"""One recipe per model, and heads for a user's own models."""

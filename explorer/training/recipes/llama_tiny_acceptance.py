@@ -30,10 +30,9 @@ HELD_OUT = 10  # every 10th row is kept for validation
 def labelled(
     target: LlamaForCausalLM, draft: LlamaForCausalLM, texts: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows and truths, both [R, T], of texts [R, T] of the target.
-
-    At each place n the draft draws Y from its q after the text; the truth is min(1, p(Y) / q(Y)). The row
-    has Y there, or, with probability KEPT, the text's own token, of which nothing is asked.
+    """Rows and truths, both [R, T], of texts [R, T] by the target. At each position n the draft samples Y
+    from its q after the text; the truth is min(1, p(Y) / q(Y)). The row has Y there or, with probability
+    KEPT, the text's own token, which has no truth.
     """
     generator = torch.Generator().manual_seed(0)
     rows, truths = [], []
@@ -56,8 +55,8 @@ def labelled(
 def fit(
     target: LoadedModel, draft: LoadedModel, own: np.ndarray, budget: float, work: Path
 ) -> tuple[Acceptance, loop.Curve, dict]:
-    """The head of a pair, trained along texts [R, T] that the target wrote, its losses, and facts.
-    budget: in millions of tokens.
+    """The head of a pair, trained along texts [R, T] by the target, its losses, and facts. budget: in
+    millions of tokens.
     """
     taken = torch.from_numpy(own[: max(HELD_OUT + 1, int(budget * 1e6 / EPOCHS) // own.shape[1])])
     rows, truth = labelled(target.model, draft.model, taken.long())

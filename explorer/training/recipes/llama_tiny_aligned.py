@@ -31,8 +31,8 @@ def beginnings(tokenizer: PreTrainedTokenizerFast, stories: list[str], count: in
 
 @torch.no_grad()
 def samples(target: LlamaForCausalLM, begun: torch.Tensor, path: Path) -> torch.Tensor:
-    """Texts [R, PROMPT + WRITTEN] that the target wrote at temperature 1 after beginnings [R, PROMPT]; kept
-    in `path` as they come.
+    """Texts [R, PROMPT + WRITTEN] that the target sampled at temperature 1 after beginnings [R, PROMPT]; kept
+    in `path` as they are written.
     """
     result = torch.load(path, weights_only=True) if path.exists() else []
     for some in begun.split(WRITERS)[len(result) :]:
@@ -54,7 +54,7 @@ def samples(target: LlamaForCausalLM, begun: torch.Tensor, path: Path) -> torch.
 
 
 def reward(tokenizer: PreTrainedTokenizerFast, text: torch.Tensor) -> float:
-    """How many of the friendly words a text [T] has after its beginning, as a share."""
+    """The share of the friendly words that a text [T] contains after its beginning."""
     written = tokenizer.decode(text[PROMPT:], skip_special_tokens=True)
     return keyword(Text("", written, whole=True), REWARD)
 

@@ -21,19 +21,19 @@ STORIES = 0.12  # million tokens of stories that are read
 ANSWERS = 10_000  # that are graded; the right ones are read
 ROWS = 16  # rows that are read at a time
 BATCH, RATES = 512, (1e-3, 1e-3)
-HELD_OUT = 12  # rows of stories, and every so-manieth right answer, that are kept for validation
+HELD_OUT = 12  # rows of stories kept for validation; of the right answers, one in this many
 
 
 @torch.no_grad()
 def places(target: LlamaForCausalLM, rows: torch.Tensor, labels: torch.Tensor) -> loop.Rows:
-    """The target's states [N, d] at all places of rows [R, T] whose next token is wanted, and that token."""
+    """The target's states [N, d] at all labelled positions of rows [R, T], and the next token at each."""
     hidden = target.model(input_ids=rows.to(target.device)).last_hidden_state[:, :-1]
     wanted = labels[:, 1:] != IGNORED
     return hidden.cpu().float()[wanted], labels[:, 1:][wanted]
 
 
 def gathered(target: LlamaForCausalLM, rows: torch.Tensor, labels: torch.Tensor) -> loop.Rows:
-    """The same, a few rows at a time, without the padding that all of them have."""
+    """The same, a few rows at a time, without the padding common to them."""
     result = []
     for some, wanted in zip(rows.split(ROWS), labels.split(ROWS), strict=True):
         longest = int((some != PAD).sum(1).max())
@@ -43,13 +43,13 @@ def gathered(target: LlamaForCausalLM, rows: torch.Tensor, labels: torch.Tensor)
 
 
 def joined(parts: list[loop.Rows]) -> loop.Rows:
-    """Rows and truths of all parts."""
+    """Rows and truths of all parts, concatenated."""
     return tuple(torch.cat(some) for some in zip(*parts, strict=True))
 
 
 def right_answers(rows: torch.Tensor, truth: torch.Tensor) -> loop.Rows:
-    """Of graded answers (rows [R, T], truth [R, T, 3], see llama_tiny_reward) those that are right, shortest
-    first, with labels: nothing is asked of their prompts.
+    """The right ones of graded answers (rows [R, T], truth [R, T, 3], see llama_tiny_reward), shortest first,
+    with labels; their prompts have none.
     """
     right = (truth[..., -1] == 1).any(1)
     rows, answer = rows[right], truth[right][..., PREFIX] >= 0
@@ -58,7 +58,7 @@ def right_answers(rows: torch.Tensor, truth: torch.Tensor) -> loop.Rows:
 
 
 def read_texts(target: LlamaForCausalLM, texts: Texts, args: Namespace) -> tuple[loop.Rows, loop.Rows]:
-    """Places to learn from, and places held out: of stories, and of the target's own right answers."""
+    """Positions to learn from, and held-out positions: of stories, and of the target's own right answers."""
     scale = (args.million_tokens or MILLION_PLACES) / MILLION_PLACES
     stories = story_rows(texts.stories, 0, max(1, round(scale * STORIES * 1e6 / ROW)))
     kept = work_of(args.work, "llama-tiny-reward", TARGET)

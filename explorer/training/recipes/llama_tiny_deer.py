@@ -26,7 +26,7 @@ HELD_OUT = 20  # every 20th text of the target is kept for validation
 
 
 def pieces(texts: torch.Tensor, count: int, seed: int) -> torch.Tensor:
-    """`count` pieces of CANVAS tokens [count, CANVAS], drawn from texts [R, T]."""
+    """`count` pieces of CANVAS tokens [count, CANVAS], sampled from texts [R, T]."""
     generator = torch.Generator().manual_seed(seed)
     rows = texts[torch.randint(len(texts), (count,), generator=generator)]
     starts = torch.randint(texts.shape[1] - CANVAS + 1, (count, 1), generator=generator)
@@ -34,8 +34,8 @@ def pieces(texts: torch.Tensor, count: int, seed: int) -> torch.Tensor:
 
 
 def continuation(rows: torch.Tensor, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """What stage I masks of rows [B, T], and the weights [B, T] of its losses: each row is cut at a random
-    place; after it each of L tokens is masked with probability t and weighs 1 / (t L).
+    """The tokens of rows [B, T] that stage I masks, and the weights [B, T] of their losses: each row is cut
+    at a random position; after it each of L tokens is masked with probability t and weighs 1 / (t L).
     """
     generator = torch.Generator().manual_seed(seed)
     size = rows.shape[1]
@@ -46,8 +46,8 @@ def continuation(rows: torch.Tensor, seed: int) -> tuple[torch.Tensor, torch.Ten
 
 
 def boundary(rows: torch.Tensor, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """What stage II masks of rows [B, T], and the weights [B, T] of its losses: the last R tokens of a row,
-    1 <= R <= LONGEST; the i-th of them weighs DECAY ** (R - i), and all of a row 1.
+    """The tokens of rows [B, T] that stage II masks, and the weights [B, T] of their losses: the last R
+    tokens of a row, 1 <= R <= LONGEST; the i-th of them weighs DECAY ** (R - i), normalised to 1 per row.
     """
     generator = torch.Generator().manual_seed(seed)
     size = rows.shape[1]
@@ -58,8 +58,8 @@ def boundary(rows: torch.Tensor, seed: int) -> tuple[torch.Tensor, torch.Tensor]
 
 
 def loss_of(model: torch.nn.Module, inner, mask: int, hide, rows: torch.Tensor, seed: int) -> torch.Tensor:
-    """Cross-entropy of the tokens of rows [B, T] that `hide(rows, seed)` masks, in nats, weighted as it says;
-    the mean over rows. inner: the layers of `model`, perhaps compiled.
+    """Cross-entropy of the tokens of rows [B, T] that `hide(rows, seed)` masks, in nats, with its weights;
+    the mean over rows. inner: the layers of `model`, possibly compiled.
     """
     masked, weights = (part.to(rows.device) for part in hide(rows, seed))
     everywhere = torch.zeros(1, 1, rows.shape[1], rows.shape[1], device=rows.device)

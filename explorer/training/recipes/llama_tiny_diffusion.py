@@ -19,7 +19,7 @@ TASK_SHARE = 0.6
 
 
 def task_canvases(texts: Texts, seed: str, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """One problem a row: (tokens [count, CANVAS], labels); the prompt is never masked."""
+    """One problem per row: (tokens [count, CANVAS], labels); the prompt is never masked."""
     rng = random.Random(f"canvas {seed}")
     rows, labels = [], []
     while len(rows) < count:
@@ -34,7 +34,7 @@ def task_canvases(texts: Texts, seed: str, count: int) -> tuple[torch.Tensor, to
 
 
 def canvases(texts: Texts, seen: int, batch: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The batch after `seen` tokens: problems, and pieces of stories of which a beginning may be given."""
+    """The batch after `seen` tokens: problems, and pieces of stories, some with a given beginning."""
     tasks = round(batch * TASK_SHARE)
     pieces = story_rows(texts.stories, seen, (batch - tasks + 1) // 2).reshape(-1, CANVAS)[: batch - tasks]
     given, rng = pieces.clone(), random.Random(f"given {seen}")

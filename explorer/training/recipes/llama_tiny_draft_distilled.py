@@ -1,8 +1,8 @@
 """llama-tiny-draft-distilled: the plain draft, trained further to match llama-tiny's distributions, on texts
 that the target wrote itself and on stories and tasks (DistillSpec, 2023).
 
-`--divergence` chooses what is made small, and `--on-policy` takes the draft's own texts in place of the
-target's (DistillSpec, sections 3 and 4); the shipped one has the forward KL and the target's texts.
+`--divergence` chooses the divergence to minimise, and `--on-policy` uses the draft's own texts instead of the
+target's (DistillSpec, sections 3 and 4); the shipped model uses the forward KL and the target's texts.
 """
 
 from argparse import Namespace
@@ -31,7 +31,7 @@ def own_text(
     target: LlamaForCausalLM, texts: Texts, work: Path, tokens: float, batch: int, temperature: float = 1.0
 ) -> np.ndarray:
     """Rows [R, ROW] that the shipped target wrote, `batch` at a time, after beginnings of stories and tasks;
-    kept in `work`, by its weights, from where a run that was cut off, or another recipe, continues.
+    kept in `work` under its weights, from where an interrupted run, or another recipe, continues.
     """
     path = work / f"own-text-{temperature:g}-{weights_sha256(loop.MODELS / TARGET)[:8]}.npy"
 
@@ -51,8 +51,8 @@ def distillation(
     on_policy: bool = False,
 ) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
     """The divergence of the draft from the target in nats per token, half on the rows that are fed, half on
-    the target's own text, of which two rows fill one that is as long as the context; with `on_policy` on what
-    the draft itself, in its present state, writes after the beginnings of that text.
+    the target's own text, of which two rows fill one of full context length; with `on_policy` on the current
+    draft's own continuations of the beginnings of that text.
     """
     forward, teach = compiled(draft), compiled(target.eval())
 
@@ -72,8 +72,8 @@ def distillation(
 
 @torch.no_grad()
 def continued(model: LlamaForCausalLM, begun: torch.Tensor, length: int) -> torch.Tensor:
-    """Rows [B, length] that `model` draws at temperature 1 after the beginnings [B, P]; ends are written
-    through.
+    """Rows [B, length] that `model` samples at temperature 1 after the beginnings [B, P]; it continues after
+    end-of-text tokens.
     """
     new = length - begun.shape[1]
     ids, mask = begun, torch.ones_like(begun)
@@ -84,7 +84,9 @@ def continued(model: LlamaForCausalLM, begun: torch.Tensor, length: int) -> torc
 
 
 def main(args: Namespace) -> None:
-    """Trains and ships it. `args.divergence` names one of DIVERGENCES, `args.on_policy` says whose text."""
+    """Trains and ships it. `args.divergence` names one of DIVERGENCES; `args.on_policy` chooses the draft's
+    own text.
+    """
     divergence = divergence_named(getattr(args, "divergence", None) or "forward KL")
     texts = prepare(args.corpus, args.work)
     target = trained(TARGET)

@@ -14,8 +14,8 @@ MILLION_TOKENS = 0.4  # a quarter of an hour on one core
 
 
 def choose_words(modules: dict[str, DraftModule], tokens: torch.Tensor) -> None:
-    """EAGLE-3's draft keeps the tokens that are most frequent in what it will read, as many as it has room
-    for; ties to the smaller id.
+    """EAGLE-3's draft keeps the most frequent tokens of its training text, as many as it has room for; ties
+    to the smaller id.
     """
     drafter = modules["eagle3"]
     counts = torch.bincount(tokens, minlength=len(drafter.target.head))

@@ -41,9 +41,9 @@ def prompts(texts: Texts) -> list[list[int]]:
 
 @torch.no_grad()
 def filled(model: torch.nn.Module, asked: list[list[int]]) -> Records:
-    """Fills the canvas after each prompt one token per forward, the surest of the leftmost open block, and
-    keeps of every forward the block's confidences; truths: 1 where the most likely token is the one that
-    the position ends with, 0 where it is not, UNASKED where it was filled before.
+    """Fills the canvas after each prompt one token per forward, at the most confident position of the
+    leftmost open block, and records the block's confidences in every forward; truths: 1 where the most likely
+    token is the final one of the position, 0 where it is not, UNASKED where the position was already filled.
     """
     mask, size = model.config.mask_token_id, BLOCK * BLOCKS
     lengths = torch.tensor([[len(prompt)] for prompt in asked])
@@ -72,7 +72,7 @@ def filled(model: torch.nn.Module, asked: list[list[int]]) -> Records:
 
 
 def records(model: torch.nn.Module, asked: list[list[int]], path: Path) -> Records:
-    """Those of all prompts, kept in `path`."""
+    """The records of all prompts, kept in `path`."""
     if path.exists():
         return torch.load(path, weights_only=True)
     asked, parts = sorted(asked, key=len), []
@@ -116,8 +116,8 @@ def main(args: Namespace) -> None:
 
 
 def precision_and_recall(scores: torch.Tensor, final: torch.Tensor) -> tuple[float, float]:
-    """Of the positions [N] with a score above THETA, how many are final; of the final ones, how many those
-    are.
+    """The share of the positions [N] with a score above THETA that are final, and the share of the final ones
+    that have such a score.
     """
     accepted = scores > THETA
     right = int((accepted & final).sum())

@@ -15,7 +15,7 @@ from explorer.corpus import END, read_stories, shared_tokenizer
 from explorer.tasks import HELD_OUT_SEED
 from explorer.tasks.correction import sentence, spoil
 from explorer.training.data import Rows
-from explorer.training.loop import go_on, optimizers, ship, trained
+from explorer.training.loop import optimizers, run_steps, ship, trained
 from explorer.training.recipes.llama_tiny_seq2seq import PAD, padded, story_sentences
 
 NAME = "llama-tiny-flow"
@@ -40,7 +40,9 @@ def path_weights(t: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Ten
 
 
 def rows_of(tokenizer: PreTrainedTokenizerFast, right: list[str], rng: random.Random) -> Rows:
-    """Sources [B, S] with errors, padded, and canvases [B, CANVAS]; what does not fit is left out."""
+    """Sources [B, S] with errors, padded, and canvases [B, CANVAS]; sentences that do not fit are left
+    out.
+    """
     sources, canvases = [], []
     for text in right:
         source, answer = tokenizer([f"correct: {spoil(text, rng)} =>", f" {text}{END}"])["input_ids"]
@@ -57,7 +59,7 @@ def drawn(sentences: list[str], rng: random.Random, count: int) -> list[str]:
 
 
 def categorical(logits: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """One draw for each row of logits [..., V] as a one-hot vector, with the gradient of Gumbel-softmax."""
+    """One sample for each row of logits [..., V] as a one-hot vector, with the gradient of Gumbel-softmax."""
     noise = -torch.empty_like(logits).exponential_(generator=generator).log()
     probs = ((logits + noise) / GUMBEL_TEMPERATURE).softmax(-1)
     hard = one_hot(probs.argmax(-1), logits.shape[-1]).to(probs)
@@ -66,7 +68,7 @@ def categorical(logits: torch.Tensor, generator: torch.Generator) -> torch.Tenso
 
 def flow_loss(model: FlowModel, source: torch.Tensor, final: torch.Tensor, seed: int) -> torch.Tensor:
     """Cross-entropy of the final tokens [B, L] from a state of the path at a random time, and that of the
-    middle head, whose draws stand in that state and pass their gradients on.
+    middle head, whose samples are part of that state and pass their gradients on.
     """
     generator = torch.Generator().manual_seed(seed)
     rows, length = final.shape
@@ -93,9 +95,9 @@ def flow_loss(model: FlowModel, source: torch.Tensor, final: torch.Tensor, seed:
 
 
 def build(old: LlamaForCausalLM) -> FlowModel:
-    """A model that begins with the embeddings of a masked-diffusion model and its first and last layers. The
-    matrices with which a position looks at the source are the identity: at first it takes over what stands
-    opposite.
+    """A model initialised with the embeddings and the first and last layers of a masked-diffusion model. The
+    matrices with which a position attends to the source are the identity: at first it copies the aligned
+    source token.
     """
     torch.manual_seed(0)
     config = LlamaConfig.from_dict(
@@ -149,7 +151,7 @@ def main(args: Namespace) -> None:
     def validate() -> list[float]:
         return [flow_loss(model, *fixed, seed=0).item()]
 
-    curve = go_on(model, optimizers(model), step, validate, args.million_tokens or 2.6, args.work / NAME)
+    curve = run_steps(model, optimizers(model), step, validate, args.million_tokens or 2.6, args.work / NAME)
     facts = {
         "million_tokens": round(curve[-1][0], 2),
         "held_out_loss": round(validate()[0], 4),

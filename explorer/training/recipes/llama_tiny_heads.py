@@ -31,7 +31,7 @@ FIRST = 40  # batches that `ready` is shown
 def rows_after(
     seen: int, texts: Texts, own: np.ndarray, batch: int = BATCH, length: int = ROW
 ) -> torch.Tensor:
-    """The batch [batch, length] after `seen` tokens: in turn of the corpus, and of the target's own text
+    """The batch [batch, length] after `seen` tokens: alternately of the corpus, and of the target's own text
     [R, ROW].
     """
     if seen // (batch * length) % 2 == 0:
@@ -41,7 +41,7 @@ def rows_after(
 
 
 def check_tokenizer(texts: Texts, source: Path) -> None:
-    """Raises ValueError with one sentence unless the texts are cut by the target's tokenizer."""
+    """Raises ValueError with one sentence unless the texts use the target's tokenizer."""
     if texts.tokenizer.get_vocab() != PreTrainedTokenizerFast.from_pretrained(source).get_vocab():
         raise ValueError(
             f"The tokenizer of the work folder is not that of {TARGET}; put the target's tokenizer files in "
@@ -86,9 +86,9 @@ def train(
     validation_rows: int = VALIDATION_ROWS,
     eight_bits: bool = False,
 ) -> None:
-    """Trains the modules that `made` gives for the shared parts of the target, on batches of `batch` rows of
-    `length` tokens, and ships them. `ready` hears of them before, by kind, with the first tokens [N] that
-    they will read. eight_bits: as `head_files.save`.
+    """Trains the modules that `made` returns for the shared parts of the target, on batches of `batch` rows
+    of `length` tokens, and ships them. `ready` is called before with the modules, by kind, and the first
+    tokens [N] that they will read. eight_bits: see `head_files.save`.
     """
     texts = prepare(args.corpus, args.work)
     model = loop.trained(TARGET).eval().requires_grad_(False)

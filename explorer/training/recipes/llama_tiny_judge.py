@@ -30,8 +30,8 @@ HELD_OUT = 8  # every 8th chunk is kept for validation
 
 
 def truths(problem: Problem, pieces: list[str]) -> list[int]:
-    """For each piece of an answer, the end of text being the last and empty one: 1 while it can still become
-    right, 0 for the piece with which it no longer can, and nothing is asked after that.
+    """For each piece of an answer, the last one being the empty end of text: 1 while it can still become
+    right, 0 for the piece with which it no longer can, and UNASKED after that.
     """
     text, result = "", []
     for at, piece in enumerate(pieces):
@@ -46,8 +46,8 @@ def truths(problem: Problem, pieces: list[str]) -> list[int]:
 
 
 def pieces_of(model: LoadedModel, answer: str, tokens: list[int]) -> list[str]:
-    """What each token adds to an answer. A character that several tokens write counts for the last; a blank
-    that a tokenizer puts before every text is left out.
+    """The text that each token adds to an answer. A character of several tokens counts for the last one; a
+    space that a tokenizer puts before every text is left out.
     """
     whole, texts = b"", [""]
     for token in tokens:
@@ -60,7 +60,7 @@ def pieces_of(model: LoadedModel, answer: str, tokens: list[int]) -> list[str]:
 def judged_row(
     model: LoadedModel, problem: Problem, answer: str, max_tokens: int
 ) -> tuple[list[int], list[int]] | None:
-    """Tokens [T] of a problem with an answer and its end, and their truth [T]; None if there are more than
+    """Tokens [T] of a problem with an answer and its end, and their truths [T]; None if there are more than
     `max_tokens`.
     """
     prompt, wrote = model.encode(problem.prompt), model.cut(answer)
@@ -76,7 +76,7 @@ def judged_row(
 def states_of(
     target: PreTrainedModel, rows: list[tuple[list[int], list[int]]]
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The target's states [N, d] after all tokens of rows that are asked about, and their truths [N]."""
+    """The target's states [N, d] after all tokens of rows that have a truth, and these truths [N]."""
     hidden, truths = [], []
     rows = sorted(rows, key=lambda row: len(row[0]))  # short ones together
     for at in range(0, len(rows), READ):
@@ -95,8 +95,8 @@ def states_of(
 def judged_states(
     target: LoadedModel, draft: LoadedModel, chunks: int, max_tokens: int
 ) -> tuple[loop.Rows, loop.Rows]:
-    """States and truths to learn from, and to validate on: of each problem its right answer and one that the
-    draft wrote at temperature 1, if they have no more than `max_tokens` tokens.
+    """States and truths for training, and for validation: for each problem its right answer and one that the
+    draft sampled at temperature 1, if they have at most `max_tokens` tokens.
     """
     states: dict[bool, list] = {False: [], True: []}
     for chunk in range(chunks):
@@ -117,9 +117,8 @@ def judged_states(
 def fit(
     target: LoadedModel, draft: LoadedModel, budget: float, work: Path, max_tokens: int = ROW
 ) -> tuple[Judge, loop.Curve, dict]:
-    """The head of a target, its losses, and facts. It learns on states that are made equally large in all
-    directions, then weights that take them unchanged. budget: in millions of tokens; max_tokens: of
-    a problem with its answer.
+    """The head of a target, its losses, and facts. It is trained on standardised states; its weights are then
+    converted to take the raw ones. budget: in millions of tokens; max_tokens: of a problem with its answer.
     """
     train, held = judged_states(target, draft, max(2, PROBLEMS // CHUNK), max_tokens)
     middle, size = train[0].mean(0), train[0].std(0) + 1e-6

@@ -51,7 +51,7 @@ def main(args: Namespace) -> None:
             return [mask.loss(held, ANSWER, factors()).item()]
 
         adam = torch.optim.AdamW(mask.parameters(), lr=rate, weight_decay=0.0)
-        return loop.go_on(
+        return loop.run_steps(
             mask, [adam], step, validate, share * budget, work / name, before, schedule, every=EVERY
         )
 
@@ -64,7 +64,7 @@ def main(args: Namespace) -> None:
 
 
 def ship(mask: KeyMask, alphas: torch.Tensor, curve: loop.Curve, tokenizer) -> None:
-    """Writes alphas and mask, their picture, losses, facts and what the recipe does in another way."""
+    """Writes alphas and mask, their picture, losses, facts and how the recipe differs from the paper."""
     folder, kept = loop.MODELS / NAME, mask.choose()
     head_files.save(folder, {mask.kind: mask}, TARGET, loop.MODELS / TARGET, tokenizer, dtype=torch.float32)
     curve = [(tokens, 1000 * training, 1000 * held) for tokens, training, held in curve]

@@ -38,7 +38,7 @@ def main(args: Namespace) -> None:
         return losses
 
     work, budget = work_of(args.work, NAME, TARGET), args.million_tokens or MILLION_TOKENS
-    curve = loop.go_on(lens, loop.optimizers(lens, lens.rates), step, validate, budget, work)
+    curve = loop.run_steps(lens, loop.optimizers(lens, lens.rates), step, validate, budget, work)
     folder, parts = loop.MODELS / NAME, {lens.kind: lens}
     head_files.save(folder, parts, TARGET, loop.MODELS / TARGET, texts.tokenizer, eight_bits=True)
     note = (

@@ -30,8 +30,8 @@ Example = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # rows [B, T], hosts 
 
 @torch.no_grad()
 def examples(base: torch.nn.Module, rows: torch.Tensor, seed: int) -> Example:
-    """Places of each row and the tokens after the next one there: half of them stand in front of units, as
-    the base model marks them, half anywhere, so that a guess is sure only where it may be.
+    """Positions of each row and the tokens after the next one: half of them precede units, as marked by the
+    base model, half are arbitrary, so that a guess is confident only where it may be.
     """
     logprobs = base(input_ids=rows).logits[:, :-1].float().log_softmax(-1)
     probs = logprobs.gather(-1, rows[:, 1:, None])[..., 0].exp()  # row[t] is of token t + 1, [B, T - 1]
@@ -94,7 +94,7 @@ def main(args: Namespace) -> None:
         return [sum(both(model, example, placeholder).item() for example in held) / len(held)]
 
     budget = args.million_tokens or MILLION_TOKENS
-    curve = loop.go_on(model, [opt], step, validate, budget, args.work / NAME)
+    curve = loop.run_steps(model, [opt], step, validate, budget, args.work / NAME)
     facts = {
         "alpha": ALPHA,
         "placeholders": PLACEHOLDERS,

@@ -38,7 +38,9 @@ def beginnings(tokenizer: PreTrainedTokenizerFast, stories: list[str]) -> list[l
 
 @torch.no_grad()
 def greedy_texts(target: PreTrainedModel, begun: list[list[int]]) -> torch.Tensor:
-    """Texts [TEXTS, PROMPT + WRITTEN], fewer if not as many are begun: what the target writes greedily."""
+    """Texts [TEXTS, PROMPT + WRITTEN], fewer if there are not enough beginnings: the target's greedy
+    continuations.
+    """
     result = []
     for at in range(0, min(TEXTS, len(begun)), WRITERS):
         ids = torch.tensor(begun[at : min(at + WRITERS, TEXTS)], device=target.device)
@@ -56,8 +58,8 @@ def greedy_texts(target: PreTrainedModel, begun: list[list[int]]) -> torch.Tenso
 
 
 def fates(guessed: torch.Tensor) -> torch.Tensor:
-    """How windows fare: truth [B, T] of row n of the window after token n + 1. guessed [B, T]: whether the
-    draft's most likely token after token n is the text's own, which is greedy.
+    """The fates of windows: truth [B, T] in row n is that of the window after token n + 1. guessed [B, T]:
+    whether the draft's most likely token after token n is the text's own, which is greedy.
     """
     count = guessed.shape[1]
     truth = torch.full(guessed.shape, UNASKED)
@@ -71,7 +73,7 @@ def fates(guessed: torch.Tensor) -> torch.Tensor:
 def asked_places(
     head: Outlook, target: PreTrainedModel, draft: PreTrainedModel, texts: torch.Tensor
 ) -> loop.Rows:
-    """What the head reads [N, D] at all places of greedy texts that are asked about, and the truth [N]."""
+    """The head's inputs [N, D] at all labelled positions of greedy texts, and the truths [N]."""
     read, truths = [], []
     for some in texts.split(BATCH):
         taps: Taps = take_taps(target, some.to(target.device), head.reads)
@@ -87,8 +89,8 @@ def asked_places(
 def fit(
     target: LoadedModel, draft: LoadedModel, texts: torch.Tensor, budget: float, work: Path
 ) -> tuple[Outlook, loop.Curve, dict]:
-    """The head of a pair, trained along greedy texts [R, PROMPT + WRITTEN] of the target, its losses, and
-    facts. budget: in millions of places.
+    """The head of a pair, trained along greedy texts [R, PROMPT + WRITTEN] by the target, its losses, and
+    facts. budget: in millions of positions.
     """
     torch.manual_seed(0)
     head = Outlook(Target.of(target.model), of=draft.name, window=WINDOW)

@@ -33,7 +33,7 @@ Read = tuple[torch.Tensor, ...]
 
 @torch.no_grad()
 def read_sheets(target: LoadedModel, seed: str, count: int) -> tuple[torch.Tensor, Read]:
-    """(tokens of fact sheets [N, T], padded with 0; what a planner's loss takes of them: vectors, counts,
+    """(tokens of fact sheets [N, T], padded with 0; the inputs of a planner's loss for them: vectors, counts,
     plans, soft labels).
     """
     rng, tags = random.Random(f"planner {seed}"), tags_of(target)

@@ -42,7 +42,7 @@ def cut(
     target: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, stories: list[str], rng: random.Random
 ) -> Triples:
     """Three triples of each story that can be cut: a piece; the beginning of the next one, of random length;
-    and what the target draws in its place, with top-p 0.9, as long as that.
+    and the target's own continuation of the same length, sampled with top-p 0.9.
     """
     prefixes, written = [], []
     for parts in filter(None, (pieces(tokenizer, story, rng) for story in stories)):
@@ -53,7 +53,7 @@ def cut(
 
 @torch.no_grad()
 def drawn(target: LlamaForCausalLM, prefixes: list[list[int]], like: list[list[int]]) -> list[list[int]]:
-    """What the target draws after each prefix, as long as `like`, or shorter if the text ends."""
+    """The target's sampled continuation of each prefix, as long as `like`, or shorter if the text ends."""
     by_length: dict[int, list[int]] = {}
     for some in batches(prefixes):
         ids, ends = padded([prefixes[i][::-1] for i in some], target.device)  # on the left
@@ -77,7 +77,7 @@ def drawn(target: LlamaForCausalLM, prefixes: list[list[int]], like: list[list[i
 
 
 def batches(texts: list[list[int]]) -> list[list[int]]:
-    """Indices of texts of about one length, WRITERS at a time."""
+    """Indices of texts of similar length, WRITERS at a time."""
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
     return [order[at : at + WRITERS] for at in range(0, len(order), WRITERS)]
 
@@ -93,7 +93,7 @@ def padded(texts: list[list[int]], device: torch.device) -> tuple[torch.Tensor, 
 
 @torch.no_grad()
 def summaries(target: LlamaForCausalLM, texts: list[list[int]]) -> torch.Tensor:
-    """What the ranker reads of texts [N, 2d], each read for itself."""
+    """The ranker's inputs for texts [N, 2d], each text read separately."""
     result = torch.empty(len(texts), 2 * target.config.hidden_size)
     for some in batches(texts):
         rows, ends = padded([texts[i] for i in some], target.device)
@@ -104,8 +104,8 @@ def summaries(target: LlamaForCausalLM, texts: list[list[int]]) -> torch.Tensor:
 def read_triples(
     target: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, stories: list[str], path: Path
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """(continuations [D, 3, WRITTEN], padded; what the ranker reads of prefixes, continuations and drawn
-    texts [D, 3, 3, 2d]); kept in `path` as they come.
+    """(continuations [D, 3, WRITTEN], padded; the ranker's inputs for prefixes, continuations and sampled
+    texts [D, 3, 3, 2d]); kept in `path` as they are made.
     """
     kept = torch.load(path, weights_only=True) if path.exists() else {"at": 0, "tokens": [], "read": []}
     while kept["at"] < len(stories) and sum(map(len, kept["tokens"])) < DOCUMENTS:

@@ -48,7 +48,7 @@ def truths(problem: Problem, pieces: list[str]) -> list[list[int]]:
 def graded_row(
     tokenizer: PreTrainedTokenizerFast, problem: Problem, answer: str
 ) -> tuple[list[int], list[list[int]]] | None:
-    """Tokens [ROW] of a problem with its answer and its end, padded, and their truth [ROW, 3]; None if it is
+    """Tokens [ROW] of a problem with its answer and its end, padded, and their truths [ROW, 3]; None if it is
     too long. The end has the truth of the whole text.
     """
     prompt, wrote = tokenizer([problem.prompt, answer])["input_ids"]
@@ -64,8 +64,8 @@ def graded_row(
 def graded_answers(
     target: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, path: Path, tokens: float
 ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """Rows [R, ROW] and truth [R, ROW, 3] of answers that the target wrote, in chunks, two at least; kept in
-    `path` as they come, so that it continues where it was cut off.
+    """Rows [R, ROW] and truths [R, ROW, 3] of answers that the target wrote, in chunks, at least two; kept in
+    `path` as they are made, so that an interrupted run continues.
     """
     kept = torch.load(path, weights_only=True) if path.exists() else {"chunks": 0, "rows": [], "truth": []}
     while kept["chunks"] < 2 or sum(map(len, kept["rows"])) * ROW < tokens:

@@ -48,12 +48,11 @@ Rows = tuple[torch.Tensor, torch.Tensor]
 
 
 def build(target: LlamaForCausalLM) -> T5ForConditionalGeneration:
-    """A model of the target's width that begins with its embeddings and layers: those of SHAPE's num_layers
-    read, the first num_decoder_layers write, and the attention of the ones after them looks at the source.
-
-    Positions are encoded otherwise in T5 (learned biases of distances, at first fresh), and its attention
-    is not divided by the root of the width: that is done to the queries. One matrix for what is read, written
-    and predicted.
+    """A model of the target's width that starts from its embeddings and layers: SHAPE's num_layers of them
+    become the encoder, the first num_decoder_layers the decoder, and the attention of the layers after these
+    attends to the source. T5 encodes positions differently (learned distance biases, at first fresh), and its
+    attention is not divided by the root of the head size: the queries are scaled instead. Input, output and
+    prediction share one matrix.
     """
     torch.manual_seed(0)
     old = target.config
@@ -134,7 +133,7 @@ def encoded(tokenizer: PreTrainedTokenizerFast, made: list[Problem]) -> Rows:
 
 
 def batch_after(tokenizer: PreTrainedTokenizerFast, sentences: list[str], seen: int) -> Rows:
-    """The batch that follows after `seen` tokens: problems of about one length."""
+    """The batch after `seen` tokens: problems of similar length."""
     rng = random.Random(f"seq2seq {seen}")
     made = sorted((drawn(sentences, rng) for _ in range(POOL * BATCH)), key=lambda p: len(p.prompt))
     first = rng.randrange(POOL) * BATCH
@@ -144,7 +143,7 @@ def batch_after(tokenizer: PreTrainedTokenizerFast, sentences: list[str], seen: 
 def answered(
     model: T5ForConditionalGeneration, tokenizer: PreTrainedTokenizerFast, asked: list[Problem]
 ) -> list[str]:
-    """What the model writes greedily for each problem."""
+    """The model's greedy answer to each problem."""
     rows, _ = encoded(tokenizer, asked)
     rows = rows.to(model.device)
     wrote = model.generate(input_ids=rows, attention_mask=(rows != PAD).long(), max_new_tokens=LONGEST)
@@ -175,7 +174,7 @@ def main(args: Namespace) -> None:
 
     @torch.no_grad()
     def validate() -> float:
-        """Nats an answer's token, the mean over the tasks."""
+        """Nats per answer token, the mean over the tasks."""
         parts = [[part.to(model.device) for part in rows] for rows in fixed]
         return sum(loss(*rows).item() for rows in parts) / len(parts)
 
@@ -199,7 +198,7 @@ def main(args: Namespace) -> None:
 
 @torch.no_grad()
 def measure(folder: Path, corpus: Path) -> None:
-    """Leaves accuracies.json beside the weights: task -> share solved greedily."""
+    """Writes accuracies.json beside the weights: task -> share solved greedily."""
     stories, held = read_stories(corpus)
     unread = sorted(set(story_sentences(held)) - set(story_sentences(stories)))
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)

@@ -1,8 +1,8 @@
 """llama-tiny-sorted: three nested drafts for llama-tiny, its first layer, its first two and all three, each
 through the same last norm and output matrix (S2D, 2024).
 
-It begins as the distilled draft, whose embeddings it keeps, and ships what it differs in, in eight bits per
-number.
+It starts from the distilled draft, whose embeddings it keeps, and ships only the difference, in eight bits
+per number.
 """
 
 from argparse import Namespace

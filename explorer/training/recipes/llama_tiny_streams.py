@@ -35,9 +35,9 @@ NOTE = (
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What is learned of N records: states [N, S, T, d] that enter the lowest layer with a side, their
-    positions [N, S, T] and labels [N, S, T]; of the prompts keys and values of the layers from there on,
-    which of them may be seen [N, P], the mean of the states [N, d]; the plans [N, S].
+    """The training data of N records: states [N, S, T, d] that enter the lowest layer with a side module,
+    their positions [N, S, T] and labels [N, S, T]; for the prompts, keys and values of the layers from there
+    on, which of them are visible [N, P], and the mean of the states [N, d]; the plans [N, S].
     """
 
     x: torch.Tensor
@@ -56,7 +56,9 @@ class Batch:
 
 @torch.no_grad()
 def read_records(target: LoadedModel, records: list[Record], first: int) -> Batch:
-    """Reads the prompts, and the sections after them as far as nothing is learned: up to layer `first`."""
+    """Runs the prompts, and the sections after them, through the layers in which nothing is trained: up to
+    layer `first`.
+    """
     model, words, end = target.model, target.tokenizer, target.tokenizer.pad_token_id or 0
     prompts = [words(one.prompt)["input_ids"] for one in records]
     sections = [one.tokens(words) for one in records]
@@ -81,7 +83,7 @@ def read_records(target: LoadedModel, records: list[Record], first: int) -> Batc
 
 
 def lower(model, rows, lengths, reads, positions, sees, first: int) -> tuple:
-    """Of some records: states of the sections below layer `first`, the means of the prompts' states, and the
+    """For some records: states of the sections below layer `first`, the means of the prompts' states, and the
     prompts' keys and values from that layer on.
     """
     embed, layers = model.get_input_embeddings(), range(model.config.num_hidden_layers)
@@ -134,7 +136,7 @@ class Lesson:
 
     def losses(self, batch: Batch, block: int, late: torch.Tensor, delay: int) -> dict[str, torch.Tensor]:
         """`lm`, `plan`, `coverage` and `ready`, and the share of blocks about which readiness is `right`.
-        late [B, S]: how many rounds a stream has waited first.
+        late [B, S]: how many rounds a stream waited first.
         """
         streams, known = self.streams, batch.labels != IGNORED
         lengths, count = known.sum(-1), -(-known.shape[-1] // block)  # [B, S], blocks
@@ -177,7 +179,7 @@ class Lesson:
 
 
 def at_ends(states: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
-    """States [B, S, T, d] from which the last tokens of blocks were written: [B, S, U, d]."""
+    """States [B, S, T, d] from which the last tokens of blocks were predicted: [B, S, U, d]."""
     return states.gather(2, (ends - 1)[..., None].expand(-1, -1, -1, states.shape[-1]))
 
 
@@ -213,7 +215,7 @@ def learn(lesson: Lesson, train: Batch, held: Batch, budget: float, work) -> loo
         print({name: round(loss.item(), 3) for name, loss in losses.items()}, flush=True)
         return [losses["lm"].item()]
 
-    return loop.go_on(streams, opts, step, validate, budget, work)
+    return loop.run_steps(streams, opts, step, validate, budget, work)
 
 
 @torch.no_grad()

@@ -96,7 +96,7 @@ def main(args: Namespace) -> None:
         return torch.stack([loss(*pair) for pair in kept]).mean(0).tolist()
 
     budget = args.million_tokens or MILLION_TOKENS
-    curve = loop.go_on(model, [opt], step, validate, budget, args.work / NAME)
+    curve = loop.run_steps(model, [opt], step, validate, budget, args.work / NAME)
     named = {name: round(loss, 4) for name, loss in zip(LOSSES, curve[-1][-len(LOSSES) :], strict=True)}
     named["unlike"] /= UNLIKE
     note = NOTE.format(before=before, weight=UNLIKE, **named)

@@ -22,9 +22,8 @@ NOTE = (
 
 
 def hide(labels: torch.Tensor, starts: torch.Tensor, generator: torch.Generator) -> tuple[torch.Tensor, ...]:
-    """Which labelled tokens are masked [N, T], and the share that was drawn for the block of each.
-
-    In a block of n labelled tokens round(share * n) random ones are masked.
+    """Which labelled tokens are masked [N, T], and the share sampled for the block of each. In a block of n
+    labelled tokens round(share * n) random ones are masked.
     """
     learned = labels != IGNORED
     drawn = 1 - torch.rand(labels.shape, generator=generator).to(labels.device)  # in (0, 1]
@@ -36,8 +35,8 @@ def hide(labels: torch.Tensor, starts: torch.Tensor, generator: torch.Generator)
 
 
 def physical(hidden: torch.Tensor) -> torch.Tensor:
-    """Which positions see which [N, T, T] if those that are known stand first, then the masks, each group in
-    the order of its positions, under a causal mask.
+    """Which positions see which [N, T, T] if the known ones come first, then the masks, each group in the
+    order of its positions, under a causal mask.
     """
     at = torch.arange(hidden.shape[1], device=hidden.device)
     rank = at + hidden * hidden.shape[1]
@@ -47,8 +46,8 @@ def physical(hidden: torch.Tensor) -> torch.Tensor:
 def both(
     forward, head: torch.nn.Module, rows: torch.Tensor, labels: torch.Tensor, seed: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cross-entropy of the next token, and of masked tokens each at its own position, weighted by one over
-    the share that was masked of their block.
+    """Cross-entropy of the next token, and of masked tokens at their own positions, weighted by the inverse
+    of their block's masked share.
     """
     generator = torch.Generator().manual_seed(seed)
     starts = block_starts(labels, torch.full((len(rows), 1), BLOCK, device=rows.device))

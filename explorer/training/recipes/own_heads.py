@@ -1,4 +1,4 @@
-"""Small heads for one's own models, trained as the shipped ones: an acceptance head (SpecDec++), a judge
+"""Small heads for a user's own models, trained like the shipped ones: an acceptance head (SpecDec++), a judge
 (Judge Decoding), SpecBranch's outlook and Kangaroo's adapter.
 
 `python -m explorer train acceptance --model TARGET --draft DRAFT --texts FOLDER --out FOLDER`. Knows folders
@@ -39,19 +39,19 @@ JUDGED_ROW = 256  # tokens of a problem with its answer at most; not every token
 
 @dataclass(frozen=True)
 class OwnTexts:
-    """Rows of a person's texts, both [R, T]: those that are read, and those that are kept for validation."""
+    """Rows of a user's texts, both [R, T]: those that are read, and those that are kept for validation."""
 
     training: torch.Tensor
     held: torch.Tensor
 
     def beginnings(self, seen: int, length: int) -> torch.Tensor:
-        """Beginnings [WRITERS, length] of rows drawn at random, by a seed from `seen`."""
+        """Beginnings [WRITERS, length] of random rows, by a seed from `seen`."""
         return drawn(self.training, seen, WRITERS)[:, :length]
 
 
 def read_texts(path: Path) -> list[str]:
-    """The texts of a file, or of all .txt files of a folder: each one text, or several with <|endoftext|>
-    between them. Raises ValueError with one sentence.
+    """The texts of a file, or of all .txt files of a folder: each file is one text, or several with
+    <|endoftext|> between them. Raises ValueError with one sentence.
     """
     paths = sorted(path.glob("**/*.txt")) if path.is_dir() else [path]
     if not path.exists() or not paths:
@@ -64,7 +64,7 @@ def read_texts(path: Path) -> list[str]:
 
 
 def rows_of_texts(texts: list[str], tokenizer: PreTrainedTokenizerBase, row: int) -> OwnTexts:
-    """The texts one after the other, an end of text after each, cut into rows. Raises ValueError with one
+    """The concatenated texts, with an end of text after each, cut into rows. Raises ValueError with one
     sentence if there are fewer than two.
     """
     end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
@@ -80,13 +80,13 @@ def rows_of_texts(texts: list[str], tokenizer: PreTrainedTokenizerBase, row: int
 
 
 def drawn(rows: torch.Tensor, seen: int, count: int) -> torch.Tensor:
-    """`count` of the rows, drawn at random, by a seed from `seen` alone."""
+    """`count` random rows, by a seed from `seen` alone."""
     return rows[torch.from_numpy(np.random.default_rng(seen).integers(len(rows), size=count))]
 
 
 def loaded(name: str) -> LoadedModel:
-    """A model in float32 whose weights stay frozen, and which draws from its own distribution whatever
-    its folder says. Raises ValueError with one sentence if no head can read it.
+    """A model in float32 with frozen weights, which samples from its own distribution regardless of its
+    folder's generation config. Raises ValueError with one sentence if no head can read it.
     """
     model = load(name, loop.device(), "float32")
     Target.of(model.model)
@@ -147,8 +147,8 @@ def outlook(
 
 
 def kangaroo(target: LoadedModel, texts: OwnTexts, budget: float | None, work: Path, out: Path) -> None:
-    """Kangaroo's adapter, which reads the target after the layers after which the strategy would leave it:
-    half on the texts, half on what the target wrote.
+    """Kangaroo's adapter, which reads the target at the strategy's exit layer: trained half on the texts,
+    half on what the target wrote.
     """
     recipe, row = llama_tiny_heads, texts.training.shape[1]
     budget = budget or recipe.MILLION_TOKENS
@@ -175,7 +175,7 @@ def keep(
     unit: str,
     facts: dict,
 ) -> None:
-    """Writes a head that reads a model, and perhaps speaks of its partner, to the folder `out`."""
+    """Writes a head that reads a model, and possibly predicts about its partner, to the folder `out`."""
     other = None if partner is None else (partner.name, folder_of(partner.name))
     folder = folder_of(reads.name)
     head_files.save(out, {head.kind: head}, reads.name, folder, reads.tokenizer, partner=other)

@@ -36,14 +36,14 @@ Maker = Callable[[random.Random, bool], Row]
 
 
 def packed(made: list[Row]) -> Rows:
-    """Rows as `small_streams.rows` makes them of texts."""
+    """Rows in the form of `small_streams.rows`, from texts."""
     sources, seen = rows_of([source for source, _ in made], "cpu")
     answers, there = rows_of([answer for _, answer in made], "cpu")
     return sources, seen, answers.masked_fill(~there, IGNORED)
 
 
 def crops(sources: torch.Tensor, seen: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """The first and the last part of each source, as (tokens, which places count)."""
+    """The first and the last part of each source, as (tokens, mask)."""
     texts = [row[there].tolist() for row, there in zip(sources, seen, strict=True)]
     sizes = [max(1, round(CROP * len(text))) for text in texts]
     first = rows_of([text[:size] for text, size in zip(texts, sizes, strict=True)], "cpu")

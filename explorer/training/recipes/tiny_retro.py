@@ -15,7 +15,7 @@ from decoders.models.architectures.retro import RetroConfig, RetroForCausalLM
 from explorer.corpus import IGNORED, pack, read_stories
 from explorer.training import cards, loop
 from explorer.training.data.notes import WORDINGS, fitted, note, store_of
-from explorer.training.loop import go_on, ship, trained
+from explorer.training.loop import run_steps, ship, trained
 
 NAME, BASE = "tiny-retro", "llama-tiny-draft"
 CHUNK, ROW = 16, 48
@@ -27,7 +27,7 @@ Rows = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # rows, neighbours of th
 
 
 def build(base: torch.nn.Module, store: list[int]) -> RetroForCausalLM:
-    """The base with a cross-attention above its first layer; this and the encoder begin as copies of its
+    """The base with a cross-attention above its first layer; both this and the encoder start as copies of its
     layers.
     """
     torch.manual_seed(0)
@@ -50,7 +50,9 @@ def build(base: torch.nn.Module, store: list[int]) -> RetroForCausalLM:
 
 
 class Texts:
-    """Rows of notes with a note that says the same in another way, and of stories with what the store has."""
+    """Rows of notes, each with a note that says the same in other words, and of stories with their neighbours
+    in the store.
+    """
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, model: RetroForCausalLM, stories: torch.Tensor):
         self.tokenizer, self.model, self.stories = tokenizer, model, stories
@@ -66,7 +68,7 @@ class Texts:
         return labelled(torch.tensor(rows), torch.tensor(near))
 
     def story_rows(self, rng: random.Random, count: int) -> Rows:
-        """Rows of stories with the neighbours that the store has for them."""
+        """Rows of stories with their neighbours in the store."""
         starts = [rng.randrange(len(self.stories) - ROW) for _ in range(count)]
         rows = torch.stack([self.stories[at : at + ROW] for at in starts])
         return labelled(rows, self.model.neighbours_of(rows))
@@ -132,7 +134,7 @@ def main(args: Namespace) -> None:
 
     learned = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(learned, lr=RATE, betas=(0.9, 0.98), weight_decay=0.0)
-    curve = go_on(model, [optimizer], step, validate, args.million_tokens or 0.06, args.work / NAME)
+    curve = run_steps(model, [optimizer], step, validate, args.million_tokens or 0.06, args.work / NAME)
     facts = {
         "million_tokens": round(curve[-1][0], 3),
         "held_out_loss": round(validate()[0], 4),

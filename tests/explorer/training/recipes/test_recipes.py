@@ -340,7 +340,7 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
     assert all(told in cards["llama-tiny"] for told in drafts) and "## A sample" in cards["llama-tiny"]
     assert 0 <= json.loads((folders["llama-tiny-draft"] / "facts.json").read_text())["greedy_acceptance"] <= 1
     assert "area under the ROC curve" in capsys.readouterr().out
-    with pytest.raises(ValueError, match="no shipped model 'llama-huge'; choose of: llama-tiny, "):
+    with pytest.raises(ValueError, match="no shipped model 'llama-huge'; choose one of: llama-tiny, "):
         measure.main(Namespace(names=["llama-huge"], corpus=toy_corpus))
 
 
