@@ -107,7 +107,9 @@ class Lane(Processing):
         self.places = record_of(self.parameters, self.tree, len(prompt), target, self.eos)
         self.written, self.tip, self.bias = 0, self.tree.trunk - 1, BiasRecord(self)  # tip: newest committed
         if self.constraint is not None and self.constraint.at(self.tip) is FORBIDDEN:
-            raise ValueError("The constraint forbids what this lane begins with; change one of them.")
+            raise ValueError(
+                "The constraint forbids the tokens with which this lane begins; change one of them."
+            )
         self.ended_by: str | None = None
         self._events: list[Event] = []
         self._seconds, self._since, self._undivided = 0.0, time.perf_counter(), 0

@@ -69,7 +69,7 @@ def spelled(place: int, word: str) -> str:
         return json.loads(word, strict=False)
     except ValueError as error:
         raise ValueError(
-            f"{word[:40]} is no quoted word; double a backslash that is meant as one."
+            f"{word[:40]} is not a valid quoted word; write a literal backslash twice."
         ) from error
 
 

@@ -113,7 +113,7 @@ def _bad_words(value: str | list, around: Around) -> logits_process.LogitsProces
     if isinstance(value, str):
         words = token_constraints.sequences("bad_words_ids", value, around.cut, around.vocabulary)
     if all(len(word) == 1 and word[0] in around.eos for word in words):
-        raise ValueError("bad_words_ids cannot forbid the end of the text; min_new_tokens puts it off.")
+        raise ValueError("bad_words_ids cannot forbid the end of the text; min_new_tokens delays it.")
     return logits_process.NoBadWordsLogitsProcessor(words, around.ends)
 
 

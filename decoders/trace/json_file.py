@@ -19,7 +19,7 @@ LONG_NUMBER, HALF = re.compile(rb"[0-9]{16}"), re.compile(rb"\\u[dD][89a-fA-F]")
 def read_json(data: bytes) -> Any:
     """The JSON value in `data`, which may be gzip-compressed; unchecked, but finite and of bounded size.
 
-    Raises ValueError with one sentence if it is no JSON or too large.
+    Raises ValueError with one sentence if it is not JSON or too large.
     """
     try:
         if data[:2] == b"\x1f\x8b":
@@ -38,7 +38,7 @@ def read_json(data: bytes) -> Any:
         return value
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            "This file is not a trace: it is no JSON. Choose a file saved by Decoding Explorer."
+            "This file is not a trace: it is not JSON. Choose a file saved by Decoding Explorer."
         ) from error
 
 

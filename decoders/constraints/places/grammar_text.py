@@ -66,7 +66,7 @@ def read(kind: str, typed: str) -> Grammar:
     for head, stop in zip(heads, [*(h.start() for h in heads[1:]), len(typed)], strict=True):
         directive = head[2] if kind == "lark" else None
         if directive:
-            raise Unread(f"%{directive} is not read here.")
+            raise Unread(f"%{directive} is not supported here.")
         last = len(typed[:stop].rstrip())
         rules[head[1]] = Rule(Body(kind, typed, head.end(), stop).read(), (head.start(1), last))
     if TOP[kind] not in rules:
@@ -82,14 +82,14 @@ class Body:
         while start < stop:
             word = WORDS[kind].match(typed, start, stop)
             if not word:
-                raise Unread(f"{typed[start : start + 12]!r} is not read here.")
+                raise Unread(f"{typed[start : start + 12]!r} is not supported here.")
             start = word.end()
             self.words += [] if word.lastgroup == "gap" else [word]
 
     def read(self) -> Part:
         part = self.choice()
         if self.at < len(self.words):
-            raise Unread(f"{self.peek()!r} is not read here.")
+            raise Unread(f"{self.peek()!r} is not supported here.")
         return part
 
     def peek(self) -> str:
@@ -142,7 +142,7 @@ class Body:
         closing = {"(": ")", "[": "]"}.get(word[0])
         part = self.choice() if closing else None
         if part is None or self.peek() != closing:
-            raise Unread(f"{word[0]!r} at this place is not read here.")
+            raise Unread(f"{word[0]!r} at this place is not supported here.")
         self.at += 1
         return Repeat(part, 0, 1) if closing == "]" else part
 

@@ -29,7 +29,7 @@ def read(typed: str, start: int = 0, stop: int | None = None) -> Part:
     reader = Reader(typed, start, len(typed) if stop is None else stop)
     part = reader.choice()
     if reader.at < reader.stop:
-        raise Unread(f"A {reader.peek()!r} without its counterpart is not read here.")
+        raise Unread(f"An unmatched {reader.peek()!r} is not supported here.")
     return part
 
 
@@ -61,7 +61,7 @@ class Reader:
         while (sign := self.peek()) and sign in "*+?{":
             counts = COUNTS.match(self.typed, self.at, self.stop)
             if sign == "{" and not counts:
-                raise Unread("A brace that counts nothing is not read here.")
+                raise Unread("A brace without a count is not supported here.")
             self.at = counts.end() if sign == "{" else self.at + 1
             min_count, max_count = {"*": (0, None), "+": (1, None), "?": (0, 1)}.get(sign) or numbers(counts)
             part = Repeat(part, min_count, max_count)
@@ -82,7 +82,7 @@ class Reader:
             case "\\":
                 some = self.escaped()
             case "^" | "$" | "*" | "+" | "?" | "{":
-                raise Unread(f"A {sign!r} at this place is not read here.")
+                raise Unread(f"A {sign!r} at this place is not supported here.")
             case _:
                 some = ranges([(ord(sign), ord(sign))])
         return Chars(some, (start, self.at))
@@ -90,11 +90,11 @@ class Reader:
     def group(self) -> Part:
         named_or_not = GROUP.match(self.typed, self.at, self.stop)
         if not named_or_not and self.typed.startswith("(?", self.at):
-            raise Unread("A group that begins with (? is not read here.")
+            raise Unread("A group that begins with (? is not supported here.")
         self.at = named_or_not.end() if named_or_not else self.at + 1
         part = self.choice()
         if self.peek() != ")":
-            raise Unread("A group without its end is not read here.")
+            raise Unread("A group without an end is not supported here.")
         self.at += 1
         return part
 
@@ -109,7 +109,7 @@ class Reader:
         if sign and sign in "dwsDWS":
             return named(sign)
         if not sign or (sign.isalnum() and sign not in CONTROL):
-            raise Unread(f"\\{sign} is not read here.")
+            raise Unread(f"\\{sign} is not supported here.")
         return ranges([(ord(CONTROL.get(sign, sign)),) * 2])
 
     def characters(self) -> Ranges:
@@ -130,7 +130,7 @@ class Reader:
         sign = self.peek()
         self.at += 1
         if not sign or sign == "[" or self.typed.startswith(("&&", "--", "~~"), self.at - 1):
-            raise Unread("A class with an operation or without an end is not read here.")
+            raise Unread("A class with an operation or without an end is not supported here.")
         return self.escaped() if sign == "\\" else ranges([(ord(sign), ord(sign))])
 
 

@@ -25,7 +25,9 @@ def added(modules: Sequence[Module], weights: Sequence[float]) -> Module:
     sentence if they do not, or if the modules are of different shapes.
     """
     if abs(sum(weights) - 1) > CLOSE:
-        raise ValueError(f"The weights of added modules make {sum(weights):g}; choose some that make 1.")
+        raise ValueError(
+            f"The weights of added modules sum to {sum(weights):g}; choose weights that sum to 1."
+        )
     shapes = [{name: (a.shape, b.shape) for name, (a, b) in module.items()} for module in modules]
     if any(shape != shapes[0] for shape in shapes):
         raise ValueError("Only low-rank modules of one rank on the same matrices can be added; take others.")

@@ -73,7 +73,9 @@ def read_heads(name: str, folder: Path, target: Target) -> dict[str, DraftModule
     try:
         module = READERS[kind](name, read_json(folder / "config.json"), read_tensors(folder), target)
     except KeyError as error:
-        raise ValueError(f"The heads {name!r} do not say {error.args[0]}, and cannot be read.") from error
+        raise ValueError(
+            f"The heads {name!r} do not specify {error.args[0]}, so they cannot be read."
+        ) from error
     return {kind: settled(module, target)}
 
 

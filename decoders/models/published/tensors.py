@@ -83,7 +83,7 @@ def fill(name: str, module: torch.nn.Module, tensors: Tensors, places: Mapping[s
             )
         given[place] = value
     if missing := sorted(state.keys() - given.keys()):
-        raise ValueError(f"The heads {name!r} say nothing of {missing[0]}.")
+        raise ValueError(f"The heads {name!r} do not define {missing[0]}.")
     if left := sorted(tensors.keys() - places.keys()):
         raise ValueError(f"The heads {name!r} hold {left[0]!r}, which this format does not know.")
     module.load_state_dict(given)
@@ -99,7 +99,7 @@ def same(name: str, what: str, theirs: int, ours: int, target: str) -> None:
 
 
 def read_json(path: Path) -> dict:
-    """A config; {} if there is none or it is no JSON object."""
+    """A config; {} if there is none or it is not a JSON object."""
     try:
         config = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):

@@ -1,13 +1,12 @@
-"""Runs Python that a model wrote, which a visitor may have chosen word by word. Three walls stand in a
-row, none of which trusts another:
+"""Runs Python that a model wrote, which a visitor may have chosen word by word. Three independent walls
+protect the machine:
 
-1. language.py reads the program: only a small language is let through.
-2. process.py starts a process for it, fresh and empty, in which nothing of this one is.
-3. kernel.py has the kernel hold that process: no files, no network, no processes; bounded time and memory.
+1. language.py parses the program and accepts only a small language. 2. process.py starts a fresh, empty
+process for it, which shares nothing with this one. 3. kernel.py lets the kernel confine that process: no
+files, no network, no processes; bounded time and memory.
 
-Where the third cannot be had no program is run, unless whoever starts the app says --run-code. Knows
-nothing of tasks. What the walls do not keep: a program can give a wrong answer on purpose, which is its
-own affair.
+Where the third is not available no program is run, unless the app is started with --run-code. Knows nothing
+of tasks. Not covered: a program can give a wrong answer on purpose.
 """
 
 import importlib.util
@@ -27,7 +26,7 @@ LAYERS = {
     "namespaces": "namespaces",
     "user": "a user without rights",
 }
-# Each asks the kernel for one thing that it must not give.
+# Each asks the kernel for one thing that it must refuse.
 PROBES = ("open('/')", "_socket.socket()", "os.fork()")
 # What an honest program does: it computes, fails, and needs more memory than there is.
 HONEST = """
@@ -38,7 +37,7 @@ def f(n):
         return sum(len(str(i)) for i in range(n))
 """
 
-BOUNDLESS = "Programs that a model writes run on Linux and macOS only: others cannot bound them."
+BOUNDLESS = "Programs that a model writes run only on Linux and macOS: other systems cannot bound them."
 
 _alone = threading.Lock()  # one program at a time, so that memory is bounded for all of them together
 _unsealed_too: list[bool] = []
@@ -46,7 +45,7 @@ _unsealed_too: list[bool] = []
 
 @dataclass(frozen=True)
 class Protection:
-    """What this system holds a program with. `runs`: whether programs are run at all; `sentence` says it."""
+    """How this system confines a program. `runs`: whether programs are run at all; `sentence` explains it."""
 
     sealed: bool
     runs: bool
@@ -55,38 +54,38 @@ class Protection:
 
 
 def allow_unsealed() -> None:
-    """From now on programs run where the kernel cannot wall them in, too: who starts the app asked for it."""
+    """From now on programs also run where the kernel cannot confine them, as requested by --run-code."""
     _unsealed_too[:] = [True]
 
 
 def protection() -> Protection:
-    """What is on here, found out by trying. The first call takes some tenths of a second."""
+    """The protection on this system, found by trying it out. The first call takes some tenths of a second."""
     if importlib.util.find_spec("resource") is None:
         return Protection(False, False, (), BOUNDLESS)
     layers = tried()
     named = [word for layer, word in LAYERS.items() if layer in layers]
     if "seccomp" in layers:
         sentence = (
-            "Programs that a model writes run in a process of their own; the kernel "
+            "Programs that a model writes run in a separate process; the kernel "
             f"({', '.join(named)}) lets them open no file, no connection and no process."
         )
         return Protection(True, True, layers, sentence)
     if _unsealed_too:
         sentence = (
-            "Programs that a model writes are run, as --run-code asks, although this system cannot wall them "
-            "in: only their language, their time and their memory are bounded."
+            "Programs that a model writes are run, as --run-code requests, although this system cannot "
+            "isolate them: only their language, their time and their memory are bounded."
         )
         return Protection(False, True, layers, sentence)
     sentence = (
-        "Programs that a model writes are not run: this system cannot wall them in. Start the app with "
-        "--run-code to run them all the same."
+        "Programs that a model writes are not run: this system cannot isolate them. Start the app with "
+        "--run-code to run them anyway."
     )
     return Protection(False, False, layers, sentence)
 
 
 @cache
 def tried() -> tuple[str, ...]:
-    """The layers that hold, seccomp only where an honest program runs and none of the probes gets through."""
+    """The layers that work; seccomp only if an honest program runs and none of the probes gets through."""
     for _ in range(3):  # on a machine that is very busy an honest program may be too slow
         result = tried_once()
         if "seccomp" in result:
@@ -95,7 +94,7 @@ def tried() -> tuple[str, ...]:
 
 
 def tried_once() -> frozenset[str]:
-    """The same, tried but once."""
+    """The same, tried only once."""
     try:
         cell = process.ready()
     except (ValueError, OSError):  # here no process can be started at all
@@ -107,7 +106,7 @@ def tried_once() -> frozenset[str]:
 
 
 def refused(probe: str) -> bool:
-    """Whether the kernel refuses this to a process, nothing in Python hindering it."""
+    """Whether the kernel refuses this to a process in which nothing in Python prevents it."""
     cell = process.start(("_socket",))
     if not process.settle(cell):
         process.end(cell)
@@ -122,10 +121,10 @@ def asked(source: str, name: str, calls: list[tuple]) -> dict:
 
 
 def call(source: str, name: str, calls: list[tuple]) -> Ran:
-    """Runs `source`, then the function `name` that it defines with each of `calls`, arguments of which are
-    numbers, texts, and lists of such.
+    """Runs `source`, and then the function `name` that it defines with each of `calls`, whose arguments are
+    numbers, texts, and lists of these.
 
-    Takes at most about two seconds. Raises ValueError with one sentence on a system that cannot wall it in.
+    Takes at most about two seconds. Raises ValueError with one sentence on a system that cannot confine it.
     """
     if not protection().runs:
         raise ValueError(protection().sentence)
@@ -136,5 +135,5 @@ def call(source: str, name: str, calls: list[tuple]) -> Ran:
         process.prepare()
         if not (cell.sealed or _unsealed_too):
             process.end(cell)
-            raise ValueError("The wall around a program is gone; restart the app.")
+            raise ValueError("The sandbox no longer works; restart the app.")
         return process.run_in(cell, asked(source, name, calls))

@@ -1,13 +1,12 @@
-"""The wall that the kernel holds around the process that this runs in. It is put up before a program is
-read, and nothing that happens in the process afterwards can take it down, not even in another language
-than Python.
+"""The kernel's sandbox for the process in which this runs. It is set up before a program is read, and nothing
+that happens in the process afterwards can undo it, not even in another language than Python.
 
-Each layer is put up where the system has it, and `seal` says which hold. seccomp alone is enough: under
-it a process can only compute. Landlock and the namespaces keep files and network away once more, should a
-hole be found in that. Runs in the fresh process, before it is sealed; knows nothing of programs.
+Each layer is set up if the system has it, and `seal` returns the active ones. seccomp alone is enough: under
+it a process can only compute. Landlock and the namespaces also block files and network, should seccomp have a
+hole. Runs in the fresh process, before it is sealed; knows nothing of programs.
 
-Landlock is asked for by its three system calls, which are the same on every processor and documented in
-landlock(7): no Python library for it is past its first releases, and there is little that one could add.
+Landlock is used through its three system calls, which are the same on every processor and documented in
+landlock(7): no Python library for it is past its first releases, and one would add little.
 """
 
 import ctypes
@@ -35,21 +34,22 @@ M_ARENA_MAX = -8
 
 
 class Ruleset(ctypes.Structure):
-    """struct landlock_ruleset_attr: what is taken away as a whole, as no rule gives any of it back."""
+    """struct landlock_ruleset_attr: the rights that are removed, as no rule grants any of them."""
 
     _fields_ = [("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scoped", ctypes.c_uint64)]
 
 
 class Filter(ctypes.Structure):
-    """struct sock_fprog: the number of instructions, and these."""
+    """struct sock_fprog: the number of instructions, and a pointer to them."""
 
     _fields_ = [("count", ctypes.c_ushort), ("instructions", ctypes.c_char_p)]
 
 
 def seal(instructions: bytes) -> list[str]:
-    """Shuts this process in for good; gives the layers that hold, among: user, namespaces, landlock, seccomp.
+    """Seals this process for good; returns the active layers among user, namespaces, landlock, seccomp.
 
-    instructions: the seccomp filter, empty for none. Limits on time, memory, files and processes always hold.
+    instructions: the seccomp filter, empty for none. Limits on time, memory, files and processes always
+    apply.
     """
     os.closerange(2, 4096)
     held = ["user"] if became_nobody() else []
@@ -70,7 +70,7 @@ def seal(instructions: bytes) -> list[str]:
 
 
 def became_nobody() -> bool:
-    """Gives up root's rights; whether there were any to give up."""
+    """Gives up root's rights; returns whether there were any to give up."""
     if os.geteuid() != 0:
         return False
     try:
@@ -83,14 +83,16 @@ def became_nobody() -> bool:
 
 
 def one_heap(libc: ctypes.CDLL) -> None:
-    """Where memory ends, glibc would look for processors in /sys to decide on a second heap."""
+    """Limits glibc to one heap: out of memory, it would otherwise look for processors in /sys to decide on a
+    second one.
+    """
     if hasattr(libc, "mallopt"):
         libc.mallopt(M_ARENA_MAX, 1)
 
 
 def unshared(libc: ctypes.CDLL) -> bool:
-    """Moves to a user, a network, a host name and mounts of its own, without any right over them; whether it
-    may.
+    """Moves to a user, a network, a host name and mounts of its own, without any rights over them; returns
+    whether that was allowed.
     """
     if libc.unshare(NAMESPACES) != 0:
         return False
@@ -100,14 +102,16 @@ def unshared(libc: ctypes.CDLL) -> bool:
 
 
 def private(libc: ctypes.CDLL) -> None:
-    """No rights to be gained by what it might start, no looking into it, and its end with who started it."""
+    """Allows no gain of rights by child processes and no inspection, and ends with the process that started
+    it.
+    """
     libc.prctl(PR_SET_NO_NEW_PRIVS, *map(ctypes.c_ulong, (1, 0, 0, 0)))
     libc.prctl(PR_SET_DUMPABLE, *map(ctypes.c_ulong, (0, 0, 0, 0)))
     libc.prctl(PR_SET_PDEATHSIG, *map(ctypes.c_ulong, (SIGKILL, 0, 0, 0)))
 
 
 def bound() -> None:
-    """Time, memory, files and processes; what is open stays open."""
+    """Limits time, memory, files and processes; open files stay open."""
     bounds = {
         resource.RLIMIT_CPU: SECONDS,
         resource.RLIMIT_CORE: 0,
@@ -123,7 +127,9 @@ def bound() -> None:
 
 
 def landlocked(libc: ctypes.CDLL) -> bool:
-    """Takes away access to all files, and to TCP and signals where this kernel can; whether it can at all."""
+    """Removes access to all files, and to TCP and signals if this kernel supports that; returns whether it
+    worked at all.
+    """
     version = libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(ASK_VERSION))
     if version < 1:
         return False
@@ -140,6 +146,6 @@ def landlocked(libc: ctypes.CDLL) -> bool:
 
 
 def filtered(libc: ctypes.CDLL, instructions: bytes) -> bool:
-    """From here on the kernel ends this process if it asks for anything but what the filter lets through."""
+    """From now on the kernel ends this process if it requests anything that the filter does not allow."""
     program = Filter(len(instructions) // 8, instructions)
     return libc.prctl(PR_SET_SECCOMP, ctypes.c_ulong(MODE_FILTER), ctypes.byref(program)) == 0

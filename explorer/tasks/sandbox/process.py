@@ -1,9 +1,9 @@
-"""The processes that programs run in, seen from outside: each is started fresh, sealed before it is given
-its one program, and gone afterwards. One waits in advance, so that a program need not wait for Python to
+"""The processes in which programs run, seen from outside: each is started fresh, sealed before it receives
+its one program, and ended afterwards. One waits in advance, so that a program need not wait for Python to
 start.
 
-Whoever asks is never held up by a program: time and output are bounded here as well, and the process is
-ended from outside. Knows nothing of what programs are.
+A program never blocks its caller: time and output are also bounded here, and the process is ended from
+outside. Knows nothing of what programs are.
 """
 
 import json
@@ -31,7 +31,9 @@ STOPPED = "It reaches for the system, which is not allowed."  # of what the kern
 
 @dataclass
 class Cell:
-    """A process that waits for its program. `held`: the layers of its wall, once it has reported them."""
+    """A process that waits for its program. `held`: the active layers of its sandbox, once it has reported
+    them.
+    """
 
     process: subprocess.Popen
     held: frozenset[str] = field(default=frozenset())
@@ -44,8 +46,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class Ran:
-    """What a program gave: the `repr` of each call's value, and the sentence why it failed, if it did; then
-    the calls before the failure are there, or none if it had to be stopped.
+    """The result of a program: the `repr` of each call's value, and a sentence why it failed, if it did. The
+    calls before the failure are then included, unless it had to be stopped.
     """
 
     values: list[str]
@@ -74,7 +76,7 @@ def start(modules: tuple[str, ...] = ()) -> Cell:
 
 
 def settle(cell: Cell) -> bool:
-    """Waits until the process has sealed itself; whether it has come so far."""
+    """Waits until the process has sealed itself; returns whether it succeeded."""
     if not cell.held:
         line, _ = exchange(cell.process, b"", START_SECONDS, until=b"\n")
         if line.endswith(b"\n"):
@@ -113,7 +115,7 @@ def exchange(
 
 
 def sent(process: subprocess.Popen, message: bytes) -> bytes:
-    """What is left of a message when as much was sent as the process takes now."""
+    """The rest of a message after sending as much as the process accepts now."""
     try:
         return message[os.write(process.stdin.fileno(), message) :]
     except BlockingIOError:
@@ -123,7 +125,7 @@ def sent(process: subprocess.Popen, message: bytes) -> bytes:
 
 
 def end(cell: Cell) -> int:
-    """Ends the process and whatever it may have started; gives its status, as subprocess reports it."""
+    """Ends the process and whatever it may have started; returns its status, as subprocess reports it."""
     process = cell.process
     try:
         os.killpg(process.pid, signal.SIGKILL)  # not waited for yet, so the number is still its own
@@ -135,7 +137,7 @@ def end(cell: Cell) -> int:
 
 
 def run_in(cell: Cell, asked: dict) -> Ran:
-    """What the program gives that the process is sent; the process is gone afterwards."""
+    """Sends a program to the process and returns its result; the process is ended afterwards."""
     received, late = exchange(cell.process, marshal.dumps(asked), WALL_SECONDS)
     status = end(cell)
     if len(received) >= MAX_BYTES:
@@ -148,7 +150,7 @@ def run_in(cell: Cell, asked: dict) -> Ran:
 
 
 def answer(received: bytes) -> Ran | None:
-    """A process's answer, which a program may have forged: texts and nothing else, or None."""
+    """A process's answer, which a program may have forged; None unless it consists of texts only."""
     try:
         reply = json.loads(received)
         values, failed = reply["values"], reply["failed"]
@@ -165,7 +167,9 @@ _spare: list[Cell] = []  # at most one; it ends with this process
 
 
 def ready() -> Cell:
-    """A process that has sealed itself and was given nothing yet. ValueError if none can be started."""
+    """A process that has sealed itself and has not received anything yet. ValueError if none can be
+    started.
+    """
     with _lock:
         cell = _spare.pop() if _spare else start()
     for _ in range(2):  # what waited may have ended meanwhile, with the thread that started it
@@ -178,7 +182,7 @@ def ready() -> Cell:
 
 
 def prepare() -> None:
-    """Has a process wait for the next program."""
+    """Starts a process that waits for the next program."""
     with _lock:
         if not _spare:
             _spare.append(start())

@@ -220,5 +220,5 @@ def test_a_lane_may_begin_with_tokens_that_the_constraint_allows_and_with_no_oth
     begin = {"tokens": [2], "forced": [0]}
     lane = Lane("greedy", [1], {"target": model}, asked("cdb"), 0, Limits(3), begin=begin)
     assert lane.run().text() == "cdb"
-    with pytest.raises(ValueError, match="forbids what this lane begins with"):
+    with pytest.raises(ValueError, match="forbids the tokens with which this lane begins"):
         Lane("greedy", [1], {"target": model}, asked("bcd"), 0, Limits(3), begin=begin)

@@ -182,7 +182,7 @@ def test_misfits_are_refused_in_one_sentence(models, tiny_model):
         run({"target": models["target"]}, memory="gear", memory_of="draft")
     with pytest.raises(ValueError, match="keeps none in slots; choose memory none"):
         run({"target": ServedHere(tiny_model())}, memory="gear")
-    with pytest.raises(ValueError, match="takes rotary positions"):
+    with pytest.raises(ValueError, match="needs rotary positions"):
         run({"target": tiny_model("gpt2")}, memory="lm-infinite")
     other = next(
         s for s in registry.strategies().values() if s.writes_with == "diffusion" and len(s.needs) == 1

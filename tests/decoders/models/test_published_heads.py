@@ -233,7 +233,7 @@ def wider(tensors: files.Tensors, name: str) -> None:
         (lambda t: t.pop("layers.0.mlp.up_proj.weight"), {}, "lack the tensor 'layers.0.mlp.up_proj.weight'"),
         (lambda t: t.update(more=torch.ones(2)), {}, "hold 'more', which this format does not know"),
         (lambda t: wider(t, "fc.weight"), {}, r"fc.weight has the shape \(32, 128\)"),
-        (lambda t: t, {"hidden_size": None}, "cannot be read|do not say|hidden size"),
+        (lambda t: t, {"hidden_size": None}, "cannot be read|do not specify|hidden size"),
     ],
 )
 def test_heads_that_do_not_fit_are_refused_with_what_differs(model, tmp_path, spoil, config, words):

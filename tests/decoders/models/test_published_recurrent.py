@@ -155,7 +155,7 @@ def test_what_does_not_fit_is_refused_in_one_sentence(model, tmp_path):
     lacking = hydra_tensors([0])
     del lacking["hydra_lm_head.1.bias"]
     name = files.write(tmp_path / "lacking", HYDRA, lacking)
-    with pytest.raises(ValueError, match=r"say nothing of matrices\.1\.bias"):
+    with pytest.raises(ValueError, match=r"do not define matrices\.1\.bias"):
         read_heads(name, tmp_path / "lacking", target)
 
 

@@ -50,7 +50,7 @@ def test_an_analogy_of_a_module_with_itself_leaves_the_third():
 
 
 def test_what_cannot_be_added_is_refused():
-    with pytest.raises(ValueError, match="make 1.2; choose some that make 1"):
+    with pytest.raises(ValueError, match="sum to 1.2; choose weights that sum to 1"):
         added([ONE, TWO], [0.5, 0.7])
     wider = {"W": (torch.zeros(2, 2), torch.zeros(2, 2))}
     with pytest.raises(ValueError, match="one rank on the same matrices"):

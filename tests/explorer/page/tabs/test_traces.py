@@ -210,7 +210,7 @@ def test_a_file_is_opened_as_a_run_of_this_page_only_and_is_gone_then(tab, butto
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"hello", "<b>.json was not opened. This file is not a trace: it is no JSON."),
+        (b"hello", "<b>.json was not opened. This file is not a trace: it is not JSON."),
         (b'{"metrics": {}}', "<b>.json was not opened. This file is neither a trace nor a chat completion"),
     ],
 )

@@ -103,11 +103,11 @@ def open_air(monkeypatch):
 
 def test_without_the_wall_nothing_runs_unless_whoever_starts_the_app_says_so(open_air):
     assert not sandbox.protection().runs and "--run-code" in sandbox.protection().sentence
-    with pytest.raises(ValueError, match="are not run: this system cannot wall them in"):
+    with pytest.raises(ValueError, match="are not run: this system cannot isolate them"):
         call("def f(x): return x", "f", [(1,)])
     sandbox.allow_unsealed()
     assert sandbox.protection().runs and not sandbox.protection().sealed
-    assert "cannot wall them in" in sandbox.protection().sentence
+    assert "cannot isolate them" in sandbox.protection().sentence
     assert call("def f(x): return x", "f", [(1,)]).values == ["1"]
     assert "reaches for open" in call("def f(x): open('/')", "f", [(1,)]).failed  # these walls stay
     assert "MemoryError" in call("def f(x): return [0] * 10 ** 10", "f", [(1,)]).failed
