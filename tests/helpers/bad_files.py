@@ -1,4 +1,4 @@
-"""Files that the app must not open, or that lie, made from a seed."""
+"""Files that the app must not open, and files with false contents, made from a seed."""
 
 import base64
 import gzip
@@ -27,7 +27,7 @@ RESPONSE = {
 
 
 def damaged(chance: random.Random) -> list[tuple[str, bytes]]:
-    """Files that are none, in all the forms that the app opens."""
+    """Invalid files of every kind that the app opens."""
     trace = small_trace()
     packed = run_file.pack(trace)
     files = [(f"bytes {body[:20]!r}", body) for body in BYTES]
@@ -50,7 +50,7 @@ def damaged(chance: random.Random) -> list[tuple[str, bytes]]:
 
 
 def small_trace() -> dict:
-    """A trace with an event of each kind, and little else."""
+    """A minimal trace with one event of each kind."""
     lane = ScriptedLane([b" a", b" b"])
     while lane.advance():
         pass
@@ -67,5 +67,5 @@ def small_trace() -> dict:
 
 
 def as_data(data: bytes) -> str:
-    """As the page sends it."""
+    """In the form that the page sends."""
     return base64.b64encode(data).decode()

@@ -1,4 +1,4 @@
-"""Shared by the tests of batches: what each text of a batch got, and what it gets alone."""
+"""Shared by the tests of batches: what each text of a batch received, and what it receives alone."""
 
 import torch
 
@@ -12,7 +12,7 @@ KEPT = ("accepted", "resampled", "bonus", "settled")
 
 
 def cousins(kind: str = "llama") -> dict[str, LoadedModel]:
-    """A tiny target, and a draft that agrees with it now and then: the same model with noise in its head."""
+    """A tiny target, and a draft that sometimes agrees with it: the same model with noise in its head."""
     models = {"target": tiny_models.make(kind), "draft": tiny_models.make(kind)}
     weight = models["draft"].model.get_output_embeddings().weight
     noise = torch.randn(weight.shape, generator=torch.Generator().manual_seed(3))
@@ -21,7 +21,7 @@ def cousins(kind: str = "llama") -> dict[str, LoadedModel]:
 
 
 def written(trace: Trace) -> dict[str, list[int]]:
-    """Text -> the tokens it got, in order, by the cells."""
+    """Text -> its tokens, in order, according to the cells."""
     texts: dict[str, list[int]] = {}
     for step in trace.steps:
         for cell in step.of(Cell):
@@ -67,5 +67,5 @@ def run(
 
 
 def alone(models: dict, prompt: str, length: int) -> list[int]:
-    """What greedy decoding writes after a prompt."""
+    """Greedy decoding's text after a prompt."""
     return Lane("greedy", models["target"].encode(prompt), models, limits=Limits(length)).run().output()

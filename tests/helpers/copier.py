@@ -1,6 +1,6 @@
-"""A tiny Llama that has learned to say a few letters again: for tests that need a known dependence.
+"""A tiny Llama that has learned to repeat a few letters: for tests that need a known dependence.
 
-Trained in three seconds of computing, once a session.
+Trained in three seconds of computing, once per session.
 """
 
 from functools import cache
@@ -24,7 +24,7 @@ def strings(count: int, seed: int) -> torch.Tensor:
 
 @cache
 def copier() -> LoadedModel:
-    """The model; the loss is taken everywhere, so that it knows that its first letters are random."""
+    """The model; the loss is taken at every position, so that it learns that the first letters are random."""
     model = small_llama(LETTERS + 1, 32, 2, 4)
 
     def loss(rows: torch.Tensor) -> torch.Tensor:

@@ -29,7 +29,7 @@ class Endless(LoadedModel):
 
 
 def deep(kind: str = "llama", layers: int = 6, vocabulary: int = 260, seed: int = 3) -> LoadedModel:
-    """A model whose texts end at limits only."""
+    """A model whose texts end only at limits."""
     torch.manual_seed(seed)
     sizes = {**tiny_models.ROPE, "num_hidden_layers": layers, "vocab_size": vocabulary, "eos_token_id": None}
     make, config = KINDS[kind]
@@ -54,12 +54,12 @@ def run(strategy: str, model: LoadedModel, parameters: dict | None = None, token
 
 @cache
 def greedys(kind: str = "llama", tokens: int = 20) -> list[int]:
-    """What greedy decoding writes with a deep model, computed once."""
+    """Greedy decoding's text with a deep model, computed once."""
     return run("greedy", deep(kind), tokens=tokens).output()
 
 
 def drafts(step) -> list[Propose]:
-    """What the draft has guessed in a step."""
+    """The draft's guesses in a step."""
     return [p for p in step.of(Propose) if p.source == "draft"]
 
 

@@ -24,7 +24,7 @@ def kept(trace: Trace) -> float:
 
 
 def obeys(trace: Trace, constrained: Trace | None = None) -> bool:
-    """Whether a whole text is one that the constraint (its own, or another lane's) allows."""
+    """Whether a complete text is allowed by the constraint (its own, or another lane's)."""
     target, tokens = load("llama-tiny", "cpu"), trace.output()
     if not tokens or tokens[-1] not in target.eos:
         return False
@@ -114,7 +114,9 @@ def each_once(*traces: Trace) -> None:
 
 
 def a_mask_bends(masked: Trace, weighed: Trace) -> None:
-    """The first word of the masked text is far too likely; texts that are drawn by weight begin otherwise."""
+    """The first word of the masked text is far too probable; texts that are drawn by weight begin
+    otherwise.
+    """
     first = next(e for step in masked.steps for e in step.of(Score) if e.name == "bias")
     word = masked.output()[0]
     assert first.level == "exact" and first.parts[f"masked {word}"] > 5 * first.parts[f"true {word}"]

@@ -11,7 +11,7 @@ def the_path_helps(blind, sees_the_path, greedy):
 
 
 def slots_guess(own_pass, prompts, states, greedy):
-    """Two tokens a round at least, of two passes; the others draft and verify in one forward."""
+    """At least two tokens per round of two passes; the others draft and verify in one forward."""
     assert own_pass.output() == prompts.output() == states.output() == greedy.output()
     assert len(own_pass.steps) <= len(greedy.output()) / 2 + 2
     assert forwards(states) < forwards(prompts) < 0.9 * forwards(greedy)
@@ -64,7 +64,7 @@ def guesses_of(step):
 
 
 def a_block_is_refined(block, refined, rescored, relaxed):
-    """The same text in fewer forwards with other paths; a relaxed test takes fewer, too, and says so."""
+    """The same text in fewer forwards with other paths; a relaxed test also takes fewer, and says so."""
     assert block.output() == refined.output() == rescored.output()
     assert forwards(refined) < forwards(block) < len(block.output())
     assert relaxed.badge == "relaxed" and forwards(relaxed) < forwards(block)

@@ -25,7 +25,7 @@ def the_label_and_its_flaw_are_avoided(watched, banned):
 
 
 def rounds_end_with_fragments(whole, plain):
-    """The same text; what was cut is written again, so that it takes no fewer forwards."""
+    """The same text; what was cut is written again, so it takes no fewer forwards."""
     assert whole.output() == plain.output() and forwards(plain) <= forwards(whole)
     assert "pruned" in statuses(whole) - statuses(plain)
 

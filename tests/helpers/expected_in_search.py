@@ -13,14 +13,14 @@ from tests.helpers.trace_readings import forwards, statuses, total
 
 
 def repeated(trace: Trace) -> float:
-    """Share of three tokens in a row that stood in the text before."""
+    """The share of token trigrams that have occurred in the text before."""
     text = trace.output()
     threes = [tuple(text[i : i + 3]) for i in range(len(text) - 2)]
     return 1 - len(set(threes)) / len(threes)
 
 
 def shared(trace: Trace) -> int:
-    """How many tokens the texts that were ranked last have in common at their beginning."""
+    """The length of the common prefix of the texts that were ranked last."""
     nodes, ranked = trace.nodes(), {}
     for event in trace.steps[-1].events:
         if isinstance(event, Score) and event.rank is not None:
@@ -130,7 +130,7 @@ def tail_is_less_likely(cut, whole):
 
 
 def gained(trace: Trace) -> float:
-    """How much more likely the wanted view finds a token than the second view does, on average."""
+    """How much more probable the wanted view makes a token than the second view does, on average."""
     scores = [e for step in trace.steps for e in step.of(Score) if e.name == "contrast"]
     others = [next(v for name, v in s.parts.items() if name != "wanted") for s in scores]
     return sum(s.parts["wanted"] - other for s, other in zip(scores, others, strict=True)) / len(scores)
@@ -222,13 +222,13 @@ def the_text_that_others_agree_with(mbr: Trace, sample: Trace) -> None:
 
 
 def the_shortest_of_many(alone, race):
-    """Its own sample number 0 is the lone one, so the race takes no longer."""
+    """Its own sample number 0 is the single one, so the race takes no longer."""
     assert len(race.output()) <= len(alone.output()) and forwards(race) == len(race.output())
     assert "end-of-text" in race.ended
 
 
 def looks_ahead(phi, plain):
-    """Every text that goes on was weighed by a foresight of its own, and that is what it costs."""
+    """Every text that was continued had been weighted by a lookahead of its own, and that is its cost."""
     scores = [e for step in phi.steps for e in step.of(Score) if e.name == "foresight"]
     assert len(phi.steps) > 1 and any(e.rank is None for e in scores) and "pruned" in statuses(phi)
     assert phi.costs.totals()["target_tokens"] > 3 * plain.costs.totals()["target_tokens"]
@@ -265,7 +265,7 @@ def tests_are_passed(greedy, *searched):
 
 
 def is_json_and_learned(asap, sampled):
-    """What it wrote is JSON, and it has met dead ends for it."""
+    """Its text is JSON, and it has met dead ends on the way."""
     assert is_json(Text("", asap.text().removesuffix("<|endoftext|>"), True), {})
     assert "rejected" in statuses(asap) and forwards(asap) >= len(asap.output())
 

@@ -29,14 +29,14 @@ def other_tokens_carry_over(text, tokens, greedy):
 
 
 def ahead_and_in_vain(overlapped, in_turn):
-    """The same text with and without waiting; who writes ahead drafts more for each token that passes."""
+    """The same text with and without waiting; drafting ahead drafts more per accepted token."""
     assert overlapped.output() == in_turn.output()
     wasted = [t.costs.totals()["proposed"] / t.costs.totals()["accepted"] for t in (overlapped, in_turn)]
     assert wasted[0] > wasted[1]
 
 
 def fewer_start_anew(one, branches, sequences):
-    """Fewer rounds that the target ends with a token of its own; several first tokens beside each other."""
+    """Fewer rounds that the target ends with its own token; several first tokens side by side."""
 
     def anew(trace):
         return sum(any(v.status == "resampled" for v in step.of(Verdict)) for step in trace.steps)
@@ -101,7 +101,7 @@ def load_shortens(*traces):
 
 
 def for_each_forward(trace: Trace) -> float:
-    """Tokens of all texts of a batch for each target forward."""
+    """Tokens of all texts of a batch per target forward."""
     return sum(map(len, written(trace).values())) / forwards(trace)
 
 
@@ -239,7 +239,7 @@ def memory_shortens(tight, roomy):
 
 
 def asked_early(glanced, plain, greedy):
-    """Twelve forwards of greedy's text; then the question, after guesses in one lane."""
+    """Twelve forwards of greedy's text; then the question, which follows guesses in one lane."""
     forced = [
         [e.reason for s in t.steps for e in s.of(Verdict) if e.status == "forced"] for t in (glanced, plain)
     ]
@@ -255,14 +255,14 @@ def draws_stay(by_ratio, by_redraw, sample):
 
 
 def fewer_words_same_text(trimmed: Trace, whole: Trace, greedy: Trace) -> None:
-    """All write greedy's text, and the trimmed draft has no more tokens accepted than the whole one."""
+    """All write greedy's text, and no more tokens of the trimmed draft are accepted than of the full one."""
     assert trimmed.output() == whole.output() == greedy.output()
     accepted = [trace.costs.totals()["accepted"] for trace in (trimmed, whole)]
     assert 0 < accepted[0] <= accepted[1]
 
 
 def learning_pays(learning, frozen):
-    """The same text; of the requests before it the target accepts more from the draft that learns."""
+    """The same text; the target accepts more from the draft that learns from earlier requests."""
     assert learning.output() == frozen.output()
     shares = [
         [int(text.split(": ")[1].partition("%")[0]) for text in notes(trace) if text.startswith("Request ")]

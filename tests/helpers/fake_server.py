@@ -13,10 +13,10 @@ from decoders.models.loaded_model import LoadedModel
 
 
 class FakeServer:
-    """`address` names its model. limit: log-probabilities that it gives at most, None for all. `change(row)`
-    may falsify an answer's row, `status` refuses everything, `raw` is sent in place of any answer.
-    `tells_prompts`: whether it also names tokens along a prompt; None: it does not know what is asked.
-    `has`: the endpoints that are there. `texts`: whether completions name tokens by their texts.
+    """`address` names its model. limit: the maximum number of log-probabilities, None for all. `change(row)`
+    may falsify a row of an answer, `status` refuses every request, `raw` replaces any answer.
+    `tells_prompts`: whether it also names tokens along a prompt; None: it does not know the option. `has`:
+    the available endpoints. `texts`: whether completions name tokens by their texts.
     """
 
     tells_prompts: bool | None = True
@@ -40,7 +40,7 @@ class FakeServer:
         return {"object": "list", "data": [{"id": "tiny", "max_model_len": 256}]}
 
     def completions(self, asked: dict) -> tuple[int, dict]:
-        """The status and the answer."""
+        """Status and answer."""
         self.requests.append(asked)
         wanted = asked["top_logprobs"] if "messages" in asked else asked["logprobs"]
         if self.limit is not None and not 0 <= wanted <= self.limit:
@@ -66,7 +66,7 @@ class FakeServer:
         return 200, {"choices": choices[::-1]}  # in any order: the index counts
 
     def written(self, asked: dict) -> Iterator[tuple[int, dict[int, float]]]:
-        """What the model writes by itself: tokens, drawn by the seed, and their rows."""
+        """The model's own text: tokens, drawn by the seed, and their rows."""
         text, luck = self.read(asked), torch.Generator().manual_seed(asked.get("seed", 0))
         top = asked["top_logprobs"] if "messages" in asked else asked["logprobs"]
         for _ in range(asked["max_tokens"]):
@@ -80,12 +80,12 @@ class FakeServer:
                 return
 
     def read(self, asked: dict) -> list[int]:
-        """The tokens of a prompt: ids, a text, or the newest message of a chat."""
+        """The tokens of a prompt: ids, a text, or the last message of a chat."""
         prompt = asked["messages"][-1]["content"] if "messages" in asked else asked["prompt"]
         return self.model.encode(prompt) if isinstance(prompt, str) else list(prompt)
 
     def named(self, token: int) -> str:
-        """A token as completions name it."""
+        """A token in the form of completions."""
         if not self.texts:
             return f"token_id:{token}"
         piece = self.model.bytes_of(token)
@@ -95,7 +95,7 @@ class FakeServer:
             return "bytes:" + "".join(f"\\x{byte:02x}" for byte in piece)
 
     def shape(self, asked: dict, written: list[tuple[int, dict]], falsified=dict) -> dict:
-        """Tokens and their rows, as completions tell them or as a chat does."""
+        """Tokens and their rows, in the form of completions or of a chat."""
         if "messages" not in asked:
             return {
                 "tokens": [self.named(t) for t, _ in written],
@@ -110,7 +110,7 @@ class FakeServer:
         return {"content": content}
 
     def events(self, asked: dict) -> Iterator[bytes]:
-        """The lines of a stream; `at_once` tokens in an event. After `good_events` it has its fault:
+        """The lines of a stream, with `at_once` tokens per event. After `good_events` comes its fault:
         falsified rows, another `event`, or the end (b"").
         """
         self.requests.append(asked)
@@ -131,7 +131,7 @@ class FakeServer:
 
 
 def chat_entry(piece: bytes, value: float) -> dict:
-    """A token as a chat names it."""
+    """A token in the form of a chat."""
     return {"token": piece.decode("utf-8", "replace"), "bytes": list(piece), "logprob": value}
 
 

@@ -16,7 +16,7 @@ WIDTH, LAYERS = 8, 4
 
 @cache
 def streams_after(tokens: tuple[int, ...]) -> torch.Tensor:
-    """Residual streams [L + 1, d] after a text: anything, but always the same."""
+    """Residual streams [L + 1, d] after a text: arbitrary, but always the same."""
     draw = torch.Generator().manual_seed(hash(("state", *tokens)) % 2**31)
     return torch.randn(LAYERS + 1, WIDTH, generator=draw)
 
@@ -30,7 +30,7 @@ def shared(vocabulary: int) -> Target:
 
 @cache
 def heads_for(vocabulary: int) -> dict[str, DraftModule]:
-    """The random heads of all tables over so many tokens: no lane changes their weights."""
+    """The random heads of all tables with this number of tokens: no lane changes their weights."""
     return random_modules(shared(vocabulary))
 
 

@@ -1,4 +1,4 @@
-"""A lane whose steps are long: each is made of many pieces, and lets others compute between two of them."""
+"""A lane whose steps are long: each consists of many pieces, and lets others compute between two of them."""
 
 import time
 
@@ -9,8 +9,8 @@ from explorer.runs.slices import between
 
 
 class LongLane:
-    """`steps` steps of `pieces` pieces each, a note for each piece; what is told of a step that is ended in
-    the middle is kept, as a lane does it. `pause`: seconds that a piece takes at least.
+    """`steps` steps of `pieces` pieces each, with a note per piece; the notes of a step that is ended in the
+    middle are kept, as in a real lane. `pause`: the minimum seconds of a piece.
     """
 
     def __init__(self, pieces: int, steps: int = 1, pause: float = 0.0):

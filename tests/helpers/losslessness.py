@@ -1,4 +1,6 @@
-"""Shared by the proofs of losslessness: random tables, exact laws, the statistical test, handmade drafts."""
+"""Shared by the proofs of losslessness: random tables, exact distributions, the statistical test, handmade
+drafts.
+"""
 
 import math
 from collections import Counter
@@ -52,9 +54,9 @@ def shape_of(parameters: dict) -> Callable[[torch.Tensor], torch.Tensor]:
 def law_of_rounds(
     chooser, strategy: str, models: dict, parameters: dict, length: int, rounds: int | None = None
 ) -> Law:
-    """The exact law of `length` tokens written by `strategy`, walking every outcome of its chooser.
-
-    With `rounds`, only so many rounds are run and the rest is filled in with the target's own law.
+    """The exact distribution of `length` tokens written by `strategy`, found by walking every outcome of its
+    chooser. With `rounds`, only this many rounds are run and the rest is filled in with the target's own
+    distribution.
     """
 
     def run(chooser) -> tuple[int, ...]:
@@ -78,14 +80,16 @@ def law_of_rounds(
 
 
 def distance(a: Law, b: Law) -> float:
-    """The largest difference between two laws."""
+    """The largest difference between two distributions."""
     return max(abs(a.get(k, 0.0) - b.get(k, 0.0)) for k in a.keys() | b.keys())
 
 
 def position(
     p: Sequence[float], candidates: Sequence[int], q: Sequence[float] | None, chooser, verify: Callable
 ) -> tuple[Verification, Tree]:
-    """Runs a verifier on one position: `candidates` hang below a one-token prompt; nothing follows them."""
+    """Runs a verifier at one position: `candidates` are the children of a one-token prompt; nothing follows
+    them.
+    """
     tree = Tree([0])
     draft = Draft(0)
     for token in candidates:

@@ -1,6 +1,6 @@
-"""A device beside the CPU, on machines that have none. Its tensors hold their numbers in the CPU's memory.
-But an operation that mixes them with tensors of the CPU is refused as a GPU refuses it, and they become
-numpy's only by way of the CPU. For tests that everything is put on the model's device.
+"""A simulated device beside the CPU, for machines that have none. Its tensors hold their numbers in the CPU's
+memory, but an operation that mixes them with CPU tensors is refused, as a GPU refuses it, and they become
+numpy arrays only by way of the CPU. For tests that everything is put on the model's device.
 """
 
 from functools import cache, partial
@@ -64,7 +64,7 @@ class Elsewhere(torch.Tensor):
 
 
 def run(func, args: tuple, kwargs: dict):
-    """One operation on the numbers that its tensors hold. Raises RuntimeError for tensors of two devices."""
+    """Runs one operation on the numbers of its tensors. Raises RuntimeError for tensors of two devices."""
     tensors: list[torch.Tensor] = []
     here_args, here_kwargs = held(args, tensors), {name: held(one, tensors) for name, one in kwargs.items()}
     check(func, args, tensors)
@@ -83,7 +83,7 @@ def run(func, args: tuple, kwargs: dict):
 
 
 def held(one, tensors: list[torch.Tensor]):
-    """What stands for an argument on the CPU; its tensors, of either device, are added to `tensors`."""
+    """The CPU equivalent of an argument; its tensors, of either device, are added to `tensors`."""
     if isinstance(one, torch.Tensor):
         tensors.append(one)
         return one.held if type(one) is Elsewhere else one
@@ -93,7 +93,7 @@ def held(one, tensors: list[torch.Tensor]):
 
 
 def there(out, known: dict[int, Elsewhere]):
-    """What an operation has made, as tensors of the device; `known`: those that it may have changed."""
+    """The results of an operation as tensors of the device; `known`: those that it may have changed."""
     if type(out) is torch.Tensor:
         return known[id(out)] if id(out) in known else Elsewhere(out)
     if isinstance(out, (list, tuple)):
@@ -102,7 +102,7 @@ def there(out, known: dict[int, Elsewhere]):
 
 
 def check(func, args: tuple, tensors: list[torch.Tensor]) -> None:
-    """Raises RuntimeError where a GPU would: single numbers of the CPU may stand beside its tensors."""
+    """Raises RuntimeError where a GPU would: single CPU numbers may be mixed with its tensors."""
     if func in MOVES:
         return
     if func in INDEXED and isinstance(args[0], Elsewhere):
@@ -114,12 +114,12 @@ def check(func, args: tuple, tensors: list[torch.Tensor]) -> None:
 
 @cache
 def views(func) -> bool:
-    """Whether what an operation gives shares its numbers with what it takes."""
+    """Whether the result of an operation shares its numbers with its arguments."""
     return any(one.alias_info is not None and not one.alias_info.is_write for one in func._schema.returns)
 
 
 def made(name: str, *args, **kwargs) -> Elsewhere:
-    """What one of torch's factories makes on the device."""
+    """The result of one of torch's factories on the device."""
     op, _, overload = name.partition(".")
     func = getattr(getattr(aten, op), overload or "default")
     return Elsewhere(func(*args, **kwargs | {"device": "cpu", "pin_memory": False}))

@@ -1,5 +1,5 @@
-"""Draft heads of random weights in published formats, written tensor by tensor under the names that authors
-use, and what their authors' code computes, written again from its equations with plain tensors.
+"""Draft heads with random weights in published formats, written tensor by tensor under the authors' names,
+and the computations of their authors' code, reimplemented from its equations with plain tensors.
 
 Knows neither our classes nor our reader.
 """
@@ -45,7 +45,7 @@ def llama_layer(
 
 
 def write(folder: Path, config: dict, tensors: Tensors, file: str = "model.safetensors") -> str:
-    """The folder's name, once config and tensors lie in it."""
+    """Writes config and tensors; returns the folder's name."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config))
     save_file({name: value.contiguous() for name, value in tensors.items()}, folder / file)
@@ -58,7 +58,7 @@ def rms(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
 
 
 def llama3_turns(size: int, theta: float, scaling: dict | None) -> torch.Tensor:
-    """Angles per place, with the frequencies of Llama 3.1 stretched as its paper's code does."""
+    """Angles per position, with the frequencies of Llama 3.1, stretched as in its authors' code."""
     turns = theta ** -(torch.arange(0, size, 2).float() / size)
     if not scaling:
         return turns
@@ -112,7 +112,7 @@ def feed(t: Tensors, prefix: str, x: torch.Tensor) -> torch.Tensor:
 def eagle_forward(
     t: Tensors, prefix: str, embed: torch.Tensor, hidden: torch.Tensor, tokens: torch.Tensor, **form
 ) -> torch.Tensor:
-    """What EAGLE 1 and 2 say [T, d] (cnets1.py): fc on [embedding; state], no input norm."""
+    """The output of EAGLE 1 and 2 [T, d] (cnets1.py): fc on [embedding; state], no input norm."""
     x = torch.cat([embed[tokens], hidden], -1) @ t[f"{prefix}fc.weight"].T
     if f"{prefix}fc.bias" in t:
         x = x + t[f"{prefix}fc.bias"]
@@ -130,8 +130,8 @@ def eagle3_forward(
     eps: float,
     **form,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """What EAGLE-3 says [T, d], and logits over its vocabulary (cnets.py, and the options of speculators):
-    states [T, 3d'].
+    """The output of EAGLE-3 [T, d], and logits over its vocabulary (cnets.py, and the options of
+    speculators): states [T, 3d'].
     """
     before, output = form.pop("norm_before_residual", False), form.pop("norm_output", False)
     if "input_norm.weight" in t:
@@ -174,7 +174,7 @@ def hydra_forward(
 
 
 def hydra_prefix(t: Tensors, states: torch.Tensor, eps: float, **form) -> torch.Tensor:
-    """What the prefix layer of Hydra++ makes of states [T, d] (prefix_mlp_head.py): a Llama of one layer."""
+    """The output of Hydra++'s prefix layer for states [T, d] (prefix_mlp_head.py): a Llama of one layer."""
     own = "prefix_embeding_layer."
     layer = f"{own}layers.0."
     x = states + attend(t, layer, rms(states, t[f"{layer}input_layernorm.weight"], eps), **form)

@@ -1,5 +1,5 @@
-"""Nonsense for every address of the app, made from a seed: valid requests with a part that is gone or of
-another kind, JSON by chance, and bytes that are no JSON. And what an answer to it may be.
+"""Nonsense for every address of the app, made from a seed: valid requests with a part missing or of another
+type, random JSON, and bytes that are not JSON. Also the rules for an acceptable answer.
 """
 
 import copy
@@ -75,7 +75,7 @@ TRACES = re.compile(r"Traceback|File \"|line \d+, in |<class|Error:|pydantic|htt
 
 @dataclass
 class Findings:
-    """What was wrong with answers, by kind; `asked`: how many requests were sent."""
+    """The faults of answers, by kind; `asked`: the number of requests sent."""
 
     asked: int = 0
     wrong: list[tuple[str, str]] = field(default_factory=list)
@@ -84,14 +84,14 @@ class Findings:
         self.wrong.append((kind, what[:300]))
 
     def told(self) -> str:
-        """How many answers were wrong, and the first of them."""
+        """The number of faulty answers, and the first of them."""
         counts = Counter(kind for kind, _ in self.wrong)
         first = "\n".join(f"{kind}: {what}" for kind, what in self.wrong[:12])
         return f"{dict(counts)} of {self.asked} answers\n{first}"
 
 
 class Client:
-    """One connection, opened again where the server has closed it; an answer that is cut has the status 0."""
+    """One connection, reopened when the server has closed it; a truncated answer has the status 0."""
 
     def __init__(self, address: str):
         self.host = urlsplit(address).netloc
@@ -131,7 +131,9 @@ class Client:
 
 
 def mutations(valid: object) -> Iterator[tuple[str, bool, object]]:
-    """(what was done, whether that is of a wrong kind for sure, the request), for every part of `valid`."""
+    """(what was done, whether the result certainly has a wrong type, the request), for every part of
+    `valid`.
+    """
     for path, old in list(parts(valid)):
         where = ".".join(map(str, path))
         if path and not isinstance(path[-1], int):
@@ -141,7 +143,7 @@ def mutations(valid: object) -> Iterator[tuple[str, bool, object]]:
 
 
 def parts(value: object, path: tuple = ()) -> Iterator[tuple[tuple, object]]:
-    """All places in a value with what stands there, itself included."""
+    """All paths in a value with the values at them, including itself."""
     yield path, value
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, one in inside:
@@ -149,7 +151,7 @@ def parts(value: object, path: tuple = ()) -> Iterator[tuple[tuple, object]]:
 
 
 def changed(value: object, path: tuple, new: object = None, remove: bool = False) -> object:
-    """`value` with another part at `path`, or without it; only what lies along the path is copied."""
+    """`value` with another part at `path`, or without it; only the objects along the path are copied."""
     if not path:
         return new
     (key, *rest), made = path, copy.copy(value)
@@ -163,8 +165,8 @@ def changed(value: object, path: tuple, new: object = None, remove: bool = False
 
 
 def wrong_kind(path: tuple, old: object, new: object) -> bool:
-    """Whether no page could ever send `new` in the place of `old`: numbers may be text that was typed, and
-    values of parameters may be of many kinds.
+    """Whether no page could ever send `new` in place of `old`: numbers may be typed text, and values of
+    parameters may have many types.
     """
     if old is None or new is None:
         return False
@@ -179,7 +181,7 @@ def wrong_kind(path: tuple, old: object, new: object) -> bool:
 
 
 def by_chance(chance: random.Random, depth: int = 0) -> object:
-    """Some JSON value."""
+    """A random JSON value."""
     kind = chance.randrange(4 if depth < 4 else 2)
     if kind == 2:
         return [by_chance(chance, depth + 1) for _ in range(chance.randrange(4))]
@@ -192,7 +194,7 @@ def by_chance(chance: random.Random, depth: int = 0) -> object:
 def judge(
     findings: Findings, what: str, status: int, body: bytes, malformed: bool = False
 ) -> dict | list | None:
-    """Notes what is wrong with an answer. The JSON that it holds, where it holds some."""
+    """Notes the faults of an answer. Returns its JSON, if it contains any."""
     findings.asked += 1
     if status == 0:
         findings.add("cut", f"{what}: {body!r}")
@@ -210,7 +212,7 @@ def judge(
 
 
 def holds(body: bytes) -> dict | list | None:
-    """The JSON in an answer; server functions answer JSON text as JSON."""
+    """The JSON in an answer; server functions answer with JSON text as JSON."""
     try:
         found = json.loads(body)
         return json.loads(found, parse_constant=no_number) if isinstance(found, str) else found
@@ -224,7 +226,7 @@ def no_number(text: str) -> None:
 
 
 def check_sentence(findings: Findings, what: str, told: object) -> None:
-    """Notes a refusal that says nothing, too much, or what only programmers understand."""
+    """Notes a refusal that says nothing, too much, or something that only programmers understand."""
     if not isinstance(told, str) or not told.strip():
         findings.add("silent", f"{what}: {told!r}")
     elif len(told) > MOST or "\n" in told or "\x1b" in told or TRACES.search(told):

@@ -1,11 +1,11 @@
-"""A loader whose models are there: tiny random ones, for pages and servers without weights."""
+"""A loader with loaded models: tiny random ones, for pages and servers without weights."""
 
 from explorer.runs.model_pool import Loader
 from tests.helpers import tiny_models
 
 
 def ready_loader() -> Loader:
-    """Target and draft, of different seeds, that never end a text by themselves."""
+    """Target and draft, with different seeds, that never end a text by themselves."""
     found = Loader("tiny", "tiny-draft")
     found.models = {
         "target": tiny_models.make(seed=0, endings=0.0),

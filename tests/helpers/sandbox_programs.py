@@ -1,5 +1,6 @@
-"""For the tests of the sandbox: programs that go straight into the sealed process, past the check of their
-language, with all of Python at hand; and canaries, which show whether a program reached anything outside.
+"""For the tests of the sandbox: programs that are sent straight to the sealed process, bypassing the check of
+their language, with all of Python available; and canaries, which show whether a program reached anything
+outside.
 """
 
 import os
@@ -33,7 +34,7 @@ HANDY = (
 
 
 def bare(source: str, modules: tuple[str, ...] = HANDY) -> Ran:
-    """What `f()` of a program gives that no one has read before."""
+    """The result of `f()` of a program that was not checked before."""
     cell = process.start(modules)
     assert process.settle(cell) and cell.sealed
     return process.run_in(cell, sandbox.asked(source, "f", [()]) | {"whole": True})
@@ -45,7 +46,7 @@ def body(*lines: str) -> str:
 
 
 class Canaries:
-    """What a program must not reach, though nothing but the walls would hinder it: all of it is open to
+    """Resources that a program must not reach, although only the sandbox prevents it: all of them are open to
     everyone on this machine.
     """
 
@@ -72,7 +73,7 @@ class Canaries:
         self.before = signal.signal(signal.SIGUSR1, lambda number, frame: self.heard.append(number))
 
     def filled(self, source: str) -> str:
-        """A program with the canaries' places in it."""
+        """A program with the canaries' addresses filled in."""
         places = {
             "SECRET": self.secret,
             "MADE": self.made,
@@ -88,7 +89,7 @@ class Canaries:
         return source
 
     def check(self) -> None:
-        """Nothing was reached."""
+        """Asserts that nothing was reached."""
         assert {path.name for path in self.folder.iterdir()} == {"secret", "unix"}
         assert self.secret.read_text("utf-8") == SECRET
         for one in self.sockets:
@@ -119,7 +120,7 @@ class Canaries:
 
 
 def children() -> set[int]:
-    """The processes that this one has started and that are still there, unless somebody waited for them."""
+    """The child processes of this process that still exist, except those that were waited for."""
     found = set()
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:

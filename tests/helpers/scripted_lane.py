@@ -1,4 +1,6 @@
-"""A lane with a script instead of a model: its steps are told beforehand, for tests of what is around it."""
+"""A lane with a script instead of a model: its steps are fixed in advance, for tests of the code around
+it.
+"""
 
 import threading
 import time
@@ -8,7 +10,7 @@ from decoders.trace.trace import Trace
 
 
 class ScriptedLane:
-    """Writes `tokens` (bytes), one a step; remembers which threads touched it and whether it was closed."""
+    """Writes `tokens` (bytes), one per step; remembers which threads used it and whether it was closed."""
 
     def __init__(self, tokens: list[bytes], pause: float = 0.0, fail_at: int | None = None):
         self.tokens, self.pause, self.fail_at = tokens, pause, fail_at
@@ -39,6 +41,6 @@ class ScriptedLane:
         return step
 
     def close(self) -> None:
-        """May be called twice, as a lane's."""
+        """May be called twice, like a lane's."""
         self.closed += 1
         self.trace.ended = self.trace.ended or "Stopped by hand."

@@ -1,4 +1,4 @@
-"""A served model without a server: what would ask one asks a model of this process."""
+"""A served model without a server: its client asks a model of this process."""
 
 import torch
 
@@ -7,7 +7,7 @@ from decoders.models.served_model import ServedModel
 
 
 class ClientHere:
-    """As `CompletionsClient`: whole vocabularies, and a stream whose tokens the seed draws."""
+    """Like `CompletionsClient`: whole vocabularies, and a stream whose tokens are drawn by the seed."""
 
     base, top = "this process", None
     scores = continues = True
@@ -42,7 +42,7 @@ class ClientHere:
 
 
 class ServedHere(ServedModel):
-    """The model as a server would hold it, with weights to compare with."""
+    """The model as a server would hold it, with weights for comparison."""
 
     def __init__(self, held: LoadedModel):
         super().__init__(held.name, ClientHere(held), held.context, held.tokenizer)

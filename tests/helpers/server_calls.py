@@ -1,4 +1,4 @@
-"""Asking a server function as the page does, without a server."""
+"""Calls a server function as the page does, without a server."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from explorer.runs.scheduler import Runs
 
 
 def ask(function: Any, request: Any) -> dict:
-    """What the page is told; `{refused, status}` for what no page can send."""
+    """The answer that the page receives; `{refused, status}` for a request that no page can send."""
     try:
         return json.loads(asyncio.run(validated(Runs(lambda request: []), function)(request)))
     except HTTPException as error:

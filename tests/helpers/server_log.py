@@ -1,4 +1,4 @@
-"""What the app logs and prints while a test asks it for things."""
+"""What the app logs and prints during a test."""
 
 import contextlib
 import io
@@ -7,7 +7,7 @@ import time
 
 
 class Heard(logging.Handler):
-    """What the log holds, and what is printed."""
+    """The content of the log, and the printed output."""
 
     def __init__(self):
         super().__init__(logging.WARNING)

@@ -1,4 +1,4 @@
-"""Shared by tests on the shipped pair: the models, twenty prompts, and what greedy decoding says to them."""
+"""Shared by tests on the shipped pair: the models, twenty prompts, and greedy decoding's continuations."""
 
 import warnings
 from functools import cache
@@ -49,13 +49,13 @@ def decode(strategy: str, prompt: str, parameters: dict | None = None, length: i
 
 @cache
 def greedy(prompt: str) -> list[int]:
-    """Greedy decoding, computed once a prompt."""
+    """Greedy decoding, computed once per prompt."""
     return decode("greedy", prompt).output()
 
 
 @cache
 def generated(prompt: str, **options) -> list[int]:
-    """What transformers' generate writes, greedy, with `options`."""
+    """The greedy output of transformers' generate with `options`."""
     target = pair()["target"]
     ids = torch.tensor([target.encode(prompt)])
     options = {k: pair()["draft"].model if k == "assistant_model" else v for k, v in options.items()}
@@ -71,8 +71,8 @@ def generated(prompt: str, **options) -> list[int]:
 
 
 def assert_same(found: list[int], wanted: list[int], prompt: str) -> None:
-    """Token-identical. A tie (most likely two closer than 1e-4) may be broken by rounding, and is reported as
-    a warning.
+    """Asserts token-identical texts. A tie (two most likely logits closer than 1e-4) may be broken by
+    rounding, and is reported as a warning.
     """
     if found == wanted:
         return

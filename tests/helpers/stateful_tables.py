@@ -1,4 +1,4 @@
-"""Tables with states: the state after a text is the text itself, so that a head may say anything of it."""
+"""Tables with states: the state after a text is the text itself, so that a head can be any function of it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ class TextScorer(TableScorer):
 
 
 class StatedTable(TableModel):
-    """A table whose states are texts; heads are given to it by their names."""
+    """A table whose states are texts; its heads are given by name."""
 
     acceptance: Any = None
     judge: Any = None
@@ -26,7 +26,7 @@ class StatedTable(TableModel):
 
 
 class Says:
-    """A head that says what `chance(text)` says; made against the target called "table"."""
+    """A head that returns `chance(text)`; made against the target called "table"."""
 
     settings = {"against": "table"}
 

@@ -1,4 +1,6 @@
-"""Random instances of every small architecture, for tests: a few thousand weights, the tiny models' words."""
+"""Random instances of every small architecture, for tests: a few thousand weights, with the vocabulary of the
+tiny models.
+"""
 
 from functools import cache
 
@@ -23,7 +25,7 @@ OWN = {  # what an architecture is given besides
 
 
 def fresh(kind: str, seed: int = 0, dtype: torch.dtype = torch.float64, **own) -> Architecture:
-    """A new random model with strong weights, so that differences show."""
+    """A new random model with strong weights, so that differences are visible."""
     words = tokenizer()
     torch.manual_seed(seed)
     shape = SIZES | dict(vocab_size=len(words), eos_token_id=words.eos_token_id, max_position_embeddings=256)
@@ -37,5 +39,5 @@ def fresh(kind: str, seed: int = 0, dtype: torch.dtype = torch.float64, **own) -
 
 @cache
 def small(kind: str, seed: int = 0) -> LoadedModel:
-    """The same one each time, with tokenizer and engine."""
+    """The same model each time, with tokenizer and engine."""
     return LoadedModel(f"{kind}-{seed}", fresh(kind, seed, torch.float32), tokenizer())

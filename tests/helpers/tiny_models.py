@@ -1,5 +1,5 @@
-"""Tiny random models with a real byte-level tokenizer, for tests: built in a moment, equal on every machine
-and run.
+"""Tiny random models with a real byte-level tokenizer, for tests: built in a moment, the same on every
+machine and in every run.
 
 Their text means nothing; what matters is that they are real transformers models with sharp, varied
 distributions.
@@ -117,8 +117,8 @@ def make(
     endings: float = 2.0,
     device: str = DEVICE,
 ) -> LoadedModel:
-    """A fresh tiny model, the same on each device. `endings`: how strongly its end-of-text token swings, so
-    that texts do end.
+    """A fresh tiny model, the same on each device. `endings`: how strongly the logit of its end-of-text token
+    varies, so that texts do end.
     """
     torch.manual_seed(seed)
     tokenizers = {"forms": forms_tokenizer} | dict.fromkeys(MASKED, masked_tokenizer)
@@ -143,8 +143,8 @@ def make(
 
 
 class TinyModel(LoadedModel):
-    """A loaded model with draft heads of random weights, if it is built for some. Those that draft from parts
-    of its layers start from what the layers say, so it needs none. `seed`: what its weights follow from.
+    """A loaded model with draft heads of random weights, if some are built for it. Heads that draft from part
+    of its layers start from the output of these layers, so it needs none. `seed`: determines its weights.
     """
 
     seed = 0
@@ -196,7 +196,7 @@ CHAT = (
 
 
 def save(folder: Path, chat: bool = False, **options) -> str:
-    """A tiny model (see `make`) with its tokenizer as a folder, perhaps with a chat template; its name."""
+    """A tiny model (see `make`) with its tokenizer as a folder, optionally with a chat template; its name."""
     make(**options).model.save_pretrained(folder)
     words = tokenizer.__wrapped__()
     words.chat_template = CHAT if chat else None
@@ -213,7 +213,7 @@ def save_masked(folder: Path) -> str:
 
 
 def save_refused(folder: Path) -> str:
-    """A folder that is refused only when its weights are read: nobody knows how to; its name."""
+    """A folder that is refused only when its weights are read, since their quantisation is unknown; its name."""
     name = save(folder)
     config = json.loads((folder / "config.json").read_text())
     unknown = {"quantization_config": {"quant_method": "magic"}}
@@ -222,7 +222,7 @@ def save_refused(folder: Path) -> str:
 
 
 def adapter(name: str) -> Adapter:
-    """A low-rank module of the tiny Llama with random factors and a token of its own."""
+    """A low-rank module of the tiny Llama with random factors and an added token."""
     draw, matrices = torch.Generator().manual_seed(len(name)), {}
     for layer in range(SIZES["num_hidden_layers"]):
         a, b = torch.randn(2, 32, generator=draw), torch.randn(48, 2, generator=draw)
@@ -245,6 +245,6 @@ def generate(model: LoadedModel, prompt: list[int], **options) -> list[int]:
 
 
 def cut(tokens: list[int], model: LoadedModel) -> list[int]:
-    """Without the padding after the end token."""
+    """The tokens without the padding after the end token."""
     ends = [i for i, token in enumerate(tokens) if token in model.eos]
     return tokens[: ends[0] + 1] if ends else tokens

@@ -1,4 +1,6 @@
-"""Helpers for tests of views: feed events, apply the ops as the player does, check the laws of a scene."""
+"""Helpers for tests of views: feed events, apply the ops as the player does, check the invariants of a
+scene.
+"""
 
 from decoders.trace.events import Step
 from visualizers.scene.marks import Header

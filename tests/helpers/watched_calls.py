@@ -1,4 +1,4 @@
-"""Calls of `generate`, once alone and once watched; and what must hold of every trace that comes of it."""
+"""Calls of `generate`, once alone and once watched; and what must hold for every resulting trace."""
 
 import copy
 import math
@@ -18,7 +18,7 @@ MEASURED = {"start": 0.0, "seconds": 0.0}
 
 
 def call(model: LoadedModel, inputs: dict, seed: int, options: dict) -> tuple[torch.Tensor, torch.Tensor]:
-    """What generate returns, and the state of the random numbers after it."""
+    """The result of generate, and the state of the random number generator after it."""
     torch.manual_seed(seed)
     found = model.model.generate(**inputs, **options)
     return getattr(found, "sequences", found), torch.get_rng_state()
@@ -26,7 +26,7 @@ def call(model: LoadedModel, inputs: dict, seed: int, options: dict) -> tuple[to
 
 def both(model: LoadedModel, prompt: str | list[str] = PROMPT, seed: int = 3, **options: Any):
     """(the watch, the sequences): generate was called alone and watched, and nothing differed. All traces
-    obey the rules of traces, and their outputs are what was returned.
+    obey the rules of traces, and their outputs are the returned ones.
     """
     inputs = encoded(model, [prompt] if isinstance(prompt, str) else prompt)
     options = {"max_new_tokens": 16, **options}
@@ -44,7 +44,7 @@ def both(model: LoadedModel, prompt: str | list[str] = PROMPT, seed: int = 3, **
 
 
 def encoded(model: LoadedModel, prompts: list[str]) -> dict[str, torch.Tensor]:
-    """Prompts as generate takes them, padded in front."""
+    """Prompts in the form that generate takes, left-padded."""
     texts = [model.encode(prompt) for prompt in prompts]
     longest, pad = max(map(len, texts)), min(model.eos)
     ids = torch.tensor([[pad] * (longest - len(text)) + text for text in texts])
@@ -90,7 +90,7 @@ def costs(found: trace.Trace) -> None:
 
 
 def told(found: trace.Trace, *kinds: type) -> list[list[dict]]:
-    """The events of these kinds, step by step, with numbers that can be compared."""
+    """The events of these kinds, step by step, with comparable numbers."""
     return [
         [
             {k: rounded(v) for k, v in (event_to_json(e) | MEASURED).items()}
@@ -102,7 +102,7 @@ def told(found: trace.Trace, *kinds: type) -> list[list[dict]]:
 
 
 def rounded(value: Any) -> Any:
-    """Numbers to four places, in lists and objects too."""
+    """Numbers rounded to four decimals, also in lists and objects."""
     if isinstance(value, float):
         return pytest.approx(value, abs=2e-4)
     if isinstance(value, dict):
