@@ -2,7 +2,7 @@
 is shipped, and a test compares them to a thousandth, so that weights, tokenizer and configuration are the
 intended ones.
 
-python -m explorer.training.check writes them for every shipped model
+    python -m explorer.training.check          writes them for every shipped model
 """
 
 import json

@@ -213,7 +213,7 @@ def save_masked(folder: Path) -> str:
 
 
 def save_refused(folder: Path) -> str:
-    """A folder that is refused only when its weights are read, since their quantisation is unknown; its name."""
+    """The name of a folder that is refused only when its weights are read: their quantisation is unknown."""
     name = save(folder)
     config = json.loads((folder / "config.json").read_text())
     unknown = {"quantization_config": {"quant_method": "magic"}}

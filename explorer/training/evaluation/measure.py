@@ -1,6 +1,6 @@
 """Measures the shipped models, stores the results beside their weights, and writes their cards.
 
-python -m explorer measure [NAME ...] --corpus FOLDER
+    python -m explorer measure [NAME ...] --corpus FOLDER
 
 Knows which measurements each model takes; the other files of this folder make them.
 """
