@@ -3,7 +3,8 @@ protect the machine:
 
 1. language.py parses the program and accepts only a small language.
 2. process.py starts a fresh, empty process for it, which shares nothing with this one.
-3. kernel.py lets the kernel confine that process: no files, no network, no processes; bounded time and memory.
+3. kernel.py lets the kernel confine that process: no files, no network, no processes; time and memory are
+   bounded.
 
 Where the third is not available no program is run, unless the app is started with --run-code. Knows nothing
 of tasks. Not covered: a program can give a wrong answer on purpose.
