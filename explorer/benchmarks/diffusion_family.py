@@ -53,7 +53,7 @@ def at_equal_accuracy(models: dict, task: str, name: str) -> Iterator[dict]:
     most tokens per forward of a rule that is right as often as one mask per forward of the same model, within
     one standard error of that share. APD is left out: its second model's forwards would not count.
     """
-    from explorer.experiments.asked import tokens_a_round
+    from explorer.experiments.asked import tokens_per_forward
     from explorer.experiments.parallel_bench import measured
     from explorer.experiments.parallel_rules import AT_ONCE, OTHER_MODELS, VERIFIED, masked
     from explorer.tasks import HELD_OUT_SEED, problems
@@ -68,7 +68,7 @@ def at_equal_accuracy(models: dict, task: str, name: str) -> Iterator[dict]:
         for rule in rules:
             outcomes = measured(models, rule, asked)
             right = fmean(solved for _, solved in outcomes)
-            per_forward = tokens_a_round([trace for trace, _ in outcomes])
+            per_forward = tokens_per_forward([trace for trace, _ in outcomes])
             if rule is rules[0]:
                 min_accuracy = right - math.sqrt(right * (1 - right) / len(asked))
             equal = right >= min_accuracy
@@ -85,7 +85,7 @@ def compared(models: dict, rules: tuple, prompts: list[list[int]]) -> list[tuple
     turns), over all prompts.
     """
     from explorer.benchmarks.speculative_family import total, traced
-    from explorer.experiments.asked import tokens_a_round
+    from explorer.experiments.asked import tokens_per_forward
     from explorer.timing import in_turn, ours
 
     seconds = [0.0] * len(rules)
@@ -94,5 +94,5 @@ def compared(models: dict, rules: tuple, prompts: list[list[int]]) -> list[tuple
     for prompt in prompts:
         spent = in_turn([partial(one, prompt) for one in decode])
         seconds = [before + took for before, took in zip(seconds, spent, strict=True)]
-    counts = [(int(total(some, "target_forwards")), tokens_a_round(some)) for some in traces]
+    counts = [(int(total(some, "target_forwards")), tokens_per_forward(some)) for some in traces]
     return [(*count, took) for count, took in zip(counts, seconds, strict=True)]

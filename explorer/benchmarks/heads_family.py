@@ -36,7 +36,7 @@ def heads(options: argparse.Namespace) -> Iterator[dict]:
     """A row per drafter as soon as it is measured, then the goals."""
     from explorer.benchmarks.speculative_family import relative_speed, traced
     from explorer.experiments.asked import prompts as asked
-    from explorer.experiments.asked import tokens_a_round, without_sampling
+    from explorer.experiments.asked import tokens_per_forward, without_sampling
     from explorer.runs.load_pair import load_models
     from explorer.timing import figure, ours
 
@@ -57,13 +57,13 @@ def heads(options: argparse.Namespace) -> Iterator[dict]:
         except ValueError as error:  # a target that has no such heads
             yield {"name": label, "note": str(error)}
             continue
-        brought[label] = tokens_a_round(traces[:stories])
+        brought[label] = tokens_per_forward(traces[:stories])
         forwards, beside = drafting(traces)
         if forwards:
             python[label] = beside / forwards
         note = (
             f"{speeds[label]:.2f} x greedy; {brought[label]:.2f} tokens per target forward on stories, "
-            f"{tokens_a_round(traces):.2f} in all; drafting: {forwards:.0%} of the time in forwards, "
+            f"{tokens_per_forward(traces):.2f} in all; drafting: {forwards:.0%} of the time in forwards, "
             f"{beside:.0%} beside them{step_time(traces)}"
         )
         yield {"name": label, "note": note}

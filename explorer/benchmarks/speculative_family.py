@@ -68,14 +68,14 @@ def against_a_chain(models: dict) -> Iterator[dict]:
     """Tokens a target forward of the best tree over those of a chain of as many nodes, for each kind of text;
     the goal is for stories. A draft that is always right leaves a tree nothing to win.
     """
-    from explorer.experiments.asked import KINDS, tokens_a_round
+    from explorer.experiments.asked import KINDS, tokens_per_forward
     from explorer.experiments.asked import prompts as asked
     from explorer.timing import figure
 
     for kind in KINDS:
         prompts = [models["target"].encode(text) for text in asked(kind, MANY)]
-        chain = tokens_a_round(traced(models, *CHAIN, prompts))
-        trees = {n: tokens_a_round(traced(models, n, settings, prompts)) for n, settings in TREES.items()}
+        chain = tokens_per_forward(traced(models, *CHAIN, prompts))
+        trees = {n: tokens_per_forward(traced(models, n, settings, prompts)) for n, settings in TREES.items()}
         best = max(trees, key=trees.get)
         label = f"a target forward on {kind}: {best} against a chain, {SIZE} nodes each"
         if kind == "stories":
@@ -115,14 +115,14 @@ def total(traces: list[Trace], name: str) -> float:
 
 def counted(traces: list[Trace]) -> str:
     """Counts of a strategy in words."""
-    from explorer.experiments.asked import tokens_a_round
+    from explorer.experiments.asked import tokens_per_forward
 
     proposed, new = total(traces, "proposed"), total(traces, "new_tokens")
     share = total(traces, "accepted") / proposed if proposed else 0.0
     drafts = total(traces, "draft_forwards") / new
     checked = total(traces, "target_tokens") / new
     return (
-        f"{tokens_a_round(traces):.2f} tokens per target forward, {share:.0%} of the drafted accepted, "
+        f"{tokens_per_forward(traces):.2f} tokens per target forward, {share:.0%} of the drafted accepted, "
         f"{checked:.1f} checked and {drafts:.2f} draft forwards per token"
     )
 

@@ -69,7 +69,7 @@ def own_logprob(models: Models, prompt: list[int], text: Sequence[int]) -> float
     return float(logits.float().log_softmax(-1)[range(len(text)), list(text)].sum())
 
 
-def tokens_a_round(traces: list[Trace]) -> float:
+def tokens_per_forward(traces: list[Trace]) -> float:
     """Committed tokens per target forward: the effective decoding length."""
     forwards = sum(t.costs.totals()["target_forwards"] for t in traces)
     return sum(t.costs.totals()["new_tokens"] for t in traces) / forwards

@@ -24,7 +24,7 @@ from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import load
 from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result, progress
-from explorer.experiments.asked import tokens_a_round
+from explorer.experiments.asked import tokens_per_forward
 from explorer.experiments.models.captioner import conditioned
 from explorer.experiments.models.small import fit
 from explorer.experiments.pictures import TokenMap
@@ -142,7 +142,7 @@ def run(models: Models) -> Result:
                 decode(target, draft, text[0], temperature=0.0, num_assistant_tokens=gamma)
                 for target, draft, text in pairs
             ]
-            tokens = tokens_a_round(traces)
+            tokens = tokens_per_forward(traces)
             rows.append([name, gamma, tokens, mbsu(ratio, tokens, gamma), *shares])
         shown[name] = correct[0]
     text = asked[0][1][1:]

@@ -9,7 +9,7 @@ from itertools import islice, product
 
 from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result
-from explorer.experiments.asked import acceptance, decoded, prompts, tokens_a_round
+from explorer.experiments.asked import acceptance, decoded, prompts, tokens_per_forward
 from explorer.experiments.reading import rows_of, two
 from explorer.experiments.spread import over
 
@@ -34,7 +34,7 @@ def run(models: Models) -> Result:
         formula = (1 - alpha ** (length + 1)) / (1 - alpha)
         drafts = sum(t.costs.totals()["draft_forwards"] for t in traces)
         new = sum(t.costs.totals()["new_tokens"] for t in traces)
-        rows.append([length, tokens_a_round(traces), formula, share, drafts / new])
+        rows.append([length, tokens_per_forward(traces), formula, share, drafts / new])
     best = max(rows, key=lambda row: row[1])
     says = [
         f"At K = 1 a drafted token is accepted in {alpha:.0%} of the cases; with K = {best[0]} a target "

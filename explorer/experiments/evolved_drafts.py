@@ -22,12 +22,12 @@ from decoders.models.editing.depth import left_out, without
 from decoders.models.editing.evopress import Generation, evolve, generations_for
 from decoders.models.loaded_model import LoadedModel
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
-from explorer.experiments.asked import acceptance, decoded, prompts, tokens_a_round
+from explorer.experiments.asked import acceptance, decoded, prompts, tokens_per_forward
 from explorer.experiments.models.small import own_text
 from explorer.experiments.reading import percent, rows_with, two
 
 PAPERS = ("evopress",)
-LENGTH, FEW, MANY, HELD_OUT = 48, 2, 12, 12  # tokens a row; rows of both stages, and of the last figures
+LENGTH, FEW, MANY, HELD_OUT = 48, 2, 12, 12  # tokens per row; rows of both stages, and of the final figures
 INITIAL, CHILDREN = 24, 12  # the authors: 64 and 32
 PROMPTS, TOKENS, ASSISTANT = 3, 32, 4
 Score = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # log-probs of whole and thinned -> [N, T]
@@ -131,7 +131,7 @@ def drafted(models: Models, blocks: Blocks) -> tuple[float | None, float]:
     pair = {"target": target, "draft": thinned}
     settings = {"temperature": 0.0, "num_assistant_tokens": ASSISTANT}
     traces = [decoded(pair, "speculative", p, TOKENS, **settings) for p in prompts("stories", PROMPTS)]
-    return acceptance(traces), tokens_a_round(traces)
+    return acceptance(traces), tokens_per_forward(traces)
 
 
 def run(models: Models) -> Result:

@@ -17,7 +17,7 @@ from decoders.models.loading import load
 from decoders.trace.events import Commit, Propose
 from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result, progress
-from explorer.experiments.asked import decoded, prompts, tokens_a_round
+from explorer.experiments.asked import decoded, prompts, tokens_per_forward
 from explorer.experiments.block_ffn import (
     Reader,
     Steered,
@@ -156,7 +156,7 @@ def asked_of(one: Read, held: torch.Tensor, traces: dict[str, list[Trace]]) -> t
         rounds = [each for trace in some for each in verified(trace)]
         experts = torch.stack([needed(one.read, each) for each in rounds]).float()
         many = sum(each.count for each in rounds) / len(rounds)
-        new, share = tokens_a_round(some), float(experts.mean())
+        new, share = tokens_per_forward(some), float(experts.mean())
         kilobytes = share * experts[0].numel() * one.expert_bytes / 1000 / new
         rows.append([one.name, way, many, share, new, kilobytes])
     first, *_, last = ways = rows[len(IN_A_ROW) :]

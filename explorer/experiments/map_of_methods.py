@@ -12,7 +12,7 @@ from decoders.registry import strategies
 from decoders.suitability import runs
 from decoders.trace.events import Cell, Propose
 from explorer.experiments import Models, Result
-from explorer.experiments.asked import decoded, prompts, tokens_a_round
+from explorer.experiments.asked import decoded, prompts, tokens_per_forward
 from explorer.experiments.reading import rows_of, two
 from explorer.experiments.spread import over
 
@@ -63,7 +63,7 @@ def run(models: Models) -> Result:
     for name in names:
         traces = list(islice(made_by_all, len(asked)))
         made, refined, side = cell(traces)
-        rows.append([name, made, refined, side, tokens_a_round(traces)])
+        rows.append([name, made, refined, side, tokens_per_forward(traces)])
     rows.sort(key=lambda row: (row[1], row[2], -row[4]))
     best = max(rows, key=lambda row: row[4])
     says = [

@@ -9,7 +9,7 @@ import time
 
 from decoders.trace.trace import Trace
 from explorer.experiments import Models, Result, progress
-from explorer.experiments.asked import KINDS, decoded, lossless, prompts, tokens_a_round, without_sampling
+from explorer.experiments.asked import KINDS, decoded, lossless, prompts, tokens_per_forward, without_sampling
 from explorer.experiments.reading import rows_of, two
 
 PAPERS = ("unlocking-efficiency-in-large-language-model-inference",)
@@ -33,7 +33,7 @@ def measured(models: Models, strategy: str, kind: str) -> tuple[float, float, bo
     ]
     speed = sum(rate for (_, rate), _ in pairs) / sum(rate for _, (_, rate) in pairs)
     equal = all(trace.output() == plain.output() for (trace, _), (plain, _) in pairs)
-    return tokens_a_round([trace for (trace, _), _ in pairs]), speed, equal
+    return tokens_per_forward([trace for (trace, _), _ in pairs]), speed, equal
 
 
 def run(models: Models) -> Result:

@@ -15,7 +15,7 @@ import torch
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import check_pair, load
 from explorer.experiments import Chart, Line, Models, Result, progress
-from explorer.experiments.asked import acceptance, decoded, prompts, tokens_a_round
+from explorer.experiments.asked import acceptance, decoded, prompts, tokens_per_forward
 from explorer.experiments.reading import moved, rows_with, two
 
 PAPERS = ("fastdraft",)
@@ -80,7 +80,7 @@ def run(models: Models) -> Result:
             settings = {"num_assistant_tokens": DRAFTED, "temperature": 0.0}
             asked = prompts(kind, PROMPTS)
             traces = [decoded(pair, "speculative", text, TOKENS, **settings) for text in asked]
-            tokens = tokens_a_round(traces)
+            tokens = tokens_per_forward(traces)
             shares = overlap(target, draft, texts[kind]), acceptance(traces) or 0.0
             rows.append([stage, kind, *shares, tokens, mbsu(ratio, tokens, DRAFTED)])
     lines = [

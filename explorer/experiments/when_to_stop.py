@@ -11,7 +11,7 @@ from statistics import fmean
 from decoders.speculative.methods.specdec_pp import HEAD, OWN
 from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result, progress
-from explorer.experiments.asked import decoded, prompts, tokens_a_round
+from explorer.experiments.asked import decoded, prompts, tokens_per_forward
 from explorer.experiments.reading import rows_with, two
 from explorer.experiments.spread import over
 from visualizers.analysis.calibration import calibration_error, predictions
@@ -35,7 +35,7 @@ def row(way: str, limit: float, runs: list[Trace]) -> list:
     new = sum(t["new_tokens"] for t in totals)
     forwards = sum(t["target_forwards"] for t in totals) / new
     wasted = sum(t["proposed"] - t["accepted"] for t in totals) / new
-    return [way, limit, forwards, wasted, tokens_a_round(runs)]
+    return [way, limit, forwards, wasted, tokens_per_forward(runs)]
 
 
 def run(models: Models) -> Result:

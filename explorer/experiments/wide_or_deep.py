@@ -22,7 +22,7 @@ from decoders.models.loading import load
 from decoders.trace.events import Forward
 from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result, progress
-from explorer.experiments.asked import decoded, prompts, tokens_a_round
+from explorer.experiments.asked import decoded, prompts, tokens_per_forward
 from explorer.experiments.distilled_drafts import corpus_rows
 from explorer.experiments.models.guesses import written
 from explorer.experiments.models.small import own_text
@@ -158,7 +158,7 @@ def run(models: Models, corpus: Path) -> Result:
         speeds = {g: throughput(tars[g], g, t_draft, t_target) for g in GAMMAS}
         gamma, config = best_gamma(tars, t_draft, t_target), draft.model.config
         shape = [config.num_hidden_layers, config.hidden_size, *language(draft, stories)]
-        measured = [tars[LIVE], tokens_a_round(traces), 1000 * t_draft, gamma, speeds[gamma]]
+        measured = [tars[LIVE], tokens_per_forward(traces), 1000 * t_draft, gamma, speeds[gamma]]
         table.append([draft.name, *shape, *measured])
         lines.append(Line(draft.name, [[float(g), speed] for g, speed in speeds.items()]))
     chart = Chart("Throughput by draft length, calculated", "drafted tokens gamma", "tokens/s", lines)

@@ -214,7 +214,9 @@ def sections(folder: Path, facts: dict) -> list[str]:
         result.append(f"## A sample (temperature 0.8, top_p 0.9)\n> {quote}\n")
     if solved:
         columns = {column for row in solved.values() for column in row}
-        pace = ", ".join(f"{n:.2f} at delta {d}" for d, n in facts.get("tokens_a_forward", {}).items())
+        pace = ", ".join(
+            f"{n:.2f} at delta {d}" for d, n in facts.get("tokens_per_forward_by_delta", {}).items()
+        )
         explained = CHOSEN.format(**facts) if "chosen" in columns else VOTES if "majority" in columns else ""
         explained = A_STEP if "1 per step" in columns else JUDGED.format(pace=pace) if pace else explained
         if per_forward := facts.get("tokens_per_forward"):

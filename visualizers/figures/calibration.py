@@ -12,7 +12,7 @@ from visualizers.figures.charts import across, chart, dotted, hover, lane_line, 
 from visualizers.figures.theme import theme
 
 
-def tokens_a_round(report: dict, look: str = "light") -> go.Figure:
+def tokens_per_round(report: dict, look: str = "light") -> go.Figure:
     """Tokens gained by a round: as they came, as expected from α, as the draft's probabilities predict."""
     title = "Tokens per round"
     if not report["metrics"]:

@@ -10,7 +10,7 @@ from visualizers.figures.charts import chart, dotted, lane_line, nothing, number
 from visualizers.figures.theme import Theme, theme
 
 
-def tokens_a_round(report: dict, lane: int | str = "", look: str = "light") -> go.Figure:
+def tokens_per_round(report: dict, lane: int | str = "", look: str = "light") -> go.Figure:
     """Tokens per round by the length of a chain, beside the lane's own and the shape that was asked for.
 
     lane: what the lane is called. Dotted: the best case of places that the run never asked the draft about.

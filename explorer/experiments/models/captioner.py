@@ -1,6 +1,6 @@
-"""Models that write about something that is not in their text: an encoder-decoder with one source, and a
-causal model after a source that only it sees. Both look like a causal language model over what is written,
-so that every strategy decodes with them. Knows no experiment.
+"""Models that write about something outside their text: an encoder-decoder with one source, and a causal
+model after a source that only it sees. Both behave like a causal language model of the written text, so that
+every strategy can decode with them. Knows no experiment.
 """
 
 from types import SimpleNamespace
@@ -14,8 +14,8 @@ from decoders.models.loaded_model import LoadedModel
 
 
 class Conditioned(nn.Module):
-    """`inner` with a source, tokens [S], that is no part of the texts [B, T] it is given. An encoder-decoder
-    reads it once, by its encoder; of any other model it is the beginning of every text.
+    """`inner` with a source, tokens [S], which is not part of the texts [B, T] that it is given. An
+    encoder-decoder reads it once, with its encoder; for any other model it is the beginning of every text.
     """
 
     def __init__(self, inner: nn.Module, source: list[int], context: int, layers: int):
@@ -60,7 +60,7 @@ class Conditioned(nn.Module):
 
 
 def conditioned(inner: nn.Module, source: list[int], like: LoadedModel, name: str) -> LoadedModel:
-    """`inner` with this source as a model that strategies decode with; its tokens are those of `like`."""
+    """`inner` with this source as a model that strategies can decode with; its tokens are those of `like`."""
     layers = inner.config.num_hidden_layers
     model = Conditioned(inner, source, like.context - len(source), layers).eval()
     loaded = LoadedModel(name, model, like.tokenizer, tokens_of=like)

@@ -74,8 +74,9 @@ def residual(
 
 @dataclass
 class Written:
-    """What `decode` wrote and what it took: values, evaluations of the target (one a round, one a value of
-    the beginning), drafted values that were tested and accepted, and proposals for each residual draw.
+    """The result of `decode` and its cost: values, evaluations of the target (one per round, and one per
+    value of the beginning), drafted values that were tested and accepted, and proposals for each residual
+    draw.
     """
 
     values: list[float]

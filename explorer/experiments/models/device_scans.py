@@ -1,4 +1,4 @@
-"""How the states of linear attention travel between devices that hold one stretch of a text each (ZeCO,
+"""How the states of linear attention travel between devices that hold one segment of a text each (ZeCO,
 2025): passed on whole, gathered by all, or passed on in slices. The devices are simulated in one process:
 `before` is computed from nothing but what a device has or was sent, and every message is written down.
 
@@ -13,7 +13,7 @@ import torch
 
 @dataclass(frozen=True)
 class Sent:
-    """A message from a device to the next one: how many numbers, and from when to when it is under way."""
+    """A message from one device to the next: how many numbers it has, and when it is sent and received."""
 
     device: int
     numbers: int
@@ -23,8 +23,8 @@ class Sent:
 
 @dataclass(frozen=True)
 class Scan:
-    """Of each device the state in front of its stretch, the messages, when it has that state, and how many
-    numbers of states it holds at most.
+    """For each device the state in front of its segment, the time at which it has that state, and the maximum
+    number of state numbers that it holds; also all messages.
     """
 
     before: list[torch.Tensor]
@@ -65,7 +65,7 @@ def all_scan(states: list[torch.Tensor], decays: list[torch.Tensor], slices: int
 
 
 def serial(states: list[torch.Tensor], decays: list[torch.Tensor]) -> Scan:
-    """Every device waits for the whole state in front of it and sends the whole state after it."""
+    """Every device waits for the whole state in front of it and sends on the whole state after it."""
     before, sent, coming = [], [], torch.zeros_like(states[0])
     for device, (state, decay) in enumerate(zip(states, decays, strict=True)):
         before.append(coming)
@@ -76,7 +76,9 @@ def serial(states: list[torch.Tensor], decays: list[torch.Tensor]) -> Scan:
 
 
 def all_gather(states: list[torch.Tensor], decays: list[torch.Tensor]) -> Scan:
-    """Every device gets the own states and decays of all, once around a ring, and adds up those before it."""
+    """Every device receives the own states and decays of all devices, once around a ring, and adds up those
+    before it.
+    """
     count = len(states)
     boxes = [{device: (states[device], decays[device])} for device in range(count)]
     sent = []
@@ -97,6 +99,8 @@ def all_gather(states: list[torch.Tensor], decays: list[torch.Tensor]) -> Scan:
 
 
 def apart(states: list[torch.Tensor], decays: list[torch.Tensor]) -> Scan:
-    """Nothing travels: every device reads as if its stretch began the text. What the states are worth."""
+    """Nothing is sent: every device reads as if its segment began the text. This shows the value of the
+    states.
+    """
     zeros = [torch.zeros_like(state) for state in states]
     return Scan(zeros, [], [0.0] * len(states), states[0].numel())

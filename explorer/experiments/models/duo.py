@@ -1,5 +1,6 @@
-"""A model each of whose layers has a big and a small feed-forward block: a token takes one of the two in each
-layer, its route (Duo-LLM, Alizadeh et al. 2024). Knows token ids and routes, neither oracles nor budgets.
+"""A model each of whose layers has a big and a small feed-forward block: in each layer a token takes one of
+the two, which is its route (Duo-LLM, Alizadeh et al. 2024). Knows token ids and routes, neither oracles nor
+budgets.
 """
 
 import copy
@@ -20,7 +21,7 @@ def all_big(layer: int, state: torch.Tensor) -> torch.Tensor:
 
 
 def at_random(layer: int, state: torch.Tensor) -> torch.Tensor:
-    """Big or small for each token, each with probability 1/2: the routes of the training."""
+    """Big or small for each token, each with probability 1/2: the routes used in training."""
     return torch.randint(0, 2, (*state.shape[:-1], 1)).to(state)
 
 
@@ -32,22 +33,22 @@ def bits(layers: int) -> torch.Tensor:
 
 
 class OwnBehindHistory:
-    """Stands in for a cache: to the keys and values of the reference route come those of each token's own
-    route, which only this token may see.
+    """Replaces a cache: each token's keys and values on its own route, which only this token may see, are
+    appended to those of the reference route.
     """
 
     def __init__(self, history: DynamicCache):
         self.history = history
 
     def update(self, keys: torch.Tensor, values: torch.Tensor, layer: int, *_) -> tuple[torch.Tensor, ...]:
-        """Both after each other, [B, H, 2T, D]."""
+        """Both concatenated, [B, H, 2T, D]."""
         old = self.history.layers[layer]
         return tuple(torch.cat([a.expand_as(b), b], -2) for a, b in ((old.keys, keys), (old.values, values)))
 
 
 class Duo(nn.Module):
-    """The first `layers` layers of a Llama, each with a block beside its feed-forward block whose inner width
-    is `smaller` times less and which adds nothing until it has learned.
+    """The first `layers` layers of a Llama, each with a second feed-forward block whose inner width is
+    `smaller` times less and which adds nothing until it is trained.
     """
 
     def __init__(self, model: nn.Module, layers: int, smaller: int):
@@ -66,7 +67,7 @@ class Duo(nn.Module):
     def entered(
         self, rows: torch.Tensor, history: DynamicCache | None, keep: DynamicCache | None
     ) -> tuple[torch.Tensor, dict]:
-        """What enters the first layer [B, T, d], and what attention takes beside it."""
+        """The input of the first layer [B, T, d], and the other inputs of attention."""
         x, count = self.inner.embed_tokens(rows), rows.shape[1]
         given = {"position_embeddings": self.inner.rotary_emb(x, torch.arange(count)[None])}
         if history is None:
@@ -76,7 +77,7 @@ class Duo(nn.Module):
         return x, given | {"attention_mask": mask[None, None], "past_key_values": OwnBehindHistory(history)}
 
     def read(self, at: int, x: torch.Tensor, given: dict) -> tuple[torch.Tensor, torch.Tensor]:
-        """The residual stream after the attention of a layer, and what enters its two blocks."""
+        """The residual stream after the attention of a layer, and the input of its two blocks."""
         layer = self.inner.layers[at]
         x = x + layer.self_attn(hidden_states=layer.input_layernorm(x), **given)[0]
         return x, layer.post_attention_layernorm(x)
@@ -103,15 +104,15 @@ class Duo(nn.Module):
 
     @torch.no_grad()
     def reference(self, rows: torch.Tensor) -> DynamicCache:
-        """The keys and values of all tokens where each took all big blocks."""
+        """The keys and values of all tokens when each takes all big blocks."""
         kept = DynamicCache()
         self(rows, keep=kept)
         return kept
 
     @torch.no_grad()
     def every(self, row: torch.Tensor) -> torch.Tensor:
-        """Last states [2^L, T, d] of each token of a row [T] on all its routes, the earlier ones having taken
-        the reference route. Routes part where they differ first: layer l runs 2^l times, not 2^L.
+        """Last states [2^L, T, d] of each token of a row [T] on all its routes, where the earlier tokens took
+        the reference route. Routes share their common beginning: layer l runs 2^l times, not 2^L.
         """
         x, given = self.entered(row[None], self.reference(row[None]), None)
         for at, layer in enumerate(self.inner.layers):
@@ -121,7 +122,7 @@ class Duo(nn.Module):
 
 
 class Router(nn.Module):
-    """A linear map in each layer that says small or big."""
+    """A linear map in each layer that chooses small or big."""
 
     def __init__(self, layers: int, width: int):
         super().__init__()

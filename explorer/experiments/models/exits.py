@@ -11,8 +11,8 @@ from explorer.experiments.models.small_llama import small_llama
 
 
 class Exits(nn.Module):
-    """Layers of width `width`, one norm and one head for all exits, and a vector for each, which stays zero
-    unless it is learned.
+    """Layers of width `width`, one norm and one head for all exits, and a vector for each exit, which stays
+    zero unless it is trained.
     """
 
     def __init__(self, vocabulary: int, layers: int, width: int, heads: int, seed: int = 0):
@@ -22,8 +22,8 @@ class Exits(nn.Module):
         self.vectors = nn.Parameter(torch.zeros(layers, width), requires_grad=False)
 
     def states(self, rows: torch.Tensor, dropped: torch.Tensor | None = None) -> list[torch.Tensor]:
-        """What leaves each layer, L times [B, T, d]. dropped: the probability [L] with which a row of the
-        batch passes a layer by.
+        """The output of each layer, L times [B, T, d]. dropped: the probability [L] with which a row of the
+        batch skips a layer.
         """
         x = self.inner.embed_tokens(rows)
         places = self.inner.rotary_emb(x, torch.arange(rows.shape[1])[None])
@@ -43,12 +43,12 @@ class Exits(nn.Module):
 
 
 def joint_weights(layers: int, exits: tuple[int, ...]) -> list[float]:
-    """The weights i / L of exits i in the sum of their losses."""
+    """The weights i / L of the exits i in the sum of their losses."""
     return [exit / layers for exit in exits]
 
 
 def skip_weights(layers: int, scale: float, on: list[bool] | None = None) -> list[float]:
-    """LayerSkip's weight of the loss after each layer, 1 in all: it grows with the sum of the layers'
+    """LayerSkip's weights of the losses after the layers, which sum to 1 and grow with the sum of the layers'
     numbers; `scale` is that of all but the last. on: the exits that count now (section 4.1.2).
     """
     last = layers - 1
@@ -59,7 +59,7 @@ def skip_weights(layers: int, scale: float, on: list[bool] | None = None) -> lis
 
 
 def rotated(layers: int, every: int, step: int) -> list[bool]:
-    """LayerSkip's curriculum: each `every`-th exit, another set at each step, and the last one always."""
+    """LayerSkip's curriculum: every `every`-th exit, another set at each step, and always the last one."""
     return [(layer - step) % every == 0 or layer == layers - 1 for layer in range(layers)]
 
 

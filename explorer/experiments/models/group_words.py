@@ -1,8 +1,8 @@
-"""Words over a finite group and what a model may write down before it says their product: the word problem,
+"""Words over a finite group and what a model may write down before it states their product: the word problem,
 with a scratchpad of t running products (Merrill and Sabharwal 2023, "The Expressive Power of Transformers
 with Chain of Thought").
 
-Elements are numbers; a table says what two of them make. Knows no models.
+Elements are numbers; a table gives the product of two of them. Knows no models.
 """
 
 import math
@@ -18,8 +18,8 @@ Permutation = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Group:
-    """`table[a, b]` [G, G]: the element a b; element 0 changes nothing. `letters`: the elements that words
-    are made of; all others are products of them.
+    """`table[a, b]` [G, G]: the element a b; element 0 is the identity. `letters`: the elements of which
+    words are made; all others are products of them.
     """
 
     name: str
@@ -28,12 +28,14 @@ class Group:
 
     @property
     def order(self) -> int:
-        """How many elements it has."""
+        """The number of elements."""
         return len(self.table)
 
 
 def of_permutations(name: str, elements: list[Permutation], letters: list[Permutation]) -> Group:
-    """The group of these permutations, the identity first; a b is a, then b. ValueError if they are none."""
+    """The group of these permutations, the identity first; a b is a, then b. ValueError if they do not form a
+    group.
+    """
     number = {one: at for at, one in enumerate(elements)}
     made = [[tuple(b[i] for i in a) for b in elements] for a in elements]
     if any(one not in number for row in made for one in row):
@@ -43,7 +45,7 @@ def of_permutations(name: str, elements: list[Permutation], letters: list[Permut
 
 
 def even(permutation: Permutation) -> bool:
-    """Whether it is made of an even number of exchanges."""
+    """Whether it consists of an even number of transpositions."""
     pairs = [(a, b) for a in range(len(permutation)) for b in range(a)]
     return sum(permutation[a] < permutation[b] for a, b in pairs) % 2 == 0
 
@@ -61,7 +63,7 @@ def groups() -> list[Group]:
 
 
 def inverse(permutation: Permutation) -> Permutation:
-    """What undoes it."""
+    """The inverse element."""
     return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
 
 
@@ -87,8 +89,8 @@ def points(length: int, budget: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Batch:
-    """ids [B, 1 + longest + S]: a word, blanks, the mark, what is written; labels [B, S] of the places from
-    the mark on; `written` [B]: how many tokens are written, the answer last.
+    """ids [B, 1 + longest + S]: a word, blanks, the mark, the written tokens; labels [B, S] of the positions
+    from the mark on; `written` [B]: how many tokens are written, the answer last.
     """
 
     ids: torch.Tensor
@@ -99,8 +101,8 @@ class Batch:
 def batch(
     group: Group, budget: Callable[[int], int], lengths: list[int], longest: int, draw: torch.Generator
 ) -> Batch:
-    """A fresh word for each of `lengths`; letters are drawn uniformly. Shorter words are filled up with
-    blanks, so that the j-th letter and the j-th product have fixed places.
+    """A fresh word for each of `lengths`; letters are drawn uniformly. Shorter words are padded with blanks,
+    so that the j-th letter and the j-th product have fixed positions.
     """
     blank, mark = group.order, group.order + 1
     words = group.letters[torch.randint(len(group.letters), (len(lengths), longest), generator=draw)]

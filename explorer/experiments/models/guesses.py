@@ -1,5 +1,5 @@
-"""What drafters guess along texts that the target wrote, every drafter in front of the same places. Knows no
-experiment and no strategy.
+"""The guesses of drafters along texts that the target wrote, with every drafter at the same positions. Knows
+no experiment and no strategy.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ Guess = Callable[[Taps, int], list[torch.Tensor]]  # as DraftModule.along
 def written(
     target: LoadedModel, prompts: list[list[int]], new_tokens: int, temperature: float = 0.0
 ) -> list[list[int]]:
-    """Each prompt with what the target writes after it, up to its end token: greedy or sampled, seed 0."""
+    """Each prompt with the target's continuation, up to its end token: greedy or sampled, seed 0."""
     longest, pad = max(map(len, prompts)), 0
     ids = torch.tensor([[pad] * (longest - len(p)) + p for p in prompts], device=target.model.device)
     mask = torch.tensor([[0] * (longest - len(p)) + [1] * len(p) for p in prompts], device=ids.device)
@@ -36,7 +36,7 @@ def written(
 
 
 class Tally:
-    """Sums over texts of what one drafter guessed."""
+    """Sums of one drafter's guesses over texts."""
 
     def __init__(self, depth: int):
         self.right = torch.zeros(depth, RANKS)
@@ -81,7 +81,9 @@ def along_texts(
     layers,
     depth: int,
 ) -> dict[str, dict]:
-    """The numbers of each drafter over `texts`, in which all after `starts` tokens is the target's."""
+    """The numbers of each drafter over `texts`, in which every token after the first `starts` tokens is the
+    target's.
+    """
     tallies = {name: Tally(depth) for name in guesses}
     for text, start in zip(texts, starts, strict=True):
         taps = take_taps(target.model, torch.tensor([text], device=target.model.device), layers)

@@ -1,8 +1,9 @@
-"""A small language model of state space layers and one layer of attention that reads trees of drafted tokens:
+"""A small language model of state-space layers and one attention layer that reads trees of drafted tokens:
 the hybrid of STree (Wu et al., 2025).
 
-What it knows of a text is a `Memory` for each state space layer, and keys and values of the attention. A tree
-after it is read in one forward and leaves nothing; `after` then moves on along the path that was accepted.
+Its memory of a text is a `Memory` for each state-space layer, and keys and values of the attention. A tree
+after the text is read in one forward and leaves the memory unchanged; `after` then updates it along the
+accepted path.
 """
 
 from dataclasses import dataclass
@@ -19,28 +20,28 @@ THETA = 10000.0  # base of the rotary positions
 
 @dataclass(frozen=True)
 class Known:
-    """What the model knows of a text of `length` tokens, layer by layer."""
+    """The model's memory of a text of `length` tokens, layer by layer."""
 
     length: int
     layers: tuple[Memory | Past | None, ...]
 
     @property
     def size(self) -> int:
-        """How many numbers the state space layers hold; it does not grow with the text."""
+        """How many numbers the state-space layers hold; it does not grow with the text."""
         return sum(part.size for part in self.layers if isinstance(part, Memory))
 
 
 @dataclass(frozen=True)
 class Leaves:
-    """What a forward over a tree leaves: logits [B, N, V], and of each layer what `after` needs."""
+    """The results of a forward over a tree: logits [B, N, V], and for each layer what `after` needs."""
 
     logits: torch.Tensor
     layers: tuple[Read | Past, ...]
 
 
 class Hybrid(nn.Module):
-    """Norm, layer, residual, `layers` times; the layer number `attends` is attention and has an MLP after it
-    (none if it is negative). The embeddings are the head too.
+    """Norm, layer, residual, `layers` times; layer number `attends` is attention, followed by an MLP (none if
+    it is negative). The head shares the embeddings.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Hybrid(nn.Module):
         self.last_norm = nn.RMSNorm(width)
 
     def empty(self, batch: int = 1) -> Known:
-        """What is known of no text."""
+        """The memory of an empty text."""
         return Known(
             0, tuple(part.empty(batch) if isinstance(part, StateSpace) else None for part in self.layers)
         )
@@ -76,7 +77,7 @@ class Hybrid(nn.Module):
         return self.read(tokens, chain, self.empty(len(tokens))).logits
 
     def read(self, tokens: torch.Tensor, parents: list[int], known: Known) -> Leaves:
-        """One forward over a tree of tokens [B, N] after a known text; parents: as for `ancestors`."""
+        """One forward over a tree of tokens [B, N] after a known text; parents: see `ancestors`."""
         seen, places = ancestors(parents), recent(parents)
         positions = known.length + seen.sum(-1) - 1
         states, left = self.embed(tokens), []
@@ -93,7 +94,7 @@ class Hybrid(nn.Module):
         return Leaves(F.linear(self.last_norm(states), self.embed.weight), tuple(left))
 
     def after(self, known: Known, left: Leaves, path: list[int]) -> Known:
-        """What is known once the nodes `path`, root first, have become text."""
+        """The memory once the nodes `path`, root first, have become text."""
         memories: list[Memory | Past] = []
         for layer, past, own in zip(self.layers, known.layers, left.layers, strict=True):
             if isinstance(layer, StateSpace):
@@ -104,6 +105,6 @@ class Hybrid(nn.Module):
         return Known(known.length + len(path), tuple(memories))
 
     def read_text(self, tokens: list[int]) -> tuple[Known, torch.Tensor]:
-        """What is known of a text, and the logits [V] after it."""
+        """The memory of a text, and the logits [V] after it."""
         left = self.read(torch.tensor([tokens]), list(range(-1, len(tokens) - 1)), self.empty())
         return self.after(self.empty(), left, list(range(len(tokens)))), left.logits[0, -1]

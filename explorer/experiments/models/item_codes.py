@@ -1,5 +1,5 @@
-"""Items as four codes each, a model that predicts all four of the next item at once, and a beam over them:
-RecGPT (Jiang et al. 2025) in small. Knows numbers and tries, no catalogue.
+"""Items as four codes each, a model that predicts all four codes of the next item at once, and a beam over
+them: RecGPT (Jiang et al. 2025) in miniature. Knows numbers and tries, no catalogue.
 """
 
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ def index_of(levels: torch.Tensor) -> torch.Tensor:
 
 
 def latents_of(vectors: torch.Tensor) -> torch.Tensor:
-    """Vectors [I, d] as four parts of five numbers each, [I, 4, 5]: the main components of each quarter, of
-    variance 1. (The paper trains an auto-encoder for this.)
+    """Vectors [I, d] as four parts of five numbers each, [I, 4, 5]: the principal components of each quarter,
+    with variance 1. (The paper trains an auto-encoder for this.)
     """
     size = vectors.shape[1] // PARTS
     parts = []
@@ -37,7 +37,7 @@ def latents_of(vectors: torch.Tensor) -> torch.Tensor:
 
 
 def quantised(latents: torch.Tensor) -> torch.Tensor:
-    """Finite scalar quantisation: each number is bounded, and put to the nearest of its levels. [I, 4]."""
+    """Finite scalar quantisation: each number is bounded and rounded to the nearest of its levels. [I, 4]."""
     top = torch.tensor([level - 1.0 for level in LEVELS])
     levels = ((latents.tanh() + 1) / 2 * top).round().long()
     return index_of(levels)
@@ -72,7 +72,7 @@ class CodeModel(nn.Module):
 
 @dataclass(frozen=True)
 class Ranked:
-    """Items by score, best first, and how many codes were looked at for it."""
+    """Items by score, best first, and how many codes were evaluated for it."""
 
     items: list[int]
     scores: list[float]
@@ -80,10 +80,9 @@ class Ranked:
 
 
 def beam(logits: torch.Tensor, root: TrieNode, widths: Widths) -> Ranked:
-    """A beam over the codes of one question, logits [4, V], that keeps to the paths of a trie of items.
-
-    A code's score is `log_softmax(logits / 0.1)`, not made 1 over the codes that are allowed. Of two items
-    with the same codes the later one is meant.
+    """A beam over the codes of one question, logits [4, V], that is restricted to the paths of a trie of
+    items. A code's score is `log_softmax(logits / 0.1)`, without renormalising over the allowed codes. Of two
+    items with the same codes the later one counts as the item meant.
     """
     first, each, kept = widths
     logprobs = (logits / TEMPERATURE).log_softmax(-1).tolist()
@@ -99,7 +98,7 @@ def beam(logits: torch.Tensor, root: TrieNode, widths: Widths) -> Ranked:
 
 
 def exact(logits: torch.Tensor, codes: torch.Tensor) -> Ranked:
-    """All items, by the sum of the log-probabilities of their codes [I, 4]: four numbers for each item."""
+    """All items, by the sum of the log-probabilities of their codes [I, 4]: four numbers per item."""
     logprobs = (logits / TEMPERATURE).log_softmax(-1)
     scores = logprobs.gather(1, codes.T).sum(0)
     later = {tuple(code): item for item, code in enumerate(codes.tolist())}

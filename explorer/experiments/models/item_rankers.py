@@ -1,6 +1,6 @@
 """Three ways to rank a list of items after a history: a beam over the tokens of their names, the exact
-probabilities of the names, and a head with a row for each item (Lite-LLM4Rec, Wang et al. 2024). Knows tokens
-and vectors, no catalogue.
+probabilities of the names, and a head with a row per item (Lite-LLM4Rec, Wang et al. 2024). Knows tokens and
+vectors, no catalogue.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from explorer.experiments.models.small_llama import small_llama
 
 @dataclass(frozen=True)
 class Ranking:
-    """Items, best first, and what they took: forwards, and tokens (or items) that the model has read."""
+    """Items, best first, and the cost: forwards, and tokens (or items) that the model has read."""
 
     items: list[int]
     forwards: int
@@ -24,8 +24,8 @@ class Ranking:
 
 
 def by_beam(engine: Engine, history: list[int], names: TrieNode, width: int) -> Ranking:
-    """The `width` best prefixes of names are kept at each token, by their log-probability; one forward for
-    each token. No name may be the prefix of another.
+    """The `width` most probable prefixes of names are kept at each token; one forward per token. No name may
+    be the prefix of another.
     """
     tree = Tree(history)
     scorer, forwards, read = engine.attach(tree), 0, 0
@@ -75,7 +75,7 @@ def walk(tree: Tree, node: int, state: TrieNode) -> list[tuple[int, TrieNode]]:
 
 
 class ItemHead(nn.Module):
-    """Reads a history as one vector per item, and gives every item of the list a score in one forward."""
+    """Reads a history as one vector per item, and scores every item of the list in one forward."""
 
     def __init__(self, vectors: torch.Tensor, width: int, layers: int, heads: int, seed: int = 0):
         super().__init__()
@@ -85,7 +85,7 @@ class ItemHead(nn.Module):
         self.scores = nn.Linear(width, len(vectors))
 
     def forward(self, items: torch.Tensor) -> torch.Tensor:
-        """items [B, N] -> scores [B, N, I] of what comes after each."""
+        """items [B, N] -> scores [B, N, I] of the next item after each."""
         states = self.inner(inputs_embeds=self.reads(self.vectors[items])).last_hidden_state
         return self.scores(states)
 

@@ -1,7 +1,7 @@
 """A discrete key-value bottleneck after a frozen model, as a processor of its logits: the last hidden state
-is cut into C parts, each part finds its nearest key in a codebook of its own, and the mean of the C values
-found there is added to the logits of a few words. Keys are moved to the data once and then frozen; only
-values learn, so that learning touches nothing but the values of the keys that were hit.
+is cut into C parts, each part finds its nearest key in its own codebook, and the mean of the C values found
+there is added to the logits of a few words. Keys are fitted to the data once and then frozen; only values are
+trained, so that learning changes nothing but the values of the keys that were hit.
 
 Träuble et al. (2022), "Discrete Key-Value Bottleneck", which classifies images; this port adds to logits.
 Knows states and logits, no texts.
@@ -16,7 +16,9 @@ DECAY = 0.95  # of the moving averages that place the keys
 
 @dataclass
 class Bottleneck:
-    """keys [C, K, d / C], frozen; values [C, K, W], what is learned; words [W]: the tokens they speak of."""
+    """keys [C, K, d / C], frozen; values [C, K, W], trained; words [W]: the tokens to whose logits they are
+    added.
+    """
 
     keys: torch.Tensor
     values: torch.Tensor
@@ -34,16 +36,16 @@ class Bottleneck:
         return self.values[books, self.hit(states)].mean(-2)
 
     def process(self, logits: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
-        """Logits [..., V] with what the values say."""
+        """Logits [..., V] with the contribution of the values."""
         return logits.index_add(-1, self.words, self.added(states))
 
 
 def placed_keys(
     states: torch.Tensor, books: int, keys: int, passes: int, draw: torch.Generator
 ) -> torch.Tensor:
-    """Keys [C, K, d / C]: they begin as states of the data [N, d] and move to the mean of what is nearest to
-    them, by moving averages over `passes` through the data in batches. Raises ValueError with one sentence if
-    there are fewer states than keys, or if the states cannot be cut.
+    """Keys [C, K, d / C]: they start as states of the data [N, d] and move to the mean of the states nearest
+    to them, by moving averages over `passes` through the data in batches. Raises ValueError with one sentence
+    if there are fewer states than keys, or if the states cannot be cut.
     """
     if len(states) < keys or states.shape[-1] % books:
         raise ValueError(
@@ -66,7 +68,7 @@ def placed_keys(
 def bottleneck(
     states: torch.Tensor, words: torch.Tensor, books: int, keys: int, passes: int = 5, seed: int = 0
 ) -> Bottleneck:
-    """One that says nothing yet."""
+    """A bottleneck that adds nothing yet."""
     placed = placed_keys(states, books, keys, passes, torch.Generator().manual_seed(seed))
     return Bottleneck(placed, torch.zeros(books, keys, len(words)), words)
 
@@ -80,8 +82,8 @@ def learn(
     steps: int,
     rate: float,
 ) -> list[float]:
-    """Gradient descent on the values of the keys that states [T, d] hit: the loss, nats per token, of
-    `wanted` [T] before each step. A step moves a place's logits by `rate` times their gradient.
+    """Gradient descent on the values of the keys that states [T, d] hit; returns the loss, nats per token, of
+    `wanted` [T] before each step. A step moves a position's logits by `rate` times their gradient.
     """
     places, losses = model.hit(states), []
     books = torch.arange(len(model.keys))

@@ -5,8 +5,8 @@ A head keeps a state S [K, V] instead of keys and values:
 
     S_t = g_t * S_(t-1) + k_t v_t^T,    o_t = q_t S_t        (g_t [K] scales the rows of S)
 
-A device that holds a stretch of tokens needs of all tokens before it only the state after them. With L_t the
-sum of log g from the start of the stretch to t,
+A device that holds a segment of tokens needs from all tokens before it only the state after them. With L_t
+the sum of log g from the start of the segment to t,
 
     o_t = (q_t e^(L_t)) S_before + sum_(i <= t) (q_t e^(L_t - L_i) . k_i) v_i.
 
@@ -39,7 +39,7 @@ def in_order(
 
 
 def own_state(k: torch.Tensor, v: torch.Tensor, fall: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Of a stretch alone: the state after it [..., K, V], and its total decay [..., K]."""
+    """For a segment alone: the state after it [..., K, V], and its total decay [..., K]."""
     along = fall.cumsum(-2)
     total = along[..., -1, :]
     left = (total[..., None, :] - along).exp()  # what is left of each key after the stretch
@@ -47,7 +47,7 @@ def own_state(k: torch.Tensor, v: torch.Tensor, fall: torch.Tensor) -> tuple[tor
 
 
 def own_outputs(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, fall: torch.Tensor) -> torch.Tensor:
-    """What the tokens of a stretch read in it, itself and before."""
+    """What the tokens of a segment read from the segment itself, up to each token."""
     along = fall.cumsum(-2)
     causal = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool).tril()
     between = along[..., :, None, :] - along[..., None, :, :]  # [..., T, T, K]
@@ -63,7 +63,7 @@ def on_devices(
     devices: int = 4,
     scan: Callable[[list[torch.Tensor], list[torch.Tensor]], Scan] = all_scan,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The same from `devices` stretches, or one per token; `scan` moves states between them."""
+    """The same from `devices` segments, or one per token; `scan` moves states between them."""
     parts = list(
         zip(*(one.tensor_split(min(devices, q.shape[-2]), -2) for one in (q, k, v, fall)), strict=True)
     )

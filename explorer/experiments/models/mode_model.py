@@ -2,8 +2,8 @@
 letter by letter. Knows texts, masks and training, no experiment.
 
 Of UniXcoder (2022) this keeps the three modes with their prefix tokens, masked language modelling, next-token
-prediction and code from comments; contrastive learning, the comment from the code and spans to denoise are
-left out, and syntax trees are not read.
+prediction and code from comments. Contrastive learning, comments from code, span denoising and syntax trees
+are left out.
 """
 
 import random
@@ -27,7 +27,7 @@ NO_LABEL = -100
 
 @dataclass(frozen=True)
 class Rows:
-    """Texts [B, T] under one mode, the places of each source, and what is to be predicted at each place."""
+    """Texts [B, T] under one mode, the positions of each source, and the labels at each position."""
 
     mode: str
     tokens: torch.Tensor
@@ -50,9 +50,8 @@ def letters(text: str) -> list[int]:
 
 
 def rows_of(mode: str, some: list[tuple[str, str]], seed: int) -> Rows:
-    """Pairs as one mode is trained on them: `<mode> comment <between> code <end>`.
-
-    encoder: a quarter of the letters are masked, and predicted in their places. decoder: every next token.
+    """Pairs in the form in which one mode is trained on them: `<mode> comment <between> code <end>`. encoder:
+    a quarter of the letters are masked, and predicted at their positions. decoder: every next token.
     encoder-decoder: every next token of the code.
     """
     rng = random.Random(seed)
@@ -79,7 +78,7 @@ def rows_of(mode: str, some: list[tuple[str, str]], seed: int) -> Rows:
 
 
 def loss_of(model: LlamaForCausalLM, rows: Rows) -> torch.Tensor:
-    """Mean loss in nats of what is to be predicted."""
+    """Mean loss in nats over the labels."""
     logits = read(model, rows.tokens, rows.mode, rows.sources).logits
     return torch.nn.functional.cross_entropy(
         logits.flatten(0, 1).float(), rows.labels.flatten(), ignore_index=NO_LABEL
@@ -87,9 +86,7 @@ def loss_of(model: LlamaForCausalLM, rows: Rows) -> torch.Tensor:
 
 
 def trained(modes: tuple[str, ...], width: int, layers: int, steps: int, batch: int) -> LlamaForCausalLM:
-    """A model each of whose batches has one of `modes`, drawn at random: mask and prefix are all that
-    differs.
-    """
+    """A model each of whose batches has one of `modes`, chosen at random: only mask and prefix differ."""
     model, rng = small_llama(VOCABULARY, width, layers, 4), random.Random(0)
     number = iter(range(steps))
 
@@ -103,7 +100,7 @@ def trained(modes: tuple[str, ...], width: int, layers: int, steps: int, batch: 
 
 @torch.no_grad()
 def written(model: LlamaForCausalLM, mode: str, says: str, longest: int = LONGEST) -> str:
-    """What a model writes greedily for a comment in a mode that writes."""
+    """A model's greedy output for a comment in a mode that writes."""
     source = [PREFIX[mode], *letters(says), BETWEEN]
     text = list(source)
     while len(text) < len(source) + longest:
@@ -116,7 +113,7 @@ def written(model: LlamaForCausalLM, mode: str, says: str, longest: int = LONGES
 
 @torch.no_grad()
 def filled(model: LlamaForCausalLM, rows: Rows) -> float:
-    """The share of what is to be predicted that is the most likely token."""
+    """The share of labels that are the most likely token."""
     wanted = rows.labels != NO_LABEL
     likeliest = read(model, rows.tokens, rows.mode, rows.sources).logits.argmax(-1)
     return float((likeliest == rows.labels)[wanted].float().mean())

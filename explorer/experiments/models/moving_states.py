@@ -1,9 +1,9 @@
-"""Hidden state optimisation: the cached states of a text take gradient steps that make what follows in it
+"""Hidden state optimisation: the cached states of a text take gradient steps that make the text that follows
 more likely; the weights stay frozen.
 
-Making the Most of your Model (2024), after Reconsidering the Past (Yoshida and Gimpel 2021); the size of a
+Making the Most of your Model (2024), after Reconsidering the Past (Yoshida and Gimpel 2021); the sizes of a
 window and of a step are ours. Knows a causal LM of transformers and its cache, no lane: a lane's engine keeps
-states apart from gradients.
+states without gradients.
 """
 
 from dataclasses import dataclass
@@ -92,7 +92,7 @@ def distances(states: list[torch.Tensor], origins: list[torch.Tensor]) -> torch.
 
 
 def cache_of(model: PreTrainedModel, states: list[list[torch.Tensor]]) -> DynamicCache:
-    """A cache that holds these keys and values."""
+    """A cache with these keys and values."""
     cache = DynamicCache(config=model.config)
     for index, (keys, values) in enumerate(states):
         cache.update(keys, values, index)
@@ -111,7 +111,7 @@ def grown(kept: Moments | None, part: torch.Tensor) -> Moments:
 
 
 def direction(gradient: torch.Tensor, kept: Moments, rule: str) -> torch.Tensor:
-    """Where a step leads away from: the gradient, or Adam's quotient of its moments."""
+    """The direction from which a step leads away: the gradient, or Adam's ratio of its moments."""
     if rule == "sgd":
         return gradient
     first, second = FADES

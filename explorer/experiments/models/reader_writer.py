@@ -1,8 +1,8 @@
-"""An encoder with two decoders: a reader that says a whole answer at once, and a writer that says it token by
-token and looks at the reader's states (CrossNovo, 2025).
+"""An encoder with two decoders: a reader that predicts a whole answer at once, and a writer that predicts it
+token by token and attends to the reader's states (CrossNovo, 2025).
 
-Knows token ids and tensors, neither tasks nor decoding. The reader's frames are read as CTC reads them; its
-tokens are not used by the writer, its last hidden states are.
+Knows token ids and tensors, neither tasks nor decoding. The reader's frames are decoded as in CTC; the writer
+uses its last hidden states, not its tokens.
 """
 
 from dataclasses import dataclass
@@ -26,17 +26,17 @@ class Sizes:
 
     @property
     def blank(self) -> int:
-        """CTC's token for nothing. The writer begins with it too."""
+        """CTC's token for nothing. The writer also starts with it."""
         return self.vocabulary
 
     @property
     def frames(self) -> int:
-        """Places of the reader: twice the longest answer, so that CTC has room for blanks."""
+        """Positions of the reader: twice the longest answer, so that CTC has room for blanks."""
         return 2 * self.answer
 
 
 class ReaderWriter(nn.Module):
-    """Encoder, reader and writer. `places` [source]: which learned position each token of a source has."""
+    """Encoder, reader and writer. `places` [source]: the learned position of each token of a source."""
 
     def __init__(self, sizes: Sizes, places: list[int]):
         super().__init__()
@@ -87,13 +87,13 @@ class ReaderWriter(nn.Module):
         return F.cross_entropy(self.write(memory, answer[:, :-1]).flatten(0, 1), answer.flatten())
 
     def of_the_writer(self) -> list[nn.Parameter]:
-        """What the second stage trains."""
+        """The parameters that the second stage trains."""
         return [*self.writer.parameters(), *self.token_head.parameters()]
 
     @torch.no_grad()
     def looks(self, memory: torch.Tensor, answer: torch.Tensor) -> torch.Tensor:
-        """Cross-attention [T, memory] of the last layer when each token of an answer [1, T] is written, mean
-        over heads.
+        """Cross-attention [T, memory] of the last layer when each token of an answer [1, T] is written,
+        averaged over heads.
         """
         attention, seen = self.writer.layers[-1].multihead_attn, []
         hook = attention.register_forward_pre_hook(lambda _, given: seen.append(given))
@@ -105,7 +105,7 @@ class ReaderWriter(nn.Module):
 
 
 def joint_memory(model: ReaderWriter, source: torch.Tensor) -> torch.Tensor:
-    """What the writer of the second stage attends to: the reader's states, cut off from its weights, and the
+    """What the writer of the second stage attends to: the reader's states, detached from its weights, and the
     source's [B, frames + S, d].
     """
     encoded = model.encode(source).detach()
@@ -118,5 +118,5 @@ def annealed(step: int, steps: int) -> float:
 
 
 def collapsed(frames: list[int], blank: int) -> list[int]:
-    """What CTC reads in frames: equal neighbours once, then no blanks."""
+    """CTC's reading of frames: equal neighbours are merged, then blanks removed."""
     return [one for at, one in enumerate(frames) if one != blank and (not at or frames[at - 1] != one)]

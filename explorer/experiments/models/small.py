@@ -16,8 +16,8 @@ WARM_UP = 0.05  # share of the steps in which the rate rises
 
 
 def own_text(models: Models, rows: int, length: int = 128, seed: int = 0) -> torch.Tensor:
-    """Texts [rows, length] that the target draws at temperature 1 after an end of text, as if a new story
-    began; ends are written through.
+    """Texts [rows, length] that the target samples at temperature 1 after an end-of-text token, as if a new
+    story began; it continues after further ends.
     """
     target = models["target"]
     begin = min(target.eos, default=0)
@@ -29,7 +29,7 @@ def own_text(models: Models, rows: int, length: int = 128, seed: int = 0) -> tor
 
 
 def words(models: Models, tokens: torch.Tensor) -> list[str]:
-    """Some of the target's tokens as text."""
+    """The text of some of the target's tokens."""
     return [visible(models["target"].bytes_of(token)) for token in tokens.tolist()]
 
 
@@ -47,8 +47,8 @@ def fit(
     rate: float = 2e-3,
     seed: int = 0,
 ) -> list[float]:
-    """Minimises `loss(some rows [batch, T])` over `steps` batches drawn at random from rows [R, T]: AdamW,
-    a short rise of its rate, then half a cosine. The losses on the way.
+    """Minimises `loss(some rows [batch, T])` over `steps` random batches from rows [R, T]: AdamW, a short
+    warm-up of its rate, then half a cosine. Returns the losses on the way.
     """
     learned = [p for p in parameters if p.requires_grad]
     optimizer = torch.optim.AdamW(learned, rate, betas=(0.9, 0.95), weight_decay=0.01)

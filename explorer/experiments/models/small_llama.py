@@ -5,7 +5,9 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 
 def small_llama(vocabulary: int, width: int, layers: int, heads: int, seed: int = 0) -> LlamaForCausalLM:
-    """`layers` layers of width `width`, input and output embeddings shared; equal for equal seeds."""
+    """`layers` layers of width `width`, with shared input and output embeddings; the same for the same
+    seed.
+    """
     torch.manual_seed(seed)
     shape = LlamaConfig(
         vocab_size=vocabulary,

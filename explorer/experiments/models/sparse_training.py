@@ -22,8 +22,9 @@ Kept = Callable[[torch.Tensor], torch.Tensor]  # weights [out, in] -> True where
 
 
 class Masked(nn.Module):
-    """A weight as it counts in the forward pass: what is masked is multiplied by `factor` (0: gone; 1: as it
-    is). `straight`: the gradient passes as if nothing were masked, and masked weights get SR-STE's pull to 0.
+    """The weight used in the forward pass: masked weights are multiplied by `factor` (0: removed; 1:
+    unchanged). `straight`: the gradient passes as if nothing were masked, and masked weights get SR-STE's
+    decay.
     """
 
     def __init__(self, kept: Kept, factor: float = 0.0, straight: bool = False):
@@ -38,7 +39,7 @@ class Masked(nn.Module):
 
 
 class Straight(torch.autograd.Function):
-    """SR-STE: masked forward, dense backward, and DECAY times what is masked added to the gradient."""
+    """SR-STE: masked forward, dense backward, and DECAY times the masked weights added to the gradient."""
 
     @staticmethod
     def forward(context, weight: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
@@ -52,7 +53,7 @@ class Straight(torch.autograd.Function):
 
 
 def random_mask(weight: torch.Tensor, share: float, seed: int) -> torch.Tensor:
-    """True for the weights that count: all but a `share`, at random, once and for all."""
+    """True for the active weights: all but a random `share`, fixed from the start."""
     draw = torch.Generator().manual_seed(seed)
     zero = torch.randperm(weight.numel(), generator=draw)[: round(share * weight.numel())]
     return torch.ones(weight.numel(), dtype=torch.bool).index_fill(0, zero, False).view_as(weight)
@@ -64,7 +65,7 @@ def n_of_m(n: int, m: int) -> Kept:
 
 
 def mask(model: nn.Module, made: Callable[[int, torch.Tensor], Masked]) -> list[Masked]:
-    """Masks the linear layers inside a model's blocks by what `made(number, weight)` gives."""
+    """Masks the linear layers inside a model's blocks with the masks that `made(number, weight)` returns."""
     masks = []
     for at, layer in enumerate(linear_layers(model).values()):
         masks.append(made(at, layer.weight))
@@ -73,20 +74,20 @@ def mask(model: nn.Module, made: Callable[[int, torch.Tensor], Masked]) -> list[
 
 
 def unmask(model: nn.Module) -> None:
-    """The layers are plain again; what was masked stays as it counted, and is free to learn."""
+    """Makes the layers plain again; masked weights keep their effective value and can be trained."""
     for layer in linear_layers(model).values():
         parametrize.remove_parametrizations(layer, "weight", leave_parametrized=True)
 
 
 def zeros(model: nn.Module) -> float:
-    """The share of the weights in linear layers that count for nothing."""
+    """The share of the weights in linear layers that have no effect."""
     weights = [layer.weight for layer in linear_layers(model).values()]
     return sum(int((w == 0).sum()) for w in weights) / sum(w.numel() for w in weights)
 
 
 def fading(step: int, dense: int, last: int, how: str) -> float:
-    """MdGf's factor of masked weights at a step: 1 up to step `dense`, 0 from step `last` on, and between
-    them falling in a line, or exponentially as exp(-5 t) for t from 0 to 1.
+    """MdGf's factor of masked weights at a step: 1 up to step `dense`, 0 from step `last` on, and in between
+    falling linearly, or exponentially as exp(-5 t) for t from 0 to 1.
     """
     if step < dense:
         return 1.0
@@ -97,8 +98,8 @@ def fading(step: int, dense: int, last: int, how: str) -> float:
 
 
 def structure(step: int, dense: int, last: int, n: int, m: int) -> int:
-    """SdGf, geometric: how many of m are kept at a step. From m - 1 at step `dense` on, halved in equal
-    stretches of steps down to n at step `last`.
+    """SdGf, geometric: how many of m are kept at a step. From m - 1 at step `dense` on, halved at equal
+    intervals down to n at step `last`.
     """
     if step < dense:
         return m
@@ -110,5 +111,5 @@ def structure(step: int, dense: int, last: int, n: int, m: int) -> int:
 
 
 def training_flops(parameters: int, tokens: int, share: float = 0.0) -> float:
-    """6 per token and weight that counts."""
+    """6 per token and active weight."""
     return 6.0 * parameters * (1 - share) * tokens

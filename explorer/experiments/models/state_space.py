@@ -34,8 +34,8 @@ def ancestors(parents: list[int]) -> torch.Tensor:
 
 
 def recent(parents: list[int]) -> torch.Tensor:
-    """[N, WINDOW]: the last tokens on the path to each node, itself last, as places in (the WINDOW - 1 tokens
-    in front of the tree, its nodes).
+    """[N, WINDOW]: the last tokens on the path to each node, itself last, as indices into (the WINDOW - 1
+    tokens in front of the tree, its nodes).
     """
     before = WINDOW - 1
     rows: list[list[int]] = []
@@ -75,7 +75,9 @@ def step(
 
 @dataclass(frozen=True)
 class Read:
-    """What a layer keeps of the tokens that it has read last, to continue after any of them: inputs."""
+    """What a layer keeps of the tokens that it has just read, in order to continue after any of them:
+    inputs.
+    """
 
     mixed: torch.Tensor  # [B, N, channels], in front of the convolution
     x: torch.Tensor  # [B, H, N, P]
@@ -85,7 +87,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Memory:
-    """All that a layer knows of a text: one state, whatever its length, and the convolution's last inputs."""
+    """A layer's whole memory of a text: one state, whatever the length, and the convolution's last inputs."""
 
     h: torch.Tensor  # [B, H, P, S]
     tail: torch.Tensor  # [B, WINDOW - 1, channels]
@@ -112,7 +114,7 @@ class StateSpace(nn.Module):
         self.out = nn.Linear(width, width, bias=False)
 
     def empty(self, batch: int = 1) -> Memory:
-        """What is known of no text."""
+        """The memory of an empty text."""
         like = self.conv
         return Memory(
             like.new_zeros(batch, self.heads, self.size, self.state),
@@ -136,8 +138,8 @@ class StateSpace(nn.Module):
         return self.out(y), Read(mixed, x, dt, b)
 
     def after(self, memory: Memory, read: Read, path: list[int]) -> Memory:
-        """What is known after the nodes `path`, root first, of the tree that was read: the state is brought
-        up along them (the paper's activation replay).
+        """The memory after the nodes `path`, root first, of the tree that was read: the state is updated
+        along them (the paper's activation replay).
         """
         h, tail = memory.h, memory.tail
         for node in path:

@@ -32,7 +32,7 @@ class Text:
 
 
 def read_text(model: Any, code: str) -> Text:
-    """A function as a probe is trained on it."""
+    """A function in the form on which a probe is trained."""
     parsed = parse(code)
     return Text(parsed.tree, sequences(parsed.tree), *leaf_tokens(model, code, parsed.spans))
 
@@ -60,7 +60,7 @@ def untrained(model: torch.nn.Module) -> torch.nn.Module:
 
 
 def names_of(texts: list[Text]) -> tuple[list[str], list[str]]:
-    """All labels of gaps and all unary labels, the frequent first."""
+    """All labels of gaps and all unary labels, most frequent first."""
     labels = Counter(name for text in texts for name in text.truth.labels)
     unary = Counter(name for text in texts for name in text.truth.unary)
     return [name for name, _ in labels.most_common()], [name for name, _ in unary.most_common()]
@@ -70,7 +70,7 @@ Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 def batch_of(probe: SyntaxProbe, texts: list[Text], states: list[torch.Tensor]) -> Batch:
-    """What the probe's loss takes, padded: states [B, n, d], heights, labels, unary labels."""
+    """The inputs of the probe's loss, padded: states [B, n, d], heights, labels, unary labels."""
     longest = max(len(text.groups) for text in texts)
     words = torch.stack([pad(one, longest, 0.0) for one in states])
     heights = torch.stack([pad(torch.tensor(t.truth.heights), longest - 1, 0) for t in texts])
@@ -86,7 +86,7 @@ def pad(values: torch.Tensor, size: int, filling: float) -> torch.Tensor:
 
 
 def numbers(names: list[str], known: list[str], size: int) -> torch.Tensor:
-    """Names as their numbers; unknown ones, and what is padded, count nothing."""
+    """Names as numbers; unknown and padded ones do not count."""
     at = [known.index(name) if name in known else NO_LABEL for name in names]
     return pad(torch.tensor(at, dtype=torch.long), size, NO_LABEL)
 
@@ -99,8 +99,8 @@ def fit_probe(
     names: tuple[list[str], list[str]],
     rank: int = RANK,
 ) -> SyntaxProbe:
-    """A probe of one depth, from states [n, d] of each text. Adam; the rate falls to a tenth after an epoch
-    without a lower loss on the last `held` texts, and five such epochs in a row end it.
+    """Trains a probe of one depth, on states [n, d] of each text. Adam; the rate falls to a tenth after an
+    epoch without a lower loss on the last `held` texts, and five such epochs in a row end the training.
     """
     torch.manual_seed(0)
     probe = SyntaxProbe(states[0].shape[-1], *names, rank=min(rank, states[0].shape[-1]))
@@ -130,7 +130,7 @@ def fit_probe(
 
 
 def recovered(probe: SyntaxProbe, text: Text, states: torch.Tensor) -> Node | str:
-    """The tree that a probe reads off the states [n, d] of a text."""
+    """The tree that a probe reads from the states [n, d] of a text."""
     return tree_of(*probe.predict(states), text.truth.leaves)
 
 

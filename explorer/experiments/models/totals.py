@@ -23,7 +23,7 @@ EACH = 400  # texts of each total that are read
 
 
 def answers(total: int) -> list[tuple[int, ...]]:
-    """All lists of digits with this total; each is as right as any other."""
+    """All lists of digits with this total; all of them are equally right."""
     return [some for some in product(range(HIGHEST + 1), repeat=DIGITS) if sum(some) == total]
 
 
@@ -33,7 +33,7 @@ def problem(total: int) -> Problem:
 
 
 def check(problem: Problem, text: str) -> Grade:
-    """As many digits as asked for, with this total."""
+    """Whether there are as many digits as requested, with this total."""
     total = sum(map(int, text)) if text.isdecimal() and len(text) == DIGITS else None
     return Grade(total == problem.facts["total"], f"The total is {total}.")
 
@@ -52,7 +52,7 @@ def symbols() -> PreTrainedTokenizerFast:
 
 
 def texts(each: int, seed: int = 0) -> torch.Tensor:
-    """`each` right texts [R, T] of every total, prompt and answer, the answers drawn evenly."""
+    """`each` right texts [R, T] of every total, prompt and answer, with uniformly sampled answers."""
     rng, rows = random.Random(seed), []
     for one in PROBLEMS:
         begin = [SYMBOLS.index(symbol) for symbol in one.prompt]
@@ -61,8 +61,8 @@ def texts(each: int, seed: int = 0) -> torch.Tensor:
 
 
 def denoising(model: torch.nn.Module, rows: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """The loss of rows [B, T]: each draws a share, each token of its answer is masked with that probability;
-    mean cross-entropy of the masked ones.
+    """The loss of rows [B, T]: each row draws a share, and each token of its answer is masked with that
+    probability; mean cross-entropy of the masked ones.
     """
     share = torch.rand(len(rows), 1, generator=generator)
     hidden = torch.rand(rows.shape, generator=generator) < share
@@ -73,7 +73,7 @@ def denoising(model: torch.nn.Module, rows: torch.Tensor, generator: torch.Gener
 
 
 def trained(steps: int, batch: int) -> LoadedModel:
-    """A model that has read this many batches."""
+    """A model trained on this many batches."""
     model = small_llama(len(SYMBOLS), WIDTH, LAYERS, HEADS)
     generator = torch.Generator().manual_seed(1)
     fit(

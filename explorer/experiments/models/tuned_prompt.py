@@ -18,7 +18,7 @@ IGNORED = -100  # a target that counts in no loss
 
 @dataclass(frozen=True)
 class Answer:
-    """Labels by number with the confidence in each, and what they took: forwards, and rows that were read."""
+    """Labels by number with the confidence in each, and the cost: forwards, and rows that were read."""
 
     confidence: dict[int, float]
     forwards: int
@@ -42,14 +42,14 @@ class TunedPrompt(nn.Module):
         return torch.cat([self.vectors.expand(len(tokens), -1, -1), read], 1)
 
     def last_state(self, tokens: torch.Tensor, last: torch.Tensor) -> torch.Tensor:
-        """The last hidden state [B, d] of the token at place `last` [B] of each text of tokens [B, T]."""
+        """The last hidden state [B, d] of the token at position `last` [B] of each text of tokens [B, T]."""
         states = self.model.model(inputs_embeds=self.before(tokens)).last_hidden_state
         return states[torch.arange(len(tokens)), last + len(self.vectors)]
 
 
 class LabelHead(nn.Module):
-    """A number for each label, of the state of a text's last token: sigmoid(W h + b). Labels do not exclude
-    each other.
+    """A number per label, from the state of a text's last token: sigmoid(W h + b). Labels are not
+    exclusive.
     """
 
     def __init__(self, prompt: TunedPrompt, labels: int, seed: int = 0):
@@ -64,26 +64,26 @@ class LabelHead(nn.Module):
 
     @torch.no_grad()
     def answer(self, text: list[int]) -> Answer:
-        """All labels with the confidence in each, for one forward."""
+        """All labels with the confidence in each, in one forward."""
         logits = self(torch.tensor([text]), torch.tensor([len(text) - 1]))[0]
         read = len(self.prompt.vectors) + len(text)
         return Answer(dict(enumerate(logits.sigmoid().tolist())), 1, read)
 
 
 def positive_weights(wanted: torch.Tensor) -> torch.Tensor:
-    """Of labels in wanted [N, C] (0 or 1): how many texts do not have a label for each that has it [C]."""
+    """For labels in wanted [N, C] (0 or 1): the number of texts without a label per text with it [C]."""
     positive = wanted.sum(0).clamp(min=1)
     return (len(wanted) - positive) / positive
 
 
 def label_loss(logits: torch.Tensor, wanted: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """Mean binary cross entropy over all labels; those that a text has count by `weights` [C]."""
+    """Mean binary cross entropy over all labels; positive labels are weighted by `weights` [C]."""
     return nn.functional.binary_cross_entropy_with_logits(logits, wanted, pos_weight=weights)
 
 
 def padded(texts: list[list[int]], answers: list[list[int]] | None = None) -> tuple[torch.Tensor, ...]:
-    """Texts as tokens [B, T] filled up with zeros, the place of the last token of each [B], and what the
-    model should write after each (with answers), as targets [B, T] of the row before.
+    """Texts as zero-padded tokens [B, T], the position of the last token of each [B], and what the model
+    should write after each (with answers), as targets [B, T] of the row before.
     """
     whole = [text + answer for text, answer in zip(texts, answers or [[]] * len(texts), strict=True)]
     tokens = nn.utils.rnn.pad_sequence([torch.tensor(one) for one in whole], batch_first=True)

@@ -31,7 +31,7 @@ ROWS = (
     ("round_by_round",),
     ("acceptance_by_depth", "draft_shape"),
     ("accepted_lengths", "acceptance_by_rank"),
-    ("reliability", "tokens_a_round"),
+    ("reliability", "tokens_per_round"),
     ("acceptance_by_class", "acceptance_by_entropy"),
     ("drafts_went", "drafting_time"),
 )

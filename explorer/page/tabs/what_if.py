@@ -70,7 +70,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, lane: gr.Radio, moment: gr.State, r
         from visualizers.figures import what_if as drawn  # on demand: plotly is slow to import
 
         updates = {says: "", body: gr.Column(visible=True), table: cells(other)}
-        updates |= tokens.updates(drawn.tokens_a_round(other, one.number, look_of(theme)))
+        updates |= tokens.updates(drawn.tokens_per_round(other, one.number, look_of(theme)))
         return updates | faster.updates(drawn.speed(other, look_of(theme)))
 
     gr.on(

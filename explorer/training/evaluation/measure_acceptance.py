@@ -43,7 +43,7 @@ def acceptance(
     traces = [
         Lane("speculative", p, pair, settings, seed=i, limits=limits).run() for i, p in enumerate(asked)
     ]
-    return asked_of.acceptance(traces) or 0.0, asked_of.tokens_a_round(traces)
+    return asked_of.acceptance(traces) or 0.0, asked_of.tokens_per_forward(traces)
 
 
 def measure(folder: Path, corpus: Path, tasks: Iterable[str] | None = None) -> None:

@@ -72,5 +72,5 @@ def measure(folder: Path) -> None:
     random.Random(0).shuffle(everything)
     (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")
     facts = json.loads((folder / "facts.json").read_text())
-    facts |= {"auc": {"right": area(pair, everything)}, "tokens_a_forward": pace}
+    facts |= {"auc": {"right": area(pair, everything)}, "tokens_per_forward_by_delta": pace}
     (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")

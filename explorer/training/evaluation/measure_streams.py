@@ -45,7 +45,7 @@ def row(one: Record, trace: Trace) -> dict[str, float]:
         "one colour": float(len({colour for _, _, colour in lines}) == 1),
         "fields right": len(wanted & fields) / len(KEYS),
         "blocks rolled back": float(len(ends & back)),
-        "tokens a forward": len(trace.output()) / trace.costs.target_forwards,
+        "tokens per forward": len(trace.output()) / trace.costs.target_forwards,
     }
 
 

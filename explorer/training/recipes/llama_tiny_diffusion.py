@@ -13,7 +13,7 @@ from explorer.tasks import TASKS
 from explorer.training.loop import compiled, ship, train, trained
 
 MASK = 4096  # the token after the shared vocabulary
-CANVAS = 128  # tokens a row: prompt and answer, filled up with ends of text, which are targets too
+CANVAS = 128  # tokens per row: prompt and answer, filled up with ends of text, which are also targets
 MIN_MASKED = 1e-3  # smallest share of masked tokens
 TASK_SHARE = 0.6
 

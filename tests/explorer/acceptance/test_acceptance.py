@@ -192,7 +192,7 @@ def test_the_command_prints_json_and_writes_the_page(tmp_path, capsys):
 
 
 def test_a_heads_chain_is_as_long_as_that_of_a_draft_model(target, draft):
-    """Five tokens a round where the text lets both draft so many."""
+    """Five tokens per round where the text lets both draft so many."""
     eagle = Drafter("eagle", "eagle", {"target": target}, None)
     model = Drafter("other", "speculative", {"target": target, "draft": draft}, draft)
     settings = Settings(max_new_tokens=20, num_assistant_tokens=5)

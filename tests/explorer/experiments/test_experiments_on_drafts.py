@@ -103,7 +103,7 @@ def test_states_that_know_where_a_period_stands_have_a_surplus_at_every_horizon(
     assert float(gained.mean()) > 0.2
 
 
-def test_tokens_a_round_and_acceptance_are_those_of_a_round_by_hand():
+def test_tokens_per_forward_and_acceptance_are_those_of_a_round_by_hand():
     """The draft always says 1; the target says 1 after an even number of tokens: every other guess passes."""
     target = TableModel(lambda tokens: [0, 1, 0] if len(tokens) % 2 else [0, 0, 1], 3)
     draft = TableModel(lambda tokens: [0, 1, 0], 3)
@@ -112,7 +112,7 @@ def test_tokens_a_round_and_acceptance_are_those_of_a_round_by_hand():
     assert trace.output() == [1, 2] * 4
     # each round: the first guess passes, the second does not, and the target's own token follows
     assert [sum(len(c.nodes) for c in step.of(Commit)) for step in trace.steps] == [2, 2, 2, 2]
-    assert asked.tokens_a_round([trace]) == 2.0
+    assert asked.tokens_per_forward([trace]) == 2.0
     assert asked.acceptance([trace]) == pytest.approx(4 / 7)  # the last round drafts one token only
     assert asked.acceptance([]) is None
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from decoders.lane import Lane, Limits
-from explorer.experiments.asked import tokens_a_round
+from explorer.experiments.asked import tokens_per_forward
 from explorer.experiments.models.guesses import written
 from explorer.experiments.wide_or_deep import (
     SHAPES,
@@ -58,7 +58,7 @@ def test_replayed_tar_is_that_of_decoding(models, gamma):
     pair = {"target": target, "draft": draft}
     traces = [Lane("speculative", p, pair, settings, limits=Limits(24)).run() for p in PROMPTS]
     assert [t.output() for t in traces] == [x[len(p) :] for x, p in zip(texts, PROMPTS, strict=True)]
-    assert replayed(right, gamma) == pytest.approx(tokens_a_round(traces)) and sum(map(sum, right)) > 0
+    assert replayed(right, gamma) == pytest.approx(tokens_per_forward(traces)) and sum(map(sum, right)) > 0
 
 
 def test_drafts_have_equal_layers_and_begin_with_the_targets_embeddings(models):

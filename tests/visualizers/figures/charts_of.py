@@ -42,7 +42,7 @@ OF_COSTS = ("tokens_reached", "total_log_probability", "mean_log_probability")
 OF_LANES = ("entropies", "log_probabilities", "acceptance_by_depth", "acceptance_by_class")
 OF_ROUNDS = ("round_by_round", "acceptance_by_class", "drafts_went", "drafting_time")
 OF_PLACES = ("acceptance_by_depth", "draft_shape", "acceptance_by_rank", "accepted_lengths")
-OF_BELIEF = ("tokens_a_round", "reliability")
+OF_BELIEF = ("tokens_per_round", "reliability")
 
 
 @functools.cache
@@ -92,8 +92,8 @@ def charts(look: str) -> dict[str, go.Figure]:
     return made | {
         "cost": costs.cost(found, "target forwards", look),
         "shared": first_differences.shared_beginnings(found, look),
-        "estimated": what_if.tokens_a_round(known["estimated"], 2, look),
-        "exact": what_if.tokens_a_round(known["exact"], 1, look),
+        "estimated": what_if.tokens_per_round(known["estimated"], 2, look),
+        "exact": what_if.tokens_per_round(known["exact"], 1, look),
         "speed": what_if.speed(known["exact"], look),
         "proof": losslessness.distance_to_target(known["proof"], 1, look),
         "machine": other_machine.tokens_by_time(known["machine"], {1: "Greedy"}, look),

@@ -119,10 +119,10 @@ def test_where_there_is_nothing_the_chart_says_so(look):
         "This lane has drafted nothing so far.": [
             *(getattr(microscope, name)(nowhere, look) for name in OF_ROUNDS),
             *(getattr(draft_places, name)(nowhere, look) for name in OF_PLACES),
-            calibration.tokens_a_round(nowhere, look),
+            calibration.tokens_per_round(nowhere, look),
             calibration.reliability(nowhere, look),
         ],
-        "Nothing to recompute.": [what_if.tokens_a_round(unknown, 1, look), what_if.speed(unknown, look)],
+        "Nothing to recompute.": [what_if.tokens_per_round(unknown, 1, look), what_if.speed(unknown, look)],
         "3 of 50 seeds are counted.": [losslessness.distance_to_target(begun, 1, look)],
         "There is no lane yet.": [
             other_machine.tokens_by_time({"sentence": "", "lanes": []}, look=look),

@@ -114,12 +114,12 @@ def test_shares_by_token_are_not_drawn_of_what_was_not_told():
 
 def test_expected_and_realised():
     found = looked_at(chain())
-    figure = calibration.tokens_a_round(found)
+    figure = calibration.tokens_per_round(found)
     (bars,) = figure.data
     assert list(bars.x) == pytest.approx([found["expected"]["realised"], found["expected"]["expected"]])
     assert [unbroken(name) for name in bars.y] == ["realised", "expected from α"]
     assert found["expected"]["says"] in caption(figure)
-    (bars,) = calibration.tokens_a_round(analyses()["microscope"]).data
+    (bars,) = calibration.tokens_per_round(analyses()["microscope"]).data
     assert len(bars.x) == 3, "where the draft's probabilities are known"
 
 

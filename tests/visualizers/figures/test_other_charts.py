@@ -15,7 +15,7 @@ MODELS = Path(__file__).resolve().parents[3] / "assets" / "models"
 def test_tokens_a_round_by_length_of_a_chain():
     for kind in ("exact", "estimated"):
         found = analyses()[kind]
-        figure = what_if.tokens_a_round(found, 3)
+        figure = what_if.tokens_per_round(found, 3)
         line = next(one for one in figure.data if one.name == "chains")
         assert list(line.x) == list(range(1, 17))
         assert list(line.y) == [row["tokens"][0] for row in found["chains"]]
