@@ -32,7 +32,7 @@ def test_a_quoted_word_is_put_there_as_it_is():
     assert parsed(text) == [(2, '"a;\\"b"'), (7, "c")]
     where = placed(text, 10, 20, lambda word: list(word.encode()))
     assert bytes(where[p] for p in range(11, 15)) == b'a;"b' and where[16] == 32
-    with pytest.raises(ValueError, match="no quoted word"):
+    with pytest.raises(ValueError, match="not a valid quoted word"):
         placed('2: "\\x"', 10, 20, lambda word: list(word.encode()))
 
 

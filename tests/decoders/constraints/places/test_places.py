@@ -86,7 +86,7 @@ def test_the_automaton_is_the_smallest_and_chains_are_one_edge():
     [
         ("regex", "a(?=b)", "(?"),
         ("regex", r"\p{L}", "\\p"),
-        ("regex", "(a", "without its end"),
+        ("regex", "(a", "without an end"),
         ("lark", "%import common.INT\nstart: INT", "%import"),
         ("lark", 'start: "a"\n%ignore " "', "%ignore"),
         ("lark", "start: missing", "not defined"),
