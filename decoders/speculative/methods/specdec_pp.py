@@ -54,7 +54,7 @@ def own_probability(lane: Lane, draft: Draft, node: int) -> float:
     return draft.probability[node]
 
 
-def foretold(lane: Lane, draft: Draft, node: int) -> float:
+def predicted_acceptance(lane: Lane, draft: Draft, node: int) -> float:
     """What the head reads in the draft's state after the token; its own probability where there is no
     head.
     """
@@ -106,7 +106,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain that ends in doubt; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
     min_tokens, max_tokens = parameters["min_assistant_tokens"], parameters["num_assistant_tokens"]
-    length = until_doubtful(parameters["stop"], min_tokens, max_tokens, foretold)
+    length = until_doubtful(parameters["stop"], min_tokens, max_tokens, predicted_acceptance)
     return simplest(
         drafted(replace(DRAFT_MODEL, scores=with_states), chain(length, temperature)), temperature
     )
