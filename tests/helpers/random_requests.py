@@ -222,7 +222,7 @@ def holds(body: bytes) -> dict | list | None:
 
 def no_number(text: str) -> None:
     """Raises: browsers cannot read NaN or Infinity."""
-    raise AssertionError(f"an answer holds {text}, which is no JSON")
+    raise AssertionError(f"an answer holds {text}, which is not JSON")
 
 
 def check_sentence(findings: Findings, what: str, told: object) -> None:
