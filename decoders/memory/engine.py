@@ -41,7 +41,7 @@ class MemoryEngine(Engine):
         self.make = policy_of(parameters)
         if self.make.needs_rotary and self.shape.rotary is None:
             raise ValueError(
-                f"{self.declared.title} rotates keys to other distances, which takes rotary positions, and "
+                f"{self.declared.title} rotates keys to other distances, which needs rotary positions, and "
                 f"{self.kind} has none; choose another memory."
             )
         self.note = (
@@ -210,7 +210,7 @@ def shape_of(base: Engine) -> Shape:
     batch = scorer.kept[REPEATED - 1][0]
     if cache.pool is None or batch.queries is None:
         raise ValueError(
-            f"A memory reads queries and keys of every layer in one shape, which {base.kind} does not give; "
+            f"A memory needs queries and keys of the same shape in every layer, unlike those of {base.kind}; "
             "choose memory none."
         )
     layers, _, kv_heads, _, width = cache.pool.shape
