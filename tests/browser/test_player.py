@@ -170,9 +170,9 @@ def test_chips_read_as_a_list_with_their_verdicts(page):
     assert labels == [
         "Once, prompt",
         "␣a, prompt",
-        "␣big, accepted, p .50",
-        f"{HOSTILE}, rejected, p .37",
-        "␣wonderfully, resampled, p .50",
+        "␣big, accepted, p .497",
+        f"{HOSTILE}, rejected, p .368",
+        "␣wonderfully, resampled, p .497",
     ]
     page.evaluate("chips.show(-1); painted(chips)")
     assert page.locator("#chips [role=option]").count() == 2

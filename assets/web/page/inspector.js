@@ -92,22 +92,27 @@ page.Inspector = class {
 
   // ---- another token in this place ----------------------------------------------------------------------------
 
-  // `instead`: the lane that makes room, if four are there already.
+  // A new lane in the run that forces a token or a text at this place. `instead`: the lane that makes room, if four are there already.
+  // Lanes that were removed from the page leave their place in the run.
   async branch(what, instead) {
-    const panes = this.app.lanes, last = panes[panes.length - 1];
+    const { app, lane } = this, { run, lanes: panes } = app, last = panes.at(-1), most = app.data.limits.lanes;
     if (this.busy) return;
-    if (panes.length >= this.app.data.limits.lanes && !instead) {
+    if (panes.length >= most && !instead) {
       this.say("There are " + panes.length + " lanes, and a run has no more: remove one with ×, or ", true);
       this.message.append(h("button", { type: "button", onclick: () => this.branch(what, last) }, "Replace lane " + panes.length));
       return;
     }
     this.busy = true;
     this.say("Branching …");
-    const { fixes, node } = this.facts;
-    const problem = await page.branch(this.app, this.lane, fixes == null ? { node } : { position: fixes }, what, instead);
+    const { fixes, node } = this.facts, place = fixes == null ? { node } : { position: fixes };
+    const used = new Set(panes.filter((pane) => pane !== instead).map((pane) => pane.runIndex));
+    const free = run.count >= most ? Array.from({ length: run.count }, (_, i) => i).find((i) => !used.has(i)) : null;
+    const { max_new_tokens } = JSON.parse(app.runKey), request = { run: run.id, lane: lane.runIndex, ...place, ...what, max_new_tokens };
+    const answer = await page.call("explorer_branch", { ...request, replace: free ?? null });
     this.busy = false;
-    if (problem) return this.say(problem, true);
-    this.say("Lane " + this.app.lanes.length + (fixes == null ? " continues from here." : " has this word from the start."));
+    if (answer.error) return this.say(answer.error, true);
+    if (app.run === run) app.grow(answer, lane, instead);
+    this.say("Lane " + app.lanes.length + (fixes == null ? " continues from here." : " has this word from the start."));
     if (!document.documentElement.classList.contains("inspector-column")) this.hide(); // it would cover the new lane
   }
 
@@ -115,19 +120,4 @@ page.Inspector = class {
     this.message.textContent = sentence;
     this.message.classList.toggle("wrong", Boolean(wrong));
   }
-};
-
-// A new lane in the run that forces a token or a text at a place, `{node}` or `{position}` of a canvas; a sentence if that is
-// not possible. `instead` is the lane that goes. Lanes that were removed from the page leave their place in the run.
-page.branch = async function (app, lane, place, what, instead) {
-  const run = app.run, most = app.data.limits.lanes;
-  const used = new Set(app.lanes.filter((pane) => pane !== instead).map((pane) => pane.runIndex));
-  const free = run.count >= most ? Array.from({ length: run.count }, (_, i) => i).find((i) => !used.has(i)) : undefined;
-  const answer = await page.call("explorer_branch", {
-    run: run.id, lane: lane.runIndex, ...place, ...what, replace: free ?? null,
-    max_new_tokens: JSON.parse(app.runKey).max_new_tokens,
-  });
-  if (answer.error) return answer.error;
-  if (app.run === run) app.grow(answer, lane, instead);
-  return null;
 };

@@ -5,18 +5,11 @@ const ROWS = 9, BEFORE = 4, AFTER = 4, WIDE = 1000; // from this width on the sl
 const OTHER_WAY = "The tokens of this run do not follow from its stored distributions: sliders would mislead.";
 const MOVE = "Move a slider: what it would change is computed from what this run has stored.";
 
-// .0352: three significant digits, never 0 for something that is not nothing; as explorer/inspector/parts.py writes it.
-function probability(p) {
-  if (p === 0) return "0";
-  if (p < 1e-6) return p.toExponential(1).replace("e-", "e−");
-  return p >= 0.9995 ? "1.00" : p.toPrecision(3).replace(/^0(\.0*\d{3}).*/, "$1");
-}
-
 const quoted = (text) => "“" + text + "”";
 const middle = ([low, high]) => (low + high) / 2;
 const exact = ([low, high]) => high - low <= 0.005 * high;
-const rounded = (x) => probability(Number(x.toPrecision(2)));
-const ranged = (range) => (exact(range) ? probability(middle(range)) : rounded(range[0]) + "–" + rounded(range[1]));
+const rounded = (x) => player.probability(Number(x.toPrecision(2)));
+const ranged = (range) => (exact(range) ? player.probability(middle(range)) : rounded(range[0]) + "–" + rounded(range[1]));
 const listed = (words) => (words.length < 2 ? words.join("") : words.slice(0, -1).join(", ") + " or " + words[words.length - 1]);
 const rest = (...words) => h("p", { class: "rest" }, ...words);
 const percent = (share) => 100 * share + "%";
@@ -163,7 +156,7 @@ page.Knobs = class {
 
   // u on the running sum of the probabilities; hatched: which token stands there is not stored.
   line(all, answer) {
-    const u = probability(this.place.u), { texts } = this.data;
+    const u = player.probability(this.place.u), { texts } = this.data;
     const sure = all.length === 1 ? page.whatIf.inOrder(all[0]).filter(({ start, end }) => end[0] > start[1]) : [];
     const pieces = sure.map(({ id, start, end }) => h("span", { class: "draw-piece" + (id === answer.token ? " here" : ""),
       title: texts[id], style: `left:${percent(start[1])};width:${percent(end[0] - start[1])}` }, texts[id]));
@@ -174,11 +167,11 @@ page.Knobs = class {
   test(test, { guess }) {
     const token = this.text(guess.token), { draft } = this.place, drafted = guess.token === draft.token ? "" : "The draft would be " + token + ". ";
     const outcome = test.outcome === "open" ? "which of the two is not known." : "it is " + test.outcome + ".";
-    if (!test.pass) return rest(drafted + token + (test.bar !== undefined ? " has p " + ranged(test.p) + " and needs " + probability(test.bar) + ": " : ": ") + outcome);
+    if (!test.pass) return rest(drafted + token + (test.bar !== undefined ? " has p " + ranged(test.p) + " and needs " + player.probability(test.bar) + ": " : ": ") + outcome);
     const box = h("div", { class: "test-box" }, h("span", { class: "test-fill", style: "width:" + percent(test.pass[0]) }));
     return h("div", { class: "test-block" },
       h("div", { class: "test is-" + test.outcome }, box, h("span", { class: "test-tick", style: "left:" + percent(draft.u) })),
-      rest(drafted + token + " passes if u < " + ranged(test.pass) + " (p " + ranged(test.p) + ", q " + ranged(test.q) + "); u = " + probability(draft.u) + ": " + outcome));
+      rest(drafted + token + " passes if u < " + ranged(test.pass) + " (p " + ranged(test.p) + ", q " + ranged(test.q) + "); u = " + player.probability(draft.u) + ": " + outcome));
   }
 
   // ---- going on from there ------------------------------------------------------------------------------------------------

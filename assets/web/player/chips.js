@@ -6,7 +6,7 @@ const GROUP = 200; // chips a group: groups outside the view cost no layout
 const SPACES = { "␣": " ", "↵": "\n", "⇥": "\t" };
 let made = 0; // lists on this page, so that every token has an id of its own
 
-// What a screen reader says: "␣the, accepted, p .63".
+// What a screen reader says: "␣the, accepted, p .631".
 function spoken(mark, { state, spans }) {
   const words = [mark.text, state[mark.state]?.word || mark.state];
   if (typeof mark.logprob === "number") words.push("p " + player.probability(Math.exp(mark.logprob)));

@@ -30,11 +30,11 @@ player.fit = function (text, width, size) {
   return player.cells(kept) >= 2 ? kept + "…" : "";
 };
 
-// .63, 1.00, .0352: a probability with as many digits as are asked for (two).
-player.probability = function (p, digits) {
-  if (p === null || p === undefined) return "?";
-  const places = p > 0 && p < 0.01 ? Math.min(6, Math.ceil(-Math.log10(p)) + 1) : digits || 2;
-  return p.toFixed(places).replace(/^0\./, ".");
+// .0352: three significant digits, never 0 for something that is not nothing; as explorer/inspector/parts.py writes it.
+player.probability = function (p) {
+  if (p === 0) return "0";
+  if (p < 1e-6) return p.toExponential(1).replace("e-", "e−");
+  return p >= 0.9995 ? "1.00" : p.toPrecision(3).replace(/^0(\.0*\d{3}).*/, "$1");
 };
 
 // The colour of a role: a state, "ink", "soft", "amber", "line", "bg".
