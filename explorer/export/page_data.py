@@ -4,7 +4,7 @@ The app's page and a saved page start in the same way. Knows runs and their sett
 """
 
 from decoders.constraints.settings import KINDS
-from decoders.registry import BADGES, FAMILIES
+from decoders.registry import FAMILIES
 from decoders.strategy import SWITCHED_VIEWS, constraint_views
 from explorer.catalog import origins, recorded_runs
 from explorer.export import fields, palette
@@ -14,6 +14,17 @@ from explorer.runs.run_state import Run, answer
 from explorer.runs.validation import MAX_LANES, MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS
 from visualizers.analysis.cost_summary import DEFINITIONS
 from visualizers.registry import titles
+
+# What the status line says of a run, by its state; none: of the stored run with which a page starts.
+STANDING = {
+    "none": "A stored run. Drag the slider to replay it, or press Run to decode your own prompt.",
+    "running": "Decoding …",
+    "paused": "Paused. Step does one step in every lane; Run continues.",
+    "stopped": "Stopped. What was decoded stays.",
+    "done": "Done. Drag the slider or press ▶ to replay.",
+    "failed": "No lane could continue: each says why.",
+}
+SAVED = "A saved run: replay it with the slider. Decoding Explorer can decode new ones."
 
 
 def page_data(
@@ -54,7 +65,7 @@ def page_data(
         "saved": saved,
         "palette": palette.palette(),
         "costs": DEFINITIONS,
-        "badges": BADGES,
+        "standing": STANDING | ({"none": SAVED} if saved else {}),
         "models": models,
         "limits": {"lanes": MAX_LANES, "max_new_tokens": MAX_NEW_TOKENS, "prompt": MAX_PROMPT_CHARACTERS},
     }

@@ -9,6 +9,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 
 from decoders.model_defaults import listed
+from decoders.registry import BADGES
 from decoders.trace.events import Step
 from decoders.trace.trace import Trace
 from explorer.runs.memory_sizes import step_bytes
@@ -115,13 +116,10 @@ def answer(run: Run, cursors: list[dict], max_ops: int | None = None, known: str
             "rows_from": cursor["rows"],
             "rows": [{**record.rows[first + i], "chips": made} for i, made in enumerate(chips)],
             "count": count,
-            "badge": trace.badge,
-            "promise": trace.promise,
+            "badge": badge(trace),
             "ended": trace.ended if record.lane is None else None,
             "problem": record.problem or fold.problem,
         }
-        if trace.model_defaults:
-            lane["model_defaults"] = listed(trace.model_defaults)
         if cursor["ops"] <= 0:
             lane["head"] = fold.head
         if cursor["rows"] <= 0:
@@ -129,6 +127,21 @@ def answer(run: Run, cursors: list[dict], max_ops: int | None = None, known: str
         lanes.append(lane)
     state = known if more and known else state
     return {"run": run.id, "state": state, "more": more, "lanes": lanes, "now": time.time()}
+
+
+def badge(trace: Trace) -> dict[str, str] | None:
+    """The badge of a lane and its explanation, `{text, title}`; None if its strategy has no badge."""
+    if not trace.badge:
+        return None
+    sign = "≈" if trace.badge == "relaxed" else "✓"
+    text, title = f"{sign} {trace.promise}", BADGES.get(trace.badge, "")
+    if trace.promise != trace.badge:
+        title = f"{trace.promise}. {title}"
+    if trace.model_defaults:
+        own = listed(trace.model_defaults)
+        text += f", {own}"
+        title += f". The model's own generation settings apply: {own}."
+    return {"text": text, "title": title}
 
 
 def steps_of(fold: Fold, first: int, count: int, max_ops: int | None) -> list[list[dict]]:

@@ -21,10 +21,13 @@ def told(trace) -> dict:
 
 def test_the_answer_and_the_summary_name_the_settings():
     trace = finished({"repetition_penalty": 1.5})
-    assert told(trace)["model_defaults"] == "repetition_penalty 1.5"
+    own = "repetition_penalty 1.5"
+    badge = told(trace)["badge"]
+    assert badge["text"].startswith("✓ ") and badge["text"].endswith(f", {own}")
+    assert badge["title"].endswith(f". The model's own generation settings apply: {own}.")
     assert summary(trace)["model_defaults"] == {"repetition_penalty": 1.5}
     plain = finished({})
-    assert "model_defaults" not in told(plain) and "model_defaults" not in summary(plain)
+    assert "settings" not in told(plain)["badge"]["title"] and "model_defaults" not in summary(plain)
 
 
 def test_what_the_processors_left_is_called_by_the_models_setting():

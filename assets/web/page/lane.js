@@ -206,6 +206,8 @@ page.LanePane = class {
   drawTabs() {
     const views = this.trace ? this.trace.views : this.views();
     if (!views.includes(this.view)) this.view = views[0];
+    this.sceneElement.hidden = this.view === TEXT;
+    this.textElement.hidden = this.view !== TEXT;
     const title = (name) => this.app.data.views[name] || name, focused = this.tabs.contains(document.activeElement);
     this.tabs.replaceChildren(...views.map((name) => h("button", { type: "button", role: "tab", "aria-selected": String(name === this.view),
       tabindex: name === this.view ? "0" : "-1", onclick: (event) => {
@@ -218,31 +220,25 @@ page.LanePane = class {
 
   showView(name) {
     if (this.head) this.before = { view: this.view, head: this.head, ops: this.ops };
-    this.view = name;
-    this.wanted = null;
-    this.drawTabs();
-    this.ops = [];
-    this.head = null;
-    this.toggleText();
-    this.drawing().reset({});
+    this.turn(name);
     this.app.refresh();
+  }
+
+  // To another view, of which nothing is here yet.
+  turn(view) {
+    Object.assign(this, { view, wanted: null, head: null, ops: [] });
+    this.drawTabs();
+    this.drawing().reset({});
   }
 
   // The view that was chosen did not come: the one before stands again, as it was.
   keepView() {
-    if (!this.before) return;
-    Object.assign(this, this.before, { before: null, dirty: true });
-    this.drawTabs();
-    this.toggleText();
-    this.drawing().reset(this.head);
-    this.drawing().feed(this.ops.map((ops, step) => ({ step, ops })));
+    const { before, answerState, rows } = this;
+    if (!before) return;
+    this.turn(before.view);
+    this.feed({ ...answerState, ...before, from: 0, rows: [], rows_from: rows.length });
     this.show(this.shown);
     this.app.fail("Another view needs the app; this one stays.");
-  }
-
-  toggleText() {
-    this.sceneElement.hidden = this.view === TEXT;
-    this.textElement.hidden = this.view !== TEXT;
   }
 
   drawing() {
@@ -267,7 +263,6 @@ page.LanePane = class {
     this.ended.textContent = "";
     this.badge.hidden = true;
     this.drawTabs();
-    this.toggleText();
     for (const drawing of this.drawings) drawing.reset({});
   }
 
@@ -316,11 +311,9 @@ page.LanePane = class {
     this.scene.end(Boolean(this.answerState.ended || this.answerState.problem));
     this.shown = count;
     this.dirty = false;
-    const { badge, promise, ended, problem, model_defaults: own } = this.answerState;
-    this.badge.hidden = !badge;
-    const after = this.setup.begin ? " after ⚑" : ""; // what stands before was given and promises nothing
-    page.write(this.badge, badge ? (badge === "relaxed" ? "≈ " : "✓ ") + promise + (own ? ", " + own : "") + after : "");
-    this.badge.title = (promise === badge ? "" : promise + ". ") + ((this.app.data.badges || {})[badge] || "") + (own ? ". The model's own generation settings apply: " + own + "." : "");
+    const { badge, ended, problem } = this.answerState;
+    Object.assign(this.badge, { hidden: !badge, title: badge?.title || "" });
+    page.write(this.badge, badge ? badge.text + (this.setup.begin ? " after ⚑" : "") : ""); // what stands before was given and promises nothing
     page.write(this.ended, problem || (count === this.rows.length && ended) || "");
     this.ended.title = this.ended.textContent;
     this.ended.classList.toggle("wrong", Boolean(problem));

@@ -12,12 +12,9 @@ function behind(app) {
 function standing(app) {
   const state = app.state(), { run, models, data } = app;
   const loading = models.state === "loading", broken = models.state === "failed";
-  const texts = {
-    none: data.saved ? "A saved run: replay it with the slider. Decoding Explorer can decode new ones." : run && run.message || "A stored run. Drag the slider to replay it, or press Run to decode your own prompt.",
-    starting: loading ? models.sentence : app.loads || "Starting …", running: "Decoding …" + behind(app),
-    paused: "Paused. Step does one step in every lane; Run continues.", stopped: "Stopped. What was decoded stays.",
-    done: "Done. Drag the slider or press ▶ to replay.", failed: "No lane could continue: each says why.",
-  };
+  const starting = loading ? models.sentence : app.loads || "Starting …", texts = { ...data.standing, starting };
+  texts.none = run?.message || texts.none;
+  texts.running += behind(app);
   const settings = app.settingsKey(), other = run && app.runKey !== settings;
   const extra = loading && state === "none" ? " " + models.sentence : broken ? " " + models.sentence : "";
   const changed = other && state !== "none" && state !== "starting" ? " The settings have changed: press Run to decode with them." : "";

@@ -1,5 +1,6 @@
 """What a page, an endpoint and a table are told of a lane."""
 
+from decoders.registry import BADGES
 from decoders.trace.events import Commit, Distribution, Propose, Step
 from decoders.trace.trace import Trace
 from explorer.runs.run_state import Record, Run, answer
@@ -21,5 +22,7 @@ def test_a_badge_is_told_as_far_as_it_holds():
     told = "exact within the top 20; rest mass up to .12"
     for trace, promise in ((lane(0.0031, 0.1249, 0.02), told), (lane(None, None), "exact in distribution")):
         shown = answer(Run("r", "s", [Record(trace)]), [{"view": "entropy", "ops": 0, "rows": 0}])["lanes"][0]
-        assert (shown["badge"], shown["promise"]) == ("exact in distribution", promise)
+        same = promise == "exact in distribution"
+        title = BADGES["exact in distribution"] if same else f"{promise}. {BADGES['exact in distribution']}"
+        assert shown["badge"] == {"text": f"✓ {promise}", "title": title}
         assert summary(trace)["badge"] == promise and promise in cost_table([trace])
