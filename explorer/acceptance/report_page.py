@@ -230,7 +230,8 @@ def text_of(report: dict, at: int) -> Html:
     """One text with its marks, once per drafter."""
     text = report["prompts"][at]
     heading = h("summary", "", f"{at + 1}. {shortened(text['prompt'])}")
-    parts: list[Html] = [h("p", "soft", text["prompt"])]
+    # A link to something inside of closed details opens them.
+    parts: list[Html] = [h("p", {"class": "soft", "id": f"p{at + 1}"}, text["prompt"])]
     for number_, draft in enumerate(report["drafts"]):
         lost = {one["place"]: one for one in draft["lost"] if one["prompt"] == at}
         marks = draft["prompts"][at]["marks"]
@@ -239,7 +240,7 @@ def text_of(report: dict, at: int) -> Html:
             for place, mark in enumerate(marks[: len(text["tokens"])])
         ]
         parts.append(h("p", "text", h("b", "", draft["name"]), *chips))
-    return h("details", {"id": f"p{at + 1}"}, heading, *parts)
+    return h("details", "", heading, *parts)
 
 
 GLYPHS = {"resampled": "◆", "bonus": "★"}
