@@ -1,12 +1,12 @@
 // Below a lane's constraint, in its parameters: examples to start from, whether the typed text can be used, and where it is wrong.
 const PAUSE = 300; // milliseconds without a key before the app is asked
-const NAMES = ["constraint", "constraint_text", "constraint_white_space", "constraint_engine", "constraint_fast_forward", "constraint_bias", "constraint_bias_texts"];
 
 // `fold`: what holds the fields of the constraint, which are asked about when one of them changes.
 page.constraintTools = function (lane, fold) {
   const { app } = lane, { tools, message, where, examples } = page.made(app.data.frames.constraint);
   let timer, asked = 0;
-  const own = (parameters) => Object.fromEntries(NAMES.filter((name) => name in parameters).map((name) => [name, parameters[name]]));
+  const names = [...fold.querySelectorAll("[name]")].map((field) => field.name);
+  const own = (parameters) => Object.fromEntries(names.filter((name) => name in parameters).map((name) => [name, parameters[name]]));
   async function check() {
     const mine = (asked += 1), parameters = own(lane.setup.parameters);
     message.textContent = where.textContent = "";
@@ -18,7 +18,7 @@ page.constraintTools = function (lane, fold) {
     where.textContent = fault || "";
   }
   examples.addEventListener("change", () => {
-    NAMES.forEach((name) => delete lane.setup.parameters[name]);
+    names.forEach((name) => delete lane.setup.parameters[name]);
     Object.assign(lane.setup.parameters, own(app.data.prompts[examples.value].lanes[0].parameters));
     lane.describe();
     app.edited();

@@ -2,24 +2,19 @@
 // seconds up to the first drafted token that the target rejected, with the card of that token. Any press ends the replay.
 const SEEN = "explorer-welcome"; // in this browser
 const SECONDS = 10, SLOWEST = 2; // of the whole replay, and of one step
+const PRESSES = ["pointerdown", "keydown"];
 
-// Replays the run up to the fork, unless the notice goes or something is pressed; resolves to whether it came there.
-function replay(app, fork) {
-  const pause = 1000 * Math.min(SLOWEST, SECONDS / fork.step);
-  return new Promise((resolve) => {
-    const end = (there) => {
-      clearInterval(timer);
-      for (const kind of ["pointerdown", "keydown"]) document.removeEventListener(kind, skip, true);
-      resolve(there);
-    };
-    const skip = (event) => event.target.closest?.(".offers") || end(false);
-    const timer = setInterval(() => {
-      if (!app.notices.welcome) return end(false);
-      app.playback.seek(app.playback.position + 1, true);
-      if (app.lanes[fork.lane].shown >= fork.step) end(true);
-    }, pause);
-    for (const kind of ["pointerdown", "keydown"]) document.addEventListener(kind, skip, true);
-  });
+// Replays the run up to the fork, unless the notice goes, as it does when something is pressed; resolves to whether it came there.
+async function replay(app, fork, done) {
+  const pause = 1000 * Math.min(SLOWEST, SECONDS / fork.step), lane = app.lanes[fork.lane];
+  const press = (event) => event.target.closest?.(".offers") || done();
+  for (const kind of PRESSES) document.addEventListener(kind, press, true);
+  while (app.notices.welcome && lane.shown < fork.step) {
+    await new Promise((end) => setTimeout(end, pause));
+    if (app.notices.welcome) app.playback.seek(app.playback.position + 1, true);
+  }
+  for (const kind of PRESSES) document.removeEventListener(kind, press, true);
+  return Boolean(app.notices.welcome);
 }
 
 function showFork(lane, node) {
@@ -46,7 +41,7 @@ async function welcome(app) {
   app.front(fork.lane);
   app.playback.seek(1, true);
   say("A recorded run, slowly: two strategies write a text with the same model.", [["Skip", "Show the whole run", all]]);
-  if (!(await replay(app, fork))) return done();
+  if (!(await replay(app, fork, done))) return;
   showFork(app.lanes[fork.lane], fork.node);
   say(`The draft model guessed “${fork.rejected}”; the target rejected it and wrote “${fork.instead}”. Point at any token, drag the `
     + "slider, or press Run.", [["Show all", "Show the whole run", all]]);
