@@ -202,14 +202,9 @@ def labelled(text: str, control: Html, look: str = "") -> Html:
 
 
 def choice(label: str, name: str, options: list[tuple[str, str, str | None]], current: str) -> Html:
-    """A row of buttons of which one is pressed; options: (value, text, title)."""
-    buttons = []
+    """A row of radio buttons that look like one button each; options: (value, text, title)."""
+    made = []
     for value, text, title in options:
-        look = {
-            "type": "button",
-            "title": title,
-            "value": value,
-            "aria-pressed": str(value == current).lower(),
-        }
-        buttons.append(h("button", look, text))
-    return h("div", part(name, "choice") | {"role": "group", "aria-label": label}, *buttons)
+        radio = {"type": "radio", "name": name, "value": value, "checked": value == current}
+        made.append(h("label", {"title": title}, h("input", radio), text))
+    return h("div", part(name, "choice") | {"role": "radiogroup", "aria-label": label}, *made)

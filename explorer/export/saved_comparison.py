@@ -7,7 +7,7 @@ assets/web/replay/comparison.js draws the charts and sorts the costs. Knows the 
 import json
 from itertools import product
 
-from explorer.export.bars import choice, labelled
+from explorer.export.bars import choice
 from explorer.export.comparison import LIKELIHOODS, ROWS, by_token, likelihood_chart, table, texts
 from explorer.markup import Html, h, joined
 
@@ -50,13 +50,13 @@ def comparison(compared: dict) -> dict:
 
 
 def choices(charges: dict[str, str]) -> Html:
-    """Buttons that choose the measures of the charts."""
+    """The choice of the measures of the charts."""
     rows = {"charge": ("Cost measured in", charges), "likelihood": ("Log-probability", LIKELIHOODS)}
     made = []
     for name, (label, options) in rows.items():
-        buttons = [(value, words, None) for value, words in options.items()]
-        made.append(labelled(label, choice(label, name, buttons, next(iter(options)))))
-    return h("div", "saved-choices", *made)
+        radios = [(value, words, None) for value, words in options.items()]
+        made.append(h("div", "field", h("span", "", label), choice(label, name, radios, next(iter(options)))))
+    return h("form", {"class": "saved-choices", "method": "dialog"}, *made)  # Enter sends nothing anywhere
 
 
 def chart_html(chart: str) -> Html:

@@ -49,7 +49,7 @@ def decoded(comparing):
     if page.evaluate(ON_SCREEN) != kept.get("screen"):
         kept["traces"] = decode(page)
         kept["screen"] = page.evaluate(ON_SCREEN)
-    page.get_by_role("group", name="Line up lanes by").get_by_role("button").first.click()
+    page.get_by_role("radiogroup", name="Line up lanes by").get_by_role("radio").first.click()
     seek(page, max(len(trace.steps) for trace in kept["traces"]))
     return page, kept["traces"]
 
@@ -137,9 +137,9 @@ def test_arrow_keys_read_a_chart_and_leave_the_slider_where_it_is(decoded):
 def test_at_equal_cost_every_lane_shows_what_it_had_reached(decoded):
     page, traces = decoded
     races = [lane["race"] for lane in compare(traces)["lanes"]]
-    units = page.get_by_role("group", name="Line up lanes by")
+    units = page.get_by_role("radiogroup", name="Line up lanes by")
     for unit, key in (("target forwards", "forwards"), ("target tokens", "target_tokens"), ("seconds",) * 2):
-        units.get_by_role("button", name=unit).click()
+        units.get_by_role("radio", name=unit).check()
         ticks = page.evaluate("decodingExplorer.app.playback.ticks")
         assert ticks == sorted({value for race in races for value in race[key][1:]})
         for position in (1, len(ticks) // 2, len(ticks)):

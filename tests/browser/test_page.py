@@ -326,21 +326,23 @@ def test_a_strategy_is_searched_by_the_names_that_people_use(page, width, height
 
 def test_lanes_line_up_by_forwards_and_by_seconds(page):
     run(page)
-    press(page, "target forwards")
+    page.get_by_role("radiogroup", name="Line up lanes by").get_by_role(
+        "radio", name="target forwards"
+    ).check()
     forwards = page.evaluate("decodingExplorer.lanes.map(l => l.rows.map(r => r.t))")
     expect(page.get_by_text(f"forward {max(map(max, forwards))} of")).to_be_visible()
     position = sorted({t for lane in forwards for t in lane}).index(forwards[1][1]) + 1
     seek(page, position)
     expected = [sum(t <= forwards[1][1] for t in lane) for lane in forwards]
     assert page.evaluate("decodingExplorer.lanes.map(l => l.shown)") == expected
-    press(page, "seconds")
+    page.get_by_role("radiogroup", name="Line up lanes by").get_by_role("radio", name="seconds").check()
     expect(page.locator("output")).to_contain_text(" s of ")
 
 
 def test_playback_follows_at_its_own_speed_and_loses_nothing(page):
     start(page, "Once", 8)
     page.get_by_role("region", name="Lane 1").get_by_label("Strategy").select_option("greedy")
-    press(page, "4×")
+    page.get_by_label("4×").check()
     press(page, "Run")
     page.wait_for_function("decodingExplorer.state === 'done'")
     page.wait_for_function("decodingExplorer.app.playback.position === 8")

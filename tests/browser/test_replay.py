@@ -197,8 +197,8 @@ def test_its_charts_are_drawn_by_the_plotly_that_it_carries_when_they_come_near(
     assert page.evaluate(ground) == theme(scheme).surface["bg"]
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
-    compared.get_by_role("group", name="Cost measured in").get_by_role("button", name="seconds").click()
-    compared.get_by_role("group", name="Log-probability").get_by_role("button", name="total").click()
+    compared.get_by_role("radio", name="seconds").click()
+    compared.get_by_role("radio", name="total").click()
     seconds = [figure.layout.meta["caption"] for figure in charts(found, "seconds", "total", scheme).values()]
     expect(compared.locator("figcaption")).to_have_text(seconds)
     page.get_by_role("button", name="Switch between light and dark").click()

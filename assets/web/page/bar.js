@@ -19,8 +19,9 @@ page.buildBar = function (app) {
   on(bar.colour, "change", () => app.setColour(bar.colour.value));
   on(bar.add, "click", () => app.addLane());
   on(bar.theme, "click", () => app.chooseTheme(app.theme === "dark" ? "light" : "dark"));
-  bar.selectUnit = page.choice(bar.unit, (unit) => playback.setUnit(unit));
-  page.choice(bar.speed, (speed) => playback.setSpeed(speed));
+  on(bar.unit, "change", ({ target }) => playback.setUnit(target.value));
+  on(bar.speed, "change", ({ target }) => playback.setSpeed(target.value));
+  on(bar.controls, "click", ({ target, detail }) => detail && target.type === "radio" && target.blur()); // after a click ← and → are steps
   offerExamples(app, bar.examples);
   on(bar.sections, "click", ({ target }) => target.value && app.showSection(target.value)); // until Gradio's are there (page.attach)
   return bar;

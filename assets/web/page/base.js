@@ -33,17 +33,6 @@ page.write = function (element, text) {
   if (element.textContent !== text) element.textContent = text;
 };
 
-// A row of buttons of which one is pressed; gives the function that presses one without a click.
-page.choice = function (row, pick) {
-  const select = (value) => [...row.children].forEach((button) => button.setAttribute("aria-pressed", String(button.value === value)));
-  row.addEventListener("click", ({ target }) => {
-    if (target === row) return;
-    select(target.value);
-    pick(target.value);
-  });
-  return select;
-};
-
 // A button that opens a panel, and closes it as Escape does there; gives the function that does either. `fill` is called when it opens,
 // and may name what gets the focus. With `quietly` the focus stays.
 page.disclose = function (button, panel, fill) {

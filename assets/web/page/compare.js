@@ -108,14 +108,9 @@ function announced(open) {
 
 // The buttons beside texts: those that stand next to each other (explorer/export/comparison.py), and a lane's own.
 async function copy(button) {
-  const prose = button.closest("section").querySelector(".lane-text, .dp-prose");
-  try {
-    await navigator.clipboard.writeText(prose.textContent);
-    button.textContent = "Copied";
-  } catch { // the clipboard is refused: the text is marked, to be copied by hand
-    getSelection().selectAllChildren(prose);
-    button.textContent = "Press Ctrl+C or ⌘C";
-  }
+  const prose = button.closest("section").querySelector(".lane-text, .dp-prose"), copied = await page.copied(prose.textContent);
+  if (!copied) getSelection().selectAllChildren(prose); // to be copied by hand
+  button.textContent = copied ? "Copied" : "Press Ctrl+C or ⌘C";
   setTimeout(() => (button.textContent = "Copy"), 2000);
 }
 document.addEventListener("click", (event) => event.target.closest(":is(.texts-beside, .text-view) .copy") && copy(event.target));

@@ -37,6 +37,9 @@ async function raster(svg) {
   return canvas.convertToBlob();
 }
 
+// Whether the text is in the clipboard now: a browser may refuse, and has none for a page that is not secure.
+page.copied = async (text) => (await navigator.clipboard?.writeText(text).then(() => true, () => false)) ?? false;
+
 // What the lanes of the run show, null for those that were removed.
 page.viewsOf = ({ run, lanes }) =>
   Array.from({ length: run.count }, (_, index) => lanes.find((lane) => lane.runIndex === index)?.view ?? null);

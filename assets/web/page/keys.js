@@ -58,7 +58,7 @@ function attach(app, help) {
   document.addEventListener("keydown", (event) => {
     const target = event.target, name = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-    if (target.isContentEditable || (target.closest && target.closest("input, textarea, select, dialog"))) return;
+    if (target.isContentEditable || target.closest?.("input, textarea, select, dialog")) return;
     if (!help.on.checked) return;
     if (name === " " && target.closest("button, summary, a")) return; // there it presses
     if (name === "?") help.open();

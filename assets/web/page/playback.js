@@ -29,7 +29,7 @@ page.Playback = class {
 
   setUnit(unit) {
     if (unit === this.unit) return;
-    this.app.bar.selectUnit(unit);
+    this.app.bar.unit.querySelector(`[value=${unit}]`).checked = true;
     const end = this.following || this.position === this.ticks.length, share = this.position / (this.ticks.length || 1);
     this.unit = unit;
     this.count();

@@ -78,12 +78,7 @@ class Traces {
   // The link of the settings, and what is said of it.
   async link() {
     const link = await page.linkOf(this.app.setup());
-    try {
-      await navigator.clipboard.writeText(link);
-      return [link, "The link is copied."];
-    } catch {
-      return [link, "This browser does not let pages write to the clipboard here; copy the link from the field."];
-    }
+    return [link, (await page.copied(link)) ? "The link is copied." : "This browser does not let pages write to the clipboard here; copy the link from the field."];
   }
 
   // Files may be dropped anywhere.

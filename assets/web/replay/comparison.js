@@ -35,14 +35,7 @@ class SavedComparison {
     const { html, charts, orders } = JSON.parse(await page.unpack("comparison"));
     Object.assign(this, { charts, orders });
     this.body.innerHTML = html;
-    for (const row of this.body.querySelectorAll(".choice")) {
-      const name = row.dataset.part;
-      this[name] = row.firstChild.value;
-      page.choice(row, (value) => {
-        this[name] = value;
-        this.draw();
-      });
-    }
+    this.body.addEventListener("change", () => this.draw());
     this.rows = [...this.body.querySelectorAll("tbody tr")];
     this.body.querySelector("thead").addEventListener("click", ({ target }) => target.closest("button") && this.sort(target.closest("th")));
     whenNear(this.body.querySelector(".saved-charts"), async () => {
@@ -54,10 +47,10 @@ class SavedComparison {
   // Every chart under the choices of now.
   draw() {
     if (!window.Plotly) return;
-    const charts = this.charts[this.app.theme];
+    const charts = this.charts[this.app.theme], { charge, likelihood } = Object.fromEntries(new FormData(this.body.querySelector("form")));
     for (const figure of this.body.querySelectorAll("[data-chart]")) {
-      const { chart } = figure.dataset, counted = `${chart} ${this.charge}`, [plot, caption] = figure.children;
-      const { data, layout } = charts[chart] || charts[counted] || charts[`${counted} ${this.likelihood}`];
+      const { chart } = figure.dataset, counted = `${chart} ${charge}`, [plot, caption] = figure.children;
+      const { data, layout } = charts[chart] || charts[counted] || charts[`${counted} ${likelihood}`];
       Plotly.react(plot, data, layout, CONFIG);
       caption.textContent = layout.meta.caption;
     }

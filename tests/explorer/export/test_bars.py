@@ -35,10 +35,15 @@ def test_every_part_that_the_page_asks_for_is_there():
     parts = Reader(bars_html(PROMPTS, 64, 512, MODELS, AROUND)).of("data-part")
     assert len(parts) == len(set(parts))
     scripts = [path.read_text("utf-8") for path in Path(ASSETS / "web").rglob("*.js")]
-    asked = set(re.findall(r"\bapp\.bar\.(\w+)", "\n".join(scripts))) - {"buttons", "selectUnit"}
+    asked = set(re.findall(r"\bapp\.bar\.(\w+)", "\n".join(scripts))) - {"buttons"}
     assert len(asked) > 10 and asked <= set(parts)
 
 
-def test_one_button_of_a_choice_is_pressed():
+def test_one_radio_button_of_a_choice_is_checked():
     read = Reader(choice("Speed", "speed", [("1", "1×", None), ("4", "4×", "Faster")], "4"))
-    assert read.of("aria-pressed") == ["false", "true"] and read.of("title") == ["Faster"]
+    radios = [attributes for tag, attributes in read.elements if tag == "input"]
+    assert [(radio["name"], radio["value"], "checked" in radio) for radio in radios] == [
+        ("speed", "1", False),
+        ("speed", "4", True),
+    ]
+    assert read.of("role") == ["radiogroup"] and read.of("title") == ["Faster"]
