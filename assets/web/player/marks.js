@@ -22,7 +22,7 @@ const drawn = (line) => (line?.width ? { stroke: line.color, "stroke-width": lin
 
 // All marks of one look on one panel: the path that draws them, in pixels of the panel.
 class Trace {
-  constructor(view, panel, rank, look, { polygons, size, free } = {}) {
+  constructor(view, panel, rank, { polygons, size, free, ...look }) {
     const place = { panel: panel.id }, [low, high] = view.range;
     Object.assign(this, { panel, rank, look, polygons, free, d: "", end: [] });
     this.px = (x) => view.px(x) - view.left;
@@ -43,7 +43,8 @@ class Trace {
   }
 
   box(x0, x1, y0, y1) {
-    this.d += "M" + this.at([[x0, y0], [x1, y0], [x1, y1], [x0, y1], [x0, y0]]) + "Z";
+    const left = tenth(this.px(x0)), right = tenth(this.px(x1)), top = tenth(this.py(y0)), low = tenth(this.py(y1));
+    this.d += `M${left} ${top}L${right} ${top}L${right} ${low}L${left} ${low}L${left} ${top}Z`;
   }
 
   point(x, y) {
@@ -56,24 +57,25 @@ player.Sheet = class {
     Object.assign(this, { view, symbols, made: new Map(), words: [] });
   }
 
-  // The trace of a look on the panel of a mark.
-  trace(mark, rank, look, more) {
-    const panel = this.view.panelOf(mark), key = [panel.index, rank, ...Object.values(look), more?.symbol, more?.size].join();
-    return this.made.get(key) || this.made.set(key, new Trace(this.view, panel, rank, look, more)).get(key);
+  // The trace of a look on the panel of a mark: `look` is made once for all marks with the same `key`.
+  trace(mark, rank, key, look) {
+    const panel = this.view.panelOf(mark), name = [panel.index, rank, ...key].join();
+    return this.made.get(name) || this.made.set(name, new Trace(this.view, panel, rank, look())).get(name);
   }
 
   stroke(mark, line, rank = 0, opacity = 1) {
-    return this.trace(mark, rank, { fill: "none", opacity, ...drawn(line) });
+    return this.trace(mark, rank, [line.color, line.width, line.dash], () => ({ fill: "none", opacity, ...drawn(line) }));
   }
 
   area(mark, fill, rank = 0, line = null) {
-    return this.trace(mark, rank, { fill, ...drawn(line) });
+    return this.trace(mark, rank, ["area", fill, line?.color, line?.width, line?.dash], () => ({ fill, ...drawn(line) }));
   }
 
-  points(mark, marker, rank = 0) {
-    const { symbol, color, line } = marker, hollow = symbol === "circle-open" || symbol === "x-thin";
-    const look = hollow ? { fill: "none", ...drawn({ width: line.width || 1, color }) } : { fill: color, ...drawn(line) };
-    return this.trace(mark, rank, look, { ...marker, polygons: this.symbols[symbol] });
+  points(mark, { symbol, size, color, line, free }, rank = 0) {
+    return this.trace(mark, rank, [symbol, size, color, line?.color, line?.width], () => {
+      const place = { polygons: this.symbols[symbol], size, free }, hollow = symbol === "circle-open" || symbol === "x-thin";
+      return hollow ? { ...place, fill: "none", ...drawn({ width: line.width || 1, color }) } : { ...place, fill: color, ...drawn(line) };
+    });
   }
 
   // Words, see texts.js.
