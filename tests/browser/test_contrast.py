@@ -9,7 +9,7 @@ def test_a_typed_negative_prompt_is_read_and_shown(visit):
     page.wait_for_function("decodingExplorer.app.models.state === 'ready'")
     setup = {"prompt": "Once upon a time", "max_new_tokens": 3, "lanes": [{"strategy": "guidance"}]}
     page.evaluate("(setup) => decodingExplorer.app.applySetup(setup)", setup)
-    lane = page.get_by_role("region", name="Lane 1")
+    lane = page.get_by_role("region", name="Lane 1", exact=True)
     lane.get_by_role("button", name="Parameters").click()
     field = lane.get_by_role("textbox", name="negative_prompt")
     field.fill("<b>A dog</b>\nran")

@@ -171,7 +171,7 @@ def test_keys_work_everywhere_but_in_fields_and_can_be_switched_off(visit):
     help_panel = page.get_by_role("dialog", name="Help")
     expect(help_panel).to_contain_text("/strategies, /run and /trace")
     expect(help_panel.get_by_role("heading", name="Programs that a model writes")).to_be_visible()
-    expect(help_panel).to_contain_text("run in a process of their own")
+    expect(help_panel).to_contain_text("run in a separate process")
     help_panel.get_by_role("checkbox").uncheck()
     page.keyboard.press("Escape")
     page.keyboard.press("Home")

@@ -36,7 +36,7 @@ def page(begun):
     page, setup = begun
     resize(page, 1400, 900)
     page.evaluate("setup => decodingExplorer.app.applySetup(setup)", setup)
-    page.get_by_role("group", name="Line up lanes by").get_by_role("button").first.click()
+    page.get_by_role("radiogroup", name="Line up lanes by").get_by_role("radio").first.check()
     return page
 
 

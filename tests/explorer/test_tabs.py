@@ -113,7 +113,7 @@ def test_an_event_takes_what_its_components_can_hold_and_nothing_else():
             with pytest.raises(Malformed) as told:
                 read(model, dict(zip(names, odd, strict=True)))
             assert str(told.value).startswith("input_") and len(str(told.value)) < 200
-        with pytest.raises(TypeError, match="what a File may be sent"):
+        with pytest.raises(TypeError, match="the type of a File's value"):
             inputs(event(gr.File()))
 
 

@@ -185,7 +185,7 @@ def test_a_model_that_predicts_early_is_shifted_and_takes_no_cache():
     scorer, canvas = model.engine.attach(None), [*PROMPT, *[model.engine.mask] * 4]
     whole = model.model(torch.tensor([canvas]), attention_mask=torch.zeros(1, 1, 7, 7)).logits[0]
     assert torch.allclose(scorer.denoise([canvas], 3, 7)[0], whole[2:6, :-1], atol=1e-5)
-    with pytest.raises(ValueError, match="kept keys and values of the target"):
+    with pytest.raises(ValueError, match="cached keys and values of the target"):
         run("masked_diffusion", model, {"cache": "prefix"})
 
 

@@ -69,6 +69,6 @@ def test_its_figures_show_the_map_and_as_many_edges_as_are_asked_for(tiny_model)
     assert cells.z[1][3] == float(frame.data["differences"][1, 3])
     assert list(drawn.data[1].x) == [peak for peak in frame.data["peaks"] if peak is not None]
     assert len(edges.data) == 5 and {one.x[0] for one in edges.data} == {1}
-    assert "5 strongest edges of place 2" in caption(edges)
+    assert "5 strongest edges of position 2" in caption(edges)
     strongest = max(frame.of(Depend), key=lambda one: one.weight)
     assert lens_kl.chosen_edges(frame, 3, 0)[0] == strongest

@@ -79,7 +79,7 @@ def test_the_inspector_shows_from_what_a_token_was_forced(runs, loader, run):
     assert now["p"] == pytest.approx(other["p"], rel=1e-3)
     assert now["entropy"] == pytest.approx(before["entropy"], rel=1e-3)
     (verdict,) = found["verdicts"]
-    assert verdict["status"] == "forced" and "Put here by a person" in verdict["reason"]
+    assert verdict["status"] == "forced" and "Inserted by a person" in verdict["reason"]
 
 
 def test_a_forced_token_stays_marked_in_branches_of_branches(runs, loader, run):

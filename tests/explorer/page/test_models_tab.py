@@ -80,7 +80,7 @@ def test_a_choice_says_what_it_would_take(few):
 @pytest.mark.parametrize(
     ("names", "says"),
     [
-        (("owner/model",), "This app offers llama-tiny, llama-tiny-draft; whoever runs it"),
+        (("owner/model",), "This app offers llama-tiny, llama-tiny-draft; its operator"),
         (("",), "The target needs a name"),
         ((None,), "The target needs a name"),
         (("llama-tiny", "none", "none", "int3"), "There is no dtype &#x27;int3&#x27;"),

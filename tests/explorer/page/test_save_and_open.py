@@ -177,8 +177,8 @@ def test_what_no_page_asks_for_is_refused(runs, request_, says):
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"hello", "no JSON"),
-        (b"hello 5", "no JSON"),
+        (b"hello", "not JSON"),
+        (b"hello 5", "not JSON"),
         (
             b'{"speculative_decoding": {"per_step_drafted": [3]}}',
             "neither a trace nor a chat completion with log",

@@ -109,7 +109,7 @@ def test_lanes_of_different_length_agree_as_far_as_both_have_come():
     long, short = lane([THE, DOG, RAN]), lane([THE, DOG])
     found = compare([long, short])
     assert found["divergence"] is None and found["pairs"][0] == {"lanes": [1, 2], "same": 2, "position": None}
-    assert found["sentence"] == "Lanes 1 and 2 write the same 2 tokens; lane 1 goes on after them."
+    assert found["sentence"] == "Lanes 1 and 2 write the same 2 tokens; lane 1 continues after them."
     relation = found["lanes"][1]["relation"]
     assert relation["caption"] == "equal to lane 1 in 2 tokens, then one of them ends"
     assert relation["equal"] is False and relation["position"] is None

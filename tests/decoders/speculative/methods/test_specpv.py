@@ -113,7 +113,7 @@ def test_it_says_how_lossy_it_is_and_sees_fewer_places(models):
     assert found.badge == "relaxed" and 0.0 <= found.costs.mean_total_variation <= 1.0
     said = [n.text for s in found.steps for n in s.of(Note)]
     assert any("of them all keys would have chosen the same token" in text for text in said)
-    assert any(text.startswith("Of 24 places the next rounds see 8, in blocks of 2") for text in said)
+    assert any(text.startswith("Of 24 positions the next rounds see 8, in blocks of 2") for text in said)
     measured = [e.node for s in found.steps for e in s.of(Score)]
     seen = sum(
         len(s.of(Commit)[0].nodes) for s, f in zip(found.steps, checks(found), strict=False) if f.scope

@@ -136,7 +136,7 @@ def test_the_law_is_the_targets(runners_up, verifier, shape):
 
 
 def test_block_verification_of_runners_up_is_refused_with_a_sentence(model):
-    said = "Block verification would bend the target's distribution .*; choose token by token or traversal"
+    said = "Block verification would distort the target's distribution .*; choose token by token or traversal"
     with pytest.raises(ValueError, match=said):
         run("swift", model, {"verifier": "block", "temperature": 1.0})
 

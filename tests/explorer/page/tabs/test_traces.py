@@ -259,7 +259,7 @@ def test_a_server_s_counts_are_a_card_and_no_run(tab, data):
         "draft_acceptance_rate": ".500",
         "mean_acceptance_length": "2.500",
     }
-    assert "did not count by place" in words and not figure.data
+    assert "did not count by position" in words and not figure.data
     assert figure.layout.template.layout.paper_bgcolor == theme("dark").surface["bg"]
 
 
