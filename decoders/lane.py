@@ -245,9 +245,7 @@ class Lane(Processing):
             self._leave(self.callbacks.between)
 
     def attach(self, model: Model, tree: Tree | None = None) -> Any:
-        """A scorer for the lane's tree, or another tree; its forwards may run together with those of other
-        lanes.
-        """
+        """A scorer for the lane's tree, or another tree; its forwards may be joined with other lanes'."""
         scorer = model.engine.attach(tree or self.tree)
         scorer.pause = self._pause
         return scorer

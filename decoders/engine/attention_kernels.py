@@ -30,7 +30,5 @@ def any_length(device: torch.device) -> Iterator[None]:
 
 def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **options: Any) -> torch.Tensor:
     """torch's attention over keys and values [B, Hkv, K, D] whose number K grows, with torch's options."""
-    if not q.is_cuda:
-        return F.scaled_dot_product_attention(q, k, v, **options)
     with any_length(q.device):
         return F.scaled_dot_product_attention(q, k, v, **options)

@@ -44,9 +44,7 @@ class Runs:
         self.runs: dict[str, Run] = {}
         self.order: deque[str] = deque()  # whose turn it is
         self.wake = threading.Condition()
-        self.jobs: deque[tuple[Sliced, Future]] = (
-            deque()
-        )  # everything else that touches models, which only the worker may do
+        self.jobs: deque[tuple[Sliced, Future]] = deque()  # everything else that only the worker may do
         self.worker: threading.Thread | None = None
         self.memory_checked = 0.0  # when the memory of all runs was last checked
         self.closed = False
@@ -123,9 +121,7 @@ class Runs:
             raise ValueError(f"There is no lane {replace + 1} to replace.")
 
     def control(self, run_id: str, action: str) -> Run:
-        """Applies pause, resume, step (every unfinished lane once, then pause) or stop; otherwise
-        ValueError.
-        """
+        """Applies pause, resume, step (every unfinished lane once, then pause) or stop, or ValueError."""
         run = self.find(run_id)
         with self.wake:
             if run.state not in ("running", "paused"):
@@ -195,8 +191,7 @@ class Runs:
         return future
 
     async def pull(self, run_id: str, cursors: list[dict], wait: float = 1.0, known: str = "") -> dict:
-        """Returns what is new since `cursors`, one `{view, ops, rows}` per lane: how much the page has
-        already.
+        """Returns what is new since `cursors`, one `{view, ops, rows}` per lane: how much the page has.
 
         Lanes without a cursor, which were added after the page asked, are left out; so is everything beyond
         `PIECE_OPS`, see `answer`. Answers as soon as there is news or the state is no longer `known`, at the
@@ -286,9 +281,7 @@ class Runs:
         self._drop(min(quiet, key=lambda run: run.heard))
 
     def _unheard(self, run: Run) -> bool:
-        """Whether the page of a run seems to be gone; a run that was pulled still gets its turn, however
-        late.
-        """
+        """Whether the page of a run seems to be gone; a pulled run still gets its turn, however late."""
         return time.monotonic() - run.heard >= UNHEARD_SECONDS and not run.owed
 
     def _forget(self) -> None:
