@@ -18,6 +18,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from explorer.export import page_files, palette
+from explorer.page import idle
 
 TITLE = "Decoding Explorer"
 ABOUT = (
@@ -62,7 +63,7 @@ def content(name: str) -> tuple[bytes, str]:
 @functools.cache
 def gzipped(source: Path | str) -> bytes:
     """A file of Gradio's front end, or what is served under a name, compressed once."""
-    return gzip.compress(source.read_bytes() if isinstance(source, Path) else content(source)[0], 5)
+    return gzip.compress(idle.content(source) if isinstance(source, Path) else content(source)[0], 5)
 
 
 def takes_gzip(request: Request) -> bool:
@@ -106,10 +107,12 @@ def serve_front_end(request: Request) -> Response:
     path = front_end().get(request.path_params["name"])
     if path is None:
         return Response("There is no such file.", status_code=404, media_type="text/plain")
-    if path.suffix in (".js", ".css") and takes_gzip(request):
-        # also locally: Gradio would compress an answer without an encoding
-        return compressed_response(path, mimetypes.guess_type(path.name)[0])
-    return FileResponse(path, headers=CACHE_FOREVER)
+    if path.suffix not in (".js", ".css"):
+        return FileResponse(path, headers=CACHE_FOREVER)
+    media_type = mimetypes.guess_type(path.name)[0]
+    if takes_gzip(request):  # also locally: Gradio would compress an answer without an encoding
+        return compressed_response(path, media_type)
+    return Response(idle.content(path), media_type=media_type, headers=CACHE_FOREVER)
 
 
 def routes() -> list[Route]:

@@ -38,3 +38,23 @@ def test_the_row_of_tabs_looks_the_same_before_and_after(visit, size):
     for (name, font, *box), (name_after, font_after, *box_after) in zip(before, after, strict=True):
         assert (name, font) == (name_after, font_after)
         assert box == pytest.approx(box_after, abs=0.5), name
+
+
+def test_a_page_at_rest_requests_no_frames(visit):
+    """Gradio's loading screen used to count seconds in every frame for as long as the page was open."""
+    page = visit(own=True)
+    page.add_init_script("""
+      const request = window.requestAnimationFrame.bind(window);
+      window.frames = 0;
+      window.requestAnimationFrame = (draw) => (window.frames++, request(draw));
+    """)
+    page.reload(wait_until="domcontentloaded")
+    page.wait_for_selector("html.explorer-home-ready")
+    ready(page)
+    for _ in range(20):
+        before = page.evaluate("window.frames")
+        page.wait_for_timeout(500)
+        if page.evaluate("window.frames") == before > 0:
+            break
+    else:
+        pytest.fail("frames are requested although nothing moves")
