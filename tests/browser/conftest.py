@@ -6,7 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from types import SimpleNamespace
 
 import pytest
@@ -152,6 +152,8 @@ def watched(context, address: str, errors: list[str]):
     """A page of a context; what goes wrong in it is added to `errors`."""
     page = context.new_page()
     page.set_default_timeout(WAIT)
+    # Otherwise a condition is asked for in every frame, and frames cost more than the question.
+    page.wait_for_function = partial(page.wait_for_function, polling=50)
     page.on("pageerror", lambda error: errors.append(str(error.stack)))
     page.on("request", lambda request: outside(request.url, address, errors))
     return page
