@@ -39,7 +39,7 @@ def chrf(text: str, reference: str) -> float:
 
 
 def ngrams(text: str, n: int) -> Counter:
-    """How often each run of n characters occurs."""
+    """Counts of each run of n characters."""
     return Counter(text[i : i + n] for i in range(len(text) - n + 1))
 
 
@@ -57,7 +57,7 @@ UTILITIES: dict[str, Callable[[str, str], float]] = {
 
 
 def too_many_returned(parameters: dict) -> str | None:
-    """The sentence to show if more texts are asked for than are drawn."""
+    """The message to show if more texts are asked for than are drawn."""
     samples, wanted = parameters["num_samples"], parameters["num_return_sequences"]
     if wanted > samples:
         return f"num_return_sequences is {wanted}, but only {samples} samples are drawn; ask for fewer."
@@ -114,7 +114,7 @@ def mbr(lane: Lane) -> Iterator[None]:
 
 
 def written(lane: Lane, sample: Sample) -> str:
-    """The text of a sample, without what only ends it."""
+    """The text of a sample, without end-of-text tokens."""
     tokens = [lane.tree.tokens[node] for node in lane.tree.path(sample.node, above=lane.tip)]
     text = b"".join(lane.models["target"].bytes_of(token) for token in tokens if token not in lane.eos)
     return text.decode("utf-8", "replace")

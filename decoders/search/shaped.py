@@ -9,8 +9,8 @@ from decoders.logits.distributions import log_softmax
 
 
 def shaped(lane: Lane, nodes: list[int], logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Log-probabilities [N, V] of the model after each of `nodes`, and those that its processors leave, which
-    are the same if there are none. Both are recorded. A row of which nothing is left is -inf throughout.
+    """Log-probabilities [N, V] of the model after each of `nodes`, and those after the processors, the same
+    if there are none. Both are recorded. A row in which no token is left is -inf throughout.
     """
     logprobs = lane.distribution(nodes, logits)
     scores = lane.process(logits, nodes)
@@ -22,7 +22,7 @@ def shaped(lane: Lane, nodes: list[int], logits: torch.Tensor) -> tuple[torch.Te
 
 
 def record_processed(lane: Lane, nodes: list[int], scores: torch.Tensor) -> None:
-    """Records what the processors left [N, V] after those nodes after which they left something."""
+    """Records the scores [N, V] after the processors, for those nodes after which a token is left."""
     left = scores.isfinite().any(-1).tolist()
     rows = [i for i, any_left in enumerate(left) if any_left]
     lane.distribution([nodes[i] for i in rows], scores[rows], view="processed")

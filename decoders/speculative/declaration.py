@@ -10,8 +10,8 @@ Pair = Callable[[dict], tuple[Drafter, Verifier, float]]  # parameters -> drafte
 
 
 def draft_and_verify(pair: Pair, /, **declaration: Any) -> Callable[[Callable], Callable]:
-    """As the decorator `registry.strategy`, with the badge and the description of what `pair` gives, the
-    family of speculative methods and their usual views, unless `declaration` says otherwise.
+    """The decorator `registry.strategy` with the badge and the description of `pair`, the family of
+    speculative methods and their usual views, unless `declaration` says otherwise.
     """
     usual = {
         "family": "speculative",

@@ -25,8 +25,8 @@ VERIFIER = Parameter(
 
 
 def simplest_verifier(fill: str, temperature: float) -> Verifier:
-    """Greedy match at temperature 0; else node sampling for deterministic guesses, and token rejection, by
-    the way in which they were drawn, for all others.
+    """Greedy match at temperature 0; else node sampling for deterministic guesses, and for drawn ones the
+    token rejection that fits how they were drawn.
     """
     if temperature == 0.0:
         return GREEDY_MATCH
@@ -36,7 +36,7 @@ def simplest_verifier(fill: str, temperature: float) -> Verifier:
 
 
 def simplest(drafter: Drafter, temperature: float) -> tuple[Drafter, Verifier, float]:
-    """What most strategies are made of: a drafter, its simplest exact verifier, and the temperature."""
+    """The parts of most strategies: a drafter, its simplest exact verifier, and the temperature."""
     return drafter, simplest_verifier(drafter.fill, temperature), temperature
 
 
@@ -49,7 +49,7 @@ def chosen(drafter: Drafter, parameters: dict) -> tuple[Drafter, Verifier, float
 
 
 def chosen_fits(parts: Callable[[dict], tuple[Drafter, Verifier, float]]) -> Callable[[dict], str | None]:
-    """The `together` of a strategy that has VERIFIER: a sentence if that would bend the target's
+    """The `together` of a strategy that has VERIFIER: the message to show if that would change the target's
     distribution.
     """
 

@@ -33,7 +33,7 @@ def jsd(p: torch.Tensor, q: torch.Tensor, beta: float = 0.5) -> torch.Tensor:
 
 
 def tvd(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
-    """Half of the summed differences [...]: 1 minus the acceptance, no logarithm in it."""
+    """Total variation [...], half the sum of |p - q|: 1 minus the acceptance rate."""
     return 0.5 * (p.softmax(-1) - q.softmax(-1)).abs().sum(-1)
 
 

@@ -88,8 +88,8 @@ def judged(
     logits: torch.Tensor,
     divergence: Divergence | None = None,
 ) -> Verification:
-    """Lets `verifier` walk through `draft` with the target's logits [N, V] after `nodes`, records all of it
-    and commits what was found. Drafted nodes whose parents are not among `nodes` are not tested.
+    """Verifies `draft` with the target's logits [N, V] after `nodes`, records the verification and commits
+    its result. Drafted nodes whose parents are not among `nodes` are not tested.
     """
     scores = lane.process(logits, nodes)
     p = dict(zip(nodes, distributions(lane, scores), strict=True))
@@ -123,8 +123,8 @@ def distributions(lane: Lane, scores: torch.Tensor) -> torch.Tensor:
 
 
 def drawn_again(lane: Lane, u: float | None) -> Callable[[torch.Tensor, int], int]:
-    """The token that the number u draws from other logits [1, V], which follow a node; the most likely for
-    None.
+    """A function that draws a token with the same u from other logits [1, V] after a node; the most likely
+    one if u is None.
     """
 
     def redo(logits: torch.Tensor, node: int) -> int:
@@ -149,7 +149,7 @@ def record_verdicts(lane: Lane, draft: Draft, walk: Verification, raw: dict[int,
         if test.left is not None:
             lane.distribution([parent], test.left.log()[None], "residual", f"after test {tried[parent]}")
         if test is not last_test[test.node]:
-            continue  # it was drawn again, and tested again
+            continue  # the token was drawn again, and tested again
         p = math.exp(raw[parent][tokens[test.node]]) if test.p is None else test.p
         q = draft.probability.get(test.node) if test.q is None else test.q
         passed = "pruned" if test.node in walk.cut else "accepted"

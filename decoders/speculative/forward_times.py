@@ -60,16 +60,14 @@ def forward_seconds(lane: Lane, role: str, sizes: list[int]) -> dict[int, float]
 
 
 def pair_seconds(lane: Lane) -> tuple[float, float]:
-    """(draft, target): seconds of a forward of each over one token; a note says them."""
+    """(draft, target): seconds of a forward of each over one token; a note gives them."""
     draft, target = (forward_seconds(lane, role, [1])[1] for role in ("draft", "target"))
     lane.note(f"Measured here: a draft forward takes {shown(draft)}, a target forward {shown(target)}.")
     return draft, target
 
 
 def tokens_per_target_forward(lane: Lane, limit: int) -> int:
-    """How many tokens the draft writes, one after the other, in the time of one target forward: 1 to
-    `most`.
-    """
+    """How many tokens the draft writes, one by one, in the time of one target forward: 1 to `limit`."""
     draft, target = pair_seconds(lane)
     return min(limit, max(1, round(target / max(draft, 1e-9))))
 

@@ -28,13 +28,12 @@ class Draft:
 
     `q` holds, for each node whose children were drawn, the distribution [V] (float64) that the first of them
     was drawn from; the others came from what was left of it. Fixed drafts have no q. `beside` are nodes that
-    the target scores in the same forward for the drafter's sake: no verifier sees them, and no candidate is
-    among them. `ahead` are nodes that the source has read although nobody has proposed them yet, and who
-    guessed them.
+    the target scores in the same forward for the drafter's sake: they are no candidates, and no verifier sees
+    them. `ahead` are nodes that the source has read before they were proposed, and who guessed them.
     """
 
     root: int
-    nodes: list[int] = field(default_factory=list)  # in order of birth, so parents come first
+    nodes: list[int] = field(default_factory=list)  # in the order proposed, so parents come first
     children: dict[int, list[int]] = field(default_factory=dict)  # node -> its children in slot order
     q: dict[int, torch.Tensor] = field(default_factory=dict)
     draws: dict[int, list[int]] = field(default_factory=dict)  # node -> its draws, which may repeat
@@ -49,7 +48,7 @@ class Draft:
     ahead: dict[tuple[int, int], dict] = field(default_factory=dict)  # parent, token -> {node, source}
 
     def propose(self, lane: Lane, parent: int, token: int, logprob: float | None, **how) -> int:
-        """Hangs `token` into the next slot below `parent` and records it; returns the node."""
+        """Adds `token` in the next slot below `parent` and records it; returns the node."""
         siblings = self.children.setdefault(parent, [])
         if self.ahead:
             how |= self.ahead.pop((parent, token), {})
@@ -65,7 +64,7 @@ class Draft:
         return {lane.tree.tokens[n]: n for n in self.children.get(parent, [])}
 
     def prune(self, lane: Lane, nodes: list[int], reason: str) -> None:
-        """Takes drafted nodes, whole limbs, out again before the target sees them."""
+        """Removes drafted nodes, whole branches, before the target sees them."""
         lost = set(nodes)
         for node in nodes:
             lane.verdict(node, "pruned", q=self.probability.get(node), reason=reason)
@@ -86,10 +85,11 @@ class Draft:
 
 @dataclass
 class TokenTest:
-    """How one drafted node fared: p and q are the probabilities that were compared, u the draw, None where
+    """The test of one drafted node: p and q are the probabilities that were compared, u the draw, None where
     there is none, `probability` that with which the test passes where it is not min(1, p / q). `left` [V] is
-    what the target still wants after a rejection, if the draft decided with. `watched`: name, value and limit
-    of another number that decided with. `preferred`: the token that the target prefers; the reason names it.
+    what the target still wants after a rejection, if the draft played a part in the test. `watched`: name,
+    value and limit of another number that played a part. `preferred`: the token that the target prefers,
+    which the reason names.
     """
 
     node: int
@@ -108,24 +108,29 @@ ALL_ACCEPTED = "All drafted tokens were accepted; the target drew one more, with
 # Views of a strategy that drafts and verifies; the timeline where drafting takes forwards of its own.
 VIEWS = ("draft_tree", "draft_round", "entropy", "dependencies", "text")
 TIMED_VIEWS = ("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text")
-RELAXED_VIEWS = ("draft_tree", "draft_round", "shortlist", *TIMED_VIEWS[2:])  # more than the best passes
+RELAXED_VIEWS = (
+    "draft_tree",
+    "draft_round",
+    "shortlist",
+    *TIMED_VIEWS[2:],
+)  # others than the best token may pass
 TREE_VIEWS = (*VIEWS[:2], "graph", *VIEWS[2:])  # where a draft is a tree: its rounds as one graph
 TIMED_TREE_VIEWS = (*TIMED_VIEWS[:2], "graph", *TIMED_VIEWS[2:])
 # Of trained heads; without the timeline where they guess in the target's own forward.
 HEAD_VIEWS = (*TIMED_TREE_VIEWS[:3], "ranks", "sees", *TIMED_TREE_VIEWS[3:])
 OWN_HEAD_VIEWS = (*TREE_VIEWS[:3], "ranks", "sees", *TREE_VIEWS[3:])
 LAYER_VIEWS = ("layers", *VIEWS)  # where a part of the target's own layers drafts
-EXIT_VIEWS = (*LAYER_VIEWS[:3], "sees", *LAYER_VIEWS[3:])  # where something trained guesses out of them
+EXIT_VIEWS = (*LAYER_VIEWS[:3], "sees", *LAYER_VIEWS[3:])  # where a trained module guesses from them
 WANTED_MORE = "Drawn from the residual distribution, where it has probability {}."
 
 
 @dataclass
 class Verification:
-    """What a verifier found: tests in the order in which they were made, the accepted path, and the target's
-    own token.
+    """A verifier's result: the tests in the order in which they were made, the accepted path, and the
+    target's own token.
 
     `token` is None if the path ends in an end-of-text token. `p` is its probability under the distribution
-    that it was drawn from. `cut` are nodes that passed their tests and are given up all the same.
+    that it was drawn from. `cut` are nodes that passed their tests but are dropped nevertheless.
     """
 
     tests: list[TokenTest] = field(default_factory=list)
@@ -140,8 +145,8 @@ class Verification:
     def end(
         self, inputs: "VerifierInput", probs: torch.Tensor, depth: int, drawn: str | None
     ) -> "Verification":
-        """Draws the own token from `probs` [V] and returns the walk. `drawn` says from what, with {}
-        where its probability goes; None if all drafted tokens were accepted.
+        """Draws the target's own token from `probs` [V] and returns this verification. `drawn` says from
+        what, with {} for its probability; None if all drafted tokens were accepted.
         """
         self.token, self.u = inputs.chooser.categorical(probs, ("sample", depth))
         self.p = float(probs[self.token] / probs.sum())
@@ -208,8 +213,8 @@ def nothing_to_observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen)
 
 @dataclass(frozen=True)
 class Drafter:
-    """`propose(lane)` drafts below the lane's newest token, at most `lane.left - 1` deep; `observe` hears the
-    outcome.
+    """`propose(lane)` drafts below the lane's newest token, at most `lane.left - 1` deep; `observe` is told
+    the outcome.
 
     `sees_token` is True if it decides whether a slot is used after having looked at the token that was drawn
     for it. `reads_states`: it wants the target's states in `Seen`.
@@ -236,7 +241,8 @@ class Source:
 
 @dataclass(frozen=True)
 class Shape:
-    """Which guesses are written down: `grow(lane, draft, guess, most)` fills the draft, at most `most` deep.
+    """Which guesses are written down: `grow(lane, draft, guess, max_levels)` fills the draft, at most
+    `max_levels` deep.
 
     `guess(nodes)` asks the source for scores [N, V]. `fill` and `sees_token` as in `Drafter`.
     """
@@ -272,15 +278,15 @@ class Verifier:
     """`walk(inputs)` decides. `exact_for`: the fills for which its output has exactly the target's
     distribution.
 
-    `draws` is False if it always takes the most likely token: right at temperature 0 and nowhere else.
-    `uses_q` is False if the target draws its tokens without regard to the draft, so that no draft can bend
-    its distribution.
+    `draws` is False if it always takes the most likely token: correct at temperature 0 only. `uses_q` is
+    False if the target draws its tokens without regard to the draft, so that no draft can change their
+    distribution.
 
-    A relaxed verifier is exact for nothing, but at the limit of its parameter: `relaxed_for` holds the fills
-    that it makes sense for, and `distribution(inputs, node)` gives the distribution [V] (float64) of the
-    token that it keeps or draws after a node whose child was drawn, so that its distance from p can be
-    measured. Where that distribution is not known, `divergence_estimate(inputs, node)` is an estimate of the
-    distance that is right on average. `reads_states`: it wants the target's states.
+    A relaxed verifier is exact only at the limit of its parameter: `relaxed_for` holds the fills that it
+    makes sense for, and `distribution(inputs, node)` gives the distribution [V] (float64) of the token that
+    it keeps or draws after a node whose child was drawn, so that its distance from p can be measured. Where
+    that distribution is not known, `divergence_estimate(inputs, node)` is an estimate of the distance that is
+    right on average. `reads_states`: it wants the target's states.
     """
 
     walk: Callable[[VerifierInput], Verification]
@@ -296,7 +302,7 @@ class Verifier:
 
 
 def described(drafter: Drafter, verifier: Verifier, temperature: float) -> list[Part]:
-    """What people read of a pair."""
+    """A pair as parts of a strategy, for its card."""
     return [
         Part("drafter", drafter.name, drafter.says),
         Part("verifier", verifier.name, verifier.says),

@@ -44,7 +44,7 @@ class Cells:
     inner: set[tuple[int, ...]] = field(default_factory=lambda: {()})
 
     def add(self, beginning: tuple[int, ...], probability: float) -> None:
-        """Another cell."""
+        """Adds a cell."""
         self.index[beginning] = len(self.probabilities)
         self.probabilities.append(probability)
 
@@ -92,8 +92,8 @@ def cells(target: Model, prompt: list[int], parameters: dict, length: int) -> Ce
 
 
 def distributions(logits: torch.Tensor, texts: list[list[int]], parameters: dict) -> torch.Tensor:
-    """The distributions [N, V] (float64) that a lane with these parameters, temperature not 0, draws from, of
-    logits [N, V].
+    """The distributions [N, V] (float64) from which a lane with these parameters (temperature above 0) draws,
+    given logits [N, V].
     """
     stack = processors(parameters, logits.shape[-1])
     scores = logits if stack is None else stack(logits, texts)
@@ -128,8 +128,8 @@ def simulate(probabilities: list[float], checkpoints: list[int], seed: int = 0) 
 
 
 def wrong_walk(inputs: VerifierInput) -> Verification:
-    """Token rejection with one mistake: after a rejection it draws from the whole of p, where only what the
-    target wanted more than the draft is owed.
+    """Token rejection with one mistake: after a rejection it draws from p itself, not from norm(max(p - q,
+    0)).
     """
 
     def token_rejection(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
@@ -155,7 +155,9 @@ def broken(lane: Lane) -> Iterator[None]:
 
 @dataclass
 class Counted:
-    """One way of decoding and what it wrote: `curve` is [samples, distance] at each checkpoint so far."""
+    """A way of decoding, and the counts of what it wrote: `curve` is [samples, distance] at each checkpoint
+    so far.
+    """
 
     name: str
     write: Callable[[int], list[int]]  # seed -> tokens
@@ -208,7 +210,7 @@ class Proof:
         return Counted(name, write, torch.zeros(len(self.probabilities), dtype=torch.float64))
 
     def advance(self, seconds: float) -> None:
-        """Counts on for so long, at least one seed."""
+        """Continues for this many seconds, with at least one seed."""
         until = time.monotonic() + seconds
         while self.done < self.samples:
             for way in self.ways:
@@ -221,7 +223,7 @@ class Proof:
                 return
 
     def state(self) -> dict:
-        """How far it is: `{samples, done, cells, band, ways}`.
+        """Progress and results so far: `{samples, done, cells, band, ways}`.
 
         band: [samples, median, edge] at each checkpoint, of samplers that draw from the exact distribution;
         99 of 100 lie below the edge. ways: {name, curve, distance, edge, inside, beyond}; beyond is the share

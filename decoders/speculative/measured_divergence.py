@@ -11,7 +11,7 @@ from decoders.trace.number_format import number
 
 
 class Divergence:
-    """For one run: records the distance at each place, and the mean so far after each round."""
+    """Records, for one run, the distance at each position and after each round the mean so far."""
 
     def __init__(self, verifier: Verifier):
         self.distribution = None if verifier.exact_for else verifier.distribution
@@ -19,8 +19,8 @@ class Divergence:
         self.places, self.sum = 0, 0.0
 
     def record(self, lane: Lane, inputs: VerifierInput, walk: Verification) -> None:
-        """A score for each place where a drafted token was tested, and a sentence; nothing if the verifier is
-        exact.
+        """Records a score for each position where a drafted token was tested, and a note; nothing if the
+        verifier is exact.
         """
         if self.distribution is None and self.divergence_estimate is None:
             return

@@ -11,10 +11,12 @@ def expected_tokens(alpha: float, gamma: int) -> float:
 
 
 def speedup(alpha: float, gamma: int, cost: float) -> float:
-    """Times faster than one token a target forward: expected tokens over the round's cost, gamma cost + 1."""
+    """Speed-up over one token per target forward: expected tokens over the round's cost, gamma cost + 1."""
     return expected_tokens(alpha, gamma) / (gamma * cost + 1)
 
 
 def best_length(alpha: float, cost: float, max_length: int = 32) -> int:
-    """The number of drafted tokens, up to `most`, with the largest speedup; 0 if speculation does not pay."""
+    """The number of drafted tokens, up to `max_length`, with the largest speedup; 0 if speculation does not
+    pay.
+    """
     return max(range(max_length + 1), key=lambda gamma: speedup(alpha, gamma, cost))

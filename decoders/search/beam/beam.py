@@ -23,7 +23,7 @@ from decoders.strategy import Parameter, Part
 
 
 def unusable(parameters: dict) -> str | None:
-    """The sentence to show if more sequences are asked for than there are beams, or nothing can be drawn."""
+    """The message to show if more sequences are asked for than there are beams, or nothing can be drawn."""
     if parameters["do_sample"] and parameters["temperature"] == 0.0:
         return "At temperature 0 nothing is drawn; switch do_sample off or choose a higher temperature."
     return too_many_returned(parameters)

@@ -38,7 +38,7 @@ RETURNED = Parameter("num_return_sequences", "int", 1, "Finished texts to return
 
 
 def too_many_returned(parameters: dict) -> str | None:
-    """The sentence to show if more sequences are asked for than there are beams."""
+    """The message to show if more sequences are asked for than there are beams."""
     beams, wanted = parameters["num_beams"], parameters["num_return_sequences"]
     return (
         f"num_return_sequences is {wanted}, but only {beams} beams are kept; "
@@ -50,7 +50,7 @@ def too_many_returned(parameters: dict) -> str | None:
 
 @dataclass(slots=True)
 class Candidate:
-    """A continuation that was looked at: the sum of its steps' scores, and the penalties that are in it."""
+    """A continuation under consideration: the sum of its steps' scores, and the penalties included in it."""
 
     total: float
     paid: float
@@ -62,8 +62,8 @@ class Candidate:
 
 @dataclass(slots=True)
 class Hypothesis:
-    """A finished text: its last node, its steps' scores summed, and that over length ** length_penalty.
-    What a search finds worth more comes first, whatever its score.
+    """A finished text: its last node, the sum of its steps' scores, and that sum divided by length **
+    length_penalty. Texts of greater worth come first, whatever their scores.
     """
 
     node: int
@@ -74,9 +74,9 @@ class Hypothesis:
 
 class Beams:
     """Up to `width` live and `width` finished hypotheses below the lane's tip. `group`: its name, if any;
-    `added`: what the sums hold besides log-probabilities, None for nothing. `bound`: log p of a live
-    hypothesis -> the largest sum that a continuation of it may have, where sums do not only fall. `worth`:
-    node of a finished text -> what it is worth; the score decides among those that are worth as much.
+    `added`: what the sums include besides log-probabilities, None for nothing. `bound`: log p of a live
+    hypothesis -> the largest sum that a continuation of it can have, for sums that may also rise. `worth`:
+    node of a finished text -> its worth; among equals the score decides.
     """
 
     def __init__(
@@ -91,16 +91,16 @@ class Beams:
         parameters = lane.parameters
         self.lane, self.width, self.group, self.added = lane, width, group, added
         self.bound, self.worth = bound, worth
-        self.draws = bool(parameters.get("do_sample"))  # beam sampling: continuations are drawn
+        self.draws = bool(parameters.get("do_sample"))  # beam sampling
         self.length_penalty: float = parameters.get("length_penalty", 0.0)
         # one beam is greedy decoding in transformers: the first end of text ends it
         alone = width == 1 and bound is None
         self.early_stopping: str = "true" if alone else parameters.get("early_stopping", "false")
-        self.looked_at = max(2, 1 + len(lane.eos)) * width  # enough that `width` always live on
+        self.num_candidates = max(2, 1 + len(lane.eos)) * width  # enough that `width` always stay live
         self.length = 0  # tokens in each live hypothesis
         self.live: list[int] = [lane.tip]
-        self.totals: list[float] = [0.0]  # of each live one, best first
-        self.paid: list[float] = [0.0]  # the penalties in it
+        self.totals: list[float] = [0.0]  # of each live hypothesis, best first
+        self.paid: list[float] = [0.0]  # the penalties included in each total
         self.finished: list[Hypothesis] = []  # best first
         self.logprobs: dict[int, float] = {}  # raw, of every candidate that was not dropped at once
         self.needed: dict[int, int] = {}  # node -> children that lead to a live or finished hypothesis
@@ -122,10 +122,10 @@ class Beams:
         return self.totals[0] / length**self.length_penalty > worst
 
     def _best(self, scores: torch.Tensor, logprobs: torch.Tensor) -> list[Candidate]:
-        """The candidates looked at, best first; ties go to the smaller token, then to the better beam."""
+        """The candidates considered, best first; ties go to the smaller token, then to the better beam."""
         sums = torch.tensor(self.totals, dtype=scores.dtype, device=scores.device)[:, None] + scores
         flat, vocabulary = sums.flatten(), sums.shape[-1]
-        places = self._drawn(flat) if self.draws else flat.topk(min(self.looked_at, len(flat))).indices
+        places = self._drawn(flat) if self.draws else flat.topk(min(self.num_candidates, len(flat))).indices
         own = logprobs.flatten()[places].tolist()
         score = own if scores is logprobs else scores.flatten()[places].tolist()
         candidates = []
@@ -133,7 +133,7 @@ class Beams:
             row, token = divmod(index, vocabulary)
             if total > -math.inf:
                 candidates.append(Candidate(total, self.paid[row] + logprob - s, logprob, row, token))
-        if self.draws:  # those that were drawn first may finish, likely or not
+        if self.draws:  # the first ones drawn may finish, whatever their probability
             for candidate in candidates[self.width :]:
                 candidate.may_finish = False
             return sorted(candidates, key=lambda c: (-c.total, c.token, c.row))
@@ -143,10 +143,10 @@ class Beams:
         return candidates
 
     def _drawn(self, sums: torch.Tensor) -> torch.Tensor:
-        """Places in sums [B * V] in the order in which they are drawn, without replacement, by exp(sum)."""
+        """Indices into sums [B * V] in the order drawn: without replacement, in proportion to exp(sum)."""
         weights = probabilities(sums[None])[0]
         drawn = []
-        for number in range(min(self.looked_at, int((weights > 0).sum()))):
+        for number in range(min(self.num_candidates, int((weights > 0).sum()))):
             drawn.append(self.lane.chooser.categorical(weights, ("sample", self.length, number)).value)
             weights[drawn[-1]] = 0.0
         return torch.tensor(drawn, device=sums.device)
@@ -154,11 +154,11 @@ class Beams:
     def advance(
         self, scores: torch.Tensor, logprobs: torch.Tensor, born: dict[tuple[int, int], int] | None = None
     ) -> list[int]:
-        """One position: picks the best continuations and records what became of each candidate.
+        """Advances by one position: picks the best continuations and records what became of each candidate.
 
-        scores [B, V] decide, logprobs [B, V] are the target's own; `born`: (live node, token) -> the node of
-        children that were proposed before. Returns the tokens that were chosen, those that end a text
-        included. Afterwards `live` is empty if the search is over.
+        scores [B, V] decide, logprobs [B, V] are the target's own; `born`: (live node, token) -> node, for
+        children proposed before. Returns the chosen tokens, including those that end a text. Afterwards
+        `live` is empty if the search is over.
         """
         born = born or {}
         lane, leaves = self.lane, self.live
@@ -190,10 +190,10 @@ class Beams:
         lane.drop(list(born.values()))
         self.live = [node for node, _ in kept]
         self.totals, self.paid = [c.total for _, c in kept], [c.paid for _, c in kept]
-        self._bury(leaves, gone, "no continuation of it is kept")
+        self._prune(leaves, gone, "no continuation of it is kept")
         if not self._open():
             leaves, self.live, self.totals, self.paid = self.live, [], [], []
-            self._bury(leaves, [], "the search is over: it could not enter the best finished")
+            self._prune(leaves, [], "the search is over: it could not enter the best finished")
         return chosen
 
     def _ends(self, node: int, candidate: Candidate) -> bool:
@@ -201,16 +201,16 @@ class Beams:
         return self.length == self.lane.budget or self.lane.ends(node)
 
     def _lives_on(self, candidate: Candidate, kept: int) -> bool:
-        """Whether an unfinished candidate stays, where `kept` better ones do."""
+        """Whether an unfinished candidate stays live when `kept` better ones do."""
         return kept < self.width
 
     def _enter(self, ended: Hypothesis) -> Hypothesis | None:
-        """Puts a text among the finished ones; returns the one that falls out, which may be itself."""
+        """Adds a text to the finished ones; returns the one that drops out, which may be itself."""
         bisect.insort_right(self.finished, ended, key=lambda h: (-h.worth, -h.score))
         return self.finished.pop() if len(self.finished) > self.width else None
 
     def _why_pruned(self, candidate: Candidate, slot: int, count: int, ends: bool) -> str:
-        """Why a candidate is not kept, the one at `slot` of `count`, best first; `ends`: its text is over."""
+        """Why the candidate at `slot` of `count`, best first, is not kept; `ends`: its text is over."""
         place = f"rank {slot + 1} of {count}" + (f" in {self.group}" if self.group else "")
         first = "drawn first" if self.draws else "best"
         return (
@@ -226,7 +226,7 @@ class Beams:
         return f"the limit of {self.lane.budget} new tokens"
 
     def rank(self, node: int, total: float, paid: float, rank: int | None = None) -> None:
-        """Says the sum by which a hypothesis is chosen, and of what it is made."""
+        """Records the sum by which a hypothesis is chosen, and its parts."""
         if self.added:
             parts = {"sum_logprob": total + paid, self.added: -paid}
             self.lane.record_score(node, "augmented_sum", total, rank, level=self.group, **parts)
@@ -234,7 +234,9 @@ class Beams:
             self.lane.record_score(node, "sum_logprob", total, rank)
 
     def _finish(self, node: int, candidate: Candidate) -> list[int]:
-        """Enters a hypothesis into the finished ones if it is good enough; returns the node that fell out."""
+        """Adds a hypothesis to the finished ones if it is good enough; returns the node that dropped out, if
+        any.
+        """
         lane = self.lane
         score = candidate.total / self.length**self.length_penalty
         ended = Hypothesis(node, candidate.total, score, self.worth(node) if self.worth else 1.0)
@@ -252,10 +254,10 @@ class Beams:
         lane.verdict(lost.node, "pruned", reason=reason)
         return [lost.node]
 
-    def _bury(self, leaves: list[int], gone: list[int], reason: str) -> None:
-        """Limbs that lead to no live or finished hypothesis any more are pruned and give their slots back.
+    def _prune(self, leaves: list[int], gone: list[int], reason: str) -> None:
+        """Prunes branches that no longer lead to a live or finished hypothesis, and frees their slots.
 
-        `leaves` were just expanded (or given up), `gone` are finished ones that were pushed out.
+        `leaves` were just expanded (or given up), `gone` are finished hypotheses that dropped out.
         """
         parents, needed = self.lane.tree.parents, self.needed
         needed.update((leaf, 0) for leaf in leaves if leaf >= self.lane.tree.trunk)
@@ -287,7 +289,7 @@ def rank_live(groups: list[Beams]) -> None:
 
 
 def close_step(lane: Lane, groups: list[Beams]) -> None:
-    """Ranks the live hypotheses and commits what is sure by now; the best text once the search is over."""
+    """Ranks the live hypotheses and commits what is certain; once the search is over, the best text."""
     rank_live(groups)
     if any(beams.live for beams in groups):
         settle(lane, groups)
@@ -296,7 +298,9 @@ def close_step(lane: Lane, groups: list[Beams]) -> None:
 
 
 def settle(lane: Lane, groups: list[Beams]) -> None:
-    """Commits what all hypotheses share that can still win: the live ones and the best finished one."""
+    """Commits the common prefix of all hypotheses that can still win: the live ones and the best finished
+    one.
+    """
     nodes = [node for beams in groups for node in beams.live]
     nodes += [ended.node for ended in best_finished(groups)[:1]]
     shared = []

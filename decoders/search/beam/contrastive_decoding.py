@@ -22,14 +22,14 @@ FORMS = ("weighed (2023)", "ratio (2022)")
 
 
 def combination(parameters: dict) -> Contrast:
-    """The form that is asked for."""
+    """The contrast that the parameters ask for."""
     if parameters["form"] == FORMS[1]:
         return ratio(parameters["alpha"])
     return amplified(parameters["beta"], parameters["alpha"])
 
 
 def unusable(parameters: dict) -> str | None:
-    """The sentence to show if the values do not fit together."""
+    """The message to show if the values do not fit together."""
     if parameters["num_beams"] > 1 and parameters["temperature"]:
         return "Beams draw nothing: set temperature to 0, or num_beams to 1."
     return None

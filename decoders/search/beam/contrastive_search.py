@@ -70,6 +70,6 @@ def because(rank: int, count: int, parts: Parts) -> str:
 
 
 def direction(state: torch.Tensor) -> torch.Tensor:
-    """The hidden state [d] at length 1, in float32 or float64."""
+    """The hidden state [d], scaled to unit length, in float32 or float64."""
     state = state if state.dtype == torch.float64 else state.float()
     return state / state.norm()

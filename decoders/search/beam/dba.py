@@ -33,14 +33,14 @@ from decoders.trace.number_format import many
 
 @dataclass(slots=True)
 class Banked(Candidate):
-    """A candidate with its bank (tokens met), and how many are better there."""
+    """A candidate with its bank (tokens met), and how many of that bank are better."""
 
     bank: int = 0
     place: int = 0
 
 
 class BankedBeams(Beams):
-    """Beams whose slots are divided among banks: bank b holds the texts that have met b tokens."""
+    """Beams whose slots are divided among banks: bank b has the texts that have met b tokens."""
 
     def __init__(self, lane: Lane, width: int, constraint: LexicalConstraint):
         added = "processors" if stages(lane.shaping) else None
@@ -51,10 +51,10 @@ class BankedBeams(Beams):
             self.known[lane.tip] = constraint.advance(self.known[lane.tip], token)
         self.slots: list[int] = []
         self.competing: list[int] = []
-        self.living: list[int] = []  # of each bank, in this step
+        self.living: list[int] = []  # live hypotheses of each bank so far in this step
 
     def met(self, node: int) -> Met:
-        """What the text down to a node has met; its parent was asked for before."""
+        """What the text down to a node has met; its parent must have been asked for before."""
         if node not in self.known:
             tree = self.lane.tree
             before = self.known[tree.parents[node]]
@@ -88,7 +88,7 @@ class BankedBeams(Beams):
         return candidates
 
     def _overall(self, scores: torch.Tensor, logprobs: torch.Tensor) -> list[Candidate]:
-        """The `width` best continuations of all that live on, and those before them that end a text."""
+        """The `width` best continuations that stay live, and those ranked before them that end a text."""
         best, living = [], 0
         for candidate in super()._best(scores, logprobs):
             ends = candidate.token in self.lane.eos
@@ -100,7 +100,9 @@ class BankedBeams(Beams):
     def _of_each(
         self, states: list[Met], scores: torch.Tensor, logprobs: torch.Tensor, there: set[tuple[int, int]]
     ) -> list[Banked]:
-        """Of each hypothesis its most likely token and those that meet one more, without those `there`."""
+        """For each hypothesis its most likely token and those that make progress, except those already
+        `there`.
+        """
         sums = torch.tensor(self.totals, dtype=scores.dtype, device=scores.device)[:, None] + scores
         more = []
         for row, state in enumerate(states):
@@ -119,7 +121,7 @@ class BankedBeams(Beams):
         return True
 
     def _why_pruned(self, candidate: Banked, slot: int, count: int, ends: bool) -> str:
-        """Its place in its bank, and the slots that there are."""
+        """The candidate's rank in its bank, and the slots of that bank."""
         bank, place = candidate.bank, candidate.place + 1
         here = f"rank {place} of {self.competing[bank]} in bank {bank}"
         return f"{here}, which has {many(self.slots[bank], 'slot')}" + (" for texts that end" if ends else "")
@@ -148,7 +150,7 @@ def name(bank: int) -> str:
 
 
 def unreadable(parameters: dict, target) -> str | None:
-    """The sentence to show if the phrases cannot be tokens of this model."""
+    """The message to show if the phrases cannot be tokens of this model."""
     cut, vocabulary = getattr(target, "cut", None), target.engine.vocabulary
     try:
         phrases_of(parameters["phrases"], cut, vocabulary, frozenset(target.eos))
@@ -237,7 +239,7 @@ def dba(lane: Lane) -> Iterator[None]:
 
 
 def record_missing(lane: Lane, beams: BankedBeams) -> None:
-    """Notes what the answer lacks, if the limit came first."""
+    """Notes what the answer lacks, if the limit was reached first."""
     if not beams.finished or beams.constraint.may_end(met := beams.met(beams.finished[0].node)):
         return
     words = lane.models["target"].bytes_of

@@ -18,7 +18,7 @@ from decoders.strategy import Parameter, Part
 
 
 def uneven_groups(parameters: dict) -> str | None:
-    """The sentence to show if the beams cannot be shared out evenly."""
+    """The message to show if the beams cannot be divided evenly among the groups."""
     beams, groups = parameters["num_beams"], parameters["num_beam_groups"]
     if beams % groups == 0:
         return None

@@ -1,4 +1,4 @@
-"""The sequences that a search returned, read from its trace. Knows events, no models."""
+"""The sequences that a search returned, read from its trace. Knows events, no model."""
 
 from decoders.trace.events import Score
 from decoders.trace.trace import Trace

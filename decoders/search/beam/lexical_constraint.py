@@ -14,19 +14,21 @@ MAX_TOKENS = 32  # of all phrases together: every hypothesis proposes the next o
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """What a prefix has met: a flag per token of all phrases, and the last one of an unfinished phrase."""
+    """What a prefix has met: a flag per token of all phrases, and the place of an unfinished phrase's last
+    one.
+    """
 
     flags: tuple[bool, ...]
     last: int | None = None
 
     @property
     def count(self) -> int:
-        """Tokens met: the number of the hypothesis's bank."""
+        """How many tokens are met, which is the number of the hypothesis's bank."""
         return sum(self.flags)
 
 
 class LexicalConstraint:
-    """Phrases (token sequences), flattened. `retry`: a token that breaks a phrase may start one again."""
+    """Phrases (token sequences), flattened. `retry`: the token that breaks off a phrase may start one."""
 
     def __init__(self, phrases: Sequence[Sequence[int]], retry: bool = True):
         self.retry = retry
@@ -44,13 +46,17 @@ class LexicalConstraint:
         return all(met.flags)
 
     def allowed(self, met: Met) -> list[int]:
-        """The tokens that would meet one more: an unfinished phrase's next, else each unmet one's first."""
+        """The tokens that make progress: the next one of an unfinished phrase, else the first of each unmet
+        one.
+        """
         if met.last is not None:
             return [self.tokens[met.last + 1]]
         return list(dict.fromkeys(self.tokens[i] for i in self.starts if not met.flags[i]))
 
     def advance(self, met: Met, token: int) -> Met:
-        """The state with one token more. A token that does not continue an unfinished phrase un-meets it."""
+        """The state after one more token. A token that breaks off an unfinished phrase clears what was met of
+        it.
+        """
         if met.last is not None:
             if token == self.tokens[met.last + 1]:
                 return self._meet(met.flags, met.last + 1)
@@ -67,8 +73,8 @@ class LexicalConstraint:
 def phrases_of(
     typed: str, cut: Cut | None, vocabulary: int, eos: frozenset[int] = frozenset()
 ) -> list[tuple]:
-    """The token sequences of phrases that a person types, [] for none: a word is taken after a space, in
-    double quotes literally, `#5` is a token. ValueError with one sentence.
+    """The token sequences of the phrases typed by a person, [] for none. A word is read as if a space stood
+    before it, text in double quotes literally, and `#5` is a token id. Raises ValueError with one sentence.
     """
     if not typed.strip():
         return []
@@ -85,8 +91,9 @@ def phrases_of(
 def slots_per_bank(width: int, candidates: Sequence[int]) -> list[int]:
     """How many of `width` slots each bank gets, where candidates[b] compete in bank b (b tokens are met).
 
-    Equal shares, the remainder to the last bank. From the last to the first, what a bank cannot fill goes to
-    the bank before it; the first one's goes to the last, and around again until all are filled.
+    Every bank gets an equal share, the last one the remainder as well. From the last bank to the first, slots
+    that a bank cannot fill pass to the bank before it, those of the first to the last, and so on until all
+    are filled.
     """
     if sum(candidates) <= width:
         return list(candidates)

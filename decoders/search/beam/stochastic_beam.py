@@ -1,4 +1,4 @@
-"""Stochastic beam search: several whole texts are drawn, none of them twice.
+"""Stochastic beam search: samples several whole texts without replacement.
 
 Kool, van Hoof and Welling (2019), Stochastic Beams and Where to Find Them; a decoder of Language Model
 Decoding as Likelihood-Utility Alignment (Josifoski et al. 2022). Knows one lane; the bookkeeping is in
@@ -61,14 +61,14 @@ def stochastic_beam(lane: Lane) -> Iterator[None]:
             return
         above = torch.tensor([phi[node] for node in leaves])[:, None].to(shaped)
         totals = shaped.double().log_softmax(-1) + above
-        beams.advance(added_up(lane, beams, totals), logprobs.double())
+        beams.advance(increments(lane, beams, totals), logprobs.double())
         rows = {node: totals[i] for i, node in enumerate(leaves)}
         phi = {n: float(rows[lane.tree.parents[n]][lane.tree.tokens[n]]) for n in beams.live}
         close_step(lane, [beams])
         yield
 
 
-def added_up(lane: Lane, beams: Beams, phi: torch.Tensor) -> torch.Tensor:
+def increments(lane: Lane, beams: Beams, phi: torch.Tensor) -> torch.Tensor:
     """What each child [B, V] adds to its parent's G, from the children's phi [B, V]."""
     totals = torch.tensor(beams.totals, dtype=phi.dtype, device=phi.device)[:, None]
     if not lane.parameters["temperature"]:

@@ -33,8 +33,8 @@ FIRST = ("as all others", "model alone")  # the released code, the paper
 
 
 def ngram_probs(known: Followers, text: Sequence[int], weights: Sequence[float]) -> dict[int, float]:
-    """Token -> the sum over orders of weight x count(run, token) / count(run), for the runs at the end of
-    `text` that are known; weights[0] is for one token before. They are not made to sum to 1.
+    """Token -> the sum over orders of weight x count(run, token) / count(run), over the known runs at the end
+    of `text`; weights[0] is for one token of context. The values are not normalised.
     """
     probs: dict[int, float] = {}
     for n, weight in enumerate(weights[: len(text)], 1):
@@ -71,7 +71,9 @@ def personal(shared: torch.Tensor, ngrams: Sequence[dict[int, float]], alpha: fl
 
 
 def mixture_weights(totals: Sequence[float], tokens: Sequence[int]) -> dict[int, float]:
-    """Token -> its weight: softmax over the drafts' scores; drafts with one last token add theirs."""
+    """Token -> its weight: softmax over the drafts' scores; those of drafts with the same last token are
+    added.
+    """
     shares = torch.tensor(totals, dtype=torch.float64).softmax(-1).tolist()
     weights: dict[int, float] = {}
     for token, share in zip(tokens, shares, strict=True):
@@ -91,7 +93,7 @@ class Mixture:
         self.newest = self.tree.trunk - 1
 
     def add(self, weights: dict[int, float]) -> None:
-        """The next place: a weighted mean of the input embeddings of tokens."""
+        """Adds a position: a weighted mean of the input embeddings of tokens."""
         each = input_embeddings(self.model, list(weights))  # [N, d]
         shares = torch.tensor(list(weights.values()), dtype=each.dtype, device=each.device)
         self.newest = self.tree.add(self.newest, max(weights, key=weights.__getitem__))
@@ -117,10 +119,10 @@ class Mixture:
         return self.scorer.streams(self.newest)
 
     def forget(self, nodes: list[int]) -> None:
-        """Nothing: nodes of the lane's tree are not this one's."""
+        """Does nothing: nodes of the lane's tree mean nothing here."""
 
     def release(self, nodes: list[int]) -> None:
-        """Nothing, as `forget`."""
+        """Does nothing, as `forget`."""
 
     def close(self) -> None:
         """As `engine.Scorer.close`."""
@@ -128,8 +130,8 @@ class Mixture:
 
 
 def record_linearity(lane: Lane, mixture: Mixture, live: list[int], shares: Sequence[float]) -> None:
-    """Runs the drafts for themselves, which decides nothing, and records how like the mixture's states are to
-    the mean of theirs, layer by layer.
+    """Runs each draft separately, which decides nothing, and records the cosine between the mixture's state
+    and the mean of theirs, layer by layer.
     """
     lane.score(live, kind="lens")
     scorer = lane.scorers["target"]
@@ -250,7 +252,7 @@ def superposed(lane: Lane) -> Iterator[None]:
 
 
 def extend(lane: Lane, beams: Beams, mixture: Mixture, known: Followers) -> None:
-    """One token more for every draft, out of one forward."""
+    """Extends every draft by one token, from one forward."""
     given, live, tokens = lane.parameters, beams.live, lane.tree.tokens
     shares = torch.tensor(beams.totals, dtype=torch.float64).softmax(-1).tolist()
     mixture.add(mixture_weights(beams.totals, [tokens[node] for node in live]))
@@ -267,7 +269,7 @@ def extend(lane: Lane, beams: Beams, mixture: Mixture, known: Followers) -> None
 def scored(
     lane: Lane, nodes: list[int], row: torch.Tensor, known: Followers
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Scores [k, V] of what may follow each of `nodes`, and the sharpened row [V], out of logits [1, V]."""
+    """Scores [k, V] of the next tokens of each of `nodes`, and the sharpened row [V], from logits [1, V]."""
     given = lane.parameters
     shared = sharpened(row[0].double(), given["temperature"], given["top_k"])
     ngrams = [ngram_probs(known, lane.tree.text(node), given["ngram_weights"]) for node in nodes]
@@ -275,7 +277,7 @@ def scored(
 
 
 def look_up_logprobs(lane: Lane, beams: Beams) -> None:
-    """What the target itself gives the best text, in one forward over it."""
+    """Looks up the target's own log-probabilities of the best text, in one forward over it."""
     path = lane.tree.path(best_finished([beams])[0].node, above=lane.tip)
     logits = lane.score([lane.tip, *path[:-1]], kind="lens")  # [N, V]
     logprobs = lane.distribution([lane.tip, *path[:-1]], logits)

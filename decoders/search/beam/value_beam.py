@@ -24,7 +24,7 @@ COMBINE = {
     "weighed sum": "Ranked by c log p + (1 - c) V, c the likelihood_weight.",
     "product": "Ranked by log p + log V: V is the probability that the text will have an attribute.",
 }
-MIN_VALUE = 1e-9  # a value of 0 would end every text
+MIN_VALUE = 1e-9  # in place of 0, whose logarithm would rule out a text
 
 
 @strategy(
@@ -111,7 +111,7 @@ def value_beam(lane: Lane) -> Iterator[None]:
 
 
 def ranked(given: dict, logprob: float, value: float) -> float:
-    """What a prefix is ranked by: see COMBINE."""
+    """The number by which a prefix is ranked: see COMBINE."""
     if given["combine"] == "product":
         return logprob + math.log(max(value, MIN_VALUE))
     c = given["likelihood_weight"]

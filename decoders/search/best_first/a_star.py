@@ -23,8 +23,8 @@ from decoders.trace.number_format import were
 
 @dataclass(eq=False)
 class State:
-    """A prefix that stops after a whole step. g: how much the reward fell on the way, h: 1 - reward.
-    turns: which sample was taken at each step, the lane's beginning has none.
+    """A prefix of whole steps. g: how much the reward fell on the way, h: 1 - reward. turns: which sample was
+    taken at each step, none for the lane's beginning.
     """
 
     node: int
@@ -40,7 +40,7 @@ class State:
         return self.g + self.h
 
     def key(self, order: int) -> tuple[float, int, int]:
-        """What is opened first: the smallest f, then the deepest, then the oldest."""
+        """The order of opening: the smallest f, then the deepest, then the oldest."""
         return round(self.f, 9), -len(self.turns), order
 
 
@@ -112,12 +112,12 @@ def a_star(lane: Lane) -> Iterator[None]:
 
 
 def expand(lane: Lane, state: State) -> Iterator[None]:
-    """Samples the next steps of a state, one step of the lane per token but the last; returns the new
-    states, equal ones once; none if the processors leave no token.
+    """Samples the next steps of a state, one step of the lane per token but the last; returns the new states
+    without duplicates; none if the processors leave no token.
     """
     count, room = lane.parameters["num_samples"], lane.left - len(state.logprobs)
     if lane.parameters["temperature"] == 0.0:
-        count = 1  # all would be the same
+        count = 1  # all samples would be the same
     children = [State(state.node, (*state.turns, i), logprobs=list(state.logprobs)) for i in range(count)]
     writing = children
     while writing:
@@ -134,10 +134,10 @@ def expand(lane: Lane, state: State) -> Iterator[None]:
 
 
 def grow(lane: Lane, writing: list[State]) -> bool:
-    """One token more for each, all in one forward; False if the processors leave none. The first sample of
-    each step draws as plain sampling, if those before it were first as well.
+    """Appends a token to each, all in one forward; False if the processors leave none. The first sample of a
+    step draws as plain sampling does, if every step before it took the first sample too.
     """
-    tips = list(dict.fromkeys(child.node for child in writing))  # at first all stand in one place
+    tips = list(dict.fromkeys(child.node for child in writing))  # at first they share one node
     logits = lane.score(tips)
     offers, scores = lane.distribution(tips, logits), lane.process(logits, tips)
     if not scores.isfinite().any(-1).all():
@@ -154,7 +154,7 @@ def grow(lane: Lane, writing: list[State]) -> bool:
 
 
 def different(lane: Lane, children: list[State]) -> list[State]:
-    """Those that say something that none before says; the others are dead."""
+    """Those whose text no earlier one has; the others are pruned."""
     first_with: dict[tuple[int, ...], State] = {}
     for child in children:
         first = first_with.setdefault(tuple(lane.tree.tokens[node] for node in child.nodes), child)
@@ -166,8 +166,8 @@ def different(lane: Lane, children: list[State]) -> list[State]:
 
 
 def conclude(lane: Lane, best: State, heap: list, calls: int) -> Iterator[None]:
-    """Takes `best` if its text is whole, else the whole text that waits with the smallest f, else greedy
-    decoding finishes the first that waits. Judges what still waits.
+    """Takes `best` if its text is whole, else the whole text in the queue with the smallest f; else greedy
+    decoding finishes the first of the queue. Gives verdicts to the rest of the queue.
     """
     waiting = sorted(heap, key=lambda pair: pair[0])
     why = f"{were(calls, 'text')} scored"

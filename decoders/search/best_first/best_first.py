@@ -32,7 +32,7 @@ class BestFirst:
             heapq.heappush(self.heap, (-self.space.priority(state), state.node, state))
 
     def take(self, count: int) -> list[State]:
-        """Up to `count` states to open; none once a finished text is the first of all."""
+        """Up to `count` states to open; none once a finished text is first."""
         taken: list[State] = []
         while self.heap and not (self.heap[0][2].complete and taken):
             if self.heap[0][2].complete:
@@ -174,7 +174,7 @@ def best_first(lane: Lane) -> Iterator[None]:
 
 
 def conclude(lane: Lane, space: Space, frontier: BestFirst | DepthFirst) -> State:
-    """The state whose text is taken; says what becomes of all others, and what the search has shown."""
+    """The state whose text is taken; records what becomes of all others, and what the search has proven."""
     waiting, winner = frontier.waiting(), frontier.winner
     if not frontier.proven:
         finished = [state for state in (winner, *waiting) if state is not None and state.complete]

@@ -21,7 +21,7 @@ from decoders.sampling.greedy import greedy
 from decoders.strategy import Parameter, Part
 from decoders.trace.number_format import many
 
-BETWEEN = "\n"  # two passages
+BETWEEN = "\n"  # separates two passages
 WAYS = {
     "score": "The prefixes with the best mean of log p, wherever they branch.",
     "first-token": "As its authors' code has it: the most likely first tokens, and one sentence for each.",
@@ -42,7 +42,7 @@ def merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 @dataclass
 class Prefix:
     """A prefix of sentences: its place in their trie, its node, its sum of log p, and the sentence that it
-    stands for, None as long as there are several.
+    identifies, None while there are several.
     """
 
     place: TrieNode
@@ -68,25 +68,25 @@ class Passages:
     below: dict[tuple[int, int], int] = field(default_factory=dict)  # (node, token) -> node
     own: dict[int, float] = field(default_factory=dict)  # node -> log p of its token
     ends: dict[int, tuple[float, int]] = field(default_factory=dict)  # node -> (log p of an end, its token)
-    shown: set[int] = field(default_factory=set)  # nodes whose distribution is recorded
+    shown: set[int] = field(default_factory=set)  # nodes whose distributions are recorded
     why: dict[int, str] = field(default_factory=dict)  # node -> why it is not output
 
     def __post_init__(self) -> None:
         lane, self.spans = self.lane, sentences_of(self.document)
         self.target = lane.models["target"]
         self.before = self.target.bytes_of(lane.tree.tokens[lane.tip])
-        first: dict[tuple[int, ...], int] = {}  # equal sentences are one, found where it stands first
+        first: dict[tuple[int, ...], int] = {}  # equal sentences are one, at the place of the first
         for number in range(len(self.spans)):
             first.setdefault(tuple(self.tokens(number, number)[: lane.left]), number)
         self.numbers = list(first.values())
         self.trie = trie_of(map(list, first))
 
     def tokens(self, first: int, last: int) -> list[int]:
-        """The tokens of a passage, cut sentence by sentence so that each ends with a token."""
+        """The tokens of a passage, tokenized sentence by sentence so that each ends at a token."""
         return [token for piece in self.pieces(first, last) for token in piece]
 
     def pieces(self, first: int, last: int) -> list[list[int]]:
-        """The same, a list for each sentence."""
+        """The same, one list per sentence."""
         made, before = [], self.before
         for number in range(first, last + 1):
             begin = self.spans[number][0] if number == first else self.spans[number - 1][1]
@@ -112,7 +112,7 @@ class Passages:
         return self.below[above, token]
 
     def read(self, tokens: list[int]) -> list[int]:
-        """The nodes of a text, scored in one forward where something of it was not."""
+        """The nodes of a text; those not scored yet are scored in one forward."""
         lane, node, nodes = self.lane, self.lane.tip, []
         for token in tokens:
             above, node = node, self.below.get((node, token))
@@ -138,7 +138,7 @@ class Passages:
 
     # ---- which sentence -------------------------------------------------------------------------------
     def starts(self) -> Iterator[list[Prefix]]:
-        """The prefixes that are kept, round by round; the last ones stand for a sentence each."""
+        """The prefixes that are kept, round by round; the last ones identify a sentence each."""
         lane, count = self.lane, self.lane.parameters["passages"]
         by_first = lane.parameters["prefix"] == "first-token"
         live = [self._settled(Prefix(self.trie, lane.tip))]

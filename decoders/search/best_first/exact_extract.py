@@ -27,8 +27,8 @@ IMPOSSIBLE = (
 class Spans:
     """The passage's suffixes as a trie below the prompt: equal prefixes share their nodes.
 
-    l(i, t) is on the nodes (`logprobs`), their sums in `sums`, log p(END | span) in `ends`; `most likely` is
-    what greedy decoding would say after a node.
+    l(i, t) is in `logprobs` by node, the sums in `sums`, log p(END | span) in `ends`; `likeliest` is what
+    greedy decoding would write after a node.
     """
 
     lane: Lane
@@ -40,7 +40,7 @@ class Spans:
     likeliest: dict[int, int] = field(default_factory=dict)
 
     def read(self, suffixes: list[list[int]]) -> None:
-        """Scores all spans that begin as these suffixes do, in one forward; their slots go back."""
+        """Scores all spans that begin as these suffixes do, in one forward, and frees their slots."""
         lane, start, new = self.lane, self.lane.tip, {}
         for tokens in suffixes:
             node = start
@@ -64,7 +64,7 @@ class Spans:
         lane.drop(order[1:])
 
     def score(self, node: int, length_penalty: float) -> float:
-        """log p of the span and its end, divided by their tokens to this power."""
+        """log p of the span and its end, divided by their number of tokens ** length_penalty."""
         return (self.sums[node] + self.ends[node][0]) / (self.lengths[node] + 1) ** length_penalty
 
     def greedy_walk(self) -> tuple[list[int], int]:
@@ -139,7 +139,7 @@ def exact_extract(lane: Lane) -> Iterator[None]:
 
 
 def record(lane: Lane, spans: Spans, node: int, penalty: float) -> None:
-    """A span and its score; impossible ones have none."""
+    """Records a span and its score; impossible ones have none."""
     parent, token, length = lane.tree.parents[node], lane.tree.tokens[node], spans.lengths[node]
     lane.propose(parent, token, finite(spans.logprobs[node]), slot=length, fill="fixed", node=node)
     total = spans.score(node, penalty)
@@ -149,12 +149,12 @@ def record(lane: Lane, spans: Spans, node: int, penalty: float) -> None:
 
 
 def finite(value: float) -> float | None:
-    """None for a log-probability of an impossible token, which no number stands for."""
+    """The log-probability, None if it is that of an impossible token."""
     return value if math.isfinite(value) else None
 
 
 def compare(lane: Lane, spans: Spans, best: int) -> None:
-    """Marks the greedy walk and says whether it ends with the same span."""
+    """Marks the greedy walk and notes whether it ends with the same span."""
     walk, last = spans.greedy_walk()
     for node in walk:
         lane.record_score(node, "greedy", spans.sums[node])
@@ -169,7 +169,7 @@ def compare(lane: Lane, spans: Spans, best: int) -> None:
 
 
 def conclude(lane: Lane, spans: Spans, best: int, penalty: float) -> None:
-    """Judges all spans and commits the best one with its end."""
+    """Gives verdicts to all spans and commits the best one with its end."""
     path = lane.tree.path(best, above=lane.tip)
     for rank, node in enumerate(sorted(spans.sums, key=lambda n: (-spans.score(n, penalty), n)), 1):
         if node not in path:
@@ -177,7 +177,7 @@ def conclude(lane: Lane, spans: Spans, best: int, penalty: float) -> None:
             lane.verdict(node, "pruned", reason=reason)
     logprob, end = spans.ends[best][0], -spans.ends[best][1]
     above = [lane.tip, *path[:-1], best]
-    lane.distribution(above, lane.score(above))  # their slots went back: the answer is read once more
+    lane.distribution(above, lane.score(above))  # their slots were freed: the answer is read once more
     last = lane.propose(best, end, logprob)
     lane.verdict(last, "finished", reason="the cheapest span ends here")
     lane.record_score(best, "span", spans.score(best, penalty), 1)

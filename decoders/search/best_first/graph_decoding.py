@@ -30,8 +30,9 @@ GRAPH = {
 
 
 def outputs_of(typed: str, cut: Cut | None, vocabulary: int) -> list[tuple[int, ...]]:
-    """The token sequences of outputs that stand on lines of their own or between |, each once. A text is
-    taken after a space, in double quotes literally; `#5` is a token. ValueError with one sentence.
+    """The token sequences of outputs, given on lines of their own or separated by |, without duplicates. A
+    text is read as if a space stood before it, text in double quotes literally, and `#5` is a token id.
+    Raises ValueError with one sentence.
     """
     pieces = [piece.strip() for line in typed.splitlines() for piece in line.split("|")]
     pieces = [piece for piece in pieces if piece]
@@ -39,7 +40,7 @@ def outputs_of(typed: str, cut: Cut | None, vocabulary: int) -> list[tuple[int, 
 
 
 def unreadable(parameters: dict, target) -> str | None:
-    """The sentence to show if the outputs cannot be tokens of this model, or none begins as asked."""
+    """The message to show if the outputs cannot be tokens of this model, or none begins as asked."""
     cut, vocabulary = getattr(target, "cut", None), target.engine.vocabulary
     try:
         outputs = outputs_of(parameters["outputs"], cut, vocabulary)
@@ -64,7 +65,7 @@ class LanePaths:
         self.first = True  # the search under way is the first
 
     def expand(self, prefixes: list[Prefix]) -> list[list[Offer]]:
-        """What the edges after each prefix cost: one forward for those that were not asked for before."""
+        """What the edges after each prefix cost: one forward for those not scored before."""
         fresh = [p for p in prefixes if p.node not in self.offers]
         if fresh:
             nodes = [p.node for p in fresh]
@@ -83,7 +84,7 @@ class LanePaths:
         self.offers[prefix.node] = [Offer(t, c) for t, c in zip(tokens, costs.tolist(), strict=True)]
 
     def tried(self, prefix: Prefix, offer: Offer) -> int:
-        """The node of a prefix with one token more; proposed if it is new."""
+        """The node of a prefix extended by one token; proposed if it is new."""
         key = (prefix.node, offer.token)
         if key not in self.children:
             logprob, edges = self.logprobs[prefix.node][offer.token], self.automaton.edges[prefix.state]
@@ -93,14 +94,14 @@ class LanePaths:
         return self.children[key]
 
     def record_state(self, prefix: Prefix, edge: float = 0.0) -> None:
-        """Records the state of a prefix, its layer, and what its last edge and all of it cost."""
+        """Records the state of a prefix, its layer, and the costs of its last edge and of all its edges."""
         layer = next(i for i, layer in enumerate(self.automaton.layers) if prefix.state in layer)
         parts = {"edge": edge, "layer": float(layer)}
         level = f"state {prefix.state}"
         self.lane.record_score(prefix.node, "path_cost", prefix.cost, level=level, **parts)
 
     def lost(self, loser: Prefix, winner: Prefix) -> None:
-        """Two prefixes met in a state; recorded once for each."""
+        """Records that two prefixes met in a state, once for each loser."""
         if loser.node in self.judged:
             return
         self.judged.add(loser.node)
@@ -248,7 +249,7 @@ def record_search(paths: LanePaths, searched: Searched) -> None:
 
 
 def conclude(lane: Lane, paths: LanePaths, ended: list[Prefix]) -> None:
-    """Judges what no search has judged, and commits the cheapest of the paths."""
+    """Gives verdicts to what has none yet, and commits the cheapest path."""
     opened, ends = {parent for parent, _ in paths.children}, {path.node for path in ended}
     for node in paths.children.values():
         if node not in opened and node not in ends and node not in paths.judged:

@@ -47,7 +47,7 @@ class Automaton:
         return cls(edges, state(trie_of(map(list, sequences))), 0)
 
     def walk(self, tokens: Sequence[int]) -> int | None:
-        """The state after these tokens from the start on, None if they are no way."""
+        """The state after these tokens from the start on, None if there is no such path."""
         state = self.start
         for token in tokens:
             if token not in self.edges[state]:
@@ -58,7 +58,7 @@ class Automaton:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prefix:
-    """A path from the start to `state`. `node`: what the model has of it; `cost`: of all its edges."""
+    """A path from the start to `state`. `node`: its node in the token tree; `cost`: of all its edges."""
 
     state: int
     cost: float
@@ -109,7 +109,7 @@ class PathSearch:
         self.lost, self.finish, self.graph_beam = lost, finish, graph_beam
 
     def best(self, root: Prefix, blocked: frozenset[int] = frozenset()) -> Prefix | None:
-        """The cheapest way from a prefix to the end, where each state keeps its cheapest prefix only."""
+        """The cheapest path from a prefix to the end, where each state keeps only its cheapest prefix."""
         cheapest = {root.state: root}
         for layer in self.automaton.layers:
             here = [cheapest[s] for s in layer if s in cheapest and s != self.automaton.end]
@@ -138,8 +138,8 @@ class PathSearch:
     def k_best(self, start: Prefix, k: int) -> Iterator[Searched | Prefix]:
         """All searches when they are made, and the k cheapest paths when they are found, cheapest first.
 
-        For each prefix of the newest path the cheapest way on is searched that no earlier path takes after
-        the same prefix; a search that was made before is not made again.
+        For each prefix of the newest path, searches for the cheapest continuation that no earlier path takes
+        after the same prefix. No search is repeated.
         """
         path = self.best(start)
         yield Searched(start, frozenset(), path)

@@ -3,7 +3,7 @@ alike.
 
 Knows one lane; the graph is the lane's tree plus the merges. Xu, Jonnalagadda and Durrett (2021),
 Massive-scale Decoding for Text Generation using Lattices: depth-first completion, or plain best-first search
-with and without forwards that are kept for its ends, with recombination ("rcb") or zipping ("zip").
+with or without forwards reserved for endings, and with recombination ("rcb") or zipping ("zip").
 """
 
 import heapq
@@ -23,20 +23,20 @@ from decoders.trace.number_format import many
 
 TO_THE_END, ONE_STEP, THEN_ENDS = "to the end", "one step", "one step, then to the end"
 NEAR = 5  # lengths of merged texts differ by less
-LISTED = 500  # paths that are compared as texts at most
-LOOKED_AT = 8  # times k_best tokens are looked at, as some are passed over
+LISTED = 500  # at most this many paths are compared as texts
+LOOKED_AT = 8  # times k_best tokens are considered, as some are passed over
 
 
 @dataclass
 class Graph:
-    """Nodes of the tree and who comes before each. Merged-away nodes stand for the ones that they became."""
+    """Nodes of the tree and their predecessors. A node that was merged into another stands for that one."""
 
     root: int
     before: dict[int, list[int]] = field(default_factory=dict)  # node -> predecessors, the first its parent
     became: dict[int, int] = field(default_factory=dict)  # merged-away node -> the node that it became
 
     def now(self, node: int) -> int:
-        """The node that stands for this one."""
+        """The node that this one was merged into, or itself."""
         while node in self.became:
             node = self.became[node]
         return node
@@ -60,20 +60,22 @@ class Graph:
         return False
 
     def link(self, node: int, parent: int) -> None:
-        """One more way to a node."""
+        """Adds an edge to a node."""
         parents = self.before.setdefault(node, [])
         if parent not in parents:
             parents.append(parent)
 
     def absorb(self, node: int, into: int) -> None:
-        """`node` becomes `into`: its other predecessors come before that one."""
+        """Merges `node` into `into`, which takes over its other predecessors."""
         for parent in self.before.pop(node, []):
             if self.now(parent) != into:
                 self.link(into, self.now(parent))
         self.became[node] = into
 
     def along(self, node: int, known: dict[int, Any], joined: Callable[[list], Any]) -> Any:
-        """What `joined` makes of all predecessors of a node, from the root on, which `known` must have."""
+        """Folds `joined` over the predecessors of each node from the root down to `node`; `known` caches the
+        results and must have the root's.
+        """
         stack = [self.now(node)]
         while stack:
             top = stack[-1]
@@ -95,7 +97,7 @@ class Graph:
         return self.along(node, {self.root: Counter({0: 1})} if known is None else known, one_longer)
 
     def paths(self, node: int, limit: int) -> list[list[int]]:
-        """Up to `most` paths from below the root to a node."""
+        """Up to `limit` paths from below the root to a node."""
         paths, stack = [], [(self.now(node), [])]
         while stack and len(paths) < limit:
             here, rest = stack.pop()
@@ -141,7 +143,7 @@ class Search:
 
     def offer(self, parent: int) -> list[int]:
         """One forward: the k_best children of a node, most likely first, without those that differ from an
-        earlier one by case or blanks only.
+        earlier one only in case or spaces.
         """
         lane = self.lane
         self.spent += 1
@@ -163,7 +165,7 @@ class Search:
         return made
 
     def ends(self, node: int) -> bool:
-        """Whether a text is whole with this node; then it is among the finished ones."""
+        """Whether the text is complete with this node; if so, it is now among the finished ones."""
         last = self.length(node) >= self.max_length
         if not (last or self.lane.tree.tokens[node] in self.lane.eos):
             return False
@@ -173,9 +175,9 @@ class Search:
         return True
 
     def run_on(self, node: int) -> Iterator[None]:
-        """From a node to an end, a merge, or the end of the budget: the most likely child each time; the
-        others wait in the heap. While forwards for single steps are left it is one step. Hands over after
-        each forward that is not the last.
+        """Continues from a node to an end of text, a merge, or the end of the budget, always with the most
+        likely child; the others wait in the heap. While forwards for single steps are left, it takes one step
+        only. Yields after each forward but the last.
         """
         while self.spent < self.budget:
             single = self.spent < self.single
@@ -213,7 +215,7 @@ class Search:
         return False
 
     def join(self, node: int, into: int) -> None:
-        """`node` becomes `into`; zipping continues backwards as long as both have the same tokens before."""
+        """Merges `node` into `into`; zipping continues backwards while the tokens before both are equal."""
         lane, graph, depth = self.lane, self.graph, self.n
         pairs = [(node, into)]
         while self.zip and len(pairs) < depth:
@@ -235,7 +237,7 @@ class Search:
             lane.depend(a, b, 1.0, "recombine")
 
     def next(self) -> int | None:
-        """The best node that waits and was not merged away."""
+        """The best waiting node that was not merged into another."""
         while self.heap:
             node = heapq.heappop(self.heap)[1]
             if not any(n in self.graph.became for n in self.lane.tree.path(node, above=self.graph.root)):
@@ -252,7 +254,7 @@ FRONTIERS = {
 
 
 def misfit(parameters: dict) -> str | None:
-    """The sentence to show where texts that meet would not all be allowed."""
+    """The message to show where not all merged texts would be allowed."""
     if constrained(parameters) and parameters["merge"] != "never":
         return "Texts that meet here would share one state of the constraint; set merge to never."
     return None
@@ -356,7 +358,9 @@ def too_long(search: Search) -> tuple[int, int]:
 
 
 def conclude(lane: Lane, search: Search) -> Iterator[None]:
-    """Takes the most likely finished text, or finishes the best prefix greedily; judges what still waits."""
+    """Takes the most likely finished text, or finishes the best prefix greedily; gives verdicts to the rest
+    of the queue.
+    """
     waiting = sorted(search.heap)
     best = max(search.finished, key=lambda n: (search.priority(n), -n), default=None)
     if best is None and not waiting:

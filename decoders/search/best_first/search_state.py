@@ -18,10 +18,10 @@ from decoders.search.shaped import shaped
 
 @dataclass(slots=True)
 class Row:
-    """What may follow an opened state: its log-probabilities [V] by which the search goes, the model's own
-    [V], and the tokens that were proposed.
+    """The next tokens of an opened state: the log-probabilities [V] that the search uses, the model's own
+    [V], and the tokens proposed so far.
 
-    `rest`: (token, logprob) of all others, most likely first, once somebody has asked for them.
+    `rest`: (token, logprob) of all others, most likely first, once they are needed.
     """
 
     parent: "State"
@@ -31,7 +31,7 @@ class Row:
     rest: Iterator[tuple[int, float]] | None = None
 
     def next(self, count: int) -> list[tuple[int, float]]:
-        """The most likely `count` of the tokens that were not proposed yet."""
+        """The `count` most likely of the tokens not proposed yet."""
         if self.rest is None:
             values, tokens = self.logprobs.sort(descending=True, stable=True)
             ranked = zip(tokens.tolist(), values.tolist(), strict=True)
@@ -44,7 +44,7 @@ class Row:
 class State:
     """A prefix of a text: its newest node, the sum of log p, its length in tokens.
 
-    `row`: on the last of several siblings that were proposed, where the less likely ones are found.
+    `row`: on the last of the siblings proposed so far, the source of the less likely ones.
     """
 
     node: int
@@ -59,7 +59,7 @@ class Space:
 
     def __init__(self, lane: Lane, children: int, length_penalty: float, order: str):
         self.lane, self.children, self.length_penalty, self.order = lane, children, length_penalty, order
-        self.max_length = lane.left  # tokens of the longest text
+        self.max_length = lane.left  # in tokens
         self.root = State(lane.tip)
         self.opened: list[int] = []  # nodes, in the order in which they were opened
         self.logprobs: dict[int, float] = {}
@@ -75,7 +75,7 @@ class Space:
         return self.score(state) if state.complete else state.total / self.max_length**self.length_penalty
 
     def priority(self, state: State) -> float:
-        """By what the states of a queue are ordered."""
+        """The number by which a queue orders its states."""
         return self.score(state) if self.order == "score" else self.bound(state)
 
     def open(self, states: list[State]) -> list[State]:
@@ -94,7 +94,7 @@ class Space:
         return children
 
     def read(self, nodes: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
-        """The model's log-probabilities [N, V] after each node, and those by which the search goes."""
+        """The model's log-probabilities [N, V] after each node, and those that the search uses."""
         return shaped(self.lane, nodes, self.lane.score(nodes))
 
     def siblings(self, state: State) -> list[State]:
@@ -105,8 +105,8 @@ class Space:
         return self._waited_for(row, self._propose(row, row.next(self.children)))
 
     def _waited_for(self, row: Row, made: list[State]) -> list[State]:
-        """The same states, the last of which brings its less likely siblings when it is taken. Not one that
-        ends early: such a text may have a lower priority than prefixes that are less likely.
+        """The same states, the last of which brings its less likely siblings when it leaves the queue. That
+        is never one that ends early, which may have a lower priority than less likely prefixes.
         """
         new = made
         while new and len(row.proposed) < len(row.logprobs):
@@ -138,7 +138,7 @@ class Space:
         return made
 
     def commit(self, state: State) -> None:
-        """The text of a state becomes the lane's; all other limbs give their slots back."""
+        """Commits the text of a state, and frees the slots of all other branches."""
         lane = self.lane
         path = lane.tree.path(state.node, above=lane.tip)
         lane.drop([node for node in self.opened if node not in path and node != lane.tip])

@@ -16,7 +16,7 @@ NextUnit = Callable[[list[Units]], torch.Tensor]
 
 @dataclass(frozen=True)
 class Plan:
-    """Units in the order of the text, and the log-probability of choosing them; whole: so was stop."""
+    """Units in the order of the text, and the log-probability of choosing them; `whole`: so was stop."""
 
     units: Units
     logprob: float
@@ -24,12 +24,12 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """Its units counted from 1, as people see them."""
+        """Its units counted from 1, as they are shown."""
         return " ".join(str(unit + 1) for unit in self.units)
 
 
 def uniform(count: int) -> NextUnit:
-    """The distribution of no plan model: each unit that is left, and stop, are equally likely."""
+    """The distribution without a plan model: stop and each unit that is left are equally likely."""
 
     def next_unit(beginnings: list[Units]) -> torch.Tensor:
         rows = torch.full((len(beginnings), count + 1), -torch.inf)

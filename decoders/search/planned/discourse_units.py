@@ -11,15 +11,15 @@ from functools import lru_cache
 
 from decoders.search.planned.topic_tokens import SEAM
 
-OPEN, CLOSE = TAGS = ("<e>", "</e>")  # stand around the units of a plan
+OPEN, CLOSE = TAGS = ("<e>", "</e>")  # around the units of a plan
 CUT = re.compile(r"(?<=[,;:])(?=\s)|(?=\sand\s)")  # inside a sentence
 LINE = re.compile(r"(?<=\n)")
-JOINT = re.compile(r"\s*(?:and\s+)?")  # what stands in front of a unit and is not of it
-MARKS = '.,;:!?"”'  # after a unit, not of it
+JOINT = re.compile(r"\s*(?:and\s+)?")  # before a unit, not part of it
+MARKS = '.,;:!?"”'  # after a unit, not part of it
 MIN_WORDS = 2  # words of a unit
 MAX_UNITS = 20  # units that the greedy oracle takes
 WORD = re.compile(r"[a-z]+|[0-9]")
-NOTHING = (  # words that tell nothing of what a clause is about, and are not counted
+NOTHING = (  # words that say nothing about a clause's topic, and are not counted
     "a an and are as at be been by for from had has have he her his i in is it its not of on or she so that "
     "the their there they this to was were will with you"
 )
@@ -27,9 +27,9 @@ EMPTY = frozenset(NOTHING.split())
 
 
 def units(text: str) -> list[tuple[int, int]]:
-    """(begin, end) of each clause: sentences, cut at marks and in front of `and`. Pieces of fewer than LEAST
-    words go to the clause before them. What stands after the last line break and ends with a colon asks for
-    something and is no unit.
+    """(begin, end) of each clause: sentences, cut at marks and in front of `and`. Pieces of fewer than
+    MIN_WORDS words go to the clause before them. A last line that ends with a colon is an instruction, not a
+    unit.
     """
     line = text.rfind("\n") + 1
     end = line if line and text.rstrip().endswith(":") else len(text)
@@ -53,7 +53,7 @@ def unit_texts(text: str) -> list[str]:
 
 @lru_cache(4096)
 def grams(text: str) -> tuple[Counter, Counter]:
-    """Words and pairs of neighbouring words of a text, counted, without EMPTY ones."""
+    """Counts of the words and of the pairs of neighbouring words of a text, without those in EMPTY."""
     words = [word for word in WORD.findall(text.lower()) if word not in EMPTY]
     return Counter(words), Counter(zip(words, words[1:], strict=False))
 
@@ -70,7 +70,7 @@ def rouge(text: str, wanted: str) -> float:
 
 
 def gained(sources: list[str], wanted: str, limit: int = MAX_UNITS) -> list[int]:
-    """The greedy oracle: units are added as long as the ROUGE of all of them together rises."""
+    """The greedy oracle: adds units as long as the ROUGE of all of them together rises."""
     chosen: list[int] = []
     best = 0.0
     while len(chosen) < min(limit, len(sources)):

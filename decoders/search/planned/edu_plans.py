@@ -40,7 +40,7 @@ class Summaries:
     # ---- plans
 
     def plans(self) -> Iterator[None]:
-        """Beam search over plans; leaves `groups`, a beam search for each plan, not begun yet."""
+        """Beam search over plans; sets `groups` to a beam search for each plan, not begun yet."""
         width, whole = self.lane.parameters["num_plans"], []
         for live, whole in plan_beams(self.next_unit(), width):
             for rank, plan in enumerate(sorted([*live, *whole], key=lambda p: -p.logprob), 1):
@@ -52,7 +52,7 @@ class Summaries:
             self.groups[plan] = Beams(self.lane, self.lane.parameters["num_beams"], plan.name)
 
     def next_unit(self) -> NextUnit:
-        """Of the plan model that has read the prompt with tags around all units."""
+        """The distribution of the plan model, which has read the prompt with tags around all units."""
         planner, count = getattr(self.target, "planner", None), len(self.source.spans)
         if planner is None:
             self.lane.note(NO_PLANNER.format(self.target.name))
@@ -65,7 +65,7 @@ class Summaries:
         return next_unit
 
     def states(self) -> torch.Tensor:
-        """The target's last states [T, d] at the tokens of the prompt, all units of which have tags."""
+        """The target's last hidden states [T, d] at the prompt's tokens, read with tags around all units."""
         lane, nodes = self.lane, list(range(len(self.prompt)))
         start, places = self.source.tagged(range(len(self.source.spans)), self.tags)
         if len(start) > self.target.context:
@@ -83,7 +83,7 @@ class Summaries:
         return start[max(0, len(start) + self.lane.left - self.target.context) :]
 
     def record(self, name: str, unit: int, total: float, rank, plan: Plan | None, parts: dict) -> None:
-        """A score of a unit, given to its last token in the prompt."""
+        """Records a score of a unit at its last token in the prompt."""
         node = self.source.spans[unit][1] - 1
         self.lane.record_score(node, name, total, rank, plan.name if plan else str(unit + 1), **parts)
 
@@ -100,8 +100,8 @@ class Summaries:
             yield
 
     def choose(self) -> None:
-        """The best summary is output: by its mean log-probability after the unchanged prompt, or, without
-        the reranker, that of the most likely plan.
+        """Outputs the best summary: by its mean log-probability after the unchanged prompt or, without the
+        reranker, the one of the most likely plan.
         """
         lane = self.lane
         paths = [lane.tree.path(b.finished[0].node, above=lane.tip) for b in self.groups.values()]
@@ -118,14 +118,12 @@ class Summaries:
         lane.commit(path, logprobs)
 
     def plain(self, paths: Iterable[list[int]]) -> dict[int, torch.Tensor]:
-        """Log-probabilities [V] after all nodes that nodes of these paths hang on, the prompt read without
-        tags.
-        """
+        """Log-probabilities [V] after the parent of each node on these paths, the prompt without tags."""
         asked = list(dict.fromkeys(self.lane.tree.parents[node] for path in paths for node in path))
         return dict(zip(asked, log_softmax(self.lane.score(asked)), strict=True))
 
     def logprobs(self, rows: dict[int, torch.Tensor], path: list[int]) -> list[float]:
-        """Those of the nodes of a path."""
+        """The log-probability of each node on a path."""
         parents, tokens = self.lane.tree.parents, self.lane.tree.tokens
         return [float(rows[parents[node]][tokens[node]]) for node in path]
 

@@ -40,7 +40,7 @@ def sentinels(target) -> Sentinels | None:
 
 
 def suits(parameters: dict, target) -> str | None:
-    """The sentence for a model that was not trained to fill in."""
+    """The message to show for a model that was not trained to infill."""
     if sentinels(target):
         return None
     return (
@@ -50,7 +50,7 @@ def suits(parameters: dict, target) -> str | None:
 
 
 def suffix_prompt(typed: str, prompt: str) -> str:
-    """With what a suffix begins: what was typed, or what fits the prompt."""
+    """The text with which a suffix begins: as typed, or as fits the prompt."""
     if typed:
         return "" if typed == NOTHING else typed.replace("\\n", "\n")
     return next(ending for sign, ending in ENDINGS if sign in prompt)
@@ -86,7 +86,7 @@ def latter_half(text: str) -> str:
 
 
 def before_last(text: str, part: str) -> str:
-    """What stands in front of the last `part` in a text; nothing if it is not there."""
+    """The text before the last `part`; empty if it does not occur."""
     return text[: text.rindex(part)] if part and part in text else ""
 
 

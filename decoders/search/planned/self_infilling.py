@@ -50,7 +50,9 @@ class Infill:
 
 
 class Writer:
-    """Writes the segments of one lane. `form`: its model's sentinels; `begin`: with what a suffix begins."""
+    """Writes the segments of one lane. `form`: its model's sentinels; `begin`: the text with which a suffix
+    begins.
+    """
 
     def __init__(self, lane: Lane, form: Sentinels):
         self.lane, self.form, target = lane, form, lane.models["target"]
@@ -63,16 +65,16 @@ class Writer:
         lane.scorers[PREFIX] = OtherPrompt(lane, start)
 
     def words(self, tokens: list[int]) -> str:
-        """Text of tokens, those that end it left out."""
+        """The text of tokens, without end-of-text tokens."""
         bytes_of, eos = self.lane.models["target"].bytes_of, self.lane.eos
         return b"".join(bytes_of(t) for t in tokens if t not in eos).decode("utf-8", "replace")
 
     def text(self, *segments: list[int]) -> str:
-        """Text of the nodes of some segments."""
+        """The text of the nodes of some segments."""
         return self.words([self.lane.tree.tokens[node] for segment in segments for node in segment])
 
     def cut(self, text: str) -> list[int]:
-        """Tokens of a text that is put somewhere."""
+        """The tokens of a text to insert."""
         target = self.lane.models["target"]
         return getattr(target, "cut", target.encode)(text) if text else []
 
@@ -115,10 +117,12 @@ class Writer:
         self.forced.update(nodes)
         return nodes
 
-    # ---- zones
+    # ---- segments
 
     def prefix(self, infill: Infill) -> Written:
-        """From left to right until the model is unsure. False if the text is complete without a jump."""
+        """Writes from left to right until the model is uncertain. False if the text is complete without a
+        jump.
+        """
         while self.has_room(infill):
             logits = self.row(infill.tip, PREFIX, others(self.form, *self.lane.eos))
             sure = float(log_softmax(logits).max().exp())
@@ -149,7 +153,7 @@ class Writer:
         )
 
     def suffix(self, infill: Infill) -> Written:
-        """The end of the text, until the stop rule or the middle sentinel. False if it does not end."""
+        """Writes the end of the text, up to the stop rule or the middle sentinel. False if it never ends."""
         forbidden = others(self.form, self.form.mid, *self.lane.eos)
         while len(infill) + 1 < self.lane.left and len(infill.path) + 1 < self.longest:
             node = self.choose(infill.tip, SUFFIX, self.row(infill.tip, SUFFIX, forbidden))
@@ -171,7 +175,7 @@ class Writer:
         return False
 
     def middle(self, infill: Infill) -> Written:
-        """What lies between, until the model says that it is complete. False if it never does."""
+        """Writes what lies between, until the model marks it as complete. False if it never does."""
         end = self.form.eot
         while self.has_room(infill):
             logits = self.row(infill.tip, MIDDLE, others(self.form, end))
@@ -213,7 +217,7 @@ class Writer:
         return infill
 
     def onward(self, nodes: list[int]) -> Iterator[None]:
-        """Plain decoding from left to right after a path of nodes, which grows."""
+        """Decodes from left to right after a path of nodes, which it extends."""
         lane, forbidden = self.lane, others(self.form, *self.lane.eos)
         while len(nodes) < lane.left and not self.ended(nodes):
             tip = nodes[-1] if nodes else lane.tip
@@ -227,8 +231,8 @@ class Writer:
     # ---- texts
 
     def body(self, infill: Infill) -> list[int]:
-        """Prefix and middle in the order of the text. If a loop follows, of an infill that did not end only
-        what stands in front of its last suffix prompt.
+        """Prefix and middle in the order of the text. Where another iteration follows, an infill that did not
+        end counts only up to its last suffix prompt.
         """
         nodes = infill.prefix + infill.middle
         if infill.jumped and not infill.closed and self.lane.parameters["iterations"]:
@@ -251,7 +255,7 @@ class Writer:
         return copies
 
     def lose(self, nodes: list[int], why: str) -> None:
-        """These nodes are not part of the text."""
+        """Records that these nodes are not part of the text."""
         for node in nodes:
             if node not in self.forced:
                 self.lane.verdict(node, "pruned", reason=why)

@@ -15,20 +15,20 @@ from decoders.registry import strategy
 from decoders.search.planned.topic_tokens import TopicTokens, named, sentences, topic_tokens
 from decoders.strategy import Parameter, Part
 
-NAMED_TOPICS = 3  # topics that are named at a seam
+NAMED_TOPICS = 3  # topics that are named at the start of a sentence
 GRAM = 3  # tokens in a row that a sentence may not repeat from itself or from the sentence before
 
 
 @dataclass
 class Draft:
-    """A text on its way: newest node, sum of log-probabilities, its sentence and the one before."""
+    """An unfinished text: newest node, sum of log-probabilities, its sentence and the one before."""
 
     node: int
     total: float
     sentence: list[int] = field(default_factory=list)
     before: list[int] = field(default_factory=list)
     last: float = 0.0  # the log-probability of its last word
-    bare: bool = False  # its sentence has no topic in front
+    bare: bool = False  # no topic precedes its sentence
 
     def repeats(self) -> list[int]:
         """Tokens that would repeat three in a row."""
@@ -36,8 +36,8 @@ class Draft:
         seen = [row[i : i + GRAM] for row in (self.before, self.sentence) for i in range(len(row) - GRAM + 1)]
         return [gram[-1] for gram in seen if gram[:-1] == last]
 
-    def went_on(self, node: int, token: int, logprob: float) -> "Draft":
-        """The same, one token longer."""
+    def extended(self, node: int, token: int, logprob: float) -> "Draft":
+        """The same draft, one token longer."""
         sentence = [*self.sentence, token]
         return Draft(node, self.total + logprob, sentence, self.before, logprob, self.bare)
 
@@ -58,7 +58,7 @@ class Planner:
         forbidden = {tokens.ids[name] for name in named(lane.parameters["forbid"])}
         ends = [tokens.end] if lane.eos else []  # without an end of text no topic can end it
         self.offered = [token for token in (*tokens.topics, *ends) if token not in forbidden]
-        self.seams = [*tokens.topics, tokens.end, *lane.eos]  # what says that a sentence is over
+        self.seams = [*tokens.topics, tokens.end, *lane.eos]  # the tokens that end a sentence
         self.logprobs: dict[int, float] = {}
 
     def begin(self) -> list[Draft]:
@@ -88,16 +88,16 @@ class Planner:
             live = [draft for draft in grown if not self.is_full(draft)]
             done += [draft for draft in grown if self.is_full(draft)]
             done = sorted(done, key=lambda one: -one.total)[: self.width]
-            self.bury([*leaves, *grown], [*live, *done], "none of its continuations is kept")
+            self.prune([*leaves, *grown], [*live, *done], "none of its continuations is kept")
             for rank, draft in enumerate(live, 1):
                 self.lane.record_score(draft.node, "sum_logprob", draft.total, rank)
             yield
-        self.bury(live, done, "more likely sentences have ended")
+        self.prune(live, done, "more likely sentences have ended")
         return done
 
     def continuations(self, live: list[Draft]) -> list[Draft]:
-        """The best ones, by the sum of log-probabilities: a word more, its node not proposed yet, or the end
-        of the sentence, for which all topics count together.
+        """The best ones, by the sum of log-probabilities: one more token, its node not proposed yet, or the
+        end of the sentence, for which the probabilities of all topics are added.
         """
         nodes, candidates = [draft.node for draft in live], []
         rows = self.lane.distribution(nodes, self.lane.score(nodes))  # [N, V]
@@ -110,7 +110,7 @@ class Planner:
                 words[draft.repeats()] = -torch.inf
             top = words.topk(min(2 * self.width, len(words)))
             pairs = zip(top.values.tolist(), top.indices.tolist(), strict=True)
-            more = [draft.went_on(draft.node, token, p) for p, token in pairs if p > -torch.inf]
+            more = [draft.extended(draft.node, token, p) for p, token in pairs if p > -torch.inf]
             candidates += more
             if draft.sentence or not more:
                 over = draft.total + float(row[self.seams].logsumexp(-1))
@@ -118,8 +118,8 @@ class Planner:
         return sorted(candidates, key=lambda one: -one.total)[: 1 if self.width == 1 else 2 * self.width]
 
     def is_over(self, draft: Draft) -> bool:
-        """Whether a sentence ends with a mark, or asks for something with a colon: asked of the prompt's own,
-        after which no topic may be likely as none stands in front.
+        """Whether a sentence ends with a punctuation mark, or with the colon of an instruction. Asked of the
+        prompt's own sentence, after which topics may be unlikely since none precedes it.
         """
         bytes_of = self.lane.models["target"].bytes_of
         ending = b"".join(bytes_of(token) for token in draft.sentence[-8:]).decode("utf-8", "replace")
@@ -133,7 +133,7 @@ class Planner:
         self.logprobs[node] = logprob
         return replace(draft, node=node)
 
-    def bury(self, drafts: Iterable[Draft], kept: list[Draft], why: str) -> None:
+    def prune(self, drafts: Iterable[Draft], kept: list[Draft], why: str) -> None:
         """Prunes drafts that lie on no path to the kept ones."""
         lane = self.lane
         needed = {lane.tip, *(n for draft in kept for n in lane.tree.path(draft.node, above=lane.tip))}
@@ -145,7 +145,7 @@ class Planner:
     # ---- a topic
 
     def topic(self, best: Ended, number: int) -> tuple[int, str | None]:
-        """The topic after `number` seams, predicted after the best draft, and why it is forced, if it is."""
+        """The topic after `number` sentences, predicted after the best draft, and why if it is forced."""
         lane, row = self.lane, best.row
         scores = torch.full_like(row, -torch.inf)
         scores[self.offered] = row[self.offered]
@@ -162,15 +162,15 @@ class Planner:
         return int(scores.argmax()), None
 
     def record(self, logprobs: torch.Tensor, number: int) -> None:
-        """Says which topics are most likely."""
+        """Records which topics are most likely."""
         names = {token: name.strip("<>") for name, token in self.tokens.ids.items()}
         top = logprobs.topk(min(NAMED_TOPICS, len(self.offered)))
         pairs = zip(top.indices.tolist(), top.values.exp().tolist(), strict=True)
         leading = ", ".join(f"{names[token]} {p:.2f}" for token, p in pairs)
         self.lane.note(f"Sentence {number + 1} under a topic: {leading}.")
 
-    def hang(self, one: Ended, token: int, why: str | None) -> Draft:
-        """A draft with the topic of its next sentence, which counts in no sum."""
+    def with_topic(self, one: Ended, token: int, why: str | None) -> Draft:
+        """The draft with the topic of its next sentence, whose log-probability is in no sum."""
         logprob = float(one.row[token])
         node = self.lane.propose(one.node, token, logprob)
         self.logprobs[node] = logprob
@@ -184,7 +184,9 @@ class Planner:
         if self.is_full(draft):
             return draft
         row = lane.distribution([draft.node], lane.score([draft.node]))[0]
-        return self.hang(Ended(draft.node, draft.total, row=row), min(lane.eos), "the topic ends the text")
+        return self.with_topic(
+            Ended(draft.node, draft.total, row=row), min(lane.eos), "the topic ends the text"
+        )
 
     def settle(self, drafts: list[Draft]) -> None:
         """Commits what all drafts share."""
@@ -195,7 +197,7 @@ class Planner:
 
 
 def suits(parameters: dict, target) -> str | None:
-    """A sentence if the model has no topics, or not those that are named."""
+    """The message to show if the model has no topics, or lacks those that are named."""
     tokens = topic_tokens(target)
     if tokens is None:
         return (
@@ -259,17 +261,17 @@ def topic_plan(lane: Lane) -> Iterator[None]:
         done = yield from planner.sentence(drafts)
         best = done[0]
         if not isinstance(best, Ended):  # the limit is reached
-            planner.bury(done, [best], "another text is more likely")
+            planner.prune(done, [best], "another text is more likely")
             planner.settle([best])
             return
         token, why = planner.topic(best, number)
         if token == planner.tokens.end and lane.eos:
-            winner = planner.end(planner.hang(best, token, why))
-            planner.bury(done, [winner], "another text is more likely")
+            winner = planner.end(planner.with_topic(best, token, why))
+            planner.prune(done, [winner], "another text is more likely")
             planner.settle([winner])
             return
-        drafts = [planner.hang(one, token, why) for one in done if isinstance(one, Ended)]
-        planner.bury(done, drafts, "another text is more likely")
+        drafts = [planner.with_topic(one, token, why) for one in done if isinstance(one, Ended)]
+        planner.prune(done, drafts, "another text is more likely")
         planner.settle(drafts)
         number += 1
         yield

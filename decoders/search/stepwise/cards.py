@@ -30,7 +30,7 @@ class Segment:
 
 
 def threshold(start: float, target: float, written: int, max_tokens: int) -> float:
-    """tau(t): from `start` with nothing written to `target` with all `most` tokens (section 4.3)."""
+    """tau(t): from `start` with nothing written to `target` with all `max_tokens` tokens (section 4.3)."""
     return min(target, start + written * (target - start) / max_tokens)
 
 
@@ -42,7 +42,7 @@ def acceptance(reward: float, tau: float, temperature: float) -> float:
 
 
 def unusable(parameters: dict) -> str | None:
-    """The sentence to show if the segments' lengths or the scorer cannot be."""
+    """The message to show if the segments' lengths or the scorer cannot be used."""
     shortest, longest = parameters["min_segment"], parameters["max_segment"]
     if shortest > longest:
         return f"min_segment is {shortest}, but max_segment only {longest}; make it at most that."
@@ -158,7 +158,7 @@ def cards(lane: Lane) -> Iterator[None]:
 
 
 def write(lane: Lane, attempt: int, offers: dict[int, torch.Tensor]) -> Iterator[None]:
-    """Draws one segment below the lane's tip, one step per token but the last; returns it. Without nodes
+    """Draws one segment below the lane's tip, one step per token but the last, and returns it: without nodes
     if the processors leave no token.
 
     offers: node -> the target's log-probabilities [V] after it, for what was scored since the last commit.
@@ -186,8 +186,8 @@ def write(lane: Lane, attempt: int, offers: dict[int, torch.Tensor]) -> Iterator
 
 
 def tag(lane: Lane, node: int, attempt: int) -> tuple:
-    """The name of the draw below `node`: that of plain sampling for what is drawn there first. Whatever has
-    been drawn so deep before was looked at, and thrown away for its reward.
+    """The tag of the draw below `node`: that of plain sampling for the first draw at this depth. Later draws
+    need others, since the first was rejected for its reward.
     """
     depth = lane.tree.depths[node] + 1
     first = attempt == 0 and depth > max(lane.tree.depths)

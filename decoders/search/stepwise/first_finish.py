@@ -16,7 +16,7 @@ from decoders.strategy import Parameter, Part
 
 
 def too_many_finishers(parameters: dict) -> str | None:
-    """The sentence to show if more samples are waited for than are drawn."""
+    """The message to show if more samples are waited for than are drawn."""
     samples, finishers = parameters["num_samples"], parameters["finishers"]
     if finishers > samples:
         return f"finishers is {finishers}, but only {samples} samples are drawn; ask for no more than those."
@@ -69,7 +69,7 @@ def first_finish(lane: Lane) -> Iterator[None]:
     """
     racing = [Sample(number, lane.tip) for number in range(lane.parameters["num_samples"])]
     ended: list[Sample] = []
-    stuck: list[Sample] = []  # those to which the processors leave no token
+    stuck: list[Sample] = []  # those for which the processors leave no token
     for position in range(1, lane.left + 1):
         step(lane, racing)
         stuck += [sample for sample in racing if sample.stuck]
@@ -91,7 +91,7 @@ def first_finish(lane: Lane) -> Iterator[None]:
 
 
 def choose(lane: Lane, ended: list[Sample], racing: list[Sample]) -> Sample:
-    """The answer; says why in a note where it is not simply the first that ended."""
+    """The answer; a note says why where it is not simply the first sample that ended."""
     wanted = lane.parameters["finishers"]
     if not ended:
         lane.note("No sample ended within the limit: the one with the highest mean log-probability is taken.")
@@ -117,7 +117,7 @@ def last_line(lane: Lane, sample: Sample) -> bytes:
 
 
 def cut_off(lane: Lane, sample: Sample, winner: Sample, reason: str) -> None:
-    """The sample's own nodes are dead, if it is not the winner."""
+    """Prunes the sample's own nodes, unless it is the winner."""
     if sample is not winner:
         dead = lane.tree.path(sample.node, above=lane.tip)
         for node in dead:

@@ -40,9 +40,9 @@ def tf_idf(texts: list[list[int]]) -> torch.Tensor:
 
 
 def clusters(texts: list[list[int]], max_clusters: int) -> list[int]:
-    """k-means on the texts' TF-IDF vectors: the number of each text's cluster, at most `most` of them, in the
-    order in which they first occur. It begins with the first text and those farthest from all before, so
-    nothing is drawn; equal texts never part.
+    """k-means on the texts' TF-IDF vectors: the number of each text's cluster, at most `max_clusters` of
+    them, in the order in which they first occur. The first centres are the first text and, one after another,
+    the text farthest from all centres so far, so nothing is drawn; equal texts are never separated.
     """
     rows = tf_idf(texts)
     centres = rows[:1]
@@ -71,7 +71,7 @@ def shares(labels: list[int]) -> list[float]:
 
 
 def values(advantages: list[float], alike: list[float], tau_1: float, tau_2: float) -> list[float]:
-    """R of each candidate: softmax(A / tau_1) + softmax(C / tau_2). All of them sum to 2."""
+    """R of each candidate: softmax(A / tau_1) + softmax(C / tau_2). They sum to 2."""
     pairs = zip(softmax(advantages, tau_1), softmax(alike, tau_2), strict=True)
     return [a + c for a, c in pairs]
 

@@ -22,8 +22,8 @@ from decoders.trace.number_format import many, were
 
 @dataclass(eq=False)
 class Beam:
-    """A live text: its newest node, whether it has ended, and what was last seen ahead of it, a mean
-    log-probability (0 before anything was).
+    """A live text: its newest node, whether it has ended, and the mean log-probability of the last foresight
+    after it (0 before the first).
     """
 
     node: int
@@ -47,17 +47,17 @@ class Candidate:
 
     @property
     def score(self) -> float:
-        """Mean log-probability of the step; of a beam that has ended, what was last seen of it."""
+        """Mean log-probability of the step; of a beam that has ended, that of its last foresight."""
         return mean(self.logprobs) if self.logprobs else self.beam.seen
 
     @property
     def foresight(self) -> float:
-        """F, the mean log-probability of the foresight; a step that ends the text stands for its own."""
+        """F, the mean log-probability of the foresight; a step that ends the text is its own foresight."""
         return mean(self.ahead) if self.ahead else self.score
 
     @property
     def advantage(self) -> float:
-        """A: by how much the foresight is more likely than what was last seen ahead of the beam."""
+        """A: by how much the foresight is more likely than the last one of the beam."""
         return self.foresight - self.beam.seen
 
 
@@ -157,7 +157,7 @@ def phi_decoding(lane: Lane) -> Iterator[None]:
 
 
 class Search:
-    """The beams of one lane, and the verbs of one step."""
+    """The beams of one lane, and the operations of one step."""
 
     def __init__(self, lane: Lane):
         self.lane, self.given = lane, lane.parameters
@@ -170,7 +170,7 @@ class Search:
         self.looks = True  # whether steps are still scored by lookahead
 
     def advance(self) -> None:
-        """One step of all beams."""
+        """Takes one step with all beams."""
         self.steps += 1
         candidates = self._sample()
         kept = self._prune(candidates)
@@ -208,7 +208,7 @@ class Search:
         self.foresight_tokens += sum(len(c.ahead) for c in kept)
 
     def _write(self, running: list[Candidate], kind: str, stream: str, temperature: float) -> list[Candidate]:
-        """One token more after each candidate's tip, all in one forward; those whose text ends with it."""
+        """Appends a token to each candidate, all in one forward; returns those whose text ends with it."""
         lane, ended = self.lane, []
         tips = list(dict.fromkeys(c.tip for c in running))
         logits = lane.score(tips, kind)  # [N, V]
@@ -237,7 +237,7 @@ class Search:
 
     # ---- choosing ----------------------------------------------------------------------------
     def _prune(self, candidates: list[Candidate]) -> list[Candidate]:
-        """Width pruning; of the pruned some are drawn back where too few are left."""
+        """Width pruning; where it leaves too few, some of the pruned are drawn back."""
         scores = [c.score for c in candidates]
         min_score = foresight.lowest_kept(scores, self.given["sigma"])
         kept = [c for c in candidates if c.score >= min_score]
@@ -247,7 +247,7 @@ class Search:
             kept += [pruned[i] for i in self._draw(probs, self.width - len(kept), "keep")]
         for c in (c for c in candidates if c not in kept):
             self.lane.record_score(c.node, "step", c.score)
-            self._bury(c, f"the step's mean log p is {c.score:.2f}, below {min_score:.2f}")
+            self._drop(c, f"the step's mean log p is {c.score:.2f}, below {min_score:.2f}")
         return sorted(kept, key=lambda c: c.number)
 
     def _weigh(self, kept: list[Candidate], advantages: list[float]) -> tuple[list[int | None], list[float]]:
@@ -285,7 +285,7 @@ class Search:
         return drawn
 
     def _record(self, kept, advantages, labels, probs, drawn: list[int]) -> None:
-        """The numbers of each candidate; those drawn are ranked by their probability."""
+        """Records the numbers of each candidate; those drawn are ranked by their probability."""
         clustered = [label for label in labels if label is not None]
         order = sorted(drawn, key=lambda i: (-probs[i], i))
         for i, c in enumerate(kept):
@@ -299,20 +299,20 @@ class Search:
 
     # ---- what becomes of them ----------------------------------------------------------------
     def _settle(self, candidates: list[Candidate], kept: list[Candidate], drawn: list[Candidate]) -> None:
-        """The drawn candidates continue as beams, all others are dead; what the beams share is output."""
+        """Continues the drawn candidates as beams, prunes all others, and commits what the beams share."""
         lane, needed = self.lane, set()
         for c in drawn:
             needed.update(lane.tree.path(c.node, above=lane.tip))
         for c in kept:
-            self._bury_nodes(lane.tree.path(c.tip, above=c.node), "a foresight, used only to score its step")
+            self._drop_nodes(lane.tree.path(c.tip, above=c.node), "a foresight, used only to score its step")
         for c in (c for c in kept if c not in drawn and c.node not in needed):
-            self._bury(c, f"not drawn: advantage {c.advantage:.2f}")
-        self._bury_nodes([n for n in self.alive if n not in needed], "no step that follows it was drawn")
+            self._drop(c, f"not drawn: advantage {c.advantage:.2f}")
+        self._drop_nodes([n for n in self.alive if n not in needed], "no step that follows it was drawn")
         self.beams = [Beam(c.node, c.ended, c.foresight) for c in drawn]
         self._commit(shared([lane.tree.path(beam.node, above=lane.tip) for beam in self.beams]))
 
     def _stop(self, labels: list[int], drawn: list[Candidate]) -> None:
-        """Whether the foresights agree enough to stop; notes where the search stands."""
+        """Stops looking ahead once the foresights agree enough or a limit is reached; notes how far it is."""
         largest = max(foresight.shares(labels), default=0.0)
         steps = {tuple(self._tokens(c.node, c.beam.node)) for c in drawn}
         agreed = largest >= self.given["delta"] or (len(steps) == 1 and self.width > 1)
@@ -349,11 +349,11 @@ class Search:
         drawn = self._draw(probs, 1, "select")
         self._record(ends, advantages, labels, probs, drawn)
         path = self.lane.tree.path(ends[drawn[0]].node, above=self.lane.tip)
-        self._bury_nodes([n for n in self.alive if n not in path], "another text was drawn")
+        self._drop_nodes([n for n in self.alive if n not in path], "another text was drawn")
         self._commit(path)
 
     def _last_weights(self, ends: list[Candidate], gains: list[float]) -> tuple[list[int], list[float]]:
-        """As `_weigh`, for whole texts; the code draws inside the larger of two clusters."""
+        """As `_weigh`, for whole texts; the paper's code draws within the larger of two clusters."""
         texts = [self._tokens(c.node, c.beam.node) for c in ends]
         if self.given["form"] == "paper":
             labels = foresight.clusters(texts, self.given["clusters"])
@@ -370,11 +370,11 @@ class Search:
         if nodes:
             self.lane.commit(nodes, [self.alive.pop(n) for n in nodes])
 
-    def _bury(self, c: Candidate, reason: str) -> None:
-        self._bury_nodes(self.lane.tree.path(c.node, above=c.beam.node), reason)
+    def _drop(self, c: Candidate, reason: str) -> None:
+        self._drop_nodes(self.lane.tree.path(c.node, above=c.beam.node), reason)
 
-    def _bury_nodes(self, nodes: list[int], reason: str) -> None:
-        """These nodes lead nowhere; they give their slots back."""
+    def _drop_nodes(self, nodes: list[int], reason: str) -> None:
+        """Prunes nodes that lead nowhere, and frees their slots."""
         dead = [n for n in nodes if n in self.alive]
         for node in dead:
             self.lane.verdict(node, "pruned", reason=reason)

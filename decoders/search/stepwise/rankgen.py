@@ -54,12 +54,12 @@ class Plane:
     origin: torch.Tensor
 
     def asides(self, vectors: torch.Tensor) -> torch.Tensor:
-        """How far each of the vectors [N, w] lies in it."""
+        """How far each of the vectors [N, w] lies along it."""
         return (vectors - self.origin) @ self.across
 
 
 def plane(prompt: torch.Tensor, vectors: torch.Tensor) -> Plane:
-    """The direction across the prompt's vector [w] in which these vectors [N, w] differ most: the first
+    """The direction orthogonal to the prompt's vector [w] in which these vectors [N, w] vary most: the first
     principal component of what is left of them without the prompt's direction.
     """
     along, origin = prompt / prompt.norm().clamp_min(1e-9), vectors.mean(0)
@@ -70,8 +70,8 @@ def plane(prompt: torch.Tensor, vectors: torch.Tensor) -> Plane:
 
 
 class Fit:
-    """How well texts fit after the lane's prompt, by the ranker. Each is read for itself, as if no prompt
-    stood before it: its tokens stand in the tree once more, below a root of their own.
+    """How well texts fit the lane's prompt, by the ranker. Each is read on its own, without the prompt: its
+    tokens are in the tree a second time, below a root of their own.
     """
 
     def __init__(self, lane: Lane, ranker: Ranker):
@@ -81,8 +81,8 @@ class Fit:
         self.prompt = ranker.vector(self._states(lane.tree.path(lane.tip)), prefix=True)
 
     def scores(self, texts: list[Text]) -> list[float]:
-        """The dot product of the prompt's vector with that of each text; one forward reads what is new. Each
-        text is told where its vector lies beside the prompt's.
+        """The dot product of the prompt's vector with that of each text; one forward reads what is new. Sets
+        `aside` of each text.
         """
         tree, paths = self.lane.tree, []
         for text in texts:
@@ -106,7 +106,7 @@ class Fit:
         return torch.stack([self.lane.scorers["target"].hidden(n) for n in nodes])
 
     def drop(self, nodes: list[int]) -> None:
-        """These nodes are dead: their copies give their slots back."""
+        """Frees the slots of the copies of these nodes, which are dead."""
         self.lane.drop([self.copies.pop(n) for n in nodes if n in self.copies])
 
 
@@ -185,7 +185,7 @@ def rankgen(lane: Lane) -> Iterator[None]:
 
 
 class Search:
-    """The beams of one lane, and the verbs of one round."""
+    """The beams of one lane, and the operations of one round."""
 
     def __init__(self, lane: Lane):
         self.lane, self.given = lane, lane.parameters
@@ -242,7 +242,7 @@ class Search:
         return [text for text in texts if text.length]
 
     def _write(self, running: list[Text]) -> None:
-        """One token more for each text, all in one forward; a text that allows no token has ended."""
+        """Appends a token to each text, all in one forward; a text that allows no token has ended."""
         tree = self.lane.tree
         for text, logprob in extended(self.lane, running):
             if logprob is None:
@@ -255,18 +255,18 @@ class Search:
 
     # ---- what becomes of them ----------------------------------------------------------------
     def _settle(self, pruned: list[Text]) -> None:
-        """What was pruned is dead; what the beams share is output."""
+        """Drops what was pruned, and commits what the beams share."""
         lane, paths = self.lane, [self.lane.tree.path(b.node, above=self.lane.tip) for b in self.beams]
         needed = {node for path in paths for node in path}
         for text in pruned:
             lost = [n for n in text.block if n not in needed]
-            self._bury(lost, f"score {text.score:.2f}, not among the best")
-        self._bury([n for n in self.alive if n not in needed], "no block after it was kept")
+            self._prune(lost, f"score {text.score:.2f}, not among the best")
+        self._prune([n for n in self.alive if n not in needed], "no block after it was kept")
         if together := shared(paths):
             lane.commit(together, [self.alive.pop(n) for n in together])
 
-    def _bury(self, nodes: list[int], reason: str) -> None:
-        """These nodes lead nowhere; they give their slots back."""
+    def _prune(self, nodes: list[int], reason: str) -> None:
+        """Prunes nodes that lead nowhere, and frees their slots."""
         dead = [n for n in nodes if n in self.alive]
         for node in dead:
             self.lane.verdict(node, "pruned", reason=reason)
@@ -276,7 +276,7 @@ class Search:
             self.fit.drop(dead)
 
     def conclude(self) -> None:
-        """The best text is output."""
+        """Outputs the best text."""
         others, self.beams = self.beams[1:], self.beams[:1]
         self._settle(others)
         if self.lane.more:

@@ -50,7 +50,7 @@ def true_equation(left: str, right: str) -> bool:
 
 def arithmetic(text: Text, parameters: dict) -> float:
     """The share of true ones among the equations (`12+6=18`) and steps of a chain (`+4 -> 7`) that the text
-    has finished. A prefix without any may still become right; a whole text without any is none.
+    has finished. Without any, a prefix scores 1, since it may still become right, and a whole text 0.
     """
     before = text.prompt.rsplit("\n", 1)[-1]
     lines = before + text.written
@@ -100,8 +100,8 @@ def is_json(text: Text, parameters: dict) -> float:
 
 
 def length(text: Text, parameters: dict) -> float:
-    """How near the number of words is to the one that is wanted: the smaller by the larger. A prefix that
-    is not too long yet has 1.
+    """How close the number of words is to the wanted one: the smaller divided by the larger. A prefix that is
+    not yet too long scores 1.
     """
     words, wanted = len(WORD.findall(text.written)), parameters["words"]
     if words <= wanted and not text.whole:
@@ -110,7 +110,7 @@ def length(text: Text, parameters: dict) -> float:
 
 
 def keyword(text: Text, parameters: dict) -> float:
-    """The share of the keywords that occur as whole words, in small or capital letters."""
+    """The share of the keywords that occur as whole words, in lower or upper case."""
     wanted = keywords(parameters)
     written = text.written.lower()
     present = [bool(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", written)) for word in wanted]
@@ -118,7 +118,7 @@ def keyword(text: Text, parameters: dict) -> float:
 
 
 def keywords(parameters: dict) -> list[str]:
-    """The keywords that were typed, in small letters."""
+    """The keywords that were typed, in lower case."""
     return [word.strip().lower() for word in parameters["keywords"].split(",") if word.strip()]
 
 
@@ -159,8 +159,8 @@ NOISE = Parameter(
 )
 
 
-def spoiled(value: float, deviation: float, u: float) -> float:
-    """The value at `u`, from 0 to 1, of a normal distribution around `value` that is cut off at 0 and 1."""
+def noisy(value: float, deviation: float, u: float) -> float:
+    """The quantile `u`, from 0 to 1, of a normal distribution around `value` that is truncated at 0 and 1."""
     normal = NormalDist(value, deviation)
     low, high = normal.cdf(0.0), normal.cdf(1.0)
     return min(1.0, max(0.0, normal.inv_cdf(low + u * (high - low))))
@@ -173,14 +173,14 @@ def part(parameters: dict) -> Part:
 
 
 def unusable(parameters: dict) -> str | None:
-    """The sentence to show if the scorer lacks what it needs."""
+    """The message to show if the scorer lacks what it needs."""
     if parameters["scorer"] == "keyword" and not keywords(parameters):
         return "The scorer keyword needs keywords: type some, such as dog, ball."
     return None
 
 
 def unscored(parameters: dict, target: Any) -> str | None:
-    """The sentence to show if there is nothing that could score texts of this target."""
+    """The message to show if there is nothing that could score texts of this target."""
     name = getattr(target, "name", "this model")
     if parameters["scorer"] == "reward" and getattr(target, "reward", None) is None:
         return f"No reward head is there for the model {name!r}; choose another scorer."
@@ -188,7 +188,7 @@ def unscored(parameters: dict, target: Any) -> str | None:
 
 
 class Scorer:
-    """Scores texts of one lane; every text is judged once. `calls` counts what was judged."""
+    """Scores texts of one lane, each of them once. `calls` counts the texts scored."""
 
     def __init__(self, lane: Lane, parameters: dict | None = None):
         """parameters: those of the scorer, if they are not the lane's own."""
@@ -199,9 +199,9 @@ class Scorer:
         self.calls = 0
 
     def score(self, node: int, whole: bool) -> float:
-        """The value, 0 to 1, of what stands between the lane's beginning and this node.
+        """The value, 0 to 1, of the text from the lane's beginning to this node.
 
-        whole: as a finished text, else as a prefix. For the reward head nodes are scored that were not.
+        whole: as a finished text, else as a prefix. The reward head has nodes read that were not yet.
         """
         path = self.lane.tree.path(node, above=self.lane.tree.trunk - 1)
         key = (tuple(self.lane.tree.tokens[n] for n in path), whole)
@@ -214,14 +214,15 @@ class Scorer:
                 self.known[key] = RULES[self.name][0](text, self.parameters)
             if deviation := self.parameters.get(NOISE.name):
                 u = float(self.lane.chooser.uniforms(1, ("value", *key))[0])
-                self.known[key] = spoiled(self.known[key], deviation, u)
+                self.known[key] = noisy(self.known[key], deviation, u)
         return self.known[key]
 
     def _ask_head(self, node: int, text: Text) -> float:
-        """At the end of a line whether all steps are right, elsewhere whether the prefix may become so.
+        """Of a whole text whether it is right, at the end of a line whether all steps are, elsewhere whether
+        the prefix can become right.
 
-        The head reads what was written after the last token of the prompt; nodes whose states nothing has
-        kept are read again.
+        The head reads what was written after the last token of the prompt; nodes whose states were not kept
+        are read again.
         """
         lane = self.lane
         path = lane.tree.path(node, above=lane.tree.trunk - 2)
@@ -235,7 +236,7 @@ class Scorer:
 
 
 def decoded(lane: Lane, nodes: list[int], *more: int) -> str:
-    """What these nodes say, and then the tokens `more`, without ends of text."""
+    """The text of these nodes followed by that of the tokens `more`, without end-of-text tokens."""
     tokens = [*(lane.tree.tokens[n] for n in nodes), *more]
     words = b"".join(lane.models["target"].bytes_of(t) for t in tokens if t not in lane.eos)
     return words.decode("utf-8", "replace")

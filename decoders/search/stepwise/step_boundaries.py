@@ -6,7 +6,7 @@ ENDS = {"sentence": b".!?", "line": b""}  # what ends a step besides a line brea
 
 
 def step_ends(lane: Lane, nodes: list[int], step: str) -> bool:
-    """Whether a step, a path of nodes, ends with its newest one: not before it holds some text."""
+    """Whether a step, a path of nodes, ends with its newest one; a step without text does not."""
     pieces = [lane.models["target"].bytes_of(lane.tree.tokens[node]) for node in nodes]
     marks = pieces[-1].rstrip(b"\"' \n")[-1:]
     ends = b"\n" in pieces[-1] or (marks != b"" and marks in ENDS[step])
@@ -14,7 +14,7 @@ def step_ends(lane: Lane, nodes: list[int], step: str) -> bool:
 
 
 def shared(paths: list[list[int]]) -> list[int]:
-    """The nodes with which all paths begin."""
+    """The common prefix of all paths."""
     common = []
     for level in zip(*paths, strict=False):
         if len(set(level)) > 1:

@@ -39,8 +39,8 @@ class Rollout:
 
 
 def value(rewards: list[float], baselines: list[float], beta: float, probabilities: list[float]) -> float:
-    """Q by texts of an aligned model with these probabilities: E[w r] / E[w], w = exp((r - r_bl) / beta). A
-    model that was aligned to the reward itself has r_bl = r, so that Q is the mean.
+    """Q, estimated from an aligned model's texts with these probabilities: E[w r] / E[w], w = exp((r - r_bl)
+    / beta). A model that was aligned to the reward itself has r_bl = r, so that Q is the mean.
     """
     pairs = zip(rewards, baselines, probabilities, strict=True)
     weights = [probability * math.exp((r - b) / beta) for r, b, probability in pairs]
@@ -53,7 +53,7 @@ def value_of_code(
     probabilities: list[float],
     sharpness: float = CODE_SHARPNESS,
 ) -> float:
-    """As the public code weighs them: E[exp(sharpness (r - r_bl)) r], which nothing divides."""
+    """The estimate of the public code: E[exp(sharpness (r - r_bl)) r], which is not normalised."""
     terms = zip(rewards, baselines, probabilities, strict=True)
     return sum(probability * math.exp(sharpness * (r - b)) * r for r, b, probability in terms)
 
@@ -64,12 +64,12 @@ def distance(probs: list[float], reference: list[float]) -> float:
 
 
 def softmax(totals: list[float]) -> list[float]:
-    """Probabilities proportional to e to each total."""
+    """Probabilities proportional to exp(total)."""
     return torch.tensor(totals, dtype=torch.float64).softmax(0).tolist()
 
 
 def unusable(parameters: dict) -> str | None:
-    """The sentence to show if the parameters do not fit together."""
+    """The message to show if the parameters do not fit together."""
     if parameters["variant"] == INDIRECT and (
         parameters["num_rollouts"] < 2 or parameters["rollout_temperature"] == 0.0
     ):
@@ -154,7 +154,7 @@ def transfer_q(lane: Lane) -> Iterator[None]:
 
 
 class Search:
-    """The candidates of one place after the other, and what is written after them."""
+    """The candidates at each position in turn, and their continuations."""
 
     def __init__(self, lane: Lane):
         self.lane, self.given = lane, lane.parameters
@@ -167,13 +167,15 @@ class Search:
         self.longest = lane.tree.depths[lane.tip] + lane.left
 
     def _baseline(self) -> scorers.Scorer | None:
-        """Scores texts by the reward that the model was aligned to; None where that is not asked."""
+        """Scores texts by the reward that the model was aligned to; None where the parameters do not ask for
+        it.
+        """
         if self.variant not in (INDIRECT, CODE) or self.aligned is None:
             return None
         return scorers.Scorer(self.lane, self.given | self.aligned.settings["reward"])
 
     def advance(self) -> None:
-        """One token."""
+        """Chooses one token."""
         lane = self.lane
         logprobs = lane.distribution([lane.tip], lane.score([lane.tip]))[0]  # [V]
         candidates = likeliest(lane, logprobs, self.given["candidates"])
@@ -187,7 +189,7 @@ class Search:
             lane.verdict(node, "pruned", reason="only written to score the candidate before it")
         lane.drop(dead)
         self._take(candidates, values, at)
-        self._record_gauges(candidates, totals, at)
+        self._record_per_token(candidates, totals, at)
 
     # ---- looking ahead -----------------------------------------------------------------------
     def _look_ahead(self, candidates: list[Candidate]) -> list[list[Rollout]]:
@@ -209,7 +211,7 @@ class Search:
         return rollouts
 
     def _write(self, running: list[Rollout]) -> None:
-        """One token more after each of these, all in one forward."""
+        """Appends a token to each of these, all in one forward."""
         tips = list(dict.fromkeys(rollout.tip for rollout in running))
         rows = self._rows(tips)
         logprobs, probs = log_softmax(rows), self._rollout_probs(rows)
@@ -230,7 +232,7 @@ class Search:
         return aligned.rows([lane.scorers["target"].hidden(node) for node in tips])
 
     def _rollout_probs(self, rows: torch.Tensor) -> torch.Tensor:
-        """What continuations are drawn from [N, V], after logits [N, V]."""
+        """The distributions [N, V] that continuations are drawn from, of logits [N, V]."""
         temperature = 0.0 if self.variant == CODE else self.given["rollout_temperature"]
         return probabilities(rows / temperature) if temperature else one_hot(rows)
 
@@ -248,7 +250,7 @@ class Search:
 
     # ---- weighing ----------------------------------------------------------------------------
     def _value(self, some: list[Rollout]) -> float:
-        """Q of one candidate by its continuations, which are equally likely as they were drawn."""
+        """Q of one candidate from its continuations, which have equal weights since they were drawn."""
         probabilities = [1 / len(some)] * len(some)
         rewards = [self.scorer.score(rollout.tip, rollout.ended) for rollout in some]
         if self.baseline is None:
@@ -259,7 +261,7 @@ class Search:
         return value(rewards, baselines, self.given["beta"], probabilities)
 
     def _choose(self, totals: list[float]) -> int:
-        """The place of the best total, ties to the more likely candidate; or one drawn."""
+        """The index of the best total (ties go to the more likely candidate), or of one that is drawn."""
         if self.given["temperature"] == 0.0:
             return max(range(len(totals)), key=lambda at: totals[at])
         probs = torch.tensor(softmax([t / self.given["temperature"] for t in totals]), dtype=torch.float64)
@@ -267,7 +269,7 @@ class Search:
 
     # ---- recording ---------------------------------------------------------------------------
     def _record(self, candidates: list[Candidate], values: list[float], totals: list[float]) -> None:
-        """Every candidate's total, and what it is made of."""
+        """Records every candidate's total, and its parts."""
         order = sorted(range(len(totals)), key=lambda at: -totals[at])
         for at, (c, q, total) in enumerate(zip(candidates, values, totals, strict=True)):
             self.lane.record_score(c.node, "total", total, order.index(at) + 1, logprob=c.logprob, value=q)
@@ -281,8 +283,10 @@ class Search:
         lane.drop([c.node for c in others])
         lane.commit([candidates[at].node], [candidates[at].logprob])
 
-    def _record_gauges(self, candidates: list[Candidate], totals: list[float], at: int) -> None:
-        """The reward of the text so far, and how far the distribution of the totals is from the target's."""
+    def _record_per_token(self, candidates: list[Candidate], totals: list[float], at: int) -> None:
+        """Records the reward of the text so far, and the KL of the distribution of the totals from the
+        target's.
+        """
         node = candidates[at].node
         so_far = self.scorer.score(node, whole=not self.lane.more)
         far = distance(softmax(totals), softmax([c.logprob for c in candidates]))

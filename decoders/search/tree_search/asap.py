@@ -1,5 +1,4 @@
-"""ASAp: samples under a constraint, and learns from its samples how much of what follows each prefix is
-allowed.
+"""ASAp: samples under a constraint, and learns from them how much of what follows each prefix is allowed.
 
 Park et al. (2024), Grammar-Aligned Decoding. Knows one lane; constraints are in constraints.py.
 """
@@ -33,8 +32,8 @@ DEAD_END = Parameter(
 
 
 class Futures:
-    """c~: for each prefix an upper bound of the probability that what the model writes after it is allowed
-    as a whole. It is 1 until something is learned, and `c~(s) = sum_v p(v|s) c~(s v)`.
+    """c~: for each prefix an upper bound on the probability that the model's whole text after it is allowed.
+    It is 1 until something is learned, and `c~(s) = sum_v p(v|s) c~(s v)`.
     """
 
     def __init__(self) -> None:
@@ -77,7 +76,7 @@ class Futures:
             self.learn(*self.above[node], self.of(node))
 
     def learn(self, node: int, token: int, bound: float) -> None:
-        """c~ of a child, and what follows from it for all prefixes above."""
+        """Sets c~ of a child, and updates all prefixes above it."""
         while True:
             self.learned.setdefault(node, {})[token] = bound
             if node not in self.above:
@@ -106,7 +105,7 @@ class Asap:
         return more
 
     def token(self) -> bool:
-        """Draws one token, or comes back from a dead end; what was drawn before is not recorded again."""
+        """Draws one token, or backs out of a dead end; what was drawn before is not recorded again."""
         programs, node, futures = self.programs, self.at, self.futures
         if node not in self.logprobs:
             self.read(node)
@@ -118,7 +117,7 @@ class Asap:
         phi = programs.gate.phi(node, token)
         self.has_news = not phi or (node, token) not in self.below
         if not phi:
-            programs.gate.kill(node, token, logprob, self.number)
+            programs.gate.reject(node, token, logprob, self.number)
             self.ends, self.tries = self.ends + 1, self.tries + 1
             futures.learn(node, token, 0.0)
             stuck = self.start_over or len(futures.learned[node]) % TRIES == 0
@@ -140,7 +139,7 @@ class Asap:
         self.futures.visit(node, probabilities(lane.shaped(logits, [node]))[0].cpu(), mask)
 
     def back(self) -> bool:
-        """One token up: nothing below is allowed. False at the root: then no text is."""
+        """Goes back one token, as nothing below is allowed. False at the root: then no text is allowed."""
         node, programs = self.at, self.programs
         if node == programs.root:
             return False
@@ -154,7 +153,7 @@ class Asap:
         return True
 
     def completed(self, phi: float) -> bool:
-        """A text is drawn: what it is worth is learned, and the next one begins."""
+        """Learns from a drawn text's worth, and begins the next one."""
         self.last, self.number, self.tries = self.at, self.number + 1, 0
         if phi < 1.0:
             self.futures.learn(*self.futures.above[self.at], phi)
@@ -163,7 +162,7 @@ class Asap:
         return self.number < self.samples
 
     def record(self) -> None:
-        """What is known by now of the prompt, and of the prefixes on the way to this text."""
+        """Records c~ of the prompt and of the prefixes of this text."""
         lane, allowed = self.programs.lane, self.futures.of(self.programs.root)
         self.has_news = True
         lane.record_score(self.programs.root, FUTURE, allowed)

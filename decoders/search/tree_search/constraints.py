@@ -1,8 +1,7 @@
 """Constraints of a tree search, checked on every prefix or on the whole text; each returns 0 to 1.
 
-Their product Phi is the value of a text; 0 ends it at once. Rules that search already knows (scorers.py) are
-used unchanged; the lane's callback checks syntax, since languages are described elsewhere. Knows texts and
-tokens, no search.
+Their product Phi is the value of a text; 0 rejects it at once. The rules of scorers.py are used unchanged;
+the lane's callback checks syntax, since languages are described elsewhere. Knows texts and tokens, no search.
 """
 
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from decoders.strategy import Parameter, Part
 
 
 def well_formed(text: Text, parameters: dict) -> float:
-    """1 for what the prompt's language allows, and where it has none; else 0."""
+    """1 for what the prompt's language allows, or if it has none; else 0."""
     return float(text.callbacks.allowed(text.prompt, text.written, text.whole) is not False)
 
 
@@ -57,7 +56,7 @@ def named(parameters: dict) -> list[str]:
 
 
 def unusable(parameters: dict) -> str | None:
-    """The sentence to show if there is no such constraint, or it lacks what it needs."""
+    """The message to show if there is no such constraint, or it lacks what it needs."""
     for name in named(parameters):
         if name not in CONSTRAINTS:
             return f"There is no constraint {name!r}; choose any of: {', '.join(CONSTRAINTS)}."
@@ -72,7 +71,7 @@ def parts(parameters: dict) -> list[Part]:
 
 
 class Gate:
-    """The constraints of one lane. `calls` counts what was checked; `reason` says what ended a text."""
+    """The constraints of one lane. `calls` counts the checks; `reason`: which constraint rejected a text."""
 
     def __init__(self, lane: Lane):
         self.lane, self.names = lane, named(lane.parameters)
@@ -96,17 +95,17 @@ class Gate:
         return self.known[key]
 
     def worth(self, node: int) -> float:
-        """The same for a node that is there."""
+        """Phi of the text that ends with this node."""
         return self.phi(self.lane.tree.parents[node], self.lane.tree.tokens[node])
 
     def score(self, node: int, whole: bool) -> float:
-        """Phi as a search asks for it; of a text that could not be completed 0."""
+        """Phi, as the scorer of a search; 0 for a text that could not be completed."""
         tree = self.lane.tree
         ended = self.ends(tree.parents[node], tree.tokens[node]) and node >= tree.trunk
         return self.worth(node) if ended or not whole else 0.0
 
     def why(self, node: int) -> str:
-        """What ended the text at a node."""
+        """Which constraint rejected the text at a node."""
         return self.reason[self.lane.tree.parents[node], self.lane.tree.tokens[node]]
 
     def _ask(self, key: tuple[int, int]) -> float:
@@ -125,8 +124,8 @@ class Gate:
                     break
         return product
 
-    def kill(self, parent: int, token: int, logprob: float, slot: int = 0) -> int:
-        """Tells that this token was considered and ended by a constraint; returns its node."""
+    def reject(self, parent: int, token: int, logprob: float, slot: int = 0) -> int:
+        """Records that a constraint rejected this token; returns its node."""
         node = self.lane.propose(parent, token, logprob, slot=slot)
         self.lane.verdict(node, "rejected", reason=self.reason[parent, token])
         return node

@@ -1,4 +1,4 @@
-"""Monte-Carlo tree search: select, expand, evaluate, back up. Knows neither models nor how an edge is chosen.
+"""Monte Carlo tree search: select, expand, evaluate, back up. Knows neither models nor how an edge is chosen.
 
 Each search chooses how it represents a state's text: as a node of a lane's tree, or as tokens.
 """
@@ -23,7 +23,7 @@ class State:
 @dataclass(eq=False, slots=True)
 class Edge:
     """A next token: its prior (P) among its siblings, the state after it once that is open, how many
-    simulations went through it (n), the sum of their values, and what these say together (Q).
+    simulations went through it (n), the sum of their values, and the resulting value (Q).
     """
 
     node: Any
@@ -35,7 +35,7 @@ class Edge:
 
 
 class TreeSearch(ABC):
-    """The three verbs by which searches differ, and the simulation that they share."""
+    """The three operations in which searches differ, and the simulation that they share."""
 
     @abstractmethod
     def open(self, node: Any) -> State:
@@ -47,7 +47,7 @@ class TreeSearch(ABC):
 
     @abstractmethod
     def evaluate(self, state: State) -> float:
-        """What the state at the end of the way is worth."""
+        """The value of the state at the end of the path."""
 
     def back_up(self, edge: Edge, value: float) -> None:
         """Q of an edge through which a value came back: the mean of all."""
@@ -55,8 +55,8 @@ class TreeSearch(ABC):
         edge.value = edge.total / edge.visits
 
     def simulate(self, root: State) -> tuple[list[Edge], float]:
-        """Down the tree to a state that is new or has no edges, and back with what it is worth: the edges on
-        the way, and that value.
+        """Goes down the tree to a state that is new or has no edges, and backs up its value. Returns the
+        edges on the path and that value.
         """
         state, way = root, []
         while state.edges:

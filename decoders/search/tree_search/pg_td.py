@@ -1,4 +1,4 @@
-"""PG-TD: Monte-Carlo tree search over tokens, that completes and scores texts, and outputs the best.
+"""PG-TD: Monte Carlo tree search over tokens that completes and scores texts, and outputs the best.
 
 Zhang et al. (2023), Planning with Large Language Models for Code Generation. The simulation is that of
 mcts.py. Knows one lane; texts are scored by scorers.py.
@@ -106,7 +106,7 @@ def pg_td(lane: Lane) -> Iterator[None]:
 
 
 class Search(TreeSearch):
-    """The tree of one lane, all texts completed so far, and the verbs of one rollout."""
+    """The tree of one lane, all texts completed so far, and the operations of one rollout."""
 
     def __init__(self, lane: Lane, given: dict | None = None, scorer: Any = None):
         """given: the parameters, the lane's if None; scorer: anything with `score` and `calls`."""
@@ -135,7 +135,7 @@ class Search(TreeSearch):
         return state
 
     def child(self, node: int, token: int, logprob: float, slot: int = 0, again: bool = True) -> int:
-        """The node of a token after `node`: the one that is there, if it may be used again."""
+        """The node of a token after `node`: an existing one, if it may be used again."""
         child = self.below.get((node, token)) if again else None
         if child is None:
             child = self.lane.propose(node, token, logprob, slot=slot)
@@ -150,12 +150,12 @@ class Search(TreeSearch):
         return ended or self.lane.tree.depths[node] >= self.deepest
 
     def record(self, edge: Edge) -> None:
-        """The numbers of an edge."""
+        """Records the numbers of an edge."""
         self.lane.record_score(edge.node, "visits", edge.visits, value=edge.value, prior=edge.prior)
 
     # ---- one rollout -------------------------------------------------------------------------
     def rollout(self) -> None:
-        """Down the tree to a new state, on to the end of a text, and back with what it is worth."""
+        """Goes down the tree to a new state, completes its text, and backs up its value."""
         self.done += 1
         way, value = self.simulate(self.root)
         for edge in way:
@@ -180,7 +180,7 @@ class Search(TreeSearch):
         return max(state.edges, key=urgency)
 
     def evaluate(self, state: State) -> float:
-        """What the text that this state leads to is worth."""
+        """The value of the text to which this state leads."""
         if not state.edges:
             tips = [state.node]
         elif self.given["temperature"] > 0.0:
@@ -191,7 +191,7 @@ class Search(TreeSearch):
         return max(self.judge(tip) for tip in tips)
 
     def judge(self, tip: int) -> float:
-        """The value of a whole text; each is judged once."""
+        """The value of a whole text; each is scored once."""
         if tip not in self.texts:
             self.texts[tip] = value = self.scorer.score(tip, whole=True)
             self.lane.record_score(tip, "text_value", value, rollout=float(self.done))
@@ -199,7 +199,7 @@ class Search(TreeSearch):
         return self.texts[tip]
 
     def complete(self, node: int) -> list[int]:
-        """The ends of num_beams completions, the most likely first."""
+        """The last nodes of num_beams completions, the most likely first."""
         width = self.given["num_beams"]
         beams = [(0.0, node)]
         while running := [beam for beam in beams if not self.ends(beam[1])]:
@@ -220,7 +220,7 @@ class Search(TreeSearch):
         return [n for _, n in beams]
 
     def sample(self, node: int) -> int:
-        """The end of a completion that is drawn."""
+        """The last node of a sampled completion."""
         while not self.ends(node):
             logits = self.lane.score([node])  # [1, V]
             probs = probabilities(self.lane.process(logits, [node]))[0]
@@ -231,7 +231,7 @@ class Search(TreeSearch):
 
     # ---- the end -----------------------------------------------------------------------------
     def conclude(self) -> None:
-        """Outputs the best text; says what became of all others."""
+        """Outputs the best text; records what became of all others."""
         lane = self.lane
         winner = max(self.texts, key=self.texts.__getitem__)  # on a tie the earliest
         path = lane.tree.path(winner, above=lane.tip)

@@ -13,18 +13,18 @@ from decoders.sampling.greedy import greedy
 from decoders.sampling.next_token import pick
 from decoders.search.tree_search.constraints import Gate
 
-TRIES = 16  # tokens that are tried after one prefix before it counts as a dead end
+TRIES = 16  # tokens tried after a prefix before it counts as a dead end
 
 
 class Programs:
-    """All texts of a lane. `finished`: last node of each complete text that no constraint ended -> Phi, in
+    """All texts of a lane. `finished`: last node of each complete text that no constraint rejected -> Phi, in
     the order in which they ended.
     """
 
     def __init__(self, lane: Lane, gate: Gate):
         self.lane, self.gate, self.root = lane, gate, lane.tip
         self.logprob: dict[int, float] = {}
-        self.unjudged: set[int] = set()  # nodes that were proposed, and not judged by a decoder
+        self.unjudged: set[int] = set()  # proposed nodes without a verdict from a decoder
         self.finished: dict[int, float] = {}
 
     def rows(self, nodes: list[int]) -> list[tuple[torch.Tensor, torch.Tensor]]:
@@ -43,8 +43,8 @@ class Programs:
     def draw(
         self, node: int, row: tuple[torch.Tensor, torch.Tensor], number: int = 0, tries: int = TRIES
     ) -> int | None:
-        """The node of a token drawn after `node`; one that a constraint ends is recorded, and another is
-        drawn. None if that failed so often, or nothing is left.
+        """The node of a token drawn after `node`; a token that a constraint rejects is recorded, and another
+        is drawn. None after `tries` failures, or if no token is left.
         """
         logprobs, scores = row
         for tried in range(tries):
@@ -53,13 +53,13 @@ class Programs:
             token = pick(self.lane, scores, self.tag(node, number, tried))
             if self.gate.phi(node, token) > 0.0:
                 return self.add(node, token, float(logprobs[token]), number)
-            self.gate.kill(node, token, float(logprobs[token]), number)
+            self.gate.reject(node, token, float(logprobs[token]), number)
             scores = scores.clone()
             scores[token] = -torch.inf
         return None
 
     def add(self, parent: int, token: int, logprob: float, slot: int = 0) -> int:
-        """A child that no constraint ended; where the text ends with it, that is recorded."""
+        """Proposes a child that no constraint rejects; where the text ends with it, that is recorded."""
         node = self.lane.propose(parent, token, logprob, slot=slot)
         self.logprob[node] = logprob
         self.unjudged.add(node)
@@ -68,14 +68,14 @@ class Programs:
         return node
 
     def finish(self, node: int) -> None:
-        """A complete text, with what it is worth."""
+        """Records a complete text and its worth."""
         self.finished[node] = phi = self.gate.worth(node)
         self.lane.verdict(node, "finished", reason=f"complete, Phi {phi:.2f}")
         self.lane.record_score(node, "phi", phi)
 
     def conclude(self, winner: int | None) -> Iterator[None]:
-        """Outputs the winner; if there is none, says so and greedy decoding writes the text. All other ends
-        are judged.
+        """Outputs the winner; if there is none, notes that and greedy decoding writes the text. All other
+        leaves get verdicts.
         """
         lane = self.lane
         path = lane.tree.path(winner, above=lane.tip) if winner is not None else []

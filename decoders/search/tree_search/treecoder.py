@@ -26,14 +26,14 @@ from decoders.trace.number_format import many
 
 @dataclass(eq=False)
 class Particle:
-    """One of several texts that are drawn side by side: its number, and its newest node."""
+    """One of several texts sampled side by side: its number, and its newest node."""
 
     number: int
     node: int
 
 
 class Sampling:
-    """Independent texts; a token that a constraint ends is drawn again. Over with the first that is right."""
+    """Independent texts; a token that a constraint rejects is redrawn. Ends with the first correct text."""
 
     tries = TRIES
 
@@ -52,7 +52,7 @@ class Sampling:
         return bool(self.active) and not right
 
     def move(self, living: list[Particle]) -> list[Particle]:
-        """Those of the living that are not complete."""
+        """The living particles whose texts are not complete."""
         return [p for p in living if p.node not in self.programs.finished]
 
     def best(self) -> int | None:
@@ -61,14 +61,16 @@ class Sampling:
 
 
 class Smc(Sampling):
-    """Texts side by side, each of which draws once: those that a constraint ends give their places to copies
-    of the others (sequential Monte Carlo with weights 0 and 1).
+    """Texts side by side, each of which draws once: those that a constraint rejects are replaced by copies of
+    the others (sequential Monte Carlo with weights 0 and 1).
     """
 
     tries = 1
 
     def move(self, living: list[Particle]) -> list[Particle]:
-        """As many as before, if any live: the lost places are drawn among the living, by Phi."""
+        """As many particles as before, if any live: the lost ones are resampled from the living, weighted by
+        Phi.
+        """
         moving = super().move(living)
         weights = [self.programs.gate.worth(p.node) for p in moving]
         taken = {p.number for p in living}
@@ -81,14 +83,14 @@ class Smc(Sampling):
 
 
 class Beam:
-    """Beam search; a continuation that a constraint ends does not compete."""
+    """Beam search; a continuation that a constraint rejects does not compete."""
 
     def __init__(self, programs: Programs):
         self.programs, self.lane = programs, programs.lane
         self.beams = Beams(self.lane, self.lane.parameters["population"], worth=programs.gate.worth)
 
     def turn(self) -> bool:
-        """One position."""
+        """Advances by one position."""
         live = self.beams.live
         logprobs = self.lane.distribution(live, self.lane.score(live))  # [B, V]
         self.beams.advance(self.gated(self.lane.constrained(logprobs, live)), logprobs)
@@ -98,14 +100,14 @@ class Beam:
         return bool(self.beams.live)
 
     def gated(self, logprobs: torch.Tensor) -> torch.Tensor:
-        """The same log-probabilities [B, V] without what a constraint ends, among all that may be kept."""
+        """The same log-probabilities [B, V] without what a constraint rejects, among all that may be kept."""
         gate, live, scores = self.programs.gate, self.beams.live, logprobs
         if not gate.names:
             return scores
         sums, seen = torch.tensor(self.beams.totals, device=scores.device)[:, None], set()
         scores = scores.clone()
         for _ in range(TRIES):
-            top = (sums + scores).flatten().topk(min(self.beams.looked_at, scores.numel()))
+            top = (sums + scores).flatten().topk(min(self.beams.num_candidates, scores.numel()))
             places = [divmod(i, scores.shape[1]) for i in top.indices[top.values > -torch.inf].tolist()]
             new = [place for place in places if place not in seen]
             if not new:
@@ -113,26 +115,28 @@ class Beam:
             for slot, (row, token) in enumerate(new):
                 seen.add((row, token))
                 if not gate.phi(live[row], token):
-                    gate.kill(live[row], token, float(logprobs[row, token]), slot)
+                    gate.reject(live[row], token, float(logprobs[row, token]), slot)
                     scores[row, token] = -torch.inf
         return scores
 
     def best(self) -> int | None:
-        """The finished text with the highest score, among those that are worth most."""
+        """The finished text with the highest score, among those of the greatest worth."""
         ended = best_finished([self.beams])
         self.programs.logprob.update(self.beams.logprobs)
         return ended[0].node if ended else None
 
 
 class GatedSpace(Space):
-    """States of a best-first search, without those that a constraint ends."""
+    """States of a best-first search, without those that a constraint rejects."""
 
     def __init__(self, programs: Programs):
         super().__init__(programs.lane, children=4, length_penalty=0.0, order="bound")
         self.programs = programs
 
     def read(self, nodes: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
-        """The model alone: the lane's temperature is one of draws."""
+        """The model's own log-probabilities [N, V], and the same within the lane's constraint: its
+        temperature applies to draws only.
+        """
         logprobs = self.lane.distribution(nodes, self.lane.score(nodes))
         return logprobs, self.lane.constrained(logprobs, nodes)
 
@@ -143,7 +147,7 @@ class GatedSpace(Space):
             for token, logprob in offers:
                 row.proposed.add(token)
                 if (token, logprob) not in kept:
-                    gate.kill(parent, token, logprob)
+                    gate.reject(parent, token, logprob)
             tried += len(offers)
             if kept or not offers or tried >= TRIES or len(row.proposed) >= len(row.logprobs):
                 break
@@ -156,7 +160,7 @@ class GatedSpace(Space):
 
 
 class BestFirst:
-    """The most likely prefix of all that wait is opened, `population` in a turn."""
+    """Opens the most likely prefixes that wait, `population` per turn."""
 
     def __init__(self, programs: Programs):
         self.programs, self.space = programs, GatedSpace(programs)
@@ -165,14 +169,14 @@ class BestFirst:
         self.turns = 0
 
     def turn(self) -> bool:
-        """Opens the first of the queue."""
+        """Opens the first states of the queue."""
         self.turns += 1
         states = self.frontier.take(self.programs.lane.parameters["population"])
         self.frontier.push(self.space.open(states) if states else [])
         return bool(states) and self.turns < self.programs.lane.parameters["rollouts"]
 
     def best(self) -> int | None:
-        """The finished text that came first in the queue, else the most likely; those worth most first."""
+        """The finished text that came first in the queue, else the most likely; greater worth comes first."""
         self.programs.logprob.update(self.space.logprobs)
         self.programs.unjudged.update(self.space.logprobs)
         if self.frontier.winner is not None and self.programs.finished[self.frontier.winner.node] == 1.0:
@@ -182,7 +186,7 @@ class BestFirst:
 
 
 class GatedSearch(pg_td.Search):
-    """Monte-Carlo tree search whose children and completions are kept within the constraints."""
+    """Monte Carlo tree search whose children and completions are kept within the constraints."""
 
     def __init__(self, programs: Programs):
         self.programs = programs
@@ -190,7 +194,7 @@ class GatedSearch(pg_td.Search):
         super().__init__(programs.lane, given | {"width": max(2, given["population"])}, programs.gate)
 
     def open(self, node: int) -> mcts.State:
-        """A state without the edges that a constraint ends."""
+        """A state without the edges that a constraint rejects."""
         state = super().open(node)
         for edge in list(state.edges):
             if not self.programs.gate.worth(edge.node):
@@ -200,7 +204,7 @@ class GatedSearch(pg_td.Search):
         return state
 
     def complete(self, node: int) -> list[int]:
-        """The end of one completion, greedy or drawn; a dead end is worth nothing."""
+        """The last node of one completion, greedy or drawn; a dead end has value 0."""
         return [self.sample(node)]
 
     def back_up(self, edge: mcts.Edge, value: float) -> None:
@@ -221,14 +225,14 @@ class GatedSearch(pg_td.Search):
 
 
 class Mcts:
-    """Monte-Carlo tree search with Phi of the completed text as the result of a rollout."""
+    """Monte Carlo tree search with Phi of the completed text as the result of a rollout."""
 
     def __init__(self, programs: Programs):
         self.programs, self.search = programs, GatedSearch(programs)
         self.left = programs.lane.parameters["rollouts"]
 
     def turn(self) -> bool:
-        """One rollout; over once a text is right."""
+        """Runs one rollout; over once a text is correct."""
         self.search.rollout()
         self.left -= 1
         return self.left > 0 and 1.0 not in self.search.texts.values()
@@ -244,7 +248,7 @@ class Mcts:
 
 
 class BestAsap(Asap):
-    """ASAp, of whose texts the one that is worth most is taken; the last one, where it is worth as much."""
+    """ASAp that takes the text of the greatest worth, on a tie the last one."""
 
     def best(self) -> int | None:
         """The complete text with the highest Phi; on a tie the last one drawn, else the earliest."""

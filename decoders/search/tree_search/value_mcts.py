@@ -1,4 +1,4 @@
-"""Monte-Carlo tree search with a value: before each token, many prefixes are tried and scored.
+"""Monte Carlo tree search with a value: before each token, many prefixes are tried and scored.
 
 Language Model Decoding as Likelihood-Utility Alignment (Josifoski et al. 2022), after AlphaZero (Silver et
 al. 2018). The simulation is that of mcts.py. Knows one lane and its scorer.
@@ -85,7 +85,7 @@ def value_mcts(lane: Lane) -> Iterator[None]:
     search = Search(lane)
     state = search.open(lane.tip)
     while lane.more and state.edges:
-        search.stir(state)
+        search.add_noise(state)
         for _ in range(lane.parameters["simulations"]):
             search.simulate(state)
         best = max(state.edges, key=lambda edge: (edge.visits, edge.prior))
@@ -96,7 +96,7 @@ def value_mcts(lane: Lane) -> Iterator[None]:
 
 
 class Search(TreeSearch):
-    """The tree of one lane and the verbs of a simulation."""
+    """The tree of one lane, and the operations of a simulation."""
 
     def __init__(self, lane: Lane):
         self.lane, self.given, self.scorer = lane, lane.parameters, Scorer(lane)
@@ -111,7 +111,7 @@ class Search(TreeSearch):
         return ended or self.lane.tree.depths[node] >= self.deepest
 
     def open(self, node: int) -> State:
-        """A state with its edges; none if its text is whole."""
+        """A state with its edges, or without any if its text is whole."""
         state = State(node)
         if not self.ends(node):
             state.edges = self.edges(node)
@@ -131,8 +131,8 @@ class Search(TreeSearch):
             self.logprob[edges[-1].node] = logprobs[token]
         return edges
 
-    def stir(self, state: State) -> None:
-        """Mixes noise into the priors of the text's end."""
+    def add_noise(self, state: State) -> None:
+        """Mixes Dirichlet noise into the priors at the root."""
         share = self.given["root_noise"]
         if not share:
             return
@@ -164,7 +164,7 @@ class Search(TreeSearch):
         return (self.worth[state.node] + sum(edge.total for edge in state.edges)) / state.visits
 
     def evaluate(self, state: State) -> float:
-        """What the scorer gave it when it was opened."""
+        """The scorer's value of the state, from when it was opened."""
         return self.worth[state.node]
 
     def simulate(self, root: State) -> tuple[list[Edge], float]:
@@ -175,7 +175,7 @@ class Search(TreeSearch):
         return way, value
 
     def leave(self, state: State, best: Edge) -> None:
-        """Records the numbers that changed, and that the siblings of `best` are out."""
+        """Records the numbers that changed, and prunes the siblings of `best`."""
         for edge in self.changed.values():
             self.lane.record_score(edge.node, "visits", edge.visits, mean=edge.value, prior=edge.prior)
         self.changed = {}
@@ -183,16 +183,16 @@ class Search(TreeSearch):
             if edge is not best:
                 reason = f"tried {many(edge.visits, 'time')}, the chosen token {many(best.visits, 'time')}"
                 self.lane.verdict(edge.node, "pruned", reason=reason)
-                self.bury(edge)
+                self.drop_branch(edge)
 
-    def bury(self, edge: Edge) -> None:
-        """The limb after an edge gives its slots back; what ends there is judged."""
+    def drop_branch(self, edge: Edge) -> None:
+        """Frees the slots of the branch below an edge; its leaves get verdicts."""
         self.lane.drop([edge.node])
         for child in edge.below.edges if edge.below else ():
             if not (child.below and child.below.edges):
                 status = "pruned" if child.visits else "never reached"
                 self.lane.verdict(child.node, status, reason="after a token that was not chosen")
-            self.bury(child)
+            self.drop_branch(child)
 
 
 def gamma(lane: Lane, shape: float, tag: tuple) -> float:

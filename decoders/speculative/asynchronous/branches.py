@@ -22,8 +22,8 @@ def best_probabilities(lane: Lane, node: int, count: int) -> list[float]:
 
 
 def fork(lane: Lane, draft: Draft, end: int, begun: list[int], count: int) -> list[list[int]]:
-    """`count` sequences below `end`, fewer where the draft knows no more tokens: the first may have `begun`,
-    the others begin with the most likely tokens but its first.
+    """`count` sequences below `end`, fewer where no more tokens are possible. The first may have `begun`; the
+    others start with the most likely tokens besides its first one.
     """
     scores = DRAFT_MODEL.scores(lane, [end])  # [1, V]
     if not begun:
@@ -40,9 +40,7 @@ def fork(lane: Lane, draft: Draft, end: int, begun: list[int], count: int) -> li
 
 
 def grow(lane: Lane, draft: Draft, sequences: list[list[int]], length: int) -> None:
-    """Writes on at all sequences at once, one draft forward per level, until each has `length` nodes or has
-    ended.
-    """
+    """Extends all sequences at once, one draft forward per level, until each has `length` nodes or ends."""
     while short := [s for s in sequences if len(s) < length and open_ends(lane, s[-1:])]:
         ends = [s[-1] for s in short]
         scores = DRAFT_MODEL.scores(lane, ends)  # [ends, V]

@@ -12,15 +12,15 @@ import torch
 
 from decoders.lane import Lane
 
-ALONE = 4  # forwards of the target that run in turn
+ALONE = 4  # the first forwards of the target, which run in turn
 FIRST = f"The first {ALONE} rounds run one model after the other, which shows what a forward costs alone."
 ONE_MODEL = "Target and draft are one model here, which can do one thing at a time: they take turns."
 
 
-class Beside:
-    """A context: `score` begins a forward of the target, its answer waits for it. While it is under way the
-    lane may do everything but ask the target. Its thread ends with the context. The first forwards run in
-    turn: what running at once is worth, the lane's own times can tell.
+class ConcurrentForward:
+    """A context manager whose `score` begins a forward of the target and returns a function that waits for
+    it. Meanwhile the lane may do anything but use the target. The thread ends with the context. The first
+    forwards run in turn, so that the lane's own times show what concurrency gains.
     """
 
     def __init__(self, lane: Lane, concurrent: bool):
@@ -38,7 +38,7 @@ class Beside:
         if device is not None and device.type == "cuda":
             self.stream = torch.cuda.Stream(device)
 
-    def __enter__(self) -> "Beside":
+    def __enter__(self) -> "ConcurrentForward":
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -47,8 +47,8 @@ class Beside:
         self.alone.close()
 
     def score(self, nodes: list[int], kind: str = "verify") -> Callable[[], torch.Tensor]:
-        """Begins a target forward over `nodes`, whose tokens all exist. The answer, called once, waits for it
-        (in turn: runs it), tells of it and gives the logits [N, V].
+        """Begins a target forward over existing `nodes`. The function returned, to be called once, waits for
+        it (in turn: runs it), records it and returns the logits [N, V].
         """
         lane = self.lane
         self.asked += 1

@@ -1,7 +1,7 @@
 """DuoDecoding: while the target verifies a window, the draft writes one long sequence or several short ones.
 
 Lv et al. (2025), DuoDecoding. The paper runs the draft on the CPU and the target on a GPU, and is defined at
-temperature 0 alone; above it, the sequences are still the most likely tokens, and the target draws its own
+temperature 0 only; above it, the sequences are still the most likely tokens, and the target draws its own
 token.
 """
 
@@ -19,7 +19,7 @@ from decoders.strategy import Parameter
 from decoders.trace.number_format import number
 
 MAX_SEQUENCES = 8  # sequences
-BUDGETS = (1, 2, 4, 6, 8, 12, 16, 24, 36, 48, 60)  # tokens; each has many divisors for its size
+BUDGETS = (1, 2, 4, 6, 8, 12, 16, 24, 36, 48, 60)  # tokens; numbers with many divisors
 
 
 def sequence_count(probs: list[float], second: float, budget: int) -> int:

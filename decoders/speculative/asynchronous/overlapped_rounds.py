@@ -8,7 +8,7 @@ passes is the next window. Knows the draft model, and the target by its role.
 from collections.abc import Callable, Iterator
 
 from decoders.lane import Lane
-from decoders.speculative.asynchronous.concurrent_forward import Beside
+from decoders.speculative.asynchronous.concurrent_forward import ConcurrentForward
 from decoders.speculative.draft_verify_loop import distributions, judged
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import likeliest, open_ends, sampled
@@ -24,7 +24,7 @@ Split = Callable[[Lane, Draft, list[int]], int]  # (lane, draft, window) -> how 
 
 
 def all_of(lane: Lane, draft: Draft, window: list[int]) -> int:
-    """Takes the whole window as sure."""
+    """Counts the whole window as sure."""
     return len(window)
 
 
@@ -44,7 +44,7 @@ def overlapped(
     without `post_verify` the draft waits while a window is tested.
     """
     draft, window = Draft(lane.tip), []
-    with Beside(lane, lane.parameters["concurrent"]) as target:
+    with ConcurrentForward(lane, lane.parameters["concurrent"]) as target:
         while lane.more:
             if not window and not pre_verify:
                 window = [n for sequence in write(draft, lane.tip, [], lane.left) for n in sequence]
@@ -93,7 +93,7 @@ def carried(draft: Draft, tip: int, window: list[int]) -> Draft:
 
 
 def forget(lane: Lane, nodes: list[int], draft: Draft, reason: str) -> None:
-    """Drafted nodes that no test will reach."""
+    """Drops drafted nodes that no test will reach."""
     for node in nodes:
         lane.verdict(node, "never reached", q=draft.probability.get(node), reason=reason)
     lane.drop(nodes)

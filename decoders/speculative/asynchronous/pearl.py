@@ -39,7 +39,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 def schedule(parameters: dict) -> Part:
-    """What people read of how the two models take turns."""
+    """How the two models take turns, as a part of the strategy."""
     if parameters["concurrent"]:
         return Part("schedule", "overlapped", "Both models compute at the same time, in threads or streams.")
     return Part("schedule", "overlapped, run in turn", "One model after the other, with the same tokens.")

@@ -2,7 +2,7 @@
 
 Shen et al. (2025), SpecBranch. The predictor of a window's outcome (H-RAD) is heads/scorers/outlook.py; the
 target knows which one fits a pair. Above temperature 0 branches are the most likely tokens, and the target
-draws its own token: so its distribution is preserved.
+draws its own token, so its distribution is preserved.
 """
 
 import math
@@ -29,27 +29,29 @@ MISSING = (
 
 
 def branch_count(max_branches: int, confidence: float) -> int:
-    """How many branches leave a place where the draft's best token has this probability."""
+    """How many branches start at a position where the draft's best token has this probability."""
     return max(1, math.floor(max_branches * (1.0 - confidence)))
 
 
 def sure_part(lane: Lane, draft: Draft, window: list[int]) -> int:
-    """How many tokens of a window stand before the place where branches begin: none if all are expected to be
-    refused, all if all are expected to pass; else those before the first one that the draft doubts.
+    """How many tokens of a window precede the position where branches begin: none if all are expected to be
+    rejected, all if all are expected to pass; else those before the first one that the draft is unsure of.
     """
-    fate = foreseen(lane) if window else None
+    fate = predicted_outcome(lane) if window else None
     if fate == NONE:
         return 0
     limit = 0.0 if fate == ALL else lane.parameters["epsilon"]
     return next((i for i, n in enumerate(window) if draft.probability[n] < limit), len(window))
 
 
-def foreseen(lane: Lane) -> int | None:
+def predicted_outcome(lane: Lane) -> int | None:
     """What the predictor expects of the window after the newest token; None if there is no predictor."""
     head = None if lane.parameters["predictor"] == OWN else head_of(lane)
     if head is None:
         return None
-    streams = lane.scorers["target"].streams(lane.tree.parents[lane.tip])  # where the newest token was chosen
+    streams = lane.scorers["target"].streams(
+        lane.tree.parents[lane.tip]
+    )  # the states from which the newest token was chosen
     scores = head.scores(streams, lane.tree.tokens[lane.tip]).tolist()
     fate = max(range(len(scores)), key=scores.__getitem__)
     lane.note(
@@ -59,7 +61,7 @@ def foreseen(lane: Lane) -> int | None:
 
 
 def head_of(lane: Lane) -> Outlook | None:
-    """The predictor that was trained for just this target and this draft."""
+    """The predictor that was trained for exactly this target and this draft."""
     head = getattr(lane.models["target"], "outlook", None)
     return head if head is not None and head.settings["of"] == lane.models["draft"].name else None
 

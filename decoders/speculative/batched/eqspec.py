@@ -31,7 +31,7 @@ GUESSES = Parameter("num_assistant_tokens", "int", 5, "Guesses per text and roun
 
 
 def keeps_the_mismatch(inputs: VerifierInput) -> Verification:
-    """Greedy match with a mistake: the first guess that fails is kept as well."""
+    """Greedy match with a mistake: the first rejected guess is kept as well."""
     walk = GREEDY_MATCH.walk(inputs)
     wrong = [test for test in walk.tests if not test.accepted]
     if wrong and wrong[0].node in inputs.p:
@@ -50,7 +50,7 @@ def verifier_of(mistake: str) -> Verifier:
 
 
 def fixed(parameters: dict) -> str:
-    """How long the chains are, in words."""
+    """The length of the chains, in words."""
     return f"Each round drafts {parameters['num_assistant_tokens']} tokens per text."
 
 

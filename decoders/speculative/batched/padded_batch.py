@@ -1,9 +1,9 @@
 """A padded batch: texts of different lengths, padded on the left and realigned after every round.
 
-Scores nodes of several texts that stand beside each other in one token tree, through transformers' own
-forward with a batch dimension: one row per text, a padding mask, keys and values [B, H, T, D] per layer.
-When texts have moved on by different numbers of tokens, their rows are unpadded, cut to what is kept, and
-padded again. The same interface as `engine.Scorer`; the nodes asked for lie on one path in each text.
+Scores nodes of several texts, which stand side by side in one token tree, through transformers' own forward
+with a batch dimension: one row per text, a padding mask, keys and values [B, H, T, D] per layer. When texts
+have moved on by different numbers of tokens, their rows are unpadded, cut to what is kept, and padded again.
+The same interface as `engine.Scorer`; the nodes asked for lie on one path in each text.
 """
 
 from dataclasses import dataclass
@@ -58,16 +58,16 @@ class Row:
 
     nodes: list[int]
     columns: list[int]
-    padding: int = 0  # columns without a token of its own in the last forward
+    padding: int = 0  # columns in the last forward that were not its own tokens
     moved: int = 0  # entries that were copied to other columns for the last forward
-    counted: int = 0  # padding that it had whenever it was padded again
+    counted: int = 0  # sum of its padding over all times it was padded again
 
 
 class Rectangle:
     """`rows[root]`: the texts that it holds, by their first nodes, in the order of the rectangle's rows.
 
-    `mistake`: one of those that real batches made, for lessons: positions are columns, or count the padding
-    that a row had each time it was padded again.
+    `mistake`: one that real implementations made, for lessons: position ids are columns, or include the
+    padding that a row had each time it was padded again.
     """
 
     def __init__(self, model: torch.nn.Module, tree: Tree, mistake: str | None = None):
@@ -141,7 +141,9 @@ class Rectangle:
         self.peak = max(self.peak, len(new) * (width + widest))
 
     def _known(self, root: int, path: list[int], asked: set[int]) -> int:
-        """How many nodes of a path need not run again: they are held, and nobody asks for lost logits."""
+        """How many nodes of a path need not run again: they are cached, and no logits that were dropped are
+        needed.
+        """
         held = self.rows[root].nodes if root in self.rows else self.apart.get(root, ([], []))[0]
         count = 0
         for mine, wanted in zip(held, path, strict=False):
@@ -152,8 +154,8 @@ class Rectangle:
 
     def _lay_out(self, known: dict[int, int]) -> int:
         """Makes the rectangle of these texts, each cut to as many nodes as `known` says and ending at the
-        right edge; its width. Rows that stand right are only cut; otherwise all are unpadded and padded
-        again.
+        right edge; returns its width. Rows that are aligned already are only cut; otherwise all are unpadded
+        and padded again.
         """
         width = max(known.values())
         for row in self.rows.values():
@@ -214,12 +216,12 @@ class Rectangle:
         return None
 
     def forget(self, nodes: list[int]) -> None:
-        """Drops the kept logits of nodes that nobody will ask about again; their entries stay."""
+        """Drops the kept logits of nodes that are not needed again; their cache entries stay."""
         for node in nodes:
             self.kept.pop(node, None)
 
     def release(self, nodes: list[int]) -> None:
-        """Dead nodes: their entries go when the rows are laid out the next time."""
+        """Drops dead nodes; their cache entries go when the rows are laid out the next time."""
         self.forget(nodes)
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ def lines(parameters: dict) -> list[str]:
 
 
 def too_many(parameters: dict) -> str | None:
-    """A sentence if there are more texts than a batch holds."""
+    """The message to show if there are more texts than a batch holds."""
     count = len(lines(parameters))
     return (
         f"prompts has {count} lines, but a batch has room for {MAX_TEXTS}; leave some out."
@@ -48,7 +48,7 @@ def too_many(parameters: dict) -> str | None:
 
 
 def too_long(parameters: dict, target: Any) -> str | None:
-    """A sentence if one of the texts does not fit into the target's context."""
+    """The message to show if one of the texts does not fit into the target's context."""
     for number, line in enumerate(lines(parameters), 2):
         if (count := len(target.encode(line))) >= target.context:
             return (
@@ -76,7 +76,7 @@ class Apart:
 
 
 class Text:
-    """One text of a batch. It stands where drafters, verifiers and the loop expect a lane.
+    """One text of a batch, in place of the lane that drafters, verifiers and the loop expect.
 
     The first text's events are the lane's own; the others are recorded in its cells alone.
     """
@@ -144,7 +144,7 @@ class Text:
         self.lane.drop(nodes)
 
     def report(self, turn: int) -> None:
-        """Tells what became of this round's guesses, and the token that the target added."""
+        """Records what became of this round's guesses, and the token that the target added."""
         for node in self.born:
             status, probability = self.fate.get(node, ("settled", None))
             at, token = self.tree.depths[node], self.tree.tokens[node]
@@ -193,7 +193,7 @@ def next_guess(text: Text, draft: Draft, end: int, scores: torch.Tensor) -> int:
 
 
 def chains(temperature: float, says: str, sees_token: bool = False) -> Drafter:
-    """What a batch's chains are to a verifier; `says`: how long they get."""
+    """The chains of a batch as a drafter, for its verifier; `says`: how long they get."""
 
     def propose(text: Text) -> Draft:
         return draft_chains([text], [text.left])[0]
@@ -216,7 +216,7 @@ def batch_rounds(
     """Runs rounds until all texts are finished; each is one target forward over all texts that are chosen.
 
     `propose` drafts for them, each keeps what the verifier accepts of its own draft and the target's token
-    after it, and `observe` hears the outcome. Texts keep lengths of their own; nobody waits within a round,
+    after it, and `observe` is told the outcome. Texts have lengths of their own; none waits within a round,
     and all wait for its end.
     """
     texts, turn = gather(lane), 0

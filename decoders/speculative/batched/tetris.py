@@ -27,8 +27,8 @@ REASON = "Other guesses of the batch promised more: it is not submitted."
 
 
 def allocate(scores: list[list[float]], capacity: int) -> list[int]:
-    """How many guesses each text may submit: the `capacity` largest scores of all, shallow ones first where
-    two are equal. Scores fall along a row, so what is chosen of it is a prefix.
+    """How many guesses each text may submit: the `capacity` largest scores of all, shallower ones first on
+    ties. Scores fall along a row, so what is chosen of it is a prefix.
     """
     ranked = sorted((-score, j, i) for i, row in enumerate(scores) for j, score in enumerate(row))
     lengths = [0] * len(scores)
@@ -38,8 +38,8 @@ def allocate(scores: list[list[float]], capacity: int) -> list[int]:
 
 
 def scores_of(text: Text, draft: Draft, by: str) -> list[float]:
-    """For each guess of a chain the logarithm of the draft's probability of all tokens up to it. By the
-    most likely tokens, the guess itself counts as if it were its place's top-1: known before it is drawn.
+    """For each guess of a chain the logarithm of the draft's probability of all tokens up to it. Unless `by`
+    is DRAWN, the guess itself counts as its position's top-1, which is known before it is drawn.
     """
     scores, total = [], 0.0
     for node in draft.nodes:

@@ -32,14 +32,14 @@ JOINT_STOP = -0.6  # nats; section 4.5
 
 @dataclass
 class Prediction:
-    """One lane's predictor: the target's state [d] in front of the newest token, and what was expected."""
+    """One lane's predictor: the target's state [d] in front of the newest token, and the expected length."""
 
     parameters: dict
     state: torch.Tensor | None = None
     expected: int = 0
 
     def max_tokens(self, lane: Lane) -> int:
-        """Drafted tokens of the coming round at most; the expectation is recorded."""
+        """The maximum for the coming round; records the expected length."""
         max_length, head = (
             self.parameters["num_assistant_tokens"],
             predictor_of(self.parameters, lane.models["target"]),
@@ -59,7 +59,7 @@ class Prediction:
         return bool(sure < JOINT_STOP)
 
     def see(self, draft: Draft, walk: Verification, seen: Seen) -> None:
-        """Keeps the state from which the own token was chosen."""
+        """Keeps the state from which the target's own token was chosen."""
         last = walk.path[-1] if walk.path else draft.root
         if walk.token is not None:
             self.state = seen.hidden[seen.nodes.index(last)]

@@ -21,7 +21,7 @@ from decoders.strategy import Parameter
 from decoders.trace.number_format import number
 
 SAYS = "Each head guesses one position further ahead, all from the target's newest state."
-LONGEST = 16  # block
+LONGEST = 16  # tokens of a block
 TOP, DISTANCE = "top k", "distance"
 
 
@@ -38,7 +38,7 @@ def block_of(tokens: int) -> Shape:
 
 
 def parts(parameters: dict, value: Value = lambda token: None) -> tuple[Drafter, Verifier, float]:
-    """The heads' best guesses as a chain, and the chosen test. value: what number a token is."""
+    """The heads' best guesses as a chain, and the chosen test. value: the number that a token stands for."""
     temperature, minimum = parameters["temperature"], parameters["minimum_block"]
     drafter = from_head(named("blockwise"), block_of(parameters["block"]), "blockwise heads", SAYS)
     acceptance, best, epsilon = (parameters[name] for name in ("acceptance", "best", "epsilon"))
@@ -55,7 +55,7 @@ def parts(parameters: dict, value: Value = lambda token: None) -> tuple[Drafter,
 
 
 def value_in(lane: Lane) -> Value:
-    """The number that a token of the lane's target is, if it is written as one."""
+    """The number that a token of the lane's target stands for, if it is written as one."""
     show = lane.models["target"].bytes_of
 
     def value(token: int) -> float | None:

@@ -43,8 +43,8 @@ TITLES = {BLOCKWISE: "blockwise heads", MEDUSA: "Medusa heads"}
 
 @dataclass
 class Lattice:
-    """What one lane drafts from: the heads, and of each round the place of the root, the candidates by depth,
-    the heads' entropies, and the chain that the heads alone would draft; and the paths that were drafted.
+    """One lane's drafting: the heads, and for each round the position of the root, the candidates by depth,
+    the heads' entropies, the chain that the heads alone would draft, and the paths that were drafted.
     """
 
     head: TrainedHead
@@ -67,8 +67,8 @@ class Lattice:
         return scores, pairs
 
     def note_worth(self, lane: Lane) -> None:
-        """At the end of the text what the drafts were worth, beside those of the heads alone and the best
-        that the lattices held.
+        """Notes, at the end of the text, how good the drafts were, compared with those of the heads alone and
+        the best paths of the lattices.
         """
         written = lane.tree.text(lane.tip)
         ours, plain, best = [], [], []
@@ -94,13 +94,13 @@ class Lattice:
 
 
 def mean(values: list[float]) -> float:
-    """Of at least one value."""
+    """The arithmetic mean of at least one value."""
     return sum(values) / len(values)
 
 
-def hang(lane: Lane, draft: Draft, path: Prefix, scores: torch.Tensor) -> int:
-    """Hangs a path into the draft; what is there already is shared. Its last node, before which an
-    end-of-text token may stop it. scores [K, V]: the heads'.
+def add_path(lane: Lane, draft: Draft, path: Prefix, scores: torch.Tensor) -> int:
+    """Adds a path to the draft, up to an end-of-text token, sharing the nodes that are there already. Returns
+    its last node. scores [K, V]: the heads'.
     """
     node, logprobs = draft.root, scores.log_softmax(-1)
     for depth, token in enumerate(path):
@@ -119,9 +119,7 @@ Write = Callable[[Lane, Draft, torch.Tensor, list], list[Prefix]]
 
 
 def from_lattice(parameters: dict, write: Write, by: str) -> Drafter:
-    """A drafter that lets `write(lane, draft, scores, columns)` choose paths of each lattice, and draft
-    them.
-    """
+    """A drafter whose `write(lane, draft, scores, columns)` chooses paths of each lattice and drafts them."""
     kind = parameters["heads"]
     lattice = Lattice(TrainedHead(named(kind)))
 
@@ -169,7 +167,7 @@ def by_ngrams(parameters: dict) -> tuple[Drafter, Verifier, float]:
         text, words = tuple(lane.tree.text(lane.tip)), scores.shape[-1]
         paths = best_paths(columns, count, weight, text, partial(kept.logprobs, words=words), order)
         for rank, (total, path) in enumerate(paths, start=1):
-            lane.record_score(hang(lane, draft, path, scores), PATH, total, rank)
+            lane.record_score(add_path(lane, draft, path, scores), PATH, total, rank)
         return [path for _, path in paths]
 
     return simplest(from_lattice(parameters, write, "n-grams"), parameters["temperature"])
@@ -196,7 +194,7 @@ def by_small_model(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 def suits(parameters: dict, target: Any) -> str | None:
-    """One sentence if the target has no such heads."""
+    """The message to show if the target has no such heads."""
     return needs_head(parameters["heads"], TITLES[parameters["heads"]])(parameters, target)
 
 

@@ -38,8 +38,8 @@ def with_drift(find: Find, shape: Shape, name: str, says: str) -> Drafter:
 
 @torch.inference_mode()
 def record_drift(lane: Lane, head: TrainedHead, draft: Draft, seen: Seen) -> None:
-    """Records 1 - cos between the feature that the module predicted after a node and the target's own
-    feature there; `level` is the node's depth below the root. Of nodes that both have read.
+    """Records 1 - cos between the feature that the module predicted after a node and the target's own feature
+    there; `level` is the node's depth below the root. Only for nodes that both have read.
     """
     if not draft.nodes or head.module is None:
         return

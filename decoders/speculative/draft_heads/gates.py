@@ -16,9 +16,7 @@ GATE = "gate"
 
 
 def with_gates(inner: Drafter, head: TrainedHead, cell_of: Callable[[torch.nn.Module], Cell]) -> Drafter:
-    """`inner`, which drafts with `head`; after each round the cosines of the cell of its module are
-    recorded.
-    """
+    """`inner`, which drafts with `head`, and records the cosines of its module's cell after each round."""
 
     def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
         if head.module is not None:
@@ -30,8 +28,8 @@ def with_gates(inner: Drafter, head: TrainedHead, cell_of: Callable[[torch.nn.Mo
 
 @torch.inference_mode()
 def record_gates(lane: Lane, head: TrainedHead, draft: Draft, cell: Cell) -> None:
-    """The mean cosine at each drafted node that the head has taken in; its parts are those of the attention
-    heads.
+    """Records the mean cosine at each drafted node that the head has read; its parts are those of the
+    attention heads.
     """
     tree, target = lane.tree, head.module.target
     asked = [node for node in draft.nodes if node in head.number]

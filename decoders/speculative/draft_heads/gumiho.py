@@ -25,8 +25,8 @@ SERIALLY, IN_PARALLEL, BORROWED = "serial", "parallel", "borrowed"
 
 def serial_then_parallel(serial: int, parallel: int, nodes: int, borrowed: int) -> Shape:
     """Section 3.3: of the children of each level the best paths are kept, `serial` on the first two levels
-    and `parallel` on the later ones; of all of them the `nodes` best are the tree; then up to `borrowed`
-    tails are lent to paths that end early. Nothing is drawn.
+    and `parallel` on the later ones; of all of them the `nodes` best are the tree; then paths that end early
+    borrow up to `borrowed` nodes. Nothing is drawn.
     """
 
     def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:
@@ -54,8 +54,8 @@ def serial_then_parallel(serial: int, parallel: int, nodes: int, borrowed: int) 
 
 def borrow_tails(lane: Lane, draft: Draft, guess: Guess, count: int) -> None:
     """Full tree attention, as fresh nodes: a path that ends early continues with the tokens that most paths
-    have at the depths after it, for the parallel networks do not need the tokens between. A borrowed node
-    has ancestors of its own; at most `count` are born, shorter paths first.
+    have at the depths after it, since the parallel networks do not need the tokens between. A borrowed node
+    is a new node with its own ancestors; at most `count` are added, shorter paths first.
     """
     tree, root = lane.tree, lane.tree.depths[draft.root]
     depth = {node: tree.depths[node] - root for node in draft.nodes}
@@ -67,7 +67,7 @@ def borrow_tails(lane: Lane, draft: Draft, guess: Guess, count: int) -> None:
         while leaf != draft.root:
             through[leaf] += 1
             leaf = tree.parents[leaf]
-    busiest = {}  # depth -> the node that most paths go through there, the first of equal ones
+    busiest = {}  # depth -> the node that most paths go through there, the first on ties
     for node in draft.nodes:
         at = depth[node]
         if at not in busiest or through[node] > through[busiest[at]]:
@@ -80,7 +80,7 @@ def borrow_tails(lane: Lane, draft: Draft, guess: Guess, count: int) -> None:
             if not count:
                 return
             token = tree.tokens[busiest[at]]
-            known = draft.scores.get(leaf)  # where its own children were too many for the tree
+            known = draft.scores.get(leaf)  # scored already, if its own children did not fit into the tree
             scores = guess([leaf])[0] if known is None else known
             logprob = float(scores.log_softmax(-1)[token])
             leaf = draft.propose(lane, leaf, token, logprob, source=BORROWED, fill=FIXED)

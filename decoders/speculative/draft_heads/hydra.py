@@ -28,7 +28,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 def suits(parameters: dict, target: Any) -> str | None:
-    """One sentence if the target has no such heads."""
+    """The message to show if the target has no such heads."""
     return needs_head(KINDS[parameters["heads"]], f"{parameters['heads']} heads")(parameters, target)
 
 

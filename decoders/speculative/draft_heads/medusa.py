@@ -45,7 +45,7 @@ SAYS = "Each head guesses one position further ahead, all from the target's newe
 
 
 def verified(drafter: Drafter, parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A drafter with its simplest exact verifier, or with typical acceptance where it is asked for."""
+    """A drafter with its simplest exact verifier, or with typical acceptance if the parameters ask for it."""
     temperature = parameters["temperature"]
     if parameters["acceptance"] == TYPICAL:
         return drafter, typical(parameters["epsilon"], parameters["delta"], temperature), temperature
@@ -58,8 +58,8 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 def typical_fits(parts: Callable[[dict], tuple[Drafter, Verifier, float]]) -> Callable[[dict], str | None]:
-    """The `together` of a strategy that has TYPICAL_PARAMETERS: a sentence if typical acceptance cannot judge
-    the chosen tree.
+    """The `together` of a strategy that has TYPICAL_PARAMETERS: the message to show if typical acceptance
+    cannot verify the chosen tree.
     """
 
     def fits(parameters: dict) -> str | None:

@@ -13,7 +13,7 @@ PROMISE = "Forwards of {} rows, expected to give {:.2f} tokens each."
 
 
 def slot_parameters(rows: int) -> tuple[Parameter, ...]:
-    """The size of the forwards, as it stands or chosen by what rows cost."""
+    """The size of the forwards, fixed or chosen by what rows cost."""
     return (
         Parameter(
             "rows",

@@ -15,7 +15,7 @@ from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import distributions, rounds
-from decoders.speculative.drafters.own_slots import forget, hang
+from decoders.speculative.drafters.own_slots import attach_slots, forget
 from decoders.speculative.drafters.sees import record_sees
 from decoders.speculative.drafters.trained_head import named, needs_head
 from decoders.speculative.interfaces import FIXED, HEAD_VIEWS, SAMPLED, Draft, Drafter, Verifier
@@ -51,7 +51,7 @@ def looking_ahead(count: int, top_k: int, temperature: float) -> Drafter:
         ahead = 0 if module is None else min(count, module.depth, lane.left - 2)
         if ahead < 1:
             return draft
-        slots = hang(lane, module, lane.tip, ahead)
+        slots = attach_slots(lane, module, lane.tip, ahead)
         logits = lane.score([lane.tip, *slots])  # [1 + L, V]: pass A
         forget(lane, slots)
         lane.drop(slots)

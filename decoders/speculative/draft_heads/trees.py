@@ -1,6 +1,6 @@
 """Which tree a trained head drafts: the choice that these strategies share.
 
-Every tree goes with every head; each strategy has its paper's as the default.
+Every tree can be combined with every head; each strategy has its paper's as the default.
 """
 
 from collections.abc import Callable
@@ -75,7 +75,7 @@ def drafted_by(kind: str, parameters: dict, name: str, says: str, head: TrainedH
 
 
 def tree_of(parameters: dict, find: Find) -> Shape:
-    """The shape that `tree_parameters` ask for. find: whose measured ranks count."""
+    """The shape that `tree_parameters` ask for. find: gives the module whose measured ranks count."""
     tree, temperature = parameters["tree"], parameters["temperature"]
     nodes, depth, width = (parameters[name] for name in ("nodes", "depth", "width"))
     if tree == MEASURED:
@@ -112,8 +112,8 @@ def as_wide_as(width: int, depth: int, nodes: int) -> list[int]:
 
 
 def measured_topology(find: Find, nodes: int, depth: int) -> Callable[[Lane], list[Path]]:
-    """The best `nodes` paths by the accuracy that was measured of the target's module, by depth and rank;
-    the lane says what they promise.
+    """The best `nodes` paths by the measured accuracy of the target's module, by depth and rank; a note gives
+    the expected tokens.
     """
 
     def paths(lane: Lane) -> list[Path]:

@@ -20,8 +20,8 @@ PACKED = "packed"  # name of the score: distinct prefixes of the chains; its par
 
 
 def packed(rows: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
-    """Which entries of a table of rows of tokens are read, counted row by row, and for each row the places of
-    its entries among these. Entries of one column share a place if their rows agree up to there.
+    """Which entries of a table of rows of tokens are read, numbered row by row, and for each row the places
+    of its entries among these. Entries of a column share a place if their rows agree up to there.
     """
     places, kept, unpacked, flat = {}, [], [], 0
     for row in rows:
@@ -133,8 +133,8 @@ def best_ends(
     ended: list[int],
     max_chains: int,
 ) -> list[int]:
-    """The ends of the `max_chains` best chains: those of `ended`, and those that one of the `children`
-    most likely tokens below a node of `level` makes; of these no others are written down. scores [level, V].
+    """The ends of the `max_chains` best chains: those of `ended`, and those that end in one of the `children`
+    most likely tokens below a node of `level`; only the best of these are drafted. scores [level, V].
     """
     values, tokens = largest(scores.log_softmax(-1), children)
     candidates = [(value[node], node, None, 0.0) for node in ended]

@@ -10,7 +10,7 @@ COUNTS = (8, 8, 8, 6, 6, 6, 4, 4, 2, 2, 2)  # by tenths of the top probability; 
 
 
 def tokens_of(confidence: float) -> int:
-    """How many tokens a place gets whose most likely one has this probability."""
+    """How many tokens a position gets whose most likely one has this probability."""
     return COUNTS[int(10 * min(max(confidence, 0.0), 1.0) + 1e-9)]
 
 

@@ -5,17 +5,17 @@ from decoders.speculative.draft_verify_loop import distributions
 from decoders.speculative.drafters.fixed_trees import Guess, likeliest, open_ends, sampled
 from decoders.speculative.interfaces import FIXED, SAMPLED, WITHOUT_REPLACEMENT, Draft, Shape
 
-# How many tokens a place gets, by the probability of its most likely one: the less sure, the more.
+# How many tokens a position gets, by the probability of its most likely one: the less confident, the more.
 GREEDY_WIDTHS = ((0.95, 3), (0.8, 5), (0.5, 8), (0.0, 10))
 DRAWN_WIDTHS = ((0.95, 1), (0.8, 3), (0.5, 5), (0.0, 10))
 
 
-def sure_chain(count: int, threshold: float, temperature: float, runners_up: bool = False) -> Shape:
-    """A chain of at most `count` tokens that ends after the first place whose most likely token has less than
-    `threshold`; the token of that place is still drafted. `runners_up`: more tokens of each place, without
-    children, as many as SWIFT (Xia et al. 2024) takes.
+def confident_chain(count: int, threshold: float, temperature: float, runners_up: bool = False) -> Shape:
+    """A chain of at most `count` tokens that ends after the first position whose most likely token has a
+    probability below `threshold`; that position's token is still drafted. `runners_up`: each position gets
+    further tokens without children, as many as in SWIFT (Xia et al. 2024).
 
-    Whether a place is opened and how many tokens it gets is decided before a token is drawn there.
+    Whether a position is drafted and how many tokens it gets is decided before a token is drawn there.
     """
     fill = FIXED if temperature == 0.0 else WITHOUT_REPLACEMENT if runners_up else SAMPLED
     widths = GREEDY_WIDTHS if temperature == 0.0 else DRAWN_WIDTHS

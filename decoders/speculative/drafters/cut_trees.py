@@ -8,7 +8,7 @@ from decoders.lane import Lane
 from decoders.speculative.drafters.fixed_trees import Guess, largest, open_ends
 from decoders.speculative.interfaces import FIXED, Draft, Shape
 
-WIDEST = 8  # children of a node that are looked at
+WIDEST = 8  # children considered per node
 
 
 def cut_children(probs: torch.Tensor, top_p: float, share: float) -> int:
@@ -21,8 +21,7 @@ def cut_children(probs: torch.Tensor, top_p: float, share: float) -> int:
 
 def cut_tree(nodes: int, depth: int, top_p: float, share: float) -> Shape:
     """Level by level the children that `cut_children` leaves, the most likely paths first, until `nodes`
-    nodes are drafted: what one level takes is gone for the deeper ones. A level leaves one node for each
-    deeper one. Nothing is drawn.
+    nodes are drafted: a level leaves at least one node for each deeper one. Nothing is drawn.
     """
 
     def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:

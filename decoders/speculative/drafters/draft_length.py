@@ -1,8 +1,8 @@
 """Policies for the length of a drafted chain. Knows no model and no verifier.
 
-A length policy may use all that was known before a token is drawn, the earlier ones included; then the text
-keeps the target's distribution. A policy that drops a token after looking at it changes the distribution of
-drawn drafts, and declares this as `sees_token`.
+A length policy may use all that is known before a token is drawn, earlier tokens included; the text then
+keeps the target's distribution. A policy that drops a drawn token after looking at it changes the
+distribution, and declares this as `sees_token`.
 """
 
 import math
@@ -17,10 +17,10 @@ from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Seen, Shape, 
 
 @dataclass(frozen=True)
 class Length:
-    """`most(lane)`: guesses of the coming round at most. `enough(lane, draft, nodes)`: whether to stop after
-    the tokens written so far, all of which are submitted; the source has read all of them but the newest.
-    `least`: a token less likely than this is thrown away, and the chain ends. `observe(drafted, accepted)`
-    hears of each round.
+    """`max_tokens(lane)`: the maximum for the coming round. `enough(lane, draft, nodes)`: whether to stop
+    after the tokens drafted so far, all of which are submitted; the source has read all of them but the
+    newest. `min_probability`: a token less likely than this is dropped, and the chain ends. `observe(drafted,
+    accepted)` is called after each round.
     """
 
     max_tokens: Callable[[Lane], int]
@@ -31,7 +31,7 @@ class Length:
 
 
 def chain(length: Length, temperature: float) -> Shape:
-    """A chain whose length is up to a policy."""
+    """A chain whose length a policy decides."""
     fill = FIXED if temperature == 0.0 else SAMPLED
 
     def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:
@@ -74,8 +74,8 @@ def plus_two_minus_one(start: int) -> Length:
 
 
 def batch_heuristic(start: int = 7, step: int = 2, divisor: int = 10, limit: int = 32) -> Length:
-    """BASS (Qian et al. 2024) for one text: `step` more after a round that accepted all; else less by a
-    share, by one more if the round before shortened too, and never below what was accepted.
+    """BASS (Qian et al. 2024) for one text: `step` more after a round that accepted all; else fewer by a
+    share, by one more still if the round before shortened too, and never fewer than were accepted.
     """
     now, shortened = [start], [0]
 
@@ -94,8 +94,8 @@ def batch_heuristic(start: int = 7, step: int = 2, divisor: int = 10, limit: int
 
 
 def confident(threshold: float, max_tokens: int) -> Length:
-    """Stops after a token that the draft itself gave less than `threshold`; the token is submitted. It is
-    transformers' assistant_confidence_threshold.
+    """Stops after a token whose probability under the draft is below `threshold`; the token is submitted.
+    This is transformers' assistant_confidence_threshold.
     """
     return Length(
         lambda lane: max_tokens,
@@ -105,7 +105,7 @@ def confident(threshold: float, max_tokens: int) -> Length:
 
 
 def cut_before(threshold: float, max_tokens: int) -> Length:
-    """Stops before a token that the draft itself gave less than `threshold`: the token is thrown away."""
+    """Stops before a token whose probability under the draft is below `threshold`: the token is dropped."""
     return Length(
         lambda lane: max_tokens,
         f"It discards a token with a probability below {threshold:g} and stops.",

@@ -15,7 +15,8 @@ def scores(
     lane: Lane, nodes: list[int], hidden: bool = False, sharper: float = 1.0, role: str = "draft"
 ) -> torch.Tensor:
     """The scores [N, V] of the draft model `role` after each node, processed as the target's are, in one
-    forward; with `hidden` its scorer keeps their states. sharper: what its logits are multiplied by before.
+    forward; with `hidden` its scorer keeps their states. `sharper`: a factor for its logits before
+    processing.
     """
     logits = lane.score(nodes, "draft", role=role, hidden=hidden)
     return lane.process(logits if sharper == 1.0 else logits * sharper, nodes)

@@ -17,7 +17,7 @@ from decoders.speculative.drafters.fixed_trees import Guess, largest, likeliest,
 from decoders.speculative.interfaces import FIXED, WITHOUT_REPLACEMENT, Draft, Shape
 from decoders.speculative.verifiers.recursive_rejection import without
 
-FIRST = 8  # tokens of a place that are looked for at once
+FIRST = 8  # tokens of a position that are ranked at once
 Offer = tuple[int, float, float]  # token, its probability among those that are left, its log-probability
 
 
@@ -26,8 +26,8 @@ def best_slots(budget: int, temperature: float) -> Shape:
     filled next, until `budget` nodes are drafted.
 
     A slot is worth the probability that the verifier reaches it, if a drafted token is accepted with its own
-    probability. It is chosen before its token is drawn, so the draft does not bend the target's distribution.
-    At temperature 0 a slot takes the most likely token that is left.
+    probability. It is chosen before its token is drawn, so the draft does not change the target's
+    distribution. At temperature 0 a slot takes the most likely token that is left.
     """
     fill = FIXED if temperature == 0.0 else WITHOUT_REPLACEMENT
 
@@ -58,9 +58,9 @@ def best_slots(budget: int, temperature: float) -> Shape:
 
 def slots_above(threshold: float, max_nodes: int, temperature: float) -> Shape:
     """DySpec (Xiong et al. 2024), grown by a threshold: level by level, every slot that is worth at least
-    `threshold`, until `most_nodes` nodes are drafted; one forward for each level, not one for each node.
+    `threshold`, until `max_nodes` nodes are drafted; one forward for each level, not one for each node.
 
-    With a threshold that is the worth of the last slot that `best_slots` fills, these are the same slots.
+    With the value of the last slot that `best_slots` fills as the threshold, these are the same slots.
     """
     fill = FIXED if temperature == 0.0 else WITHOUT_REPLACEMENT
 
@@ -90,8 +90,8 @@ def slots_above(threshold: float, max_nodes: int, temperature: float) -> Shape:
 def filled(
     lane: Lane, draft: Draft, parent: int, offer: Offer, value: float, deepest: int, fill: str
 ) -> tuple[int, dict[str, float]]:
-    """Drafts a token into the next slot below `parent`, which is worth `value`: the new node, and what the
-    slots are worth that it opens, `beside` it and `below` it (none below `deepest`, none after the end).
+    """Drafts a token into the next slot below `parent`, which is worth `value`. Returns the new node and the
+    values of the slots that it opens, `beside` it and `below` it (none below `deepest`, none after the end).
     """
     token, probability, logprob = offer
     node = draft.propose(lane, parent, token, logprob, source="draft", fill=fill)
@@ -107,15 +107,15 @@ def filled(
 def offered(
     lane: Lane, draft: Draft, parent: int, scores: torch.Tensor, limit: int, fill: str
 ) -> Iterator[Offer]:
-    """What comes into the slots below `parent`, one after the other: the most likely tokens of scores [1, V],
-    or tokens drawn from their distribution.
+    """The tokens for the slots below `parent`, in order: the most likely ones of scores [1, V], or draws from
+    their distribution.
     """
     return ranked(scores[0], limit) if fill == FIXED else drawn(lane, draft, parent, scores)
 
 
 def ranked(scores: torch.Tensor, limit: int) -> Iterator[Offer]:
-    """The tokens of scores [V] from the most likely on, `most` at most. Few are asked for as a rule, so few
-    are looked for at first.
+    """The tokens of scores [V] from the most likely on, at most `limit`. Usually few are needed, so few are
+    ranked at first.
     """
     logprobs, left, done = scores.log_softmax(-1), 1.0, 0
     for count in (min(FIRST, limit, len(scores)), min(limit, len(scores))):
@@ -143,13 +143,13 @@ def best_paths(count: int, depth: int, delta: float) -> Shape:
     """OPT-Tree (Wang et al. 2024, algorithm 1): the `count` paths of the largest value, at most `depth` deep.
 
     Level by level the `count` best candidates are found, until the sum of the `count` largest values of all
-    levels grows by no more than `delta`; the others are pruned. Nothing is random. What `count` others
-    are worth more than is not written down: it would be pruned.
+    levels grows by no more than `delta`; the others are pruned. Nothing is random. A node that `count` others
+    exceed in value is not drafted: it would be pruned.
     """
 
     def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:
         value, level = {lane.tip: 0.0}, [lane.tip]  # values are logarithms
-        best, min_worth = [], -math.inf  # the largest so far, and what a further one has to pass
+        best, min_worth = [], -math.inf  # the largest so far, and what a further one must exceed
         for _ in range(min(depth, max_levels)):
             offers = [o for o in best_children(level, guess(level), count, value) if o[0] > min_worth]
             ranked = sorted([*best, *(offer[0] for offer in offers)], reverse=True)[:count]
@@ -180,8 +180,8 @@ def best_paths(count: int, depth: int, delta: float) -> Shape:
 def best_children(
     level: list[int], scores: torch.Tensor, count: int, value: dict[int, float]
 ) -> list[tuple[float, int, int]]:
-    """Of the children of all nodes of a level the `count` of the largest value, the largest first: value,
-    parent and token. scores [level, V]: the source's; values are logarithms.
+    """(value, parent, token) of the `count` children of a level with the largest values, the largest first.
+    scores [level, V]: the source's; values are logarithms.
     """
     above = torch.tensor([[value[n]] for n in level], device=scores.device)
     values, places = largest(scores.float().log_softmax(-1).add_(above).view(1, -1), count)

@@ -25,13 +25,13 @@ from decoders.speculative.interfaces import (
 from decoders.speculative.verifiers.recursive_rejection import without
 
 BLOCK = 32  # values whose maximum is taken at once, see `largest`
-MANY = 8192  # values from which on that pays
+MANY = 8192  # values from which on that is faster
 Guess = Callable[[list[int]], torch.Tensor]
 
 
 def widths(children: list[int], temperature: float, replacement: bool = False) -> Shape:
-    """A tree whose nodes at depth d have `children[d]` children, fewer where q has no more tokens, or, drawn
-    with replacement, where a token came up again: then more is drawn below it. A chain is a tree of widths 1.
+    """A tree whose nodes at depth d have `children[d]` children, fewer where q has no more tokens or, with
+    replacement, where a token was drawn again: then more is drawn below it. A chain is a tree of widths 1.
     """
     several = max(children) > 1
     drawn = (WITH_REPLACEMENT if replacement else WITHOUT_REPLACEMENT) if several else SAMPLED
@@ -109,7 +109,7 @@ def likeliest(
     lane: Lane, draft: Draft, level: list[int], scores: torch.Tensor, counts: list[int], source: str = "draft"
 ) -> list[int]:
     """The most likely tokens of each row of scores [level, V] as children, as many as `counts` says; returns
-    their nodes. A token that another draft model (`source`) has put there shares its node.
+    their nodes. A token that another draft model has proposed there shares its node; `source`: who guesses.
     """
     logprobs, widest = scores.log_softmax(-1), max(counts)
     if widest == 1:
@@ -133,8 +133,8 @@ def largest(values: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tenso
     """The `count` largest of each row of values [N, V], the largest first, and their places; all, if there
     are fewer.
 
-    None of them lies outside of the `count` blocks with the largest maxima: on CPU, and many values, looking
-    at these alone is up to five times as fast as torch's own search.
+    All of them lie in the `count` blocks with the largest maxima: on a CPU, with many values, searching only
+    these is up to five times as fast as one `topk`.
     """
     rows, size = values.shape
     if size % BLOCK or size <= count * BLOCK or rows * size < MANY:
@@ -151,8 +151,8 @@ def sampled(
     """For each distribution q of `probs` [level, V] up to as many children drawn from it as `counts`
     says; returns the new nodes.
 
-    The draws are kept apart by the depth of the root and that of the level, the rank of the parent in its
-    level and the slot: a verifier may have looked at draws of an earlier round that came to nothing.
+    The tag of a draw names the depths of the root and of the level, the rank of the parent in its level and
+    the slot: a verifier may have seen draws of an earlier round that were not used.
     """
     root, depth, born = lane.tree.depths[draft.root], lane.tree.depths[level[0]] + 1, []
     for rank, (parent, q, count) in enumerate(zip(level, probs, counts, strict=True)):

@@ -27,8 +27,8 @@ def block(count: int, draws: bool = False, reuse_tail: bool = False) -> Drafter:
     """A drafter that fills `count` masks after the text in one forward, up to an end of text: each with its
     most likely token or, with `draws`, with one drawn from its q.
 
-    reuse_tail: what stands after a rejected guess is the next round's draft, with the q it was drawn from;
-    the drafter runs again once that is used up.
+    reuse_tail: the guesses after a rejected one are the next round's draft, with the q they were drawn from;
+    the drafter runs again once they are used up.
     """
     fill, tail = SAMPLED if draws else FIXED, []
 
@@ -81,6 +81,6 @@ def masks_behind(lane: Lane, count: int) -> torch.Tensor:
 
 
 def note_if_missing(lane: Lane) -> None:
-    """Records that the target writes alone, where no masked model comes with it."""
+    """Notes that the target decodes without a draft, where no masked model comes with it."""
     if lane.models["target"].companion("diffusion") is None:
         lane.note(MISSING.format(lane.models["target"].name))

@@ -2,8 +2,8 @@
 verifying.
 
 The simulation is that of search/tree_search/mcts.py. Knows tokens, weights and draws, nothing of lanes or
-models. After ADED (Liu et al. 2024), with the reward that the paper means: one plus the sum of the weights
-along the path.
+models. After ADED (Liu et al. 2024), with the reward that the paper describes: one plus the sum of the
+weights along the path.
 """
 
 import math
@@ -17,7 +17,7 @@ from decoders.chooser import Chooser
 from decoders.datastore import Prefix, followers
 from decoders.search.tree_search.mcts import Edge, State, TreeSearch
 
-KEPT = 12  # heaviest successors of two tokens
+KEPT = 12  # heaviest successors kept per pair of tokens
 STEP, CAP, RECENT = 0.04, 3.0, 16  # what a trigram of the last RECENT tokens gains, and its largest weight
 C1, C2 = 32.0, 8.0
 Table = dict[tuple[int, int], dict[int, float]]  # two tokens -> weights of what may follow
@@ -25,8 +25,8 @@ Table = dict[tuple[int, int], dict[int, float]]  # two tokens -> weights of what
 
 @lru_cache(maxsize=8)
 def counted(tokens: Prefix) -> Table:
-    """Shares of what follows two tokens in a store, of the heaviest few, smaller tokens first on ties. It is
-    kept: who changes it changes a copy.
+    """The relative frequencies of the tokens that follow each pair of tokens in a store: the most frequent
+    few, smaller tokens first on ties. The result is cached: copy it before changing it.
     """
     table = {}
     for run, after in followers(tokens, 2).items():
@@ -46,14 +46,14 @@ def nudge(table: Table, recent: Sequence[int]) -> int:
 
 
 def puct(edge: Edge, visits: int) -> float:
-    """How much a visited edge of a state with this many visits deserves the next one."""
+    """The PUCT value of an edge of a state with this many visits."""
     curious = C1 + math.log((visits + C2 + 1) / C2)
     return edge.value + curious * edge.prior * math.sqrt(visits) / (1 + edge.visits)
 
 
 @dataclass
 class TrigramSearch(TreeSearch):
-    """A search `depth` tokens ahead. The text of a state is the two tokens that were given and its path."""
+    """A search `depth` tokens ahead. The text of a state is the two given tokens and its path."""
 
     table: Table
     depth: int
@@ -62,12 +62,12 @@ class TrigramSearch(TreeSearch):
     turn: int = 0
 
     def open(self, node: tuple[int, ...]) -> State:
-        """A state with an edge for each token that the table knows to follow."""
+        """A state with an edge for each successor in the table."""
         after = self.table.get(node[-2:], {}) if len(node) - 2 < self.depth else {}
         return State(node, [Edge((*node, token), weight) for token, weight in after.items()])
 
     def choose(self, state: State) -> Edge:
-        """What was never tried first, then the edge that most deserves a visit; on a tie the first."""
+        """An untried edge first, then the one with the highest PUCT value; on a tie the first."""
         for edge in state.edges:
             if not edge.visits:
                 return edge
@@ -87,14 +87,14 @@ def search(
     """The root of the searched tree, up to `depth` tokens after the two of `last`."""
     trigrams = TrigramSearch(table, depth, chooser, tag)
     root = trigrams.open(last)
-    root.visits = 0  # nothing is drawn from the root itself
+    root.visits = 0  # no rollout starts from the root itself
     for trigrams.turn in range(simulations):
         trigrams.simulate(root)
     return root
 
 
 def roll_out(table: Table, pair: tuple[int, int], max_depth: int, chooser: Chooser, tag: tuple) -> float:
-    """The sum of the weights of up to `most` successors, each drawn in proportion to its weight."""
+    """The sum of the weights of up to `max_depth` successors, each drawn in proportion to its weight."""
     gained = 0.0
     for level in range(max_depth):
         after = table.get(pair)

@@ -23,8 +23,8 @@ LARGEST = 200_000_000  # parameters: their copy, gradients and two moments take 
 
 @dataclass
 class Correction:
-    """A place where the target wrote another token: the slot that predicted the rejected token, as a position
-    in its text, and the target's logits [V] there.
+    """A place where the target rejected a token: the slot that predicted it, as a position in its text, and
+    the target's logits [V] there.
     """
 
     slot: int
@@ -33,7 +33,7 @@ class Correction:
 
 @dataclass
 class LearningDraft(LoadedModel):
-    """A copy of a draft model with an optimiser. `corrections`: text -> what was learned nothing from yet."""
+    """A copy of a draft model with an optimiser. `corrections`: text -> those not learned from yet."""
 
     optimizer: torch.optim.Optimizer | None = None
     divergence: str = "forward KL"
@@ -57,12 +57,12 @@ class LearningDraft(LoadedModel):
 
     @property
     def waiting(self) -> int:
-        """Corrections that nothing was learned from yet."""
+        """How many corrections have not been learned from yet."""
         return sum(map(len, self.corrections.values()))
 
     def learn(self) -> tuple[float, int]:
-        """One step down the divergence from the target at the kept slots, which are then forgotten: its mean
-        before the step in nats, and how many tokens were read.
+        """Takes one gradient step on the divergence from the target at the kept slots, which are then
+        forgotten. Returns its mean before the step, in nats, and how many tokens were read.
         """
         read, total, slots = 0, 0.0, self.waiting
         with torch.inference_mode(False), torch.enable_grad():
@@ -90,7 +90,8 @@ def engine_of(draft: LoadedModel, model: torch.nn.Module) -> Engine | SequenceEn
 
 def keep_correction(lane: Lane, learner: LearningDraft, draft: Draft, walk: Verification, seen: Seen) -> bool:
     """Keeps where the first rejected token of a round was predicted, and the target's distribution there;
-    False if nothing was rejected. Places after it, and the target's own token after none, teach nothing.
+    False if nothing was rejected. Later positions teach nothing, nor does the bonus token of a round without
+    a rejection.
     """
     rejected = next((test.node for test in walk.tests if not test.accepted), None)
     if rejected is None:
@@ -99,13 +100,14 @@ def keep_correction(lane: Lane, learner: LearningDraft, draft: Draft, walk: Veri
     logits = seen.logits[seen.nodes.index(slot_node)].detach().clone()
     text = tuple(lane.tree.text(slot_node))
     earlier = next((one for one in learner.corrections if one == text[: len(one)]), None)
-    kept = learner.corrections.pop(earlier, []) if earlier else []  # one text, grown meanwhile
+    kept = learner.corrections.pop(earlier, []) if earlier else []  # the same text, which has grown since
     learner.corrections[text] = [*kept, Correction(len(text) - 1, logits)]
     return True
 
 
 def learned(lane: Lane, learner: LearningDraft) -> None:
-    """Takes one step of training and lets the lane draft with the new weights; records what it took.
+    """Takes one training step and lets the lane draft with the new weights; records the divergence and the
+    cost.
 
     Keys and values of the old weights are dropped: the draft reads the text again.
     """

@@ -66,7 +66,7 @@ def forms(rates: tuple[float, ...], max_nodes: int, depth: int) -> Forms:
 def best_size(table: Forms, seconds: Mapping[int, float], draft: float) -> tuple[int, int, float]:
     """(nodes, levels, gain): the size whose rounds commit most tokens in the time of a plain forward.
 
-    seconds: how long a target forward of n nodes takes, by n; 1 has to be there. draft: how long one draft
+    seconds: how long a target forward of n nodes takes, by n; it must contain 1. draft: how long one draft
     forward takes, in the same unit; each level below the root costs one.
     """
     gain, nodes, levels = max(

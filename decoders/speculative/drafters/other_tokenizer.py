@@ -15,7 +15,7 @@ from decoders.lane import Lane
 from decoders.speculative.drafters.fixed_trees import widths
 from decoders.speculative.interfaces import FIXED, Draft, Drafter, Seen, Source, Verification, drafted
 
-LOOK_BEHIND = 10  # tokens of the text that are cut again together with what follows them, as in transformers
+LOOK_BEHIND = 10  # tokens of the text that are tokenized again together with what follows, as in transformers
 TEXT, COMMON, FIRST = "text", "common tokens", "first pieces"
 SAYS = {
     TEXT: "The draft writes in its own tokens, and the target's tokenizer splits that text again.",
@@ -46,11 +46,11 @@ class OwnTokens:
         self.children: dict[tuple[int, int], int] = {}  # parent, token -> node
 
     def text(self, node: int) -> bytes:
-        """What stands down to a node of the lane's tree."""
+        """The text down to a node of the lane's tree."""
         return joined(self.target, self.lane.tree.text(node))
 
     def is_cut(self, node: int) -> bool:
-        """Whether a character is not finished there: the draft reads whole ones alone."""
+        """Whether the text ends within a character there: the draft reads only whole ones."""
         decoder = getincrementaldecoder("utf-8")("ignore")
         decoder.decode(self.text(node))
         return bool(decoder.getstate()[0])
@@ -75,7 +75,7 @@ class OwnTokens:
         return self.tree.depths[self.place(self.lane.tip)] + 1 + count < self.draft.context
 
     def settle(self) -> None:
-        """Gives back what is not on the way to the lane's newest token."""
+        """Frees what is not on the path to the lane's newest token."""
         kept = set(self.tree.path(self.place(self.lane.tip)))
         dead = [node for node in self.children.values() if node not in kept]
         self.children = {key: node for key, node in self.children.items() if node in kept}
@@ -96,7 +96,7 @@ class OwnTokens:
         return self.scorer.score(nodes, hidden)
 
     def forget(self, nodes: list[int]) -> None:
-        """Nodes of the lane's tree mean nothing here; see `settle`."""
+        """Does nothing: nodes of the lane's tree mean nothing here; see `settle`."""
 
     def release(self, nodes: list[int]) -> None:
         """As `forget`."""
@@ -107,14 +107,14 @@ class OwnTokens:
 
 
 def joined(model, tokens: list[int]) -> bytes:
-    """The text of tokens, without special ones and ends of text."""
+    """The text of tokens, without special and end-of-text tokens."""
     out = {*getattr(model.bytes_of, "special", ()), *model.eos}
     return b"".join(model.bytes_of(t) for t in tokens if t not in out)
 
 
 def image(target, draft, first: bool) -> torch.Tensor:
-    """For each token of the draft [its V] the target's token with the same text, -1 for none. `first`: then
-    the first one of what the target's tokenizer makes of that text. Ends of text stand for each other.
+    """For each token of the draft [its V] the target's token with the same text, -1 for none. `first`: else
+    the first token that the target's tokenizer makes of that text. End-of-text tokens match each other.
     """
     special = {*getattr(target.bytes_of, "special", ()), *target.eos}
     tokens = [t for t in range(target.engine.vocabulary) if t not in special]
@@ -136,8 +136,8 @@ def image(target, draft, first: bool) -> torch.Tensor:
 
 
 def carried_over(probs: torch.Tensor, to: torch.Tensor, vocabulary: int) -> torch.Tensor:
-    """Log-probabilities [N, vocabulary] of what draft tokens with probabilities [N, V] stand for, `to` [V],
-    shared out among what stands for something; all tokens alike where nothing does.
+    """Log-probabilities [N, vocabulary] of the target's tokens: those [N, V] of the draft's tokens, moved to
+    the tokens `to` [V] and normalised over those that match one; uniform where none does.
     """
     known = to >= 0
     mass = torch.zeros(len(probs), vocabulary, dtype=probs.dtype, device=probs.device)
@@ -147,7 +147,7 @@ def carried_over(probs: torch.Tensor, to: torch.Tensor, vocabulary: int) -> torc
 
 
 def token_drafter(parameters: dict, first: bool) -> Drafter:
-    """A chain of the target's tokens, drawn from what the draft's probabilities come to among them."""
+    """A chain of the target's tokens, drawn from the draft's distribution carried over to them."""
     images: dict[int, torch.Tensor] = {}
 
     def scores(lane: Lane, nodes: list[int]) -> torch.Tensor:
@@ -170,7 +170,7 @@ def token_drafter(parameters: dict, first: bool) -> Drafter:
 
 
 def text_drafter(parameters: dict) -> Drafter:
-    """The draft's most likely tokens as text, cut into target tokens: universal assisted generation."""
+    """The draft's most likely tokens as text, tokenized for the target: universal assisted generation."""
     count = parameters["num_assistant_tokens"]
 
     def propose(lane: Lane) -> Draft:

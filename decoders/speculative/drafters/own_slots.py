@@ -1,7 +1,7 @@
 """Source of guesses: slots after tokens in the target's own forward, trained to guess further tokens.
 
-The forward that verifies a tree also drafts: slots hang on its nodes, and those of the node that is accepted
-last hold the guesses of the next round. They are blind to the token that the target chooses there, so there
+The forward that verifies a tree also drafts: slots are attached to its nodes, and those of the last accepted
+node hold the guesses of the next round. They are blind to the token that the target chooses there, so there
 is one distribution per depth, the same on every path. Knows modules by their interface alone, no method by
 name.
 """
@@ -24,8 +24,8 @@ Find = Callable[[Any], LookaheadTokens | None]  # a target -> its module
 Plan = Callable[[Lane, LookaheadTokens], dict[int, StateTree]]
 
 
-def hang(lane: Lane, module: LookaheadTokens, host: int, count: int) -> list[int]:
-    """`count` slots after a node, one after the other; they are no drafted nodes, and nobody tests them."""
+def attach_slots(lane: Lane, module: LookaheadTokens, host: int, count: int) -> list[int]:
+    """Adds a chain of `count` slots after a node; they are not drafted nodes, and are never tested."""
     scorer, slots = lane.scorers["target"], [host]
     for i in range(1, count + 1):
         slots.append(lane.tree.add(slots[-1], lane.tree.tokens[host]))
@@ -34,7 +34,7 @@ def hang(lane: Lane, module: LookaheadTokens, host: int, count: int) -> list[int
 
 
 def forget(lane: Lane, slots: list[int]) -> None:
-    """The forward is over in which these slots were read."""
+    """Drops these slots once the forward that read them is over."""
     scorer = lane.scorers["target"]
     for slot in slots:
         scorer.mixed.pop(slot, None)
@@ -52,7 +52,7 @@ class OwnSlots:
     trees: dict[int, StateTree] | None = None
     guesses: torch.Tensor | None = None
     slots_of: dict[int, list[int]] = field(default_factory=dict)  # node -> its slots of this round
-    shown: int = 0  # depths of which it is on record what their guesses look at
+    shown: int = 0  # depths for which the trace has what their guesses depend on
 
     def propose(self, lane: Lane) -> Draft:
         """The tree of the state, and slots on the root and on its nodes."""
@@ -69,12 +69,12 @@ class OwnSlots:
             # the token after the node is the target's own, and one more ends the text without a guess
             room = lane.left - (lane.tree.depths[node] - lane.tree.depths[draft.root]) - 2
             if node == draft.root or open_ends(lane, [node]):
-                self.slots_of[node] = hang(lane, module, node, min(count, max(0, room)))
+                self.slots_of[node] = attach_slots(lane, module, node, min(count, max(0, room)))
         draft.beside = [slot for slots in self.slots_of.values() for slot in slots]
         return draft
 
     def grow(self, lane: Lane, draft: Draft) -> dict[int, int]:
-        """Writes down the state's tree; node -> how many slots it is to carry."""
+        """Drafts the state's tree. Returns node -> how many slots it is to carry."""
         state = 0 if self.guesses is None else len(self.guesses)
         tree, wanted, level = self.trees.get(state), {}, {(): draft.root}
         deepest = min(state, lane.left - 1)
@@ -87,7 +87,7 @@ class OwnSlots:
     def below(
         self, lane: Lane, draft: Draft, tree: StateTree, level: dict[Path, int], logits: torch.Tensor
     ) -> dict[Path, int]:
-        """Hangs the tokens of the wanted ranks of logits [V] below the nodes of a level."""
+        """Drafts the tokens of the wanted ranks of logits [V] below the nodes of a level."""
         ranks = {path: [p[-1] for p in tree.slots if p and p[:-1] == path] for path in level}
         level = {path: node for path, node in level.items() if ranks[path]}
         if not level:

@@ -1,5 +1,5 @@
-"""Trees for drafters whose slots hang on the drafted nodes themselves: one tree for each number of slots that
-hung on the node that was accepted last (Chen et al. 2024, PPD: Hardware-Aware Parallel Prompt Decoding).
+"""Trees for drafters whose slots are attached to the drafted nodes themselves: one tree for each number of
+slots on the node that was accepted last (Chen et al. 2024, PPD: Hardware-Aware Parallel Prompt Decoding).
 
 That number, d, is the state: the number of distributions to draft from. A tree of state d holds paths of
 ranks at most d deep, and says how many slots each of its nodes carries. Knows numbers only.
@@ -16,8 +16,8 @@ from decoders.speculative.drafters.rank_trees import Accuracy, Path, topology_fr
 
 @dataclass(frozen=True)
 class StateTree:
-    """The tree of one state: slots of each of its paths of ranks, parents first. The root, which is none of
-    them, always carries all.
+    """The tree of one state: the number of slots on each of its paths of ranks, parents first. The root,
+    which is not among them, always carries all slots.
     """
 
     slots: Mapping[Path, int]
@@ -42,8 +42,9 @@ def last_accepted(values: Mapping[Path, float]) -> dict[Path, float]:
 
 
 def transitions(accuracy: Accuracy, trees: Mapping[int, StateTree], idle: bool = False) -> np.ndarray:
-    """T[d, c] = P(state c follows state d), [n + 1, n + 1]: who accepts nothing is in the full state n next.
-    With `idle` it is in state 0, which drafts nothing and from which n follows, as in the published builder.
+    """T[d, c] = P(state c follows state d), [n + 1, n + 1]: a round that accepts nothing leads to the full
+    state n. With `idle` it leads to state 0, which drafts nothing and from which n follows, as in the
+    published builder.
     """
     n = max(trees)
     matrix = np.zeros((n + 1, n + 1))
@@ -71,7 +72,7 @@ def expected_tokens(
 def with_slots(
     accuracy: Accuracy, paths: Sequence[Path], n: int, room: int, gains: Sequence[float]
 ) -> StateTree:
-    """n slots on each path; while nodes and slots are more than `room`, the slot goes whose loss is least:
+    """n slots on each path; while nodes and slots exceed `room`, the slot with the smallest loss is removed:
     P(last = path) (f_c - f_(c - 1)), f_d = `gains[d]` being what state d drafts. Each keeps one.
     """
     slots, ends = dict.fromkeys(paths, n), last_accepted(path_values(accuracy, paths))
@@ -115,8 +116,8 @@ def planned(accuracy: tuple[tuple[float, ...], ...], n: int, rows: int) -> dict[
 def best_rows(
     accuracy: tuple[tuple[float, ...], ...], n: int, seconds: Mapping[int, float]
 ) -> tuple[int, float]:
-    """(rows of a forward, tokens per time of a forward of one row): the size that pays most, by how long a
-    forward of this many rows takes; 1 has to be among them.
+    """(rows of a forward, tokens per time of a forward of one row): the best size, given how long forwards of
+    so many rows take; `seconds` must contain 1.
     """
     pays = {
         rows: expected_tokens(accuracy, planned(accuracy, n, rows))[0] * seconds[1] / took

@@ -1,8 +1,8 @@
 """Trees of ranks: which of the most likely guesses at each depth are drafted, fixed before decoding.
 
 A path (0, 1) of ranks is the second most likely token after the most likely one; ranks count from 0. Which
-paths pay is computed from how often the guess of each rank is right, depth by depth (Cai et al. 2024, Medusa,
-section 2.3.3). Knows no model.
+paths are worth drafting is computed from how often the guess of each rank is right, depth by depth (Cai et
+al. 2024, Medusa, section 2.3.3). Knows no model.
 """
 
 import heapq
@@ -70,8 +70,8 @@ def ranked(paths_for: Callable[[Lane], Sequence[Path]], says: str) -> Shape:
 def chosen(
     lane: Lane, draft: Draft, scores, places: dict[int, Path], ranks: dict[Path, list[int]]
 ) -> dict[int, Path]:
-    """Hangs the tokens of the wanted ranks below each node of `places`, whose scores are [level, V]; the new
-    nodes with their paths.
+    """Drafts the tokens of the wanted ranks below each node of `places`, whose scores are [level, V]. Returns
+    the new nodes with their paths.
     """
     logprobs, born = scores.log_softmax(-1), {}
     widest = 1 + max(rank for path in places.values() for rank in ranks[path])

@@ -1,6 +1,6 @@
 """Which chunks of a prompt its shorter view keeps: those that share rare tokens with the question.
 
-Knows token ids, nothing of models, text or distributions.
+Knows token ids, no models, text or distributions.
 """
 
 import math

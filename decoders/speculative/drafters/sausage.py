@@ -15,7 +15,7 @@ import numpy as np
 
 from decoders.datastore import END, Followers, Prefix, followers
 
-BACK_OFF = 1.0  # what a shorter run counts for beside the counts of a longer one
+BACK_OFF = 1.0  # weight of the shorter run's probability, as a count added to those of the longer run
 
 Column = Sequence[tuple[int, float]]  # tokens of one depth with their log-probabilities, the best first
 # (tokens before, tokens of a column) -> their log-probabilities
@@ -30,7 +30,7 @@ class NGrams:
     single: Counter
     total: int
     order: int
-    totals: dict[Prefix, int] = field(default_factory=dict)  # run -> how often it was counted, once asked for
+    totals: dict[Prefix, int] = field(default_factory=dict)  # run -> how often it was counted, once needed
     cached: dict[Prefix, dict] = field(
         default_factory=dict
     )  # the last tokens asked about -> run -> see `after`
@@ -38,18 +38,18 @@ class NGrams:
     @classmethod
     @lru_cache(maxsize=8)
     def of(cls, tokens: Prefix, order: int) -> "NGrams":
-        """Those of a store of texts, END between them."""
+        """The counts of a store of texts, which are separated by END."""
         single = Counter(token for token in tokens if token != END)
         return cls(followers(tokens, order - 1) if order > 1 else {}, single, single.total(), order)
 
     def logprob(self, before: Prefix, token: int, words: int) -> float:
-        """log P(token | the last order - 1 tokens before it), of `words` tokens: each order leans on the next
-        shorter one, the shortest on counts with 1 added.
+        """log P(token | the last order - 1 tokens before it), with a vocabulary of `words` tokens: each order
+        is smoothed by the next shorter one, the shortest by adding 1 to each count.
         """
         return self.logprobs(before, (token,), words)[0]
 
     def logprobs(self, before: Prefix, tokens: Sequence[int], words: int) -> list[float]:
-        """The same of several tokens. What was computed for the last tokens that were asked about is kept."""
+        """The same for several tokens. Results for the newest set of tokens are cached."""
         tokens = (*tokens, words)
         if tokens not in self.cached:
             self.cached.clear()
@@ -58,8 +58,8 @@ class NGrams:
         return self.behind(tuple(before[len(before) - keep :]), tokens, self.cached[tokens])[1]
 
     def behind(self, run: Prefix, tokens: Prefix, cached: dict) -> tuple[list[float], list[float]]:
-        """Probabilities of tokens, after which stands the number of words, after a run, and their
-        logarithms; cached: those of other runs.
+        """The probabilities of `tokens`, whose last entry is the size of the vocabulary, after a run, and
+        their logarithms. cached: the results for other runs.
         """
         if run in cached:
             return cached[run]
@@ -84,7 +84,7 @@ def best_paths(
     columns: Sequence[Column], count: int, weight: float, before: Prefix, language: Language, order: int
 ) -> list[tuple[float, Prefix]]:
     """The `count` paths of the largest sum of s_j(x_j) + weight log P(x_j | the order - 1 tokens before),
-    exactly, the best first, equal ones by the ranks of their tokens. before: the text so far.
+    found exactly; the best first, ties by the ranks of their tokens. before: the text so far.
 
     Paths that end in the same order - 1 tokens continue alike, so of these the best `count` are enough. The
     rows of `ranks` are always in lexicographic order, which a stable sort by score keeps among equal ones.
@@ -123,13 +123,13 @@ def first_of_each(group: np.ndarray, values: np.ndarray, count: int) -> np.ndarr
 
 
 def common(path: Sequence[int], text: Sequence[int]) -> int:
-    """How many tokens a path and what was written begin with alike."""
+    """The length of the common prefix of a path and the text that was written."""
     pairs = zip(path, text, strict=False)
     return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(path), len(text)))
 
 
 def oracle(columns: Sequence[Sequence[int]], text: Sequence[int]) -> int:
-    """How many tokens of what was written the best path of a lattice has: `columns` are its tokens."""
+    """How many of the tokens written the best path of a lattice predicts; `columns` are its tokens."""
     return next(
         (at for at, (column, token) in enumerate(zip(columns, text, strict=False)) if token not in column),
         min(len(columns), len(text)),
@@ -137,6 +137,6 @@ def oracle(columns: Sequence[Sequence[int]], text: Sequence[int]) -> int:
 
 
 def repeats(path: Sequence[int]) -> float:
-    """The share of neighbouring tokens that are equal; 0 for less than two."""
+    """The share of neighbouring tokens that are equal; 0 for fewer than two."""
     pairs = list(zip(path, path[1:], strict=False))
     return sum(a == b for a, b in pairs) / len(pairs) if pairs else 0.0

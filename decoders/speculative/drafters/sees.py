@@ -13,7 +13,7 @@ SEVERAL, FIRST = "several layers", "the first layers"
 
 def record_sees(lane: Lane, module: DraftModule, draft: Draft, root: int, known: int = 0) -> int:
     """Records, for each depth of the draft beyond `known`, how many tokens from the root on its guesses look
-    at, and which states of the target; the deepest depth that is on record now. root: the token that the
+    at, and which states of the target; returns the deepest depth recorded so far. root: the token that the
     target has chosen and not read.
     """
     depths = lane.tree.depths

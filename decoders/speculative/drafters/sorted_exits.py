@@ -17,8 +17,8 @@ EXIT = "exit {}"  # level of the scores that say how sure an exit is
 
 
 def exits_of(draft) -> list[int]:
-    """After how many layers a draft can be left, all of them last: as it was trained, else after thirds of
-    its layers.
+    """The layers after which a draft can exit, the last one included: as it was trained, else each third of
+    them.
     """
     layers = draft.engine.layer_count
     thirds = [max(1, round(layers * part / 3)) for part in (1, 2)]
@@ -27,8 +27,8 @@ def exits_of(draft) -> list[int]:
 
 def guessed(lane: Lane, nodes: list[int], exits: list[int], thresholds: list[float]) -> torch.Tensor:
     """Processed scores [N, V] after nodes that stand side by side, from the first exit at which the most
-    likely token of one of them has more than its threshold, the last exit always. What stopped before a
-    deeper exit, here or at earlier tokens, goes through the layers that it lacks (lazy keys and values).
+    likely token of one of them exceeds the exit's threshold, else from the last exit. Tokens that left at an
+    earlier exit, here or before, then run through the layers that they lack (lazy keys and values).
     """
     scorer, total = lane.scorers["draft"], lane.models["draft"].engine.layer_count
     if nodes[0] < lane.tree.trunk:  # the prompt: by all layers

@@ -1,7 +1,7 @@
 """Source of guesses: a module that was trained on the frozen target (decoders/heads).
 
 After every verification it reads the target's states at the tokens that were committed; then it guesses below
-the newest token, for any shape of draft. Knows modules by their interface alone, no method by name.
+the newest token, for a draft of any shape. Knows modules by their interface alone, no method by name.
 """
 
 from collections.abc import Callable
@@ -39,10 +39,10 @@ class TrainedHead:
     memory: Any = None
     unread: list[tuple[torch.Tensor, States, list[int]]] = field(default_factory=list)
     number: dict[int, int] = field(default_factory=dict)  # drafted node -> its number in the memory; 0: root
-    asked: int = 1  # nodes in the memory; one that is asked for again is there twice
-    guesses: torch.Tensor | None = None  # [K, V] of who sees no path
+    asked: int = 1  # nodes in the memory; one that is scored again is there twice
+    guesses: torch.Tensor | None = None  # [K, V] of a module that sees no path
     work: Work = field(default_factory=Work)  # of the last call, as scorers count it
-    shown: int = 0  # depths of which it is on record what their guesses look at
+    shown: int = 0  # depths for which the trace has what their guesses depend on
 
     def is_ready(self, lane: Lane) -> bool:
         """Whether there are states to guess from. In the first round the target's scorer is asked for what
@@ -57,8 +57,8 @@ class TrainedHead:
         return bool(self.unread)
 
     def observe(self, lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
-        """Keeps the states at what was committed: the root and the accepted path. The own token is the next
-        root.
+        """Keeps the states at what was committed: the root and the accepted path. The target's own token is
+        the next root.
         """
         if self.module is None or walk.token is None or not lane.more:
             return
@@ -144,8 +144,8 @@ def prompt_states(lane: Lane, module: DraftModule) -> tuple[torch.Tensor, States
 
 def from_head(find: Find, shape: Shape, name: str, says: str, head: TrainedHead | None = None) -> Drafter:
     """The drafter of one lane that writes down `shape` of what the module of its target guesses, no deeper
-    than the module can. `name`: what guesses, the words after "from"; `says`: how, in a sentence. head: the
-    lane's drafting, if somebody looks into it.
+    than the module can. `name`: what guesses, the words after "from"; `says`: how, in a sentence. `head`: the
+    lane's drafting, for a caller that reads it.
     """
     head = head or TrainedHead(find)
     inner = drafted(Source(head.scores, name, says), replace(shape, grow=no_deeper(shape, head)))

@@ -1,4 +1,4 @@
-"""VocabTrim: any draft, restricted to the tokens that its target really writes. Nothing is trained.
+"""VocabTrim: any draft, restricted to the tokens that the target often writes. Nothing is trained.
 
 Goel et al. (2025). The verifier keeps the whole vocabulary, so the output keeps its distribution: what the
 verifier is given is q', the softmax over the tokens that are left. Knows counts, sources and lanes.
@@ -20,8 +20,8 @@ Logits = Callable[[Lane, list[int]], torch.Tensor]  # a drafter's own, before an
 
 
 def most_frequent(tokens: Iterable[int], count: int, always: Iterable[int] = ()) -> list[int]:
-    """The `count` most frequent tokens and those that are kept `always`, which count among them; the smaller
-    id first where two are equally frequent. Sorted by id.
+    """The `count` most frequent tokens and those that are kept `always`, which count towards `count`; ties go
+    to the smaller id. Sorted by id.
     """
     kept = set(always)
     ranked = sorted(Counter(tokens).items(), key=lambda pair: (-pair[1], pair[0]))

@@ -14,7 +14,7 @@ from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.ngram_mcts import RECENT, Table, counted, nudge, ranked, search
 from decoders.speculative.interfaces import FIXED, TREE_VIEWS, Draft, Drafter, Verifier
-from decoders.speculative.methods.lookahead import hang
+from decoders.speculative.methods.lookahead import add_chain
 from decoders.strategy import Parameter
 from decoders.trace.number_format import were
 
@@ -22,7 +22,7 @@ PATHS = 24  # most visited paths that become a draft
 
 
 def searched(store: str, simulations: int, depth: int, budget: int) -> Drafter:
-    """A drafter that searches a table of the store's trigrams, nudged by the text that is being written."""
+    """A drafter that searches a table of the store's trigrams, whose weights adapt to the text so far."""
     read: list[Table] = []
 
     def propose(lane: Lane) -> Draft:
@@ -41,7 +41,7 @@ def searched(store: str, simulations: int, depth: int, budget: int) -> Drafter:
             after = read[0].get((*text[-1:], *path)[-2:], {})
             longer = (*path, max(after, key=after.get)) if after else path
             if len(draft.nodes) + len(longer) <= budget:
-                hang(lane, draft, longer[: lane.left - 1], "trigrams")
+                add_chain(lane, draft, longer[: lane.left - 1], "trigrams")
         if draft.nodes:
             lane.note(f"{were(raised, 'trigram')} raised by the text; {were(root.visits, 'path')} tried.")
         return draft

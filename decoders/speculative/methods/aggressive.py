@@ -15,15 +15,15 @@ from decoders.speculative.interfaces import FIXED, Draft, Drafter, Verifier
 from decoders.speculative.methods.prompt_lookup import copied
 from decoders.strategy import Parameter
 
-LONGEST = 3  # tokens of the output that are looked for in the input at most
+LONGEST = 3  # at most this many tokens of the output are looked up in the input
 WHOLE, BEHIND_COLON = "whole prompt", "behind the last colon"
 
 
 def rejoin(source: list[int], output: list[int]) -> tuple[int, int] | None:
     """(start, n): where in `source` the output continues if it keeps copying, and the n tokens that match.
 
-    They are the shortest end of the output, of up to LONGEST tokens, that stands exactly once in the source.
-    None if there is no such end. At first, with no output, it is the whole source: (0, 0).
+    They are the shortest suffix of the output, of up to LONGEST tokens, that occurs exactly once in the
+    source. None if there is no such suffix; (0, 0), the whole source, while there is no output.
     """
     if not output:
         return 0, 0

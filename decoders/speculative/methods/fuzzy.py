@@ -30,12 +30,12 @@ from decoders.trace.number_format import number
 
 
 def kl(p: torch.Tensor, q: torch.Tensor) -> float:
-    """Sum of p log(p / q) over [V], in nats; infinite where q has nothing and p something."""
+    """Sum of p log(p / q) over [V], in nats; infinite where q is 0 and p is not."""
     return float((torch.xlogy(p, p) - torch.xlogy(p, q)).sum().clamp(min=0.0))
 
 
 def js(p: torch.Tensor, q: torch.Tensor) -> float:
-    """The Jensen-Shannon divergence: the mean of both distributions' divergence from their middle, at most ln
+    """The Jensen-Shannon divergence: the mean KL divergence of both distributions from their mean, at most ln
     2.
     """
     middle = (p + q) / 2
@@ -57,11 +57,12 @@ DIVERGENCES = {"js": js, "js_reversed": js_reversed, "kl": kl, "kl_reversed": la
 
 
 def fuzzy_acceptance(limit: float, divergence: str, temperature: float) -> Verifier:
-    """The verifier that accepts while the divergence of p and q is at most `limit`; after the first place
-    where it is more the own token comes from p. It looks at no token, so it judges one guess a place.
+    """The verifier that accepts while the divergence of p and q is at most `limit`; at the first position
+    where it is larger, the target's own token is drawn from p. The rule ignores the token itself, so it takes
+    one guess per position.
     """
     far = DIVERGENCES[divergence]
-    exact = frozenset({FIXED if temperature == 0.0 else SAMPLED})  # where equal distributions make it right
+    exact = frozenset({FIXED if temperature == 0.0 else SAMPLED})  # exact at a limit of 0
 
     def rule(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
         apart = far(inputs.probs[node], inputs.guessed(node))

@@ -2,8 +2,8 @@
 would have written.
 
 Bachmann et al. (2025), Judge Decoding. The head is heads/scorers/judge.py; the model knows which one fits a
-target. After a token that fails both tests, sampled text continues from the ordinary residual: our reading,
-the paper decodes greedily.
+target. After a token that fails both tests, sampled text continues from the usual residual. This is our
+reading, as the paper decodes greedily.
 """
 
 from collections.abc import Callable, Iterator
@@ -50,7 +50,7 @@ def judged_acceptance(delta: float, temperature: float, judge: Judge | None = No
     fill = frozenset({FIXED if temperature == 0.0 else SAMPLED})
 
     def right(inputs: VerifierInput, child: int) -> float | None:
-        """What the judge says of a drafted token; None if it is not asked."""
+        """The judge's verdict on a drafted token; None if it is not asked."""
         state = inputs.states.get(child)
         return None if state is None or judge is None else float(judge(state))
 
@@ -80,7 +80,7 @@ def judged_acceptance(delta: float, temperature: float, judge: Judge | None = No
         return inputs.p[node] if rest is None else rest
 
     def divergence_estimate(inputs: VerifierInput, node: int) -> float:
-        """Of the distribution, only what the judge says of the drafted token is known. The distribution
+        """Only the judge's verdict on the drafted token is known of the distribution. The distribution
         exceeds p by q - p on the tokens that the judge likes and the draft overrates, so that the distance is
         the mean, over what the draft draws, of max(0, 1 - p/q) where the judge likes it.
         """

@@ -32,14 +32,14 @@ from decoders.trace.acceptance import acceptance
 from decoders.trace.number_format import number
 
 MAX_LOOKED_UP = (
-    1024  # tokens whose neighbours are looked up for a distribution: those that the draft overrates most
+    1024  # tokens whose neighbours are looked up per distribution: those that the draft overrates most
 )
-NOTHING = 1e-12  # mass that is rounding
+NOTHING = 1e-12  # less mass than this is rounding
 
 
 class Neighbours:
     """For tokens [n] their `count` nearest others [n, count] by Euclidean distance of `rows` [V, d], nearest
-    first. What was looked up is kept.
+    first. Results are cached.
     """
 
     def __init__(self, rows: torch.Tensor, count: int):
@@ -51,7 +51,9 @@ class Neighbours:
         new = tokens[~self.known[tokens]]
         if len(new):
             far = torch.cdist(self.rows[new], self.rows)  # [new, V]
-            far[torch.arange(len(new), device=far.device), new] = torch.inf  # itself is no neighbour
+            far[torch.arange(len(new), device=far.device), new] = (
+                torch.inf
+            )  # a token is not its own neighbour
             self.near[new] = far.topk(self.count, largest=False).indices
             self.known[new] = True
         return self.near[tokens]
@@ -69,7 +71,8 @@ def support(p: torch.Tensor, near: torch.Tensor, delta: float) -> torch.Tensor:
 
 def neighbour_support(delta: float, near: Near | None, temperature: float) -> Verifier:
     """The verifier that moves at most `delta` of p's mass from neighbours to the drafted token: p~. It passes
-    with min(1, p~ / q), at temperature 0 if p~ makes it the most likely. `near` may be None for reading only.
+    with min(1, p~ / q), at temperature 0 if p~ makes it the most likely. `near` may be None where nothing is
+    decoded.
     """
     greedy = temperature == 0.0
     fill = frozenset({FIXED if greedy else SAMPLED})
@@ -107,15 +110,15 @@ def neighbour_support(delta: float, near: Near | None, temperature: float) -> Ve
         return TokenTest(child, bool(accepted), lifted, q, u, f"{reason_so_far} It was {verdict}{why}")
 
     def left(inputs: VerifierInput, node: int) -> torch.Tensor:
-        """max(p~ - q, 0): the mass of the neighbours that counted is the refused token's now."""
+        """max(p~ - q, 0): the mass of the neighbours that counted now belongs to the rejected token."""
         counted, _ = supported(inputs, node, inputs.tokens[inputs.children(node)[0]])
         rest = (inputs.p[node] - inputs.draft.q[node]).clamp(min=0.0)
         rest[counted] = 0.0
         return rest if float(rest.sum()) > NOTHING else inputs.p[node]
 
     def distribution(inputs: VerifierInput, node: int) -> torch.Tensor:
-        """The sum of q's accepted part and, for every refused token, its own residual; of more than MOST
-        tokens that the draft overrates the others count as refused without neighbours.
+        """The sum of q's accepted part and the residual of every rejected token. If the draft overrates more
+        than MAX_LOOKED_UP tokens, the others count as rejected without neighbours.
         """
         p, q = inputs.p[node], inputs.draft.q[node]
         wanted, over = (p - q).clamp(min=0.0), (q - p).clamp(min=0.0)
@@ -124,7 +127,7 @@ def neighbour_support(delta: float, near: Near | None, temperature: float) -> Ve
         ids = near(tokens)  # [n, k]
         inside = support(p, ids, delta)
         lifted = p[tokens] + (p[ids] * inside).sum(1)
-        refused = over.clone()  # of each token the probability that it is drafted and refused
+        refused = over.clone()  # probability that each token is drafted and rejected
         refused[tokens] = (q[tokens] - lifted).clamp(min=0.0)
         taken = wanted[ids] * inside  # [n, k]: what the residual after each token lacks
         mass = wanted.sum() - taken.sum(1)
@@ -155,7 +158,7 @@ def neighbours_of(lane: Lane, count: int) -> Near:
 
 
 def parts(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier, float]:
-    """A chain from the draft model, and the relaxed rule; `near` may be missing where it is only read."""
+    """A chain from the draft model, and the relaxed rule; `near` may be None where nothing is decoded."""
     temperature = parameters["temperature"]
     return draft_chain(parameters), neighbour_support(parameters["delta"], near, temperature), temperature
 

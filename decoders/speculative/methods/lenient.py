@@ -1,7 +1,7 @@
 """Lenience: token rejection with a discounted draft probability.
 
 Leviathan et al. (2023), appendix A.5. With lenience l a drafted token passes with min(1, p / (l q)), so no
-token becomes more than 1/l times as likely as the target has it. l = 1 is token rejection.
+token becomes more than 1/l times as likely as under the target. l = 1 is token rejection.
 """
 
 from collections.abc import Iterator

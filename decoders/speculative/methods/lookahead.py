@@ -32,13 +32,15 @@ NGram = tuple[int, ...]
 
 @dataclass
 class Pool:
-    """The n-grams found so far: token -> what may follow it, oldest first, `most` entries a token."""
+    """The n-grams found so far: token -> what may follow it, oldest first, at most `max_ngrams` entries per
+    token.
+    """
 
     max_ngrams: int
     entries: dict[int, list[NGram]] = field(default_factory=dict)
 
     def add(self, token: int, rest: NGram) -> None:
-        """Writes an n-gram in; a known one becomes the newest, and the oldest beyond `most` goes."""
+        """Adds an n-gram; a known one becomes the newest, and the oldest beyond `max_ngrams` is dropped."""
         known = self.entries.setdefault(token, [])
         if rest in known:
             known.remove(rest)
@@ -46,7 +48,7 @@ class Pool:
         del known[: max(0, len(known) - self.max_ngrams)]
 
     def read(self, text: list[int], n: int, new: int) -> None:
-        """Writes in the n-grams of `text` that end in one of its last `new` tokens."""
+        """Adds the n-grams of `text` that end in one of its last `new` tokens."""
         for end in range(max(n, len(text) - new + 1), len(text) + 1):
             self.add(text[end - n], tuple(text[end - n + 1 : end]))
 
@@ -78,12 +80,12 @@ class Window:
         self.rows[0][:1] = text[-1:]
         draft = Draft(lane.tip)
         for rest in self.pool.entries.get(text[-1], []):
-            hang(lane, draft, rest[: lane.left - 1], "pool")
-        draft.beside = self.hang_beside(lane)
+            add_chain(lane, draft, rest[: lane.left - 1], "pool")
+        draft.beside = self.add_comb(lane)
         return draft
 
-    def hang_beside(self, lane: Lane) -> list[int]:
-        """Hangs the comb below the newest token, as far as there is text left to write; its new nodes."""
+    def add_comb(self, lane: Lane) -> list[int]:
+        """Adds the comb below the newest token, as far as there is text left to write; its new nodes."""
         columns = max(0, lane.left - len(self.rows) + 1)
         self.rows = [row[:columns] for row in self.rows]
         trunk = [lane.tip][:columns]
@@ -139,8 +141,9 @@ class Window:
     def record_waits(
         self, lane: Lane, new_tokens: list[int], walk: Verification, guesses: dict[int, Standing]
     ) -> None:
-        """What the new tokens had waited for, if that is asked. A run of the pool stands where it is
-        checked before the forward: it waits for none of its own tokens. guesses: the window's newest row.
+        """Records what the new tokens waited for, if the lane asks for it. An n-gram of the pool is in place
+        before the forward that checks it: it waits for none of its own tokens. guesses: the window's newest
+        row.
         """
         if not lane.parameters["dependencies"]:
             return
@@ -164,8 +167,8 @@ class Window:
                 lane.cell(position, self.passes, token, "guess")
 
 
-def hang(lane: Lane, draft: Draft, tokens: NGram, source: str) -> None:
-    """Hangs a chain below the root of the draft; where the tree has its prefix already, only the rest."""
+def add_chain(lane: Lane, draft: Draft, tokens: NGram, source: str) -> None:
+    """Adds a chain below the root of the draft, sharing the prefix that the tree already has."""
     node = draft.root
     for token in tokens:
         below = {lane.tree.tokens[child]: child for child in draft.children.get(node, [])}
@@ -175,12 +178,12 @@ def hang(lane: Lane, draft: Draft, tokens: NGram, source: str) -> None:
 
 
 def likeliest(logits: torch.Tensor, node: int) -> int:
-    """What the window makes of logits [1, V]."""
+    """The window's guess from logits [1, V]."""
     return int(logits[0].argmax())
 
 
 def any_of(text: list[int], lane: Lane, place: int) -> int:
-    """Some token of the prompt, for want of a better guess; no end-of-text token if it has others."""
+    """Any token of the prompt, for want of a better guess; not an end-of-text token if it has others."""
     prompt = text[: lane.tree.trunk]
     prompt = [token for token in prompt if token not in lane.eos] or prompt
     return prompt[lane.chooser.categorical(torch.ones(len(prompt)), ("guess", lane.written, place)).value]

@@ -31,7 +31,7 @@ from decoders.strategy import Parameter
 from decoders.trace.events import GAUGE
 
 PROMPT_TOKENS = 16  # of an earlier request: how a text of the store begins
-RECENT = 16  # tests over which the gauge counts
+RECENT = 16  # tests over which the acceptance rate is averaged
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
@@ -133,7 +133,7 @@ def osd(lane: Lane) -> Iterator[None]:
 
 
 def serve_earlier(lane: Lane, learner: LearningDraft) -> None:
-    """Serves other prompts with the learner before the lane's own, and notes how each went."""
+    """Serves other prompts with the learner before the lane's own, and notes the result of each."""
     parameters = lane.parameters | {"requests": 0}
     models = {"target": lane.models["target"], "draft": learner}
     prompts = [text for text in texts(parameters["store"]) if text]

@@ -31,9 +31,9 @@ def look_up(text: list[int], largest: int) -> tuple[int, int]:
 
 
 def copied(lane: Lane, start: int, n: int, count: int) -> Draft:
-    """A chain of up to `count` tokens that stand in the text from `start` on, cut before end-of-text tokens.
+    """A chain of up to `count` tokens of the text from `start` on, cut before end-of-text tokens.
 
-    The lane records what was copied from where, and that the last n tokens stand before `start` too.
+    The lane records what was copied from where, and that the last n tokens also precede `start`.
     """
     draft, path, node = Draft(lane.tip), lane.tree.path(lane.tip), lane.tip
     for there in path[start : start + min(count, lane.left - 1)]:
@@ -48,7 +48,7 @@ def copied(lane: Lane, start: int, n: int, count: int) -> Draft:
 
 def record_source(lane: Recorder, nodes: list[int], path: list[int], start: int, n: int) -> None:
     """Records that `nodes` were copied from `start` on in `path`, the nodes of the text so far, and that its
-    last n tokens stand before `start` too.
+    last n tokens also precede `start`.
     """
     for here, there in zip(path[len(path) - n :], path[start - n : start], strict=True):
         lane.depend(there, here, 1.0, "match")

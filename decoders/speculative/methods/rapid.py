@@ -30,7 +30,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     temperature = parameters["temperature"]
     length = confident(parameters["assistant_confidence_threshold"], parameters["num_assistant_tokens"])
     drafter = drafted(SHORT, chain(length, temperature))
-    if parameters["eta"] == 0.0:  # nothing is moved
+    if parameters["eta"] == 0.0:  # the target is not adjusted
         return simplest(drafter, temperature)
     return drafter, adjusted_target(parameters["eta"], parameters["alpha"], temperature), temperature
 
@@ -39,7 +39,7 @@ def retrieved(lane: Lane) -> tuple[list[int], list[int], int]:
     """What the draft reads in place of the prompt; which chunks of how many are in it, counted from 1."""
     prompt, target = lane.trace.prompt, lane.models["target"]
     special = getattr(target.bytes_of, "special", ())
-    head = 1 if prompt[0] in special else 0  # what every text begins with
+    head = 1 if prompt[0] in special else 0  # the token with which every text begins
     start = max(head, len(prompt) - lane.parameters["query_tokens"])
     context, asked = prompt[head:start], prompt[start:]
     ends = frozenset(t for t in set(context) if target.bytes_of(t).rstrip(b' "').endswith(SENTENCE_ENDS))
@@ -51,7 +51,7 @@ def retrieved(lane: Lane) -> tuple[list[int], list[int], int]:
 
 
 def sentence(reads: int, whole: int, chosen: list[int], chunks: int) -> str:
-    """What the draft reads."""
+    """What the draft reads, in words."""
     if not chunks:
         return "The prompt is no longer than its end: the draft reads all of it."
     named = ", ".join(map(str, chosen)) or "none"

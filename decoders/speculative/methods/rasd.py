@@ -23,14 +23,14 @@ from decoders.speculative.interfaces import (
     Verifier,
     drafted,
 )
-from decoders.speculative.methods.rest import STORE, Retrieved, hang, retriever, sentence
+from decoders.speculative.methods.rest import STORE, Retrieved, add_tree, retriever, sentence
 from decoders.strategy import Parameter
 from decoders.trace.number_format import number
 
 
 def joined(model: Drafter, look: Callable[[Lane], Retrieved], plausible: int) -> Drafter:
-    """A drafter that adds what `look` finds to the tree of `model`, if its first token is one of the
-    `plausible` most likely of the draft model.
+    """A drafter that adds the continuations that `look` finds to the tree of `model`, if their first token is
+    among the `plausible` most likely ones of the draft model.
     """
 
     def propose(lane: Lane) -> Draft:
@@ -38,7 +38,7 @@ def joined(model: Drafter, look: Callable[[Lane], Retrieved], plausible: int) ->
         n, prefixes, whole = look(lane)
         if not prefixes:
             return draft
-        agreed = hang(lane, draft, weed(lane, draft, prefixes, whole, plausible), whole)
+        agreed = add_tree(lane, draft, without_implausible(lane, draft, prefixes, whole, plausible), whole)
         lane.note(f"{sentence(n, whole)} {agreed} of {len(prefixes)} nodes were in the draft model's tree.")
         return draft
 
@@ -48,11 +48,11 @@ def joined(model: Drafter, look: Callable[[Lane], Retrieved], plausible: int) ->
     return Drafter(propose, FIXED, source="draft", name="tree from a draft model and a store", says=says)
 
 
-def weed(
+def without_implausible(
     lane: Lane, draft: Draft, prefixes: dict[Prefix, int], whole: int, plausible: int
 ) -> dict[Prefix, int]:
-    """The prefixes without those whose first token the draft model holds for unlikely: these tokens are
-    written down and taken out again, with the reason.
+    """The prefixes without those whose first token is unlikely under the draft model: these tokens are
+    proposed and pruned again, with the reason.
     """
     probs = DRAFT_MODEL.scores(lane, [draft.root])[0].double().softmax(-1)  # [V], no new forward
     best = set(probs.topk(min(plausible, len(probs))).indices.tolist())

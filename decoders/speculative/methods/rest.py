@@ -26,7 +26,7 @@ from decoders.strategy import Parameter
 from decoders.trace.number_format import many
 
 TEXT = "the text so far"  # the store that is the lane's own text
-SHORTEST = 2  # tokens that must stand before a continuation
+SHORTEST = 2  # tokens that must match before a continuation
 STORE = (
     Parameter("store", "choice", "stories", "Where continuations come from.", choices=(*names(), TEXT)),
     Parameter("max_matching_ngram_size", "int", 8, "Longest n-gram that is searched for.", low=2, high=16),
@@ -57,9 +57,9 @@ def before_end(run: Prefix, lane: Lane) -> Prefix:
     return run[: ends[0]] if ends else run
 
 
-def hang(lane: Lane, draft: Draft, prefixes: dict[Prefix, int], whole: int) -> int:
-    """Hangs a tree of prefixes into the draft; where they agree with what is there, only the rest. Returns
-    how many of them were there already. The probability of a token is its share among the continuations.
+def add_tree(lane: Lane, draft: Draft, prefixes: dict[Prefix, int], whole: int) -> int:
+    """Adds a tree of prefixes to the draft, sharing the nodes that it already has. Returns how many these
+    were. The probability of a token is its share among the continuations.
     """
     node_of, agreed = {(): draft.root}, 0
     for prefix, count in prefixes.items():
@@ -74,19 +74,19 @@ def hang(lane: Lane, draft: Draft, prefixes: dict[Prefix, int], whole: int) -> i
 
 
 def sentence(n: int, whole: int) -> str:
-    """What was found."""
+    """What was found, in words."""
     times = "once" if whole == 1 else many(whole, "time")
     words = "The last token stands" if n == 1 else f"The last {n} tokens stand"
     return f"{words} in the store {times}; what mostly followed them is drafted."
 
 
 def retrieved(look: Callable[[Lane], Retrieved]) -> Drafter:
-    """A drafter that hangs what `look` finds below the newest token."""
+    """A drafter of the continuations that `look` finds for the newest tokens."""
 
     def propose(lane: Lane) -> Draft:
         draft = Draft(lane.tip)
         n, prefixes, whole = look(lane)
-        hang(lane, draft, prefixes, whole)
+        add_tree(lane, draft, prefixes, whole)
         if draft.nodes:
             lane.note(sentence(n, whole))
         return draft

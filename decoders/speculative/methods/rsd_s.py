@@ -3,8 +3,8 @@
 Recursive Speculative Decoding (Jeon et al. 2024), section 3.2, with the stochastic beam search of Kool et al.
 (2019). phi is the log-probability of a path under the draft, G its perturbed value.
 
-Traversal verification does not go with it: it looks below a node before it tests the node's later siblings,
-and from three nodes a level on, how many children a node keeps depends on which tokens those siblings are.
+Traversal verification cannot be used: it looks below a node before it tests the node's later siblings, and
+from three nodes per level on, how many children a node keeps depends on which tokens those siblings are.
 """
 
 from collections.abc import Iterator
@@ -31,8 +31,8 @@ from decoders.strategy import Parameter
 
 
 def stochastic_beam(width: int, depth: int, temperature: float) -> Shape:
-    """A tree of at most `width` nodes a level, `depth` levels: on each those of the largest perturbed value,
-    siblings in the order of their values. At temperature 0 nothing is perturbed: a plain beam.
+    """A tree of `depth` levels, each with the at most `width` nodes of the largest perturbed values, siblings
+    in the order of their values. At temperature 0 nothing is perturbed: a plain beam.
     """
     fill = FIXED if temperature == 0.0 else WITHOUT_REPLACEMENT
 

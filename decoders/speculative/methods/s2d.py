@@ -33,8 +33,8 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 def draft_of(parameters: dict, models: Mapping[str, Any]) -> Any:
-    """The lane's draft if it has trained exits or if that is asked for, else the one of the target that has
-    them, where one is shipped.
+    """The lane's draft if it has trained exits or is asked for, else the draft with exits that is shipped for
+    the target, if any.
     """
     chosen = models["draft"]
     if parameters["draft"] == CHOSEN or catalog.exits(chosen.name):

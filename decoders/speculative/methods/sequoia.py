@@ -1,4 +1,4 @@
-"""Sequoia: the drafted tree has the best shape for how often the k-th child is accepted."""
+"""Sequoia: the drafted tree has the optimal shape, given how often the k-th child is accepted."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -22,14 +22,14 @@ Costs = tuple[Mapping[int, float], float]  # of a target forward by its nodes, a
 
 
 def assumed(parameters: dict) -> Costs:
-    """What the parameters say, in target forwards of one node."""
+    """The costs given by the parameters, in units of a target forward of one node."""
     sizes = range(1, parameters["budget"] + 2)
     return {n: 1.0 + parameters["node_cost"] * (n - 1) for n in sizes}, parameters["draft_cost"]
 
 
 def measured(lane: Lane) -> Costs:
-    """What forwards take on this machine, in target forwards of one node. The target is timed at a few sizes;
-    between them the line is straight.
+    """The costs measured on this machine, in units of a target forward of one node. The target is timed at a
+    few sizes and interpolated linearly between them.
     """
     max_nodes = lane.parameters["budget"] + 1
     sizes = sorted({1, max_nodes, *(n for n in (4, 16, 64) if n < max_nodes)})
@@ -59,7 +59,7 @@ def parts(parameters: dict, form: Skeleton) -> tuple[Drafter, Verifier, float]:
 
 
 def fits(parameters: dict) -> str | None:
-    """Why the acceptance by rank cannot be one; None if it can."""
+    """Why these acceptance rates by rank are impossible; None if they are valid."""
     if sum(parameters["acceptance"]) > 1.0:
         return "acceptance is a share of all rounds by rank, so its numbers add up to 1 at most."
     return None

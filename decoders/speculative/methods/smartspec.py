@@ -34,14 +34,14 @@ from decoders.trace.number_format import many, number
 
 START, KEPT = 0.7, 0.85  # the acceptance assumed at first, and how much of the old one an update keeps
 EVERY = 20  # rounds between two decisions
-PLAIN_BONUS = 1.1  # no draft must be beaten by this factor
-SLACK = 1.1  # of the cache that stays free
+PLAIN_BONUS = 1.1  # the factor by which drafting must beat decoding without a draft
+SLACK = 1.1  # a factor for the tokens that the caches must have room for
 
 
 @dataclass(frozen=True)
 class CostModel:
-    """Time of a round with k guesses for B texts of some length, linear in what is computed; its unit does
-    not matter.
+    """Time of a round with k guesses for B texts of some length, linear in what is computed. Its unit is
+    arbitrary.
     """
 
     fixed: float = 10.0  # a target forward
@@ -51,7 +51,7 @@ class CostModel:
     draft_per_text: float = 0.02
 
     def seconds(self, k: int, texts: int, length: int) -> float:
-        """Of drafting k tokens for each text and verifying them."""
+        """The time for drafting k tokens for each text and verifying them."""
         target = self.fixed + self.per_cached * texts * length + self.per_token * texts * (k + 1)
         return target + k * (self.draft + self.draft_per_text * texts)
 
@@ -88,8 +88,8 @@ def goodput(k: int, alpha: float, texts: int, length: int, costs: CostModel) -> 
 def best_goodput(
     alpha: float, texts: int, length: int, costs: CostModel, max_drafted: int, capacity: int = 0
 ) -> int:
-    """The k up to `most`: raised from 0 until the goodput falls or the caches would hold more than `capacity`
-    tokens (0: no limit).
+    """The best k up to `max_drafted`: raised from 0 until the goodput falls or the caches would hold more
+    than `capacity` tokens (0: no limit).
     """
     best = 0
     for k in range(1, max_drafted + 1):
@@ -103,8 +103,8 @@ def best_goodput(
 
 @dataclass
 class Goodput:
-    """Decides every EVERY rounds, by the running share of accepted guesses. After a decision for no guesses
-    nothing more is learnt, so it stands.
+    """Decides every EVERY rounds, by the running share of accepted guesses. A decision for no guesses is
+    final, since nothing more is learned after it.
     """
 
     max_drafted: int
@@ -127,7 +127,7 @@ class Goodput:
         return self.k
 
     def observe(self, drafted: int, accepted: int) -> None:
-        """Hears of the guesses of a round."""
+        """Takes in the outcome of a round."""
         if drafted:
             self.alpha = KEPT * self.alpha + (1.0 - KEPT) * accepted / drafted
 

@@ -32,8 +32,8 @@ from decoders.trace.number_format import number
 
 def nearly_best(beta: int, tau: float, temperature: float) -> Verifier:
     """Spec-Verification: a drafted token passes if it is among the target's `beta` most likely and at most
-    `tau` nats below the best of them; at the first that does not, and after a whole draft, stands the
-    target's own. With a beta of 1 or a tau of 0 it is the ordinary exact test.
+    `tau` nats below the best of them; at the first that does not, and after a whole draft, the target writes
+    its own. With a beta of 1 or a tau of 0 this is the usual exact test.
     """
     if beta == 1 or tau == 0.0:
         return simplest_verifier(FIXED, temperature)

@@ -38,8 +38,8 @@ Predict = Callable[[Lane, Draft, int], float]
 
 def doubtful(stop: float, min_tokens: int, max_tokens: int) -> Callable[[list[float]], bool]:
     """After token t of a draft, given the predicted acceptances of all tokens before t: whether 1 - S >
-    `stop`, S being their product. Token t is not judged yet, and is submitted. Never before `least`, always
-    at `most`.
+    `stop`, S being their product. Token t itself is not judged, and is submitted. Never before `min_tokens`,
+    always at `max_tokens`.
     """
 
     def enough(judged: list[float]) -> bool:
@@ -55,8 +55,8 @@ def own_probability(lane: Lane, draft: Draft, node: int) -> float:
 
 
 def predicted_acceptance(lane: Lane, draft: Draft, node: int) -> float:
-    """What the head reads in the draft's state after the token; its own probability where there is no
-    head.
+    """The head's prediction from the draft's state after the token; the draft's own probability where there
+    is no head.
     """
     head = head_of(lane)
     if head is None:
@@ -65,8 +65,8 @@ def predicted_acceptance(lane: Lane, draft: Draft, node: int) -> float:
 
 
 def head_of(lane: Lane) -> Acceptance | None:
-    """The head that was trained for just this draft before this target, unless the draft's own probabilities
-    are asked for.
+    """The head trained for exactly this draft and this target, unless the draft's own probabilities are asked
+    for.
     """
     if lane.parameters["predictor"] == OWN:
         return None
@@ -113,7 +113,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 def predictor(parameters: dict) -> Part:
-    """What people read of who foretells."""
+    """What predicts acceptance, as a part of the strategy."""
     name = parameters["predictor"]
     return Part("predictor", name, PREDICTORS[name])
 

@@ -22,7 +22,7 @@ from decoders.speculative.methods.smartspec import CostModel
 from decoders.speculative.theory import expected_tokens
 from decoders.strategy import Parameter
 
-KILO = 1000  # bytes, as in all that people read
+KILO = 1000  # bytes, as everywhere on the page
 UNKNOWN = "These models keep no cache whose bytes are known: the budget sets no bound."
 
 
@@ -40,7 +40,7 @@ class Sizes:
 
 
 def sizes_of(engine: object) -> Sizes:
-    """Of an engine with a cache; all 0 for tables and models without a tree mask, which keep none."""
+    """The sizes for an engine with a cache; all 0 for tables and models without a tree mask."""
     if not isinstance(engine, Engine):
         return Sizes()
     config, number = engine.model.config.get_text_config(), engine.dtype.itemsize
@@ -60,17 +60,19 @@ class Place:
 
 
 def place_of(lane: Lane) -> Place:
-    """Of the coming round, as if the lane were alone: a prompt that another lane has read is unread."""
+    """The place of the coming round, as if the lane were alone: a prompt that another lane has read counts as
+    unread.
+    """
     used = {r: scorer.used if getattr(scorer, "started", False) else 0 for r, scorer in lane.scorers.items()}
     return Place(lane.tree.depths[lane.tip] + 1, used["target"], used["draft"])
 
 
 def memory(place: Place, n: int, target: Sizes, draft: Sizes) -> dict[str, int]:
-    """Bytes at the end of a round's check with a chain of n guesses, by what they are for.
+    """Bytes held at the end of a round's verification with a chain of n guesses, by purpose.
 
     The target computes what it has not read, down to the last guess; the draft all but the last guess, and
-    nothing if there are none. The mask is that of the check, the largest of the round; a row alone that
-    sees all the text needs none.
+    nothing if there are none. The mask is that of the verification, the largest of the round; a single row
+    that sees the whole text needs none.
     """
     to_target, to_draft = place.length + n - place.target, place.length + n - 1 - place.draft if n else 0
     draft_holds = place.length if n else place.draft
@@ -87,14 +89,14 @@ def memory(place: Place, n: int, target: Sizes, draft: Sizes) -> dict[str, int]:
 
 
 def longest(place: Place, budget: int, limit: int, target: Sizes, draft: Sizes) -> int:
-    """The largest n up to `most` whose round takes at most `budget` bytes; 0 if none does."""
+    """The largest n up to `limit` whose round takes at most `budget` bytes; 0 if none does."""
     fitting = (n for n in range(limit, 0, -1) if sum(memory(place, n, target, draft).values()) <= budget)
     return next(fitting, 0)
 
 
 def shortest(alpha: float, length: int, margin: float, limit: int, costs: CostModel) -> int:
-    """The smallest n up to `most` with which a token takes less than 1 / (1 + margin) of the time it takes
-    without a draft; most + 1 if there is none.
+    """The smallest n up to `limit` with which a token takes less than 1 / (1 + margin) of the time it takes
+    without a draft; limit + 1 if there is none.
     """
     plain = costs.seconds(0, 1, length)
     for n in range(1, limit + 1):
@@ -104,7 +106,9 @@ def shortest(alpha: float, length: int, margin: float, limit: int, costs: CostMo
 
 
 def within(budget: int, limit: int, alpha: float, margin: float) -> Length:
-    """As many guesses as `budget` bytes allow, none if they allow fewer than pay. Tells each round's sum."""
+    """As many guesses as `budget` bytes allow, none if these are too few to pay off. Notes each round's
+    total.
+    """
     last_noted: list[int] = []
 
     def choose(lane: Lane) -> int:

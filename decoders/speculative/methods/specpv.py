@@ -38,12 +38,12 @@ from decoders.trace.costs import TOTAL_VARIATION
 from decoders.trace.number_format import number
 
 NO_PART = "This model's keys cannot be seen in part, so that every round sees all of them."
-NAMED = 4  # blocks that a note names
+NAMED = 4  # blocks named in a note
 
 
 class Partial:
-    """The target's scorer, which sees a part of the text where `in_part()` allows it and a part was chosen.
-    Whatever sees all of it reads again what only a part has checked, and chooses the part again.
+    """The target's scorer, which sees a part of the text while `in_part` is true. A forward that sees all of
+    the text reads again what only a part has checked, and chooses the part anew.
     """
 
     def __init__(self, lane: Lane):
@@ -56,7 +56,7 @@ class Partial:
         self.strict, self.inside = given["strict"], False
         self.partial_logits: dict[
             int, torch.Tensor
-        ] = {}  # node -> logits [V] after it that a part of the text gave
+        ] = {}  # node -> logits [V] after it, computed with a part of the text
         if not isinstance(self.inner, Scorer):
             lane.note(NO_PART)
 
@@ -78,7 +78,7 @@ class Partial:
         return path[::-1]
 
     def score(self, nodes: list[int], hidden: bool = False) -> torch.Tensor:
-        """Logits [N, V] after each node; as `engine.Scorer.score` where everything is seen."""
+        """Logits [N, V] after each node; like `engine.Scorer.score` where all of the text is seen."""
         if self.in_part:
             logits = self.inner.score_seeing(nodes, self.view)
             self.partial_logits.update(zip(nodes, logits, strict=True))
@@ -94,14 +94,14 @@ class Partial:
         return logits[-len(nodes) :]
 
     def look_back(self) -> None:
-        """How far the end of a finished text diverges, which no full round will measure."""
+        """Measures how far the end of a finished text diverges, which no full round will check."""
         self.view = None
         if again := self.pending():
             self.lane.score(again[-1:], "lens")
 
     def compare(self, again: list[int], logits: torch.Tensor) -> None:
-        """Tells how far the distributions after these nodes that a part gave are from those of all, logits
-        [N, V].
+        """Records how far the distributions after these nodes with a part of the text are from those with all
+        of it, of logits [N, V].
         """
         lane = self.lane
         parts = distributions(lane, lane.process(torch.stack([self.partial_logits[n] for n in again]), again))
@@ -118,7 +118,7 @@ class Partial:
         lane.note(f"Tokens checked with a part of the keys are read again with all of them: {says}.")
 
     def choose(self, nodes: list[int]) -> None:
-        """The part that is seen from now on: what the queries of `nodes` look for in the text before them."""
+        """Chooses the part that is seen from now on, by the queries of `nodes` over the text before them."""
         self.view = None
         if not isinstance(self.inner, Scorer):
             return
@@ -135,7 +135,7 @@ class Partial:
 
 
 def seen(now: View, budget: Budget) -> str:
-    """What a part holds, in a sentence."""
+    """What the part contains, in a sentence."""
     often = Counter((now.blocks + 1).flatten().tolist()).most_common(NAMED)
     named = ", ".join(str(block) for block, _ in sorted(often))
     looked = f", most often {named}" if named else ""
@@ -148,8 +148,8 @@ def seen(now: View, budget: Budget) -> str:
 
 
 def twice_checked(drafter: Drafter, verifier: Verifier) -> Drafter:
-    """Drafts what rounds with a part of the keys would write, until more than `refresh` tokens wait, and a
-    chain of the draft model's after them: for a verifier that sees everything.
+    """Drafts what rounds with a part of the keys would write, until more than `refresh` tokens wait, followed
+    by a chain of the draft model: for a verifier that sees all keys.
     """
 
     def propose(lane: Lane) -> Draft:
@@ -203,7 +203,7 @@ def a_round(lane: Lane, draft: Draft, end: int, count: int, verifier: Verifier, 
 
 
 def keep(lane: Lane, draft: Draft, node: int, q: torch.Tensor, probs: torch.Tensor) -> None:
-    """Hangs a node that stands in the tree already into `draft`: drawn from q [V] of a part of the keys."""
+    """Adds an existing node of the tree to `draft`, as drawn from q [V], which a part of the keys gave."""
     parent = lane.tree.parents[node]
     draft.nodes.append(node)
     draft.children[parent] = [node]
@@ -220,7 +220,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 def refreshing(parameters: dict) -> Part:
-    """What people read of which keys are seen when."""
+    """Which keys are seen when, as a part of the strategy."""
     lost = "are not committed before it" if parameters["strict"] else "stay as they are"
     return Part(
         "schedule",

@@ -1,4 +1,4 @@
-"""SpecTr: several chains drawn independently, of which K-SEQ accepts as much as a simple rule can."""
+"""SpecTr: several chains drawn independently, tested with K-SEQ, a simple rule close to optimal transport."""
 
 from collections.abc import Iterator
 

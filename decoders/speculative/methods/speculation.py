@@ -63,7 +63,7 @@ VERIFIERS = {
     "block": BLOCK,
     "traversal": TRAVERSAL,
 }
-RELAXED = {  # with the values of their papers; what they are called elsewhere has knobs
+RELAXED = {  # with the values of their papers; the strategies of their own have parameters
     "lenient": lambda temperature, near: lenient_rejection(0.5, temperature),
     "typical": lambda temperature, near: typical(0.09, 0.3, temperature),
     "fuzzy": lambda temperature, near: fuzzy_acceptance(0.1, "js", temperature),
@@ -73,7 +73,7 @@ NEIGHBOURS = 50
 
 
 def parts(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier, float]:
-    """The chosen shape from the draft model, and the chosen verifier; `near` is needed where it decodes."""
+    """The chosen shape from the draft model, and the chosen verifier; `near` is needed for decoding."""
     shape, temperature = SHAPES[parameters["shape"]](parameters), parameters["temperature"]
     chosen = parameters["verifier"]
     if chosen in RELAXED:

@@ -28,19 +28,19 @@ from decoders.speculative.methods.prompt_lookup import look_up
 from decoders.strategy import Parameter
 from decoders.trace.number_format import many, were
 
-LONGEST = 3  # tokens in a row that are looked for in the text so far
+LONGEST = 3  # at most this many tokens in a row are looked up in the text so far
 ORIGIN = {"table": "trigrams", "text": "prompt"}  # what the trace calls the source of such guesses
 Ahead = Callable[[list[int], int], list[int]]  # (text, count) -> up to `count` tokens that may follow
 
 
 @lru_cache(maxsize=8)
 def successors(tokens: Prefix) -> dict[Prefix, int]:
-    """What most often follows one token and two in a store, the smaller token on ties."""
+    """The most frequent successor of each token and pair of tokens in a store; the smaller on ties."""
     return {run: min(after, key=lambda t, a=after: (-a[t], t)) for run, after in followers(tokens, 2).items()}
 
 
 def from_table(table: dict[Prefix, int]) -> Ahead:
-    """Guesses the successor of the last two tokens, of the last one where the two were never seen."""
+    """Guesses the successor of the last two tokens, or of the last one where that pair was never seen."""
 
     def ahead(text: list[int], count: int) -> list[int]:
         guesses: list[int] = []
@@ -62,11 +62,11 @@ def from_text(text: list[int], count: int) -> list[int]:
 
 
 def staged(shape: Shape, levels: int, ahead: Callable[[Lane], Ahead], count: int, origin: str) -> Shape:
-    """`shape`, whose source reads up to `count` guesses of `ahead` in the same forward as what it is asked
-    about. A token that the shape then writes down is known already if it was guessed, and costs no forward.
+    """`shape`, whose source reads up to `count` guesses of `ahead` in the same forward as the nodes it is
+    asked about. If the shape then drafts a token that was guessed, its scores are known and cost no forward.
 
-    What is written down, and its distribution, is the source's own: a guess is kept if the source chooses the
-    same token, which is the exact rule for deterministic guesses. `levels`: of the draft at most.
+    The draft and its distribution are the source's own: a guess is kept if the source chooses the same token,
+    which is the exact rule for deterministic guesses. `levels`: the maximum depth of the draft.
     """
 
     def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:

@@ -83,7 +83,7 @@ Table = dict[int, list[int]]  # token -> the most likely tokens after it, best f
 
 
 def recycled(template: dict[str, int], table: Table) -> Drafter:
-    """A drafter that fills `template` from `table` and writes what every round shows into it."""
+    """A drafter that fills `template` from `table` and updates the table with the logits of every round."""
     width = max(template.values())
 
     def propose(lane: Lane) -> Draft:

@@ -36,8 +36,8 @@ def threshold(p: torch.Tensor, epsilon: float, delta: float) -> float:
 
 
 def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
-    """The verifier for Medusa's two thresholds. Of the root paths that pass the longest is kept, of equally
-    long ones the most likely; its own token comes from p.
+    """The verifier for Medusa's two thresholds. Of the paths from the root that pass, the longest is kept, of
+    equally long ones the most likely; the target's own token comes from p.
     """
 
     def walk(inputs: VerifierInput) -> Verification:
@@ -83,7 +83,7 @@ def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
 
 
 def sentence(p: float, line: float) -> str:
-    """Why, with its numbers."""
+    """The reason, with its numbers."""
     side = "it passes" if p > line else "it does not pass"
     return f"The target gave {number(p)}, and more than {number(line)} is needed here: {side}."
 

@@ -16,7 +16,7 @@ from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.confidence_stopping import sure_chain
+from decoders.speculative.drafters.confidence_stopping import confident_chain
 from decoders.speculative.interfaces import (
     LAYER_VIEWS,
     Draft,
@@ -32,11 +32,11 @@ from decoders.strategy import Parameter
 def plan(
     streams: torch.Tensor, run: Callable[[int, torch.Tensor], torch.Tensor], max_skipped: int
 ) -> tuple[list[int], float, list[dict[int, float]]]:
-    """The `most` layers (from 0) without which a state stays closest to its course; the cosine at its end;
-    and the table: after each layer, number of skipped layers -> cosine of the best state.
+    """The `max_skipped` layers (from 0) without which a state stays closest to that of the whole model; the
+    cosine at the end; and the table: after each layer, number of skipped layers -> cosine of the best state.
 
-    streams [L + 1, d]: the state after 0 to L layers. run(layer, states [n, d]): what that layer makes of
-    other states at the same place. `g[j]` is the best state so far with j layers skipped.
+    streams [L + 1, d]: the state after 0 to L layers. run(layer, states [n, d]): the layer's output for other
+    states at the same position. `g[j]` is the best state so far with j layers skipped.
     """
     g, choices, table = {0: streams[0]}, [], []
     for layer, goal in enumerate(streams[1:]):
@@ -58,7 +58,7 @@ def plan(
 
 
 def cosine(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Of the angle between two states [d]."""
+    """The cosine of the angle between two states [d]."""
     return F.cosine_similarity(a.double(), b.double(), dim=0)
 
 
@@ -73,7 +73,9 @@ def planning(parameters: dict) -> Drafter:
 
     inner = self_drafted(
         layers,
-        sure_chain(parameters["num_assistant_tokens"], parameters["threshold"], parameters["temperature"]),
+        confident_chain(
+            parameters["num_assistant_tokens"], parameters["threshold"], parameters["temperature"]
+        ),
         "the planned layers",
         "The target guesses without the layers that its own states show to be dispensable.",
     )

@@ -23,10 +23,10 @@ from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Drafter, Shap
 def self_drafted(
     layers: Callable[[Lane], Layers], shape: Shape, name: str, says: str, go_on: bool = False
 ) -> Drafter:
-    """A drafter that writes down `shape` of what `layers(lane)` of the target guess. `name`: what they are.
+    """A drafter of `shape` from the guesses of the target's `layers(lane)`. `name`: what they are called.
 
-    With `go_on` the layers are the first ones: they also read the last drafted tokens, and the check needs
-    the other layers alone. The first token after a prompt is never drafted, since all layers must read it.
+    With `go_on` the layers are the first ones: they also read the last drafted tokens, and verification needs
+    only the other layers. The first token after a prompt is never drafted, since all layers must read it.
     """
 
     def scores(lane: Lane, nodes: list[int]) -> torch.Tensor:
@@ -47,8 +47,8 @@ def self_drafted(
 
 
 class Exit(Protocol):
-    """What guesses out of the target's first layers for one lane (`kangaroo.Shallow`, `m2r2.Doubled`): with
-    `module`. `shown`: depths of which it is on record what their guesses look at.
+    """One lane's drafting from the target's first layers (`kangaroo.Shallow`, `m2r2.Doubled`) with `module`.
+    `shown`: depths for which the trace has what their guesses depend on.
     """
 
     module: DraftModule
@@ -65,8 +65,8 @@ class Exit(Protocol):
 
 
 def doubly_exited(start: Callable[[Lane], Exit], parameters: dict, name: str, says: str) -> Drafter:
-    """A chain of at most `num_assistant_tokens` guesses out of the first layers; none follows one that got
-    less than `eta`. The first token after a prompt is never drafted, since all layers must read it.
+    """A chain of at most `num_assistant_tokens` guesses from the first layers; none follows one with a
+    probability below `eta`. The first token after a prompt is never drafted, since all layers must read it.
     """
     temperature, max_tokens = parameters["temperature"], parameters["num_assistant_tokens"]
     running: dict[int, Exit] = {}
@@ -102,12 +102,12 @@ def doubly_exited(start: Callable[[Lane], Exit], parameters: dict, name: str, sa
 
 
 def reads_layers(parameters: dict) -> dict[str, set[Capability]]:
-    """The `reads` of a strategy whose drafts come out of parts of the target."""
+    """The `reads` of a strategy whose drafts come from some of the target's layers."""
     return {"target": {Capability.LAYERS}}
 
 
 def suited(made: Callable[[dict, object], object]) -> Callable[[dict, object], str | None]:
-    """The `suits` of a strategy that needs what `made(parameters, target)` gives, which refuses with a
+    """The `suits` of a strategy that needs what `made(parameters, target)` returns or refuses with a
     ValueError.
     """
 

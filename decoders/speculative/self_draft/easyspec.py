@@ -25,8 +25,8 @@ SHALLOW = "The draft has {} layers, of which none can be grouped: the first and 
 
 
 def fuzzy(parameters: dict) -> Source:
-    """The draft in groups of layers. The newest token is read layer after layer, with all that was accepted:
-    bonus calibration; else in groups as well.
+    """The draft in groups of layers. With bonus calibration, the newest token and all that was accepted are
+    read layer after layer; else in groups as well.
     """
 
     def scores(lane: Lane, nodes: list[int]) -> torch.Tensor:
@@ -57,7 +57,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 def calibration(parameters: dict) -> Part:
-    """What people read of the draft's keys."""
+    """How the draft's keys are corrected, as a part of the strategy."""
     if parameters["calibrate"]:
         says = "The accepted tokens are read again with the newest one, layer by layer: exact keys."
         return Part("schedule", "bonus calibration", says)

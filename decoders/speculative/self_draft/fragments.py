@@ -66,7 +66,7 @@ class Heads:
         return draft
 
     def observe(self, lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
-        """Keeps the state after the last token that was accepted: the own token comes from it too."""
+        """Keeps the state after the last accepted token, from which the target's own token comes too."""
         if walk.token is not None:
             self.state = lane.scorers["target"].hidden([draft.root, *walk.path][-1])
 

@@ -1,7 +1,7 @@
 """Kangaroo: the target's first layers and a small trained adapter draft, its other layers verify.
 
 Liu et al. (2024), Kangaroo. The adapter is heads/feature_drafters/kangaroo.py; the model knows which one fits
-a target. Without one, its starting point drafts: the plain exit. The paper decodes greedily alone.
+a target. Without one, its starting point drafts: the plain exit. The paper decodes only greedily.
 """
 
 from collections.abc import Iterator
@@ -38,8 +38,8 @@ class Shallow:
         self.states: dict[int, torch.Tensor] = {}
 
     def read(self, node: int) -> torch.Tensor:
-        """The state after the first layers of a node that nothing has read yet; its exit's logits are not
-        wanted.
+        """The state after the first layers of a node that has not been read yet; its exit's logits are not
+        computed.
         """
         self.lane.score([node], "draft", layers=self.first)
         self.states[node] = self.lane.scorers["target"].early_state(node)
@@ -74,7 +74,7 @@ class Shallow:
 
 
 def chain(parameters: dict) -> Drafter:
-    """Drafts until the adapter is unsure: the token in doubt stays, none follows it."""
+    """Drafts until the adapter is unsure: that token is still drafted, none follows it."""
 
     def started(lane: Lane) -> Shallow:
         return Shallow(lane, adapter_of(parameters, lane.models["target"]))
@@ -88,8 +88,8 @@ def chain(parameters: dict) -> Drafter:
 
 
 def adapter_of(parameters: dict, target) -> Kangaroo:
-    """The adapter that drafts for a target. Raises ValueError with one sentence if it has to be shipped and
-    is not.
+    """The adapter that drafts for a target. Raises ValueError with one sentence if the parameters ask for a
+    shipped one and there is none.
     """
     wanted = parameters["adapter"]
     shipped = None if wanted == NONE else target.heads.get("kangaroo")

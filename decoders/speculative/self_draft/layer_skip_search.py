@@ -15,9 +15,9 @@ from decoders.chooser import Chooser
 from decoders.engine.layers import Layers
 
 PLANNED_EVERY = 25
-POINTS = 1000  # at which the bound is looked at, beside the neighbours of the best set
+POINTS = 1000  # at which the bound is computed, besides the neighbours of the best set
 KAPPA, NOISE = 2.5, 1e-2
-ENOUGH = 0.95  # a score above which there is no need to search on
+ENOUGH = 0.95  # a score above which the search ends
 MAX_FRUITLESS, MAX_TRIES = 300, 1000
 
 
@@ -28,7 +28,7 @@ def start_set(total: int, size: int) -> frozenset[int]:
 
 
 def layers_of(skipped: Collection[int], total: int) -> Layers:
-    """What runs if these blocks do not."""
+    """The layers that run without these blocks."""
     half = max(total - 2, 0)
     attention = [1 + b for b in skipped if b < half]
     return Layers.without(attention, [1 + b - half for b in skipped if b >= half], total)
@@ -98,7 +98,9 @@ class Search:
         return torch.tensor(rows).reshape(-1, self.blocks)
 
     def kernel(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        """How alike points are [n, m]: exp(-d / (blocks / 2)), d the number of blocks in which two differ."""
+        """The similarity of points [n, m]: exp(-d / (blocks / 2)), d the number of blocks in which two
+        differ.
+        """
         return torch.exp(-2.0 * torch.cdist(a, b, p=1) / self.blocks)
 
     def learn(self, skipped: frozenset[int], score: float) -> bool:

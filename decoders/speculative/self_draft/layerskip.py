@@ -20,21 +20,21 @@ from decoders.strategy import Parameter
 
 
 def exit_of(parameters: dict, target) -> int:
-    """After how many layers the draft leaves: as asked for, else the first exit that the target was trained
-    with, else after a quarter of its layers.
+    """After how many layers the draft exits: as asked for, else the first exit that the target was trained
+    with, else a quarter of its layers.
     """
     exits = catalog.exits(target.name)
     return parameters["exit_layer"] or (exits[0] if exits else max(1, depth_of(target) // 4))
 
 
 def first_layers(lane: Lane) -> Layers:
-    """The layers in front of the lane's exit."""
+    """The layers up to the lane's exit."""
     target = lane.models["target"]
     return Layers.first(exit_of(lane.parameters, target), depth_of(target))
 
 
 def suits(parameters: dict, target) -> str | None:
-    """Why this target cannot be left so early, as a sentence; None if it can."""
+    """Why this target has no exit after so few layers, as a sentence; None if it has."""
     layers, asked = depth_of(target), exit_of(parameters, target)
     if asked <= layers:
         return None

@@ -53,8 +53,8 @@ class Doubled:
 
 
 def adapters_of(parameters: dict, target) -> M2R2:
-    """The adapters that draft for a target. Raises ValueError with one sentence if they have to be shipped
-    and are not.
+    """The adapters that draft for a target. Raises ValueError with one sentence if the parameters ask for
+    shipped ones and there are none.
     """
     wanted = parameters["adapters"]
     shipped = None if wanted == NONE else target.m2r2

@@ -1,5 +1,5 @@
-"""SWIFT: the target drafts with some of its attentions and MLPs left out, and finds out by itself which ones
-it can skip.
+"""SWIFT: the target drafts with some of its attention and MLP blocks skipped, and finds out by itself which
+ones it can skip.
 
 Xia et al. (2024), SWIFT. The search is in layer_skip_search.py.
 """
@@ -13,7 +13,7 @@ from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import VERIFIER, chosen, chosen_fits
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.confidence_stopping import sure_chain
+from decoders.speculative.drafters.confidence_stopping import confident_chain
 from decoders.speculative.interfaces import (
     LAYER_VIEWS,
     Draft,
@@ -30,7 +30,9 @@ from decoders.strategy import Parameter
 def searching(parameters: dict) -> Drafter:
     """A drafter with the layers of its search; once the text is long enough, one set is tried each round."""
     searches: list[Search] = []
-    copies: list[int] = []  # the beginning of the text once more, for the thin model to read
+    copies: list[
+        int
+    ] = []  # a second copy of the beginning of the text, for the model without the skipped blocks
 
     def search(lane: Lane) -> Search:
         if not searches:
@@ -41,7 +43,7 @@ def searching(parameters: dict) -> Drafter:
         return layers_of(search(lane).best, search(lane).total)
 
     def matched(lane: Lane, skipped: frozenset[int]) -> int:
-        """How many of the first tokens after the first one the thin model would have written as well."""
+        """How many tokens after the first one the model without these blocks would have written as well."""
         tokens = lane.tree.text(lane.tip)[lane.tree.trunk :][: parameters["context"] + 1]
         if not copies:
             for token in tokens[:-1]:
@@ -68,7 +70,7 @@ def searching(parameters: dict) -> Drafter:
         else:
             lane.note(f"{what}, no more than the {round(before * context)} so far: not adopted.")
 
-    shape = sure_chain(
+    shape = confident_chain(
         parameters["num_assistant_tokens"],
         parameters["threshold"],
         parameters["temperature"],
@@ -79,7 +81,9 @@ def searching(parameters: dict) -> Drafter:
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A confident chain from the thinner target; greedy match at temperature 0, else the chosen verifier."""
+    """A confident chain from the target without the skipped blocks; greedy match at temperature 0, else the
+    chosen verifier.
+    """
     return chosen(searching(parameters), parameters)
 
 

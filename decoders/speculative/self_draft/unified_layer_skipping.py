@@ -1,7 +1,8 @@
 """Unified Layer Skipping: every new token runs through the same evenly spaced layers.
 
 Liu et al. (2024), Accelerating Inference in Large Language Models with a Unified Layer Skipping Strategy. How
-many layers are kept follows from the desired speed-up alone. Lossy, unless all layers verify what some wrote.
+many layers are kept follows from the desired speed-up alone. Lossy, unless all layers verify what some of
+them wrote.
 """
 
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from decoders.speculative.interfaces import Drafter, Verifier
 from decoders.speculative.self_draft.early_layers import depth_of, reads_layers, self_drafted
 from decoders.strategy import Parameter, Part
 
-WHOLE = "whole"  # the scorer that looks what all layers say, only to show it
+WHOLE = "whole"  # the scorer that runs all layers, only to show what they predict
 
 
 def kept(total: int, speedup: float) -> list[int]:
@@ -48,7 +49,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
 
 def badge(parameters: dict) -> str:
-    """What the text promises: nothing where layers are left out and nobody checks."""
+    """What the text promises: nothing where layers are skipped and no verification follows."""
     if parameters["checked"]:
         return speculation.badge(*parts(parameters))
     if parameters["speedup"] > 1.0:
@@ -57,7 +58,7 @@ def badge(parameters: dict) -> str:
 
 
 def described(parameters: dict) -> list[Part]:
-    """What people read of its parts."""
+    """Its parts, for its card."""
     if parameters["checked"]:
         return speculation.described(*parts(parameters))
     says = "Keeps the first layer, the last, and evenly spaced ones between, as many as the speed-up allows."

@@ -36,8 +36,8 @@ def still_wanted(p: torch.Tensor, q: torch.Tensor, near: torch.Tensor) -> torch.
 
 
 def adjusted_target(eta: float, alpha: float, temperature: float) -> Verifier:
-    """The verifier for one `eta` and `alpha`. At temperature 0 a token passes if the adjusted target likes it
-    best.
+    """The verifier for one `eta` and `alpha`. At temperature 0 a token passes if it is the most likely one of
+    the adjusted target.
     """
     greedy = temperature == 0.0
     fill = frozenset({FIXED if greedy else SAMPLED})

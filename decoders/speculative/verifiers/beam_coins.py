@@ -28,8 +28,8 @@ def chains(inputs: VerifierInput) -> list[list[int]]:
 
 
 def walk(inputs: VerifierInput) -> Verification:
-    """Every beam's entries are tested with coins of their own; the beam with the longest accepted prefix
-    is kept, the first of equal ones. Then a token from norm(max(p - q, 0)), or from p if the whole passed.
+    """Every beam's entries are tested with coins of their own; the beam with the longest accepted prefix is
+    kept, on ties the first. Then a token from norm(max(p - q, 0)), or from p if the whole beam passed.
     """
     best, tests = [], []  # the accepted prefix; (whether it is of that beam, tests) per beam
     for row, chain in enumerate(chains(inputs)):

@@ -1,6 +1,6 @@
 """Blockwise parallel decoding's relaxed tests (Stern et al. 2018, section 5): a drafted token passes if it is
 among the target's k most likely, or if its value is near that of the most likely; a number of tokens may pass
-untested. Knows values of tokens as a function.
+untested. Knows tokens' values only through a function.
 """
 
 from collections.abc import Callable
@@ -52,8 +52,8 @@ def block_tests(
     says: str,
 ) -> Verifier:
     """A drafted token passes by `test(inputs, place, token)`, or as one of the first `minimum` tokens of the
-    block, of which the first is the root; after the first that does not, the own token comes from p. exact:
-    the test lets only the most likely tokens pass.
+    block, of which the first is the root; after the first that does not, the target's own token comes from p.
+    exact: the test lets only the most likely tokens pass.
     """
 
     def rule(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:

@@ -18,8 +18,8 @@ from decoders.trace.number_format import number
 
 
 def walk(inputs: VerifierInput) -> Verification:
-    """P_i = min(P_(i-1) p_i(x_i) / q_i(x_i), 1). Each prefix of the chain is tested with its probability
-    h_i, and the longest that passes is kept, whatever the shorter ones did. The own token comes from
+    """P_i = min(P_(i-1) p_i(x_i) / q_i(x_i), 1). Each prefix of the chain is tested with its probability h_i,
+    and the longest that passes is kept, whether or not shorter ones did. The target's own token comes from
     norm(max(P_i p - q, 0)), after the whole chain from p.
     """
     chain, compared, tests = chain_of(inputs), [], []
@@ -35,7 +35,7 @@ def walk(inputs: VerifierInput) -> Verification:
     verification = Verification(path=chain[1 : kept + 1])
     for i, ((p, q), (probability, passed, u)) in enumerate(zip(compared, tests, strict=True), 1):
         reason = sentence(i, kept, weights[i], probability, bool(passed))
-        watched = ("weight", weights[i], 1.0)  # full where it has lost nothing yet
+        watched = ("weight", weights[i], 1.0)  # 1 as long as nothing has been lost
         verification.tests.append(TokenTest(chain[i], i <= kept, p, q, u, reason, None, watched, probability))
     end = chain[kept]
     if end not in inputs.p:
@@ -46,7 +46,7 @@ def walk(inputs: VerifierInput) -> Verification:
 
 
 def chain_of(inputs: VerifierInput) -> list[int]:
-    """The root and the drafted nodes below it, one a level."""
+    """The root and the drafted nodes below it, one per level."""
     chain = [inputs.draft.root]
     while below := inputs.children(chain[-1]):
         chain += below
@@ -73,7 +73,7 @@ def wanted(inputs: VerifierInput, node: int, weight: float) -> torch.Tensor | No
 
 
 def sentence(i: int, kept: int, weight: float, probability: float, passed: bool) -> str:
-    """Why, with its numbers."""
+    """The reason, with its numbers."""
     count = "The first token" if i == 1 else f"The first {i} tokens together"
     weighed, passes = ("weighs", "passes") if i == 1 else ("weigh", "pass")
     test = f"{count} {weighed} {number(weight)} and {passes} with probability {number(probability)}"

@@ -6,8 +6,8 @@ from decoders.speculative.interfaces import FIXED, TokenTest, Verification, Veri
 
 
 def walk(inputs: VerifierInput) -> Verification:
-    """From the root down, the child that carries argmax p; at the end argmax p itself, so the output is
-    greedy decoding's.
+    """From the root down, the child that carries argmax p; at the end argmax p itself, so the output is that
+    of greedy decoding.
     """
     verification, node = Verification(), inputs.draft.root
     while node in inputs.p:

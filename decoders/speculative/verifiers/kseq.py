@@ -1,4 +1,5 @@
-"""Verifier of SpecTr: K-SEQ, which accepts one of several independent draws as often as its simple rule can.
+"""Verifier of SpecTr: K-SEQ, which accepts one of several independent draws by a simple rule close to optimal
+transport.
 
 Sun et al. (2023), SpecTr: Fast Speculative Decoding via Optimal Transport, algorithm 3 and section 5.
 """
@@ -42,11 +43,11 @@ def division(p: torch.Tensor, q: torch.Tensor, count: int) -> tuple[float, float
 
 
 def ceiling(p: torch.Tensor, q: torch.Tensor, count: int) -> float:
-    """The most that any rule reaches that keeps the distribution p [V], given `count` independent draws from
-    q [V].
+    """The highest acceptance probability of any rule that preserves the distribution p [V], given `count`
+    independent draws from q [V].
 
-    By the theorem of max-flow and min-cut it is the least of p(A) + 1 - q(A)^count over all sets A. As
-    x^count is convex, some set of the form {p < lambda q} attains it: only those are looked at.
+    By max-flow min-cut it is the minimum of p(A) + 1 - q(A)^count over all sets A. As x^count is convex, a
+    set of the form {p < lambda q} attains it, so only those are tried.
     """
     order = (p / q.clamp(min=torch.finfo(q.dtype).tiny)).argsort()
     zero = p.new_zeros(1)
@@ -56,7 +57,7 @@ def ceiling(p: torch.Tensor, q: torch.Tensor, count: int) -> float:
 
 def walk(inputs: VerifierInput) -> Verification:
     """At each node the draws X_1..X_k in their order: X passes with min(1, p(X) / (rho q(X))). If none does,
-    the own token comes from p less what the draws took of it, in proportion to their probabilities.
+    the target's own token comes from p minus what the draws took of it, in proportion to their probabilities.
     """
     verification, node, depth = Verification(), inputs.draft.root, inputs.position + 1
     while node in inputs.p:
@@ -98,7 +99,7 @@ def walk(inputs: VerifierInput) -> Verification:
 
 
 def sentence(p: float, q: float, rho: float, probability: float, accepted: bool) -> str:
-    """Why, with its numbers."""
+    """The reason, with its numbers."""
     fate = "It was accepted." if accepted else "It was rejected."
     divided = f"p / (rho q) = {number(p)} / ({number(rho)} x {number(q)})"
     return f"A draw is accepted with probability min(1, {divided}), here {number(probability)}. {fate}"

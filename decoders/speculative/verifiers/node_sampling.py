@@ -1,5 +1,5 @@
-"""Verifier for deterministic drafts (lookup, top-k): the target draws its own token, and follows the draft
-if it is there.
+"""Verifier for deterministic drafts (lookup, top-k): the target draws its own token, and follows the draft if
+it contains that token.
 
 One draw per node, used in either case, hence exactly the target's distribution; accepts with the target's
 mass on the children.
@@ -19,8 +19,8 @@ from decoders.trace.number_format import number
 
 
 def walk(inputs: VerifierInput) -> Verification:
-    """From the root down: y ~ p; descend into the child that carries y, else y is the own token and the walk
-    ends.
+    """From the root down: y ~ p; descend into the child that carries y, else y is the target's own token and
+    the walk ends.
     """
     verification, node, depth = Verification(), inputs.draft.root, inputs.position + 1
     while node in inputs.p:

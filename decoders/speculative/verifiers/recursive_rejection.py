@@ -29,8 +29,8 @@ def walk(inputs: VerifierInput, replacement: bool = False) -> Verification:
     """At each node R = p and D = q; each child in slot order is accepted iff u D(x) < R(x).
 
     After a rejection R = norm(max(R - D, 0)), and x is struck from D, unless the children were drawn with
-    replacement: then D is the q of the next child's own draft model. The own token comes from what is left
-    of R.
+    replacement: then D is the q of the next child's own draft model. The target's own token comes from what
+    is left of R.
     """
     verification, node, depth = Verification(), inputs.draft.root, inputs.position + 1
     while node in inputs.p:
@@ -63,11 +63,11 @@ def walk(inputs: VerifierInput, replacement: bool = False) -> Verification:
 
 
 def in_order(inputs: VerifierInput, node: int, depth: int) -> tuple[list[int], list[torch.Tensor]]:
-    """The draws below a node and their distributions [V], in the order in which they are tested: random,
-    if they came from several draft models, so that none is preferred (SpecInfer, Algorithm 2).
+    """The draws below a node and their distributions [V], in the order in which they are tested: a random
+    one, if they came from several draft models, so that none is preferred (SpecInfer, Algorithm 2).
     """
     offers, draw_probs = list(inputs.offers(node)), list(inputs.drawn_from(node))
-    if all(q is draw_probs[0] for q in draw_probs):  # they are alike, and their order decides nothing
+    if all(q is draw_probs[0] for q in draw_probs):  # they are equal, so their order does not matter
         return offers, draw_probs
     for place in range(len(offers) - 1):
         left = torch.ones(len(offers) - place)
@@ -86,7 +86,7 @@ def without(weights: torch.Tensor, token: int) -> torch.Tensor:
 
 
 def sentence(p: float, q: float, u: float | None, accepted: bool, slot: int) -> str:
-    """Why, with numbers that agree with each other."""
+    """The reason, with rounded numbers that agree with each other."""
     gave = "The draft gave" if slot == 0 else "Among the tokens not yet tried the draft gave"
     wanted = "the target" if slot == 0 else "the residual of the target"
     if p <= 0.0:

@@ -1,6 +1,6 @@
 """What relaxed verifiers share: the walk down a draft, and the target's own token at its end. Knows no rule.
 
-They keep more of the draft than an exact verifier would, and pay with the target's distribution.
+They keep more of the draft than an exact verifier would, at the price of the target's distribution.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import torch
 from decoders.speculative.interfaces import TokenTest, Verification, VerifierInput
 
 OWN = "Drawn from the target's distribution, where it has probability {}."
-# (inputs, place, drafted child, (depth, slot)) -> how the child fared there
+# (inputs, node, drafted child, (depth, slot)) -> the child's test
 Rule = Callable[[VerifierInput, int, int, tuple[int, int]], TokenTest]
 
 
@@ -21,10 +21,10 @@ def go_down(
     drawn: str,
     greedy: bool,
 ) -> Verification:
-    """From the root down: at each place the first child in slot order that `rule` lets pass is kept.
+    """From the root down: at each node the first child in slot order that passes `rule` is kept.
 
-    `left(inputs, node)` gives the distribution [V] that the own token is drawn from where the child was
-    refused, `drawn` says so; `greedy`: it is the target's most likely token instead.
+    `left(inputs, node)` gives the distribution [V] from which the target's own token is drawn after a
+    rejection, `drawn` names it in words; `greedy`: the own token is the target's most likely one instead.
     """
     verification, node, depth = Verification(), inputs.draft.root, inputs.position + 1
     while node in inputs.p:

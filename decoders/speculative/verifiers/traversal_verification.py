@@ -34,21 +34,21 @@ class Standing:
         return float(self.left[parent][token]), float(self.drafted[parent][token])
 
     def weigh(self, node: int) -> None:
-        """a(child) = min(a(node) R(token) / D(token), 1) for all that hangs below `node`."""
+        """a(child) = min(a(node) R(token) / D(token), 1) for all descendants of `node`."""
         for child in self.below.get(node, []):
             p, q = self.compared(child)
             self.probability[child] = min(self.probability[node] * p / q, 1.0) if p > 0 else 0.0
             self.weigh(child)
 
     def leaf(self) -> int:
-        """The first leaf, always down the first child that is left."""
+        """The first leaf, always following the first child that is left."""
         node = self.root
         while self.below.get(node):
             node = self.below[node][0]
         return node
 
-    def take_off(self, leaf: int) -> None:
-        """Removes a leaf that failed: its parent continues with what the target wants more than the draft."""
+    def remove(self, leaf: int) -> None:
+        """Removes a rejected leaf: at its parent, R becomes norm(max(a R - D, 0)) and D loses its token."""
         node = self.parent[leaf]
         delta = (self.probability[node] * self.left[node] - self.drafted[node]).clamp(min=0.0)
         mass = float(delta.sum())
@@ -73,7 +73,7 @@ class Standing:
 
 def walk(inputs: VerifierInput) -> Verification:
     """From the leaves up: a leaf passes with its probability a, and with it the whole path; one that fails is
-    taken off. The own token comes from what is left at the end of the accepted path.
+    removed. The target's own token comes from what is left at the end of the accepted path.
     """
     standing, tests = Standing(inputs), []
     while (leaf := standing.leaf()) != standing.root:
@@ -85,7 +85,7 @@ def walk(inputs: VerifierInput) -> Verification:
         tests.append(TokenTest(leaf, bool(passed), p, q, u, reason, None, watched, probability))
         if passed:
             break
-        standing.take_off(leaf)
+        standing.remove(leaf)
         tests[-1].left = standing.left[parent]
     path = standing.path(leaf)
     why = "It lies on the path that was accepted."
@@ -99,7 +99,7 @@ def walk(inputs: VerifierInput) -> Verification:
 
 
 def sentence(probability: float, passed: bool) -> str:
-    """Why, with its number."""
+    """The reason, with its number."""
     fate = "Accepted." if passed else "Rejected: this token is removed."
     return (
         f"The path down to this token is accepted as a whole with probability {number(probability)}. {fate}"

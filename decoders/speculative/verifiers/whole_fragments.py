@@ -13,11 +13,11 @@ NEXT = "The draft was cut after the last whole fragment; with this token the tar
 
 
 def whole_fragments(verifier: Verifier, mark: int, greedy: bool) -> Verifier:
-    """`verifier`, and what it accepted is cut after the last `mark`, the round's first token included. If
-    there is no mark, everything stays.
+    """`verifier`, whose accepted path is cut after the last `mark`, the round's first token included. Without
+    a mark, everything stays.
 
-    The target's own token follows the cut. Its random number is that of the position, so what a verifier with
-    `uses_q` off drew there before comes again: cutting does not change the text. greedy: nothing is drawn.
+    The target's own token follows the cut. Its random number is that of the position, so it repeats what a
+    verifier with `uses_q` off drew there before: cutting does not change the text. greedy: nothing is drawn.
     """
 
     def walk(inputs: VerifierInput) -> Verification:

@@ -7,7 +7,7 @@ import torch
 
 from decoders.chooser import Exhaustive, Random
 from decoders.engine.partial_forward import Blocks
-from decoders.speculative.drafters.confidence_stopping import sure_chain
+from decoders.speculative.drafters.confidence_stopping import confident_chain
 from decoders.speculative.self_draft.layer_skip_search import Search, layers_of, start_set
 from decoders.trace.events import Commit, Forward, Note, Propose, Score
 from tests.helpers.deep_models import PROMPT, deep, greedys, run
@@ -142,5 +142,5 @@ def test_block_verification_of_runners_up_is_refused_with_a_sentence(model):
 
 
 def test_the_shape_says_what_it_is():
-    assert sure_chain(3, 0.6, 0.0).fill == "fixed" and sure_chain(3, 0.6, 1.0).fill == "sampled"
-    assert sure_chain(3, 0.6, 1.0, True).fill == "sampled without replacement"
+    assert confident_chain(3, 0.6, 0.0).fill == "fixed" and confident_chain(3, 0.6, 1.0).fill == "sampled"
+    assert confident_chain(3, 0.6, 1.0, True).fill == "sampled without replacement"

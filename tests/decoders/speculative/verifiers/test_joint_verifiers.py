@@ -124,15 +124,15 @@ def test_traversal_s_chances_on_the_dossier_s_tree():
     standing = traversal_verification.Standing(asked)
     a, c, ab, ac, ca = asked.draft.nodes
     assert standing.leaf() == ab and standing.probability[ab] == pytest.approx(2 / 3)
-    standing.take_off(ab)
+    standing.remove(ab)
     assert standing.probability[a] == pytest.approx(1 / 11) and standing.probability[ac] == pytest.approx(
         7 / 11
     )
     assert standing.left[a].tolist() == pytest.approx([0, 0, 1])
     assert standing.drafted[a].tolist() == pytest.approx([6 / 7, 0, 1 / 7])
-    standing.take_off(ac)
+    standing.remove(ac)
     assert standing.probability[a] == 0.0 and standing.leaf() == a
-    standing.take_off(a)
+    standing.remove(a)
     assert standing.leaf() == ca
 
 
