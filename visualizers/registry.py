@@ -15,7 +15,7 @@ def names() -> list[str]:
 
 
 def titles() -> dict[str, str]:
-    """Name -> the title that people see."""
+    """Name -> title as shown."""
     return {name: VIEWS[name].title for name in names()}
 
 

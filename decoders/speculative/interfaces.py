@@ -37,12 +37,10 @@ class Draft:
     children: dict[int, list[int]] = field(default_factory=dict)  # node -> its children in slot order
     q: dict[int, torch.Tensor] = field(default_factory=dict)
     draws: dict[int, list[int]] = field(default_factory=dict)  # node -> its draws, which may repeat
-    draw_probs: dict[int, list[torch.Tensor]] = field(
-        default_factory=dict
-    )  # node -> what each of them came from
-    probability: dict[int, float] = field(
-        default_factory=dict
-    )  # node -> the drafter's probability of its token
+    # node -> what each of them came from
+    draw_probs: dict[int, list[torch.Tensor]] = field(default_factory=dict)
+    # node -> the drafter's probability of its token
+    probability: dict[int, float] = field(default_factory=dict)
     beside: list[int] = field(default_factory=list)
     scores: dict[int, torch.Tensor] = field(default_factory=dict)  # node -> the source's scores [V] after it
     ahead: dict[tuple[int, int], dict] = field(default_factory=dict)  # parent, token -> {node, source}
@@ -108,12 +106,8 @@ ALL_ACCEPTED = "All drafted tokens were accepted; the target drew one more, with
 # Views of a strategy that drafts and verifies; the timeline where drafting takes forwards of its own.
 VIEWS = ("draft_tree", "draft_round", "entropy", "dependencies", "text")
 TIMED_VIEWS = ("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text")
-RELAXED_VIEWS = (
-    "draft_tree",
-    "draft_round",
-    "shortlist",
-    *TIMED_VIEWS[2:],
-)  # others than the best token may pass
+# others than the best token may pass
+RELAXED_VIEWS = ("draft_tree", "draft_round", "shortlist", *TIMED_VIEWS[2:])
 TREE_VIEWS = (*VIEWS[:2], "graph", *VIEWS[2:])  # where a draft is a tree: its rounds as one graph
 TIMED_TREE_VIEWS = (*TIMED_VIEWS[:2], "graph", *TIMED_VIEWS[2:])
 # Of trained heads; without the timeline where they guess in the target's own forward.

@@ -25,10 +25,8 @@ from decoders.speculative.verifiers.relaxed_walk import go_down
 from decoders.trace.acceptance import acceptance
 
 OTHER = -1  # in the place of a token: any but those that have cells of their own
-WIDTH, MAX_BEGINNINGS = (
-    4,
-    8,
-)  # tokens with cells of their own at a place; prefixes of one length that are counted apart
+# tokens with cells of their own at a place; prefixes of one length that are counted apart
+WIDTH, MAX_BEGINNINGS = 4, 8
 SIMULATED, OUTSIDE = 500, 0.99  # exact samplers that the band is made of; the share of them below its edge
 BROKEN = "speculative"  # the strategy whose lanes run with the broken verifier
 
@@ -69,9 +67,8 @@ def cells(target: Model, prompt: list[int], parameters: dict, length: int) -> Ce
     try:
         for depth in range(1, length + 1):
             nodes = [node for node, _ in frontier.values()]
-            probs = distributions(
-                scorer.score(nodes), [tree.text(node) for node in nodes], parameters
-            )  # [N, V]
+            # [N, V]
+            probs = distributions(scorer.score(nodes), [tree.text(node) for node in nodes], parameters)
             grown: dict[tuple[int, ...], float] = {}
             for (beginning, (_, probability)), row in zip(frontier.items(), probs, strict=True):
                 likeliest = row.topk(min(WIDTH, len(row)))

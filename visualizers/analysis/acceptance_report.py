@@ -1,8 +1,8 @@
 """Acceptance over many prompts: how several drafters did on the same texts of one target, and why their
 rounds ended.
 
-Folds traces and what the drafters guessed along the target's texts; knows no models and nothing of how
-anything is drawn. Metrics carry vLLM's names and formulas (`speculation_report.NAMES`).
+Folds traces and what the drafters guessed along the target's texts; knows no models and no pictures. Metrics
+carry vLLM's names and formulas (`speculation_report.NAMES`).
 """
 
 import math
@@ -20,7 +20,7 @@ from visualizers.analysis.lost_places import Alone, counted, lost_places
 from visualizers.analysis.speculation_report import depths, metrics
 
 BIN = 8  # tokens of a bin of positions
-TOP, PLACES = 12, 6  # groups that are listed, and places of each that are linked
+TOP, PLACES = 12, 6  # groups that are listed, and places linked per group
 CONTEXT = 40  # characters of a place's context
 
 
@@ -39,10 +39,10 @@ class Text:
 
 @dataclass(frozen=True)
 class Guesses:
-    """What a drafter guesses for each new token of one text, all true tokens in front of it read; None where
-    it cannot guess. guess: its most likely token, shown; q: its probability; right: whether it is the text's;
-    rank (from 1) and q_text: of the text's token; overlap: sum of min(p, q), the probability that a drawn
-    guess is accepted; known: whether it can propose the text's token; sees_path: see `Alone`.
+    """What a drafter guesses for each new token of one text after reading all true tokens before it; None
+    where it cannot guess. guess: its most likely token, shown; q: its probability; right: whether it is the
+    text's; rank (from 1) and q_text: of the text's token; overlap: sum of min(p, q), the probability that a
+    drawn guess is accepted; known: whether it can propose the text's token; sees_path: see `Alone`.
     """
 
     guess: Sequence[str | None]
@@ -96,15 +96,16 @@ def acceptance_report(
 def of_draft(texts: Sequence[Text], draft: Measured, greedy: bool) -> dict:
     """What became of one drafter.
 
-    name, metrics   vLLM's, over all rounds of all prompts: [{name, words, formula, value}] splits      why
-    rounds ended: split -> places, see `lost_places.SPLITS` depths      acceptance by depth, see
-    `speculation_report.depths` entropies   acceptance by the target's entropy: [{low, high, tested, accepted,
-    share}] positions   acceptance by the position in the text: [{first, last, tested, accepted, low, high}]
-    along       the same of all positions, teacher-forced: [{first, last, places, share}]; empty without
-    guesses tokens, contexts   the rejected tokens, and the tokens before them, that lost most places: see
-    `groups` prompts     [{num_drafts, num_draft_tokens, num_accepted_tokens, draft_acceptance_rate,
-    mean_acceptance_length, lost, split, marks}]: of each prompt; marks: see `marks` lost        all lost
-    places, with the number of their prompt (from 0)
+    name, metrics   vLLM's, over all rounds of all prompts: [{name, words, formula, value}]
+    splits      why rounds ended: split -> places, see `lost_places.SPLITS`
+    depths      acceptance by depth, see `speculation_report.depths`
+    entropies   acceptance by the target's entropy: [{low, high, tested, accepted, share}]
+    positions   acceptance by position in the text: [{first, last, tested, accepted, low, high}]
+    along       the same, teacher-forced, for all positions: [{first, last, places, share}]; empty if unknown
+    tokens, contexts   the rejected tokens, and those before them, with the most lost places: see `groups`
+    prompts     one per prompt: {num_drafts, num_draft_tokens, num_accepted_tokens, draft_acceptance_rate,
+                mean_acceptance_length, lost, split, marks}, see `marks`
+    lost        all lost places, with the number of their prompt (from 0)
     """
     folded = [LaneFacts(trace) for trace in draft.traces]
     rounds = [made for facts in folded for made in facts.rounds]
@@ -207,7 +208,7 @@ def by_position(folded: list[LaneFacts]) -> list[dict]:
 
 
 def hits(guesses: Guesses, greedy: bool) -> list[float | None]:
-    """At each place the probability that the guess is accepted: 1 or 0 greedily."""
+    """At each place the probability that the guess is accepted: 1 or 0 if `greedy`."""
     return [None if r is None else float(r) for r in guesses.right] if greedy else list(guesses.overlap)
 
 
@@ -257,7 +258,8 @@ def side_by_side(texts: Sequence[Text], a: Measured, b: Measured, greedy: bool) 
     over prompts, and, greedily, how often both, one or none is right.
 
     {names, places, shares, difference, error, both, only_a, only_b, neither, examples_a, examples_b}; an
-    example: {prompt, place, context, token, guess, q}, where the other one is surest of its wrong guess.
+    example: {prompt, place, context, token, guess, q}, where the other drafter is most confident in its wrong
+    guess.
     """
     pairs, gaps, examples = [], [], {True: [], False: []}
     for at, text in enumerate(texts):
@@ -286,7 +288,7 @@ def side_by_side(texts: Sequence[Text], a: Measured, b: Measured, greedy: bool) 
 
 
 def example(at: int, text: Text, place: int, wrong: Guesses) -> dict:
-    """A place at which a drafter guesses wrong."""
+    """A place at which a drafter is wrong."""
     before = "".join(text.tokens[:place]).replace("␣", " ").replace("↵", "\n")
     return {
         "prompt": at,

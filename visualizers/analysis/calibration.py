@@ -1,6 +1,6 @@
 """Whether a drafter's confidence can be believed: the share accepted among tokens of similar confidence.
 
-Knows drafted tokens and their fates; nothing of strategies or of how anything is drawn.
+Knows drafted tokens and their fates; nothing of strategies or pictures.
 """
 
 import math
@@ -9,8 +9,8 @@ from statistics import fmean
 
 from visualizers.analysis.lane_stats import ACCEPTED, REJECTED, Drafted, Round
 
-BINS = 5  # of a diagram: a lane tests few tokens
-Z = 1.959964  # of 95 in 100
+BINS = 5  # of a diagram; few, since a lane tests few tokens
+Z = 1.959964  # of a 95 % interval
 OWN, PREDICTED = ("q", "the draft's own probability"), ("predicted", "the predicted acceptance")
 Pairs = Sequence[tuple[float, bool]]  # predicted probability of acceptance, and whether it was accepted
 
@@ -71,7 +71,7 @@ def calibration_error(pairs: Pairs, count: int) -> float:
 
 
 def wilson(right: int, count: int) -> tuple[float, float]:
-    """Wilson's interval for a share, 95 in 100 (Wilson 1927)."""
+    """Wilson's 95 % interval for a share (Wilson 1927)."""
     share, spread = right / count, Z * Z / count
     middle = (share + spread / 2) / (1 + spread)
     half = Z * math.sqrt(share * (1 - share) / count + spread / (4 * count)) / (1 + spread)

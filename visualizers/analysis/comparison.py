@@ -1,7 +1,7 @@
 """Comparison of lanes: results against costs, as one JSON-able dict computed from their traces.
 
-Knows traces, nothing of strategies, pages or how anything is drawn. Every number is measured (recorded in the
-trace) or derived from measured ones by a formula that stands beside it.
+Knows traces, nothing of strategies, pages or pictures. Every number is measured (recorded in the trace) or
+derived from measured ones by a formula that stands beside it.
 """
 
 import math
@@ -36,7 +36,7 @@ def compare(
     sentence     what the texts have in common
     divergence   the first difference among all lanes, or None: see `first_difference.overall`
     pairs        how any two lanes differ: see `first_difference.pair`; empty if prompts or models differ
-    lanes        one dict a lane: see `one_lane`
+    lanes        one dict per lane: see `one_lane`
     charges      key -> words of what a lane can be charged with
     likelihood   mean log-probability and costs of a token at equal length: see `likelihood`
     table        {columns: [{name, how, title}], rows: [{lane, label, cells: [{value, label}]}]}
@@ -71,7 +71,7 @@ def pair(a: dict, b: dict, texts: dict[int, list[Token]]) -> dict:
 
 
 def one_lane(number: int, label: str, facts: LaneFacts) -> dict:
-    """A lane's own part.
+    """The entry of one lane.
 
     lane, label, ended (why, or None), given (tokens it did not decode but began with)
     nodes, tokens, logprob (natural), entropy (bits)   one entry a committed token
@@ -122,11 +122,11 @@ def greedy(text: list[Token]) -> dict:
 
 
 def relate(lanes: list[dict], texts: dict[int, list[Token]]) -> None:
-    """Says of every lane how it stands to the reference, which is the first lane whose tokens all are the
-    most likely, else the first lane; the reference itself keeps None. See `first_difference.relation`.
+    """Compares every lane with the reference, which is the first lane whose tokens are all the most likely
+    ones, else the first lane; the reference's own relation stays None. See `first_difference.relation`.
 
-    `parting` is the token `{node, position, words}` at which a lane leaves the reference, that is the
-    one its relation speaks of; for the reference the first at which another lane leaves it.
+    `parting` is the token `{node, position, words}` at which a lane leaves the reference, the one that its
+    relation names; for the reference, the first at which another lane leaves it.
     """
     greedy_ones = [
         lane
@@ -164,7 +164,7 @@ def likelihood(lanes: list[dict]) -> dict:
 
     `tokens` is the largest number of final tokens that all lanes have, `logprob` the mean a token over them,
     each charge what the lane had paid when it reached that length, divided by the tokens it decoded for it.
-    Both None where they are unknown: tokens that a lane began with have no log-probability and cost nothing.
+    Both are None where unknown: tokens that a lane began with have no log-probability and cost nothing.
     """
     length = min((len(lane["tokens"]) for lane in lanes), default=0)
     points = []
@@ -199,7 +199,7 @@ def written(value: object) -> str:
 
 
 def unlike(traces: list[Trace]) -> str | None:
-    """A sentence if the lanes' texts cannot be compared."""
+    """Why the lanes' texts cannot be compared, in a sentence; None if they can."""
     if len({tuple(trace.prompt) for trace in traces}) > 1:
         return "The lanes have different prompts: only their costs can be compared."
     if len({trace.models.get("target") for trace in traces}) > 1:

@@ -9,12 +9,13 @@ import io
 from decoders.trace.trace import Trace
 from visualizers.analysis.cost_summary import COLUMNS, table_row
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would compute a text that begins so
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet evaluates a text that begins with these
 HEADER = ["lane", "strategy", "title", "parameters", "seed", "badge"]
 
 
 def cost_table(traces: list[Trace], slots: list[int | None] | None = None) -> str:
-    """One row a lane: what ran, all that the comparison's table counts, why it ended. Empty: it has none.
+    """One row per lane: what ran, all columns of the comparison's table, why it ended. Cells without a value
+    are empty.
 
     `slots`: the KV slots that each lane holds, where known.
     """

@@ -23,7 +23,9 @@ DEFINITIONS = {
     "KV slots": "Slots of the key-value cache that the lane holds, one for each token it keeps scored.",
 }
 
-SO_FAR = ", best so far"  # after a name, where nothing is final and the best candidate's tokens are counted
+SO_FAR = (
+    ", best so far"  # after a name, where nothing is final yet and the best candidate's tokens are counted
+)
 DEFINITIONS |= {
     name + SO_FAR: f"{DEFINITIONS[name][:-1]}, counted for the best candidate: nothing is final yet."
     for name in ("tokens / target forward", "tokens/s")
@@ -78,7 +80,7 @@ def table_row(costs: Costs, kv_slots: int | None = None, ended: str | None = Non
     """
     tokens, drafts = costs.new_tokens, bool(costs.proposed)
     values = {
-        "target forwards": costs.target_forwards or None,  # of an imported lane nothing is known
+        "target forwards": costs.target_forwards or None,  # unknown for an imported lane
         "target tokens": costs.target_tokens or None,
         "draft forwards": costs.draft_forwards or None,
         "lens forwards": costs.lens_forwards or None,

@@ -1,7 +1,7 @@
-"""Attention and feed-forward layers on separate machines: micro-batches go from one to the other and back,
-layer by layer, in a pipeline (AFD of Step-3, StepFun 2025; the timeline is our reconstruction).
+"""Attention and feed-forward layers on separate machines: micro-batches go back and forth, layer by layer, in
+a pipeline (AFD of Step-3, StepFun 2025; the timeline is our reconstruction).
 
-Knows seconds and stages, no model. The transfer is a stage too; it counts both directions.
+Knows seconds and stages, no model. The transfer, in both directions together, is a stage too.
 """
 
 from dataclasses import dataclass
@@ -45,8 +45,8 @@ def timeline(seconds: tuple[float, float, float], layers: int, micro_batches: in
 
 
 def period(seconds: tuple[float, float, float]) -> float:
-    """Seconds between two micro-batches that leave a layer, with at least three in flight: the slowest
-    stage's.
+    """Seconds between two micro-batches that leave a layer, with at least three in flight: those of the
+    slowest stage.
     """
     return max(seconds)
 

@@ -8,12 +8,12 @@ from decoders.logits import processor_order
 from decoders.trace.events import Distribution, Propose, Verdict
 
 TITLES = {"target": "model", "draft": "draft", "combined": "combined"}
-Offers = dict[tuple[str, str | None], Distribution]  # (view, level) -> what was on offer
+Offers = dict[tuple[str, str | None], Distribution]  # (view, level) -> the distribution
 
 
 def in_order(offers: Offers) -> list[Distribution]:
-    """The model's own distribution, those that were weighed against it and what came of them, what each
-    recorded processor left, what all left, the draft's.
+    """The model's own distribution, those combined with it and the combination, the one after each recorded
+    processor, the one after all, the draft's.
     """
     levels = [key for key in offers if key[0] == "processed" and key[1] is not None]
     weighed = [*(key for key in offers if key[0] == "unwanted"), ("combined", None)]
@@ -35,8 +35,9 @@ def removed(before: Distribution, after: Distribution) -> float | None:
 
 
 def is_gone(token: int, before: Distribution, after: Distribution) -> bool:
-    """Whether a processor removed a token that `before` names: it is none of all that are left, or one that
-    was less likely is among the most likely that are left, for those that remove tokens keep their order.
+    """Whether a processor removed a token that `before` names: it is not among those left, if all are
+    recorded, or a token that was less likely is among the most likely left, since processors that remove
+    tokens keep the order of the others.
     """
     if not (after.among or 0) < (before.among or 0):
         return False
@@ -48,7 +49,7 @@ def is_gone(token: int, before: Distribution, after: Distribution) -> bool:
 
 
 def title(offer: Distribution, parameters: dict, each: bool) -> str:
-    """What a distribution is called. `each`: whether every processor's own was recorded."""
+    """The title of a distribution. `each`: whether one was recorded after every processor."""
     if offer.view in TITLES:
         return TITLES[offer.view]
     if offer.view == "unwanted":
@@ -66,7 +67,7 @@ def title(offer: Distribution, parameters: dict, each: bool) -> str:
 
 
 def best(offer: Distribution, token: int) -> bool:
-    """Whether nothing on offer was more likely than a token; equals count as best."""
+    """Whether no token of a distribution was more likely than this one; ties count as best."""
     own = next((logprob for t, logprob in offer.top if int(t) == token), -math.inf)
     return own >= offer.top[0][1]
 
@@ -81,7 +82,9 @@ def tolerated(step, parameters: dict) -> set[int]:
     for event in step.events:
         match event:
             case Distribution() if event.level is None and event.view in ("target", "processed"):
-                offers[event.node] = event  # what the processors left comes after what they were given
+                offers[event.node] = (
+                    event  # the processed distribution is recorded after the raw one, and replaces it
+                )
             case Propose():
                 born[event.node] = event
             case Verdict() if event.status == "accepted" and event.node in born:

@@ -1,9 +1,9 @@
 """What if the draft had another shape? Acceptance recomputed from the p and q that a trace has stored.
 
-No model is asked: a position of the text is known if the trace holds the draft's distribution there. At
-temperature 0 with a draft model the answer is exact, as neither the text nor the draft's best tokens depend
-on the shape; positions at which the run never asked the draft leave a range. Otherwise it is an estimate, as
-if the text stayed this one. Knows events, nothing of strategies or pictures.
+No model runs: a position of the text is known if the trace has the draft's distribution there. At temperature
+0 with a draft model the answer is exact, as neither the text nor the draft's best tokens depend on the shape;
+positions at which the run never asked the draft leave a range. Otherwise it is an estimate, as if the text
+stayed the same. Knows events, nothing of strategies or pictures.
 """
 
 import math
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from decoders.trace.trace import Trace
 from visualizers.analysis.lane_stats import LaneFacts
 
-DEEPEST = 16  # levels of the chains that are tried
-MAX_LEVELS, MAX_WIDTH = 32, 8  # of a shape that is asked for; a trace names eight tokens of each offer
+DEEPEST = 16  # levels of the longest chain tried
+MAX_LEVELS, MAX_WIDTH = 32, 8  # of a shape that is asked for; a trace names eight tokens of each distribution
 UNUSABLE = (
     "The trace of this lane does not hold what a draft model offered at each position, so other shapes "
     "cannot "
@@ -23,9 +23,9 @@ UNUSABLE = (
 
 @dataclass
 class Place:
-    """One token of the text. `rank`: its rank in the draft's offer there (1: the draft's favourite, 0: not
-    among those named), None if the draft was not asked there, as is `sure`, the favourite's probability.
-    `offers`: token -> probability of what target and draft offered, if a lane drew (else None).
+    """One token of the text. `rank`: its rank in the draft's distribution there (1: the draft's top-1, 0: not
+    among those named), None if the draft was not asked there, as is `sure`, the top-1's probability.
+    `offers`: token -> probability under target and draft, if the lane drew (else None).
     """
 
     rank: int | None
@@ -36,17 +36,17 @@ class Place:
 def what_if(trace: Trace, count: int | None, widths: list[int], stop_below: float = 0.0) -> dict:
     """Other drafts for the text of the first `count` steps: chains of 1 to 16, and a tree of `widths`.
 
-    stop_below: drafting stops after a place where the draft's favourite has less probability than this.
+    stop_below: drafting stops after a position where the draft's top-1 has a lower probability than this.
 
     sentence   what the numbers are, or why there are none
-    exact      whether they are no estimates; places, known: tokens of the text, and those the draft was asked
+    exact      whether they are exact, not estimates; places, known: tokens of the text, and the known ones
     cost       seconds of a draft forward in units of a target forward, measured (None: none was timed)
     run        {rounds, tokens, deepest}: what the lane itself took, and how deep it drafted at most
     chains     a row each for 1, 2, ... levels; own: the same for `widths`. A row is {widths, size, rounds,
                tokens, speedup}: size is drafted tokens per round at most; rounds, tokens and speedup
                are [low, high]
 
-    Raises ValueError with one sentence for widths or a threshold that cannot be used.
+    Raises ValueError with one sentence for unusable widths or an unusable threshold.
     """
     check(widths, stop_below)
     path, taken = places(trace, count)
@@ -86,7 +86,7 @@ def what_if(trace: Trace, count: int | None, widths: list[int], stop_below: floa
 
 
 def check(widths: list[int], stop_below: float) -> None:
-    """ValueError with one sentence if no draft can have this shape."""
+    """Raises ValueError with one sentence if no draft can have this shape."""
     usable = 1 <= len(widths) <= MAX_LEVELS and all(1 <= width <= MAX_WIDTH for width in widths)
     if not usable:
         raise ValueError(
@@ -98,7 +98,7 @@ def check(widths: list[int], stop_below: float) -> None:
 
 
 def basis(exact: bool, known: int, number: int) -> str:
-    """What the numbers are."""
+    """How exact the numbers are, in a sentence."""
     asked = f"The draft's distribution is known at {known} of {number} positions of the text."
     if not exact:
         return (
@@ -136,12 +136,12 @@ def places(trace: Trace, count: int | None) -> tuple[list[Place], int]:
 
 
 def probs(top: list[list[float]]) -> dict[int, float]:
-    """Token -> probability of an offer, most likely first."""
+    """Token -> probability, most likely first."""
     return {int(token): math.exp(logprob) for token, logprob in top}
 
 
 def deepest_draft(trace: Trace, count: int | None) -> int:
-    """How deep the lane drafted at most; 0 if it drafted nothing."""
+    """The depth of the lane's deepest draft; 0 if it drafted nothing."""
     rounds = LaneFacts(trace, count).rounds
     return max((drafted.depth for made in rounds for drafted in made.drafted), default=0)
 
@@ -165,14 +165,14 @@ def size(widths: list[int]) -> int:
 
 
 def deepest(path: list[Place], start: int, widths: list[int]) -> int:
-    """How deep a round that begins at `start` drafts: the target's own token must still find room."""
+    """How deep a round that begins at `start` drafts: the target's own token must still fit."""
     return min(len(widths), len(path) - start - 1)
 
 
 def rounds_exactly(path: list[Place], widths: list[int], stop_below: float) -> tuple[int, int]:
     """The fewest and the most rounds that could have written a greedy text.
 
-    From the end of the text backwards; every place lies in one round alone, so the cases of unknown places
+    From the end of the text backwards; every place is in exactly one round, so the cases of unknown places
     are independent. Equal numbers mean that nothing unknown mattered.
     """
     fewest, slowest = [0] * (len(path) + 1), [0] * (len(path) + 1)
@@ -207,8 +207,8 @@ def first_tests(trace: Trace, count: int | None) -> list[bool]:
 
 
 def agreement(path: list[Place], passed: list[bool]) -> float:
-    """How far unnamed mass of p and q agrees, from 0 to 1: the share with which the mean probability of one
-    drawn token, over the known places, is the share of `passed` tests.
+    """How far the unnamed mass of p and q agrees, from 0 to 1: chosen so that the mean pass probability of
+    one drawn token over the known places equals the share of `passed` tests.
     """
     offers = [place.offers for place in path if place.offers is not None]
     if not offers or not passed:
@@ -251,9 +251,10 @@ def passing(path: list[Place], width: int, tails: float) -> list[float]:
 
 
 def pass_probability(p: dict[int, float], q: dict[int, float], width: int, tails: float) -> float:
-    """Of one token drawn from q: sum of min(p, q); of several: what p gives to the `width` most likely of q.
+    """For one token drawn from q: the sum of min(p, q); for several: the mass under p of the `width` most
+    likely of q.
 
-    tails: the share of the mass that is not named that counts as agreeing, of what can agree at most.
+    tails: the share of the unnamed mass that counts as agreeing, relative to the most that can.
     """
     if width == 1:
         named = sum(min(p[token], q[token]) for token in p.keys() & q.keys())

@@ -1,8 +1,8 @@
 """The drafted tokens of a speculative lane, one row per token: what was tested, what replaced it, and why the
 draft was wrong.
 
-Folds a trace, live or loaded; knows events, nothing of strategies or how anything is drawn. The causes are
-rules over what the trace records, in this order; the first that applies is the cause.
+Folds a trace, live or loaded; knows events, nothing of strategies or pictures. The causes are rules over what
+the trace records, in this order; the first that applies is the cause.
 """
 
 import csv
@@ -19,8 +19,8 @@ from visualizers.analysis.token_classes import CONTINUATION
 from visualizers.scene.marks import visible
 
 CONTEXT = 40  # characters of text before a token
-EXAMPLES, BEFORE = 3, 24  # of a group that are quoted, and characters of text before each
-# Bounds, in bits, of the groups of places by the target's entropy.
+EXAMPLES, BEFORE = 3, 24  # rejections quoted per group, and characters of text before each
+# Bounds, in bits, of the groups of positions by the target's entropy.
 ENTROPIES = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, math.inf)
 HIDDEN, OUTSIDE, LUCK, TIE, SPLIT, MISSING, OVER, OTHER = (
     "not in the file",
@@ -100,7 +100,7 @@ def drafted_tokens(trace: Trace, count: int | None = None) -> list[dict]:
 
 
 def row(facts: LaneFacts, siblings: list[Drafted], drafted: Drafted, instead: int | None) -> dict:
-    """What is known of one drafted token, without its round. `instead`: the token that the text has there."""
+    """The row of one drafted token, without its round. `instead`: the token that the text has there."""
     verdict, word = drafted.verdict, facts.trace.vocabulary.get
     tested = verdict is not None and drafted.fate in ("accepted", REJECTED)
     entropy = facts.entropy(drafted.parent)
@@ -133,7 +133,7 @@ def row(facts: LaneFacts, siblings: list[Drafted], drafted: Drafted, instead: in
 def why(rejected: dict, siblings: list[Drafted], best: float | None, instead: str | None) -> str:
     """The cause of a rejection, one of CAUSES.
 
-    `siblings`: all that was drafted for its place; `best`: the highest probability under the target there;
+    `siblings`: all tokens drafted for its position; `best`: the highest probability under the target there;
     `instead`: the class of the token that the text has there.
     """
     p, q = rejected["p"], rejected["q"]
@@ -192,7 +192,8 @@ def grouped(rows: list[dict], name: str) -> list[dict]:
 
 
 def by_entropy(rows: list[dict]) -> list[dict]:
-    """Acceptance by the target's entropy: `{low, high, tested, accepted, share, examples}`, those that occur.
+    """Acceptance by the target's entropy: `{low, high, tested, accepted, share, examples}`, only ranges that
+    occur.
 
     low, high: bits, high excluded, None without end; examples: see `examples`.
     """
@@ -224,7 +225,7 @@ def end_of(text: str, size: int) -> str:
     if len(text) <= size:
         return text
     cut = text[-size:]
-    inside = text[-size - 1].isalnum() and " " in cut.rstrip()  # begins within a word that can be left out
+    inside = text[-size - 1].isalnum() and " " in cut.rstrip()  # begins within a word, which can be left out
     return "…" + (cut.partition(" ")[2] if inside else cut).lstrip()
 
 
@@ -239,5 +240,5 @@ def drafted_csv(trace: Trace) -> str:
 
 
 def cell(value: object) -> object:
-    """A value as a spreadsheet takes it: texts are no formulas, what is not known is empty."""
+    """A value as a spreadsheet takes it: texts are not formulas, unknown values are empty."""
     return "" if value is None else safe(value) if isinstance(value, str) else value

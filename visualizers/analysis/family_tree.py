@@ -1,4 +1,4 @@
-"""The map of decoding: which method grew from which, in the order in which a map lists them.
+"""The map of decoding: which method grew out of which, in the order of the map.
 
 Takes a NetworkX graph whose nodes are methods (`title`, `year`, `family`, `differs`, `exact`) and whose edges
 lead from a method to those that grew from it. Knows no strategies, draws nothing.
@@ -8,13 +8,13 @@ import networkx as nx
 
 
 def tops(graph: nx.DiGraph, family: str) -> list[str]:
-    """The methods of a family that grew from none of it, older ones first."""
+    """The methods of a family that grew out of no other of it, older ones first."""
     members = {name for name, own in graph.nodes(data="family") if own == family}
     return by_age(graph, [name for name in members if not members & set(graph.predecessors(name))])
 
 
 def children(graph: nx.DiGraph, name: str) -> list[str]:
-    """The methods of the same family that grew from this one, older ones first."""
+    """The methods of the same family that grew out of this one, older ones first."""
     family = graph.nodes[name]["family"]
     return by_age(graph, [n for n in graph.successors(name) if graph.nodes[n]["family"] == family])
 

@@ -1,6 +1,6 @@
 """Where lanes diverge: the first token at which their texts differ, by how much, and what kind of difference.
 
-Knows the committed tokens of lanes with what the target offered at each, nothing of strategies or pictures.
+Knows the committed tokens of lanes and the target's distribution at each, nothing of strategies or pictures.
 """
 
 import math
@@ -8,7 +8,7 @@ import math
 from visualizers.analysis.lane_stats import Token
 from visualizers.scene.marks import probability
 
-NUMERICS = 0.1  # nats: two forwards of one model over one text differ by less, in all precisions on offer
+NUMERICS = 0.1  # nats: two forwards of one model over one text differ by less, in every precision offered
 KINDS = {
     "tie": "a tie: both tokens are equally likely",
     "numerics": "numerics: each took the most likely token of its own forward, and they differ by rounding",
@@ -45,7 +45,7 @@ def pair(a: list[Token], b: list[Token], lanes: tuple[int, int]) -> dict:
 
 
 def margin(x: Token, y: Token) -> float | None:
-    """By how much the tokens' log-probabilities differ, in one lane's own numbers if it recorded both."""
+    """By how much the tokens' log-probabilities differ, by one lane's own numbers if it recorded both."""
     for own, other in ((x, y), (y, x)):
         seen = own.offered(other.token)
         if seen is not None and own.logprob is not None:
@@ -59,7 +59,8 @@ def kind_of(x: Token, y: Token) -> str:
     """One of KINDS.
 
     Up to here both lanes have the same text, so the target's distribution is the same for both but for the
-    rounding of different forwards: if both took its most likely token, only a tie or numerics can part them.
+    rounding of different forwards: if both took its most likely token, only a tie or numerics can explain a
+    difference.
     """
     if x.forced or y.forced:
         return "forced"
@@ -71,7 +72,7 @@ def kind_of(x: Token, y: Token) -> str:
 
 
 def why(kind: str, here: tuple[Token, Token], lanes: tuple[int, int]) -> str:
-    """The kind in words; of a real difference, which lane did not take the most likely token."""
+    """The kind in words; for a real difference also which lane did not take the most likely token."""
     others = [
         f"lane {lane} took " + (f"the token of rank {t.rank}" if t.rank else "an unlikely token")
         for t, lane in zip(here, lanes, strict=True)
@@ -134,9 +135,9 @@ def sentence(texts: dict[int, list[Token]], ended: bool, first: dict | None) -> 
 
 
 def relation(pair: dict, lengths: tuple[int, int], ended: tuple[bool, bool]) -> dict:
-    """How the second lane of a pair stands to the first: `{to, equal, position, caption, badge}`.
+    """How the second lane of a pair compares with the first: `{to, equal, position, caption, badge}`.
 
-    `equal`: True if both have ended with the same tokens, False if they differ, None while it is open.
+    `equal`: True if both have ended with the same tokens, False if they differ, None while that is open.
     """
     to, same = pair["lanes"][0], tokens(pair["same"])
     made = {"to": to, "equal": None, "position": pair["position"], "badge": ""}

@@ -1,4 +1,4 @@
-"""What a comparison needs to know of one lane, computed from its trace.
+"""The numbers of one lane, computed from its trace, for comparisons and reports.
 
 Knows events, nothing of strategies, other lanes or pictures. All numbers are measured (recorded in the trace)
 or derived from such by the formula in the docstring that names them.
@@ -17,7 +17,9 @@ from visualizers.scene.marks import visible
 
 @dataclass
 class Token:
-    """One committed token. `top`: the target's offer there, [token, log-probability], most likely first."""
+    """One committed token. `top`: the target's most likely tokens there, [token, log-probability], best
+    first.
+    """
 
     node: int
     token: int
@@ -40,16 +42,16 @@ class Token:
 
 OPEN, PRUNED = "no verdict", "pruned"
 ACCEPTED, REJECTED = "accepted", "rejected"
-BEHIND, BESIDE = "after a rejection", "beside an accepted one"  # the two ways of never being reached
+BEHIND, BESIDE = "after a rejection", "beside an accepted one"  # the two reasons for never being reached
 
 
 @dataclass
 class Drafted:
     """A drafted token: its depth in its round (1: right after the text), its rank among its siblings (1: the
-    first that is tried), its class, and its fate: one of the words above. `probability`: what the drafter
-    itself gave it; `predicted`: its probability of acceptance by the method's predictor, if there is one;
-    `path`: the product of the probabilities from its round's first token down to it; `verdict`: the last one
-    that the trace has of it.
+    first that is tried), its class, and its fate, one of the names above. `probability`: what the drafter
+    gave it; `predicted`: its probability of acceptance by the method's predictor, if there is one; `path`:
+    the product of the probabilities from its round's first token down to it; `verdict`: the last one that the
+    trace has of it.
     """
 
     depth: int
@@ -72,8 +74,8 @@ class Drafted:
 
 @dataclass
 class Round:
-    """One step that drafted, counted from 1: what it drafted, which of that was tested, in order, and what
-    became of the target's own token, "resampled" or "bonus" (None: there is none).
+    """One step that drafted, counted from 1: what it drafted, which of that was tested, in order, and the
+    status of the target's own token, "resampled" or "bonus" (None: there is none).
     """
 
     step: int
@@ -90,7 +92,7 @@ class LaneFacts:
         self.costs = Costs()
         self.tokens: list[Token] = []
         self.rounds: list[Round] = []  # of the steps that drafted
-        self.given = 0  # tokens that the lane did not decode but began with
+        self.given = 0  # tokens that the lane began with and did not decode
         self.nodes = NodeIndex(trace.prompt)
         self._offers: dict[int, object] = {}  # node -> the target's Distribution after it
         self._drafts: dict[int, Drafted] = {}  # by node
@@ -151,14 +153,14 @@ class LaneFacts:
             self.rounds.append(made)
         self.totals.append(self._total())
         if self.given and self.given == len(self.tokens):
-            self.totals[0] = self.totals[-1]  # what was given costs nothing: the race begins after it
+            self.totals[0] = self.totals[-1]  # given tokens cost nothing: the race begins after them
 
     def _propose(self, event, made: Round) -> None:
         self.nodes.add(event)
         self.given += event.given
         if event.node not in self.costs.drafted_nodes:
             return
-        tip = self.tokens[-1].node if self.tokens else None  # it may have been a draft itself, a round ago
+        tip = self.tokens[-1].node if self.tokens else None  # may have been drafted itself, a round ago
         above = self._drafts.get(event.parent) if event.parent != tip else None
         name = token_class(self.trace.vocabulary.get(event.token, b""))
         depth = above.depth + 1 if above else 1
@@ -170,7 +172,7 @@ class LaneFacts:
         made.drafted.append(drafted)
 
     def _judge(self, drafted: Drafted, verdict: Verdict, made: Round) -> None:
-        """Its fate, from the status of its verdict."""
+        """Sets its fate, from the status of its verdict."""
         drafted.verdict, status = verdict, verdict.status
         if status in (ACCEPTED, REJECTED):
             drafted.fate = status
@@ -208,9 +210,9 @@ class LaneFacts:
 def by_depth(rounds: list[Round]) -> tuple[list[dict], float | None]:
     """Acceptance by draft depth, and alpha (None if nothing was tested).
 
-    At depth k: `rounds` that drafted so deep, `tried`: those that tested a token there, `reached`: those that
-    accepted one. `share` = reached / rounds, measured. `theory` = alpha^k, derived: what would be if every
-    acceptance had the same probability alpha = all reached / all tried.
+    At depth k: `rounds` that drafted at least as deep, `tried`: those that tested a token there, `reached`:
+    those that accepted one. `share` = reached / rounds, measured. `theory` = alpha^k, derived: the share if
+    every acceptance had the same probability alpha = all reached / all tried.
     """
     depths: dict[int, dict] = {}
     for made in rounds:

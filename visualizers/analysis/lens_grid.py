@@ -12,7 +12,7 @@ from decoders.trace.events import Distribution, Score
 
 @dataclass
 class Square:
-    """One level at one position. `rank` is that of the token that was chosen there."""
+    """One level at one position. `rank`: of the token that was chosen there."""
 
     top: list[list[float]]  # [token, logprob] pairs, most likely first
     entropy: float

@@ -1,8 +1,8 @@
 """Where the rounds of a speculative lane ended, and why: one position per round, the first at which no
 drafted token was accepted.
 
-Folds a trace; knows events, nothing of strategies or models. What only a model can say, how the drafter would
-have guessed if it had been asked right there, is passed in as `Alone`.
+Folds a trace; knows events, nothing of strategies or models. What only a model can tell, how the drafter
+would have guessed right there, is passed in as `Alone`.
 """
 
 from collections import Counter
@@ -13,10 +13,8 @@ from decoders.trace.trace import Trace
 from visualizers.analysis.drafted_tokens import row
 from visualizers.analysis.lane_stats import REJECTED, LaneFacts
 
-UNSURE_BITS, SURE = (
-    2.0,
-    0.5,
-)  # entropy from which the target is uncertain; q from which the draft is confident
+# entropy from which the target is uncertain; q from which the draft is confident
+UNSURE_BITS, SURE = 2.0, 0.5
 VOCABULARY, TREE, DRIFT, DEPTH, UNSURE, OTHER, BOTH = (
     "not in the draft's vocabulary",
     "not in the tree",
@@ -39,8 +37,8 @@ SPLITS = {  # in this order: the first that applies
 
 @dataclass(frozen=True)
 class Alone:
-    """What a drafter guesses for each new token of a text if it reads all true tokens (and, for a head, the
-    target's true features) in front of it; None where it cannot guess.
+    """What a drafter guesses for each new token of a text after reading all true tokens (and, for a head, the
+    target's true features) before it; None where it cannot guess.
 
     right: whether its most likely token is the text's; known: whether its vocabulary has the text's token;
     `sees_path`: whether its deeper guesses read drafted tokens, so that its features can drift.
@@ -76,7 +74,7 @@ def lost_places(trace: Trace, count: int | None = None, alone: Alone | None = No
 
 
 def split(lost: dict, alone: Alone | None = None) -> str:
-    """Why a place was lost, one of SPLITS."""
+    """Why the round ended at a place, one of SPLITS."""
     place = lost["place"]
     measured = alone is not None and place is not None and place < len(alone.right)
     if measured and not alone.known[place]:

@@ -1,19 +1,19 @@
-"""Schedules: how long the forwards of a lane took, how far they overlapped, and what two devices would make
-of them.
+"""Schedules: how long the forwards of a lane took, how far they overlapped, and how they would run on two
+devices.
 
-Times are measured, except those of `devices` and `in_turn`: these are derived, with each forward at the
-median of this run so far. Knows forwards as bars, nothing of how they are drawn.
+Times are measured, except those of `devices` and `in_turn`, which are derived: each forward takes the median
+of this run so far. Knows forwards as bars, nothing of pictures.
 """
 
 from dataclasses import dataclass, field, replace
 from statistics import median
 
-PAYS = 0.95  # overlapped rounds that take at most this share of those in turn pay
+PAYS = 0.95  # overlapping pays if its rounds take at most this share of those in turn
 
 
 @dataclass
 class Bar:
-    """One forward: seconds on the lane's clock, and the drafted nodes that came of it with their state."""
+    """One forward: seconds on the lane's clock, and the drafted nodes that it produced with their states."""
 
     key: str
     row: str  # "draft" or "target"
@@ -21,7 +21,7 @@ class Bar:
     seconds: float
     tokens: int
     kind: str
-    shared: bool = False  # all that it read was known from another lane
+    shared: bool = False  # all that it read was cached from another lane
     others: int = 0  # lanes whose rows ran in it too
     nodes: dict[int, str] = field(default_factory=dict)
 
@@ -40,7 +40,7 @@ class Schedule:
         self.both = 0.0  # seconds in which both models ran
         self.costs: dict[str, list[float]] = {"draft": [], "target": []}  # of forwards that ran alone
         self.overlapped: dict[str, list[float]] = {"draft": [], "target": []}  # of rounds that overlapped
-        self.rounds: dict[bool, list[float]] = {False: [], True: []}  # overlapped? -> seconds per round took
+        self.rounds: dict[bool, list[float]] = {False: [], True: []}  # overlapped? -> seconds of each round
         self.met: set[str] = set()  # rows whose model has read the prompt
         self.devices = self.in_turn = 0.0
 
@@ -68,8 +68,8 @@ class Schedule:
         return derived
 
     def cost(self, row: str) -> float:
-        """The median seconds of a forward so far: of those that ran alone, or of all, whichever is less (to
-        run beside another makes none faster, but a few that ran alone may have been unlucky).
+        """The median seconds of a forward so far: of those that ran alone, or of all, whichever is less
+        (overlapping makes no forward faster, but a few that ran alone may have been slow by chance).
         """
         alone, all_of_them = self.costs[row], [*self.costs[row], *self.overlapped[row]]
         return min((median(known) for known in (alone, all_of_them) if known), default=0.0)
@@ -89,7 +89,7 @@ class Schedule:
 
     @property
     def pays(self) -> bool | None:
-        """Whether a round that overlapped took less than one in turn, both measured; None if not known."""
+        """Whether overlapped rounds took less than those in turn, both measured; None if not known."""
         if not all(self.rounds.values()):
             return None
         return median(self.rounds[True]) <= PAYS * median(self.rounds[False])

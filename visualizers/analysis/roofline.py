@@ -1,9 +1,9 @@
 """Another machine: what a lane's forwards would take there in seconds and joules, by the roofline model
 (Williams, Waterman, Patterson 2009).
 
-Everything is derived: the counts are the trace's, a person gives the device and the sizes of the models.
-Cache that belongs to side branches is not counted. Knows no strategy: one whose parameters hold `concurrent`
-has forwards in a step that need not wait for each other.
+Everything is derived: the counts are the trace's, the device and the sizes of the models are typed. Cache
+that belongs to side branches is not counted. Knows no strategy: one whose parameters hold `concurrent` has
+forwards in a step that need not wait for each other.
 """
 
 import math
@@ -36,8 +36,8 @@ class Size:
     cache: float
 
 
-# Round figures of a class of machine, to begin from. Sources: the makers' data sheets for bandwidth and dense
-# 16-bit arithmetic; energies are of the order that is published for such memories and processes.
+# Round figures for classes of machines. Sources: the makers' data sheets for bandwidth and dense
+# 16-bit arithmetic; energies have the order of magnitude published for such memories and processes.
 DEVICES = {
     "data-centre GPU": Device(3000, 900, 20, 40, 0.7),
     "desktop GPU": Device(1000, 160, 20, 60, 1.5),
@@ -56,7 +56,7 @@ WORDS = {
     "weight_bytes": ("size of a parameter", "bytes"),
     "cache": ("cache per token", "KB"),
 }
-SMALLEST, LARGEST = 1e-9, 1e9  # beyond them no figure of a machine lies, and their products are finite
+SMALLEST, LARGEST = 1e-9, 1e9  # no figure of a machine lies beyond them, and their products are finite
 MAY_BE_ZERO = ("launch", "byte_energy", "flop_energy", "cache")
 
 
@@ -76,7 +76,7 @@ def checked(made: Device | Size) -> Device | Size:
 
 @dataclass
 class Work:
-    """Seconds and joules; `waited`: of the seconds, those in which memory was the slower part."""
+    """Seconds and joules; `waited`: the seconds in which memory was the bottleneck."""
 
     seconds: float = 0.0
     joules: float = 0.0
@@ -108,7 +108,7 @@ def forward_work(device: Device, size: Size, tokens: float, context: float, shar
 
 
 def ridge(device: Device, size: Size) -> float:
-    """Tokens that a forward takes in before arithmetic is the slower part, the cache left aside."""
+    """The number of tokens per forward at which arithmetic becomes the bottleneck, cache left aside."""
     return size.weight_bytes * device.compute * 1e12 / (2 * device.bandwidth * 1e9)
 
 
@@ -129,7 +129,7 @@ def other_machine(trace: Trace, count: int, device: Device, target: Size, draft:
     """The first `count` steps of a lane on `device`.
 
     seconds, joules, tokens   in all, the reading of the prompt included
-    waited     share of the seconds that memory was waited for
+    waited     share of the seconds in which memory was the bottleneck
     plain      {seconds, joules}: the same tokens with one forward of the target each
     race       [seconds, tokens] after each step
     """
@@ -140,7 +140,7 @@ def other_machine(trace: Trace, count: int, device: Device, target: Size, draft:
     for step in trace.steps[:count]:
         new = sum(len(event.nodes) for event in step.events if isinstance(event, Commit))
         if any(isinstance(event, Propose) and event.given for event in step.events):
-            context, unread = context + new, unread + new  # not decoded by this lane: it is read first
+            context, unread = context + new, unread + new  # not decoded by this lane: read first
             continue
         done.add(step_work(step, device, sizes, context, at_once))
         for place in range(new):
@@ -158,7 +158,7 @@ def other_machine(trace: Trace, count: int, device: Device, target: Size, draft:
 
 
 def sentence(device: Device, target: Size) -> str:
-    """What decides on this device, in words."""
+    """Whether memory or arithmetic is the bottleneck on this device, in words."""
     one = forward_work(device, target, 1, 0).seconds * 1e3
     bend = ridge(device, target)
     free = (

@@ -1,8 +1,7 @@
 """The microscope: where one speculative lane's drafts were accepted, and where they were wasted.
 
-Folds a trace, live or loaded; knows events, nothing of strategies, models or how anything is drawn. Names and
-formulas are those of vLLM's speculative metrics. Every number is measured, or derived by the formula beside
-it.
+Folds a trace, live or loaded; knows events, nothing of strategies, models or pictures. Names and formulas are
+those of vLLM's speculative metrics. Every number is measured, or derived by the formula beside it.
 """
 
 from collections import Counter
@@ -139,7 +138,7 @@ def metrics(rounds: list[Round]) -> list[dict]:
 
 
 def named(values: dict) -> list[dict]:
-    """Metrics by name, those that are known, each with its words and its formula."""
+    """The known metrics by name, each with its words and its formula."""
     return [
         {"name": name, "words": words, "formula": formula, "value": values[name]}
         for name, (words, formula) in NAMES.items()
@@ -148,7 +147,7 @@ def named(values: dict) -> list[dict]:
 
 
 def counted(counts: dict) -> dict:
-    """What a server's counts say (`decoders.trace.vllm_counts`): `{sentence, metrics, depths}`.
+    """The metrics of a server's counts (`decoders.trace.vllm_counts`): `{sentence, metrics, depths}`.
 
     metrics: as `microscope` has them, those that are known; depths: `{depth, of_rounds, accepted}` of each
     place in the draft, empty if the server did not count by place.
@@ -226,8 +225,8 @@ def ranks(rounds: list[Round]) -> list[dict]:
 
 
 def over_time(rounds: list[Round]) -> list[dict]:
-    """Round by round what became of the drafted tokens and of the target's own one, and the mean acceptance
-    length of late.
+    """Round by round what became of the drafted tokens and of the target's own token, and the recent mean
+    acceptance length.
     """
     counts = [accepted(made) for made in rounds]
     rows = []
@@ -256,9 +255,9 @@ def expected(rounds: list[Round]) -> dict:
     """Tokens gained by a round: `{alpha, expected, realised, by_draft, says}`; alpha and expected are None if
     none was tested.
 
-    alpha: levels accepted / levels tested, measured. expected: the mean over rounds of
-    (1 - alpha^(d + 1)) / (1 - alpha), d being how deep a round drafted: what would be if every acceptance had
-    the probability alpha, whatever came before. realised: 1 + accepted / rounds. by_draft: see `by_draft`.
+    alpha: levels accepted / levels tested, measured. expected: the mean over rounds of (1 - alpha^(d + 1)) /
+    (1 - alpha), d being the depth of a round's draft: the gain if every acceptance had the probability alpha,
+    independently. realised: 1 + accepted / rounds. by_draft: see `by_draft`.
     """
     realised = 1 + sum(accepted(made) for made in rounds) / len(rounds)
     alpha = by_depth(rounds)[1]
@@ -283,16 +282,16 @@ def expected(rounds: list[Round]) -> dict:
 
 
 def by_draft(rounds: list[Round]) -> float | None:
-    """Tokens gained by a round if the draft is right about its own tokens: 1 and the sum over what the target
-    is asked of the draft's probability of the path, as OPT-Tree (Wang et al. 2024) chooses its trees. None
-    where a probability is not known.
+    """Tokens gained by a round if the draft's probabilities are right: 1 plus the sum, over the nodes that
+    the target reads, of the draft's probability of their paths, as OPT-Tree (Wang et al. 2024) chooses its
+    trees. None where a probability is not known.
     """
     paths = [drafted.path for made in rounds for drafted in made.drafted if drafted.fate != PRUNED]
     return None if None in paths else 1 + sum(paths) / len(rounds)
 
 
 def fates(rounds: list[Round]) -> list[dict]:
-    """What became of the drafted tokens, those fates alone that occur."""
+    """What became of the drafted tokens: the fates that occur."""
     counts = Counter(drafted.fate for made in rounds for drafted in made.drafted)
     total = counts.total()
     return [

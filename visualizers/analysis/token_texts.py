@@ -1,6 +1,6 @@
 """The texts of lanes as people read them: the text of each token, and which tokens another text lacks.
 
-Knows tokens and their bytes, nothing of lanes, offers or pictures.
+Knows tokens and their bytes, nothing of lanes, distributions or pictures.
 """
 
 import codecs
@@ -10,8 +10,8 @@ from decoders.trace.trace import Trace
 
 
 def words(trace: Trace, tokens: list[int]) -> list[str]:
-    """What each token adds to the text. A letter whose bytes several tokens share stands with the last of
-    them; bytes that are no UTF-8 (yet) show as the replacement character.
+    """What each token adds to the text. A character whose bytes are split over tokens belongs to the last of
+    them; bytes that are not UTF-8 (yet) become the replacement character.
     """
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     last = len(tokens) - 1
@@ -19,7 +19,7 @@ def words(trace: Trace, tokens: list[int]) -> list[str]:
 
 
 def others(own: list[int], reference: list[int]) -> list[bool]:
-    """For each token of `own` whether it is beside what both texts have in common, in one order."""
+    """For each token of `own` whether it is outside the matching blocks of both texts (difflib)."""
     result = [True] * len(own)
     for _, at, size in SequenceMatcher(None, reference, own, autojunk=False).get_matching_blocks():
         result[at : at + size] = [False] * size

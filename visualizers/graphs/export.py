@@ -43,7 +43,9 @@ FORMATS: dict[str, Callable[[nx.DiGraph], str]] = {
 
 
 def save(graph: nx.DiGraph, path: str | Path) -> None:
-    """Writes a graph in the format that the name's ending says. ValueError with one sentence for another."""
+    """Writes a graph in the format of the file name's extension. Raises ValueError with one sentence for
+    others.
+    """
     path = Path(path)
     if path.suffix not in FORMATS:
         raise ValueError(f"A graph is saved as {', '.join(FORMATS)}; {path.name} ends in none of them.")
@@ -51,7 +53,7 @@ def save(graph: nx.DiGraph, path: str | Path) -> None:
 
 
 def plain(graph: nx.DiGraph) -> nx.DiGraph:
-    """A copy whose attributes are numbers, truth values and texts that XML can hold."""
+    """A copy whose attributes are numbers, booleans and strings that XML can hold."""
     made = type(graph)(**_plain(graph.graph))  # two nodes may have several edges
     made.add_nodes_from((node, _plain(known)) for node, known in graph.nodes(data=True))
     made.add_edges_from((a, b, _plain(known)) for a, b, known in graph.edges(data=True))

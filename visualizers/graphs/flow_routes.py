@@ -11,15 +11,15 @@ from decoders.lenses.frame import LensFrame
 from decoders.trace.events import Distribution
 
 TAU = 0.04
-NAMED = 3  # tokens that a node says
-HEADS = 0.005  # a head's share of an edge from which on it is named
+NAMED = 3  # tokens named at a node
+HEADS = 0.005  # heads with at least this share of an edge are named
 
 
 def routes(
     frame: LensFrame, position: int = -1, tau: float = TAU, renormalise: bool = True
 ) -> nx.MultiDiGraph:
-    """What flows to the last state at `position` (from the end if negative), along all edges that the
-    threshold leaves: walked depth first from there downwards. No weights are multiplied.
+    """What flows to the last state at `position` (from the end if negative), along all edges above the
+    threshold: a depth-first walk from there downwards. No weights are multiplied.
 
     A node has `kind` ("state", "attention", "mlp"), `layer` (0: the embeddings), `position`, `text` (the
     token there) and `says` (what it would predict, with ▲ and ▼ where a token rose or fell since the state
@@ -58,7 +58,7 @@ def named(node: Node) -> str:
 
 
 def incoming(flow, node: Node) -> list[tuple[Node, dict]]:
-    """The edges into a node that the threshold leaves: (where from, attributes)."""
+    """The edges into a node that are above the threshold: (source, attributes)."""
     kind, layer, at = node
     if layer == 0:
         return []
@@ -88,7 +88,9 @@ def split(weights: list[float]) -> str:
 
 
 def readouts(frame: LensFrame) -> dict[Node, str]:
-    """What each node says: its most likely tokens, of a state with how they moved since the state below."""
+    """The text of each node: its most likely tokens, for a state with their changes of rank since the state
+    below.
+    """
     level = {name: at for at, name in enumerate(frame.levels)}
     tops = {(e.view, level[e.level], e.node): [int(t) for t, _ in e.top] for e in frame.of(Distribution)}
     events = {(e.view, level[e.level], e.node): e for e in frame.of(Distribution)}

@@ -12,20 +12,20 @@ END = "finished"
 
 
 def lattice(trace: Trace, steps: int | None = None) -> nx.DiGraph:
-    """The search graph with merged nodes put together: a layered, directed, acyclic graph.
+    """The search graph with merged nodes as one: a layered, directed, acyclic graph.
 
     Graph attributes: `root` (the end of the prompt), `ends` (nodes that finish a text), `texts` (paths from
     the root to an end; two of them may read the same), `shared` (nodes that every such path has, in order).
     Node attributes as in the token tree, and `stands_for` (the merged nodes, itself included), `layer` (the
-    longest way from the root) and `texts` (paths from the root to it). ValueError with one sentence if what
-    was merged runs in circles.
+    length of the longest path from the root) and `texts` (paths from the root to it). Raises ValueError with
+    one sentence if the merges form a cycle.
     """
     return merged(search(trace, steps), len(trace.prompt) - 1)
 
 
 def merged(graph: nx.DiGraph, root: int) -> nx.DiGraph:
-    """The lattice of a part of the token tree that begins with `root`: see `lattice`, which says what it
-    knows and raises.
+    """The lattice of a part of the token tree that begins with `root`: see `lattice` for its attributes and
+    what is raised.
     """
     became = {
         n: known["into"]
@@ -57,7 +57,9 @@ def merged(graph: nx.DiGraph, root: int) -> nx.DiGraph:
 
 
 def _count(graph: nx.DiGraph, root: int, ends: list[int]) -> None:
-    """Paths and layers in one pass along the arrows, then what all texts have: what dominates every end."""
+    """Counts paths and layers in one topological pass, then finds what all texts share: the nodes that
+    dominate every end.
+    """
     texts, layer = dict.fromkeys(graph, 0), dict.fromkeys(graph, 0)
     texts[root] = 1
     for node in nx.topological_sort(graph):

@@ -9,8 +9,8 @@ SWEEPS = 12
 
 def columns(graph: nx.DiGraph) -> list[list[str]]:
     """The nodes of each column from the top down, by the barycentre method (Sugiyama et al. 1981): sweeps to
-    the right and back, in which each node goes to the mean place of its neighbours in the column before. The
-    same graph has the same order every time.
+    the right and back, in which each node moves to the mean position of its neighbours in the column before.
+    Deterministic.
     """
     depth = 1 + max(column for _, column in graph.nodes(data="column"))
     made = [sorted(n for n, own in graph.nodes(data="column") if own == at) for at in range(depth)]

@@ -14,7 +14,7 @@ from visualizers.scene.marks import Header
 
 
 def attention(trace: Trace, steps: int | None = None) -> nx.DiGraph:
-    """An edge from each token that was looked at to the token that was predicted from there, with `weight`
+    """An edge from each token that was attended to, to the token that was predicted from it, with `weight`
     (mean over heads and layers; only the strongest were recorded). Nodes as in the token tree, those of the
     text only.
     """
@@ -42,7 +42,7 @@ def dependencies(trace: Trace, steps: int | None = None) -> nx.DiGraph:
 
 
 class Waits:
-    """The graph of `dependencies`, step by step. What waited for what is known when a position is final."""
+    """The graph of `dependencies`, step by step. What a position waited for is known once it is final."""
 
     def __init__(self, trace: Trace | Header):
         self.graph = nx.DiGraph(kind="dependencies")
@@ -50,7 +50,7 @@ class Waits:
         self.stood: dict[int, tuple[int, int]] = {}  # position -> its token, and since which iteration
 
     def read(self, step: Step) -> list[int]:
-        """Takes the events of one step in; the positions that are final now, in order."""
+        """Reads the events of one step; returns the positions that are final now, in order."""
         final = []
         for event in (e for e in step.of(Cell) if e.level is None):
             place = event.position - self.start
@@ -75,8 +75,8 @@ class Waits:
 
 @dataclass(frozen=True)
 class CriticalPath:
-    """The longest chain of positions each of which waited for the one before: that many iterations no order
-    of work could have saved. `used`: iterations that were run.
+    """The longest chain of positions, each of which waited for the one before: no order of work could have
+    saved these iterations. `used`: iterations that were run.
     """
 
     positions: list[int]
@@ -89,6 +89,6 @@ class CriticalPath:
 
 
 def critical_path(graph: nx.DiGraph) -> CriticalPath:
-    """Of a `dependencies` graph. Without any position it is empty."""
+    """The critical path of a `dependencies` graph; empty if there are no positions."""
     used = len({known["iteration"] for _, known in graph.nodes(data=True)})
     return CriticalPath(nx.dag_longest_path(graph, weight=None) if graph else [], used)

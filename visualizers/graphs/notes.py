@@ -47,7 +47,7 @@ class Bus:
         self.notes: list[Sent] = []
 
     def take(self, step: Step) -> list[Block]:
-        """Takes the events of one step in; the blocks that were written in it, in the streams' order."""
+        """Reads the events of one step; returns the blocks that were written in it, in the streams' order."""
         planned = [score for score in step.of(Score) if score.name == PLAN_ITEM]
         if planned:
             self.notes = [Sent(PLANNER, 0, planned[0].node)]
@@ -100,5 +100,5 @@ def notes(trace: Trace, steps: int | None = None) -> nx.DiGraph:
 
 
 def text_of(trace: Trace | Header, tokens: tuple[int, ...]) -> str:
-    """What tokens say."""
+    """The text of tokens."""
     return b"".join(trace.vocabulary.get(token, b"?") for token in tokens).decode("utf-8", "replace")

@@ -38,7 +38,7 @@ def trunk(trace: Trace | Header) -> nx.DiGraph:
 
 
 def read(graph: nx.DiGraph, trace: Trace | Header, step: Step) -> None:
-    """Takes the events of one step into the tree."""
+    """Adds the events of one step to the tree."""
     for event in step.events:
         match event:
             case Propose():
@@ -71,8 +71,8 @@ def _set(values: dict) -> dict:
 
 
 def drafts(trace: Trace, steps: int | None = None) -> nx.DiGraph:
-    """Of the token tree only what was drafted, and the tokens that drafts hang below, with the `round` (0:
-    the first) in which each was drafted.
+    """The part of the token tree that was drafted, with the tokens that drafts start from. Drafted nodes have
+    the `round` (0: the first) in which they were drafted.
     """
     tree = token_tree(trace, steps)
     drafted = [n for n, known in tree.nodes(data=True) if is_draft(known)]
@@ -89,7 +89,7 @@ def is_draft(known: dict) -> bool:
 
 
 def beams(trace: Trace, steps: int | None = None) -> nx.DiGraph:
-    """Of the token tree only what was given a score, and the way to it from the end of the prompt."""
+    """The part of the token tree that was given scores, with the paths to it from the end of the prompt."""
     tree = token_tree(trace, steps)
     scored = [n for n, known in tree.nodes(data=True) if "score" in known and known["depth"] > 0]
     index = trace.index()
@@ -101,8 +101,8 @@ def beams(trace: Trace, steps: int | None = None) -> nx.DiGraph:
 
 def search(trace: Trace, steps: int | None = None) -> nx.DiGraph:
     """What a search has opened and what waits: the token tree below the prompt, `opened` (1: first) on nodes
-    below which something was proposed, and an edge with `merge` true from each merged node to the one that
-    stands for it.
+    below which something was proposed, and an edge with `merge` true from each merged node to the one it was
+    merged into.
     """
     tree = token_tree(trace, steps)
     kept = {n for n, known in tree.nodes(data=True) if known["depth"] >= 0}

@@ -10,8 +10,8 @@ import networkx as nx
 from decoders.trace.trace import Trace
 from visualizers.graphs.token_tree import token_tree
 
-LONGEST_LOOP = 12  # tokens in a loop that is looked for
-MAX_LOOPS = 10_000  # loops that are looked at
+LONGEST_LOOP = 12  # tokens
+MAX_LOOPS = 10_000  # loops that are examined
 
 
 def walk(trace: Trace, steps: int | None = None) -> nx.DiGraph:
@@ -31,7 +31,7 @@ def walk(trace: Trace, steps: int | None = None) -> nx.DiGraph:
 def go(
     graph: nx.DiGraph, before: int | None, token: int, position: int, vocabulary: dict[int, bytes]
 ) -> None:
-    """The walk goes from one token (None: it begins) to the next."""
+    """Takes one step of the walk, from the token `before` (None: it begins) to `token`."""
     if token not in graph:
         text = vocabulary.get(token, b"").decode("utf-8", "replace")
         graph.add_node(token, text=text, visits=0, first=position)
@@ -43,9 +43,9 @@ def go(
 def loops(
     graph: nx.DiGraph, longest: int = LONGEST_LOOP, max_loops: int = MAX_LOOPS
 ) -> list[tuple[list[int], int]]:
-    """The simple cycles of a walk of up to `longest` tokens, and how often each may have been gone round: the
-    smallest `times` of its edges. Most often first, then the longer ones. A text that goes everywhere has
-    more cycles than can be listed: only the first `max_loops` are looked at.
+    """The simple cycles of at most `longest` tokens in a walk, and how often each can have been traversed:
+    the smallest `times` of its edges. The most frequent come first, then the longer ones. A varied text has
+    more cycles than can be listed, so only the first `max_loops` are examined.
     """
     cycles = [
         (cycle, _rounds(graph, cycle))
@@ -55,8 +55,8 @@ def loops(
 
 
 def loop_of(graph: nx.DiGraph, before: int, token: int) -> tuple[list[int], int] | None:
-    """The shortest cycle over the way from `before` to `token`, and how often it may have been gone round;
-    None if there is none all of whose ways were taken again. Costs one search in breadth, whatever the walk.
+    """The shortest cycle through the edge from `before` to `token` whose edges were all taken more than once,
+    and how often it can have been traversed; None if there is none. Costs one breadth-first search.
     """
     again = nx.subgraph_view(graph, filter_edge=lambda a, b: graph.edges[a, b]["times"] > 1)
     if not again.has_edge(before, token) or not nx.has_path(again, token, before):

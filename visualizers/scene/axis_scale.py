@@ -10,9 +10,7 @@ TICKS = 5  # at most
 
 @dataclass
 class Scale:
-    """From where to where the numbers of a panel run. `min_span`: how much it shows at least; `floor`, `top`:
-    numbers lie between these.
-    """
+    """The range of a panel's numbers. `min_span`: its least span; `floor`, `top`: bounds on the numbers."""
 
     min_span: float
     floor: float = -math.inf
@@ -21,7 +19,7 @@ class Scale:
     high: float = 0.0
 
     def grow(self, numbers: Sequence[float]) -> bool:
-        """Makes room for these; whether it had to."""
+        """Makes room for these numbers; returns whether the range changed."""
         few, many = min(numbers), max(numbers)
         if self.low == self.high:
             room = ROOM * (many - few)
@@ -39,7 +37,7 @@ class Scale:
         return True
 
     def panel(self) -> dict:
-        """What a panel's mark says of it; with some room so that no dot is cut."""
+        """The fields of a panel's mark; with some room so that no dot is cut."""
         edge = 0.06 * (self.high - self.low)
         return {"y0": round(self.high + edge, 6), "y1": round(self.low - edge, 6), "ticks": self.ticks()}
 
@@ -53,6 +51,6 @@ class Scale:
 
 
 def step(span: float) -> float:
-    """A round distance of which no more than TICKS fit into a span."""
+    """A round distance such that at most TICKS of them fit into a span."""
     power = 10.0 ** math.floor(math.log10(span))
     return next(power * n for n in (0.2, 0.5, 1, 2) if span / (power * n) <= TICKS)

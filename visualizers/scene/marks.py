@@ -13,8 +13,8 @@ and label collisions are the player's business.
 Mark kinds and their fields. Every mark may have `hover` (at most two lines), `node` (the trace's node it
 shows), `parent` (id of the mark before it on its path) and `panel`:
   node    x y state [text quiet note note_more note_priority weight front ended priority]
-          a token in a tree: text above it, notes right of it; quiet: without text; front, ended:
-          its limb is here now
+          a token in a tree: text above it, notes at its right; quiet: without text; front, ended:
+          its branch stands here now, or has ended here
   edge    x0 y0 x1 y1 state [weight agreed stub turn bend]
           smooth connection; weight 0..1 is the probability; turn: columns after which it turns, straight
           until then; bend: columns in which it turns, straight after them
@@ -23,7 +23,7 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
           a box; fill: filled tint outline dashed dotted hatched none, or amount: grey by weight 0..1;
           tall: its height in pixels instead of h
   bar     x y0 y1 w rank                             a stacked grey bar piece; rank 0 is the darkest
-  step    x y                                        one column of a step area (all of a view join up)
+  step    x y                                        one column of a step area (all of a view form one area)
   stem    x y0 y1                                    thin vertical line
   symbol  x y glyph role
           glyph: dot diamond triangle ring star square; role: ink soft amber or a state
@@ -33,57 +33,61 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
           pixels; role: ink soft line link or a state; head: an arrow at its end
   label   x y text [face size role bold align priority w side dx dy stack rises]
           free text; face: mono sans; align: left center right; w: columns to fit into; side: left
-          or right, in that
-          gutter, x is ignored; line: with side, its line of a list that never scrolls (none on a
-          phone); stack: what two spaces part stands below each other where columns are narrow;
-          rises: it may stand a line higher, whole, where its column would cut it
+          or right, in that gutter, where x is ignored; line: with side, its line of a list that
+          never scrolls (none on a phone); stack: parts separated by two spaces go below each other
+          where columns are narrow; rises: it may move up a line, uncut, where its column is too narrow
   band    x0 x1 role [y0 y1 columns]                 a tinted area behind everything
           role: amber, panel or a state; without y0 and y1 it covers its panel; columns: gaps between them
   guide   x [text]                                   a dotted vertical over its whole panel
   row     y0 y1 text [bold short right right_short right_bold rule label_y from to]
           a named row: text in the left gutter, right in the right one (short and right_short on a
           phone); a window that scrolls downwards starts at a row's top; from, to: its columns;
-          folds_to: the last one of which something is left where the row is folded
+          folds_to: the last column that is still drawn when the row is folded
   chip    text state [plain position logprob entropy source]
           a token in the lane's running text (page text, in order of birth); plain: how it reads
-          there, where that is not `text` with its signs as white space
-  panel   y0 y1 [id share px ticks title grow rule heading lead short x_unit rows least
+          there, if that is not `text` with its signs as white space
+  panel   y0 y1 [id share px ticks title grow rule heading lead short x_unit rows min_row
           columns]
           a horizontal panel with its own y scale: y0 at its top, y1 at its bottom; `px` fixed
           height (px_narrow: on a phone, as much more or less of the scale) or `share` of the
           rest; grow: rows of head's height, scrolled downwards; rule: a line below it; heading: a
           sentence at its top left (short: where that does not fit) after the bold lead; x_unit: what a
-          column stands for at the ticks of x, 1 if left out;
-          from_px: the picture's height from which on it is there; px_low: its
-          height in a low picture; rows: this many, of the height that they
-          find, or if that is less than `least` pixels, of `least`; then it scrolls
+          column stands for at the ticks of x, 1 if left out; from_px: shown from this height of the
+          picture on; px_low: its height in a low picture; rows: this many, which share its height;
+          with less than `min_row` pixels each, they get `min_row` and scroll
+
 Any mark may be hidden again by the change {"gone": true}; {"drawn": false} keeps it (counted, listed)
 without drawing it; {"aside": true}, at birth, keeps it out of the strip that shows the whole run. `priority`
 0 is never dropped; higher goes first. Two more ops: {"front": [x, y]} says where the action is at this step
-(without it the front is the rightmost node, cell, bar or step, and the lowest), and {"say": sentence} says
-the step in words, for those who hear the page.
+(without it the front is the rightmost node, cell, bar or step, and the lowest), and {"say": sentence} puts
+the step in words, for screen readers.
 
-`head()` returns {"title", "question"} and, all optional: "ops" (marks there before the first step), "column"
-and "wide" (least column width in pixels, on narrow and on wide screens; "column_narrow": on a phone),
-"tight" (pixels to which columns are narrowed so that all fit),
-"tightest" (the same, so that all up to the front fit; "tightest_narrow": on a phone), "steady" (true: a
-front that goes back leaves the window as wide as it was, and it widens by thirds), "row_min" and
-"row_tall" (to which rows are lowered or raised, so that they fill their panel), "turn" (columns after
-which edges turn: notes end before),
-"span" (true: x is time, of which all is shown, from a zero that lanes share),
-"columns" (columns expected at most; "seen": as many as any step so far had; "panel": as many as panels say),
-"first" (leftmost column), "fold" (true: nodes left of the window are
-folded into a straight spine), "row" (least row height in pixels), "rows" (how many there will ever be;
-without it rows grow downwards and scroll), "left" and "right" (gutters in pixels; "left_narrow",
-"right_narrow" on a phone), "clip" (true: marks end at the right gutter), "overview" (how the strip below
-shows the whole run: "rows" as they are, "piled" marks of a column, "amount" of a step as a grey; without it
-there is no strip), "fold_rows" (what becomes of rows above those that are open: "stairs" without text, or one
-row of what was "settled" there), "patched" (true: words have a patch of background), "notes" ("under": a
-node's note stands below its row; without it beside the node), "note_title" (what the notes at the front are),
-"gap" (pixels between panels), "by_depth" (on a phone x is the marks' `depth`, that many columns, and only the
-panel that grows is drawn), "axis" (title of x; null: no ticks), "legend": entries [key, glyph, role, text],
-shown when a mark with that key, "kind:state" ("cell:rejected"; kinds without state use their role or glyph),
-is in the window; role is a state, ink or soft.
+`head()` returns {"title", "question"} and, all optional ("NAME_narrow": the same on a phone):
+  ops       marks that are there before the first step
+  column, column_narrow, wide   least column width in pixels; wide: on wide screens
+  tight     pixels to which columns are narrowed so that all fit
+  tightest, tightest_narrow   the same, so that all up to the front fit
+  steady    true: a front that goes back leaves the window as wide as it was, and it widens by thirds
+  row_min, row_tall   heights to which rows are lowered or raised so that they fill their panel
+  turn      columns after which edges turn: notes end before
+  span      true: x is time, all of which is shown, from a zero that lanes share
+  columns   most columns expected; "seen": as many as any step so far had; "panel": as many as panels say
+  first     leftmost column
+  fold      true: nodes left of the window are folded into a straight spine
+  row, rows   least row height in pixels; most rows there can be (without it rows grow downwards and scroll)
+  left, right, left_narrow, right_narrow   gutters in pixels
+  clip      true: marks end at the right gutter
+  overview  how the strip below shows the whole run: "rows" unchanged, "piled" marks of a column, "amount" of
+            a step as a grey; without it there is no strip
+  fold_rows   what becomes of rows above those that are open: "stairs" without text, or one row of what was
+            "settled" there
+  patched   true: words have a patch of background
+  notes, note_title   "under": notes stand below their node's row, not beside it; what notes at the front are
+  gap       pixels between panels
+  by_depth  on a phone x is the marks' `depth`, in that many columns, and only the panel that grows is drawn
+  axis      title of x; null: no ticks
+  legend    entries [key, glyph, role, text], shown when a mark with that key, "kind:state" ("cell:rejected";
+            kinds without state use their role or glyph), is in the window; role is a state, ink or soft
 """
 
 import math
@@ -113,7 +117,7 @@ class Header:
 
     @classmethod
     def of(cls, trace) -> "Header":
-        """That of a trace."""
+        """The header of a trace."""
         return cls(trace.prompt, trace.vocabulary, trace.shaping, trace.title, trace.lacks)
 
 
@@ -148,8 +152,8 @@ MONO = 0.602  # width of a character in a monospaced face, in em
 
 
 def cells(text: str) -> int:
-    """Character cells a text takes as it is drawn: East Asian wide characters and emoji two, combining
-    marks none.
+    """The width of a text in character cells: East Asian wide characters and emoji take two, combining marks
+    none.
     """
     wide = {"W": 2, "F": 2}
     return sum(
@@ -158,8 +162,8 @@ def cells(text: str) -> int:
 
 
 def fit(text: str, width: float, size: float) -> str:
-    """The token as far as it fits into `width` pixels at `size`: whole; without its leading ␣; cut with …;
-    or nothing.
+    """As much of the token as fits into `width` pixels at `size`: all; without its leading ␣; cut with …; or
+    nothing.
     """
     room = int(width / (MONO * size) + 1e-6)
     if cells(text) <= room:
@@ -189,8 +193,8 @@ def whence(source: str | None) -> list[str]:
 
 
 def three_digits(p: float | None) -> str:
-    """Three significant digits, for ratios whose parts are printed: dividing what is printed gives what is
-    printed.
+    """Three significant digits, for ratios whose parts are printed too: dividing the printed parts gives the
+    printed ratio.
     """
     if not p:
         return "?" if p is None else "0"
@@ -200,7 +204,7 @@ def three_digits(p: float | None) -> str:
 
 
 def compared(verdict) -> str:
-    """The numbers of a test, as far as there are any: p, q, its probability of acceptance if not p / q, u."""
+    """The numbers of a test that are known: p, q, its acceptance probability if not p / q, u."""
     numbers = {
         "p": verdict.p,
         "q": verdict.q,
@@ -210,7 +214,7 @@ def compared(verdict) -> str:
     return ", ".join(f"{name} {three_digits(value)}" for name, value in numbers.items() if value is not None)
 
 
-# What a verdict makes of a node, in the palette's words.
+# The palette's state for each verdict.
 STATES = {
     "accepted": "accepted",
     "rejected": "rejected",
@@ -231,17 +235,16 @@ def scroll_row(number: int, panel: str, y0: float, y1: float) -> Op:
 
 
 class Nodes(NodeIndex):
-    """The trace's nodes as a view knows them: step by step, with what they are worth and how they read."""
+    """The trace's nodes as a view knows them: step by step, with their log-probabilities and their texts."""
 
     def __init__(self, header: Header):
         super().__init__(header.prompt)
         self.header = header
-        self.total: dict[int, float] = {
-            self.root: 0.0
-        }  # sum of log-probabilities from the prompt, where all are known
+        # sum of log-probabilities from the prompt, where all are known
+        self.total: dict[int, float] = {self.root: 0.0}
 
     def read(self, step) -> tuple[list, dict, list[int]]:
-        """Adds the nodes of a step: (its Propose events, node -> its last Verdict, committed nodes)."""
+        """Adds a step's nodes; returns (its Propose events, node -> its last Verdict, committed nodes)."""
         born, verdicts, commits = [], {}, []
         for event in step.events:
             match type(event).__name__:
@@ -255,7 +258,7 @@ class Nodes(NodeIndex):
         return born, verdicts, commits
 
     def add(self, propose) -> None:
-        """Takes in a Propose event."""
+        """Adds the node of a Propose event."""
         super().add(propose)
         node, parent = propose.node, propose.parent
         if propose.logprob is not None and parent in self.total:

@@ -2,7 +2,7 @@
 
 
 def spread(wanted: list[float], taken: list[float], apart: float = 1.0) -> list[float]:
-    """Places near those `wanted`, in this order, at least `apart` from each other and from those `taken`."""
+    """Positions near those `wanted`, in this order, at least `apart` from each other and from `taken`."""
     places: list[float] = []
     for y in wanted:
         y = max(y, places[-1] + apart) if places else y

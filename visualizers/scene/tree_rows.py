@@ -1,8 +1,8 @@
 """Stable rows: every branch of a growing tree gets one of a fixed number of rows at birth and keeps it.
 
 The best child of a branch stays in its parent's row, every other takes the free row nearest to its parent
-(the upper one on a tie), and rows of dead branches are free at once. Needs no look ahead and moves nothing;
-O(branches squared) per step. Branches that come in groups share out the rows, with half a row between two
+(the upper one on a tie), and rows of dead branches are free at once. Never looks ahead and moves nothing;
+O(branches squared) per step. Groups of branches divide the rows among them, with half a row between two
 groups.
 """
 
@@ -17,7 +17,8 @@ class Slots:
     def __init__(self, rows: int, root: int, groups: int = 1):
         share = max(1, rows // groups)
         self.groups = [[g * (share + GAP) + i for i in range(share)] for g in range(groups)]
-        self.own = {y for group in self.groups for y in group}  # the rows of limbs: no finished ones between
+        # the rows of branches; finished texts stand between them
+        self.own = {y for group in self.groups for y in group}
         self.height = max(self.own) + 1
         every = sorted(self.own)
         self.row: dict[int, float] = {root: every[(len(every) - 1) // 2]}
@@ -25,7 +26,7 @@ class Slots:
     def place(self, children: list[tuple[int, int]], taken: set[float], group: int = 0) -> dict[int, float]:
         """Rows for `children` of one group, [(node, parent)] best first.
 
-        `taken`: rows of limbs that live on without a child.
+        `taken`: rows of branches that stay live without a child.
         """
         allowed = self.groups[min(group, len(self.groups) - 1)]
         slots: dict[int, float] = {}
@@ -49,7 +50,7 @@ class Slots:
         if free:
             return min(free, key=lambda y: (abs(y - home), y))
         below = self.height
-        while below in used:  # more limbs than rows were promised: the picture grows rather than hide one
+        while below in used:  # more branches than rows: the picture grows rather than hide one
             below += 1
         self.own.add(below)
         return below

@@ -8,12 +8,12 @@ GLYPHS = {"resampled": "◆", "bonus": "★", "rejected": "✕", "forced": "⚑"
 
 
 def folds_to(ops: Iterable[dict]) -> float:
-    """The last column of a row of which something is left where the row is folded, 0 for none."""
+    """The last column that is still drawn when a row is folded, 0 for none."""
     return max((op["x"] for op in ops if op["kind"] == "cell" and stays(op)), default=0)
 
 
 def stays(cell: dict) -> bool:
-    """Whether a cell is drawn in a folded row: the path, and what was rejected or waits for its verdict."""
+    """Whether a cell is drawn in a folded row: those of the path, and rejected or undecided ones."""
     return cell.get("fill") == "filled" or cell.get("state") in ("tolerated", "rejected", "live")
 
 

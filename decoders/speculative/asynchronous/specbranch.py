@@ -49,9 +49,8 @@ def predicted_outcome(lane: Lane) -> int | None:
     head = None if lane.parameters["predictor"] == OWN else head_of(lane)
     if head is None:
         return None
-    streams = lane.scorers["target"].streams(
-        lane.tree.parents[lane.tip]
-    )  # the states from which the newest token was chosen
+    # the states from which the newest token was chosen
+    streams = lane.scorers["target"].streams(lane.tree.parents[lane.tip])
     scores = head.scores(streams, lane.tree.tokens[lane.tip]).tolist()
     fate = max(range(len(scores)), key=scores.__getitem__)
     lane.note(

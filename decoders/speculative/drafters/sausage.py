@@ -31,9 +31,8 @@ class NGrams:
     total: int
     order: int
     totals: dict[Prefix, int] = field(default_factory=dict)  # run -> how often it was counted, once needed
-    cached: dict[Prefix, dict] = field(
-        default_factory=dict
-    )  # the last tokens asked about -> run -> see `after`
+    # the last tokens asked about -> run -> the results of `behind`
+    cached: dict[Prefix, dict] = field(default_factory=dict)
 
     @classmethod
     @lru_cache(maxsize=8)

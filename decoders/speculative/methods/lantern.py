@@ -31,9 +31,8 @@ from decoders.strategy import Parameter
 from decoders.trace.acceptance import acceptance
 from decoders.trace.number_format import number
 
-MAX_LOOKED_UP = (
-    1024  # tokens whose neighbours are looked up per distribution: those that the draft overrates most
-)
+# tokens whose neighbours are looked up per distribution: those that the draft overrates most
+MAX_LOOKED_UP = 1024
 NOTHING = 1e-12  # less mass than this is rounding
 
 
@@ -51,9 +50,8 @@ class Neighbours:
         new = tokens[~self.known[tokens]]
         if len(new):
             far = torch.cdist(self.rows[new], self.rows)  # [new, V]
-            far[torch.arange(len(new), device=far.device), new] = (
-                torch.inf
-            )  # a token is not its own neighbour
+            # a token is not its own neighbour
+            far[torch.arange(len(new), device=far.device), new] = torch.inf
             self.near[new] = far.topk(self.count, largest=False).indices
             self.known[new] = True
         return self.near[tokens]

@@ -43,9 +43,8 @@ def stochastic_beam(width: int, depth: int, temperature: float) -> Shape:
             if not level:
                 break
             scores = guess(level)
-            probs = (
-                scores.double().softmax(-1) if fill == FIXED else distributions(lane, scores)
-            )  # [level, V]
+            # [level, V]
+            probs = scores.double().softmax(-1) if fill == FIXED else distributions(lane, scores)
             at, candidates = lane.tree.depths[level[0]] + 1, []
             for rank, (node, q) in enumerate(zip(level, probs, strict=True)):
                 logs = phi[node] + q.cpu().log()

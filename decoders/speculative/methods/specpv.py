@@ -54,9 +54,8 @@ class Partial:
         )
         self.view: View | None = None
         self.strict, self.inside = given["strict"], False
-        self.partial_logits: dict[
-            int, torch.Tensor
-        ] = {}  # node -> logits [V] after it, computed with a part of the text
+        # node -> logits [V] after it, computed with a part of the text
+        self.partial_logits: dict[int, torch.Tensor] = {}
         if not isinstance(self.inner, Scorer):
             lane.note(NO_PART)
 

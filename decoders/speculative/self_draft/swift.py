@@ -30,9 +30,8 @@ from decoders.strategy import Parameter
 def searching(parameters: dict) -> Drafter:
     """A drafter with the layers of its search; once the text is long enough, one set is tried each round."""
     searches: list[Search] = []
-    copies: list[
-        int
-    ] = []  # a second copy of the beginning of the text, for the model without the skipped blocks
+    # a second copy of the beginning of the text, for the model without the skipped blocks
+    copies: list[int] = []
 
     def search(lane: Lane) -> Search:
         if not searches:

@@ -15,7 +15,7 @@ NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
 
 @view("dependencies", "Dependencies")
 class Dependencies:
-    """Tokens on a line (the prompt ends at 0, new ones start at 1), arcs above, the focus's shares below."""
+    """Tokens on a line (the prompt ends at 0, new ones start at 1), arcs above, shares of the focus below."""
 
     def __init__(self, header: Header):
         self.header = header
@@ -114,7 +114,7 @@ class Dependencies:
         return ops
 
     def _leave(self) -> list[Op]:
-        """Takes the focus off its token: two arcs stay in grey, all else of it is hidden."""
+        """Takes the focus off its token: two arcs stay in grey, its other marks are hidden."""
         if self.focus is None:
             return []
         ops = [{"id": f"t{self.focus}", "set": {"fill": "tint"}}]
@@ -130,7 +130,9 @@ class Dependencies:
         return ops
 
     def _arcs(self, node: int, looks: list[tuple[float, int]], strong: bool) -> list[Op]:
-        """One arc per (weight, source); its height comes from its span: long arcs pass over short ones."""
+        """One arc per (weight, source); its height grows with its span, so that long arcs pass over short
+        ones.
+        """
         x1, ops = self.columns[node], []
         for weight, source in looks:
             x0 = self.columns[source]
@@ -183,7 +185,7 @@ def heading(drawn: list[tuple[float, int]], unknown: bool = False) -> dict:
 
 
 def height(span: int) -> float:
-    """Height of an arc over `span` columns, 0 to 1: grows ever more slowly and never reaches the top."""
+    """Height of an arc over `span` columns, 0 to 1: grows ever more slowly and never reaches 1."""
     return round(span / (span + 5), 4)
 
 

@@ -16,8 +16,8 @@ from visualizers.views.any_lane.entropy import mark
 NAME, OTHERS = "bias", "others"
 BENT = 1.5  # a token that the mask makes this many times too likely, or too unlikely, is coloured
 RATHER = 0.1  # a token that lost this much probability to the mask is named above its column
-LOW = 190  # pixels of the picture from which on it is
-POOR = 4  # drawn texts that are worth fewer than this say little
+LOW = 190  # least height of the picture in pixels at which it is
+POOR = 4  # with a smaller effective sample size, the drawn texts say little
 QUESTION = (
     "What would the model write if it had to satisfy the constraint? How far from that is the masked "
     "distribution, which looks at one token at a time?"
@@ -48,14 +48,14 @@ class TokenBias:
     @property
     def times(self) -> float | None:
         """How many times more likely the mask makes the token than it should be; None where the drawn texts
-        say nothing of it.
+        do not tell.
         """
         masked, true = self.masked.get(self.taken), self.true.get(self.taken)
         return masked / true if masked and true else None
 
     @property
     def spread(self) -> float:
-        """The standard error of the token's true probability, in relation to it."""
+        """The relative standard error of the token's true probability."""
         true = self.true.get(self.taken)
         return self.errors.get(self.taken, 0.0) / true if true else 0.0
 
@@ -69,7 +69,7 @@ class TokenBias:
 
     @property
     def order(self) -> list[Any]:
-        """The token that was taken, then the others as they are likely under the mask; OTHERS last."""
+        """The token that was taken, then the others by their probability under the mask; OTHERS last."""
         rest = sorted((key for key in self.masked if key != self.taken), key=lambda key: -self.masked[key])
         named = [key for key in rest if key != OTHERS]
         return [self.taken, *named, *([OTHERS] if OTHERS in self.masked else [])]
@@ -78,7 +78,7 @@ class TokenBias:
 @view("bias", "Bias")
 class Bias:
     """Columns are committed tokens. Below each other: the token that the mask took most from, both
-    distributions as stacked bars, how far the taken token is overdone, the token.
+    distributions as stacked bars, how far the taken token is favoured, the token.
     """
 
     def __init__(self, header: Header):
@@ -176,7 +176,7 @@ class Bias:
         return ops
 
     def _verdict(self, x: int, key: str, bias: TokenBias, shared: dict) -> list[Op]:
-        """How far the token is overdone, and what the model would rather write."""
+        """How far the token is favoured, and what the model would rather write."""
         times = bias.times
         bent = times is None or not 1 / BENT < times < BENT
         place = {"panel": "times", "x": x, "y": 0.5, "w": 0.94, "h": 0.9, "text": factor(times)}
@@ -288,5 +288,5 @@ def true_share(bias: TokenBias, key: Any) -> str:
 
 
 def share(p: float) -> str:
-    """A probability, of which nothing below .0001 is written."""
+    """A probability; below .0001 only as `<.0001`."""
     return "0" if p <= 0 else "<.0001" if p < 1e-4 else probability(p)

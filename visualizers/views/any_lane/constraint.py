@@ -11,8 +11,8 @@ from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 from visualizers.views.any_lane.entropy import mark
 
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-NAMED = 2  # forbidden tokens that stand above a column ...
-LOW = 190  # pixels of the picture from which on forbidden tokens are named in it
+NAMED = 2  # forbidden tokens that are named above a column ...
+LOW = 190  # least height of the picture in pixels at which forbidden tokens are named in it
 MIN_PROBABILITY = 0.02  # ... if the model gave them at least this probability
 ONLY = {"state": "chosen", "fill": "dashed"}
 QUESTION = "Which tokens did the constraint forbid? How much probability did it remove? What was forced?"
@@ -127,7 +127,7 @@ class Constraint:
         return [*ops, mark(f"{key}-token", "cell", **place, **look, **shared)]
 
     def _words(self, text: str, logprob: float | None, event, kept: float, allowed: int) -> list[str]:
-        """Two lines: what was taken out of how much, and what was forbidden."""
+        """Two lines: the token chosen and the mass allowed, and what was forbidden."""
         size = self.size.get(event.node, 0)
         before = "" if logprob is None else f": p {probability(math.exp(logprob))} before"
         after = (
@@ -154,7 +154,7 @@ class Constraint:
 
 
 def power(log: float) -> str:
-    """The number of this natural logarithm: `.034`, `1.5 × 10⁻⁸⁴`."""
+    """e to the power of this logarithm: `.034`, `1.5 × 10⁻⁸⁴`."""
     if log > math.log(1e-4):
         return probability(math.exp(min(0.0, log)))
     exponent = math.floor(log / math.log(10))

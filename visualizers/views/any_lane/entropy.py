@@ -12,11 +12,9 @@ from visualizers.scene.marks import Header, Op, cells, fit, probability, view, v
 
 FORK_BITS = 2.2  # a column is a fork when its entropy is above this many bits ...
 FORK_SECOND = 0.15  # ... and its second token has more than this probability
-ROOMY, ROOMIEST = (
-    320,
-    520,
-)  # pixels of the picture from which on the most likely, and alternatives, stand in it, not in
-# hovers alone: at least 60 % of its height are the curve's
+# least heights of the picture in pixels at which the most likely tokens, and alternatives, are named in it,
+# not only in hovers: at least 60 % of its height belongs to the curve
+ROOMY, ROOMIEST = 320, 520
 TOP = 5  # tokens stacked in the lower panel
 FORCED = {"state": "forced", "fill": "outline", "glyph": "⚑"}
 NO_BREAK = "\u00a0"
@@ -27,15 +25,16 @@ QUESTION = (
 
 @view("entropy", "Entropy")
 class Entropy:
-    """Columns are committed tokens; upper panel in bits, lower panel the five most likely, the rest white."""
+    """Columns are committed tokens; the upper panel is in bits, the lower one has the five most likely
+    tokens, the rest is white.
+    """
 
     def __init__(self, header: Header):
         self.header = header
         self.tokens: dict[int, tuple[int, int]] = {}  # node -> (parent, token)
         self.given: dict[int, str] = {}  # node that the lane began with -> "copied" or "person"
-        self.offers: dict[
-            int, tuple[list, float]
-        ] = {}  # node -> (its most likely [token, logprob] pairs, bits)
+        # node -> (its most likely [token, logprob] pairs, bits)
+        self.offers: dict[int, tuple[list, float]] = {}
         self.column = 0  # committed tokens so far; the next one stands in column + 1
         self.ceiling = 6  # top of the bits panel; only ever grows, in steps of 2
         self.fork_bits = header.parameters.get("fork_entropy", FORK_BITS)
@@ -80,7 +79,7 @@ class Entropy:
         return [*ops, {"say": ". ".join(captions) + "."}] if captions else ops
 
     def _column(self, node: int, logprob: float | None) -> list[Op]:
-        """Everything that stands in the column of one committed token."""
+        """All marks in the column of one committed token."""
         self.column += 1
         parent, token = self.tokens[node]
         top, bits = self.offers.get(parent, ([], None))
@@ -147,7 +146,7 @@ class Entropy:
             "weight": round(bits, 3),
         }
         for line, (shown, p) in enumerate(others):
-            # Both lines are equally wide, so that a collision drops both or none; the higher entropy stays.
+            # Both lines have the same width: a collision drops both or neither; the higher entropy stays.
             text = NO_BREAK + shown + NO_BREAK * (widest - cells(shown) + 1) + p + NO_BREAK
             ops.append(
                 mark(

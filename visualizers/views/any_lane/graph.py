@@ -12,7 +12,7 @@ from visualizers.views.any_lane.graph_waits import Waiting
 
 @view("graph", "Graph")
 class Graph:
-    """One of two shapes, by whether the lane tests dependencies. `head` and `feed` are the shape's."""
+    """One of two graphs, by whether the lane tests dependencies. `head` and `feed` are those of the graph."""
 
     def __init__(self, header: Header):
         self.shape = Waiting(header) if header.parameters.get("dependencies") else Tokens(header)

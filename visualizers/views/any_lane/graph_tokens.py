@@ -3,8 +3,8 @@
 x is the token position, a row is a path. Of a draft every node is drawn; of a search those that were opened,
 ended, merged or committed: a node says how many more candidates it had. The path that a round commits stays
 in its row, other drafted nodes take the next free rows below; branches of a search get rows of their own, in
-the order in which they began. So no node ever moves, and lines stay in the gaps between columns. Nodes that
-were merged stay, with an arrow to the node that they became.
+the order in which they began. So no node ever moves, and lines stay in the gaps between columns. Merged nodes
+stay, with an arrow to the node that they became.
 """
 
 import math
@@ -27,7 +27,7 @@ from visualizers.scene.marks import (
 from visualizers.scene.verdict_marks import GLYPHS, look
 
 WIDE, TALL = 0.8, 0.72  # of a token's box, in columns and rows
-ENDS = (-0.34, -0.17, 0.0, 0.17, 0.34)  # columns aside at which texts end that have no box
+ENDS = (-0.34, -0.17, 0.0, 0.17, 0.34)  # x offsets of the ends of texts without a box
 NEVER_OPENED = ("no verdict", "pruned", "never reached")
 
 
@@ -50,9 +50,9 @@ class Tokens:
         self.drafted: set[int] = set()
         self.drafted_on: set[int] = set()  # drafted nodes below which something was drafted
         self.rounds = self.merges = self.accepted = 0
-        self.shared: set[int] = set()  # what every text has that was found
-        self.dotted: set[int] = set()  # what it was at any time
-        self.lattice: dict | None = None  # what the lattice's graph says, once a text has ended
+        self.shared: set[int] = set()  # tokens that all texts found have in common
+        self.dotted: set[int] = set()  # tokens that were ever among them
+        self.lattice: dict | None = None  # attributes of the lattice's graph, once a text has ended
         self.front = 0
 
     def head(self) -> dict:
@@ -104,7 +104,7 @@ class Tokens:
         ops.append({"id": "heading", "set": {"lead": words[0], "heading": words[1], "short": words[2]}})
         path = [e.nodes[-1] for e in step.of(Commit) if e.nodes]
         here = max((self._column(n) for n in touched if n in self.row), default=0)
-        if path and not self.drafted:  # a search ends at what it takes, however far it has looked
+        if path and not self.drafted:  # a search ends at the text that it takes, however far it has searched
             self.front = self._column(path[-1])
         else:
             self.front = here if self.drafted else max(self.front, here)
@@ -154,8 +154,8 @@ class Tokens:
         return next(self.graph.predecessors(node))
 
     def _place(self, fresh: list[int]) -> list[Op]:
-        """New nodes, each with all that goes straight on after it: first what was committed, then what was
-        rejected, so that it stands near.
+        """New nodes, each with all that continues straight after it: first what was committed, then what was
+        rejected, so that it is close.
         """
         ops, waiting, nodes = [], set(fresh), self.graph.nodes
         first = sorted(fresh, key=lambda n: (not nodes[n]["committed"], nodes[n]["status"] != "rejected"))
@@ -191,14 +191,14 @@ class Tokens:
         return all(column < self._column(node) for column in self.taken[self.row[self._parent(node)]])
 
     def _is_end(self, chain: list[int]) -> bool:
-        """Whether this is a text that ends at once beside a way that goes straight on: it needs no row."""
+        """Whether this is a text that ends at once beside a path that continues straight: it needs no row."""
         node, *after = chain
         known = self.graph.nodes[node]
         plain = known["status"] == "finished" and not known["committed"] and node not in self.drafted
         return plain and not after and not self._straight(node)
 
     def _free_row(self, chain: list[int]) -> int:
-        """Where a chain has room: in its parent's row, or below it."""
+        """The row where a chain has room: its parent's, or one below it."""
         first, parent = chain[0], self._parent(chain[0])
         home = self.row[parent]
         if not self.drafted:
@@ -254,7 +254,9 @@ class Tokens:
         return "live" if node in self.drafted else "prompt"
 
     def _edge(self, node: int) -> str:
-        """Ways are grey in a search, strong where they were taken; in a draft they look like their ends."""
+        """Edges are grey in a search, strong where they were taken; in a draft they look like the nodes they
+        lead to.
+        """
         state = self._state(node)
         if state == "prompt" or (state in ("resampled", "finished") and not self.drafted):
             return "chosen" if self.graph.nodes[node]["committed"] else "pruned"
@@ -286,7 +288,7 @@ class Tokens:
         """Counts the texts that were found, and dots the tokens that all of them have."""
         try:
             self.lattice = merged(self.graph.subgraph(self.row), self.root).graph
-        except ValueError:  # what was merged runs in circles: there are no texts to count
+        except ValueError:  # the merges form a cycle: there are no texts to count
             return []
         shared, before = {n for n in self.lattice["shared"] if n in self.row}, self.shared
         self.shared = shared

@@ -1,8 +1,8 @@
 """The graph of what a parallel decoder's positions waited for: how many iterations were unavoidable?
 
 x is the position; its row says how many iterations it needed at least: the longest chain of positions each of
-which waited for the one before. A node appears when its position is final, and then its row is known. Links
-are waits; the longest chain of all is drawn strong, with filled boxes.
+which waited for the one before. A node appears once its position is final, when its row is known. Links are
+waits; the longest chain of all is drawn strong, with filled boxes.
 """
 
 from decoders.trace.events import Propose
@@ -20,7 +20,7 @@ class Waiting:
 
     def __init__(self, header: Header):
         self.header, self.waits = header, Waits(header)
-        self.rows = 0  # named so far
+        self.rows = 0  # rows named so far
         self.given = 0
         self.chain: list[int] = []  # positions of the longest chain
         self.used: set[int] = set()  # iterations in which something became final
@@ -79,7 +79,7 @@ class Waiting:
             ops.append(row(self.rows, f"{many(self.rows, 'iteration')}"))
         at = {"panel": "graph", "x": place, "y": known["min_iterations"], "w": WIDE, "h": TALL}
         look = {"state": "accepted", "fill": "tint", "text": self._word(place), "hover": self._hover(place)}
-        look["cell"] = [place, 0]  # to which links lead
+        look["cell"] = [place, 0]  # the end of its links
         ops.append({"id": f"p{place}", "kind": "cell", **at, **look})
         for source in sorted(self.waits.graph.predecessors(place)):
             high = self.waits.graph.nodes[source]["min_iterations"]

@@ -12,7 +12,7 @@ from visualizers.scene.marks import Header, Nodes, Op, view
 from visualizers.views.any_lane.entropy import mark
 
 DRIFT, BYTES, ALL = "KL from the full cache", "memory bytes", "all layers"
-ROW, MAX_LAYERS = 17, 48  # pixels of a layer's row; layers that have room
+ROW, MAX_LAYERS = 17, 48  # pixels of a layer's row; most layers for which there is room
 FLOOR, DECADES = 1e-4, 5  # where the scale of KL begins, and its powers of ten
 LOOKS = {  # state -> how its cell looks
     "full": {"state": "chosen", "fill": "tint"},
@@ -37,9 +37,9 @@ class MemoryMap:
         self.layers = 0  # rows of single layers; 0: one row for all
         self.state: dict[tuple[int, int], str] = {}  # (layer, position) -> state; layer -1: all
         self.token: dict[int, int] = dict(enumerate(header.prompt))
-        self.before: list[float] | None = None  # where the trace of KL has come to
+        self.before: list[float] | None = None  # the newest point of the trace of KL
         self.begun, self.kl = False, []
-        self.first: int | None = None  # the first column whose most likely token is another
+        self.first: int | None = None  # the first column whose most likely token differs
         self.bytes: tuple[float, float] | None = None
 
     def head(self) -> dict:
@@ -73,7 +73,7 @@ class MemoryMap:
         }
 
     def _rows(self) -> int:
-        """Rows that the map has room for."""
+        """The number of rows of the map."""
         name = self.header.parameters.get("memory")
         return 12 if name in ("subgen", "flowcut") else 1
 

@@ -3,17 +3,15 @@ tokens.
 
 A fold over Score (of the level "gauge"; its part `high` is where the scale ends), Propose and Commit. Knows
 no strategy: one column per committed token, a trace and a row of bars for each of the first two names. All
-traces share a panel, each as the share of its own scale.
+traces share a panel, each relative to its own scale.
 """
 
 from decoders.trace.events import GAUGE
 from visualizers.scene.marks import Header, Nodes, Op, view
 from visualizers.views.any_lane.entropy import mark
 
-LOOKS = (
-    {"role": "ink", "glyph": "dot", "dash": ""},
-    {"role": "live", "glyph": "diamond", "dash": "dash"},
-)  # of the gauges that have room
+# the looks of as many values as there is room for
+LOOKS = ({"role": "ink", "glyph": "dot", "dash": ""}, {"role": "live", "glyph": "diamond", "dash": "dash"})
 BAR, WIDE = 0.5, 0.84  # height in rows, width in columns of a full bar
 EMPTY, FULL = 0.12, 0.75  # greys of a bar's scale and of the bar
 QUESTION = "What value was set for each token? Where did it rise and fall?"
@@ -21,13 +19,13 @@ QUESTION = "What value was set for each token? Where did it rise and fall?"
 
 @view("gauges", "Values per token")
 class PerTokenValues:
-    """Above, a trace for each number; below, the tokens, and under each how far every number is up."""
+    """Above, a trace for each number; below, the tokens, and under each token a bar per number."""
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
         self.column = 0
-        self.names: list[str] = []  # of the gauges, in the order in which they came
-        self.before: dict[str, list[float]] = {}  # name -> where its trace has come to
+        self.names: list[str] = []  # of the values, in order of appearance
+        self.before: dict[str, list[float]] = {}  # name -> the newest point of its trace
         self.seen: dict[str, list[float]] = {}
 
     def head(self) -> dict:
@@ -105,14 +103,14 @@ class PerTokenValues:
         return ops
 
     def _row(self, name: str) -> Op:
-        """The row of a gauge that comes for the first time."""
+        """The row of a number that occurs for the first time."""
         at = len(self.names)
         self.names.append(name)
         self.seen[name] = []
         return mark(f"r{at}", "row", panel="bars", y0=at, y1=at + 1, text=shown(name), rule=False)
 
     def _heading(self) -> list[Op]:
-        """The newest numbers, and between which each was so far."""
+        """The newest numbers, and the range of each so far."""
         if not self.names:
             return []
         lead = ", ".join(f"{shown(name)} {self.seen[name][-1]:.2f}" for name in self.names)

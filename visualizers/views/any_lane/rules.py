@@ -1,7 +1,7 @@
 """Rules: the typed text of a lane's constraint, with a mark where the output stands.
 
 A fold over Commit and Score ("constraint_place", whose parts are places of the text: 1 what may come next, 0
-the rule around it). Knows no strategy; of kinds of constraint only that JSON is broken into lines by its
+the rule around it). Knows no strategy; of the kinds of constraint only that JSON is broken into lines at its
 brackets.
 """
 
@@ -27,16 +27,15 @@ class Rules:
     def __init__(self, header: Header):
         self.text = str(header.parameters.get("constraint_text", ""))
         brackets = header.parameters.get("constraint") == "json_schema" and "\n" not in self.text.strip()
-        self.known = False  # whether a place was ever recorded
+        self.known = False  # whether any place has been recorded
         self.lines = wrapped(bracketed(self.text) if brackets else plain(self.text), self.text)
         self.at = {
             offset: (column, row)
             for row, (indent, line) in enumerate(self.lines)
             for column, offset in enumerate(line, indent + 1)
         }
-        self.shown: dict[
-            tuple[str, int, int], list[str]
-        ] = {}  # role and place -> ids of the marks that stand
+        # role and place -> ids of the marks that stand
+        self.shown: dict[tuple[str, int, int], list[str]] = {}
 
     def head(self) -> dict:
         """Title, question, layout and the text."""
@@ -82,7 +81,7 @@ class Rules:
             return []
         places = {e.node: e for e in step.events if type(e).__name__ == "Score" and e.name == PLACE}
         newest = places.get(committed[-1])
-        if newest is None:  # an end of text, or a text that is not followed
+        if newest is None:  # an end of text, or a text whose place is unknown
             over = {"lead": "over", "heading": ENDED, "short": ENDED}
             words = over if self.known else {"lead": "", "heading": UNKNOWN, "short": UNKNOWN}
             return [*self._marks(set(), step.index), {"id": "heading", "set": words}]
@@ -102,7 +101,7 @@ class Rules:
         return [*ops, {"say": f"Step {step.index + 1}: {lead}{heading}."}]
 
     def _marks(self, wanted: set[tuple[str, int, int]], step: int) -> list[Op]:
-        """Bands after these parts of the text, one for each of their lines, and none after others."""
+        """Bands behind these parts of the text, one for each of their lines, and none behind others."""
         ops: list[Op] = []
         for gone in self.shown.keys() - wanted:
             ops += [{"id": name, "set": {"gone": True}} for name in self.shown.pop(gone)]
@@ -127,7 +126,7 @@ Line = tuple[int, list[int]]  # how far it is indented, and the places of its ch
 
 
 def span(part: str) -> tuple[int, int]:
-    """The place that a score's part names."""
+    """The span of characters that a score's part names."""
     start, _, stop = part.partition("-")
     return int(start), int(stop)
 

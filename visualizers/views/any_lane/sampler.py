@@ -12,11 +12,11 @@ from visualizers.scene.marks import Header, Nodes, Op, fit, probability, view
 
 ACROSS = 60  # columns of the picture; a stage takes an equal share of them
 LEFT = 0.5  # where the first column begins
-BAR, SHORT = 0.44, 0.2  # share of a stage that the longest bar takes, of few and of many stages
-ROWS = 8  # tokens, one less where something was removed: its sum is a row; the rest is one more
-SIDE_BY_SIDE = 2  # stages whose titles stand in one line on a phone
+BAR, SHORT = 0.44, 0.2  # longest bar as a share of its stage's width, with few and with many stages
+ROWS = 8  # tokens, one fewer where the sum of what was removed takes a row; the rest is one row more
+SIDE_BY_SIDE = 2  # most stages whose titles fit into one line on a phone
 FEW, MANY = 4, 6  # stages with long bars; stages that fit: with more, those that changed nothing go first
-HALF = 0.5  # the longest bar stands for this probability, or for 1 where a token has more
+HALF = 0.5  # the longest bar means this probability, or 1 where a token has more
 GUTTER = 84  # pixels for the tokens' names
 DRAW_TOP, DRAW_BOTTOM = 22, 40  # pixels from the top of the lowest panel: the bar of running sums
 
@@ -82,7 +82,7 @@ class Sampler:
         ]
         self.shown += 1
         picture = Picture(self, known[-1], committed[known[-1]])
-        for node in committed:  # nothing asks for an earlier place again
+        for node in committed:  # earlier places are not needed again
             self.offers.pop(self.nodes.parent[node], None)
         return [*hidden, *picture.ops(), {"front": [1, 0]}, {"say": picture.sentence()}]
 
@@ -97,7 +97,7 @@ class Picture:
         recorded = [
             offer
             for offer in distribution_stages.in_order(sampler.offers[self.nodes.parent[node]])
-            if offer.view not in ("draft", "unwanted")  # neither is what a processor works on
+            if offer.view not in ("draft", "unwanted")  # no processor works on these
         ]
         each = any(offer.level is not None for offer in recorded)
         self.titles = [
@@ -112,7 +112,7 @@ class Picture:
         pairs = list(zip(recorded, recorded[1:], strict=False))
         self.removed, self.gone = [0.0], [set()]
         for before, after in pairs:
-            cuts = after.view == "processed"  # what is weighed from several views keeps no order
+            cuts = after.view == "processed"  # a combination of several views keeps no order
             self.removed.append(distribution_stages.removed(before, after) if cuts else 0.0)
             gone = {
                 int(t) for t, _ in before.top if cuts and distribution_stages.is_gone(int(t), before, after)
@@ -150,9 +150,8 @@ class Picture:
         band = {"x0": LEFT, "x1": LEFT + ACROSS, "y0": chosen - 0.5, "y1": chosen + 0.5, "role": "amber"}
         marks = [self._mark("rows", "band", **band), *self._names(rows)]
         wide, largest = ACROSS / max(2, len(self.columns)), max(max(table.values()) for table in self.tables)
-        largest = (
-            HALF if largest <= HALF else 1.0
-        )  # one scale for all places and lanes with flat distributions
+        # one scale for all places and lanes with flat distributions
+        largest = HALF if largest <= HALF else 1.0
         scale = wide * (BAR if len(self.columns) <= FEW else SHORT) / largest
         for place, i in enumerate(self.columns):
             x = LEFT + wide * place
@@ -174,7 +173,7 @@ class Picture:
         return self._mark(panel, "label", x=round(x, 3), y=y, text=text, **{"align": "left", **fields})
 
     def _names(self, rows: int) -> list[Op]:
-        """Beside the rows: the tokens, faint if they are removed in the end."""
+        """Next to the rows: the tokens, faint if they are removed in the end."""
         lost = set().union(*self.gone)
         names = []
         for y, token in enumerate(self.order):
@@ -197,7 +196,9 @@ class Picture:
         return self._label("titles", x, 9, words, **look)
 
     def _cell(self, x: float, scale: float, y: int, token: int, i: int) -> list[Op]:
-        """One token after one stage: its bar and number, an outline where it is removed, nothing after."""
+        """One token after one stage: its bar and number, an outline where it is removed, nothing from then
+        on.
+        """
         p, here = self.tables[i].get(token), token == self.token
         if p is not None:
             look = {"state": "chosen", "fill": "filled"} if here else {"fill": "amount", "weight": 0.9}
@@ -225,7 +226,7 @@ class Picture:
         return self._mark("rows", "cell", x=round(x + width / 2, 3), y=y, w=width, h=0.66, **fields)
 
     def _rest(self, x: float, scale: float, y: int, i: int) -> list[Op]:
-        """What is not listed, so that all is accounted for."""
+        """The mass of tokens that are not listed, so that all is accounted for."""
         left = max(0.0, 1.0 - math.fsum(self.tables[i].get(token, 0.0) for token in self.order))
         if left < 5e-6:
             return []
@@ -255,7 +256,7 @@ class Picture:
         marks = [self._label("draw", LEFT, 9, words, role="ink", priority=1)]
         pieces = self._pieces(low, high)
         if math.fsum(end - start for _, start, end in pieces) < 1 - 1e-6:
-            marks.append(self._piece(0.0, 1.0, None))  # where the others lie is not recorded
+            marks.append(self._piece(0.0, 1.0, None))  # the others' places are not recorded
         marks += [self._piece(start, end, token) for token, start, end in pieces]
         at = {"x": round(LEFT + ACROSS * u, 3), "y": DRAW_TOP - 3, "size": 12}
         return [*marks, self._mark("draw", "symbol", glyph="triangle", role="amber", **at)]
@@ -290,7 +291,7 @@ class Picture:
         return self.nodes.word(token)
 
     def sentence(self) -> str:
-        """The place in words, for those who hear the page."""
+        """The place in words, for screen readers."""
         first, last = (table.get(self.token) for table in (self.tables[0], self.tables[-1]))
         parts = [f"{self._text(self.token)}: {percent(first)} in the model"]
         if len(self.tables) > 1:

@@ -18,9 +18,9 @@ from visualizers.views.any_lane.entropy import mark
 EDGE, STATE = "automaton_edge", "automaton_state"
 SIZE = 12
 CHARACTER = 0.602 * SIZE  # pixels
-BESIDE = 4  # characters between a state and the words of its edges
+BESIDE = 4  # characters between a state and the text of its edges
 LONGEST = 26  # characters of an edge's words that are shown
-LIFT = 0.36  # rows that words stand above their edge
+LIFT = 0.36  # rows by which a text stands above its edge
 QUOTED = 5  # words of edges that the heading quotes
 ENDED = ": the text has ended"
 NONE = "no automaton is drawn: rules call themselves, there are too many edges, or the text is not followed"
@@ -28,7 +28,7 @@ NONE = "no automaton is drawn: rules call themselves, there are too many edges, 
 
 @dataclass
 class Edge:
-    """`words`: what is written on it, a piece for each character that it reads."""
+    """`words`: its text, a piece for each character that it reads."""
 
     source: int
     target: int
@@ -124,7 +124,7 @@ class States:
         return [{"id": f"e{number}", "set": {"role": "ink", "width": 2.4}} for number in fresh]
 
     def _here(self, step) -> list[Op]:
-        """The mark of the place, and in words what may come next."""
+        """The mark of the current place, and in words what may come next."""
         if self.edge is None:
             x, y = self.column[self.state], self.row[self.state]
             onward = ["".join(edge.words) for edge in self.edges.values() if edge.source == self.state]
@@ -149,7 +149,7 @@ class States:
         ]
 
     def _dot(self, where: tuple[float, float]) -> list[Op]:
-        """The mark of the place, a new one at each step: no mark moves."""
+        """The mark of the current place, a new one at each step: no mark moves."""
         before = [{"id": f"here{self.dots}", "set": {"gone": True}}] if self.dots else []
         self.dots += 1
         spot = {"x": where[0], "y": where[1], "glyph": "dot", "role": "live", "size": 13}
@@ -209,7 +209,7 @@ class States:
         return ops
 
     def _middle(self, state: int) -> float:
-        """Between the edges that lead to a state."""
+        """The middle of the edges that lead to a state."""
         rows = [y for way, y in self.lane.items() if self.edges[way].target == state]
         return fmean(rows) if rows else 0.0
 
@@ -230,7 +230,7 @@ class States:
         ]
 
     def _way(self, way: int) -> tuple[list, float, float]:
-        """Points of an edge from one state to another, and where its words stand: in its row, above it."""
+        """Points of an edge from one state to another, and where its text stands: in its row, above it."""
         edge, y = self.edges[way], self.lane[way]
         x0, y0, x1, y1 = *self._at(edge.source), *self._at(edge.target)
         if x1 > x0:
@@ -266,7 +266,7 @@ class States:
 
 
 def layers(edges) -> dict[int, int]:
-    """State -> edges on the longest way from state 0, of those that do not lead back."""
+    """State -> number of edges on the longest path from state 0, back edges left out."""
     graph = nx.DiGraph((edge.source, edge.target) for edge in edges)
     order = {state: n for n, state in enumerate(nx.dfs_postorder_nodes(graph, 0))}
     onward = nx.DiGraph((a, b) for a, b in graph.edges if order[a] > order[b])

@@ -15,7 +15,7 @@ NAMED = 4  # tokens that a sentence names before it counts
 
 
 class Sentences:
-    """`feed(step)` says the step; `nodes` must have been given the step's Propose events before."""
+    """`feed(step)` puts the step in words; `nodes` must have read the step's Propose events before."""
 
     def __init__(self, nodes: Nodes):
         self.nodes = nodes
@@ -25,7 +25,7 @@ class Sentences:
         """One sentence, or two where the strategy left a note of its own."""
         by_type: dict[str, list] = {}
         for event in step.events:
-            if type(event).__name__ != "Cell" or event.level is None:  # of the lane's own text alone
+            if type(event).__name__ != "Cell" or event.level is None:  # only those of the lane's own text
                 by_type.setdefault(type(event).__name__, []).append(event)
         for event in by_type.get("Distribution", []):
             if event.view == "target" and event.level is None:

@@ -13,7 +13,7 @@ from visualizers.analysis.distribution_stages import tolerated
 from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
 from visualizers.views.any_lane.step_captions import Sentences
 
-SPACES = str.maketrans("␣↵⇥", " \n\t")  # the signs of white space, as they read in a text
+SPACES = str.maketrans("␣↵⇥", " \n\t")  # the signs for white space, and what they stand for
 ELSEWHERE = ("guess", "canvas")  # sources of nodes whose place in the text is not after their parent
 SHOWN_REJECTED = 3  # rejected tokens shown at one position; the draft rounds show all
 
@@ -31,10 +31,9 @@ class Text:
         self.verdicts: dict[int, object] = {}
         self.tolerated: set[int] = set()  # accepted, though the target would have written another token
         self.rejected: dict[int, list[int]] = {}  # parent -> rejected children, in the order tried
-        self.tail: list[int] = []  # nodes with a live chip
-        self.split: dict[
-            int, bytes
-        ] = {}  # node -> the first bytes of a character that the next token continues
+        self.tail: list[int] = []  # nodes with live chips
+        # node -> the first bytes of a character that the next token continues
+        self.split: dict[int, bytes] = {}
         self.chips: dict[int, str] = {}  # node -> id of its chip now in the text
         self.marked: list[str] = []  # ids of the chips that the last step copied from
         self.made = 0
@@ -91,7 +90,7 @@ class Text:
         return [*ops, *self._retail(ranked), {"say": self.sentences.feed(step)}]
 
     def _mark(self, spans: dict[int, str]) -> list[Op]:
-        """Marks the chips of these nodes as "copied" or "matched", and those of the step before no more."""
+        """Marks the chips of these nodes as "copied" or "matched", and unmarks those of the step before."""
         ops = [{"id": chip, "set": {"span": None}} for chip in self.marked]
         chips = {n: f"p{n}" if n < len(self.header.prompt) else self.chips.get(n) for n in spans}
         self.marked = [chip for chip in chips.values() if chip]
@@ -175,9 +174,8 @@ class Text:
         }
 
     def _plain(self, node: int) -> dict:
-        """The token as it reads in the text, where that is not what a chip shows with its signs as white
-        space. A character whose bytes
-        are split over tokens stands in the token that completes it.
+        """The token as it reads in the text, unless that is the chip's text with its signs as white space. A
+        character whose bytes are split over tokens belongs to the token that completes it.
         """
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         decoder.setstate((self.split.get(self.nodes.parent.get(node, -1), b""), 0))

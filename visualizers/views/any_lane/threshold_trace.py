@@ -26,7 +26,7 @@ class Threshold:
         self.written: Counter[str] = Counter()
         self.column = self.changes = self.caught_up = 0
         self.now: str | None = None  # the level of the newest token
-        self.ceiling = 4  # of the panel; only ever grows, in steps of 2
+        self.ceiling = 4  # top of the panel; only ever grows, in steps of 2
         self.before: tuple[int, float] | None = None  # column and number of the token before
 
     def head(self) -> dict:
@@ -116,7 +116,7 @@ class Threshold:
         return mark(f"t{self.column}", "cell", **place, **look, **shared)
 
     def _row(self, level: str) -> Op:
-        """A row of its own for what is done for the first time."""
+        """The row of a level that occurs for the first time."""
         row = self.rows[level] = len(self.rows)
         return mark(f"r{row}", "row", panel="rows", y0=row, y1=row + 1, text=level, rule=False)
 

@@ -16,9 +16,9 @@ from visualizers.views.any_lane.entropy import mark
 from visualizers.views.any_lane.per_token_values import number, shown
 
 PANELS = 2
-BITS = 8  # columns, a bit each: where entropies above 7.5 occur the window moves
-MIN_SPAN = 0.2  # of the whole scale, that a panel shows at least
-FEW = 8  # points from which on a correlation is shown
+BITS = 8  # columns of one bit each: the window moves where entropies exceed 7.5
+MIN_SPAN = 0.2  # least share of the whole scale that a panel shows
+FEW = 8  # least number of points at which a correlation is shown
 QUESTION = "Does the method sample more freely where the model is uncertain?"
 
 
@@ -32,7 +32,7 @@ class Cloud:
     scale: Scale = field(default_factory=lambda: Scale(1.0))
 
     def together(self) -> str:
-        """How far both go together: Pearson's correlation; a dash where there is none to speak of."""
+        """Pearson's correlation of both; a dash where it is undefined or there are too few points."""
         try:
             r = correlation(self.bits, self.numbers) if len(self.bits) >= FEW else None
         except StatisticsError:  # one of them never changes
@@ -142,7 +142,7 @@ class AgainstEntropy:
         ]
 
     def _named(self, score) -> Op:
-        """The name of a number that comes for the first time, above its panel."""
+        """The name of a number that occurs for the first time, above its panel."""
         high, panel = score.parts["high"], f"h{len(self.clouds)}"
         self.clouds[score.name] = Cloud(scale=Scale(MIN_SPAN * high, 0.0, high))
         return {"id": panel, "set": {"lead": shown(score.name), "heading": f", between 0 and {high:g}"}}

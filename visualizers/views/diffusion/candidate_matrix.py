@@ -7,8 +7,8 @@ Knows no strategy.
 from visualizers.scene.marks import Header, Nodes, Op, probability, view
 
 NAME = "word_error_rate"
-DARKEST = 0.6  # so that numbers on a grey stay readable
-NUMBER, MEAN, RATE = 1.0, 1.5, 1.3  # columns that they take
+DARKEST = 0.6  # so that numbers on grey stay readable
+NUMBER, MEAN, RATE = 1.0, 1.5, 1.3  # widths in columns
 
 
 @view("candidate_matrix", "Candidates")

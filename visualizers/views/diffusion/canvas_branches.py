@@ -8,7 +8,7 @@ iteration is a table: a row per canvas, with its score as a bar and the masks as
 from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 from visualizers.views.diffusion.cell_states import FILLED, hover, look
 
-SCORE, ANCHOR = "mean confidence", "canvas anchor"  # name of the scores; level of the canvas as it stands
+SCORE, ANCHOR = "mean confidence", "canvas anchor"  # name of the scores; level of the current canvas
 HEADER, GAP, CELL = 0.9, 0.4, 0.86  # heights in rows
 BAR, STRIP, WIDEST = (0.5, 5.0), 6.0, 32  # columns of the bar and of the strip; positions of a strip
 TICK = 0.16
@@ -79,7 +79,7 @@ class CanvasBranches:
         filled = {p: e for p, e in cells[None].items() if e.state in FILLED}
         self.filled += len(filled)
         winner = next((level for level, s in scores.items() if accepted(verdicts.get(s.node))), ANCHOR)
-        if not scores:  # one canvas, nothing to weigh
+        if not scores:  # one canvas, nothing to compare
             cells[ANCHOR] = cells[None]
         names = list(scores) or [ANCHOR]
         top = round(self.y + HEADER, 3)

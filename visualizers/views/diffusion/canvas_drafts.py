@@ -8,7 +8,7 @@ may follow it. Knows no strategy.
 from visualizers.scene.marks import STATES, Header, Nodes, Op, many, probability, view
 from visualizers.views.diffusion.cell_states import FILLED
 
-SOURCE, LEVEL = "canvas", "canvas {}"  # of drafted nodes; of the cells that one adds
+SOURCE, LEVEL = "canvas", "canvas {}"  # source of drafted nodes; level of the cells that one adds
 GAP, HEIGHT, WIDTH = 0.5, 0.84, 0.86  # between forwards, of a box; in rows and columns
 LOOKS = {  # status of a draft -> fill and glyph of its box
     "accepted": ("filled", ""),
@@ -20,7 +20,9 @@ LOOKS = {  # status of a draft -> fill and glyph of its box
 
 @view("canvas_drafts", "Drafted canvases")
 class CanvasDrafts:
-    """x: steps ahead of the canvas, 0 the canvas itself; y: forwards, and in each the drafts that parted."""
+    """x: steps ahead of the canvas, 0 the canvas itself; y: forwards, and in each the drafts that branched
+    off.
+    """
 
     def __init__(self, header: Header):
         self.nodes, self.prompt = Nodes(header), len(header.prompt)
@@ -172,8 +174,8 @@ def target_of(node: int, verdicts: dict) -> int:
 
 
 def layout(born: dict, verdicts: dict) -> tuple[list[int], dict[int, int], dict[int, int], int]:
-    """(accepted path, row of each node, depth of each node, rows): the path is straight, in row 0; what parts
-    from it hangs below, later partings higher, so that no line crosses another.
+    """(accepted path, row of each node, depth of each node, rows): the path is straight, in row 0; branches
+    hang below it, later ones higher, so that no lines cross.
     """
     children: dict[int, list[int]] = {}
     depth: dict[int, int] = {}

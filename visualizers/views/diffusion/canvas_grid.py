@@ -14,7 +14,7 @@ ASKS = (
     "What did each forward fill, and how many bits did filling it together cost (first column)?",
 )
 CONFLICT_BITS = -1.0  # bits: a pair is joined if one token makes the other at most half as likely
-DEAREST = 6.0  # bits from which on a forward's cost is as dark as it gets
+DEAREST = 6.0  # bits at which a forward's cost has the darkest grey
 
 
 @view("canvas_grid", "Canvas grid")
@@ -129,7 +129,9 @@ class CanvasGrid:
         return [{"id": f"h{source}-{target}", "kind": "hook", **ends, "strong": False, "hover": hover_}]
 
     def _conflict(self, event) -> list[Op]:
-        """A bracket below two positions that were filled together, with what they say of each other."""
+        """A bracket below two positions that were filled together, with how much less likely one makes the
+        other.
+        """
         if bits(event.weight) > CONFLICT_BITS:
             return []
         first, second = (p - self.prompt + 1 for p in (event.source, event.target))
@@ -146,7 +148,7 @@ class CanvasGrid:
         ]
 
     def _cost(self, event) -> list[Op]:
-        """What a forward lost: how much more likely its tokens are each alone than one after the other."""
+        """What a forward lost: how much more likely its tokens are independently than one after the other."""
         y, cost = int(event.parts["iteration"]), bits(event.total)
         self.total += cost
         size = f"{abs(cost):.1f}".removeprefix("0")  # a narrow column

@@ -19,7 +19,7 @@ FILLED = frozenset(LOOKS)
 
 
 def bits(nats: float) -> float:
-    """As entropies are shown everywhere."""
+    """Nats as bits, the unit in which entropies are shown."""
     return nats / math.log(2)
 
 
@@ -30,7 +30,7 @@ def look(state: str) -> dict:
 
 
 def fields(event, shown: str) -> dict:
-    """Fields of the mark of any cell that is no mask: as what it stands there, its text and its hover."""
+    """Fields of the mark of any cell that is not a mask: its look, its text and its hover."""
     if event.state in FILLED:
         style = look(event.state)
     elif event.state == "trimmed":

@@ -11,9 +11,9 @@ from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
 from visualizers.scene.verdict_marks import GLYPHS, look
 
 TOKEN, HIGH, GAP = 0.92, 3.4, 1.7  # rows: the drafted token, the bars, letters and the space below
-WIDE, APART, PIECES = 0.34, 0.2, 5  # width of a bar, its distance from the middle, pieces that are told apart
+WIDE, APART, PIECES = 0.34, 0.2, 5  # width of a bar, its distance from the middle, pieces drawn separately
 BARS = (("processed", -APART, "D", "the draft"), ("combined", APART, "T", "the mixture"))
-SMALLEST = 0.16  # rows of a winner's piece at least
+SMALLEST = 0.16  # least height of a winner's piece in rows
 
 
 @view("common_noise", "Common noise")

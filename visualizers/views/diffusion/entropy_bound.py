@@ -30,12 +30,12 @@ class EntropyBound:
         self.header, self.prompt = header, len(header.prompt)
         self.gamma = float(header.parameters.get("gamma", 0.0))
         self.columns = max(MIN_COLUMNS, int(header.parameters.get("block_length", MIN_COLUMNS)))
-        self.blocks: list[list[int]] = []  # positions of each
+        self.blocks: list[list[int]] = []  # the positions of each block
         self.tokens: dict[int, int] = {}  # position -> token, of those that are filled
         self.cached: set[int] = set()
         self.shown: list[str] = []  # marks of the forward on show
         self.grid: list[str] = []  # marks of the block on show
-        self.row = 0  # of the block's grid
+        self.row = 0  # next row of the block's grid
 
     def head(self) -> dict:
         """Title, question, layout and legend."""
@@ -79,7 +79,7 @@ class EntropyBound:
         }
 
     def feed(self, step) -> list[Op]:
-        """Hides the forward before and draws this one."""
+        """Hides the previous forward and draws this one."""
         masks, read, new = [], [], []
         for event in step.events:
             if type(event).__name__ != "Cell":
@@ -114,9 +114,9 @@ class EntropyBound:
         order = sorted(masks, key=lambda cell: (cell.entropy, cell.position))
         bounds, total = [], 0.0
         for cell in order:
-            bounds.append(total)  # the sum of all before it: it is the largest itself
+            bounds.append(total)  # the sum of all before it, as it is the largest itself
             total += cell.entropy
-        drawn = filled + 1  # up to the first that is too much
+        drawn = filled + 1  # up to the first that exceeds gamma
         top = ceiling(max([order[-1].entropy, *bounds[:drawn]]))
         key = f"{masks[0].iteration}"
         ends = {"x0": 0.5, "x1": filled + 0.5, "role": "accepted"}

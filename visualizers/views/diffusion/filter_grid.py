@@ -9,7 +9,7 @@ from visualizers.scene.marks import Header, Op, many, probability, view, visible
 from visualizers.views.diffusion.cell_states import FILLED, fields
 
 LEVEL = "filter"
-PITCH, BARS, TALL = 2.2, 1.5, 0.85  # rows of an iteration, where its bars stand, how tall one of 1 is
+PITCH, BARS, TALL = 2.2, 1.5, 0.85  # rows of an iteration, the foot of its bars, the height of a bar of 1
 
 
 @view("filter_grid", "Filter grid")
@@ -106,7 +106,7 @@ class FilterGrid:
         ]
 
     def _bars(self, iteration: int, bars: list[tuple[int, float, str]]) -> list[Op]:
-        """What the filter says of each open position, against a line at theta."""
+        """The filter's probability at each open position, against a line at theta."""
         if not bars:
             return []
         base, ops = iteration * PITCH + BARS, []
@@ -137,7 +137,7 @@ class FilterGrid:
         return max((e.token for e in cells), default=-1)
 
     def _oracle(self) -> list[Op]:
-        """Ghosts and, in the heading, what waiting for them cost."""
+        """Ghosts and, in the heading, how many iterations the filter lost against the oracle."""
         self.ghosts = True
         ops, waited, needed = [], 0, 0
         for x, (token, iteration) in sorted(self.final.items()):

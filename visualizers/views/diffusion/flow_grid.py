@@ -7,10 +7,8 @@ candidates (a cell's level) stand below each other. Knows no strategy.
 from visualizers.scene.marks import Header, Nodes, Op, many, probability, view, visible
 
 JUMP = "jump_probability"
-DARKEST, MANY = (
-    0.75,
-    3,
-)  # grey of a cell whose position changed this many times or more: its text stays readable
+# grey of a cell whose position changed this many times or more: its text stays readable
+DARKEST, MANY = 0.75, 3
 
 
 @view("flow_grid", "Flow grid")
@@ -20,14 +18,12 @@ class FlowGrid:
     def __init__(self, header: Header):
         self.header, self.prompt = header, len(header.prompt)
         self.nodes = Nodes(header)
-        self.height = (
-            header.parameters.get("num_steps", 16) + 2
-        )  # rows of a candidate, an empty one with them
+        self.height = header.parameters.get("num_steps", 16) + 2  # rows of a candidate, an empty one included
         self.changes: dict[tuple[int, int], int] = {}  # (candidate, column) -> changes so far
         self.last: dict[tuple[int, int], str] = {}  # (candidate, column) -> id of its newest cell
         self.slots: dict[int, int] = {}  # proposed node -> candidate
         self.time: tuple[float, float] | None = None  # t and the jump probability of the step
-        self.ticks: list[float] = []  # where the clock stood after each step
+        self.ticks: list[float] = []  # the time t after each step
 
     def head(self) -> dict:
         """Title, question and layout."""

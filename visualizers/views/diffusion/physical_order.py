@@ -62,7 +62,7 @@ class PhysicalOrder:
         }
 
     def feed(self, step) -> list[Op]:
-        """Hides the forward before and draws this one."""
+        """Hides the previous forward and draws this one."""
         masks, read = [], []
         for event in step.events:
             match type(event).__name__:
@@ -112,7 +112,7 @@ class PhysicalOrder:
         return ceiling(max(highest, min(self.tau, 1.5 * highest)))
 
     def _bars(self, key: str, masks: list, low: int) -> list[Op]:
-        """The entropy of every mask at its place in the text, and the line that it must stay below."""
+        """The entropy of every mask at its position in the text, and the line that it must stay below."""
         ops = []
         for cell in masks:
             ops += bar(self.header, f"{key}-{cell.position}", cell.position - low + 1, cell)

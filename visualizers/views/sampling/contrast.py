@@ -11,7 +11,7 @@ from visualizers.scene.marks import Header, Op, fit, probability, view, visible
 from visualizers.views.any_lane.entropy import mark, share_height
 
 FLOOR = -3  # bits at the foot of the panel of gains
-LOW = 260  # pixels of a picture below which the gains are left to the hover
+LOW = 260  # height of a picture in pixels below which the gains are shown in hovers only
 TOP = 5  # tokens stacked in each of the panels
 VIEWS = {"target": "wanted", "unwanted": "unwanted", "combined": "combined"}  # view of an event -> panel
 SCORE = "contrast"  # the score whose parts are the views' log-probabilities of the token that was taken
@@ -27,9 +27,9 @@ class ContrastView:
         self.tokens: dict[int, tuple[int, int]] = {}  # node -> (parent, token)
         self.given: set[int] = set()  # nodes that the lane began with
         self.offers: dict[int, dict[str, tuple]] = {}  # node -> view -> (most likely pairs, bits, title)
-        self.gains: dict[int, float] = {}  # node -> log2 of what the wanted view gave by what the other gave
+        self.gains: dict[int, float] = {}  # node -> log2 of the wanted view's probability over the other's
         self.column = 0
-        self.ceiling = 4  # of the gains; only ever grows, in steps of 2
+        self.ceiling = 4  # of the panel of gains; only ever grows, in steps of 2
 
     def head(self) -> dict:
         """Title, question and layout of the view."""
@@ -77,7 +77,7 @@ class ContrastView:
         return [*ops, {"say": ". ".join(captions) + "."}] if captions else ops
 
     def _column(self, node: int) -> list[Op]:
-        """Everything that stands in the column of one committed token."""
+        """All marks in the column of one committed token."""
         self.column += 1
         parent, token = self.tokens[node]
         offers, x, key = self.offers.get(parent, {}), self.column, f"c{self.column}"
@@ -117,7 +117,7 @@ class ContrastView:
         return [*ops, mark(f"{key}-share", "symbol", panel=panel, x=x, y=y, **look)]
 
     def _gain(self, key: str, x: int, node: int) -> list[Op]:
-        """A bar from 0 to the bits that the wanted view gives the token more than the other does."""
+        """A bar from 0 to the token's gain: the bits by which the wanted view favours it over the other."""
         gain = self.gains.get(node)
         if gain is None:
             return []
@@ -125,7 +125,7 @@ class ContrastView:
         if gain > self.ceiling:
             self.ceiling = 2 * math.ceil(gain / 2)
             ops.append({"id": "gain", "set": {"y0": self.ceiling, "ticks": scale(self.ceiling)}})
-        low, high = sorted((0.0, round(max(gain, FLOOR), 4)))  # what is lost beyond the panel is only text
+        low, high = sorted((0.0, round(max(gain, FLOOR), 4)))  # losses beyond the panel are only text
         less = "more" if gain >= 0 else "less"
         lines = [f"the amplified view gives it {abs(gain):.2f} bits {less} than the other"]
         place = {"panel": "gain", "x": x, "w": 0.5, "y0": low, "y1": high}

@@ -1,8 +1,8 @@
 """Coupling: for each token the table from which it was drawn, symbols against likely tokens.
 
 A fold over Propose and Score ("coupling": how much of a token's mass each sign has; "belief": what the reader
-believes, and which sign is meant). Each token of the text is a table: a row a sign, with the belief before,
-its cells, and the belief after. Knows no strategy.
+believes, and which sign is meant). Each token of the text is a table with one row per sign: the belief
+before, its cells, and the belief after. Knows no strategy.
 """
 
 from visualizers.scene.marks import Header, Nodes, Op, probability, scroll_row, view
@@ -11,7 +11,7 @@ HEADER, GAP, CELL = 0.9, 0.4, 0.9  # heights in rows
 # Columns of a table: where it begins, how many it takes.
 SIGN, BEFORE, TOKENS, WIDE, AFTER = (0.5, 1.4), (1.9, 1.6), 3.6, 1.8, 1.6
 MAX_COLUMNS = 7  # columns of tokens
-DARKEST = 0.6  # so that numbers on a grey stay readable
+DARKEST = 0.6  # so that numbers on grey stay readable
 
 
 @view("coupling", "Coupling")

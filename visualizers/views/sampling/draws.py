@@ -1,7 +1,7 @@
 """Draws: which tokens were tried at each position by a sampler that checks only what it draws.
 
 A fold over Propose, Verdict and Score ("log weight" or "weight", whose parts are the estimate and the number
-of checks). Draws of one text are drawn, the first one. Knows no strategy.
+of checks). Only the draws of the first text are shown. Knows no strategy.
 """
 
 import math
@@ -21,13 +21,13 @@ WORDS = {
 
 @view("draws", "Draws")
 class Draws:
-    """Columns are positions of the first text, downwards the draws at each; above, the estimate of Z."""
+    """Columns are positions of the first text, with the draws at each downwards; above, the estimate of Z."""
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
         self.checks = self.columns = 0
-        self.texts = 1  # how many there are side by side
-        self.size = 0  # tokens of the vocabulary
+        self.texts = 1  # how many texts are sampled side by side
+        self.size = 0  # of the vocabulary, in tokens
 
     def head(self) -> dict:
         """Title, question, the panels and the legend."""

@@ -1,8 +1,8 @@
 """Experts: where each layer of a mixture of experts sent the tokens of the text, under one routing or two.
 
-A fold over Score ("strong experts" and "weak experts" of a node, a layer each in `level`; "divergence" of the
-two views after it), Propose and Commit. A column is a committed token: its experts are those that read the
-token before it, and so made its row. Knows no strategy, and never looks ahead.
+A fold over Score ("strong experts" and "weak experts" of a node, one score per layer, named in `level`;
+"divergence" of the two views after it), Propose and Commit. A column is a committed token: its experts are
+those that read the token before it, and so computed its logits. Knows no strategy, and never looks ahead.
 """
 
 import math
@@ -12,7 +12,7 @@ from visualizers.scene.marks import Header, Nodes, Op, view
 from visualizers.views.any_lane.entropy import mark
 
 STRONG, WEAK, APART = "strong experts", "weak experts", "divergence"  # names of the scores that are read
-WIDE = 0.92  # of a column, which a layer's experts share
+WIDE = 0.92  # of a column's width, which a layer's experts share
 HIGH = {STRONG: (0.27, 0.42), WEAK: (0.73, 0.32)}  # middle and height of a routing's cells in a layer's row
 CEILING = 2  # bits at the top of the upper panel, at first
 
@@ -24,10 +24,10 @@ class Experts:
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
         self.column = 0
-        self.seen: dict[int, list] = {}  # node -> scores that tell of experts
+        self.seen: dict[int, list] = {}  # node -> scores of experts
         self.apart: dict[int, float] = {}  # node -> bits between the two views after it
         self.used: dict[int, Counter] = {}  # layer -> expert -> tokens that the strong routing sent there
-        self.experts = 0  # in a layer
+        self.experts = 0  # per layer
         self.ceiling = CEILING
 
     def head(self) -> dict:
@@ -73,7 +73,7 @@ class Experts:
         return [*ops, {"front": [self.column, 1]}, {"say": ". ".join(captions) + "."}] if captions else ops
 
     def _column(self, node: int) -> list[Op]:
-        """Everything that stands above one another for one committed token."""
+        """All marks of one committed token."""
         self.column += 1
         parent, x = self.nodes.parent[node], self.column
         scores, bits = self.seen.get(parent, []), self.apart.get(parent)
@@ -94,7 +94,7 @@ class Experts:
         return [*ops, mark(f"t{x}", "cell", panel="tokens", x=x, y=0, w=0.96, h=1, node=node, **look)]
 
     def _layers(self, scores: list) -> list[Op]:
-        """The rows of all layers, and a cell for each expert in which its share of the tokens will stand."""
+        """The rows of all layers, and a cell for each expert's share of the tokens."""
         self.experts = round(scores[0].parts["of"])
         ops: list[Op] = []
         for layer in dict.fromkeys(layer_of(score) for score in scores):
@@ -148,7 +148,7 @@ class Experts:
 
 
 def layer_of(score) -> int:
-    """Which layer a score tells of, from 1."""
+    """The layer of a score, from 1."""
     return int(score.level.split()[-1])
 
 

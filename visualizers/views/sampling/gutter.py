@@ -76,7 +76,7 @@ class Gutter:
         }
 
     def feed(self, step) -> list[Op]:
-        """What one token adds: a new line with its numbers, or more text of the newest one."""
+        """The ops of one token: a new line with its numbers, or more text of the newest one."""
         for event in step.events:
             if type(event).__name__ == "Distribution" and event.view in ("target", "processed"):
                 row = {token: math.exp(logprob) for token, logprob in event.top}

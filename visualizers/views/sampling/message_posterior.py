@@ -2,15 +2,15 @@
 
 A fold over Propose, Score ("belief": its parts are the belief in each sign, its level the symbol being sent;
 on a node of an earlier step a new letter begins with it. "letter": the letter ends here, its level says what
-was sent and what is read) and Commit. Bits are those of the beliefs: a letter
-brings the entropy of its first one, and what is left of it is the entropy of the newest. Knows no strategy.
+was sent and what is read) and Commit. Bits are entropies of beliefs: a letter adds the entropy of its first
+belief, and the entropy of the newest is still unread. Knows no strategy.
 """
 
 import math
 
 from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 
-CELL, STEPS = 0.9, 4  # height of a cell in rows; least bits that the scale shows
+CELL, STEPS = 0.9, 4  # height of a cell in rows; the scale shows at least this many bits
 
 
 @view("belief", "Belief")
@@ -19,10 +19,10 @@ class Belief:
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
-        self.max_signs = len(header.parameters.get("weights", "letter"))  # signs that there may be
+        self.max_signs = len(header.parameters.get("weights", "letter"))  # most signs possible
         self.rows: dict[str, int] = {}  # sign -> its row
         self.column, self.first = 0, 1  # tokens so far; the first of the newest letter's
-        self.ended, self.right = 0, 0  # letters read; those of them that were sent
+        self.ended, self.right = 0, 0  # letters read; how many of them correctly
         self.belief: dict[str, float] = {}
         self.meant: str | None = None
         self.budget, self.settled = 0.0, 0.0  # bits of all letters; the same without what was left unread
@@ -102,7 +102,7 @@ class Belief:
         return [*ops, {"front": [self.column, 0]}, {"say": self._say(step)}]
 
     def _begin(self, event) -> list[Op]:
-        """A new letter: what was left open of the one before stays unread."""
+        """A new letter: what is unread of the one before stays unread."""
         brought = bits(event.parts.values())
         self.settled, self.first = self.read + brought, self.column + 1
         self.budget += brought
@@ -146,7 +146,7 @@ class Belief:
         return [{"id": f"l{self.ended}", "kind": "cell", **place, "w": wide, **look, "hover": hover}]
 
     def _line(self) -> list[Op]:
-        """The bits as they stand, joined to those of the token before."""
+        """The bits after this token, joined to those of the token before."""
         ops: list[Op] = []
         if self.budget > self.ceiling:
             self.ceiling = 2 ** math.ceil(math.log2(self.budget))
@@ -195,7 +195,7 @@ class Belief:
 
 
 def bits(probs) -> float:
-    """The entropy of some probabilities, in bits."""
+    """The entropy of these probabilities, in bits."""
     return -sum(p * math.log2(p) for p in probs if p > 0.0)
 
 

@@ -2,7 +2,7 @@
 
 A fold over Propose, Score, Distribution and Commit; the prompt is the beginning of the walk. Knows no
 strategy: any text is a walk, and candidates are shown where they were given scores. Each token has one fixed
-place, in the order of its first occurrence, twelve to a row.
+place, in order of first occurrence, twelve to a row.
 """
 
 import networkx as nx
@@ -12,27 +12,27 @@ from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
 
 ACROSS = 12  # tokens in a row
 WIDE, TALL = 0.84, 0.58  # of a token's box, in columns and rows
-SIDE = 0.1  # columns beside the middle of a box at which ways leave and arrive
+SIDE = 0.1  # distance from the middle of a box, in columns, at which edges leave and arrive
 GAP = 1 - TALL  # rows between the boxes of one row and those of the next
-LANE = 0.04  # columns between ways that pass the same two boxes
-PIECES = 12  # straight pieces of a bent way
+LANE = 0.04  # columns between edges that pass between the same two boxes
+PIECES = 12  # straight pieces of a curved edge
 CANDIDATES = 5  # listed below the graph
 LOOP = 6  # tokens of a loop that are named
-HEAVIEST = 5  # times on one way from which on it gets no thicker
+HEAVIEST = 5  # an edge that was taken this many times is as thick as edges get
 
 
 @view("token_graph", "Token graph")
 class TokenGraph:
-    """Boxes are tokens, arrows the steps from one to the next; ways that were taken again are coloured."""
+    """Boxes are tokens, arrows the steps from one to the next; edges that were taken again are coloured."""
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
         self.places: dict[int, int] = {}  # token -> its place, in order of first occurrence
         self.walk = nx.DiGraph()  # as visualizers.graphs.walk has it
         self.here: int | None = None  # the token where the walk stands
-        self.newest: tuple[int, int] | None = None  # the way of the newest step, drawn strong
+        self.newest: tuple[int, int] | None = None  # the edge of the newest step, drawn strong
         self.shown: list[str] = []  # marks that go with the next step
-        self.length = 0  # tokens that the walk has gone over
+        self.length = 0  # tokens of the walk so far
         self.steps = self.returns = self.again = self.likeliest = self.known = self.turned = 0
         self.tops: dict[int, int] = {}  # node -> the most likely token after it
 
@@ -63,7 +63,7 @@ class TokenGraph:
         }
 
     def feed(self, step) -> list[Op]:
-        """The ops of one step: the way to each committed token, and what else could have come."""
+        """The ops of one step: the edge to each committed token, and what else could have come."""
         scores = {e.node: e for e in step.events if type(e).__name__ == "Score" and e.rank is not None}
         for event in step.events:
             if type(event).__name__ == "Distribution" and event.view == "target" and event.top:
@@ -80,12 +80,14 @@ class TokenGraph:
             ops += self._candidates(commits[0], offered, scores)
         words = self._words()
         ops.append({"id": "heading", "set": {"lead": words[0], "heading": words[1], "short": words[2]}})
-        ops.append({"front": [ACROSS, self._row(len(self.places) - 1) + 0.3]})  # the newest row is seen whole
+        ops.append(
+            {"front": [ACROSS, self._row(len(self.places) - 1) + 0.3]}
+        )  # the newest row is fully visible
         return [*ops, {"say": f"{self.nodes.text(commits[-1])}: {words[0]}{words[1]}"}]
 
     # ---- the walk ----------------------------------------------------------------------------
     def _step(self, node: int) -> list[Op]:
-        """One token further, and what there is to count in it."""
+        """One step of the walk, and its counts."""
         token, top = self.nodes.token[node], self.tops.pop(self.nodes.parent[node], None)
         self.steps += 1
         self.returns += token in self.places
@@ -97,7 +99,7 @@ class TokenGraph:
         return self._visit(token, node)
 
     def _visit(self, token: int, node: int | None) -> list[Op]:
-        """The walk comes to `token`: its box if it is new there, the way to it, the boxes' looks."""
+        """The walk comes to `token`: its box if it is new, the edge to it, and the looks of the boxes."""
         ops, before = [], self.here
         if self.newest is not None:
             ops.append({"id": key(self.newest), "set": look(self.walk.edges[self.newest]["times"])})
@@ -135,7 +137,7 @@ class TokenGraph:
         return {"id": f"t{token}", "set": looks | ({} if node is None else {"state": "chosen", "node": node})}
 
     def _hover(self, token: int) -> list[str]:
-        """How often the walk was there, and where it went from there."""
+        """How often the walk was here, and where it went next."""
         count = self.walk.nodes[token]["visits"]
         times = "once" if count == 1 else many(count, "time")
         ways = sorted(self.walk[token].items(), key=lambda item: -item[1]["times"])[:6]
@@ -145,8 +147,8 @@ class TokenGraph:
 
     # ---- what could have come ----------------------------------------------------------------
     def _candidates(self, taken: int, offered: list, scores: dict) -> list[Op]:
-        """The candidates of the newest step below the graph, and the way of the top-1 token if it was passed
-        over for another.
+        """The candidates of the newest step below the graph, and the edge to the top-1 token if another was
+        chosen.
         """
         ops: list[Op] = []
         for i, event in enumerate(offered[:CANDIDATES]):
@@ -180,7 +182,7 @@ class TokenGraph:
         return lead, rest + self._loop(), short
 
     def _loop(self) -> str:
-        """The loop in which the walk is now, if it goes round in one."""
+        """The loop in which the walk is now, if any."""
         loop = self.newest and loop_of(self.walk, *self.newest)
         if not loop:
             return ""
@@ -198,7 +200,7 @@ class TokenGraph:
         return place % ACROSS + 1, self._row(place)
 
     def _curve(self, token: int, after: int) -> list[list[float]]:
-        """A bent line from the edge of one box to that of the other; ways there and back bend apart."""
+        """A curve from the border of one box to that of the other; edges there and back bend apart."""
         (x0, y0), (x1, y1) = self._at(token), self._at(after)
         if token == after:
             return loop(x0, y0)
@@ -208,12 +210,12 @@ class TokenGraph:
 
 
 def key(way: tuple[int, int]) -> str:
-    """The id of a way's mark."""
+    """The id of an edge's mark."""
     return f"w{way[0]}-{way[1]}"
 
 
 def look(count: int) -> dict:
-    """A way that was taken so often, while the walk is elsewhere."""
+    """The look of an edge that was taken so often, while the walk is elsewhere."""
     if count == 1:
         return {"role": "soft", "width": 0.7}
     return {"role": "link", "width": 0.9 + 0.5 * min(count, HEAVIEST)}
@@ -243,7 +245,7 @@ def panels() -> list[Op]:
 
 
 def at_rest(ops: list[Op]) -> list[Op]:
-    """Births with the last look that the changes gave them: what a head may hold."""
+    """The births alone, each with its final look: a head may hold no changes."""
     marks: dict[str, Op] = {}
     for op in ops:
         if "kind" in op:
@@ -254,8 +256,9 @@ def at_rest(ops: list[Op]) -> list[Op]:
 
 
 def bent(x0: float, y0: float, x1: float, y1: float) -> list[list[float]]:
-    """Out of one box and into the other, both upright. In a row ways back run above it, others below. Rows
-    between the two are passed between two of their boxes, beside the column where the way began.
+    """A curve that leaves one box and enters the other vertically. Within a row, edges back run above it,
+    others below. Rows between the two are crossed between two of their boxes, next to the column where the
+    edge began.
     """
     down = y1 > y0 or (y1 == y0 and x1 > x0)
     out, into = (1 if down else -1), (-1 if y1 > y0 else 1 if y1 < y0 else 1 if down else -1)
@@ -272,7 +275,7 @@ def bent(x0: float, y0: float, x1: float, y1: float) -> list[list[float]]:
 def between(
     start: tuple[float, float], end: tuple[float, float], leaves: float, arrives: float
 ) -> list[list[float]]:
-    """A curve that leaves its start upright and arrives upright at its end, by this many rows each."""
+    """A curve that leaves its start and arrives at its end vertically, by this many rows each."""
     controls = (start[0], start[1] + leaves), (end[0], end[1] + arrives)
     points = []
     for i in range(PIECES + 1):

@@ -104,7 +104,7 @@ class Automaton:
 
     # ---- what the step says ----------------------------------------------------------------------------
     def _tried(self, event) -> list[Edge]:
-        """Takes an edge in; itself in a list if it is new."""
+        """Reads an edge; returns it in a list if it is new."""
         node = event.node
         state = self.state[node] = int(event.level.removeprefix(STATE))
         self.layer.setdefault(state, int(event.parts["layer"]))
@@ -141,7 +141,7 @@ class Automaton:
         return self.row[edge[0]] + same.index(edge) - (len(same) - 1) / 2
 
     def _middle(self, state: int) -> float:
-        """Between the edges that lead to a state."""
+        """The middle of the edges that lead to a state."""
         above = [y for edge, y in self.place.items() if self.to[edge] == state]
         return sum(above) / len(above) if above else 0.0
 
@@ -231,5 +231,5 @@ class Automaton:
 
 
 def signed(value: float) -> str:
-    """Two places and a real minus; never a minus before nothing."""
+    """Two decimals and a true minus sign; no minus before a zero."""
     return f"{round(value, 2) or 0.0:.2f}".replace("-", "−")

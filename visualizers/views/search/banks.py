@@ -10,7 +10,7 @@ from visualizers.scene.tree_rows import Slots
 from visualizers.views.search.beam_tree import BeamTree
 
 ABOVE, BETWEEN = 1.6, 0.5  # rows for the slots of a band, and between two bands
-SHARES, OTHERS = 16.0, 8.0  # rows of all bands together, at most: with room for words, and closer ones
+SHARES, OTHERS = 16.0, 8.0  # most rows of all bands together: those with room for words, and closer ones
 TIGHT = 0.3  # rows between two texts beyond an equal share
 BANK = "bank "  # begins the level of a score
 
@@ -28,7 +28,7 @@ class BankRows(Slots):
         band = ABOVE + below[-1] + 1 + BETWEEN
         self.tops = [round(b * band, 4) for b in range(banks)]
         self.groups = [[round(top + ABOVE + down, 4) for down in below] for top in self.tops]
-        self.close = {y for group in self.groups for y in group[share:]}  # without room for words
+        self.close = {y for group in self.groups for y in group[share:]}  # rows without room for words
         self.own = {y for group in self.groups for y in group}
         self.height = max(self.own) + 1
         self.row: dict[int, float] = {root: ABOVE}  # the first of bank 0, however many there are

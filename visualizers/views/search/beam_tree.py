@@ -12,7 +12,7 @@ from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
 from visualizers.scene.tree_rows import Slots
 
 FAR = 10**6  # beyond any column
-LABELLED = 8  # with more limbs only the spine and the front are labelled
+LABELLED = 8  # with more branches only the spine and the front are labelled
 APART = 0.3  # rows between two finished hypotheses of one parent
 DEAD_AT_BIRTH = ("pruned", "rejected", "never reached", "merged")
 
@@ -31,12 +31,12 @@ class BeamTree:
         self.group: dict[int, int] = {self.nodes.root: 0}  # placed node -> its group
         self.levels: list[str] = []  # names of the groups, in the order in which they were first heard of
         self.live: set[int] = {self.nodes.root}
-        self.alive: set[int] = set()  # the live limbs with all their nodes
+        self.alive: set[int] = set()  # the live branches with all their nodes
         self.spine: set[int] = set()
         self.children: dict[int, list[int]] = {}  # placed children only
         # placed node -> (state, ended here, agreed by all, on the spine), as last sent
         self.looks: dict[int, tuple] = {}
-        self.unsure: set[int] = set()  # nodes of this step whose look may have changed
+        self.unsure: set[int] = set()  # nodes whose look may have changed in this step
         self.weight: dict[int, float] = {}
         self.finished: set[int] = set()
         self.judged: dict[int, str] = {}
@@ -106,7 +106,7 @@ class BeamTree:
         }
 
     def feed(self, step) -> list[Op]:
-        """The ops of one step: new limbs and ticks, finished hypotheses, changed states, notes at the
+        """The ops of one step: new branches and ticks, finished hypotheses, changed states, notes at the
         front.
         """
         born, scores, verdicts, commits = self._sort(step)
@@ -154,13 +154,13 @@ class BeamTree:
 
     @staticmethod
     def _kept(event, step) -> bool:
-        """A candidate of this step that others of this step hang on was part of a limb, however soon it
-        died.
+        """Whether a candidate is drawn as a node: one with children in this step was part of a branch,
+        however soon it died.
         """
         return any(type(e).__name__ == "Propose" and e.parent == event.node for e in step.events)
 
     def _leave(self, born, verdicts) -> None:
-        """Limbs that ended in this step give their rows back before new ones are placed."""
+        """Frees the rows of branches that ended in this step before new ones are placed."""
         for node, (status, _) in verdicts.items():
             if (
                 status in STATES
@@ -173,7 +173,7 @@ class BeamTree:
 
     # ---- births ------------------------------------------------------------------------------
     def _place(self, survivors, born, scores, verdicts) -> list[Op]:
-        """Survivors go to rows, level by level (a step may add a chain), best first."""
+        """Assigns rows to survivors, level by level (a step may add a chain), best first."""
         ops = []
         for event in survivors:  # as they were proposed, so that the first group comes first
             self.group[event.node] = self._group(event, scores)
@@ -351,7 +351,7 @@ class BeamTree:
         return (self.rows > LABELLED or look[0] == "finished") and not look[3]
 
     def _notes(self, scores) -> list[Op]:
-        """At the front of every live limb: rank, sum of log-probabilities, p of its last token."""
+        """At the front of every live branch: rank, sum of log-probabilities, p of its last token."""
         ops = [
             {"id": f"n{n}", "set": {"note": None, "front": False}} for n in self.front if n not in self.live
         ]

@@ -10,7 +10,7 @@ import math
 from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
 
 HEADING, GAP, CELL = 0.8, 0.3, 0.9  # heights in rows
-SEEN = 7  # rows of a long table that are in sight at once, where a lane is low
+SEEN = 7  # rows of a long table that are visible at once in a low lane
 # Columns of a table: name, where it begins, how many it takes; with a mean, and with a value.
 TOKEN = (0.5, 4)
 MEANS = {"seen ahead": (4.5, 10), "mean": (14.5, 3)}
@@ -25,7 +25,7 @@ class Branches:
         self.nodes = Nodes(header)
         self.y = 0.0
         self.tokens = self.pauses = self.rescued = 0
-        self.looked = False  # whether anything was continued so far
+        self.looked = False  # whether anything was looked ahead so far
 
     def head(self) -> dict:
         """Title, question, layout and legend."""
@@ -124,7 +124,7 @@ class Branches:
     def _row(
         self, score, seen: str, cells: dict[str, tuple[str, float]], columns: dict, taken: bool, row: int
     ) -> list[Op]:
-        """A candidate: the token, what follows it, and its numbers: column -> what it says, how dark."""
+        """A candidate: the token, what follows it, and its numbers: column -> (text, darkness)."""
         node, word, y = score.node, self.nodes.text(score.node), self.y + HEADING + row + 0.5
         hover = [f"{word}: {hovered(score)}" + (", the most likely" if row == 0 else ""), seen]
         look = {"state": "chosen" if taken else "pruned", "fill": "filled" if taken else "tint"}
@@ -135,11 +135,8 @@ class Branches:
         ]
         for name, (text, amount) in cells.items():
             cell = self._cell(f"{name[0]}{node}", columns[name], y, text, hover)
-            shade = {
-                "state": "prompt",
-                "fill": "amount",
-                "weight": round(amount / 2, 4),
-            }  # words stay readable
+            # words stay readable
+            shade = {"state": "prompt", "fill": "amount", "weight": round(amount / 2, 4)}
             ops.append(cell | shade)
         return ops
 

@@ -10,7 +10,7 @@ from visualizers.scene.marks import Header, Nodes, Op, view
 from visualizers.views.any_lane.entropy import mark
 
 NAME, ASIDE, LIMIT = "reward", "aside", "threshold"
-MIN_SPAN = 0.5  # of a score, that the scale shows at least
+MIN_SPAN = 0.5  # least span of scores that the scale shows
 HALF = 0.4  # of a column, to either side of its middle
 LOST = ("pruned", "rejected")
 QUESTION = "What was the score of each candidate of a round? Which ones stayed?"
@@ -25,7 +25,7 @@ class Scores:
         self.round = 0
         self.placed: dict[int, tuple[float, float]] = {}  # scored node -> x and y of its dot
         self.scale = Scale(MIN_SPAN)
-        self.widest = 0.0  # how far aside the candidates of the first round stand at most
+        self.widest = 0.0  # largest `aside` among the candidates of the first round
         self.best: list[float] = []
         self.stayed = 0
         # several candidates stand side by side in a column
@@ -82,7 +82,7 @@ class Scores:
         return [*ops, {"id": "heading", "set": heading}, {"front": [self.round, 0]}, {"say": sentence}]
 
     def _heading(self, scored: list, kept: int) -> dict:
-        """The newest round, and how it went on from those before it."""
+        """The newest round, and how it continued earlier ones."""
         if len(scored) == 1:
             limit = scored[0].parts.get(LIMIT)
             lead = f"score {number_text(self.best[-1])}" + (

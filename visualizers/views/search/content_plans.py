@@ -8,20 +8,22 @@ and Commit. Knows no strategy.
 from visualizers.scene.marks import Header, Nodes, Op, many, view
 from visualizers.views.any_lane.entropy import mark
 
-LINE = 14  # tokens of a line, if no sentence ends before
+LINE = 14  # tokens in a line, unless a sentence ends before
 ENDS = (".", "!", "?")
-APART = 0.24  # rows between plans in one place
+APART = 0.24  # rows between plans at one place
 QUESTION = "Which clauses did each plan choose? What became of the plan?"
 
 
 def minus(value: float, places: int = 2) -> str:
-    """A number with a minus sign."""
+    """A number with a true minus sign."""
     return f"{value:.{places}f}".replace("-", "−")
 
 
 @view("plans", "Content plans")
 class Plans:
-    """Above, a row a unit: x counts units of a plan. Below, a block a summary: x counts tokens of a line."""
+    """Above, one row per unit: x counts units of a plan. Below, one block per summary: x counts tokens of a
+    line.
+    """
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
@@ -114,7 +116,7 @@ class Plans:
         ]
 
     def _plans(self, plans: list) -> list[Op]:
-        """Plans that got a unit more, and which plans continue."""
+        """Plans that got another unit, and which plans continue."""
         ops: list[Op] = []
         for event in plans:
             if event.level not in self.paths:
@@ -125,7 +127,7 @@ class Plans:
         return ops + self._continuing({e.level for e in plans})
 
     def _over(self, step) -> list[Op]:
-        """The search over plans is over when words are written: what is not whole is given up."""
+        """The search over plans is over once words are written: what is not whole is dropped."""
         writes = any(type(event).__name__ == "Propose" for event in step.events)
         return self._continuing(self.last) if writes and not self.summarised else []
 
@@ -139,7 +141,7 @@ class Plans:
         return ops
 
     def _grown(self, event) -> list[Op]:
-        """A plan's newest unit, in the row of this unit, and the way to it."""
+        """A plan's newest unit, in the row of this unit, and the line to it."""
         level, units = event.level, event.level.split()
         x, row = len(units), int(units[-1]) - 1
         many = self.there[x, row] = self.there.get((x, row), -1) + 1
@@ -190,17 +192,17 @@ class Plans:
         return ops
 
     def _lines(self, node: int) -> list[list[int]]:
-        """A summary's tokens, a sentence a line."""
+        """A summary's tokens, one sentence per line."""
         lines: list[list[int]] = [[]]
         for one in self.nodes.path(node):
             ended = lines[-1] and self.nodes.text(lines[-1][-1]).endswith(ENDS)
-            if len(lines[-1]) == LINE or (ended and one != node):  # what ends a text needs no line
+            if len(lines[-1]) == LINE or (ended and one != node):  # an end of text needs no line
                 lines.append([])
             lines[-1].append(one)
         return lines
 
     def _caption(self, step) -> tuple[str, str] | None:
-        """What happened, in a few words and a rest."""
+        """What happened: a few bold words, and the rest."""
         scores = [e for e in step.events if type(e).__name__ == "Score"]
         if ranked := [e for e in scores if e.name == "reranker"]:
             best = min(ranked, key=lambda e: e.rank)

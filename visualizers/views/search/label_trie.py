@@ -22,7 +22,7 @@ WORDS = {
 
 
 def trie_graph(labels: list[str]) -> nx.DiGraph:
-    """The labels as a trie whose places are the prefixes where labels part or end. A place has a `depth` in
+    """The labels as a trie whose places are the prefixes where labels branch or end. A place has a `depth` in
     edges and a `row`, an edge its `text`.
     """
     ordered = sorted(labels)
@@ -39,7 +39,7 @@ def trie_graph(labels: list[str]) -> nx.DiGraph:
             graph.add_edge(stack[-1], place, text=place[len(stack[-1]) :])
         stack.append(place)
     rows = {label: row for row, label in enumerate(ordered)}
-    for place in sorted(graph, key=len, reverse=True):  # children before what stands above them
+    for place in sorted(graph, key=len, reverse=True):  # children before their parents
         below = [graph.nodes[child]["row"] for child in graph[place]]
         graph.nodes[place]["row"] = rows.get(place, sum(below) / len(below) if below else 0.0)
     return graph
@@ -120,7 +120,7 @@ class LabelTrie:
                 ops += self._offered(offer)
             self.text += self.header.vocabulary.get(self.nodes.token[node], b"").decode("utf-8", "replace")
         used, begun = self._parsed()
-        if len(used) > self.count:  # the next label begins: numbers of the last one go
+        if len(used) > self.count:  # the next label begins: remove the numbers of the last one
             self.count = len(used)
             ops += [{"id": self.key[place], "set": {"note": ""}} for place in self.noted]
             self.noted = set()
@@ -131,9 +131,9 @@ class LabelTrie:
         return [*ops, {"front": [self._deepest(begun), 0]}, {"say": say}]
 
     def _parsed(self) -> tuple[list[str], str]:
-        """Labels that are complete, and what is there of the next one."""
+        """Labels that are complete, and the beginning of the next one."""
         *used, begun = self.text.removeprefix(" ").split(self.separator)
-        if not any(label.startswith(begun) for label in self.labels):  # an end of text stands after a label
+        if not any(label.startswith(begun) for label in self.labels):  # a label is followed by an end of text
             whole = max((label for label in self.labels if begun.startswith(label)), key=len, default=None)
             return [*used, *([whole] if whole else [])], ROOT
         return used, begun

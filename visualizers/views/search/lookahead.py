@@ -11,7 +11,7 @@ HEADER, GAP, CELL = 0.8, 0.3, 0.9  # heights in rows
 # Columns of a table: name, where it begins, how many it takes.
 STEP, AHEAD, CLUSTER, ADVANTAGE, PROBABILITY = (0.5, 6), (6.5, 6), (12.5, 1), (13.5, 2), (15.5, 2)
 SIGNED = "{:+.2f}"
-DARKEST = 0.5  # so that words on a grey stay readable
+DARKEST = 0.5  # so that words on grey stay readable
 
 
 @view("foresight", "Foresight")
@@ -79,7 +79,7 @@ class Foresight:
         return [*ops, {"front": [1, self.y]}, {"say": say.strip()}]
 
     def _words(self, node: int, born: dict) -> str:
-        """What a step says; a text that had ended says nothing more."""
+        """The text of a step; empty for a text that had ended."""
         own = [n for n in self.nodes.path(node) if n in born and born[n].source != "lookahead"]
         return "".join(self.nodes.text(n) for n in own) or "(has ended)"
 
@@ -100,7 +100,7 @@ class Foresight:
         return ops
 
     def _row(self, score, step_text: str, ahead: str, y: float) -> list[Op]:
-        """A candidate: its words, what was seen, and its numbers."""
+        """A candidate: its words, the words ahead, and its numbers."""
         weighed, parts = score.name == "foresight", score.parts
         state = "chosen" if score.rank is not None else "live" if weighed else "pruned"
         name = f"n{score.node}.{self.steps}"

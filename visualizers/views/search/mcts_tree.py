@@ -1,8 +1,8 @@
 """Visits: how often each prefix was tried, the best result that was seen after it, and the best texts.
 
 A fold over Propose, Score ("visits": how many results came back through a node, with the best of them or
-their mean and its prior; "text_value": what a finished text is worth), Verdict and Commit. It is drawn as the
-search graph is, with other words. Knows no strategy.
+their mean and its prior; "text_value": what a finished text is worth), Verdict and Commit. Drawn like the
+search graph, with other words. Knows no strategy.
 """
 
 from visualizers.scene.marks import Header, Op, many, probability, view
@@ -15,10 +15,11 @@ class VisitTree(SearchGraph):
 
     def __init__(self, header: Header):
         super().__init__(header)
-        self.visits: dict[int, tuple[int, float, float]] = {}  # node -> results, what they say of it, prior
-        self.word = "the best"  # what that is: the best of the results, or their mean
+        # node -> number of results, their best or mean, prior
+        self.visits: dict[int, tuple[int, float, float]] = {}
+        self.word = "the best"  # "the best" of the results, or their mean
         self.value: dict[int, float] = {}  # newest node of a finished text -> its value, earliest first
-        self.rollout: dict[int, int] = {}  # the same -> in which rollout it was completed
+        self.rollout: dict[int, int] = {}  # newest node of a finished text -> the rollout that completed it
         self.newest: int | None = None  # the text of this step
 
     def head(self) -> dict:
@@ -38,8 +39,8 @@ class VisitTree(SearchGraph):
         }
 
     def feed(self, step) -> list[Op]:
-        """Takes in visits and values, then draws as the search graph does; the front is where the plan is,
-        not the completions.
+        """Reads visits and values, then draws as the search graph does; the front is where the planned text
+        is, not the completions.
         """
         for event in step.events:
             if type(event).__name__ != "Score":
@@ -65,13 +66,13 @@ class VisitTree(SearchGraph):
         return max(self.value, key=self.value.__getitem__, default=None)
 
     def _first(self, count: int) -> list[int]:
-        """Who is drawn if there is room: the newest text, then those that were tried most often."""
+        """What is drawn if there is room: the newest text, then the most visited nodes."""
         tried = sorted((n for n in self.visits if self.visits[n][0]), key=lambda n: (-self.visits[n][0], n))
         newest = [self.newest] if self.newest is not None else []
         return [*newest, *tried][:count]
 
     def _draw(self, node: int) -> list[Op]:
-        """A node and its edge; its numbers are what this view is about, so they are dropped last."""
+        """A node and its edge; its numbers are the point of this view, so they are dropped last."""
         edge, mark = super()._draw(node)
         return [edge, mark | {"note_priority": 1}]
 
@@ -89,7 +90,7 @@ class VisitTree(SearchGraph):
         return " ".join(words) or self._left(node)
 
     def _queue(self) -> list[Op]:
-        """The lines at the right: the best texts so far; of equals the earliest first."""
+        """The lines at the right: the best texts so far; the earliest first on ties."""
         best = sorted(self.value, key=lambda n: -self.value[n])
         lines = ["best texts so far" if best else ""]
         lines += [f"{self.value[n]:.2f} rollout {self.rollout[n]}" for n in best[:LISTED]]

@@ -15,7 +15,7 @@ class Queue:
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
-        self.priority: dict[int, float] = {}  # of all that wait
+        self.priority: dict[int, float] = {}  # of all waiting nodes
         self.since: dict[int, int] = {}  # node -> step in which it joined; of all that ever waited
         self.listed: dict[int, str] = {}  # node -> id of its cell in the newest column
 
@@ -57,7 +57,7 @@ class Queue:
         }
 
     def feed(self, step) -> list[Op]:
-        """A column: the head of the queue after this step; those of the column before that were taken."""
+        """A column: the head of the queue after this step; marks which of the previous column were taken."""
         number, left = step.index + 1, set()
         for event in step.events:
             match type(event).__name__:
@@ -105,7 +105,7 @@ class Queue:
         return {"id": self.listed[node], "kind": "cell", "node": node, **place, **look, "hover": hover}
 
     def _own(self, node: int) -> str:
-        """What a state adds to the one that it follows: one token, or a whole step of text."""
+        """What a state adds to its parent: one token, or a whole step of text."""
         path = self.nodes.path(node)
         before = [at for at, other in enumerate(path[:-1]) if other in self.since]
         text = "".join(self.nodes.text(n) for n in path[before[-1] + 1 if before else 0 :])
@@ -117,5 +117,5 @@ class Queue:
 
 
 def signed(value: float) -> str:
-    """Two places and a real minus; never a minus before nothing."""
+    """Two decimals and a true minus sign; no minus before a zero."""
     return f"{round(value, 2) or 0.0:.2f}".replace("-", "−")

@@ -20,7 +20,7 @@ def small(value: float) -> str:
 
 @view("samples_trie", "Samples")
 class SamplesTrie:
-    """x counts tokens; a prefix that first parts from others begins a row. Bars: masked, and learned."""
+    """x counts tokens; a prefix that branches off begins a row. Bars: masked, and learned."""
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
@@ -97,7 +97,7 @@ class SamplesTrie:
         state = STATES.get(verdict.status)
         if state is None or node not in self.states or self.states[node] == state:
             return []
-        if state == "pruned":  # another text was taken: it stays a text that was drawn
+        if state == "pruned":  # another text was taken: this one was drawn all the same
             return []
         self.states[node] = state
         return [{"id": f"n{node}", "set": {"state": state}}]

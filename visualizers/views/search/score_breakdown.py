@@ -1,10 +1,10 @@
 """Score terms: the sums that rank texts, term by term: likelihood and what was added to it, or the cost so
 far and the estimated cost to come.
 
-A fold over Propose, Score (of a sum with the part `sum_logprob` and one more, a rank if it lives; or of a
-"priority" with the parts `g` and `h`, less is better), Verdict and Commit. A column is a step; each candidate
-has two bars: a dark one from 0 down to its first part, and beside it a light one from there to its sum. Where
-likelihood counts with a weight, the dark one is as long as it counts. Knows no strategy.
+A fold over Propose, Score (of a sum with the part `sum_logprob` and one more, a rank if it is live; or of a
+"priority" with the parts `g` and `h`, lower is better), Verdict and Commit. A column is a step; each
+candidate has two bars: a dark one from 0 down to its first part, and beside it a light one from there to its
+sum. Where likelihood counts with a weight, the dark one is as long as it counts. Knows no strategy.
 """
 
 from visualizers.scene.axis_scale import Scale
@@ -12,8 +12,8 @@ from visualizers.scene.marks import Header, Nodes, Op, view
 from visualizers.views.any_lane.entropy import mark
 
 LIKELY, PAID, TO_COME, WAITS = "sum_logprob", "g", "h", "priority"
-MAX_CANDIDATES = 8  # candidates of a column that are drawn: those that live, then the best of the others
-SHARE = 0.86  # of a column, for its candidates
+MAX_CANDIDATES = 8  # candidates drawn per column: the live ones, then the best of the others
+SHARE = 0.86  # of a column's width, for its candidates
 DARK, LIGHT = 0, 3  # greys
 LOOKS = {
     "live": {"glyph": "dot", "role": "live"},
@@ -26,7 +26,7 @@ QUESTION = "Which terms make up the scores that rank the texts?"
 
 @view("sum_parts", "Score terms")
 class SumParts:
-    """y: sums, what is worse further down; below the bars of a candidate what became of it."""
+    """y: sums, worse ones further down; below the bars of a candidate what became of it."""
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
@@ -35,11 +35,10 @@ class SumParts:
         weighed = header.parameters.get("combine") != "product"
         self.weight = header.parameters.get("likelihood_weight", 1.0) if weighed else 1.0
         given = header.parameters
-        self.room = min(
-            MAX_CANDIDATES, given.get("num_samples", 2 * given.get("num_beams", 2))
-        )  # of a column
+        # candidates of a column
+        self.room = min(MAX_CANDIDATES, given.get("num_samples", 2 * given.get("num_beams", 2)))
         self.places: dict[int, float] = {}  # node -> x of its bars
-        self.dots: set[int] = set()  # nodes with a mark of their fate
+        self.dots: set[int] = set()  # nodes with a mark for what became of them
 
     def head(self) -> dict:
         """Title, question, layout and legend."""
@@ -80,7 +79,7 @@ class SumParts:
                     if event.parent in self.dots:
                         fates[event.parent] = "opened"
                 case "Score" if self._first(event) is not None:
-                    scored[event.node] = event  # the last one has the rank
+                    scored[event.node] = event  # the last score has the rank
                 case "Verdict":
                     fates[event.node] = event.status
                 case "Commit":
@@ -136,7 +135,7 @@ class SumParts:
         return [*ops, {"id": "heading", "set": heading | short}, {"say": "".join(heading.values())}]
 
     def _first(self, event) -> float | None:
-        """What the first part brings to a sum; None if it is no sum of two."""
+        """What the first part contributes to a sum; None if it is not a sum of two."""
         if event.name == WAITS and {PAID, TO_COME} <= set(event.parts):
             return -event.parts[PAID]
         if LIKELY not in event.parts or len(event.parts) < 2:
@@ -155,5 +154,5 @@ class SumParts:
 
 
 def number_text(value: float) -> str:
-    """`−1.20`; no sign before nothing."""
+    """`−1.20`; no minus before a zero."""
     return f"{round(value, 2) or 0.0:.2f}".replace("-", "−")

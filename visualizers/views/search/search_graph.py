@@ -2,8 +2,8 @@
 
 A fold over Propose, Score ("priority"), Verdict and Commit; it serves any strategy that keeps a queue. A node
 was opened when something is proposed below it. x is the token position, y one of a few rows. There is no room
-for all states: the leading ones are drawn, with the paths to them, and every node counts its children that
-are not drawn. A node that is drawn keeps its place until it makes room; one that comes back may get another.
+for all states: the leading ones are drawn, with the paths to them, and every node counts its undrawn
+children. A drawn node keeps its place until it makes room for others; if it returns, it may get another.
 Knows no strategy.
 """
 
@@ -12,12 +12,10 @@ import math
 from visualizers.scene.marks import Header, Nodes, Op, probability, view
 
 ROWS = 5
-TURN, BEND = (
-    0.55,
-    0.25,
-)  # columns that an edge goes straight on, past the note of its node, and in which it turns
-LISTED = 8  # first of the queue that are listed at the right
-LOOKED_AT = 120  # candidates for a place in one step
+# columns that an edge goes straight on, past the note of its node, and in which it turns
+TURN, BEND = 0.55, 0.25
+LISTED = 8  # entries of the queue that are listed at the right
+LOOKED_AT = 120  # nodes considered for a place in one step
 DEAD = ("pruned", "rejected", "never reached")
 
 
@@ -40,10 +38,10 @@ class SearchGraph:
         self.total: dict[int, float] = {}  # node -> its newest score
         self.logprob: dict[int, float | None] = {}
         self.into: dict[int, int] = {}  # merged node -> the node that continues in its place
-        self.ways: dict[int, int] = {}  # node that others were merged into -> ways to it
+        self.ways: dict[int, int] = {}  # node that others were merged into -> paths to it
         self.committed: list[int] = []
         self.spine: set[int] = set()
-        self.looks: dict[str, tuple] = {}  # mark -> what was last sent of it
+        self.looks: dict[str, tuple] = {}  # mark -> its look as last sent
         self.listed = [""] * (LISTED + 2)
 
     def head(self) -> dict:
@@ -103,7 +101,7 @@ class SearchGraph:
         }
 
     def feed(self, step) -> list[Op]:
-        """The ops of one step: who is drawn now, what became of them, and the queue."""
+        """The ops of one step: which nodes are drawn, what became of them, and the queue."""
         fresh = self._read(step)
         leader = self._leader()
         self.spine = set(self.nodes.path(leader)) if leader is not None else set()
@@ -121,7 +119,7 @@ class SearchGraph:
 
     # ---- what the step says ------------------------------------------------------------------
     def _read(self, step) -> list[int]:
-        """Takes the events in; the nodes that this step is about, those that were opened first."""
+        """Reads the events; returns the nodes that this step is about, opened ones first."""
         opened, born = [], []
         for event in step.events:
             match type(event).__name__:
@@ -158,10 +156,10 @@ class SearchGraph:
     def _first(self, count: int) -> list[int]:
         return sorted(self.waiting, key=lambda n: (-self.waiting[n], n))[:count]
 
-    # ---- who is drawn ------------------------------------------------------------------------
+    # ---- which nodes are drawn ---------------------------------------------------------------
     def _wanted(self, leader: int | None, fresh: list[int]) -> dict[int, None]:
-        """The nodes that are drawn now, parents first: the way to the leader, what is new, who comes next,
-        and what is drawn already, as long as no column has more than ROWS of them.
+        """The nodes that are drawn now, parents first: the path to the leader, new ones, the next in the
+        queue, and those drawn already, as long as no column has more than ROWS of them.
         """
         wanted: dict[int, None] = {self.nodes.root: None}
         used: dict[int, int] = {0: 1}
@@ -269,7 +267,7 @@ class SearchGraph:
         return f"+{left}" if left else None
 
     def _more(self, node: int) -> str | None:
-        """What stands after the note where there is room for it."""
+        """What follows the note where there is room for it."""
         left = self._left(node)
         return left if left != self._note(node) else None
 

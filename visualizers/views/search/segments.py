@@ -6,15 +6,15 @@ row that ends where it was scored; the alternatives that were tried lie in other
 
 from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
 
-# name of a score -> its letter, the part that it is held against
+# name of a score -> its letter, the part that it is compared with
 SCORES = {"reward": ("r", "threshold"), "priority": ("f", None)}
-VALUE = 1  # columns after a piece in which its score stands
+VALUE = 1  # columns after a piece, for its score
 LOST = ("rejected", "pruned")
 
 
 @view("pieces", "Segments")
 class Pieces:
-    """x counts generated tokens from 1, y rows from 0; a row is used again right of what stands in it."""
+    """x counts generated tokens from 1, y rows from 0; a row is used again to the right of what is in it."""
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
@@ -104,7 +104,7 @@ class Pieces:
         return [*ops, {"front": [column, row + 0.4]}]
 
     def _open(self, node: int, parent: int) -> list[Op]:
-        """The way to a new piece from the one before it, which is continued now."""
+        """The line to a new piece from the one before it, which it continues."""
         if parent not in self.piece:
             return []
         ops = self._look(self.piece[parent], "prompt") if self.state[parent] == "live" else []
@@ -115,7 +115,7 @@ class Pieces:
         return [*ops, {**mark, "points": [[x, y0 + 0.36], [x, y1]]}]
 
     def _value(self, event) -> list[Op]:
-        """The score after the last token of a piece, which is closed with it."""
+        """The score after the last token of a piece, which closes the piece."""
         node, (letter, against) = event.node, SCORES[event.name]
         self.closed.add(node)
         self.right[self.row[node]] = self.nodes.position[node] + VALUE
@@ -150,7 +150,7 @@ class Pieces:
         return [*ops, *({"front": [self.nodes.position[n], self.row[n] + 0.4]} for n in last)]
 
     def _look(self, nodes: list[int], state: str) -> list[Op]:
-        """A new state for these tokens; what was lost is an outline only."""
+        """A new state for these tokens; what was dropped is only an outline."""
         fill = "outline" if state in LOST else "tint"
         self.state.update(dict.fromkeys(nodes, state))
         return [{"id": f"n{node}", "set": {"state": state, "fill": fill}} for node in nodes]

@@ -1,15 +1,15 @@
 """Span map: how likely each span of a passage is as the answer, by where it begins and how long it is.
 
 A fold over Propose, Score ("span", and "greedy" for the path of greedy decoding), Verdict and Commit. A row
-is a prefix, a cell the token that a span ends with, the stronger its grey the more likely. Prefixes that
-continue differently share their first cells; each other continuation has a row of its own. Knows no strategy.
+is a prefix, a cell the token that a span ends with; the darker, the more likely. Prefixes that continue
+differently share their first cells; each other continuation has a row of its own. Knows no strategy.
 """
 
 import math
 
 from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 
-FAINT = -30.0  # log p of a span that is as light as can be
+FAINT = -30.0  # log p of a span with the lightest grey
 
 
 @view("span_map", "Span map")
@@ -19,7 +19,7 @@ class SpanMap:
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
         self.row: dict[int, int] = {}  # drawn node -> row
-        self.led: set[int] = set()  # nodes with a cell in their row after them
+        self.led: set[int] = set()  # nodes followed by a cell in their row
         self.rows = 0
         self.best: tuple[float, int] | None = None  # the best score so far and its node
 
@@ -47,7 +47,7 @@ class SpanMap:
         }
 
     def feed(self, step) -> list[Op]:
-        """New spans as cells, then the greedy way and the answer as states of theirs."""
+        """New spans as cells, then the greedy path and the answer as their states."""
         ops: list[Op] = []
         born, scores, greedy, commits, ended = [], {}, [], [], set()
         for event in step.events:
@@ -81,7 +81,7 @@ class SpanMap:
         first = self.nodes.path(node)[0]
         taken = parent in self.led or parent not in self.row
         self.led.add(parent)
-        if taken:  # another way has the row of what it follows
+        if taken:  # another continuation has its parent's row
             at, self.rows = self.rows, self.rows + 1
             ops.append(
                 {

@@ -1,8 +1,8 @@
 """Superposition: the drafts that share every forward, how much each weighed in it, and what it offered.
 
 A fold over Propose, Verdict, Commit, Distribution (view "combined": the shared row) and Score ("share" of a
-draft in a mixture, "sum_logprob" with a rank: the drafts that live, "linearity": how like a mixture's states
-are to the drafts' own). Knows no strategy, and never looks ahead.
+draft in a mixture, "sum_logprob" with a rank: the drafts that live, "linearity": how similar a mixture's
+states are to the drafts' own). Knows no strategy, and never looks ahead.
 """
 
 import math
@@ -14,7 +14,7 @@ TOP = 5  # tokens stacked of the shared row
 SHARED, SHARE, SUM, LINEAR = "combined", "share", "sum_logprob", "linearity"
 FINISHED = "length_penalised"
 WIDE = 0.74  # a cell, of a column: lines run between them
-DARKEST = 0.6  # so that words on a grey stay readable
+DARKEST = 0.6  # so that words on grey stay readable
 
 
 @view("superposition", "Superposition")
@@ -102,7 +102,7 @@ class Superposition:
         return ops
 
     def _linear(self, x: int, score) -> list[Op]:
-        """The likeness of the mixture's last state to the mean of the drafts' own."""
+        """The similarity of the mixture's last state to the mean of the drafts' own."""
         cosines = [f"{name} {value:.3f}" for name, value in score.parts.items()]
         place = {"panel": "linear", "x": x, "y": round(max(0.0, score.total), 4)}
         few = cosines if len(cosines) < 4 else [cosines[0], cosines[len(cosines) // 2], cosines[-1]]
@@ -130,7 +130,7 @@ class Superposition:
         return [*ops, mark(f"c{node}", "cell", **place, **look, **shared)]
 
     def _weigh(self, node: int, share: float) -> list[Op]:
-        """How much of the mixture a draft's last token was."""
+        """The share of a draft's last token in the mixture."""
         if node not in self.row:
             return []
         self.share[node] = share

@@ -1,9 +1,9 @@
 """Topics: the topic of each sentence of a text, and which topics were likely where it began.
 
 A fold over Distribution (processed, of the level "topics": what was offered after a sentence), Propose,
-Verdict, Score (rank 1: the best text so far) and Commit. Columns are tokens of the best text so far, which is
-written again where another overtakes it; a topic is a row, a token lies in the row of its sentence. What is
-proposed after a seam is a topic. Knows no strategy.
+Verdict, Score (rank 1: the best text so far) and Commit. Columns are tokens of the best text so far,
+rewritten where another overtakes it; a topic is a row, and a token lies in the row of its sentence. What is
+proposed where a sentence begins is a topic. Knows no strategy.
 """
 
 import math
@@ -13,7 +13,7 @@ from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 from visualizers.views.any_lane.entropy import mark
 
 LEVEL = "topics"
-MAX_NAMED = 3  # of the topics that were likely at a seam, this many are shown
+MAX_NAMED = 3  # of the topics that were likely at the start of a sentence, this many are shown
 NOTHING = {
     "lead": "The prompt's sentence",
     "heading": " is written to its end before the first topic.",
@@ -28,10 +28,10 @@ class Topics:
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
-        self.offers: dict[int, dict[int, float]] = {}  # seam -> topic -> log-probability
+        self.offers: dict[int, dict[int, float]] = {}  # node before a sentence -> topic -> log-probability
         self.topics: set[int] = set()  # tokens that are known to be topics
         self.rows: dict[int, int] = {}  # topic -> its row, from the lowest up
-        self.forced: dict[int, str] = {}  # topic's node -> why it was put there
+        self.forced: dict[int, str] = {}  # topic's node -> why it was forced
         self.shown: list[int] = []  # the nodes of the columns
         self.born: set[int] = set()  # nodes whose marks were made
         self.final: set[int] = set()
@@ -93,7 +93,7 @@ class Topics:
         return -1 if node is None else self.nodes.position[node]
 
     def _rows(self, topics: list[int]) -> list[Op]:
-        """Rows for topics that come for the first time, above those that are there."""
+        """Rows for topics that occur for the first time, above the existing ones."""
         ops: list[Op] = []
         for topic in topics:
             if topic not in self.rows:
@@ -138,17 +138,19 @@ class Topics:
         return keys + [f"o{node}-{topic}" for topic in self._others(node)]
 
     def _topic_of(self, node: int) -> int | None:
-        """The nearest topic's node on the way to a node, itself included; None before the first."""
+        """The nearest topic's node on the path to a node, itself included; None before the first."""
         way = takewhile(lambda n: n > self.nodes.root, self.nodes.upwards(node))
         return next((n for n in way if self._is_topic(n)), None)
 
     def _others(self, node: int) -> dict[int, float]:
-        """The most likely topics that were offered where this one was put, without it."""
+        """The other most likely topics where this one was chosen."""
         offers = self.offers.get(self.nodes.parent[node], {}) if self._is_topic(node) else {}
         return {topic: p for topic, p in list(offers.items())[:MAX_NAMED] if topic != self.nodes.token[node]}
 
     def _column(self, node: int, x: int, topic: int | None) -> list[Op]:
-        """A token, and where it lies on the track; at a seam also how likely each other topic was."""
+        """A token, and its place on the track; at the start of a sentence also how likely each other topic
+        was.
+        """
         self.born.add(node)
         look = {"state": "chosen" if node in self.final else "live", "fill": "tint", "node": node}
         if topic is None:

@@ -98,7 +98,7 @@ class WritingOrder:
         return [*ops, {"front": [x, row + 0.5]}]
 
     def _sure(self, score) -> list[Op]:
-        """The largest probability of the row in which a token was chosen, against its limit."""
+        """The largest probability where a token was chosen, against its limit."""
         x, limit = self.column[score.node], score.parts["limit"]
         text = f"largest probability {probability(score.total)}, tau {limit:g}"
         ops = [
@@ -119,7 +119,7 @@ class WritingOrder:
         return ops
 
     def _judged(self, verdict) -> list[Op]:
-        """What became of a token; one that took its place in the text is part of it."""
+        """What became of a token; one merged into its place in the text is part of it."""
         state = "chosen" if verdict.status in ("merged", "finished") else STATES[verdict.status]
         changes = {"state": state, "fill": "outline" if state in ("pruned", "forced") else "tint"}
         if state == "forced":

@@ -1,12 +1,12 @@
 """Accepted lengths: how many drafted tokens each round accepted, one brick per round.
 
-A fold over Propose, Verdict and Commit. Knows no strategy; what decoded without a draft is no round.
+A fold over Propose, Verdict and Commit. Knows no strategy; a step without a draft is not a round.
 """
 
 from visualizers.scene.marks import Header, Nodes, Op, many, view
 
 NEW = {"state": "accepted", "fill": "filled"}
-MIN_HEIGHT = 6  # rounds that the scale has room for at first
+MIN_HEIGHT = 6  # rounds for which the scale has room at first
 DRAFTED = ("num_assistant_tokens", "prompt_lookup_num_tokens")  # parameters that say how long a draft may be
 
 

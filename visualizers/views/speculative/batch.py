@@ -1,8 +1,8 @@
 """Batch: several texts that share every forward, round by round, each at its own position.
 
 A fold over Cell events that name a text in their level, and over Forward and Score: one band of rows per
-round, one row per text. At the left is what the caches hold of it, to scale, then its guesses in columns and
-what became of them. Knows no strategy by name.
+round, one row per text. At the left is its cached text, to scale, then its guesses in columns and what became
+of them. Knows no strategy by name.
 """
 
 from visualizers.scene.marks import STATES, Header, Op, many, probability, scroll_row, view, visible, were
@@ -23,9 +23,9 @@ class Batch:
         self.header = header
         self.rounds = 0
         self.y = 0.0  # top of the next round
-        self.written: dict[str, str] = {}  # text -> what it has got so far
+        self.written: dict[str, str] = {}  # text -> what was written of it so far
         self.tokens = self.forwards = 0  # of all texts, so far
-        self.held = self.slots = 0  # cache entries in use, and what a rectangle around them would have
+        self.held = self.slots = 0  # cache entries in use, and entries of a rectangle around them
 
     def head(self) -> dict:
         """Title, question, layout and legend."""
@@ -125,7 +125,7 @@ class Batch:
         return " · ".join(parts)
 
     def _total(self, step, texts) -> list[Op]:
-        """What all texts have by now, and for how many target forwards; what padding would add."""
+        """The tokens of all texts so far, and the target forwards they took; what padding would add."""
         self.forwards += sum(
             e.model == "target" and e.kind != "lens" for e in step.events if type(e).__name__ == "Forward"
         )
@@ -146,8 +146,8 @@ class Batch:
         ]
 
     def _row(self, name: str, cells: list, got: list, y: float, ready) -> Op:
-        """The text's name and what it has got, in the gutters. ready: the score by which a parallel stream
-        keeps its block, None of other batches.
+        """The text's name and its new tokens, in the gutters. ready: the score by which a parallel stream
+        keeps its block, None for other batches.
         """
         self.written[name] = self.written.get(name, "") + "".join(self._shown(cell) for cell in got)
         return {
@@ -167,7 +167,7 @@ class Batch:
         }
 
     def _readiness(self, ready) -> list[str]:
-        """What a parallel stream knew when its block was judged."""
+        """The scores of a parallel stream when its block was judged."""
         if ready is None:
             return []
         notes = many(round(ready.parts.get("notes", 0)), "note")

@@ -2,7 +2,7 @@
 
 A fold over Propose, Verdict and Commit: rows are rounds, columns token positions, so that good rounds are
 long steps of a staircase. Chains and trees are one picture: verification only ever looks at children of the
-path, so the path and its tested siblings say everything and need no edges. Serves any strategy whose steps
+path, so the path and its tested siblings show everything and need no edges. Serves any strategy whose steps
 propose and verify; knows none by name.
 """
 
@@ -11,11 +11,8 @@ from visualizers.scene.marks import STATES, Header, Nodes, Op, compared, many, v
 from visualizers.scene.verdict_marks import GLYPHS, folds_to, look
 from visualizers.views.any_lane.step_captions import drafting
 
-CELL, SIBLING, RINGS = (
-    0.78,
-    0.72,
-    0.42,
-)  # heights in rows: path cells, tried siblings, the foot with the rings
+# heights in rows: path cells, tried siblings, the foot with the rings
+CELL, SIBLING, RINGS = 0.78, 0.72, 0.42
 MAX_TRIED = 4  # above four tried siblings at one place, three are drawn and the rest counted
 
 
@@ -28,9 +25,8 @@ class DraftTree:
         self.rounds = 0
         self.drafted: set[int] = set()  # nodes that were guessed, not decoded by the target
         self.tolerated: set[int] = set()  # accepted, though the target would have written another token
-        self.waiting: dict[
-            int, tuple
-        ] = {}  # cells drawn before their verdict: node -> its Propose and its row
+        # cells drawn before their verdict: node -> its Propose and its row
+        self.waiting: dict[int, tuple] = {}
         self.cells: dict[str, dict[int, Op]] = {}  # row -> node -> its cell
         self.y = 0.0  # top of the next round
         self.start = 1  # first column of the round
@@ -81,7 +77,7 @@ class DraftTree:
         tried = [e.node for e in step.events if type(e).__name__ == "Verdict"]  # in the order of the tests
         if not born and not commits:
             return []
-        if any(e.given for e in born):  # what the lane begins with is no round
+        if any(e.given for e in born):  # the lane's given beginning is not a round
             front = max(self.nodes.position[n] for n in commits)
             caption = f"Begins with {many(len(commits), 'given token')}."
             return [*self._text(commits, verdicts), {"front": [front, 0]}, {"say": caption}]
@@ -115,7 +111,7 @@ class DraftTree:
         return [row, *ops, *self._text(commits, verdicts), {"front": [max(columns), top + height]}, caption]
 
     def _late(self, verdicts) -> list[Op]:
-        """Verdicts on tokens that an earlier round drafted change their cells, which stay where they are."""
+        """Verdicts on tokens from an earlier round change their cells, which stay in place."""
         ops, rows = [], []
         for node in [n for n in verdicts if n in self.waiting]:
             event, row = self.waiting.pop(node)
@@ -188,7 +184,7 @@ class DraftTree:
             )
             y += 0.3
         if not ops:
-            y += CELL + 0.04  # beyond the path: beside the other columns' rings
+            y += CELL + 0.04  # beyond the path: at the height of the other columns' rings
         ops += self._rings(rings, column, y + RINGS / 2, by_node, verdicts)
         return ops, y - top + (RINGS if rings else 0)
 

@@ -12,7 +12,7 @@ from decoders.trace.events import Score, Verdict
 from visualizers.scene.marks import Header, Nodes, Op, view
 from visualizers.views.any_lane.entropy import mark
 
-ROWS = 8  # depths that have room
+ROWS = 8  # most depths shown
 DARKEST = 0.7  # grey of features that have nothing in common
 QUESTION = "How far are the drafter's features from the target's own, the deeper it drafts?"
 

@@ -8,7 +8,8 @@ from visualizers.scene.marks import Header, Nodes, Op, many, view
 from visualizers.scene.verdict_marks import GLYPHS, folds_to, look
 
 CELL = 0.78  # height of a cell in rows
-STATUS = {"accepted": 0, "pruned": 1, "rejected": 2, "never reached": 3}  # of several in a column the first
+# of several in a column, the first is shown
+STATUS = {"accepted": 0, "pruned": 1, "rejected": 2, "never reached": 3}
 STATE = {"accepted": "accepted", "pruned": "tolerated", "rejected": "rejected", "never reached": "unreached"}
 WORDS = {
     "accepted": "passed",
@@ -20,7 +21,7 @@ WORDS = {
 
 @view("fragments", "Fragments")
 class Fragments:
-    """Columns are tokens that are no marks, rows are rounds; a round begins with the target's own token."""
+    """Columns are tokens other than marks, rows are rounds; a round begins with the target's own token."""
 
     def __init__(self, header: Header):
         self.header, self.nodes = header, Nodes(header)
@@ -130,7 +131,7 @@ class Fragments:
         }
 
     def _text(self, node: int) -> list[Op]:
-        """The token in the text above; a mark ends its fragment there, and every other one has a band."""
+        """The token in the text above; a mark ends a fragment, and every second one has a band."""
         if not self._is_mark(node):
             place = {"panel": "text", "node": node, "x": self.column[node], "y": 0.72, "w": 1, "rises": True}
             words = {"face": "mono", "role": "ink", "bold": True, "priority": 0, "size": 12}

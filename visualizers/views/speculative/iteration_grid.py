@@ -1,9 +1,8 @@
 """Parallel grid: what stood at each position after each iteration, and when it became final.
 
 A fold over Cell and Depend(kind="causal"): rows are iterations, columns positions. Knows no strategy and
-never looks ahead: that a guess was right already is known only when the frontier passes its column, and
-only then is its cell outlined. After the dependency grid of Santilli et al. 2023 (Parallel Jacobi
-decoding, DDGviz).
+never looks ahead: whether a guess was right is known only when the frontier passes its column, and only then
+is its cell outlined. After the dependency grid of Santilli et al. 2023 (Parallel Jacobi decoding, DDGviz).
 """
 
 from visualizers.graphs.links import Waits
@@ -27,12 +26,11 @@ class ParallelGrid:
         self.prompt = len(header.prompt)
         self.frontier = 0  # columns 1..frontier are final
         self.rows: set[int] = set()  # iterations that have been drawn
-        self.stood: dict[
-            int, list[tuple[int, int]]
-        ] = {}  # unsettled column -> [(iteration, token)], oldest first
+        # unsettled column -> [(iteration, token)], oldest first
+        self.stood: dict[int, list[tuple[int, int]]] = {}
         self.settled: dict[int, int] = {}  # column -> iteration in which it became final
         self.words: dict[int, str] = {}  # settled column -> its token as text
-        self.longest: dict[int, int] = {}  # column -> the last to settle of those it waited for
+        self.longest: dict[int, int] = {}  # column -> the last column to settle of those it waited for
         self.chain: set[str] = set()  # hooks of the chain that ends in the newest final column
         self.waits = Waits(header) if header.parameters.get("dependencies") else None  # if they are tested
         self.needed, self.used = 0, 0  # iterations that were unavoidable, and those that were run
@@ -226,7 +224,7 @@ class ParallelGrid:
         return f"{self.words[column]} (token {column}, final in iteration {self.settled[column]})"
 
     def _focus(self, column: int) -> list[Op]:
-        """Makes the chain of waits that ends in `column` strong: each link is a forward that no one can save.
+        """Emphasises the chain of waits that ends in `column`: each link is a forward that cannot be saved.
 
         Only the difference from the chain before is sent, so a step stays short however long the chain.
         """

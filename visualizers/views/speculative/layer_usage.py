@@ -1,8 +1,8 @@
 """Layers: which layers of the target ran for each draft and each verification, and which were left out.
 
 A fold over Forward (its scope says which layers ran, if not all), Propose, Verdict, Commit and Score (of the
-levels "adopted" and "not adopted": how good a choice of layers was found to be). A column is what ran for one
-token: a forward, or several side by side; those that choose layers share one. Knows no strategy.
+levels "adopted" and "not adopted": the score of a choice of layers). A column is what ran for one token: a
+forward, or several side by side; forwards that choose layers share one. Knows no strategy.
 """
 
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from visualizers.views.any_lane.entropy import mark
 WIDE = 0.86  # of a column
 BESIDE = 3  # forwards that stand side by side in one column; more are drawn as one
 CHECKED, WRITTEN = 0.75, 0.95  # greys of layers that check, and of those that write without a check
-NAMED = 3  # layers that have their names at the left, about
+NAMED = 3  # about how many layers are named at the left
 ADOPTED, LEFT = "adopted", "not adopted"  # levels of the scores that are read
 
 
@@ -34,17 +34,16 @@ class LayersView:
     """x counts columns from 1; y, upwards, the target's layers, an attention below its MLP."""
 
     reads, question = "target", "Which layers ran for which token? Which were skipped?"
-    outlined = "a second stream beside it"  # what the outline of a cell says
+    outlined = "a second stream beside it"  # what the outline of a cell means
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
         self.total: int | None = None  # layers, once a forward has recorded it
         self.column = self.written = 0
-        self.waiting: list[tuple[int, list]] = []  # columns without known height: x, what to draw
+        self.waiting: list[tuple[int, list]] = []  # columns whose height is not known yet: x, what to draw
         self.passes = self.drafted = self.drafts = 0.0  # forwards; those that drafted, and how many they were
-        self.best: tuple[int, float] | None = (
-            None  # the column in which the newest choice was adopted, its number
-        )
+        # the column in which the newest choice was adopted, its number
+        self.best: tuple[int, float] | None = None
         self.judged = False  # whether there is a panel for choices
 
     def head(self) -> dict:
@@ -100,7 +99,7 @@ class LayersView:
     # ---- one column --------------------------------------------------------------------------
     def _column(self, column: Column, verdicts, first: bool) -> list[Op]:
         accepted = [e for e in column.born if e.node in verdicts and verdicts[e.node].status == "accepted"]
-        column.born.sort(key=lambda e: e not in accepted)  # of a tree's level what was accepted comes first
+        column.born.sort(key=lambda e: e not in accepted)  # in a level of a tree, accepted nodes come first
         x, state = self.column, self._state(column, verdicts)
         parts = [part_of(forward) for forward in column.forwards]
         ops = self._height(parts)
@@ -117,7 +116,7 @@ class LayersView:
         ops += self._token(x, column, state)
         for score in column.choices:
             ops += self._choice(x, score)
-        if self.best is not None and self.best[0] < x:  # what is used keeps its score
+        if self.best is not None and self.best[0] < x:  # the choice in use keeps its score
             line = {"panel": "found", "points": [[x - 1, self.best[1]], [x, self.best[1]]], "role": "ink"}
             ops.append(mark(f"p{x}", "path", **line, width=1.6))
             self.best = (x, self.best[1])
@@ -133,7 +132,7 @@ class LayersView:
         return STATES[verdicts[node].status] if node in verdicts else "chosen"
 
     def _height(self, parts) -> list[Op]:
-        """Once the number of layers is known: their rows, and the columns that have waited for it."""
+        """Once the number of layers is known: their rows, and the columns that waited for it."""
         known = next((part.total for part in parts if part is not None), None)
         if self.total is not None or known is None:
             return []
@@ -149,7 +148,7 @@ class LayersView:
         return ops
 
     def _blocks(self, x: int, column: Column, parts: list, state: str) -> list[Op]:
-        """The layers that ran, one box a layer; after them the whole column."""
+        """The layers that ran, one box per layer; after them the whole column."""
         whole = Layers.first(self.total, self.total)
         shown = [part or whole for part in parts]
         if len(shown) > BESIDE:
@@ -179,7 +178,7 @@ class LayersView:
         return ops
 
     def _token(self, x: int, column: Column, state: str) -> list[Op]:
-        """The first token that came of the column."""
+        """The first token that resulted from the column."""
         if not column.born:
             return []
         first, others = column.born[0], [self.nodes.text(e.node) for e in column.born[1:]]
@@ -191,7 +190,7 @@ class LayersView:
         return [mark(f"t{x}", "cell", panel="tokens", x=x, y=0, w=0.98, h=1, **fields, **text)]
 
     def _choice(self, x: int, score) -> list[Op]:
-        """How good a choice of layers was found to be: a ring, a dot if it is used from now on."""
+        """The score of a choice of layers: a ring, or a dot if it is used from now on."""
         ops: list[Op] = []
         if not self.judged:
             self.judged = True
@@ -242,8 +241,8 @@ class LayersView:
 
 @view("draft_layers", "Draft's layers")
 class DraftLayersView(LayersView):
-    """The same of a draft model that may be left early: how deep it went for each token, and which forwards
-    took earlier tokens along through layers that these had not run.
+    """The same for a draft model with early exits: how deep it went for each token, and which forwards took
+    earlier tokens through layers that they had not run yet.
     """
 
     reads, question = "draft", "How deep did the draft go for each token?"
@@ -270,7 +269,7 @@ def gathered(events, model: str) -> list[Column]:
 
 
 def aside(column: Column, at: int) -> bool:
-    """Whether a forward of a column is another stream through the layers, as its scope says first."""
+    """Whether a forward of a column is another stream through the layers, by the start of its scope."""
     scope = column.forwards[at].scope or ""
     return bool(scope) and not scope.startswith(("layers", "attention")) and not scope[0].isdigit()
 
@@ -281,7 +280,7 @@ def part_of(forward) -> Layers | None:
 
 
 def union(sets) -> frozenset[int]:
-    """All that is in any of them."""
+    """The union of the sets."""
     return frozenset().union(*sets)
 
 

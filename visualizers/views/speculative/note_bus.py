@@ -26,9 +26,8 @@ class NoteBus:
         self.header, self.bus = header, Bus()
         self.rounds = 0
         self.y = 0.0  # top of the next round
-        self.looked: dict[str, float] = defaultdict(
-            float
-        )  # writer -> how strongly its notes were read, in all
+        # writer -> total weight with which its notes were read
+        self.looked: dict[str, float] = defaultdict(float)
         self.gates: dict[str, float] = {}
         self.sent = self.taken_back = 0
 
@@ -66,7 +65,7 @@ class NoteBus:
         }
 
     def feed(self, step) -> list[Op]:
-        """One round: the notes that are there, and what every stream read, wrote and sent."""
+        """One round: the notes on the bus, and what every stream read, wrote and sent."""
         for score in (e for e in step.events if type(e).__name__ == "Score" and e.name == GATE):
             self.gates[score.level] = score.total
         blocks = self.bus.take(step)
@@ -74,7 +73,7 @@ class NoteBus:
             return []
         self.rounds += 1
         kept = sum(block.sent is not None for block in blocks)
-        notes = self.bus.notes[: len(self.bus.notes) - kept]  # before they wrote
+        notes = self.bus.notes[: len(self.bus.notes) - kept]  # before the streams wrote
         top = self.y + HEADER
         ops = self._bus(notes, top)
         for row, block in enumerate(blocks, 1):

@@ -1,8 +1,8 @@
-"""One round: why this token was accepted and that one not. Each step shows its own round, as a whole tree.
+"""One round: why some tokens were accepted and others not. Each step shows its own round, as a whole tree.
 
-A visited node carries a test bar: a box from 0 to 1, filled to the probability of its test, as a rule
-min(1, p/q), with a tick at u; a tick inside the fill means passed (Leviathan et al. 2023). A greedy verifier
-draws no u: its fill is 0 or 1.
+A visited node carries a test bar: a box from 0 to 1, filled to the probability of its test, usually min(1,
+p/q), with a tick at u; a tick inside the fill means passed (Leviathan et al. 2023). A greedy verifier draws
+no u: its fill is 0 or 1.
 """
 
 import math
@@ -12,17 +12,17 @@ from visualizers.scene.marks import STATES, Header, Nodes, Op, compared, many, t
 
 BAR, AT = 0.42, 0.07  # width of a test bar and its distance from its node, in columns
 OWN = 1.5  # rows between the path and the target's own token
-BEND = (
-    0.05  # columns in which an edge turns down: left of the numbers below the test bar that it starts after
-)
+# columns in which an edge turns down: to the left of the numbers below the test bar where it starts
+BEND = 0.05
 FEW = 3  # never-reached leaves of one parent that are drawn; if there are more, one ring stands for all
 TESTED, LEAF = 3.2, 1.6  # rows of a node with a test bar: with numbers below it, or beside it
-MIN_ROW = 18  # pixels of a row at least, so that names and numbers of tested nodes have room
+MIN_ROW = 18  # least height of a row in pixels, so that names and numbers of tested nodes fit
 WRITERS = {"draft 2": " ²", "draft 3": " ³", "draft 4": " ⁴"}  # which draft model guessed, if not the first
 TICK = 0.035  # width of the tick at u, in columns
 RING, RING_OF_MANY, MANY = 0.62, 0.45, 30  # rows of a never-reached leaf; smaller above this many nodes
 SETTLED = ["accepted", "resampled", "bonus", "chosen", "forced", "finished"]
-HIGH, MAX_WATCHED = 0.7, 3.0  # of a watched number: near the heading; drawn at most, both in limits
+# a watched number is near the heading above the first, and drawn no higher than the second; in limits
+HIGH, MAX_WATCHED = 0.7, 3.0
 ORDER = [*SETTLED, "rejected", "live", "pruned", "unreached"]  # of siblings, top to bottom
 
 
@@ -63,9 +63,9 @@ class DraftRound:
         }
 
     def feed(self, step) -> list[Op]:
-        """Hides the round before and draws this one."""
+        """Hides the previous round and draws this one."""
         born, verdicts, commits = self.nodes.read(step)
-        if not born or any(event.given for event in born):  # what the lane begins with is no round
+        if not born or any(event.given for event in born):  # the lane's given beginning is not a round
             return []
         self.rounds += 1
         hidden = [{"id": key, "set": {"gone": True}} for key in self.shown]
@@ -130,8 +130,8 @@ class DraftRound:
 
     @staticmethod
     def _folded(born, states) -> dict[int, int]:
-        """Never-reached nodes that the ring of another one stands for: node -> that other one. In a large
-        tree all but the first limb of a parent, else leaves where a parent has more than a few.
+        """Never-reached nodes that the ring of another node stands for: node -> that node. In a large tree
+        all but the first branch of a parent, else leaves of a parent with more than a few.
         """
         children: dict[int, list] = {}
         for event in born:
@@ -195,7 +195,7 @@ class DraftRound:
         return marks
 
     def _watched(self, step, born) -> list[Op]:
-        """A panel below for a number that a method watches against its limit at nodes of this round."""
+        """A panel below for a number that a method compares with its limit at nodes of this round."""
         here = {e.node for e in born}
         scores = [e for e in step.events if type(e).__name__ == "Score" and "limit" in e.parts]
         scores = [e for e in scores if e.node in here]
@@ -204,9 +204,8 @@ class DraftRound:
         panel, name = f"w{self.rounds}", scores[0].name
         limits = {self._depth(e.node, born): e.parts["limit"] for e in scores}
         top = max(1.0, *limits.values())
-        high = max(
-            top, min(max(e.total for e in scores), MAX_WATCHED * top)
-        )  # what is higher is drawn so high
+        # higher values are drawn at this height
+        high = max(top, min(max(e.total for e in scores), MAX_WATCHED * top))
         at = {e.node: (self._depth(e.node, born), round(min(e.total, high), 4)) for e in scores}
         same = len(set(limits.values())) == 1
         limit_text = f"; limit {three_digits(limits[min(limits)])}." if same else "; limits dashed."
@@ -235,7 +234,7 @@ class DraftRound:
             dot = {"id": f"{panel}.{event.node}", "kind": "symbol", "glyph": "dot", "role": "ink"}
             marks.append({**dot, "x": x, "y": y, "hover": hover, "node": event.node})
             label = {"kind": "label", "text": three_digits(event.total), "align": "center", "priority": 3}
-            below = 14 if y > HIGH * high else -12  # above a high dot stands the heading
+            below = 14 if y > HIGH * high else -12  # the heading is above a high dot
             marks.append({"id": f"{panel}v{event.node}", "x": x, "y": y, "dy": below, **label})
         return [mark | {"panel": panel} for mark in marks]
 

@@ -17,7 +17,7 @@ ARROWS = {"below": "→", "beside": "↓"}  # as the tree is drawn: children to 
 
 @dataclass
 class Place:
-    """A place that waits: what it is worth, after or beside which node it is, and since when."""
+    """A waiting slot: its value, the node that it is below or beside, and since when it waits."""
 
     value: float
     kind: str
@@ -27,7 +27,7 @@ class Place:
 
 @view("heap", "Open slots")
 class OpenSlots:
-    """x counts the places of the round in the order of filling; y: what waits, the best first."""
+    """x counts the slots of the round in the order of filling; y: the waiting slots, the best first."""
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
@@ -86,7 +86,7 @@ class OpenSlots:
         }
 
     def feed(self, step) -> list[Op]:
-        """Hides the round before and draws this one."""
+        """Hides the previous round and draws this one."""
         born, verdicts, commits = self.nodes.read(step)
         scores = [e for e in step.events if type(e).__name__ == "Score" and e.name == SLOT]
         if not scores:
@@ -150,7 +150,7 @@ class OpenSlots:
         ]
 
     def _listed(self, at: int, waiting: list[Place], then: Place | None) -> list[Op]:
-        """The places that wait after this one was filled; the one that is filled next stands out."""
+        """The slots that wait after this one was filled; the one that is filled next stands out."""
         ops: list[Op] = []
         for row, place in enumerate(waiting[:ROWS]):
             look = {"state": "live" if place.since == at else "pruned", "fill": "tint"}

@@ -14,9 +14,10 @@ from visualizers.scene.verdict_marks import GLYPHS, look
 from visualizers.views.any_lane.entropy import mark
 from visualizers.views.speculative.sees import NOTHING, OWN, drafted_of, path_of, verdict_of
 
-ROWS = 8  # ranks that have room
+ROWS = 8  # most ranks shown
 DARKEST = 0.55  # grey of a guess that is certain
-WORTH = ("accepted", "rejected", "unreached")  # of nodes in one cell, the state that is shown
+# of several nodes in one cell, the first of these states is shown
+WORTH = ("accepted", "rejected", "unreached")
 
 
 @view("ranks", "Ranks")
@@ -63,7 +64,7 @@ class Ranks:
         }
 
     def feed(self, step) -> list[Op]:
-        """Hides the round before and draws this one, if anything was drafted."""
+        """Hides the previous round and draws this one, if anything was drafted."""
         born, verdicts, _ = self.nodes.read(step)
         own = [e for e in born if verdict_of(verdicts, e.node) in OWN]
         drafted = drafted_of(born, verdicts)
@@ -105,7 +106,7 @@ class Ranks:
 
     # ---- where nodes stand -------------------------------------------------------------------
     def _placed(self, drafted: dict, offers: dict, columns: list, root: int) -> tuple[dict, list[int]]:
-        """(node -> its depth and rank, from 1 and 0, of nodes whose place's guesses are those of the column;
+        """(node -> its depth (from 1) and rank (from 0), for nodes drafted from the guesses of their column;
         how many others there are, depth by depth).
         """
         cells, depth, elsewhere = {}, {root: 0}, [0] * len(columns)
@@ -149,7 +150,7 @@ class Ranks:
         return [*ops, mark(f"root{self.rounds}", "cell", **place, **look("chosen"), **text)]
 
     def _edges(self, cells: dict, drafted: dict, verdicts: dict) -> list[Op]:
-        """From each place of the tree to those below it, once for each pair; the kept path is drawn last."""
+        """From each place in the tree to those below it, once for each pair; the kept path is drawn last."""
         pairs: dict[tuple, bool] = {}
         for node, (depth, rank) in cells.items():
             parent = drafted[node].parent

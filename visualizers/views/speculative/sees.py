@@ -1,9 +1,9 @@
 """Sees: what a trained head's guess of each depth looks at, in the draft of one round.
 
-A fold over Score (the name "sees": its total is how many tokens from the root on a guess of that depth looks
-at, its parts which of the target's states), Propose, Distribution (of the draft) and Verdict. Each step shows
-its own round: the columns are the newest tokens that the target has read, the root, which it has chosen but
-not read, and one path of the draft. Knows no strategy.
+A fold over Score (named "sees": its total is how many tokens from the root on a guess of that depth looks at,
+its parts which of the target's states), Propose, Distribution (of the draft) and Verdict. Each step shows its
+own round: the columns are the newest tokens that the target has read, the root, which it has chosen but not
+read, and one path of the draft. Knows no strategy.
 """
 
 import math
@@ -15,7 +15,7 @@ from visualizers.views.any_lane.entropy import mark
 OWN = ("resampled", "bonus")
 NAME, NEWEST, ALL = "sees", "the newest state", "all states"
 SEVERAL, FIRST = "several layers", "the first layers"
-READ, ROWS = 2, 8  # columns of tokens that the target has read; depths that have room
+READ, ROWS = 2, 8  # columns of tokens that the target has read; most depths shown
 DEPENDENT = (
     "Path-dependent",
     ": a guess looks at the drafted tokens above it, so branches have distributions of their own.",
@@ -32,7 +32,7 @@ class Sees:
         self.nodes = Nodes(header)
         self.reach: dict[int, int] = {}  # depth -> tokens from the root on that a guess looks at
         self.states: dict[str, float] = {}  # which states of the target it reads
-        self.offset = 0  # drafted tokens in front of the root: 1 if the target's own is part of the draft
+        self.offset = 0  # drafted tokens before the root: 1 if the target's own token is part of the draft
         self.shown: list[str] = []  # ids of the marks of the round on show
         self.rounds = self.named = 0  # depths whose rows are there
 
@@ -67,7 +67,7 @@ class Sees:
         }
 
     def feed(self, step) -> list[Op]:
-        """Hides the round before and draws this one, once something is known and drafted."""
+        """Hides the previous round and draws this one, once something is known and drafted."""
         born, verdicts, _ = self.nodes.read(step)
         drafted = drafted_of(born, verdicts)
         for event in step.events:
@@ -107,7 +107,7 @@ class Sees:
 
     # ---- marks -------------------------------------------------------------------------------
     def _top(self, root: int, path: list[int], verdicts: dict) -> list[Op]:
-        """What the columns are, and their tokens."""
+        """The titles of the columns, and their tokens."""
         read = list(self.nodes.upwards(self.nodes.parent.get(root)))[:READ][::-1]
         first = READ + 1 - len(read)
         more = "… " if len(read) == READ and self.nodes.parent.get(read[0], -1) >= 0 else ""
@@ -165,7 +165,7 @@ class Sees:
         return mark(f"s{self.rounds}.{depth}.{x}", "cell", **place, **shade, text=text, hover=hover)
 
     def _read(self) -> tuple[str, str, float]:
-        """What of the target is read at a token: in a word, in words, and how dark that is."""
+        """What is read of the target at a token: in one word, in a sentence, and its grey."""
         if FIRST in self.states:
             return "early", "what the target's first layers made of the text", 0.2
         if SEVERAL in self.states:
@@ -184,7 +184,7 @@ class Sees:
         return mark(f"p{self.rounds}.{depth}.{back}", "cell", **place, **shape, **text, hover=hover)
 
     def _guess(self, depth: int, node: int, logprob: float | None, sights: int, branches: int) -> Op:
-        """The guess on the shown path, and for how many branches there is one."""
+        """The guess on the shown path, and the number of branches with one."""
         place = {"panel": "guesses", "x": READ + 1 + depth, "y": depth - 0.5, "w": 0.92, "h": 0.84}
         q = None if logprob is None else math.exp(logprob)
         own = f"{many(sights, 'distribution')} for {many(branches, 'branch', 'branches')} of depth {depth}"
@@ -193,7 +193,7 @@ class Sees:
         return mark(f"g{self.rounds}.{depth}", "cell", **place, **look("live"), **text)
 
     def _ancestor(self, node: int, depth: int, wanted: int) -> int | None:
-        """The ancestor at depth `wanted` of a node at `depth`; None above the root: nothing is seen."""
+        """The ancestor at depth `wanted` of a node at `depth`; None above the root, which no guess sees."""
         if wanted < 0:
             return None
         for _ in range(depth - wanted):

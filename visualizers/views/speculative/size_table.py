@@ -10,8 +10,8 @@ import math
 from visualizers.scene.marks import Header, Op, scroll_row, view
 
 HEADER, GAP, CELL = 1.0, 0.5, 0.92  # heights in rows: numbers of columns, space below a table, a cell
-DARKEST = 0.5  # so that numbers on a grey stay readable
-# Of the scores that are read, the second in older traces; of a part.
+DARKEST = 0.5  # so that numbers on grey stay readable
+# Names of the scores that are read, the second one in older traces; name of a part.
 NAMES, CHOSEN = ("tokens per round", "tokens a round", "cosine"), "chosen"
 
 
@@ -59,7 +59,8 @@ class Plan:
         first = min(min(sizes) for _, sizes in rows)
         values = [value for _, sizes in rows for value in sizes.values()]
         high = max(values)
-        low = min((value for value in values if value > high / 2), default=high)  # below it all are palest
+        # all values below it are palest
+        low = min((value for value in values if value > high / 2), default=high)
         top = self.y + HEADER
         ops = [scroll_row(self.tables, "tables", self.y, top), *self._names(rows, first)]
         taken = []
@@ -97,7 +98,7 @@ class Plan:
         return f"Table {self.tables}: {rows[0][0].name.replace(' a ', ' per ')}, by {column_name(rows[0][0])}"
 
     def _heading(self, rows) -> Op:
-        """What the newest table tells of, and what was taken in its last row that has a choice."""
+        """What the newest table compares, and the choice in its last row that has one."""
         event, sizes = next(pair for pair in reversed(rows) if CHOSEN in pair[0].parts)
         number = int(event.parts[CHOSEN])
         rest = f"; taken: {column_name(event)} {number}, {event.level}, {shown(sizes[number], 3)}."

@@ -1,7 +1,8 @@
-"""The target's top tokens: under each guess the target's most likely tokens, and how far behind the guess is.
+"""The target's top tokens: under each guess the target's most likely tokens, and how far below them the guess
+is.
 
 A fold over Propose, Verdict, Distribution (what the target offered in a place, after its processors if there
-are any), Score (a number that is watched against its part `limit`) and Commit. Rows are rounds, columns token
+are any), Score (a number that is compared with its part `limit`) and Commit. Rows are rounds, columns token
 positions. Where several were drafted for one position, the first that was tested is shown. Knows no strategy.
 """
 
@@ -13,8 +14,8 @@ from visualizers.scene.verdict_marks import GLYPHS, folds_to, look
 
 # Heights in rows: the guess, a place of the list, the bar with its number, the space below.
 GUESS, LINE, BAR, GAP = 0.92, 0.74, 0.9, 0.3
-LISTED, MAX_PLACES = 3, 5  # places of the list, if no parameter says how many count, and at most
-AHEAD = 4  # guesses after the text that are kept in sight
+LISTED, MAX_PLACES = 3, 5  # ranks listed if no parameter says how many count, and at most
+AHEAD = 4  # guesses after the text that stay visible
 WIDE, EMPTY, FULL = 0.84, 0.12, 0.75  # a full bar in columns; greys of its scale and of the bar
 
 
@@ -60,7 +61,7 @@ class Shortlist:
         }
 
     def feed(self, step) -> list[Op]:
-        """One step is one round: its guesses, what the target had in mind, and how far apart they were."""
+        """One step is one round: its guesses, the target's most likely tokens, and the gap between them."""
         born, verdicts, commits = self.nodes.read(step)
         places = self._places(born, verdicts)
         if not places or any(event.given for event in born):
@@ -69,7 +70,9 @@ class Shortlist:
         for event in step.events:
             kind = type(event).__name__
             if kind == "Distribution" and event.level is None and event.view in ("target", "processed"):
-                offers[event.node] = event  # what the processors left comes after what they were given
+                offers[event.node] = (
+                    event  # the processed distribution is recorded after the raw one, and replaces it
+                )
             elif kind == "Score" and event.parts.get("limit", 0) > 0:
                 watched[event.node] = event
         self.rounds += 1
@@ -143,7 +146,7 @@ class Shortlist:
         return [*ops, *(self._bar(column, top + self.listed * LINE, shown, score, state) if score else [])]
 
     def _entry(self, column, place, y, token, logprob, guess, own, state) -> Op:
-        """One of the target's most likely: outlined if it was guessed, or is what stands there instead."""
+        """One of the target's most likely tokens: outlined if it was guessed, or was written instead."""
         p = math.exp(min(0.0, logprob))
         words = f"{self.nodes.word(token)}  p {probability(p)}, the target's rank {place + 1}"
         fill = {"state": "prompt", "fill": "amount", "weight": round(0.75 * p, 4)}
@@ -156,7 +159,7 @@ class Shortlist:
         return self._cell(key, column, guess, y=y, h=LINE, **fill) | text
 
     def _bar(self, column, top, shown, score, state) -> list[Op]:
-        """How much of what is allowed the watched number takes."""
+        """The watched number as a share of its limit."""
         limit, share = score.parts["limit"], min(1.0, max(0.0, score.total / score.parts["limit"]))
         hover = [f"{score.name} {score.total:.2f}, limit {limit:.2f}".replace("-", "−")]
         y = self._middle(top, 0.5)

@@ -4,7 +4,7 @@ clock.
 A fold over Forward, Propose, Verdict and Commit: one bar per forward, from its measured start to its end.
 Draft bars carry what became of their tokens. Knows no strategy: one whose parameters hold `concurrent` says
 that the forwards of a step need not wait for each other, and gets two more rows, derived from this run's own
-costs: each round, from where it began, as it would be with a device for each model.
+costs: each round, from where it began, as it would run with one device per model.
 """
 
 from dataclasses import replace
@@ -15,12 +15,12 @@ from visualizers.scene.marks import STATES, Header, Op, many, view
 
 TOPS = {"measured": {"draft": 0.0, "target": 1.1}, "derived": {"draft": 2.4, "target": 3.25}}  # in rows
 HEIGHTS = {"measured": 1.0, "derived": 0.75}
-TOTAL = 0.5  # where the time of the whole run stands: right of the draft row
-# What a draft bar shows if its tokens fared differently, and how a state is filled.
+TOTAL = 0.5  # y of the whole run's time, at the right of the draft row
+# The look of a draft bar whose tokens had different verdicts, and the fill of each state.
 FIRST = ("accepted", "rejected", "unreached", "pruned", "live")
 FILLS = {"accepted": "filled", "rejected": "tint", "pruned": "tint", "unreached": "dotted", "live": "dashed"}
 OWN = {"resampled": "◆", "bonus": "★"}
-COLUMNS = 12  # that the forwards of the first round take, about
+COLUMNS = 12  # about how many the forwards of the first round take
 IDLE = 0.5  # columns: shorter gaps are not drawn
 
 
@@ -33,7 +33,7 @@ class Timeline:
         self.asked = bool(header.parameters.get("concurrent"))
         self.schedule = Schedule()
         self.unit: float | None = None  # milliseconds of a column
-        self.bars: dict[str, Bar] = {}  # id -> the draft bars whose tokens are not all judged
+        self.bars: dict[str, Bar] = {}  # id -> draft bars with tokens that have no verdict yet
         self.bar_of: dict[int, str] = {}  # drafted node -> id
         self.busy_until = dict.fromkeys(TOPS["measured"], 0.0)  # seconds, row by row
         self.wall = 0.0  # when the last round ended
@@ -123,7 +123,7 @@ class Timeline:
         return bars, verdicts, committed
 
     def _judge(self, verdicts) -> list[Op]:
-        """Takes verdicts over; the changes of bars that were drawn before."""
+        """Reads verdicts; returns the changes of bars that were drawn before."""
         changed = {}
         for verdict in verdicts:
             bar = self.bars.get(self.bar_of.pop(verdict.node, ""))
@@ -173,7 +173,7 @@ class Timeline:
         }
 
     def _gap(self, name: str, bar: Bar, start: float, end: float) -> list[Op]:
-        """A hatched box where the model of `bar` waits; none if it is hardly to be seen."""
+        """A hatched box where the model of `bar` waits; none if it would be barely visible."""
         if self._x(end) - self._x(start) <= IDLE:
             return []
         hover = [f"{bar.row}: no forward for {milliseconds(end - start)}"]
@@ -206,7 +206,7 @@ class Timeline:
         return round(seconds * 1e3 / self.unit, 3)
 
     def _legend_text(self) -> list[Op]:
-        """What the headings say by now."""
+        """The current text of the headings."""
         heading, short = self.schedule.measured(), self.schedule.brief()
         if self.overlapped:
             paid = self.schedule.verdict() if self.asked else " One after the other: concurrent is off."
@@ -217,8 +217,8 @@ class Timeline:
 
 
 def panels(names: list[str]) -> list[Op]:
-    """A heading, below it two rows for each name, and a line for what the rounds brought, whose words no
-    bar and no dotted line runs through.
+    """A heading, below it two rows for each name, and a line for the tokens of the rounds, whose words no bar
+    or dotted line crosses.
     """
     rows = [
         {
@@ -257,7 +257,7 @@ def scale(bars: list[Bar], seconds: float) -> float:
     COLUMNS of them.
     """
     draft = sum(bar.seconds for bar in bars if bar.row == "draft")
-    known = all(bar.shared for bar in bars if bar.row == "target")  # another lane has read the prompt
+    known = all(bar.shared for bar in bars if bar.row == "target")  # another lane had read the prompt
     wanted = 1e3 / COLUMNS * (4 * draft if known else sum(bar.seconds for bar in bars))
     if all(bar.shared for bar in bars):  # nothing was computed: only the round itself took time
         wanted = 1e3 / COLUMNS * 4 * seconds
