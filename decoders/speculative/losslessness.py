@@ -124,7 +124,7 @@ def simulate(probabilities: list[float], checkpoints: list[int], seed: int = 0) 
 # ---- a verifier that is wrong on purpose -----------------------------------------------------------------
 
 
-def wrong_walk(inputs: VerifierInput) -> Verification:
+def broken_walk(inputs: VerifierInput) -> Verification:
     """Token rejection with one mistake: after a rejection it draws from p itself, not from norm(max(p - q,
     0)).
     """
@@ -139,7 +139,7 @@ def wrong_walk(inputs: VerifierInput) -> Verification:
     return go_down(inputs, token_rejection, lambda inputs, node: inputs.p[node], drawn, greedy=False)
 
 
-WRONG = Verifier(wrong_walk, exact_for=frozenset(), name="broken on purpose")
+WRONG = Verifier(broken_walk, exact_for=frozenset(), name="broken on purpose")
 
 
 def broken(lane: Lane) -> Iterator[None]:
@@ -189,14 +189,14 @@ class Proof:
         self.cells = cells(models["target"], prompt, {**checked, **taken}, length)
         self.probabilities = torch.tensor(self.cells.probabilities, dtype=torch.float64)
         self.simulated = simulate(self.cells.probabilities, self.checkpoints)
-        self.ways = [self._way(declared.title, strategy, prompt, models, checked, length)]
+        self.ways = [self._counted(declared.title, strategy, prompt, models, checked, length)]
         if with_broken:
             known = {parameter.name for parameter in get(BROKEN).parameters}
             shared = {name: value for name, value in checked.items() if name in known}
             name = "broken verifier"
-            self.ways.append(self._way(name, BROKEN, prompt, models, shared, length, run=broken))
+            self.ways.append(self._counted(name, BROKEN, prompt, models, shared, length, run=broken))
 
-    def _way(self, name, strategy, prompt, models, parameters, length, run=None) -> Counted:
+    def _counted(self, name, strategy, prompt, models, parameters, length, run=None) -> Counted:
         def write(seed: int) -> list[int]:
             lane = Lane(strategy, prompt, models, parameters, seed, Limits(length), callbacks=self.callbacks)
             lane.records_offers = False

@@ -167,8 +167,10 @@ class WatchedBeams(Beams):
             row, token = origin[-1], tokens[-1]
             logprob = float(logprobs[row, token])
             place = self._places[row]
-            paid = self.paid[place] + logprob - float(scores[row, token]) if self.added else 0.0
-            candidates.append(WatchedCandidate(total, paid, logprob, place, token, slot < self.width, slot))
+            penalty = self.penalties[place] + logprob - float(scores[row, token]) if self.added else 0.0
+            candidates.append(
+                WatchedCandidate(total, penalty, logprob, place, token, slot < self.width, slot)
+            )
         return candidates
 
     def _ends(self, node: int, candidate: "WatchedCandidate") -> bool:

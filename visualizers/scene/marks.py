@@ -65,6 +65,7 @@ the step in words, for screen readers.
 `head()` returns {"title", "question"} and, all optional ("NAME_narrow": the same on a phone):
   ops       marks that are there before the first step
   column, column_narrow, wide   least column width in pixels; wide: on wide screens
+  widest    greatest column width in pixels
   tight     pixels to which columns are narrowed so that all fit
   tightest, tightest_narrow   the same, so that all up to the front fit
   steady    true: a front that goes back leaves the window as wide as it was, and it widens by thirds

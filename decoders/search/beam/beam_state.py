@@ -53,7 +53,7 @@ class Candidate:
     """A continuation under consideration: the sum of its steps' scores, and the penalties included in it."""
 
     total: float
-    paid: float
+    penalty: float
     logprob: float
     row: int
     token: int
@@ -100,7 +100,7 @@ class Beams:
         self.length = 0  # tokens in each live hypothesis
         self.live: list[int] = [lane.tip]
         self.totals: list[float] = [0.0]  # of each live hypothesis, best first
-        self.paid: list[float] = [0.0]  # the penalties included in each total
+        self.penalties: list[float] = [0.0]  # the penalties included in each total
         self.finished: list[Hypothesis] = []  # best first
         self.logprobs: dict[int, float] = {}  # raw, of every candidate that was not dropped at once
         self.needed: dict[int, int] = {}  # node -> children that lead to a live or finished hypothesis
@@ -113,7 +113,9 @@ class Beams:
             return False
         worst = min(ended.score for ended in self.finished)
         if self.early_stopping == "never" and self.bound:
-            reach = max(self.bound(t + paid) for t, paid in zip(self.totals, self.paid, strict=True))
+            reach = max(
+                self.bound(t + penalty) for t, penalty in zip(self.totals, self.penalties, strict=True)
+            )
             # over lengths, reach / length ** penalty is largest at one of the two ends
             ends = (self.length + 1, self.lane.budget)
             return max(reach / n**self.length_penalty for n in ends) > worst
@@ -132,7 +134,7 @@ class Beams:
         for total, index, logprob, s in zip(flat[places].tolist(), places.tolist(), own, score, strict=True):
             row, token = divmod(index, vocabulary)
             if total > -math.inf:
-                candidates.append(Candidate(total, self.paid[row] + logprob - s, logprob, row, token))
+                candidates.append(Candidate(total, self.penalties[row] + logprob - s, logprob, row, token))
         if self.draws:  # the first ones drawn may finish, whatever their probability
             for candidate in candidates[self.width :]:
                 candidate.may_finish = False
@@ -180,8 +182,8 @@ class Beams:
                 kept.append((node, candidate))
             else:
                 lane.verdict(node, "pruned", reason=self._why_pruned(candidate, slot, len(candidates), False))
-            if candidate.paid:
-                self.rank(node, candidate.total, candidate.paid)
+            if candidate.penalty:
+                self.rank(node, candidate.total, candidate.penalty)
             if (ends and candidate.may_finish) or (kept and kept[-1][0] == node):
                 chosen.append(candidate.token)
                 self.logprobs[node] = candidate.logprob
@@ -189,10 +191,10 @@ class Beams:
             lane.verdict(node, "pruned", reason=f"not among the best {len(candidates)}")
         lane.drop(list(born.values()))
         self.live = [node for node, _ in kept]
-        self.totals, self.paid = [c.total for _, c in kept], [c.paid for _, c in kept]
+        self.totals, self.penalties = [c.total for _, c in kept], [c.penalty for _, c in kept]
         self._prune(leaves, gone, "no continuation of it is kept")
         if not self._open():
-            leaves, self.live, self.totals, self.paid = self.live, [], [], []
+            leaves, self.live, self.totals, self.penalties = self.live, [], [], []
             self._prune(leaves, [], "the search is over: it could not enter the best finished")
         return chosen
 
@@ -225,10 +227,10 @@ class Beams:
             return "end of text" if candidate.token in self.lane.eos else "a stop string"
         return f"the limit of {self.lane.budget} new tokens"
 
-    def rank(self, node: int, total: float, paid: float, rank: int | None = None) -> None:
+    def rank(self, node: int, total: float, penalty: float, rank: int | None = None) -> None:
         """Records the sum by which a hypothesis is chosen, and its parts."""
         if self.added:
-            parts = {"sum_logprob": total + paid, self.added: -paid}
+            parts = {"sum_logprob": total + penalty, self.added: -penalty}
             self.lane.record_score(node, "augmented_sum", total, rank, level=self.group, **parts)
         else:
             self.lane.record_score(node, "sum_logprob", total, rank)
@@ -283,9 +285,9 @@ class Beams:
 
 def rank_live(groups: list[Beams]) -> None:
     """Ranks the live hypotheses of all groups by their sums; 1 is the best."""
-    live = [(b.totals[i], b.paid[i], b.live[i], b) for b in groups for i in range(len(b.live))]
-    for rank, (total, paid, node, beams) in enumerate(sorted(live, key=lambda entry: -entry[0]), 1):
-        beams.rank(node, total, paid, rank)
+    live = [(b.totals[i], b.penalties[i], b.live[i], b) for b in groups for i in range(len(b.live))]
+    for rank, (total, penalty, node, beams) in enumerate(sorted(live, key=lambda entry: -entry[0]), 1):
+        beams.rank(node, total, penalty, rank)
 
 
 def close_step(lane: Lane, groups: list[Beams]) -> None:

@@ -71,7 +71,7 @@ class BankedBeams(Beams):
                 torch.tensor(unmet)[:, None], torch.tensor(sorted(self.lane.eos), dtype=torch.long)
             ] = -math.inf
         candidates = [
-            Banked(c.total, c.paid, c.logprob, c.row, c.token) for c in self._overall(scores, logprobs)
+            Banked(c.total, c.penalty, c.logprob, c.row, c.token) for c in self._overall(scores, logprobs)
         ]
         candidates += self._of_each(states, scores, logprobs, {(c.row, c.token) for c in candidates})
         candidates.sort(key=lambda c: (-c.total, c.token, c.row))
@@ -109,8 +109,8 @@ class BankedBeams(Beams):
             for token in dict.fromkeys((*self.constraint.allowed(state), int(scores[row].argmax()))):
                 total, logprob = float(sums[row, token]), float(logprobs[row, token])
                 if (row, token) not in there and total > -math.inf:
-                    paid = self.paid[row] + logprob - float(scores[row, token])
-                    more.append(Banked(total, paid, logprob, row, token))
+                    penalty = self.penalties[row] + logprob - float(scores[row, token])
+                    more.append(Banked(total, penalty, logprob, row, token))
         return more
 
     def _lives_on(self, candidate: Banked, kept: int) -> bool:

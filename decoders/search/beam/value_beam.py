@@ -91,7 +91,7 @@ def value_beam(lane: Lane) -> Iterator[None]:
     # a continuation loses likelihood, yet its value may rise to 1
     beams = Beams(lane, given["num_beams"], added="value", bound=lambda logprob: ranked(given, logprob, 1.0))
     begin = ranked(given, 0.0, scorer.score(lane.tip, whole=False))
-    beams.totals, beams.paid = [begin], [-begin]
+    beams.totals, beams.penalties = [begin], [-begin]
     while beams.live:
         leaves = beams.live
         own, logprobs = shaped(lane, leaves, lane.score(leaves))  # [B, V]
@@ -99,7 +99,7 @@ def value_beam(lane: Lane) -> Iterator[None]:
         top = logprobs.topk(min(given["candidates"], logprobs.shape[-1]), dim=-1)
         last = beams.length + 1 == lane.budget
         for row, (leaf, tokens) in enumerate(zip(leaves, top.indices.tolist(), strict=True)):
-            likely = beams.totals[row] + beams.paid[row]  # log p of the prefix
+            likely = beams.totals[row] + beams.penalties[row]  # log p of the prefix
             for slot, token in enumerate(tokens):
                 logprob = float(logprobs[row, token])
                 node = born[leaf, token] = lane.propose(leaf, token, logprob, slot=slot)

@@ -130,7 +130,7 @@ def expand(lane: Lane, state: State) -> Iterator[None]:
         ]
         if writing:
             yield
-    return different(lane, children)
+    return distinct(lane, children)
 
 
 def grow(lane: Lane, writing: list[State]) -> bool:
@@ -153,7 +153,7 @@ def grow(lane: Lane, writing: list[State]) -> bool:
     return True
 
 
-def different(lane: Lane, children: list[State]) -> list[State]:
+def distinct(lane: Lane, children: list[State]) -> list[State]:
     """Those whose text no earlier one has; the others are pruned."""
     first_with: dict[tuple[int, ...], State] = {}
     for child in children:

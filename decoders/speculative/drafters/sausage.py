@@ -31,7 +31,7 @@ class NGrams:
     total: int
     order: int
     totals: dict[Prefix, int] = field(default_factory=dict)  # run -> how often it was counted, once needed
-    # the last tokens asked about -> run -> the results of `behind`
+    # the last tokens asked about -> run -> see `after`
     cached: dict[Prefix, dict] = field(default_factory=dict)
 
     @classmethod
@@ -54,9 +54,9 @@ class NGrams:
             self.cached.clear()
             self.cached[tokens] = {}
         keep = min(self.order - 1, len(before))
-        return self.behind(tuple(before[len(before) - keep :]), tokens, self.cached[tokens])[1]
+        return self.after(tuple(before[len(before) - keep :]), tokens, self.cached[tokens])[1]
 
-    def behind(self, run: Prefix, tokens: Prefix, cached: dict) -> tuple[list[float], list[float]]:
+    def after(self, run: Prefix, tokens: Prefix, cached: dict) -> tuple[list[float], list[float]]:
         """The probabilities of `tokens`, whose last entry is the size of the vocabulary, after a run, and
         their logarithms. cached: the results for other runs.
         """
@@ -67,12 +67,12 @@ class NGrams:
         if not run:
             probs = [(self.single[token] + 1) / (self.total + words) for token in asked]
         elif seen is None:
-            return cached.setdefault(run, self.behind(run[1:], tokens, cached))
+            return cached.setdefault(run, self.after(run[1:], tokens, cached))
         else:
             whole = self.totals.get(run)
             if whole is None:
                 whole = self.totals[run] = seen.total()
-            shorter, _ = self.behind(run[1:], tokens, cached)
+            shorter, _ = self.after(run[1:], tokens, cached)
             pairs = zip(asked, shorter, strict=True)
             probs = [(seen.get(token, 0) + BACK_OFF * p) / (whole + BACK_OFF) for token, p in pairs]
         cached[run] = (probs, [math.log(p) for p in probs])

@@ -217,9 +217,9 @@ class Tokens:
         x, y = self._column(node), self.row[node]
         place = {"panel": "graph", "node": node, "x": x, "y": y, "w": WIDE, "h": TALL}
         look = {**self._look(self._state(node)), "text": self._word(node), "hover": self._hover(node)}
-        return [self._way(node, x - WIDE / 2, y), {"id": f"n{node}", "kind": "cell", **place, **look}]
+        return [self._line(node, x - WIDE / 2, y), {"id": f"n{node}", "kind": "cell", **place, **look}]
 
-    def _way(self, node: int, x: float, y: float) -> Op:
+    def _line(self, node: int, x: float, y: float) -> Op:
         """The line from a node's parent to (x, y)."""
         start = {"x0": self._column(node) - 1 + WIDE / 2, "y0": self.row[self._parent(node)]}
         line = {"id": f"e{node}", "kind": "edge", "panel": "graph", **start, "x1": round(x, 3), "y1": y}
@@ -233,7 +233,7 @@ class Tokens:
         x, y = self._column(node) + ENDS[min(count, len(ENDS) - 1)], self.row[node] + 0.48
         square = {"id": f"n{node}", "kind": "node", "panel": "graph", "node": node, "x": x, "y": y}
         look = {"state": "finished", "hover": self._hover(node), "drawn": count < len(ENDS)}
-        return [self._way(node, x, y), {**square, **look}]
+        return [self._line(node, x, y), {**square, **look}]
 
     def _restate(self, node: int) -> list[Op]:
         changed = {**self._look(self._state(node)), "hover": self._hover(node)}

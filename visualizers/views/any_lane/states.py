@@ -217,7 +217,7 @@ class States:
         """The line of an edge and its words."""
         edge = self.edges[way]
         label, whole = edge.label, "".join(edge.words)
-        line = self._loop(way) if edge.source == edge.target else self._way(way)
+        line = self._loop(way) if edge.source == edge.target else self._route(way)
         points, middle, height = line
         self.start_of_words[way] = middle - len(label) / 2 + 0.5
         words = {"face": "mono", "size": SIZE, "align": "center", "role": "ink", "priority": 1}
@@ -229,7 +229,7 @@ class States:
             mark(f"t{way}", "label", **place, hover=hover, **words),
         ]
 
-    def _way(self, way: int) -> tuple[list, float, float]:
+    def _route(self, way: int) -> tuple[list, float, float]:
         """Points of an edge from one state to another, and where its text stands: in its row, above it."""
         edge, y = self.edges[way], self.lane[way]
         x0, y0, x1, y1 = *self._at(edge.source), *self._at(edge.target)

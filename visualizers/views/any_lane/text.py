@@ -87,7 +87,7 @@ class Text:
                     spans[event.source] = "copied"
         ops = [*self._mark(spans), *self._commit(commits)]
         ops += [{"id": self.chips[n], "set": {"span": mark}} for n, mark in marks.items() if n in self.chips]
-        return [*ops, *self._retail(ranked), {"say": self.sentences.feed(step)}]
+        return [*ops, *self._rewrite_tail(ranked), {"say": self.sentences.feed(step)}]
 
     def _mark(self, spans: dict[int, str]) -> list[Op]:
         """Marks the chips of these nodes as "copied" or "matched", and unmarks those of the step before."""
@@ -115,7 +115,7 @@ class Text:
             ops += [self._chip(n, "rejected") for n in replaced] + [self._chip(node, self._state(node))]
         return ops
 
-    def _retail(self, ranked: int | None) -> list[Op]:
+    def _rewrite_tail(self, ranked: int | None) -> list[Op]:
         """The best beam's tokens that are not final yet; only the part that differs from before is written
         again.
         """
