@@ -57,7 +57,7 @@ class CostModel:
 
 
 def line(seconds: dict[int, float]) -> tuple[float, float]:
-    """(at no token, for each token) of the line through times of two sizes; it never falls."""
+    """(intercept, slope) of the line through the times of two sizes; the slope is never negative."""
     (small, first), (large, second) = sorted(seconds.items())
     slope = max(0.0, (second - first) / (large - small))
     return max(first - slope * small, 1e-9), slope
