@@ -14,8 +14,8 @@ from visualizers.scene.marks import visible
 
 @dataclass(frozen=True)
 class TargetAlong:
-    """The target's prediction at each of the N new tokens of its text: entropy in bits, highest probability,
-    and the distributions p [N, V] themselves.
+    """The target's predictions for the N new tokens of its text: entropy in bits, highest probability, and
+    the distributions p [N, V].
     """
 
     entropy: list[float]
@@ -25,7 +25,7 @@ class TargetAlong:
 
 @torch.inference_mode()
 def target_along(target: Any, ids: list[int], start: int, temperature: float) -> TargetAlong:
-    """The target's predictions along a text, from token `start` on. temperature: 0 counts as 1."""
+    """The target's predictions along a text, from token `start` on. Temperature 0 counts as 1."""
     logits = next_logits(target, ids)[start - 1 : -1].double() / (temperature or 1.0)
     logp = logits.log_softmax(-1)
     p = logp.exp()
@@ -37,8 +37,8 @@ def target_along(target: Any, ids: list[int], start: int, temperature: float) ->
 def guesses_along(
     guesser: Any, target: Any, ids: list[int], start: int, wrote: TargetAlong, temperature: float
 ) -> Guesses:
-    """The predictions of a draft model or a head along a text that the target wrote, from token `start`
-    on.
+    """The predictions of a draft model or a head for each token of the target's text from `start` on;
+    `wrote`: the target's own predictions there.
     """
     if isinstance(guesser, DraftModule):
         taps = take_taps(target.model, torch.tensor([ids], device=target.model.device), guesser.reads)

@@ -13,7 +13,7 @@ DRAFTS = 4  # maximum number of drafters in a report
 
 
 def options_of(commands: argparse._SubParsersAction) -> None:
-    """Declares the command."""
+    """Declares the command and its options."""
     command = commands.add_parser("acceptance", help="why drafted tokens are rejected, over many prompts")
     command.add_argument(
         "--target", "--model", default=TARGET, metavar="M", help="shipped name, folder or Hub id[@revision]"
@@ -50,7 +50,7 @@ def command(options: argparse.Namespace) -> None:
     """Measures acceptance, and writes or prints the report. Raises ValueError with one sentence."""
     prompts, names = read_prompts(options.prompts), options.draft or [DRAFT]
     if len(names) > DRAFTS:
-        raise ValueError(f"a report compares at most {DRAFTS} drafts, not {len(names)}.")
+        raise ValueError(f"a report compares at most {DRAFTS} drafters, not {len(names)}.")
     if options.out is not None and options.out.suffix not in (".html", ".htm"):
         raise ValueError(f"--out writes a page; {options.out.name} does not end in .html.")
     if not 0.0 <= options.temperature <= 100.0:

@@ -14,8 +14,8 @@ WITH_MODEL = "speculative"  # how a draft model drafts: a chain of fixed length
 
 @dataclass(frozen=True, eq=False)
 class Drafter:
-    """A drafter: its name, the strategy that decodes with it, the models that it needs, and the guesser for a
-    known text: a language model or a head on the target's states; None if there is none.
+    """A drafter: its name, the strategy that decodes with it, and the models that the strategy needs.
+    `guesser`: the draft model or head that predicts along a given text; None if the strategy has neither.
     """
 
     name: str

@@ -20,8 +20,8 @@ from visualizers.scene.marks import visible
 
 @dataclass(frozen=True)
 class Settings:
-    """How every prompt is decoded. Above temperature 0 every drafter's lane samples a text of its own;
-    positions are compared on a text that the target sampled.
+    """How every prompt is decoded. Above temperature 0 every drafter samples a text of its own, and drafters
+    are compared position by position on a text that the target sampled.
     """
 
     max_new_tokens: int = 64
@@ -58,8 +58,8 @@ def in_pieces(
     prompts: Sequence[Prompt],
     settings: Settings,
 ) -> Iterator[int | dict]:
-    """`report`, one step of a lane at a time: yields the number of texts decoded so far, and finally the
-    report.
+    """`report` in pieces: after every step of a lane yields the number of texts decoded so far, and finally
+    the report.
     """
     texts, written, done = [], [], 0
     plain = "sample" if settings.temperature else "greedy"
@@ -78,9 +78,8 @@ def in_pieces(
         for (number, prompt), (ids, start) in zip(enumerate(prompts, 1), written, strict=True):
             trace = yield from decoded(one.strategy, one.models, prompt, settings, number, done)
             traces.append(trace)
-            if (
-                one.guesser is not None
-            ):  # the target runs again: keeping the distributions of all texts takes too much memory
+            if one.guesser is not None:
+                # The target runs again: the distributions of all texts together would take too much memory.
                 wrote = target_along(target, ids, start, settings.temperature)
                 guesses.append(guesses_along(one.guesser, target, ids, start, wrote, settings.temperature))
             done += 1
@@ -92,14 +91,13 @@ def in_pieces(
 def decoded(
     strategy: str, models: dict, prompt: Prompt, settings: Settings, number: int, done: int
 ) -> Generator[int, None, Trace]:
-    """Decodes one prompt, and yields `done` after every step; returns the trace. Raises ValueError with one
+    """Decodes one prompt and returns its trace; yields `done` after every step. Raises ValueError with one
     sentence that names the prompt by its number.
     """
     declared, count = {p.name: p for p in registry.get(strategy).parameters}, settings.num_assistant_tokens
     wanted = {"temperature": settings.temperature, "num_assistant_tokens": count}
-    if (
-        "tree" in declared and declared["tree"].default == "chain"
-    ):  # a head drafts a chain as long as a draft model's
+    if "tree" in declared and declared["tree"].default == "chain":
+        # A head drafts chains of the same length as a draft model.
         wanted["depth"] = min(count, declared["depth"].high)
     parameters = {name: value for name, value in wanted.items() if name in declared}
     limits = Limits(max_new_tokens=settings.max_new_tokens)

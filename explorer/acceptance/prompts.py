@@ -5,23 +5,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MANY = 1000  # maximum number of prompts in a report
-FIELDS = (
-    "prompt",
-    "text",
-    "turns",
-)  # keys of a JSON line, of which the first one present counts; of several turns, the first
+# Keys of a JSON line that may hold the prompt: the first one present is used, and of several turns the first.
+FIELDS = ("prompt", "text", "turns")
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt, and its kind of task according to its file."""
+    """A prompt and, if its file says so, its category of task."""
 
     text: str
     category: str | None = None
 
 
 def read_prompts(path: Path) -> list[Prompt]:
-    """The prompts of a file. Each line that is not empty is text (`.txt`) or JSON (`.jsonl`): a string, or an
+    """The prompts of a file. Each non-empty line is text (`.txt`) or JSON (`.jsonl`): a string, or an
     object with `prompt`, `text` or `turns`, and optionally `category`.
 
     Raises ValueError with one sentence that names the unreadable line.
@@ -34,8 +31,9 @@ def read_prompts(path: Path) -> list[Prompt]:
 
 
 def prompts_of(text: str, name: str, as_json: bool | None = None, most: int = MANY) -> list[Prompt]:
-    """The prompts in the content of a file called `name`. as_json None: it counts as JSON lines if every line
-    that is not empty begins with a brace.
+    """The prompts in the content of a file called `name`. as_json None: the file is JSON lines if every
+    non-empty line begins with a brace. Raises ValueError with one sentence if there are none, more than
+    `most`, or an unreadable line.
     """
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     if as_json is None:

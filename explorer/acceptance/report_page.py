@@ -1,5 +1,5 @@
 """An acceptance report as one HTML file that works offline: tables, Plotly figures and every text with its
-lost positions. Knows the report and figures, no models.
+rejections. Knows the report and figures, no models.
 """
 
 import json
@@ -10,15 +10,15 @@ from explorer.export import page_files, palette
 from explorer.export.replay_page import hashed
 from explorer.markup import Html, h
 from visualizers.analysis.acceptance_report import worst_first
-from visualizers.analysis.lost_places import SPLITS
+from visualizers.analysis.first_rejections import SPLITS
 
 FIGURES = ("why_rounds_ended", "by_position", "by_prompt", "by_entropy", "by_depth", "both_sides")
 STYLE = page_files.ASSETS / "web" / "acceptance"
-BEGIN = 60  # characters of a prompt in the table
+BEGIN = 60  # characters of a prompt that the table shows
 
 
 def report_page(report: dict, command: str) -> str:
-    """The whole page. `command`: the command that makes it again."""
+    """The whole page. `command`: the command line that reproduces it."""
     from plotly.offline import get_plotlyjs  # slow to import, and only a page needs it
 
     from visualizers.figures import acceptance as charts
@@ -83,13 +83,13 @@ LEGEND = (
 
 
 def about(report: dict) -> str:
-    """Says what was measured."""
+    """What was measured and how, in a few sentences."""
     texts = report["prompts"]
     tokens = sum(len(text["tokens"]) for text in texts)
     how = f"drawn at temperature {report['temperature']:g}" if report["temperature"] else "greedily"
     return (
         f"{len(texts)} prompts, {tokens:,} new tokens of {report['target']}, {how}. A round ends at the "
-        "first position where no drafted token is accepted; that position is lost. Every drafter decoded "
+        "first position where no drafted token is accepted; that is its rejection. Every drafter decoded "
         "every prompt."
         + (
             ""
@@ -128,7 +128,7 @@ def number(value: Any) -> str:
 
 
 def sides_of(report: dict) -> list[Html]:
-    """The positions at which one of two drafters is right and the other is not."""
+    """Positions at which one of two drafters is right and the other wrong, with their comparison."""
     sides = report["sides"]
     if not sides or not sides["places"]:
         return []
@@ -154,24 +154,24 @@ def sides_of(report: dict) -> list[Html]:
 
 
 def definitions(report: dict) -> list[Html]:
-    """The splits that occur, with their definitions."""
+    """The causes of rejection that occur, with their definitions."""
     occurring = {name for draft in report["drafts"] for name in draft["splits"]}
     known = [name for name in SPLITS if name in occurring]
     return [h(tag, "", words) for name in known for tag, words in (("dt", name), ("dd", SPLITS[name]))]
 
 
 def groups_of(report: dict, at: int) -> list[Html]:
-    """The rejected tokens and the contexts that cost the most positions, with links to some of them."""
+    """The tokens rejected most often and the words before them, with links to some of these positions."""
     draft = report["drafts"][at]
     tables = []
     for words, groups in (("rejected token", draft["tokens"]), ("after", draft["contexts"])):
-        head = header([words, "lost", "why", "example", "positions"])
+        head = header([words, "rejections", "why", "example", "positions"])
         rows = [
             h(
                 "tr",
                 "",
                 h("td", "token", group["name"]),
-                h("td", "number", str(group["lost"])),
+                h("td", "number", str(group["rejections"])),
                 h("td", "", ", ".join(f"{name} {n}" for name, n in group["splits"].items())),
                 h("td", "context", group["example"]),
                 h("td", "", *[Html(f"{link(prompt, place, at)} ") for prompt, place in group["places"]]),
@@ -191,9 +191,9 @@ def link(prompt: int, place: int, draft: int = 0) -> Html:
 
 
 def prompts_table(report: dict) -> Html:
-    """Every prompt; those at which the first drafter gained least per round come first."""
+    """One row per prompt; those with the fewest tokens per round of the first drafter come first."""
     names = [h("th", {"colspan": 4}, draft["name"]) for draft in report["drafts"]]
-    columns = ("tokens per round", "accepted", "lost", "mostly")
+    columns = ("tokens per round", "accepted", "rejections", "mostly")
     head = [h("tr", "", h("th", {"colspan": 2}, ""), *names)]
     head.append(header(["prompt", "", *(words for _ in names for words in columns)]))
     rows = []
@@ -213,7 +213,7 @@ def prompts_table(report: dict) -> Html:
             cells += [
                 h("td", "number", number(one["mean_acceptance_length"])),
                 h("td", "number", f"{one['num_accepted_tokens']} of {one['num_draft_tokens']}"),
-                h("td", "number", str(one["lost"])),
+                h("td", "number", str(one["rejections"])),
                 h("td", "", one["split"] or "—"),
             ]
         rows.append(h("tr", "", *cells))
@@ -230,13 +230,13 @@ def text_of(report: dict, at: int) -> Html:
     """One text with its marks, once per drafter."""
     text = report["prompts"][at]
     heading = h("summary", "", f"{at + 1}. {shortened(text['prompt'])}")
-    # A link to something inside of closed details opens them.
+    # Following a link to something inside closed details opens them.
     parts: list[Html] = [h("p", {"class": "soft", "id": f"p{at + 1}"}, text["prompt"])]
     for number_, draft in enumerate(report["drafts"]):
-        lost = {one["place"]: one for one in draft["lost"] if one["prompt"] == at}
+        rejections = {one["place"]: one for one in draft["rejections"] if one["prompt"] == at}
         marks = draft["prompts"][at]["marks"]
         chips = [
-            chip(f"p{at + 1}-d{number_ + 1}-t{place + 1}", text, place, mark, lost.get(place))
+            chip(f"p{at + 1}-d{number_ + 1}-t{place + 1}", text, place, mark, rejections.get(place))
             for place, mark in enumerate(marks[: len(text["tokens"])])
         ]
         parts.append(h("p", "text", h("b", "", draft["name"]), *chips))
@@ -246,14 +246,15 @@ def text_of(report: dict, at: int) -> Html:
 GLYPHS = {"resampled": "◆", "bonus": "★"}
 
 
-def chip(name: str, text: dict, place: int, mark: str, lost: dict | None) -> Html:
+def chip(name: str, text: dict, place: int, mark: str, rejection: dict | None) -> Html:
     """A token of a text, preceded by the guess that was rejected there."""
     bits = f"{text['entropy'][place]:.2f} bits" if place < len(text["entropy"]) else ""
     says = ", ".join(filter(None, [f"token {place + 1}", mark or "not drafted", bits]))
     parts = []
-    if lost is not None:
-        numbers = ", ".join(f"{k} {lost[k]:.3f}" for k in ("p", "q") if lost[k] is not None)
-        says += f"; {lost['split']}: “{lost['token']}” rejected ({numbers}), depth {lost['depth']}"
-        parts.append(h("s", "rejected", lost["token"]))
+    if rejection is not None:
+        numbers = ", ".join(f"{k} {rejection[k]:.3f}" for k in ("p", "q") if rejection[k] is not None)
+        guess = f"“{rejection['token']}” rejected ({numbers}), depth {rejection['depth']}"
+        says += f"; {rejection['split']}: {guess}"
+        parts.append(h("s", "rejected", rejection["token"]))
     shown = text["tokens"][place] + GLYPHS.get(mark, "")
     return h("span", {"id": name, "class": f"chip {mark}".strip(), "title": says}, *parts, shown)

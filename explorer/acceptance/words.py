@@ -1,4 +1,4 @@
-"""Puts an acceptance report into words: a summary, and a sentence on two drafters. Knows the report."""
+"""An acceptance report in words: a summary, and a sentence that compares two drafters. Knows the report."""
 
 
 def summary(report: dict) -> str:
@@ -9,8 +9,8 @@ def summary(report: dict) -> str:
         lines += [
             f"  {one['name']:28} {shown(one['value'])}" for one in draft["metrics"] if one["formula"]
         ] or ["  nothing was drafted"]
-        lost = sum(draft["splits"].values())
-        lines += [f"  {count:5} of {lost} lost positions: {name}" for name, count in draft["splits"].items()]
+        total = sum(draft["splits"].values())
+        lines += [f"  {count:5} of {total} rejections: {name}" for name, count in draft["splits"].items()]
     if sides := report["sides"]:
         lines.append(compared(sides))
     return "\n".join(lines)

@@ -15,13 +15,13 @@ from decoders.trace.events import Commit, Verdict
 from decoders.trace.trace import Trace
 from visualizers.analysis.calibration import wilson
 from visualizers.analysis.drafted_tokens import ENTROPIES, EXAMPLES, end_of, quoted
+from visualizers.analysis.first_rejections import Alone, counted, first_rejections
 from visualizers.analysis.lane_stats import LaneFacts, Round
-from visualizers.analysis.lost_places import Alone, counted, lost_places
 from visualizers.analysis.speculation_report import depths, metrics
 
 BIN = 8  # tokens of a bin of positions
-TOP, PLACES = 12, 6  # groups that are listed, and places linked per group
-CONTEXT = 40  # characters of a place's context
+TOP, PLACES = 12, 6  # groups that are listed, and positions of each that are linked
+CONTEXT = 40  # characters of text before a position
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class Text:
 
 @dataclass(frozen=True)
 class Guesses:
-    """What a drafter guesses for each new token of one text after reading all true tokens before it; None
-    where it cannot guess. guess: its most likely token, shown; q: its probability; right: whether it is the
-    text's; rank (from 1) and q_text: of the text's token; overlap: sum of min(p, q), the probability that a
-    drawn guess is accepted; known: whether it can propose the text's token; sees_path: see `Alone`.
+    """A drafter's guess for each new token of one text, given all true tokens before it; None where it cannot
+    guess. guess: its most likely token, shown; q: its probability; right: whether it is the text's;
+    rank (from 1) and q_text: of the text's token; overlap: sum of min(p, q), the probability that a drawn
+    guess is accepted; known: whether it can propose the text's token; sees_path: see `Alone`.
     """
 
     guess: Sequence[str | None]
@@ -94,56 +94,58 @@ def acceptance_report(
 
 
 def of_draft(texts: Sequence[Text], draft: Measured, greedy: bool) -> dict:
-    """What became of one drafter.
+    """The results of one drafter over all prompts.
 
-    name, metrics   vLLM's, over all rounds of all prompts: [{name, words, formula, value}]
-    splits      why rounds ended: split -> places, see `lost_places.SPLITS`
+    name
+    metrics     vLLM's, over all rounds: [{name, words, formula, value}]
+    splits      number of rejections by cause, see `first_rejections.SPLITS`
     depths      acceptance by depth, see `speculation_report.depths`
     entropies   acceptance by the target's entropy: [{low, high, tested, accepted, share}]
-    positions   acceptance by position in the text: [{first, last, tested, accepted, low, high}]
-    along       the same, teacher-forced, for all positions: [{first, last, places, share}]; empty if unknown
-    tokens, contexts   the rejected tokens, and those before them, with the most lost places: see `groups`
-    prompts     one per prompt: {num_drafts, num_draft_tokens, num_accepted_tokens, draft_acceptance_rate,
-                mean_acceptance_length, lost, split, marks}, see `marks`
-    lost        all lost places, with the number of their prompt (from 0)
+    positions   acceptance by the position in the text: [{first, last, tested, accepted, low, high}]
+    along       the same at all positions, teacher-forced: [{first, last, places, share}]; empty if it has
+                no guesses
+    tokens, contexts   the tokens rejected most often, and the words before them, see `groups`
+    prompts     [{num_drafts, num_draft_tokens, num_accepted_tokens, draft_acceptance_rate,
+                mean_acceptance_length, rejections, split, marks}], one per prompt; marks: see `marks`
+    rejections  the first rejection of each round, with the number of its prompt (from 0)
     """
     folded = [LaneFacts(trace) for trace in draft.traces]
     rounds = [made for facts in folded for made in facts.rounds]
-    lost, by_prompt = [], []
+    rejections, by_prompt = [], []
     for at, (trace, facts) in enumerate(zip(draft.traces, folded, strict=True)):
         guesses = draft.guesses[at] if draft.guesses is not None and greedy else None
         alone = Alone(guesses.right, guesses.known, guesses.sees_path) if guesses else None
-        here = [one | {"prompt": at} for one in lost_places(trace, alone=alone)]
-        lost += here
+        here = [one | {"prompt": at} for one in first_rejections(trace, alone=alone)]
+        rejections += here
         by_prompt.append(of_prompt(facts.rounds, here) | {"marks": marks(trace)})
     return {
         "name": draft.name,
         "metrics": metrics(rounds) if rounds else [],
-        "splits": counted(lost),
+        "splits": counted(rejections),
         "depths": depths(rounds) if rounds else [],
         "entropies": by_entropy(folded),
         "positions": by_position(folded),
         "along": along(texts, draft, greedy),
-        "tokens": groups(lost, "token"),
-        "contexts": groups(lost, "before"),
+        "tokens": groups(rejections, "token"),
+        "contexts": groups(rejections, "before"),
         "prompts": by_prompt,
-        "lost": [{name: one[name] for name in LOST} for one in lost],
+        "rejections": [{name: one[name] for name in REJECTION} for one in rejections],
     }
 
 
-LOST = ("prompt", "place", "round", "depth", "context", "token", "instead", "p", "q", "entropy", "split")
+REJECTION = ("prompt", "place", "round", "depth", "context", "token", "instead", "p", "q", "entropy", "split")
 
 
-def of_prompt(rounds: list[Round], lost: list[dict]) -> dict:
-    """vLLM's metrics of one prompt by name, places lost, and their most frequent split."""
+def of_prompt(rounds: list[Round], rejections: list[dict]) -> dict:
+    """vLLM's metrics of one prompt by name, its number of rejections, and their most frequent cause."""
     values = {one["name"]: one["value"] for one in metrics(rounds)} if rounds else {}
     names = ("num_drafts", "num_draft_tokens", "num_accepted_tokens")
     rates = ("draft_acceptance_rate", "mean_acceptance_length")
-    top_split = Counter(one["split"] for one in lost).most_common(1)
+    top_split = Counter(one["split"] for one in rejections).most_common(1)
     return (
         {name: values.get(name, 0) for name in names}
         | {name: values.get(name) for name in rates}
-        | {"lost": len(lost), "split": top_split[0][0] if top_split else None}
+        | {"rejections": len(rejections), "split": top_split[0][0] if top_split else None}
     )
 
 
@@ -172,7 +174,7 @@ def marks(trace: Trace) -> list[str]:
 
 
 def by_entropy(folded: list[LaneFacts]) -> list[dict]:
-    """Acceptance of the tested tokens by the target's entropy at their places, in bits; bins that occur."""
+    """Acceptance of the tested tokens by the target's entropy in bits; only bins that occur."""
     tests = [
         (facts.entropy(test.parent) / math.log(2), test.accepted)
         for facts in folded
@@ -208,12 +210,12 @@ def by_position(folded: list[LaneFacts]) -> list[dict]:
 
 
 def hits(guesses: Guesses, greedy: bool) -> list[float | None]:
-    """At each place the probability that the guess is accepted: 1 or 0 if `greedy`."""
+    """The probability that the guess at each position is accepted: 1 or 0 if greedy."""
     return [None if r is None else float(r) for r in guesses.right] if greedy else list(guesses.overlap)
 
 
 def along(texts: Sequence[Text], draft: Measured, greedy: bool) -> list[dict]:
-    """Acceptance of a single guess at every place, in bins of BIN tokens; empty without guesses."""
+    """Acceptance of a single guess at every position, in bins of BIN tokens; empty without guesses."""
     bins: dict[int, list[float]] = {}
     for guesses in draft.guesses or ():
         for at, hit in enumerate(hits(guesses, greedy)):
@@ -225,25 +227,25 @@ def along(texts: Sequence[Text], draft: Measured, greedy: bool) -> list[dict]:
     ]
 
 
-def groups(lost: list[dict], name: str) -> list[dict]:
-    """Lost places by the rejected token (`token`) or by the end of the text before it (`before`), the largest
-    group first: [{name, lost, splits, example, places: [[prompt, place], ...]}], at most TOP.
+def groups(rejections: list[dict], name: str) -> list[dict]:
+    """Rejections by the rejected token (`token`) or by the end of the text before it (`before`), the largest
+    group first: [{name, rejections, splits, example, places: [[prompt, place], ...]}], at most TOP.
     """
     by_key: dict[str, list[dict]] = {}
-    for one in lost:
+    for one in rejections:
         key = one["token"] if name == "token" else last_word(one["context"])
         by_key.setdefault(key, []).append(one)
     made = [
         {
             "name": key,
-            "lost": len(group),
+            "rejections": len(group),
             "splits": counted(group),
             "example": quoted(group[0]),
             "places": [[one["prompt"], one["place"]] for one in group if one["place"] is not None][:PLACES],
         }
         for key, group in by_key.items()
     ]
-    return sorted(made, key=lambda group: -group["lost"])[:TOP]
+    return sorted(made, key=lambda group: -group["rejections"])[:TOP]
 
 
 def last_word(context: str) -> str:
@@ -254,12 +256,12 @@ def last_word(context: str) -> str:
 
 
 def side_by_side(texts: Sequence[Text], a: Measured, b: Measured, greedy: bool) -> dict:
-    """Two drafters at every place that both can guess: their means with the standard error of the difference
-    over prompts, and, greedily, how often both, one or none is right.
+    """Two drafters at all positions at which both can guess: mean acceptance of each, the standard error of
+    the difference over prompts, and, if greedy, how often both, one or neither is right.
 
-    {names, places, shares, difference, error, both, only_a, only_b, neither, examples_a, examples_b}; an
-    example: {prompt, place, context, token, guess, q}, where the other drafter is most confident in its wrong
-    guess.
+    {names, places, shares, difference, error, both, only_a, only_b, neither, examples_a, examples_b}. An
+    example is {prompt, place, context, token, guess, q}; those at which the wrong drafter is most confident
+    come first.
     """
     pairs, gaps, examples = [], [], {True: [], False: []}
     for at, text in enumerate(texts):
@@ -288,7 +290,7 @@ def side_by_side(texts: Sequence[Text], a: Measured, b: Measured, greedy: bool) 
 
 
 def example(at: int, text: Text, place: int, wrong: Guesses) -> dict:
-    """A place at which a drafter is wrong."""
+    """A position at which a drafter guesses wrong, with the text before it."""
     before = "".join(text.tokens[:place]).replace("␣", " ").replace("↵", "\n")
     return {
         "prompt": at,

@@ -1,4 +1,4 @@
-"""Charts of an acceptance report: several drafters over many prompts of one target.
+"""Charts of an acceptance report: one target, several drafters, many prompts.
 
 Takes what `visualizers.analysis.acceptance_report.acceptance_report` gives; knows nothing of traces. Raises
 ValueError with one sentence for an unknown look.
@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from visualizers.analysis.acceptance_report import BIN
 from visualizers.analysis.cost_summary import share
-from visualizers.analysis.lost_places import SPLITS
+from visualizers.analysis.first_rejections import SPLITS
 from visualizers.figures.charts import (
     across,
     chart,
@@ -26,7 +26,7 @@ NOTHING = "Nothing was drafted."
 
 
 def why_rounds_ended(report: dict, look: str = "light") -> go.Figure:
-    """For each drafter the share of its lost positions by split."""
+    """Each drafter's rejections by cause, as shares."""
     title, drafts = "Why rounds ended", report["drafts"]
     if not any(draft["splits"] for draft in drafts):
         return nothing(title, "No drafted token was rejected.", look)
@@ -35,10 +35,10 @@ def why_rounds_ended(report: dict, look: str = "light") -> go.Figure:
     lines = [split_text(draft) for draft in drafts]
     made = chart(
         title,
-        "share of the positions at which a round ended before its draft did; one bar per drafter",
+        "share of the rejections that ended a round, by cause; one bar per drafter",
         " ".join(lines),
         look,
-        {"words": "share of lost positions", "range": [0, 1.14], "tickformat": ".0%"},
+        {"words": "share of rejections", "range": [0, 1.14], "tickformat": ".0%"},
         upwards(),
         len(drafts) if len(drafts) > 1 else 0,
     )
@@ -46,7 +46,7 @@ def why_rounds_ended(report: dict, look: str = "light") -> go.Figure:
         total = sum(draft["splits"].values()) or 1
         shares = [draft["splits"].get(name, 0) / total for name in names]
         hovers = [
-            f"{draft['name']}, {name}: {draft['splits'].get(name, 0)} of {total} lost positions. "
+            f"{draft['name']}, {name}: {draft['splits'].get(name, 0)} of {total} rejections. "
             + SPLITS[name].rstrip(".")
             for name in names
         ]
@@ -58,12 +58,12 @@ def why_rounds_ended(report: dict, look: str = "light") -> go.Figure:
 
 
 def split_text(draft: dict) -> str:
-    """The splits of a drafter in a sentence."""
+    """A drafter's rejections by cause, in a sentence."""
     total = sum(draft["splits"].values())
     if not total:
-        return f"{draft['name']}: no position was lost."
+        return f"{draft['name']}: no drafted token was rejected."
     parts = ", ".join(f"{name} {count} ({share(count / total)})" for name, count in draft["splits"].items())
-    return f"{draft['name']} lost {counted(total, 'position')}: {parts}."
+    return f"{draft['name']}: {counted(total, 'rejection')}: {parts}."
 
 
 def by_position(report: dict, look: str = "light") -> go.Figure:
@@ -93,19 +93,25 @@ def by_entropy(report: dict, look: str = "light") -> go.Figure:
     ]
     texts = [
         [
-            f"{draft['name']}, from {one['low']:g} bits on: {one['accepted']} of {one['tested']} tested were "
+            f"{draft['name']}, {one['low']:g} bits or more: {one['accepted']} of {one['tested']} tested were "
             f"accepted ({share(one['share'])})."
             for one in draft["entropies"]
         ]
         for draft in report["drafts"]
     ]
     return _lines(
-        report, title, "share of the tested tokens; each bin begins at its mark", "bits", lines, texts, look
+        report,
+        title,
+        "share of the tested tokens; marks at the start of bins",
+        "bits",
+        lines,
+        texts,
+        look,
     )
 
 
 def by_depth(report: dict, look: str = "light") -> go.Figure:
-    """Acceptance by depth, of the tested: vLLM's places count from 0."""
+    """Share of the tested tokens accepted, by depth from 1; vLLM counts positions from 0."""
     title = "Acceptance by depth"
     lines = [
         [(one["depth"], one["of_tested"], None, None) for one in draft["depths"] if one["tested"]]
@@ -151,7 +157,7 @@ def _lines(
     look: str,
     top: float | None = 1.04,
 ) -> go.Figure:
-    """A line per drafter: points (x, y, low, high), with a sentence each."""
+    """One line per drafter, of points (x, y, low, high) with a sentence each."""
     if not any(lines):
         return nothing(title, NOTHING, look)
     colours, drafts = theme(look), report["drafts"]
@@ -184,7 +190,7 @@ def _lines(
 
 
 def both_sides(report: dict, look: str = "light") -> go.Figure:
-    """How often both, one or none of two drafters guess the target's token, at the same positions."""
+    """How often both, one or neither of two drafters guess the target's token, at the same positions."""
     title, sides = "The same positions, both drafters", report["sides"]
     if not sides or not sides["places"] or "both" not in sides:
         sentence = "Two drafters that can guess at every position are compared at temperature 0."

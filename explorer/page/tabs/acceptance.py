@@ -35,10 +35,10 @@ ROWS = (("why_rounds_ended", "by_position"), ("by_prompt", "by_entropy"), ("by_d
 EXAMPLES = """Once upon a time, there was a little girl named Lily. She loved to play in the garden.
 In a quiet forest, a young fox named Finn was looking for food.
 Tom is 7 years old, lives in Rome and has a cat. As json:"""
-PROMPTS = ["Prompt", "Text", "Drafter", "Tokens per round", "Accepted", "Drafted", "Lost", "Mostly"]
-WIDTHS = ["180px", "120px", "150px", "80px", "260px", "340px"]  # of the columns of GROUPS
-PROMPT_WIDTHS = ["80px", "320px", "180px", "110px", "100px", "90px", "80px", "170px"]
-GROUPS = ["Drafter", "Kind", "Token or context", "Lost", "Why", "Example"]
+PROMPTS = ["Prompt", "Text", "Drafter", "Tokens per round", "Accepted", "Drafted", "Rejections", "Mostly"]
+WIDTHS = ["180px", "120px", "150px", "110px", "260px", "340px"]  # of the columns of GROUPS
+PROMPT_WIDTHS = ["80px", "320px", "180px", "110px", "100px", "90px", "110px", "170px"]
+GROUPS = ["Drafter", "Kind", "Token or context", "Rejections", "Why", "Example"]
 QUIET = {"api_visibility": "private"}
 
 
@@ -297,10 +297,10 @@ def sentences(report: dict) -> str:
     lines = []
     for draft in report["drafts"]:
         named = {one["name"]: one["value"] for one in draft["metrics"]}
-        lost = sum(draft["splits"].values())
+        rejections = sum(draft["splits"].values())
         lines.append(
             f"**{escaped(draft['name'])}**: {named['mean_acceptance_length']:.2f} tokens per round, "
-            f"{named['draft_acceptance_rate']:.0%} of its drafted tokens accepted, {lost} positions lost."
+            f"{named['draft_acceptance_rate']:.0%} of its drafted tokens accepted, {rejections} rejections."
             if named
             else f"**{escaped(draft['name'])}** drafted nothing."
         )
@@ -328,9 +328,9 @@ def metric_table(report: dict) -> dict:
 
 
 def group_rows(report: dict) -> list[list]:
-    """The rejected tokens, and the contexts before them, that cost the most positions, by drafter."""
+    """The tokens rejected most often, and the words before them, by drafter."""
     return [
-        [draft["name"], kind, one["name"], one["lost"], split_words(one["splits"]), one["example"]]
+        [draft["name"], kind, one["name"], one["rejections"], split_words(one["splits"]), one["example"]]
         for draft in report["drafts"]
         for kind, groups in (("rejected token", draft["tokens"]), ("after", draft["contexts"]))
         for one in groups
@@ -352,7 +352,8 @@ def prompt_rows(report: dict) -> list[list]:
         for draft in report["drafts"]:
             one = draft["prompts"][at]
             gained = one["mean_acceptance_length"]
-            counts = [one["num_accepted_tokens"], one["num_draft_tokens"], one["lost"], one["split"] or "—"]
+            counts = [one[name] for name in ("num_accepted_tokens", "num_draft_tokens", "rejections")]
             text = shortened(report["prompts"][at]["prompt"])
-            rows.append([at + 1, text, draft["name"], None if gained is None else round(gained, 3), *counts])
+            rows.append([at + 1, text, draft["name"], None if gained is None else round(gained, 3)])
+            rows[-1] += [*counts, one["split"] or "—"]
     return rows

@@ -99,7 +99,7 @@ def test_a_head_is_asked_with_the_targets_true_features_and_cannot_look_ahead(ki
 
 def test_a_draft_that_is_the_target_is_right_everywhere(found):
     other, itself = found["drafts"]
-    assert itself["splits"] == {} and itself["lost"] == []
+    assert itself["splits"] == {} and itself["rejections"] == []
     assert found["sides"]["shares"][1] == 1.0 and found["sides"]["only_a"] == 0
     assert other["splits"] and found["sides"]["neither"] == 0
 
@@ -165,7 +165,7 @@ def test_a_draft_with_other_tokens_is_refused(tmp_path, target):
     [
         (["--out", "r.txt"], "does not end in .html"),
         (["--temperature", "-1"], "must be from 0 to 100"),
-        (["--draft", "a"] * 5, "at most 4 drafts"),
+        (["--draft", "a"] * 5, "at most 4 drafters"),
     ],
 )
 def test_unusable_options_end_with_one_line(tmp_path, capsys, options, says):

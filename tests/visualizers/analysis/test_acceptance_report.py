@@ -58,7 +58,8 @@ def test_the_metrics_of_many_prompts_are_vllms_formulas_over_all_rounds(traces):
     assert sum(found["acceptance_histogram"]) == len(rounds)
     per_prompt = draft["prompts"]
     assert sum(one["num_drafts"] for one in per_prompt) == len(rounds)
-    assert sum(one["lost"] for one in per_prompt) == sum(draft["splits"].values()) == len(draft["lost"])
+    rejections = sum(one["rejections"] for one in per_prompt)
+    assert rejections == sum(draft["splits"].values()) == len(draft["rejections"])
     tested = sum(len(made.tests) for made in rounds)
     assert sum(one["tested"] for one in draft["positions"]) == tested
     assert sum(one["tested"] for one in draft["entropies"]) == tested
@@ -69,12 +70,12 @@ def test_the_worst_prompt_comes_first_and_what_drafted_nothing_last():
     assert worst_first({"prompts": [{}] * 4, "drafts": [{"prompts": prompts}]}) == [2, 3, 0, 1]
 
 
-def test_every_token_has_a_mark_and_every_lost_place_is_marked_as_the_targets_own(traces):
+def test_every_token_has_a_mark_and_every_rejection_is_marked_as_resampled(traces):
     draft = acceptance_report("t", 0.0, texts_of(traces), [Measured("d", traces)])["drafts"][0]
     for at, trace in enumerate(traces):
         marks = draft["prompts"][at]["marks"]
         assert len(marks) == len(trace.output())
-        assert {one["place"] for one in draft["lost"] if one["prompt"] == at} == {
+        assert {one["place"] for one in draft["rejections"] if one["prompt"] == at} == {
             place for place, mark in enumerate(marks) if mark == "resampled"
         }
 

@@ -1,4 +1,4 @@
-"""Why rounds ended: the splits on traces written by hand, and on a real lane."""
+"""Why rounds ended: the causes of rejections on traces written by hand, and on a real lane."""
 
 import math
 
@@ -8,9 +8,9 @@ from decoders.lane import Lane, Limits
 from decoders.trace.events import Commit, Distribution, Propose, Verdict
 from tests.helpers import tiny_models
 from tests.helpers.hand_traces import trace_of
-from visualizers.analysis import lost_places as module
+from visualizers.analysis import first_rejections as module
+from visualizers.analysis.first_rejections import Alone, counted, first_rejections
 from visualizers.analysis.lane_stats import LaneFacts
-from visualizers.analysis.lost_places import Alone, counted, lost_places
 
 WORDS = [b"Once", b" the", b" dog", b" cat", b" sun"]
 THE, DOG, CAT, SUN = 1, 2, 3, 4
@@ -56,10 +56,11 @@ KNOWN = [True, True]
         (second_rejected(0.9, SURE, siblings=2), Alone(RIGHT, [True, False]), module.VOCABULARY),
     ],
 )
-def test_the_first_split_that_applies_is_told(trace, alone, split):
-    (lost,) = lost_places(trace, alone=alone)
-    assert lost["split"] == split and split in module.SPLITS
-    assert (lost["place"], lost["depth"], lost["token"], lost["instead"]) == (1, 2, "␣dog", "␣cat")
+def test_the_first_cause_that_applies_is_the_rejections(trace, alone, split):
+    (rejection,) = first_rejections(trace, alone=alone)
+    assert rejection["split"] == split and split in module.SPLITS
+    assert (rejection["place"], rejection["depth"]) == (1, 2)
+    assert (rejection["token"], rejection["instead"]) == ("␣dog", "␣cat")
 
 
 def test_a_first_guess_neither_drifts_nor_is_deep():
@@ -75,16 +76,16 @@ def test_a_first_guess_neither_drifts_nor_is_deep():
             Commit([2], [None]),
         ],
     )
-    (lost,) = lost_places(trace, alone=Alone([True], [True]))
-    assert lost["split"] == module.OTHER
+    (rejection,) = first_rejections(trace, alone=Alone([True], [True]))
+    assert rejection["split"] == module.OTHER
 
 
-def test_a_round_loses_one_place_at_most_and_loses_it_where_its_own_token_stands():
+def test_a_round_has_at_most_one_rejection_and_there_the_target_resamples():
     models = {"target": tiny_models.make(), "draft": tiny_models.make(seed=1)}
     for strategy, chosen in (("speculative", {"temperature": 0.9}), ("speculative_tree", {})):
         trace = Lane(strategy, [40, 41, 42], models, chosen, 0, Limits(30)).run()
-        facts, lost = LaneFacts(trace), lost_places(trace)
+        facts, rejections = LaneFacts(trace), first_rejections(trace)
         resampled = sum(made.own == "resampled" for made in facts.rounds)
-        assert len(lost) == len({one["round"] for one in lost}) == resampled > 0
-        assert sum(counted(lost).values()) == len(lost)
-        assert all(one["fate"] == "rejected" for one in lost)
+        assert len(rejections) == len({one["round"] for one in rejections}) == resampled > 0
+        assert sum(counted(rejections).values()) == len(rejections)
+        assert all(one["fate"] == "rejected" for one in rejections)
