@@ -1,1 +1,1 @@
-"""Speed, measured: each figure a ratio of two things in one run."""
+"""Benchmarks of speed and memory; most results are ratios of two things measured in one run."""

@@ -1,12 +1,12 @@
-"""Which Chromium the browser tests and the page's benchmarks drive, and with what flags. Installs nothing."""
+"""The Chromium that browser tests and page benchmarks use, and its flags. Installs nothing."""
 
 import os
 import shutil
 from pathlib import Path
 
-# Lists under the address bar, which nobody sees: two pages of Chromium's own that every window would load.
+# Popups under the address bar, which are never seen here: two internal pages that every window would load.
 UNSEEN = ("WebUIOmniboxPopup", "WebUIOmniboxAimPopup")
-# What Playwright itself switches off: of two such lists Chromium takes the last.
+# What Playwright itself disables; repeated here because Chromium reads only the last --disable-features.
 PLAYWRIGHTS = (
     "AvoidUnnecessaryBeforeUnloadCheckSync",
     "DestroyProfileOnBrowserClose",

@@ -1,8 +1,8 @@
-"""Constraints: what a grammar and a token cost against a forward, and what a thousand typed texts do to the
-app.
+"""Constraints: the cost of compiling a grammar and of masking a token, relative to a forward, and how the app
+survives a thousand random texts typed as constraints.
 
-`python -m explorer.benchmarks.constraints_family` is the process that stands for the app: it decodes a lane
-under what is typed, so that a crash ends it alone. Knows kinds of constraints and engines.
+`python -m explorer.benchmarks.constraints_family` is the process that stands in for the app: it decodes a
+lane under each text, so that a crash ends only this process. Knows kinds of constraints and engines.
 """
 
 import argparse
@@ -15,13 +15,13 @@ from statistics import median
 from typing import Any
 
 TEXTS = 1000
-PROMPT, TOKENS = "Once", 30  # of a lane under each of them; it samples nearly any allowed token
-CLOCK = 120.0  # seconds after which the process counts as hanging for good
+PROMPT, TOKENS = "Once", 30  # of the lane under each text; at its temperature nearly any allowed token occurs
+CLOCK = 120.0  # seconds after which the process counts as hung
 KIND = "the app's process"
 
 
 def constraints(options: argparse.Namespace) -> Iterator[dict]:
-    """Medians on the schemas of the experiment structured-outputs, then the typed texts."""
+    """Compile and mask times on the schemas of the experiment structured-outputs, then the typed texts."""
     from decoders.constraints import xgrammars
     from explorer.benchmarks.typed_constraints import typed
     from explorer.experiments import structured_outputs
@@ -34,9 +34,9 @@ def constraints(options: argparse.Namespace) -> Iterator[dict]:
     results = [structured_outputs.tried(models, one, "llguidance") for one in schemas]
     compiled = [one.compile_ms for one in results if one.taken]
     masks = sorted(us for one in results for us in one.token_us)
-    yield figure(f"{len(compiled)} schemas: median to compile", median(compiled), "ms", 50, at_least=False)
+    yield figure(f"{len(compiled)} schemas: median compile time", median(compiled), "ms", 50, at_least=False)
     for name, us in (("median", median(masks)), ("95th percentile", masks[int(0.95 * len(masks))])):
-        label = f"{len(masks)} tokens: {name} of mask and state, of a target forward"
+        label = f"{len(masks)} tokens: {name} of mask and state update, relative to a target forward"
         yield figure(label, 100 * us / forward, "%", 15, at_least=False)
     texts = [typed(number) for number in range(TEXTS)]
     yield from fuzzed(texts, options.model, "llguidance")
@@ -45,7 +45,7 @@ def constraints(options: argparse.Namespace) -> Iterator[dict]:
 
 
 def fuzzed(texts: list[tuple[str, str]], model: str, engine: str) -> Iterator[dict]:
-    """What happened to the app's process and to the texts, with the engine that a lane asks for."""
+    """How often the app's process ended, and how the texts were handled, with this constraint engine."""
     from decoders.constraints.engine_process import EngineProcess
     from explorer.timing import figure
 
@@ -67,23 +67,25 @@ def fuzzed(texts: list[tuple[str, str]], model: str, engine: str) -> Iterator[di
         0,
         at_least=False,
     )
-    yield figure("texts that neither worked nor gave a sentence", len(raised), "", 0, at_least=False)
+    yield figure("texts that ended in any other error", len(raised), "", 0, at_least=False)
     for name in ("making", "token"):
         slowest = max(here, key=lambda one: one[name])
-        what = "lane to be made" if name == "making" else "step of a lane"
-        label = f"slowest {what} ({slowest['kind']}), computing"
+        what = "start of a lane" if name == "making" else "step of a lane"
+        label = f"slowest {what} ({slowest['kind']}), processor time"
         yield figure(label, slowest[name], "s", 2, at_least=False, text=slowest["text"][:200])
     sentences = [one["sentence"] for one in here if one["sentence"]]
     for words, says in (("crashed over it", "a crash"), ("took more than", "a hang")):
         count = sum(words in sentence for sentence in sentences)
-        yield {"name": f"sentences that tell of {says} in {engine}'s own process", "note": str(count)}
+        yield {"name": f"refusals because of {says} in {engine}'s own process", "note": str(count)}
     yield {"name": "texts that worked, refused", "note": f"{len(here) - len(sentences)}, {len(sentences)}"}
     for one in (ended + raised)[:5]:
         yield {"name": f"{one['kind']} {one['text'][:80]!r}", "note": one.get("problem") or one["raised"]}
 
 
 def lived(kind: str, text: str, model: Any, engine: str = "llguidance") -> dict:
-    """A lane under a typed text; seconds of this process's own computing."""
+    """Decodes a lane under a typed text: `sentence` if it was refused, `raised` for any other error, and the
+    processor seconds that creating the lane (`making`) and its slowest step (`token`) took.
+    """
     from decoders.lane import Lane, Limits
 
     asked = {"constraint": kind, "constraint_text": text, "constraint_engine": engine, "temperature": 3.0}
@@ -94,7 +96,7 @@ def lived(kind: str, text: str, model: Any, engine: str = "llguidance") -> dict:
     except ValueError as problem:  # as the page shows it
         answer["sentence"] = str(problem)
         lane = None
-    except Exception as error:  # whatever it is, it is what the benchmark looks for
+    except Exception as error:  # any other error is a bug, which is what the benchmark looks for
         answer["raised"] = f"{type(error).__name__}: {error}"[:200]
         lane = None
     answer["making"] = time.process_time() - began
@@ -107,12 +109,12 @@ def lived(kind: str, text: str, model: Any, engine: str = "llguidance") -> dict:
         answer["raised"] = f"{type(error).__name__}: {error}"[:200]
     sentence = answer["sentence"]
     if sentence and (not sentence.endswith(".") or "\n" in sentence or len(sentence) > 250):
-        answer["raised"] = f"No sentence: {sentence[:200]}"
+        answer["raised"] = f"Not one sentence: {sentence[:200]}"
     return answer
 
 
 def main() -> None:
-    """Answers lines of JSON: ["load", model], then [kind, text, engine]."""
+    """Answers requests on standard input, one JSON line each: ["load", model], then [kind, text, engine]."""
     from decoders.models import load
 
     model = None

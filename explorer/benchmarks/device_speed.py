@@ -1,6 +1,6 @@
-"""Measures one device: greedy against each way of `generate`, beams, drafts, a tree of 64 nodes, and how much
-of the memory's bandwidth a forward reaches; with the shipped target, and on a GPU with Llamas of 1.2 and 8
-billion parameters in bfloat16, whose weights are random: speed does not depend on them, texts do.
+"""Measures one device: greedy decoding against each form of `generate`, beam search, drafting, a tree of 64
+nodes, and the share of the memory bandwidth that a forward reaches. It runs the shipped target, and on a GPU
+also Llamas of 1.2 and 8 billion parameters in bfloat16 with random weights, which do not change the speed.
 """
 
 import argparse
@@ -10,14 +10,14 @@ from explorer.runs.load_pair import load_models
 from explorer.timing import PROMPTS, alternate, figure, generator, in_turn, ours, plain_models
 
 NODES = 64  # of the tree
-TIMES = 15  # that a forward or a copy is measured
-COPIED = 1 << 28  # bytes
+TIMES = 15  # measurements of each forward and copy
+COPIED = 1 << 28  # bytes copied to measure the bandwidth
 SHARED = {
     "num_attention_heads": 32,
     "num_key_value_heads": 8,
     "vocab_size": 128256,
     "max_position_embeddings": 2048,
-    "eos_token_id": None,  # random texts end nowhere
+    "eos_token_id": None,  # so that random texts never end
 }
 LARGE = {  # the shapes of Llama 3.2 1B and Llama 3.1 8B
     "1.2 B": {
@@ -31,7 +31,7 @@ LARGE = {  # the shapes of Llama 3.2 1B and Llama 3.1 8B
 
 
 def device(options: argparse.Namespace) -> Iterator[dict]:
-    """The rows for the device that the options name."""
+    """The rows for `options.device`."""
     roles = ("target", "draft")
     models = load_models(options.model, options.draft, roles, options.device)
     prompts = [models["target"].encode(text) for text in PROMPTS]
@@ -48,18 +48,18 @@ def device(options: argparse.Namespace) -> Iterator[dict]:
 
 
 def large(name: str, shape: dict, prompts: list[list[int]], device: str = "cuda") -> Iterator[dict]:
-    """The rows of a Llama with random weights; two prompts do, since its texts have no meaning."""
+    """The rows of a Llama with random weights; two prompts suffice, as its texts have no meaning."""
     prompts = prompts[:2]
     target = random_llama(name, shape, device)
     if target is None:
-        yield {"name": name, "note": "left out: it does not fit into the memory"}
+        yield {"name": name, "note": "left out: it does not fit in memory"}
         return
     yield from speeds(name, target, target.model, prompts, goal=3.0 if "1.2 B" in name else 0.0)
     yield from captured_speeds(name, target, target.model, prompts)
 
 
 def speeds(name: str, target, plain, prompts: list[list[int]], goal: float) -> Iterator[dict]:
-    """Of one model as loaded: each strategy against `generate`, and single forwards."""
+    """The rows of one model as loaded: strategies against `generate`, and single forwards."""
     models, greedy = {"target": target}, ours({"target": target}, "greedy")
     yield compared(f"{name}: greedy against generate", greedy, generator(plain), prompts, goal)
     static = generator(plain, cache_implementation="static")  # which transformers compiles on a GPU
@@ -70,7 +70,7 @@ def speeds(name: str, target, plain, prompts: list[list[int]], goal: float) -> I
 
 
 def captured_speeds(name: str, target, plain, prompts: list[list[int]]) -> Iterator[dict]:
-    """The same model with its forwards captured, plain and compiled: CUDA graphs on a GPU."""
+    """The rows of the model with captured forwards (CUDA graphs on a GPU), without and with compilation."""
     warm = ours({"target": target}, "greedy")
     for how, compiler in (("captured", {}), ("captured and compiled", {"mode": "default"})):
         target.engine.capture(**compiler)
@@ -81,24 +81,26 @@ def captured_speeds(name: str, target, plain, prompts: list[list[int]]) -> Itera
 
 
 def compared(name: str, mine: Callable, other: Callable, prompts: list, goal: float = 0.0) -> dict:
-    """A row: how many times as fast as the other it is."""
+    """A row: tokens/s of `mine` divided by those of `other`."""
     first, second, ratio = alternate(mine, other, prompts)
     row = figure(name, ratio, "x", goal, at_least=True, tokens_per_second=[first, second])
     return row if goal else row | {"goal": "none", "met": None}
 
 
 def forwards(name: str, target, prompt: list[int]) -> Iterator[dict]:
-    """A forward over a tree of 64 nodes against one over a node, and the bandwidth of the latter."""
+    """A forward over NODES nodes relative to one over one node, and the bandwidth share of the latter."""
     one, tree = in_turn([forward(target, prompt, 1), forward(target, prompt, NODES)], TIMES)
-    row = figure(f"{name}: a forward over {NODES} nodes against one over a node", tree / one, "x", 0.0, False)
+    row = figure(
+        f"{name}: a forward over {NODES} nodes against one over one node", tree / one, "x", 0.0, False
+    )
     yield row | {"goal": "none", "met": None}
     share = weights_read(target.model) / one / bandwidth(target.model.device)
-    row = figure(f"{name}: share of the memory's bandwidth in a forward", share, "", 0.6, at_least=True)
+    row = figure(f"{name}: share of the memory bandwidth in a forward", share, "", 0.6, at_least=True)
     yield row if target.model.device.type == "cuda" else row | {"goal": "none", "met": None}
 
 
 def forward(target, prompt: list[int], count: int) -> Callable[[], None]:
-    """Runs one forward over `count` nodes below the prompt and waits for it."""
+    """A function that runs one forward over `count` nodes below the prompt, warmed up."""
     from decoders.engine.tree import Tree
 
     tree = Tree(prompt)
@@ -115,14 +117,14 @@ def forward(target, prompt: list[int], count: int) -> Callable[[], None]:
 
 
 def weights_read(model) -> int:
-    """Bytes of the weights that one forward reads: all but embeddings that are only looked up."""
+    """Bytes of weights that one forward reads: all but an embedding matrix that is not also the head."""
     embedding, head = model.get_input_embeddings().weight, model.get_output_embeddings().weight
     count = sum(p.numel() * p.itemsize for p in model.parameters())
     return count if embedding is head else count - embedding.numel() * embedding.itemsize
 
 
 def bandwidth(device) -> float:
-    """Bytes per second that a copy within the device's memory reads and writes."""
+    """Bytes per second that a copy in the device's memory reads and writes together."""
     import torch
 
     source = torch.zeros(COPIED, dtype=torch.uint8, device=device)
@@ -130,15 +132,15 @@ def bandwidth(device) -> float:
 
     def copy() -> None:
         target.copy_(source)
-        target[0].item()  # waits
+        target[0].item()  # waits for the copy
 
     copy()
     return 2 * COPIED / in_turn([copy], TIMES)[0]
 
 
 def random_llama(name: str, shape: dict, device: str):
-    """A Llama with random weights in bfloat16 and the shipped tokenizer; None if they do not fit into the
-    memory of `device`.
+    """A Llama with random weights in bfloat16 and the shipped tokenizer; None if it does not fit in memory on
+    `device`.
     """
     import torch
     from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
@@ -150,7 +152,7 @@ def random_llama(name: str, shape: dict, device: str):
     config = LlamaConfig(**SHARED, **shape)
     with torch.device("meta"):
         count = LlamaForCausalLM(config).num_parameters()
-    if 2.5 * count > (free_bytes(device) or 0):  # two bytes each, and what the forwards take
+    if 2.5 * count > (free_bytes(device) or 0):  # two bytes each, and room for the forwards
         return None
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.bfloat16)

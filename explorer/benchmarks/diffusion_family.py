@@ -1,7 +1,7 @@
-"""The diffusion family: what each rule saves that fills several masks per forward, against one mask per
-forward, and how many tokens per forward are as often right.
+"""The diffusion family: what rules that fill several masks per forward save compared with one mask per
+forward, and how many tokens per forward they reach without answering fewer problems right.
 
-Knows the rules of the experiment parallel-bench, which measures what they break.
+Knows the rules of the experiment parallel-bench, which measures their errors.
 """
 
 import argparse
@@ -12,16 +12,17 @@ from statistics import fmean
 
 KINDS = ("records", "copying", "stories")
 EACH = 1  # prompts of each kind
-TASKS = {"json": "records", "upper": "capitals"}  # tasks with checkers, and what they are called
+TASKS = {"json": "records", "upper": "capitals"}  # tasks with checkers, and their names in the rows
 PROBLEMS = 16  # of each task
-STRICT = 0.99  # probability from which a threshold hardly ever errs
-REACH = 3.0  # tokens per forward that the best rule should reach where it is as often right
-GOAL = 0.8  # of the forwards that a rule saves, the share that must be saved in seconds, too
+STRICT = 0.99  # probability threshold above which a token is almost never wrong
+REACH = 3.0  # goal: tokens per forward of the best rule at equal accuracy
+GOAL = 0.8  # speed-up in seconds per speed-up in forwards that the fastest rule should reach
 
 
 def diffusion(options: argparse.Namespace) -> Iterator[dict]:
-    """A row per rule: forwards, tokens of the text per forward, and speed against one mask per forward; then
-    how much of the saved forwards the fastest rule has saved in seconds.
+    """A row per rule: forwards, committed tokens per forward, and speed relative to one mask per forward.
+    Then how much of the fastest rule's saving in forwards is a saving in seconds, accuracy, and the canvas's
+    speed.
     """
     from explorer.benchmarks.page_latency import canvas
     from explorer.experiments.asked import prompts as asked
@@ -31,7 +32,7 @@ def diffusion(options: argparse.Namespace) -> Iterator[dict]:
 
     models = load_models(options.model, options.draft, ("target", "draft"), "auto")
     prompts = [models["target"].encode(text) for kind in KINDS for text in asked(kind, EACH)]
-    rules = (*AT_ONCE, *VERIFIED)  # all of one model, so that a forward is the same work for all
+    rules = (*AT_ONCE, *VERIFIED)  # all use one model, so that a forward costs the same for all
     rows = {rule.label: row for rule, row in zip(rules, compared(models, rules, prompts), strict=True)}
     base = rows[rules[0].label]
     for name, (forwards, tokens, seconds) in rows.items():
@@ -41,7 +42,7 @@ def diffusion(options: argparse.Namespace) -> Iterator[dict]:
     fastest = min(rows, key=lambda name: rows[name][2])
     forwards, _, seconds = rows[fastest]
     kept = (base[2] / seconds) / (base[0] / forwards)
-    label = f"{fastest}: speed gained for each factor of forwards saved"
+    label = f"{fastest}: speed-up in seconds relative to the speed-up in forwards"
     yield figure(label, kept, "x", GOAL, at_least=True)
     for task, name in TASKS.items():
         yield from at_equal_accuracy(models, task, name)
@@ -49,9 +50,9 @@ def diffusion(options: argparse.Namespace) -> Iterator[dict]:
 
 
 def at_equal_accuracy(models: dict, task: str, name: str) -> Iterator[dict]:
-    """A row per rule: the share of problems that it solves and the tokens of its texts per forward; then the
-    most tokens per forward of a rule that is right as often as one mask per forward of the same model, within
-    one standard error of that share. APD is left out: its second model's forwards would not count.
+    """A row per rule: the share of problems that it solves, and committed tokens per forward; then the most
+    tokens per forward of a rule whose accuracy is at most one standard error below that of one mask per
+    forward with the same model. APD is left out: the forwards of its second model would not count.
     """
     from explorer.experiments.asked import tokens_per_forward
     from explorer.experiments.parallel_bench import measured
@@ -72,7 +73,7 @@ def at_equal_accuracy(models: dict, task: str, name: str) -> Iterator[dict]:
             if rule is rules[0]:
                 min_accuracy = right - math.sqrt(right * (1 - right) / len(asked))
             equal = right >= min_accuracy
-            words = "" if equal else ", less often than with one mask per forward"
+            words = "" if equal else ", fewer than with one mask per forward"
             note = f"{right:.0%} right{words}; {per_forward:.2f} tokens per forward"
             yield {"name": f"{name}: {rule.label}", "note": note}
             best = max(best, (per_forward, rule.label)) if equal and right else best
@@ -81,15 +82,15 @@ def at_equal_accuracy(models: dict, task: str, name: str) -> Iterator[dict]:
 
 
 def compared(models: dict, rules: tuple, prompts: list[list[int]]) -> list[tuple[int, float, float]]:
-    """Of each rule: forwards, committed tokens per forward, and seconds (medians of rounds in which all take
-    turns), over all prompts.
+    """(forwards, committed tokens per forward, seconds) of each rule over all prompts; seconds are medians of
+    rounds in which the rules take turns.
     """
     from explorer.benchmarks.speculative_family import total, traced
     from explorer.experiments.asked import tokens_per_forward
     from explorer.timing import in_turn, ours
 
     seconds = [0.0] * len(rules)
-    traces = [traced(models, rule.strategy, rule.parameters, prompts) for rule in rules]  # warms up, too
+    traces = [traced(models, rule.strategy, rule.parameters, prompts) for rule in rules]  # also a warm-up
     decode = [ours(models, rule.strategy, **rule.parameters) for rule in rules]
     for prompt in prompts:
         spent = in_turn([partial(one, prompt) for one in decode])

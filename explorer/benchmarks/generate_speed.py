@@ -1,11 +1,10 @@
-"""The speed figures, each a ratio of two things measured alternately in one run on one machine, with tracing
-on.
+"""`python -m explorer bench`: most figures are ratios of two things measured alternately in one run on one
+machine, with tracing on. Absolute times say little on a shared machine; ratios are stable.
 
-`decoding`: tokens/s against transformers' `generate` on the same model, threads and dtype. `lanes`: lanes at
-the same time against one after another. `page` and `start` drive the real app in headless Chromium (see
-explorer/benchmarks/page_latency.py); `plotly` draws the same steps by the player and by Plotly. `visitors`
-are many people at once, `soak` is what a thousand short runs leave in the memory. Absolute times say little
-on a shared machine; ratios hold.
+`decoding`: tokens/s against transformers' `generate` on the same model, threads and dtype. `lanes`: lanes
+decoded together against one after another. `page` and `start` use the real app in headless Chromium (see
+page_latency.py); `plotly` compares the player with Plotly on the same steps. `visitors`: many people at once.
+`soak`: memory after a thousand short runs. `big`: four lanes of 512 tokens in the page.
 """
 
 import argparse
@@ -18,7 +17,9 @@ from explorer.timing import PROMPTS, alternate, figure, generator, ours, plain_m
 
 
 def run(options: argparse.Namespace) -> None:
-    """Runs the parts, or the family of strategies, asked for and prints a table, or one JSON object."""
+    """Runs the benchmarks of the requested parts, family or device; prints a table or one JSON object. Raises
+    ValueError with one sentence for an unknown part or family.
+    """
     from explorer.benchmarks import (
         constraints_family,
         diffusion_family,
@@ -63,7 +64,7 @@ def run(options: argparse.Namespace) -> None:
 def show(
     options: argparse.Namespace, parts: dict[str, Callable[[argparse.Namespace], Iterable[dict]]]
 ) -> None:
-    """Measures and prints part after part, a row as soon as it is there."""
+    """Measures the parts one by one and prints each row as soon as it is known, or all of them as JSON."""
     rows = []
     for name, measured in spread.measured(parts, options):
         for row in measured:
@@ -75,7 +76,7 @@ def show(
 
 
 def line(row: dict) -> str:
-    """One row for people."""
+    """A row of the printed table."""
     if "note" in row:
         return f"{row['part']:11} {row['name']:58} {row['note']}"
     met = {True: "met", False: "MISSED", None: ""}[row.get("met")]
@@ -84,7 +85,7 @@ def line(row: dict) -> str:
 
 
 def decoding(options: argparse.Namespace) -> list[dict]:
-    """Our strategies against `generate`, token counts equal, alternating, median of the ratios."""
+    """Our strategies against `generate` in turn, with equal token counts: the median of the ratios."""
     models = load_models(options.model, options.draft, ("target", "draft"), "auto")
     plain = plain_models(options, models)
     prompts = [models["target"].encode(text) for text in PROMPTS]
@@ -110,35 +111,35 @@ def decoding(options: argparse.Namespace) -> list[dict]:
 
 
 def lanes(options: argparse.Namespace) -> list[dict]:
-    """Four lanes at the same time against one after another: what batching across lanes brings."""
+    """Four lanes together against one after another: what batching across lanes gains."""
     from explorer.benchmarks import joint_lanes
 
     return joint_lanes.joint(options)
 
 
 def page(options: argparse.Namespace) -> list[dict]:
-    """In headless Chromium: from event to paint with four lanes, and how soon three lanes are decoded."""
+    """In headless Chromium: time from event to paint with four lanes, and of a whole run with three lanes."""
     from explorer.benchmarks import page_latency
 
     return page_latency.drawing(options) + page_latency.running(options)
 
 
 def plotly(options: argparse.Namespace) -> list[dict]:
-    """What a step of four lanes takes of the page's main thread: the player's SVG against `Plotly.react`."""
+    """Main-thread time for a step of four lanes: the player's SVG against `Plotly.react`."""
     from explorer.benchmarks import player_and_plotly
 
     return player_and_plotly.drawn_twice(options)
 
 
 def start(options: argparse.Namespace) -> list[dict]:
-    """From `python app.py` to a usable page, and to the stored trace."""
+    """Time from `python app.py` to a usable page, and from its first byte to the stored trace."""
     from explorer.benchmarks import page_latency
 
     return page_latency.starting(options)
 
 
 def visitors(options: argparse.Namespace) -> Iterable[dict]:
-    """Many people who press Run together: how long each waits for a step, and what is lost."""
+    """Many people who press Run at once: how long each waits for a step, and how many steps never arrive."""
     from explorer.benchmarks import many_visitors
 
     return many_visitors.visiting(options)

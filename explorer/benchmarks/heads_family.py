@@ -1,7 +1,7 @@
-"""The trained drafters: every strategy that drafts with something trained beside the frozen target, on the
-same prompts: tokens/s against greedy, tokens per target forward, and where the time of drafting goes.
+"""Every strategy whose drafter is a module trained for the frozen target, on the same prompts: tokens/s
+against greedy, tokens per target forward, and where the drafting time goes.
 
-Knows which strategies these are, and EAGLE's kind, which is compared with the shipped draft.
+Knows which strategies these are, and those of EAGLE's kind, which are compared with the shipped draft.
 """
 
 import argparse
@@ -15,14 +15,14 @@ from decoders.trace.trace import Trace
 
 FOLDER = "decoders.speculative.draft_heads"
 OTHERS = ("kangaroo", "m2r2", "fragments")  # trained drafters among the early exits
-SHORT = {"a chain of 3 from EAGLE": ("eagle", {"tree": "chain", "depth": 3})}  # beside the paper's tree
+SHORT = {"a chain of 3 from EAGLE": ("eagle", {"tree": "chain", "depth": 3})}  # besides the paper's tree
 EAGLES = ("eagle", "eagle2", "eagle3", "adaeagle")
-DRAFT_MODELS = {  # what the trained drafters are measured beside
+DRAFT_MODELS = {  # for comparison with the trained drafters
     "a chain of 4 from the shipped draft": ("speculative", {"num_assistant_tokens": 4}),
     "a tree from the shipped draft": ("dyspec", {}),
 }
 PROMPTS = {"stories": 3, "word problems": 1, "records": 1}
-FASTER, PER_FORWARD = 2.2, 3.5  # goals: times greedy; tokens per target forward on stories
+FASTER, PER_FORWARD = 2.2, 3.5  # goals: speed relative to greedy; tokens per target forward on stories
 
 
 def trained() -> list[Strategy]:
@@ -54,17 +54,17 @@ def heads(options: argparse.Namespace) -> Iterator[dict]:
             else:
                 traces = traced(models, name, settings, prompts)
                 speeds[label] = relative_speed(ours(models, name, **settings), greedy, prompts)
-        except ValueError as error:  # a target that has no such heads
+        except ValueError as error:  # the target has no such heads
             yield {"name": label, "note": str(error)}
             continue
         brought[label] = tokens_per_forward(traces[:stories])
-        forwards, beside = drafting(traces)
+        forwards, outside = drafting(traces)
         if forwards:
-            python[label] = beside / forwards
+            python[label] = outside / forwards
         note = (
             f"{speeds[label]:.2f} x greedy; {brought[label]:.2f} tokens per target forward on stories, "
             f"{tokens_per_forward(traces):.2f} in all; drafting: {forwards:.0%} of the time in forwards, "
-            f"{beside:.0%} beside them{step_time(traces)}"
+            f"{outside:.0%} outside them{step_time(traces)}"
         )
         yield {"name": label, "note": note}
     heads_alone = {label: speed for label, speed in speeds.items() if label not in DRAFT_MODELS}
@@ -83,14 +83,14 @@ def heads(options: argparse.Namespace) -> Iterator[dict]:
     costly = [label for label in heads_alone if label in python]
     if costly:
         worst = max(costly, key=python.get)
-        name = f"Python beside a drafter's own forwards, at worst: {worst}"
+        name = f"drafting outside a drafter's forwards, relative to them, at worst: {worst}"
         yield figure(name, python[worst], "x", 1.0, False)
 
 
 def computed(
     models: dict, name: str, settings: dict, other: Callable[[list[int]], int], prompts: list[list[int]]
 ) -> tuple[list[Trace], float]:
-    """The traces of all prompts, and tokens/s over those of `other` by computing time: each prompt once."""
+    """The traces of all prompts, and tokens per processor second relative to `other`; each prompt once."""
     from explorer.benchmarks.speculative_family import traced
     from explorer.timing import computing_ratio
 
@@ -105,10 +105,10 @@ def computed(
 
 
 def drafting(traces: list[Trace]) -> tuple[float, float]:
-    """The shares of all decoding time that go into a draft's forwards, and into what stands beside them until
-    the check begins: growing the draft, and what the drafter does with the states it was given.
+    """(share of the decoding time spent in the draft's forwards, share spent outside them before verification
+    begins: building the draft, and what the drafter does with the target's states).
     """
-    forwards = beside = whole = 0.0
+    forwards = outside = whole = 0.0
     for trace in traces:
         for before, step in pairwise(trace.steps):
             whole += step.seconds - before.seconds
@@ -118,11 +118,11 @@ def drafting(traces: list[Trace]) -> tuple[float, float]:
                     f.seconds for f in step.of(Forward) if f.kind == "draft" and f.start < check.start
                 )
                 forwards += spent
-                beside += check.start - before.seconds - spent
-    return (forwards / whole, beside / whole) if whole else (0.0, 0.0)
+                outside += check.start - before.seconds - spent
+    return (forwards / whole, outside / whole) if whole else (0.0, 0.0)
 
 
 def step_time(traces: list[Trace]) -> str:
-    """What a forward of the drafter takes, the median, in words; nothing if it drafts in the target's own."""
+    """The median time of a draft forward in words; "" if the drafter runs within the target's forwards."""
     took = [f.seconds for t in traces for s in t.steps[1:] for f in s.of(Forward) if f.kind == "draft"]
-    return f", {1000 * median(took):.1f} ms a draft step" if took else ""
+    return f", {1000 * median(took):.1f} ms per draft forward" if took else ""

@@ -1,10 +1,10 @@
-"""Measures batching across lanes: lanes that decode at the same time against the same one after another.
+"""Measures batching across lanes: lanes decoded together against the same lanes one after another.
 
-Both go through one scheduler, whose one thread decodes all of them as in the app, on one thread of torch and
-with tracing on. (If each run had a thread of its own, a GPU's libraries would set themselves up again for
-each.) Counted is the time on the clock, after a first time that is not counted. A lane's tokens must be the
-same either way in single precision and above. In half precision ties may break differently, since rounding
-depends on the number of rows in a forward.
+Both go through one scheduler, whose single thread decodes all lanes as in the app, with one torch thread and
+with tracing on. (If each run had a thread of its own, a GPU's libraries would be initialised again for each.)
+Times are wall-clock seconds after a warm-up. In single precision and above a lane must write the same tokens
+either way. In half precision ties may break differently, since rounding depends on the number of rows in a
+forward.
 """
 
 import argparse
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 LANES, ROUNDS = 4, 7
 SINGLE = 4  # bytes of a number in single precision
-HEARD = 1e9  # seconds: nobody pulls these runs, and they must not stand still
+HEARD = 1e9  # seconds: no page polls these runs, and they must not be paused for that
 
 
 def joint(options: argparse.Namespace) -> list[dict]:
-    """Four lanes together against one after another, and what being able to wait costs a lane alone."""
+    """Four lanes together against one after another, and what a single lane pays for being able to pause."""
     import torch
 
     from explorer.runs import scheduler
@@ -47,7 +47,7 @@ def joint(options: argparse.Namespace) -> list[dict]:
         alone = statistics.median(burdens(models, prompts))
         return [
             *rows,
-            figure("a lane alone that may wait against one that never does", alone, "x", 0.97, at_least=True),
+            figure("a single lane that can pause against one that cannot", alone, "x", 0.97, at_least=True),
         ]
     finally:
         runs.close()
@@ -56,8 +56,8 @@ def joint(options: argparse.Namespace) -> list[dict]:
 
 
 def gains(runs: "Runs", strategy: str, exact: bool) -> list[float]:
-    """How many times faster the lanes are together, round by round. Raises ValueError if they write other
-    tokens then, where rounding cannot be why (`exact`).
+    """The speed-up of decoding the lanes together, for each round. Raises ValueError if they then write other
+    tokens although rounding cannot be the cause (`exact`).
     """
     lanes, ratios = list(range(LANES)), []
     decoded(runs, strategy, lanes)
@@ -71,8 +71,8 @@ def gains(runs: "Runs", strategy: str, exact: bool) -> list[float]:
 
 
 def burdens(models: dict, prompts: list[list[int]]) -> list[float]:
-    """The speed of a greedy lane that may wait for others, where there are none, by that of one that may not
-    wait, round by round.
+    """The speed of a greedy lane that can pause for other lanes, relative to one that cannot, for each round;
+    there are no other lanes.
     """
     from decoders.callbacks import Callbacks
     from decoders.lane import Lane, Limits
@@ -94,7 +94,7 @@ def burdens(models: dict, prompts: list[list[int]]) -> list[float]:
 
 
 def lane_of(models: dict, prompts: list[list[int]]) -> Callable[[dict], list]:
-    """What makes the one lane of a run: its seed says which prompt it continues."""
+    """A function that makes the one lane of a run; the seed in its request selects the prompt."""
     from decoders.lane import Lane, Limits
     from explorer.runs.lane_factory import CALLBACKS
 
@@ -107,7 +107,7 @@ def lane_of(models: dict, prompts: list[list[int]]) -> Callable[[dict], list]:
 
 
 def decoded(runs: "Runs", strategy: str, lanes: list[int]) -> list[list[int]]:
-    """What these lanes write, each in a run of its own, as soon as all are done."""
+    """The tokens that these lanes write, each in a run of its own; returns when all are done."""
     wanted = [{"strategy": strategy, "parameters": {}, "seed": at} for at in lanes]
     request = {"prompt": "its tokens are above", "max_new_tokens": NEW_TOKENS}
     started = [runs.start(request | {"lanes": [lane]}, "") for lane in wanted]
@@ -117,7 +117,7 @@ def decoded(runs: "Runs", strategy: str, lanes: list[int]) -> list[list[int]]:
 
 
 def timed(work: Callable[[], object]) -> tuple[float, object]:
-    """(seconds, what came of it)."""
+    """(wall-clock seconds, result) of calling `work`."""
     began = time.perf_counter()
     result = work()
     return time.perf_counter() - began, result

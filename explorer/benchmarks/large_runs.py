@@ -1,8 +1,8 @@
-"""Measures a big run as a person meets it: four lanes of 512 new tokens, thousands of nodes each, in headless
-Chromium.
+"""Measures a large run as a user experiences it: four lanes of 512 new tokens with thousands of nodes each,
+in headless Chromium.
 
-The shipped models run with a longer context and without their end-of-text token, so that every lane really
-decodes 512 tokens. Knows the page's door for tests (`window.decodingExplorer`), nothing of how it draws.
+The shipped models run with a longer context and without their end-of-text token, so that every lane decodes
+512 tokens. Knows the page's test interface (`window.decodingExplorer`), nothing of how it draws.
 """
 
 import argparse
@@ -34,7 +34,7 @@ SETUP = {
 
 
 def big(options: argparse.Namespace) -> list[dict]:
-    """From the slider to the painted step, the longest pause of the page, and its memory."""
+    """Time from a slider move to the painted step, the longest main-thread tasks, and the page's memory."""
     if rows := missing():
         return rows
     with endless(options.model) as model, endless(options.draft) as draft:
@@ -58,31 +58,33 @@ def big(options: argparse.Namespace) -> list[dict]:
     median = statistics.median(times)
     return [
         figure("nodes in the smallest of four trees, 512 new tokens", min(nodes), "nodes", MIN_NODES, True),
-        figure("from slider to paint, 95th percentile", at, "ms", 100, False, median=median),
+        figure("from slider move to paint, 95th percentile", at, "ms", 100, False, median=median),
         figure("longest pause of the page while four lanes run", running, "ms", 200, False),
         figure("longest pause of the page while scrubbing", scrubbing, "ms", 200, False),
-        figure("JavaScript heap of the page after all", heap, "MB", 400, False),
+        figure("JavaScript heap of the page at the end", heap, "MB", 400, False),
     ]
 
 
 @contextmanager
 def endless(name: str) -> Iterator[Path]:
-    """A copy of a local model's folder that reads more tokens and never names an end of text."""
+    """A temporary copy of a local model's folder with a longer context and an end-of-text token that never
+    occurs.
+    """
     where, _ = locate(name)
     with tempfile.TemporaryDirectory() as home:
         copy = Path(shutil.copytree(where, Path(home) / Path(where).name))
         amend(copy / "config.json", max_position_embeddings=CONTEXT)
         padding = json.loads((copy / "config.json").read_text()).get("pad_token_id")
-        amend(copy / "generation_config.json", eos_token_id=padding)  # a token that is never written
+        amend(copy / "generation_config.json", eos_token_id=padding)  # a token that is never generated
         yield copy
 
 
 def amend(path: Path, **fields) -> None:
-    """Sets fields of a JSON file."""
+    """Sets top-level fields of a JSON file."""
     path.write_text(json.dumps(json.loads(path.read_text()) | fields))
 
 
-# Keeps the longest task of the main thread, in milliseconds, in window.longest.
+# Records the longest task of the main thread, in milliseconds, in window.longest.
 WATCH = """() => {
   window.longest = 0;
   new PerformanceObserver(list => {
@@ -90,7 +92,7 @@ WATCH = """() => {
   }).observe({ entryTypes: ["longtask"] });
 }"""
 
-# Milliseconds from the slider's input until all lanes have painted their step, at `count` random positions.
+# Milliseconds from a slider move until all lanes have painted their step, for `count` random positions.
 SCRUB = """async count => {
   const explorer = window.decodingExplorer, slider = explorer.app.bar.slider, times = [];
   const rest = time => new Promise(done => setTimeout(done, time));
@@ -106,7 +108,7 @@ SCRUB = """async count => {
   return times;
 }"""
 
-# How many nodes each lane's tree has in the page.
+# The number of nodes in each lane's tree in the page.
 NODES = """() => decodingExplorer.lanes.map(lane =>
   new Set([...lane.scene.history.byId.values()].map(entry => entry.base.node)
     .filter(node => node >= 0)).size)"""

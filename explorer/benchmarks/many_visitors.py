@@ -1,8 +1,8 @@
-"""Measures many visitors at once: the real app in a process of its own, and people who press Run together.
+"""Load test: the real app in a process of its own, and many simulated visitors who press Run at once.
 
-Each visitor makes the HTTP calls that the page makes: it starts a run of two lanes, pulls what is new, takes
-as long as a page takes to paint, and pulls again. Counted is how long no step reached a visitor, whether each
-step of the trace did, and what memory the app takes.
+Each visitor makes the HTTP calls that the page makes: it starts a run of two lanes, pulls new steps, waits as
+long as a page takes to paint, and pulls again. Measured are the waits between steps, the steps of the trace
+that never arrive, and the app's memory.
 """
 
 import argparse
@@ -26,14 +26,14 @@ from explorer.access import TOKEN_VARIABLE
 from explorer.timing import NEW_TOKENS, PROMPTS, figure
 
 ROOT = Path(__file__).resolve().parents[2]
-TOKEN = secrets.token_urlsafe()  # of the apps that are started for this
+TOKEN = secrets.token_urlsafe()  # access token of the apps started here
 CROWDS = (1, 10, 20, 50, 100)
-LANES = ("beam", "speculative")  # those with which the page opens
+LANES = ("beam", "speculative")  # those of a freshly opened page
 VIEWS = ("beam_tree", "draft_tree")
-PAINTING = 0.05  # seconds from an answer to the next question: what a page needs to paint two lanes
+PAINTING = 0.05  # seconds between an answer and the next pull: the time a page takes to paint two lanes
 OVER = ("done", "stopped", "failed")
-OTHERS = 10  # ordinary visitors beside a heavy lane
-HEAVY = {  # what a page may ask for and takes long: strategy, parameters, view
+OTHERS = 10  # ordinary visitors while a heavy lane runs
+HEAVY = {  # the most expensive lanes that a page may request: strategy, parameters, view
     "speculative_tree, widths 16 six times": ("speculative_tree", {"widths": [16] * 6}, "draft_tree"),
     "pg_td, 512 rollouts": ("pg_td", {"rollouts": 512}, "visit_tree"),
     "value_mcts, 512 simulations of width 64": (
@@ -47,19 +47,19 @@ HEAVY = {  # what a page may ask for and takes long: strategy, parameters, view
 }
 SOAK, SOAK_LOOKS, SOAK_AT_ONCE, SOAK_TOKENS = 1000, (100, 500, 1000), 8, 16
 Call = Callable[..., Awaitable[dict]]  # (session, name of the server function, ...its request)
-GROWTH = 1.1  # what 500 runs more may make of the memory
+GROWTH = 1.1  # goal: maximum ratio of memory after 500 more runs
 
 
 @dataclass
 class Seen:
-    """What a visitor has met: the waits for a step in seconds, and the steps that did not come."""
+    """What one visitor experienced: the waits for each step in seconds, and the number of steps missed."""
 
     waits: list[float] = field(default_factory=list)
     lost: int = 0
 
 
 def visiting(options: argparse.Namespace) -> Iterator[dict]:
-    """Waits, lost steps and memory with 1 to 100 visitors, then beside each heavy lane."""
+    """Waits, missing steps and memory with 1 to 100 visitors; then waits while each heavy lane runs."""
     with served(options) as app:
         for count in CROWDS:
             before = app.megabytes()
@@ -71,11 +71,11 @@ def visiting(options: argparse.Namespace) -> Iterator[dict]:
     with served(options) as app:
         for name, lane in HEAVY.items():
             seen = asyncio.run(crowd(app.address, OTHERS, lane))
-            yield waits(f"{OTHERS} visitors beside {name}: 95th percentile", seen)
+            yield waits(f"{OTHERS} visitors while {name} runs: 95th percentile of the waits", seen)
 
 
 def soaking(options: argparse.Namespace) -> Iterator[dict]:
-    """The app's memory over a thousand short runs, each of a visitor of its own."""
+    """The app's memory over a thousand short runs, each by a different visitor."""
     with served(options) as app:
         memory = {0: app.megabytes()}
         for look in SOAK_LOOKS:
@@ -88,26 +88,26 @@ def soaking(options: argparse.Namespace) -> Iterator[dict]:
 
 
 def waits(name: str, seen: list[Seen]) -> dict:
-    """The figure of the waits of some visitors."""
+    """A row with the 95th percentile of the waits, in seconds."""
     every = sorted(wait for one in seen for wait in one.waits)
     slow = statistics.quantiles(every, n=20)[-1]
     return figure(name, slow, "s", 2, False, longest=every[-1], median=statistics.median(every))
 
 
 def lost(name: str, seen: list[Seen]) -> dict:
-    """The figure of the steps that some visitors have missed."""
+    """A row with the number of steps that the visitors missed."""
     return figure(name, sum(one.lost for one in seen), "steps", 0, False)
 
 
 @dataclass
 class App:
-    """The app under test: where it answers, and its process."""
+    """The app under test: its address and process id."""
 
     address: str
     pid: int
 
     def megabytes(self) -> float:
-        """Memory that the process holds, in MB of 2**20 bytes; NaN where the system does not say."""
+        """Resident memory of the process, in MB of 2**20 bytes; NaN without /proc."""
         try:
             status = Path(f"/proc/{self.pid}/status").read_text()
         except OSError:
@@ -117,7 +117,7 @@ class App:
 
 @contextmanager
 def served(options: argparse.Namespace) -> Iterator[App]:
-    """The app, started for this, as soon as its models are loaded."""
+    """Starts the app and yields it once its models are loaded. Raises ValueError if it does not start."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -152,21 +152,21 @@ def served(options: argparse.Namespace) -> Iterator[App]:
 
 
 async def crowd(address: str, count: int, heavy: tuple | None = None) -> list[Seen]:
-    """What each of `count` visitors has met, perhaps beside one with a heavy lane."""
+    """What each of `count` visitors experienced, optionally while another visitor runs a heavy lane."""
     async with caller(address, count) as call:
-        beside = None if heavy is None else asyncio.create_task(weigh(call, *heavy))
-        if beside is not None:
+        load = None if heavy is None else asyncio.create_task(weigh(call, *heavy))
+        if load is not None:
             await asyncio.sleep(0.5)
         try:
             return await asyncio.gather(*(visit(call, number) for number in range(count)))
         finally:
-            if beside is not None:
-                beside.cancel()
-                await asyncio.gather(beside, return_exceptions=True)
+            if load is not None:
+                load.cancel()
+                await asyncio.gather(load, return_exceptions=True)
 
 
 async def passing(address: str, first: int, last: int) -> None:
-    """Short runs number `first` to `last`, a few at a time."""
+    """Runs short runs number `first` to `last` - 1, SOAK_AT_ONCE at a time."""
     numbers = iter(range(first, last))
 
     async def some(call: Call) -> None:
@@ -179,8 +179,10 @@ async def passing(address: str, first: int, last: int) -> None:
 
 @asynccontextmanager
 async def caller(address: str, count: int) -> AsyncIterator[Call]:
-    """A function that calls a server function of the page for a session, for `count` visitors at once."""
-    limits = httpx.Limits(max_connections=2 * count + 2, keepalive_expiry=2)  # the server closes after five
+    """A function that calls a server function of the page in a session; up to `count` visitors share it."""
+    limits = httpx.Limits(
+        max_connections=2 * count + 2, keepalive_expiry=2
+    )  # the server closes idle ones after five
     bearer = {"Authorization": f"Bearer {TOKEN}"}
     async with httpx.AsyncClient(base_url=address, timeout=120, limits=limits, headers=bearer) as client:
         components = (await client.get("/config")).json()["components"]
@@ -198,7 +200,7 @@ async def caller(address: str, count: int) -> AsyncIterator[Call]:
 
 
 async def posted(client: httpx.AsyncClient, body: dict) -> httpx.Response:
-    """The answer to a call. Sent again if the server had just closed the idle connection, as browsers do."""
+    """The answer to a call; like browsers, sends again if the server has just closed an idle connection."""
     for _ in range(2):
         with suppress(httpx.ReadError, httpx.RemoteProtocolError):
             return await client.post("/gradio_api/component_server", json=body)
@@ -206,13 +208,13 @@ async def posted(client: httpx.AsyncClient, body: dict) -> httpx.Response:
 
 
 async def visit(call: Call, number: int, new_tokens: int = NEW_TOKENS) -> Seen:
-    """One visitor's run, from Run to its end."""
+    """Runs one visitor's lanes from start to end."""
     lanes = [{"strategy": name, "parameters": {}, "seed": number} for name in LANES]
     return await following(call, PROMPTS[number % len(PROMPTS)], new_tokens, lanes, VIEWS)
 
 
 async def weigh(call: Call, strategy: str, parameters: dict, view: str) -> Seen:
-    """A visitor with a heavy lane, again and again until it is cancelled."""
+    """Runs a heavy lane again and again until cancelled."""
     while True:
         lane = {"strategy": strategy, "parameters": parameters, "seed": 0}
         await following(call, PROMPTS[0], NEW_TOKENS, [lane], [view])
@@ -221,7 +223,7 @@ async def weigh(call: Call, strategy: str, parameters: dict, view: str) -> Seen:
 async def following(
     call: Call, prompt: str, new_tokens: int, lanes: list[dict], views: Sequence[str]
 ) -> Seen:
-    """Starts a run and pulls it to its end; then asks what it should have got."""
+    """Starts a run and pulls it to its end; then compares what arrived with the lanes' traces."""
     session, seen, asked = secrets.token_hex(16), Seen(), time.monotonic()
     started = await call(session, "explorer_start", prompt=prompt, max_new_tokens=new_tokens, lanes=lanes)
     run, state, more = started["run"], "running", False

@@ -1,8 +1,8 @@
-"""Measures the page as a person meets it: start-up, first picture, and from event to paint, in headless
-Chromium.
+"""Measures the page as a user experiences it in headless Chromium: start-up, first picture, and the time from
+event to paint.
 
-Starts the real app in a process of its own. Needs Playwright and a Chromium (both come with `make setup` and
-`make test`); where they are missing it says so instead of guessing.
+Starts the real app in a process of its own. Needs Playwright and a Chromium (`make setup` and `make test`
+install both); without them a row says what is missing.
 """
 
 import argparse
@@ -43,10 +43,10 @@ SINCE_FIRST_BYTE = (
 
 @contextmanager
 def fresh_page() -> Iterator:
-    """An empty page of a browser that has started already."""
+    """An empty page in a browser that is already running."""
     from playwright.sync_api import sync_playwright
 
-    path = find()  # first: it may ask Playwright itself, which cannot run twice at a time
+    path = find()  # called first: it may start Playwright, which cannot run twice at a time
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser.new_page(viewport={"width": 1400, "height": 900})
@@ -55,7 +55,7 @@ def fresh_page() -> Iterator:
 
 @contextmanager
 def app(options: argparse.Namespace, page) -> Iterator[float]:
-    """Starts the app and opens it in `page` as soon as it answers; the time at which it was started."""
+    """Starts the app and opens it in `page` as soon as it answers; yields the time at which it was started."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -80,8 +80,8 @@ def app(options: argparse.Namespace, page) -> Iterator[float]:
 
 
 def answers(port: int, until: float) -> None:
-    """Waits for an app to listen; OSError if it does not in time. A browser that tried it instead would load
-    a page that says so each time, on a core that the app could use.
+    """Waits until an app listens; raises OSError if it does not by then. A browser that polled instead would
+    load an error page each time, on a core that the app could use.
     """
     while True:
         try:
@@ -94,7 +94,7 @@ def answers(port: int, until: float) -> None:
 
 
 def missing() -> list[dict] | None:
-    """The row that says why the page could not be measured, or None."""
+    """A row that says why the page cannot be measured; None if it can."""
     if importlib.util.find_spec("playwright") is None:
         return [
             {"name": "page", "note": "not measured: Playwright is not installed (make setup installs it)"}
@@ -127,14 +127,14 @@ def starting(options: argparse.Namespace) -> list[dict]:
 
 
 def drawing(options: argparse.Namespace) -> list[dict]:
-    """From event to paint with four lanes of 64 tokens, and whether every node of the traces is in the page
+    """Time from event to paint with four lanes of 64 tokens, and how many steps of the traces the page lacks
     at the end.
     """
     if rows := missing():
         return rows
     with fresh_page() as page, app(options, page):
         latencies = painted(page, LANES, NEW_TOKENS)
-        lost = page.evaluate(LOST_NODES)
+        missed = page.evaluate(MISSED_STEPS)
     return [
         figure(
             "from event to paint, median",
@@ -151,12 +151,12 @@ def drawing(options: argparse.Namespace) -> list[dict]:
             150,
             False,
         ),
-        figure("steps of the traces that are not in the page", lost, "steps", 0, at_least=False),
+        figure("steps of the traces that are not in the page", missed, "steps", 0, at_least=False),
     ]
 
 
 def canvas(options: argparse.Namespace) -> list[dict]:
-    """From event to paint of a canvas of 128 positions in the grid, which has a row for each forward."""
+    """Time from event to paint for a canvas of 128 positions as a grid, which has a row for each forward."""
     if rows := missing():
         return rows
     with fresh_page() as page, app(options, page):
@@ -169,7 +169,7 @@ def canvas(options: argparse.Namespace) -> list[dict]:
 
 
 def painted(page, lanes: tuple[str, ...], tokens: int) -> list[float]:
-    """Runs lanes, those on the page if none are named: from event to paint of each step, sorted."""
+    """Runs these lanes (none: those on the page); the milliseconds from event to paint of each step, sorted."""
     set_up(page, lanes, tokens)
     page.evaluate(MEASURE)
     page.get_by_role("button", name="Run", exact=True).click()
@@ -179,9 +179,8 @@ def painted(page, lanes: tuple[str, ...], tokens: int) -> list[float]:
 
 
 def running(options: argparse.Namespace) -> list[dict]:
-    """How much longer than its lanes compute a run takes on the page, from the press of Run to the last step.
-
-    Medians of several runs of three lanes.
+    """The time of a run on the page, from pressing Run to the last step, relative to the time that its lanes
+    compute: medians of several runs of three lanes.
     """
     if rows := missing():
         return rows
@@ -190,13 +189,13 @@ def running(options: argparse.Namespace) -> list[dict]:
         with fresh_page() as page, app(options, page):
             set_up(page, LIVE, tokens)
             ratio = statistics.median(page.evaluate(RUN) for _ in range(RUNS))
-        name = f"three lanes of {tokens} tokens on the page, in seconds that the lanes compute"
+        name = f"three lanes of {tokens} tokens on the page, relative to the lanes' computing"
         rows.append(figure(name, ratio, "x", 1.3, at_least=False))
     return rows
 
 
 def set_up(page, lanes: tuple[str, ...], tokens: int) -> None:
-    """Chooses strategies and max_new_tokens, once the models are there."""
+    """Sets strategies and max_new_tokens on the page once the models are loaded."""
     page.wait_for_function(READY, timeout=60_000)
     for _ in range(len(lanes) - page.evaluate("window.decodingExplorer.lanes.length")):
         page.get_by_role("button", name="+ Lane").click()
@@ -206,7 +205,7 @@ def set_up(page, lanes: tuple[str, ...], tokens: int) -> None:
     page.get_by_label("max_new_tokens").fill(str(tokens))
 
 
-# Presses Run and waits for the end of the run: its seconds for each second that the lanes compute.
+# Presses Run and waits for the end of the run: its seconds relative to those that the lanes compute.
 RUN = """async () => {
   const explorer = window.decodingExplorer, before = explorer.run, began = performance.now();
   const buttons = [...document.querySelectorAll("button")];
@@ -218,9 +217,8 @@ RUN = """async () => {
   return (performance.now() - began) / 1000 / seconds;
 }"""
 
-# Asks the server for the traces and counts the steps that the page does not hold.
-# From here on `latencies` holds how long each step took from the server to its pixels, in milliseconds; both
-# clocks are the epoch's.
+# Records in `latencies` how long each step of later runs takes from its event on the server to its paint, in
+# milliseconds; both clocks count from the epoch.
 MEASURE = """() => {
     const app = decodingExplorer.app, offset = Date.now() - performance.now();
     window.latencies = [];
@@ -244,7 +242,9 @@ MEASURE = """() => {
         requestAnimationFrame(look);
     });
 }"""
-LOST_NODES = """async () => {
+
+# Asks the server for the traces and counts the steps that the page lacks.
+MISSED_STEPS = """async () => {
   const explorer = window.decodingExplorer;
   let lost = 0;
   for (let i = 0; i < explorer.lanes.length; i++) {

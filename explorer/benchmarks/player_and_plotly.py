@@ -1,8 +1,8 @@
-"""What a step of four lanes takes of the page's main thread, as the player draws it and as Plotly does with
-`Plotly.react`: the same steps of the same traces, in turn, in one browser.
+"""Main-thread time for a step of four lanes, drawn by the player and by `Plotly.react`: the same steps of the
+same traces, in turn, in one browser.
 
-Processor time of script, style, layout and paint, so that other work on the machine counts little. Python's
-time to make the figures is left out.
+Measures processor time of script, style, layout and paint, so that other work on the machine counts little.
+The time that Python takes to make the figures is left out.
 """
 
 import argparse
@@ -18,8 +18,7 @@ from explorer.benchmarks.page_latency import LANES, NEW_TOKENS, fresh_page, miss
 from explorer.runs.load_pair import load_models
 from explorer.timing import PROMPTS
 
-FIRST = 8  # of the steps that are drawn, which follow each other as in a run; a short lane then stands
-STEPS = 16
+FIRST, STEPS = 8, 16  # the first step drawn, and how many in a row; a shorter lane stays at its last step
 
 SIZES = """() => decodingExplorer.lanes.map(({ scene }) => {
   const { width, height } = scene.frame.getBoundingClientRect();
@@ -36,7 +35,7 @@ REACT = """async figures => {
 
 
 def drawn_twice(options: argparse.Namespace) -> list[dict]:
-    """Milliseconds of the main thread for each step: the player's, and Plotly's."""
+    """A row each for the player and Plotly: milliseconds of the main thread per step."""
     if rows := missing():
         return rows
     traces = decoded(options)
@@ -52,25 +51,25 @@ def drawn_twice(options: argparse.Namespace) -> list[dict]:
             figures = [figure_of(trace, step, size) for trace, size in zip(traces, sizes, strict=True)]
             spent["player"].append(computing(player, SEEK, step))
             spent["Plotly.react"].append(computing(plotly, REACT, figures))
-    return [row(name, sorted(times[1:])) for name, times in spent.items()]  # the first one warms up
+    return [row(name, sorted(times[1:])) for name, times in spent.items()]  # the first step is a warm-up
 
 
 def row(name: str, times: list[float]) -> dict:
-    """A step of four lanes; nothing is aimed at, the table decides who draws the lanes."""
+    """A row with median and 95th percentile; it has no goal, as it only shows which of the two is faster."""
     at = times[int(0.95 * (len(times) - 1))]
     measured = {"value": statistics.median(times), "unit": "ms", "goal": "none", "met": None}
     return {"name": f"a step of four lanes, {name} (95 %: {at:.0f} ms)", **measured, "at_95": at}
 
 
 def decoded(options: argparse.Namespace) -> list[Trace]:
-    """The lanes of `--only page`, from the first prompt."""
+    """The traces of the lanes of `--only page`, after the first prompt."""
     models = load_models(options.model, options.draft, ("target", "draft"), "auto")
     prompt = models["target"].encode(PROMPTS[0])
     return [Lane(name, prompt, models, {}, limits=Limits(NEW_TOKENS)).run() for name in LANES]
 
 
 def written(home: Path, traces: list[Trace]) -> Path:
-    """The saved page of these lanes, which the player draws without a server."""
+    """Writes the saved page of these lanes, which the player draws without a server; returns its path."""
     from explorer.export.replay_page import replay_html
 
     path = home / "run.html"
@@ -87,7 +86,7 @@ def bare(sizes: list[list[float]]) -> str:
 
 
 def figure_of(trace: Trace, step: int, size: list[float]) -> dict:
-    """A lane's figure after so many steps of the page, in its size, as Plotly's script takes it."""
+    """A lane's figure after `step` steps, in the lane's size (width, height), as JSON for plotly.js."""
     view = strategies()[trace.strategy].views[0]
     made = trace.figure(view, min(step, len(trace.steps)))
     made.update_layout(width=size[0], height=size[1])
@@ -95,7 +94,7 @@ def figure_of(trace: Trace, step: int, size: list[float]) -> dict:
 
 
 def computing(page, script: str, argument: object) -> float:
-    """Milliseconds of processor time that the page's main thread takes for it."""
+    """Milliseconds of processor time that the page's main thread spends on this script."""
     devtools = page.context.new_cdp_session(page)
     devtools.send("Performance.enable")
 

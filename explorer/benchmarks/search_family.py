@@ -1,4 +1,5 @@
-"""The search family: beams against transformers' `generate`, and what searching costs besides the model.
+"""The search family: beam search against transformers' `generate`, and the time searches spend outside the
+model.
 
 Knows strategies by name only where a goal names them.
 """
@@ -11,19 +12,19 @@ from decoders.trace.events import Forward
 from decoders.trace.trace import Trace
 
 BEAMS = (4, 8, 16)
-# What stands beside the model's own time: at most as much again.
+# Large searches: their goal is to spend no more time outside the model than in it.
 LARGE: tuple[tuple[str, str, dict], ...] = (
     ("best_first, 500 expansions", "best_first", {"max_expansions": 500}),
     ("pg_td, 64 rollouts", "pg_td", {"rollouts": 64}),
-    ("phi_decoding, 64 rollouts a step", "phi_decoding", {"num_beams": 8, "num_rollouts": 8}),
+    ("phi_decoding, 64 rollouts per step", "phi_decoding", {"num_beams": 8, "num_rollouts": 8}),
     ("a_star, 64 scored texts", "a_star", {"max_calls": 64}),
     ("lattice, 256 forwards", "lattice", {"max_forwards": 256}),
 )
 
 
 def search(options: argparse.Namespace) -> Iterator[dict]:
-    """Beams of several widths, tokens/s against `generate` alternately; then, of large searches, the seconds
-    spent outside of the model for each second in it.
+    """Beam search of several widths: tokens/s against `generate`, in turn. Then the seconds that large
+    searches spend outside the model per second in it.
     """
     from explorer.benchmarks.speculative_family import traced
     from explorer.runs.load_pair import load_models
@@ -39,13 +40,13 @@ def search(options: argparse.Namespace) -> Iterator[dict]:
         yield figure(name, ratio, "x", 1.3, at_least=True, tokens_per_second=[first, second])
     for name, strategy, settings in LARGE:
         traces = traced(models, strategy, settings, [prompts[0], *prompts])[1:]  # one to warm up
-        beside = statistics.median(map(outside, traces))
+        ratio = statistics.median(map(outside, traces))
         forwards = statistics.median(trace.costs.totals()["target_forwards"] for trace in traces)
-        label = f"{name}: Python beside the model, {forwards:.0f} forwards"
-        yield figure(label, beside, "x", 1.0, at_least=False)
+        label = f"{name}: time outside the model relative to it, {forwards:.0f} forwards"
+        yield figure(label, ratio, "x", 1.0, at_least=False)
 
 
 def outside(trace: Trace) -> float:
-    """Seconds of a lane outside of forwards for each second in them."""
+    """Seconds that a lane spends outside forwards per second in them."""
     inside = sum(forward.seconds for step in trace.steps for forward in step.of(Forward))
     return (trace.costs.totals()["seconds"] - inside) / inside

@@ -1,6 +1,6 @@
-"""Every strategy of the speculative family on the same prompts of six kinds of text: what a target forward
-brings, what drafting costs, and tokens/s against greedy decoding and against what transformers' `generate`
-has of the kind.
+"""Every strategy of the speculative family on the same prompts of six kinds of text: tokens per target
+forward, the cost of drafting, and tokens/s relative to greedy decoding; also the speculative modes of
+transformers' `generate`.
 
 Knows no strategy by name but the chain and the trees that are compared with each other.
 """
@@ -14,8 +14,8 @@ from itertools import pairwise
 from decoders.trace.events import Forward
 from decoders.trace.trace import Trace
 
-EACH, MANY = 2, 6  # prompts of each kind of text: where seconds are measured, where tokens are counted
-SIZE = 64  # drafted nodes of the trees that are compared with a chain, and of that chain
+EACH, MANY = 2, 6  # prompts of each kind of text: for measuring seconds, for counting tokens
+SIZE = 64  # drafted nodes of each tree and of the chain that they are compared with
 CHAIN = ("speculative", {"num_assistant_tokens": SIZE})
 TREES = {
     "sequoia": {"budget": SIZE, "max_depth": 16},
@@ -25,7 +25,7 @@ TREES = {
 
 
 def speculative(options: argparse.Namespace) -> Iterator[dict]:
-    """A row a strategy as soon as it is measured, greedily where it can be, then what `generate` does, then
+    """A row per strategy as soon as it is measured, without sampling where possible; then `generate`, then
     the goals.
     """
     from decoders.registry import strategies
@@ -55,18 +55,20 @@ def speculative(options: argparse.Namespace) -> Iterator[dict]:
         yield {"name": name, "note": f"{ratio:.2f} x greedy"}
 
     best = max(speeds, key=speeds.get)
-    yield figure(f"the fastest, {best}, against greedy", speeds[best], "x", 1.8, at_least=True)
+    yield figure(f"the fastest lossless one, {best}, against greedy", speeds[best], "x", 1.8, at_least=True)
     yield from against_a_chain(models)
     for name in TREES:
         share = building(traced(models, name, {}, prompts))
-        yield figure(f"building the tree of {name}", share, "%", 10, at_least=False)
-    plainly = building(traced(models, CHAIN[0], {}, prompts))
-    yield {"name": "the same of a chain, where nothing is built", "note": f"{plainly:.0f} %"}
+        yield figure(
+            f"building the tree of {name}, relative to a target forward", share, "%", 10, at_least=False
+        )
+    chain = building(traced(models, CHAIN[0], {}, prompts))
+    yield {"name": "the same for a chain, where nothing is built", "note": f"{chain:.0f} %"}
 
 
 def against_a_chain(models: dict) -> Iterator[dict]:
-    """Tokens a target forward of the best tree over those of a chain of as many nodes, for each kind of text;
-    the goal is for stories. A draft that is always right leaves a tree nothing to win.
+    """Tokens per target forward of the best tree relative to a chain of as many nodes, for each kind of text.
+    Only stories have a goal: where the draft is always right, a tree has nothing to gain.
     """
     from explorer.experiments.asked import KINDS, tokens_per_forward
     from explorer.experiments.asked import prompts as asked
@@ -77,9 +79,9 @@ def against_a_chain(models: dict) -> Iterator[dict]:
         chain = tokens_per_forward(traced(models, *CHAIN, prompts))
         trees = {n: tokens_per_forward(traced(models, n, settings, prompts)) for n, settings in TREES.items()}
         best = max(trees, key=trees.get)
-        label = f"a target forward on {kind}: {best} against a chain, {SIZE} nodes each"
+        label = f"tokens per target forward on {kind}: {best} against a chain, {SIZE} nodes each"
         if kind == "stories":
-            yield figure(f"tokens {label}", trees[best] / chain, "x", 1.5, at_least=True)
+            yield figure(label, trees[best] / chain, "x", 1.5, at_least=True)
         else:
             yield {"name": label, "note": f"{trees[best] / chain:.2f} x"}
 
@@ -87,21 +89,21 @@ def against_a_chain(models: dict) -> Iterator[dict]:
 def relative_speed(
     mine: Callable[[list[int]], int], other: Callable[[list[int]], int], prompts: list[list[int]]
 ) -> float:
-    """Tokens/s of `mine` over that of `other`, all prompts together: of each the median of rounds in which
-    both decode it in turn.
+    """Tokens/s of `mine` relative to `other` over all prompts together; the seconds of a prompt are the
+    median of rounds in which both decode it in turn.
     """
     from explorer.timing import in_turn
 
     tokens, seconds = [0, 0], [0.0, 0.0]
     for prompt in prompts:
         calls = [partial(decode, prompt) for decode in (mine, other)]
-        tokens = [wrote + call() for wrote, call in zip(tokens, calls, strict=True)]  # unmeasured: warms up
+        tokens = [wrote + call() for wrote, call in zip(tokens, calls, strict=True)]  # not timed: a warm-up
         seconds = [total + took for total, took in zip(seconds, in_turn(calls), strict=True)]
     return tokens[0] / seconds[0] / (tokens[1] / seconds[1])
 
 
 def traced(models: dict, strategy: str, settings: dict, prompts: list[list[int]]) -> list[Trace]:
-    """The traces of all prompts."""
+    """The trace of each prompt."""
     from decoders.lane import Lane, Limits
     from explorer.timing import NEW_TOKENS
 
@@ -109,26 +111,26 @@ def traced(models: dict, strategy: str, settings: dict, prompts: list[list[int]]
 
 
 def total(traces: list[Trace], name: str) -> float:
-    """The sum of one of the costs."""
+    """The sum of one of the costs over all traces."""
     return sum(trace.costs.totals()[name] for trace in traces)
 
 
 def counted(traces: list[Trace]) -> str:
-    """Counts of a strategy in words."""
+    """Tokens per target forward, acceptance and drafting cost of a strategy, in words."""
     from explorer.experiments.asked import tokens_per_forward
 
     proposed, new = total(traces, "proposed"), total(traces, "new_tokens")
     share = total(traces, "accepted") / proposed if proposed else 0.0
     drafts = total(traces, "draft_forwards") / new
-    checked = total(traces, "target_tokens") / new
+    verified = total(traces, "target_tokens") / new
     return (
-        f"{tokens_per_forward(traces):.2f} tokens per target forward, {share:.0%} of the drafted accepted, "
-        f"{checked:.1f} checked and {drafts:.2f} draft forwards per token"
+        f"{tokens_per_forward(traces):.2f} tokens per target forward, {share:.0%} of drafted tokens "
+        f"accepted, {verified:.1f} verified and {drafts:.2f} draft forwards per token"
     )
 
 
 def building(traces: list[Trace]) -> float:
-    """What a round spends on its draft outside of the draft's own forwards, in percent of a target forward:
+    """The time that a round spends on its draft outside the draft's forwards, in percent of a target forward:
     the median over all rounds.
     """
     shares = []

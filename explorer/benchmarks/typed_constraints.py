@@ -1,7 +1,7 @@
-"""Random texts that somebody might type for a constraint: right ones, nearly right ones, and wild ones.
+"""Random texts that somebody might type as a constraint: valid ones, nearly valid ones, and garbage.
 
-`typed(number)` is always the same text for the same number. Nearly all are as short as a lane demands. Knows
-kinds of constraints, no engine.
+`typed(number)` always gives the same text for the same number. Nearly all are within the length that a lane
+accepts. Knows kinds of constraints, no engine.
 """
 
 import json
@@ -57,7 +57,7 @@ TYPES = ("object", "array", "string", "integer", "number", "boolean", "null", "f
 
 
 def typed(number: int) -> tuple[str, str]:
-    """(kind, text) of a number from 0 on."""
+    """(kind, text) for a number from 0."""
     draw = random.Random(number)
     kind = draw.choice(KINDS if number % 5 else OWN)
     how = draw.choice([letters, shuffled, broken, broken, made, made, made])
@@ -65,18 +65,18 @@ def typed(number: int) -> tuple[str, str]:
 
 
 def letters(kind: str, draw: random.Random) -> str:
-    """Any characters."""
+    """Random characters."""
     return "".join(draw.choices(LETTERS, k=draw.randint(0, 60)))
 
 
 def shuffled(kind: str, draw: random.Random) -> str:
-    """Words of right texts in any order."""
+    """Words of valid texts in random order."""
     words = " ".join(RIGHT[kind]).split(" ")
     return draw.choice(" \n").join(draw.choices(words, k=draw.randint(1, 20)))
 
 
 def broken(kind: str, draw: random.Random) -> str:
-    """A right text with a few characters lost, doubled or put in."""
+    """A valid text with a few characters removed, doubled or inserted."""
     text = list(draw.choice(RIGHT[kind]))
     for _ in range(draw.randint(1, 4)):
         at = draw.randrange(len(text) + 1)
@@ -85,7 +85,7 @@ def broken(kind: str, draw: random.Random) -> str:
 
 
 def made(kind: str, draw: random.Random) -> str:
-    """A text of the kind's own syntax, with numbers of any size, deep or long now and then."""
+    """A text in the syntax of its kind, with numbers of any size, sometimes deeply nested or long."""
     match kind:
         case "json_schema":
             return json.dumps(chained(draw) if draw.random() < 0.1 else schema(draw, draw.randint(0, 5)))
@@ -101,7 +101,7 @@ def made(kind: str, draw: random.Random) -> str:
 
 
 def schema(draw: random.Random, depth: int) -> Any:
-    """A schema, of which some keywords fit."""
+    """A JSON schema of this depth, in which only some keywords fit their type."""
     if not depth or draw.random() < 0.1:
         return draw.choice([True, False, {}, {"type": draw.choice(TYPES)}, {"const": draw.choice(WORDS)}])
     below = [schema(draw, depth - 1) for _ in range(draw.randint(1, 3))]
@@ -136,7 +136,7 @@ def schema(draw: random.Random, depth: int) -> Any:
 
 
 def chained(draw: random.Random) -> dict:
-    """Definitions, each of which names the next."""
+    """A schema with a chain of definitions, each of which refers to the next."""
     long = draw.choice([10, 40, 70, 5000])
     link = draw.choice([lambda to: to, lambda to: {"properties": {"a": to}}, lambda to: {"items": to}])
     named = {f"d{n}": link({"$ref": f"#/$defs/d{n + 1}"}) for n in range(long)}
@@ -144,7 +144,7 @@ def chained(draw: random.Random) -> dict:
 
 
 def expression(draw: random.Random, depth: int) -> str:
-    """A regular expression."""
+    """A regular expression of this depth."""
     if depth <= 0 or (depth < 100 and draw.random() < 0.3):
         return draw.choice(
             ["a", ".", r"\d", r"\w", "[a-f]", "[^x]", "é", r"\b", r"\pL", "(?i:x)", "(?=y)", ""]
@@ -166,7 +166,9 @@ def expression(draw: random.Random, depth: int) -> str:
 
 
 def rules(draw: random.Random, first: str, sign: str, quoted: str) -> str:
-    """Rules of a grammar that name each other, or a chain of them."""
+    """Rules of a grammar that refer to each other, or a long chain of them. first: the start rule; sign: what
+    separates a name from its body; quoted: the form of a regular expression.
+    """
     count = draw.choice([1, 3, 6, 6, 6, 40, 200, 400, 9000])
     names = [first, *(f"r{n}" for n in range(1, count))]
     if count > 6:  # a chain
@@ -177,7 +179,7 @@ def rules(draw: random.Random, first: str, sign: str, quoted: str) -> str:
 
 
 def body(draw: random.Random, names: list[str], quoted: str, depth: int) -> str:
-    """What a rule stands for."""
+    """The right-hand side of a rule."""
     if not depth or draw.random() < 0.3:
         return draw.choice(['"a"', '"é\\n"', "[a-z]", quoted.format(expression(draw, 2)), *names, *names])
     parts = [body(draw, names, quoted, depth - 1) for _ in range(draw.randint(1, 3))]

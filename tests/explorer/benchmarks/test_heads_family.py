@@ -25,7 +25,7 @@ def test_every_strategy_that_needs_heads_is_measured():
 
 
 def test_drafting_is_split_by_hand():
-    """A round of 2 s after a prompt of 1 s: .3 in forwards and .1 beside them, then the check."""
+    """A round of 2 s after a prompt of 1 s: .3 in draft forwards and .1 outside them, then verification."""
     trace = Trace("eagle", "EAGLE", {}, 0, {"target": "t"}, [1, 2])
     trace.append(Step(0, [Forward("target", "prefill", 2, 1, 0.0, 0.9), Commit([2], [0.0])], 1.0))
     events = [
@@ -35,10 +35,10 @@ def test_drafting_is_split_by_hand():
         Commit([3], [0.0]),
     ]
     trace.append(Step(1, events, 3.0))
-    forwards, beside = drafting([trace])
-    assert abs(forwards - 0.3 / 2) < 1e-9 and abs(beside - 0.1 / 2) < 1e-9
+    forwards, outside = drafting([trace])
+    assert abs(forwards - 0.3 / 2) < 1e-9 and abs(outside - 0.1 / 2) < 1e-9
     assert drafting([]) == (0.0, 0.0)
-    assert step_time([trace]) == ", 150.0 ms a draft step" and step_time([]) == ""
+    assert step_time([trace]) == ", 150.0 ms per draft forward" and step_time([]) == ""
 
 
 def test_on_a_busy_machine_only_computing_counts(monkeypatch):
