@@ -55,7 +55,7 @@ def fresh_page() -> Iterator:
 
 @contextmanager
 def app(options: argparse.Namespace, page) -> Iterator[float]:
-    """Starts the app and opens it in `page` as soon as it answers; yields the time at which it was started."""
+    """Starts the app and opens it in `page` as soon as it answers; yields the time of its start."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -169,7 +169,7 @@ def canvas(options: argparse.Namespace) -> list[dict]:
 
 
 def painted(page, lanes: tuple[str, ...], tokens: int) -> list[float]:
-    """Runs these lanes (none: those on the page); the milliseconds from event to paint of each step, sorted."""
+    """Runs these lanes (none: those on the page); sorted milliseconds from event to paint of all steps."""
     set_up(page, lanes, tokens)
     page.evaluate(MEASURE)
     page.get_by_role("button", name="Run", exact=True).click()

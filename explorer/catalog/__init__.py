@@ -1,1 +1,1 @@
-"""What there is to choose from: cards of methods, papers, recorded runs."""
+"""The catalogue: cards of methods, papers and recorded runs, and maps of them."""

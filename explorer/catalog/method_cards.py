@@ -1,8 +1,7 @@
 """The cards of the Methods section: every strategy from its declaration, every paper from the index.
 
-A card's picture is a real run, recorded by `python -m explorer.catalog.recorded_runs` into
-assets/examples/methods/ and drawn when it is asked for. Knows declarations and traces, nothing of how a card
-looks.
+A card's picture is a real run that `python -m explorer.catalog.recorded_runs` recorded in
+assets/examples/methods/; it is drawn on request. Knows declarations and traces, nothing of how a card looks.
 """
 
 import inspect
@@ -21,9 +20,9 @@ from explorer.runs.validation import check_models
 from visualizers.registry import titles
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "examples" / "methods"
-FLAWS = "llama-tiny-flaws"  # announces flaws
-FORMS = "llama-tiny-forms"  # fills in
-SUMMARIES = "llama-tiny-summaries"  # tells what has tags, and has topics
+FLAWS = "llama-tiny-flaws"  # labels flawed lines of programs
+FORMS = "llama-tiny-forms"  # fills in the middle
+SUMMARIES = "llama-tiny-summaries"  # has plan tags and topics
 SHEET = (
     "Mia has a small dog. Tom has a red hat and Mia likes soup. Tom is in the park. Mia plays the drum."
     "\nSummary:"
@@ -32,7 +31,7 @@ RECORD = "In Cairo lives Max, 98 years old, with a cat. As json:\n"
 PLACES = "in the park | in the garden | in the house | at the park | at school | a dog | soup"
 PAPER = ("slug", "title", "family", "status", "authors", "year", "link", "alias", "how", "card")
 USUAL = {"prompt": "Once upon a time", "max_new_tokens": 10, "parameters": {}}
-SETUPS = {  # where the usual picture would not show what the method is about
+SETUPS = {  # for methods whose point the usual set-up would not show
     "momentum": {
         "prompt": "Ben has a red ball. Ben has a blue ball. Mia has a",
         "max_new_tokens": 30,
@@ -276,7 +275,7 @@ SETUPS = {  # where the usual picture would not show what the method is about
 
 
 def listing() -> dict:
-    """All strategies as cards, all papers with their status, the families of both, and a line of counts."""
+    """Cards of all strategies, all papers with their status, both's families, and a sentence of counts."""
     rows = papers.papers()
     titles_of = {row["slug"]: row["title"] for row in rows}
     return {
@@ -289,7 +288,7 @@ def listing() -> dict:
 
 
 def card(strategy: Strategy, titles_of: dict[str, str]) -> dict:
-    """What people read of a strategy; badge and parts are those of its default parameters."""
+    """The content of a strategy's card; badge and parts are those of its default parameters."""
     usual = {parameter.name: parameter.default for parameter in strategy.parameters}
     badge = strategy.badge(usual)
     return {
@@ -300,20 +299,20 @@ def card(strategy: Strategy, titles_of: dict[str, str]) -> dict:
         "parts": [vars(part) for part in strategy.parts(usual)],
         "papers": [{"slug": slug, "title": titles_of[slug]} for slug in strategy.papers],
         "sources": origins.sources(strategy.name, strategy.papers),
-        **beside(strategy.name),
-        "picture": picture_says(strategy.name),
+        **origin(strategy.name),
+        "picture": picture_facts(strategy.name),
         "runs_code": any("tests" in p.choices or p.name == "constraints" for p in strategy.parameters),
     }
 
 
-def beside(name: str) -> dict:
-    """`{parent, differs, aliases}`: the title of its parent, and what it changed about it."""
+def origin(name: str) -> dict:
+    """`{parent, differs, aliases}`: the title of the strategy's parent, and how it differs from it."""
     known = origins.lineage().get(name, {"parent": "", "differs": "", "aliases": []})
     return known | {"parent": get(known["parent"]).title if known["parent"] else ""}
 
 
 def paragraphs(strategy: Strategy) -> list[dict]:
-    """The docstring below its first line: `{steps: [...]}` for lists, `{text}` for all else."""
+    """The docstring after its first paragraph: `{steps: [...]}` for a numbered list, `{text}` for prose."""
     text = inspect.getdoc(strategy.run) or ""
     result = []
     for block in re.split(r"\n\s*\n", text)[1:]:
@@ -334,13 +333,13 @@ def joined(text: str) -> str:
 
 
 def file_of(name: str) -> Path:
-    """Where the recorded run of a strategy lies."""
+    """The path of a strategy's recorded run."""
     return FOLDER / f"{name}.json.gz"
 
 
-def picture_says(name: str) -> dict | None:
-    """`{prompt, tokens, parameters, view, models}` of a strategy's picture (models: None for the usual ones),
-    None if none was recorded.
+def picture_facts(name: str) -> dict | None:
+    """`{prompt, tokens, parameters, view, models}` of a strategy's picture (models: None for the usual ones);
+    None if no run was recorded.
     """
     if not file_of(name).exists():
         return None
@@ -356,11 +355,11 @@ def picture_says(name: str) -> dict | None:
 
 @lru_cache(maxsize=200)
 def picture(name: str, look: str) -> str:
-    """A strategy's first view over its recorded run, as SVG; look: "light" or "dark".
+    """A strategy's first view of its recorded run, as SVG. look: "light" or "dark".
 
-    Raises ValueError with one sentence if there is none.
+    Raises ValueError with one sentence if no run was recorded.
     """
-    from visualizers.figures.svg import thumbnail  # only where one is looked at: plotly takes its time
+    from visualizers.figures.svg import thumbnail  # imported on demand: plotly is slow to import
 
     strategy = get(name)
     if not file_of(name).exists():
@@ -371,8 +370,8 @@ def picture(name: str, look: str) -> str:
 
 
 def record(loader: Loader, names: Sequence[str] = ()) -> None:
-    """Decodes a short run of every strategy that the loaded models allow, or of those in `names`."""
-    from decoders import suitability  # with torch, which the page is up before
+    """Decodes and saves a short run of each strategy (or of `names`) that the loaded models allow."""
+    from decoders import suitability  # on demand: imports torch
     from explorer.runs.lane_factory import lane_maker
 
     make = lane_maker(loader)

@@ -1,7 +1,7 @@
-"""The map of methods as a NetworkX graph: which paper is where, and which strategies share a part.
+"""The map of methods as a NetworkX graph: what implements which paper, and which strategies share a part.
 
-Nodes are papers, strategies, the parts that they are composed of, families, and all else that realises a
-paper; everything comes from declarations. Knows no trace.
+Nodes are papers, strategies, their parts and families, and everything else that implements a paper; all of it
+comes from declarations. Knows no trace.
 """
 
 import networkx as nx
@@ -9,7 +9,11 @@ import networkx as nx
 from decoders.registry import FAMILIES, strategies
 from explorer.catalog import origins, papers
 
-EXACT = ("equal to generate", "lossless", "exact")  # how badges begin that promise plain decoding's result
+EXACT = (
+    "equal to generate",
+    "lossless",
+    "exact",
+)  # badges that promise plain decoding's result begin so
 
 
 def method_map() -> nx.DiGraph:

@@ -1,15 +1,15 @@
-"""Where strategies come from and what each changed: the tables beside the papers in assets/.
+"""Where strategies come from and what each one changed, from two tables in assets/.
 
-methods.csv has a strategy's parent, what it changed, and other names that people search it by; sources.csv
-papers and libraries outside the 193. Only what is known stands there: an empty cell is one that nobody could
-confirm. Knows no declarations.
+methods.csv has each strategy's parent, how it differs from it, and other names that people search for;
+sources.csv has papers and libraries outside the 193. An empty cell is a fact that could not be confirmed.
+Knows no declarations.
 """
 
 from functools import cache
 
 from explorer.catalog.papers import table
 
-START = ("greedy", "sample", "beam", "speculative", "speculative_tree", "jacobi")  # what to try first
+START = ("greedy", "sample", "beam", "speculative", "speculative_tree", "jacobi")  # suggested first
 FIELDS = ("title", "authors", "year", "link")
 
 
@@ -27,7 +27,7 @@ def lineage() -> dict[str, dict]:
 
 
 def sources(name: str, slugs: tuple[str, ...] = ()) -> list[dict[str, str]]:
-    """`{title, authors, year, link}` of the papers with `slugs`, then of its other sources."""
+    """`{title, authors, year, link}` of the papers in `slugs`, then of the strategy's other sources."""
     listed = {row["slug"]: row for row in table("papers")}
     rows = [listed[slug] for slug in slugs]
     rows += [listed.get(row["slug"], row) for row in table("sources") if row["name"] == name]
@@ -40,6 +40,6 @@ def first_year(rows: list[dict[str, str]]) -> str:
 
 
 def cited(row: dict[str, str]) -> str:
-    """A source as a line of text: "Chen et al., 2023. Title.", with as much of it as is known."""
+    """A source as a line of text, "Chen et al., 2023. Title.", without what is unknown."""
     who = ", ".join(row[part] for part in ("authors", "year") if row[part])
     return f"{who}. {row['title']}" if who else row["title"]

@@ -1,6 +1,6 @@
-"""The map of papers as a NetworkX graph: routes from papers over mechanisms and parts to what runs here.
+"""The map of papers as a NetworkX graph: routes from papers through mechanisms and parts to implementations.
 
-Made from the map of methods (method_map.py), so from declarations alone. Knows nothing of how it is drawn.
+Made from the map of methods (method_map.py), so only from declarations. Knows nothing of how it is drawn.
 """
 
 from collections.abc import Iterable
@@ -10,18 +10,18 @@ import networkx as nx
 from explorer.catalog import papers
 from explorer.catalog.method_map import method_map
 
-LINKS = {"strategy": "#method-{}", "experiment": "#experiment={}"}  # where a name of the map leads
-COMMON = "processors"  # a kind of part that most strategies have, which tells none of them apart
+LINKS = {"strategy": "#method-{}", "experiment": "#experiment={}"}  # the address of a node on the page
+COMMON = "processors"  # a kind of part that most strategies have, so it distinguishes none of them
 
 
 def paper_map() -> nx.DiGraph:
     """paper -> mechanism -> part -> strategy, by edges of the kind "route"; edges of the kind "realises" lead
-    from a paper straight to what realises it.
+    from a paper directly to its implementations.
 
-    A mechanism is a kind of part (drafter, verifier ...); for strategies without parts it is their family,
-    for all else what it is (lens, memory, model, experiment), for papers that do not run here how far they
-    are. Nodes have `column` (0 to 3), `text`, `says` and `link`, papers also `status`. Logits processors are
-    left out.
+    A mechanism is a kind of part (drafter, verifier ...). For a strategy without parts it is the family, for
+    other implementations their kind (lens, memory, model, experiment), and for papers without one their
+    status. Nodes have `column` (0 to 3), `text`, `says` and `link`, papers also `status`. Logits processors
+    are left out.
     """
     known, graph = method_map(), nx.DiGraph(kind="papers")
     for row in papers.papers():
@@ -51,7 +51,7 @@ def paper_map() -> nx.DiGraph:
 
 
 def ways(known: nx.DiGraph, node: str, kind: str) -> list[tuple[str, list[str]]]:
-    """The mechanisms of what runs, each with the parts of that kind that it has, in the map of methods."""
+    """The mechanisms of an implementation in the map of methods, each with its parts of that kind."""
     near = {name: known.nodes[name] for name in known[node]}
     parts: dict[str, list[str]] = {}
     for name, own in near.items():
@@ -62,13 +62,13 @@ def ways(known: nx.DiGraph, node: str, kind: str) -> list[tuple[str, list[str]]]
 
 
 def mechanism(graph: nx.DiGraph, text: str) -> str:
-    """The node of a mechanism, which is added if it is not there."""
+    """Adds the node of a mechanism unless it exists, and returns its name."""
     graph.add_node(f"mechanism {text}", column=1, text=text, says=text, link="")
     return f"mechanism {text}"
 
 
 def around(graph: nx.DiGraph, names: Iterable[str]) -> nx.DiGraph:
-    """The part of a map of papers in which these papers and strategies stand, with all on their routes."""
+    """The subgraph of the map of papers with these papers and strategies and all nodes on their routes."""
     kept = set()
     for name in names:
         is_paper = graph.nodes[name]["column"] == 0

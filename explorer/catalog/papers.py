@@ -1,6 +1,6 @@
-"""The 193 papers of assets/papers.csv and how far each is covered: computed from what strategies, lenses,
-experiments and small architectures claim, never typed by hand. assets/far_papers.csv has cards for papers
-that do not run here.
+"""The 193 papers of assets/papers.csv and how far each is covered, computed from the papers that strategies,
+lenses, memories, experiments and small architectures declare. assets/far_papers.csv has cards for papers
+that are not implemented here.
 """
 
 import csv
@@ -31,7 +31,7 @@ CARD = ("does", "decoding", "nearest", "strategy", "miniature")
 
 @dataclass(frozen=True)
 class Claim:
-    """What is here by some name, and the slugs of the papers that it realises."""
+    """An implementation, and the slugs of the papers that it declares."""
 
     kind: str  # strategy, lens, memory, model or experiment
     name: str
@@ -40,8 +40,10 @@ class Claim:
 
 
 def claims() -> list[Claim]:
-    """All that may realise a paper, kind by kind."""
-    from decoders.models.architectures import architectures  # with torch, which the page is up before
+    """Everything that may implement a paper, kind by kind."""
+    from decoders.models.architectures import (
+        architectures,
+    )  # imports torch, and the page must be up before that
 
     small = architectures()
     return [
@@ -74,7 +76,7 @@ def papers() -> list[dict]:
 
 
 def status_of(realised: bool, card: dict) -> str:
-    """How far a paper is covered: what runs counts before its card."""
+    """A paper's status: an implementation takes precedence over its card."""
     if realised:
         return "works"
     return "miniature" if card["miniature"] else "card"
@@ -88,7 +90,7 @@ def table(name: str) -> list[dict[str, str]]:
 
 
 def summary(rows: list[dict]) -> str:
-    """One line that counts the papers by status."""
+    """A line with the number of papers by status."""
     counts = Counter(row["status"] for row in rows)
     return (
         f"{len(rows)} papers: "

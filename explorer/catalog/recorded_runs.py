@@ -1,7 +1,7 @@
 """The stored run that the page shows before any model is loaded, and the example prompts.
 
-The traces in assets/examples/ were recorded by `python -m explorer.catalog.recorded_runs`, which anyone can
-run again; pictures are folded from them when the app starts. Knows nothing of pages.
+`python -m explorer.catalog.recorded_runs` recorded the traces in assets/examples/ and can record them again;
+the page's pictures are computed from them when the app starts. Knows nothing of pages.
 """
 
 import argparse
@@ -23,31 +23,31 @@ LANES = [
 
 
 def setup() -> dict:
-    """`{prompt, max_new_tokens, lanes: [{strategy, parameters, seed, view}], declarations}`."""
+    """The run's `{prompt, max_new_tokens, lanes: [{strategy, parameters, seed, view}], declarations}`."""
     return json.loads((FOLDER / "first.json").read_text())
 
 
 def traces() -> list[Trace]:
-    """Its traces, lane by lane."""
+    """The run's traces, lane by lane."""
     return [load(FOLDER / f"first-{number}.json.gz") for number in range(1, len(setup()["lanes"]) + 1)]
 
 
 def first_rejection(lanes: list[dict]) -> dict | None:
-    """The first drafted token of a run that was rejected: `{lane, step, node, rejected, instead}`, the last
-    two as text. `lanes`: see `run_state.answer`.
+    """The first rejected draft token of a run: `{lane, step, node, rejected, instead}`, the last two as text;
+    None if there is none. `lanes`: see `run_state.answer`.
     """
     for at, lane in enumerate(lanes):
         for step, row in enumerate(lane["rows"], 1):
             born = {op["state"]: op for op in reversed(row["chips"]) if "state" in op}
             if "rejected" in born and "resampled" in born:
-                lost, instead = born["rejected"], born["resampled"]["text"]
-                place = {"lane": at, "step": step, "node": lost["node"]}
-                return place | {"rejected": lost["text"], "instead": instead}
+                rejected, instead = born["rejected"], born["resampled"]["text"]
+                place = {"lane": at, "step": step, "node": rejected["node"]}
+                return place | {"rejected": rejected["text"], "instead": instead}
     return None
 
 
 def prompts() -> list[dict]:
-    """Example prompts: `[{title, prompt}]`, some that show a point: `max_new_tokens, lanes, message`."""
+    """Example prompts: `[{title, prompt}]`, some also with `max_new_tokens, lanes, message`."""
     return json.loads((FOLDER / "prompts.json").read_text())
 
 
@@ -68,9 +68,9 @@ def record(loader: Loader, lanes: list[dict] = LANES, prompt: str = PROMPT) -> N
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
-        description="Records the stored runs: the page's first, the methods' pictures."
+        description="Records the stored runs: the first one on the page and those of the method cards."
     )
-    parser.add_argument("methods", nargs="*", help="only the pictures of these (default: everything)")
+    parser.add_argument("methods", nargs="*", help="only the runs of these cards (default: everything)")
     parser.add_argument("--model", default=TARGET)
     parser.add_argument("--draft", default=DRAFT)
     options = parser.parse_args()

@@ -7,8 +7,8 @@ import re
 
 
 def matches(words: str, *texts: str) -> int | None:
-    """How well texts fit the words, 0 best: all words begin words of the first text or of the first few, of
-    which the later say less; None if one word is nowhere. "top-k" is also "top k" and "topk".
+    """The rank of a match, 0 best: n if every search word begins a word of the first n + 1 texts, which are
+    in order of importance. None if one is in none of them. "top-k" also matches "top k" and "topk".
     """
     wanted = [re.compile(rf"(?<![^\W_]){joined(word)}", re.IGNORECASE) for word in words.split()]
     for rank in range(1, len(texts) + 1):
@@ -19,18 +19,18 @@ def matches(words: str, *texts: str) -> int | None:
 
 
 def joined(word: str) -> str:
-    """A pattern for a word with or without its hyphens."""
+    """A regular expression for a word with or without its hyphens."""
     return r"[\W_]?".join(map(re.escape, re.split("[-‑–_]", word)))
 
 
 def best(rows: list[dict], words: str, texts) -> list[dict]:
-    """The rows that fit the words, the best first, else in their order. `texts(row)`: what it is found by."""
+    """The rows that match, best first, ties in their order. `texts(row)`: the texts that are searched."""
     ranks = [(matches(words, *texts(row)), row) for row in rows]
     return [row for rank, row in sorted((r for r in ranks if r[0] is not None), key=lambda r: r[0])]
 
 
 def of_method(method: dict) -> list[str]:
-    """What a method is found by: its names, then authors and papers, then its parts and what it says."""
+    """The searched texts of a method: its names; its papers and authors; its summary and parts."""
     papers = [f"{row['title']} {row['authors']} {row['year']}" for row in method["sources"]]
     parts = [f"{part['kind']} {part['name']}" for part in method["parts"]]
     return [
@@ -41,6 +41,6 @@ def of_method(method: dict) -> list[str]:
 
 
 def of_paper(paper: dict) -> list[str]:
-    """What a paper or a draft head is found by: its names, then authors and year."""
+    """The searched texts of a paper or a draft head: its names; authors and year."""
     names = [paper.get("name", ""), paper["title"], paper.get("alias", ""), *paper.get("aliases", [])]
     return [" ".join(names), f"{paper['authors']} {paper['year']}"]

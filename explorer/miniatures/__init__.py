@@ -1,8 +1,8 @@
-"""Miniatures: the idea of a far paper on points in the plane, small enough to be computed while one waits.
+"""Miniatures: the idea of a paper from another field on points in the plane, computed in a few seconds.
 
-A file of this folder is a miniature: its docstring is the title and what one sees, `PAPER` the slug whose
-idea it shows, `tell()` computes its `Story`. It is not the paper: its card says so. Knows none of them by
-name.
+A file of this folder is a miniature: its docstring has the title and a description, `PAPER` is the slug of
+the paper, and `story()` computes its `Story`. It does not implement the paper, and its card says so. Knows
+none of them by name.
 """
 
 import importlib
@@ -18,10 +18,10 @@ from explorer.experiments.pictures import Chart
 
 @dataclass(frozen=True)
 class Panel:
-    """A cloud of points that moves: `frames` [N, 2], one per step; the last one stays while others continue.
+    """Points that move: `frames` [N, 2], one per step.
 
-    `names`: what each step is; `shades` of the points per step, from 0 (pale) to 1 (dark); `edges`: pairs of
-    points that are joined; `after` [M, 2]: points that stay, such as the data.
+    `names`: the name of each step; `shades` [N] per step, from 0 (pale) to 1 (dark); `edges`: pairs of points
+    that are joined by a line; `behind` [M, 2]: points that do not move, such as the data.
     """
 
     title: str
@@ -34,7 +34,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Story:
-    """What a miniature shows: panels, each with a slider, sentences with its numbers, perhaps curves."""
+    """What a miniature shows: panels, each with a slider, sentences with its numbers, optionally curves."""
 
     panels: list[Panel]
     says: list[str]
@@ -43,32 +43,31 @@ class Story:
 
 @dataclass(frozen=True)
 class Miniature:
-    """The idea of one paper, as something that one can step through."""
+    """The idea of one paper, as figures that one can step through."""
 
     name: str
     title: str
     asks: str
     paper: str
-    tell: Callable[[], Story]
+    story: Callable[[], Story]
 
 
 @cache
 def miniatures() -> dict[str, Miniature]:
-    """All miniatures by the slug of their paper."""
+    """Slug of a paper -> its miniature."""
     by_paper = {}
     for info in pkgutil.iter_modules(__path__):
         module = importlib.import_module(f"{__name__}.{info.name}")
-        if not hasattr(module, "tell"):
-            continue  # what several share
+        if not hasattr(module, "story"):
+            continue  # a helper of several miniatures
         title, _, asks = (module.__doc__ or "").partition("\n\n")
         name = info.name.replace("_", "-")
-        by_paper[module.PAPER] = Miniature(
-            name, " ".join(title.split()).removesuffix("."), " ".join(asks.split()), module.PAPER, module.tell
-        )
+        title, asks = " ".join(title.split()).removesuffix("."), " ".join(asks.split())
+        by_paper[module.PAPER] = Miniature(name, title, asks, module.PAPER, module.story)
     return by_paper
 
 
 @cache
-def told(slug: str) -> Story:
+def story_of(slug: str) -> Story:
     """The story of the miniature of a paper, computed once. KeyError for a paper without one."""
-    return miniatures()[slug].tell()
+    return miniatures()[slug].story()

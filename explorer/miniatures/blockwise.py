@@ -1,9 +1,9 @@
-"""A specialist for every stretch of the way
+"""A specialist for every interval of time
 
-Early in a flow all points move alike; late, each finds its place. Here one small regression gives the
-velocity at all times; or six of the same size give it for one sixth of the time each, so that a step costs
-the same; or one of six times the size gives all of it. The paper does this with networks for images, and
-adds features that keep the meaning, which are left out here.
+Early in a flow all points move alike; late, each goes to its own place. Three models of the velocity are
+compared: one small regression for all times; six of the same size, each for one sixth of the time, so that a
+step costs the same; and one of six times the size. The paper does this with networks for images and adds
+semantic features, which are left out here.
 """
 
 import numpy as np
@@ -18,8 +18,8 @@ POINTS, SMALL, SEGMENTS = 240, 32, 6
 STEPS = (6, 12, 24, 48)
 
 
-def tell() -> Story:
-    """Three models of the velocity, followed from the same noise."""
+def story() -> Story:
+    """Three models of the velocity, each followed from the same noise."""
     x, t = training_points()
     exact_velocity = np.concatenate([velocity(x[k : k + 1], t[k]) for k in range(len(x))])
     start, where = noise(POINTS), data(4 * POINTS)
@@ -51,5 +51,5 @@ def tell() -> Story:
 
 
 def sentence(name: str) -> str:
-    """A name with a capital letter."""
+    """The name with a capital first letter."""
     return name[0].upper() + name[1:]

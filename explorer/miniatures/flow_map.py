@@ -1,10 +1,10 @@
-"""Steps that know where they end
+"""Steps that know when they end
 
-A velocity says where a point goes now; following it in a few large steps misses the data. A flow map is told
-where a step begins and where it ends, and says the mean velocity in between, so one step may suffice. Both
-are learned here by the same small regression, from the exact flow. The paper turns a trained image model into
-such a map by telling its last blocks the time at which the step ends. Beside them, the same data are drawn
-token by token: a column, then a row.
+A velocity says how a point moves now; following it in a few large steps misses the data. A flow map gets the
+times at which a step begins and ends and returns the mean velocity in between, so one step may suffice. Both
+are learned here from the exact flow by the same small regression. The paper turns a trained image model into
+such a map by giving its last blocks the time at which the step ends. For comparison, the same data are
+sampled token by token: a column, then a row.
 """
 
 import numpy as np
@@ -15,12 +15,12 @@ from explorer.miniatures.spiral import Fit, at, data, error, euler, flow, noise,
 
 PAPER = "decoupled-meanflow"
 POINTS, FEATURES, SAMPLES = 240, 256, 4000
-KNOTS = 8  # times between which the map learns mean velocities
+KNOTS = 8  # intervals of time; the map learns mean velocities between their ends
 STEPS = (1, 2, 4, 8, 16)
 
 
-def tell() -> Story:
-    """Both ways from the same noise, in one to sixteen steps."""
+def story() -> Story:
+    """The velocity and the flow map from the same noise, in one to sixteen steps; and token by token."""
     start = noise(POINTS)
     exact = flow(start, 0, 1)
     speed, mean, where = learned_velocity(), learned_map(), data(4 * POINTS)
@@ -54,7 +54,7 @@ def tell() -> Story:
 
 
 def named(steps: int) -> list[str]:
-    """What each frame of this many equal steps is."""
+    """The names of the frames of this many equal steps: their times."""
     return [f"t = {k / steps:.2g}" for k in range(steps + 1)]
 
 
@@ -86,7 +86,7 @@ def learned_map():
 
 
 def jumps(x: np.ndarray, steps: int, mean) -> list[np.ndarray]:
-    """The points before and after each of `steps` equal steps of a flow map."""
+    """The points [N, 2] before and after each of `steps` equal steps of a flow map `mean(x, begin, end)`."""
     frames = [x]
     for k in range(steps):
         frames.append(frames[-1] + mean(frames[-1], k / steps, (k + 1) / steps) / steps)

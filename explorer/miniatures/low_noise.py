@@ -1,9 +1,9 @@
-"""The velocity gets steep where the noise ends
+"""The velocity becomes steep as the noise vanishes
 
-A point that is nearly free of noise lies close to the data, and the velocity pulls it the rest of the way. A
-small displacement there changes the exact velocity more and more as the noise goes to zero: the regression
-that learns it is badly conditioned. Dark points are steep ones. The paper trains with a contrastive loss in
-that range, which is left out here.
+A nearly noise-free point lies close to the data, and the velocity pulls it the rest of the way. The smaller
+the noise, the more a small displacement changes the exact velocity: the regression that learns it is badly
+conditioned. At dark points the velocity is steep. The paper trains with a contrastive loss in this range,
+which is left out here.
 """
 
 import numpy as np
@@ -14,12 +14,12 @@ from explorer.miniatures.spiral import data, noise, velocity
 
 PAPER = "flow-matching-in-the-low-noise-regime"
 POINTS = 240
-LEVELS = (0.8, 0.4, 0.2, 0.1, 0.05, 0.025, 0.0125)  # noise left, 1 - t
-WIDTHS = (0.06, 0.02, 0.005)  # how thin the data are around their centres
+LEVELS = (0.8, 0.4, 0.2, 0.1, 0.05, 0.025, 0.0125)  # share of noise, 1 - t
+WIDTHS = (0.06, 0.02, 0.005)  # standard deviations of the data around their centres
 
 
-def tell() -> Story:
-    """How steep the exact velocity is at each noise level, for data that lie ever thinner on the spiral."""
+def story() -> Story:
+    """The steepness of the exact velocity at each noise level, for ever thinner data on the spiral."""
     clean, wild = data(POINTS), noise(POINTS)
     frames = [(1 - level) * clean + level * wild for level in LEVELS]
     steep = {
@@ -46,15 +46,15 @@ def tell() -> Story:
             f"For data of width {WIDTHS[-1]:g}, a displacement changes the velocity by {narrow[1]:.1f} times "
             f"its own length at noise {LEVELS[1]:g} (median), and by {narrow[-1]:.0f} times at noise "
             f"{LEVELS[-1]:g}.",
-            f"For data of width {WIDTHS[0]:g} it is {max(wide):.0f} times at most, and {wide[-1]:.0f} "
-            f"times at noise {LEVELS[-1]:g}: data with a width of their own end the growth.",
+            f"For data of width {WIDTHS[0]:g} it is at most {max(wide):.0f} times, and {wide[-1]:.0f} "
+            f"times at noise {LEVELS[-1]:g}: the width of the data limits the growth.",
         ],
-        Chart("Steepness of the exact velocity by noise", "noise left", "steepness", lines, log=True),
+        Chart("Steepness of the exact velocity by noise", "noise", "steepness", lines, log=True),
     )
 
 
 def steepness(x: np.ndarray, t: float, width: float) -> np.ndarray:
-    """The largest singular value [N] of the velocity's derivative at points x [N, 2], by differences."""
+    """The largest singular value [N] of the velocity's Jacobian at points x [N, 2], by finite differences."""
     h = 1e-5
     columns = [(velocity(x + h * e, t, width) - velocity(x - h * e, t, width)) / (2 * h) for e in np.eye(2)]
     return np.linalg.svd(np.stack(columns, -1), compute_uv=False)[:, 0]

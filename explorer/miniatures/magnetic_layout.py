@@ -1,9 +1,9 @@
-"""Which way does a graph run?
+"""In which direction do the edges of a graph point?
 
 The magnetic Laplacian turns each directed edge into a rotation by an angle of 2 pi q. The phases of its
 lowest eigenvector then grow along the edges: with q = 0 the direction is lost, and with a small q the graph
 is laid out from its beginning to its end. The graph is that of a stored run: the tokens that beam search
-considered, darker where they stand later in the text. The paper feeds such phases to a transformer as
+considered, darker the later they are in the text. The paper feeds such phases to a transformer as
 positions; here they place points.
 """
 
@@ -14,11 +14,11 @@ from explorer.miniatures import Panel, Story
 
 PAPER = "transformers-meet-directed-graphs"
 POTENTIALS = (0.0, 0.01, 0.02, 0.04, 0.06)
-LONGEST = 8  # tokens after the prompt: the phases of all have to stay within half a turn
+LONGEST = 8  # tokens after the prompt; with more, phases would exceed half a turn
 
 
-def tell() -> Story:
-    """The layout for several potentials, and how well it knows what came first."""
+def story() -> Story:
+    """The layout for several potentials, and the share of edges that it draws in the right direction."""
     graph = beams()
     depth = np.array([graph.nodes[node]["depth"] for node in graph])
     number = {node: at for at, node in enumerate(graph)}
@@ -42,7 +42,7 @@ def tell() -> Story:
 
 
 def beams() -> nx.DiGraph:
-    """The first tokens of the stored first run's beam search, a tree whose nodes have a `depth`."""
+    """The token tree of the stored run's beam search, up to LONGEST tokens; nodes have a `depth`."""
     from explorer.catalog.recorded_runs import traces
 
     whole = traces()[0].graph("tokens")
@@ -62,18 +62,18 @@ def magnetic_laplacian(graph: nx.DiGraph, q: float) -> np.ndarray:
 
 
 def layout(graph: nx.DiGraph, q: float) -> np.ndarray:
-    """Places [N, 2]: across by the phase of the lowest eigenvector against the root's, in turns; up by the
-    size of the next one's part in it.
+    """Positions [N, 2]: x is the phase of the lowest eigenvector relative to the root's, in turns; y is the
+    component of the next eigenvector in phase with it, scaled to at most 1.
     """
     _, vectors = np.linalg.eigh(magnetic_laplacian(graph, q))
     lowest, next_one = vectors[:, 0], vectors[:, 1]
     root = next(at for at, node in enumerate(graph) if graph.in_degree(node) == 0)
-    # The Laplacian turns against the edges; the root's phase is where counting begins.
+    # The phase falls along the edges, hence the minus sign; it is counted from the root's.
     phase = -np.angle(lowest * np.conj(lowest[root])) / (2 * np.pi)
     height = np.real(next_one * np.conj(lowest)) / np.abs(lowest)
     return np.stack([phase, height / np.abs(height).max()], 1)
 
 
 def in_order(x: np.ndarray, edges: list[tuple[int, int]]) -> float:
-    """The share of edges that end further right than they begin."""
+    """The share of edges that lead to the right, for positions x [N]."""
     return float(np.mean([x[b] - x[a] > 1e-9 for a, b in edges]))

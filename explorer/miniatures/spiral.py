@@ -1,16 +1,15 @@
-"""The data of the miniatures: points on a spiral, a mixture of Gaussians whose every quantity is known.
+"""The data of the miniatures: points on a spiral, from a mixture of Gaussians with exact formulas.
 
-x_t = (1 - t) x_0 + t x_1 with Gaussian noise x_0 and data x_1 (Lipman et al., 2023, Flow Matching, with no
-noise left at t = 1). `velocity` is the exact E[x_1 - x_0 | x_t = x], so that nothing has to be trained to
-show what following it does.
+x_t = (1 - t) x_0 + t x_1 with Gaussian noise x_0 and data x_1 (Lipman et al., 2023, Flow Matching, without
+noise at t = 1). `velocity` is the exact E[x_1 - x_0 | x_t = x], so it can be followed without training.
 """
 
 import numpy as np
 from scipy.special import erf, softmax
 
 CENTRES, WIDTH = 40, 0.06  # components of the mixture, and the standard deviation of each
-BINS, EDGE = 64, 2.4  # values of a coordinate as a token; the plane reaches from -EDGE to EDGE
-FINE = 64  # steps of the exact flow
+BINS, EDGE = 64, 2.4  # tokens per coordinate; coordinates range from -EDGE to EDGE
+FINE = 64  # steps by which the exact flow is integrated
 
 
 def centres() -> np.ndarray:
@@ -32,8 +31,8 @@ def data(count: int, seed: int = 1) -> np.ndarray:
 
 
 def velocity(x: np.ndarray, t: float, width: float = WIDTH) -> np.ndarray:
-    """E[x_1 - x_0 | x_t = x] [N, 2] at points x [N, 2], exactly: the mean over components of what each says,
-    weighted by its posterior.
+    """E[x_1 - x_0 | x_t = x] [N, 2] at points x [N, 2], exactly: the components' means weighted by their
+    posterior probabilities.
     """
     means = centres()
     spread = (1 - t) ** 2 + (t * width) ** 2  # variance of x_t in a component
@@ -64,13 +63,13 @@ def euler(x: np.ndarray, steps: int, field=velocity) -> list[np.ndarray]:
 
 
 def error(x: np.ndarray, exact: np.ndarray) -> float:
-    """The root of the mean squared distance between points [N, 2] and where they should be."""
+    """The root mean square distance between points [N, 2] and the exact ones [N, 2]."""
     return float(np.sqrt(((x - exact) ** 2).sum(1).mean()))
 
 
 def token_by_token(count: int, seed: int = 2) -> list[np.ndarray]:
-    """An autoregressive decoder of the same data [N, 2]: the first token is a column of the plane, the second
-    a row of it given the column. Frames: nothing, columns, points (at the centres of their cells).
+    """Samples points [N, 2] of the data autoregressively: the first token is a column of the plane, the
+    second a row given the column. Frames: zeros, columns, points (at the centres of their cells).
     """
     borders = np.linspace(-EDGE, EDGE, BINS + 1)
     middles = (borders[1:] + borders[:-1]) / 2
@@ -85,15 +84,13 @@ def token_by_token(count: int, seed: int = 2) -> list[np.ndarray]:
 
 
 def drawn(weights: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """One index [N] per row of weights [N, B]."""
+    """One sampled index [N] per row of weights [N, B]."""
     summed = weights.cumsum(1)
     return (summed > random.random((len(weights), 1)) * summed[:, -1:]).argmax(1)
 
 
 class Fit:
-    """A small regression that stands for a network: `features` random cosines of the inputs, and weights by
-    least squares. Every number of it is a parameter that a step has to read.
-    """
+    """Ridge regression on `features` random cosines of the inputs, in place of a small network."""
 
     def __init__(self, inputs: np.ndarray, outputs: np.ndarray, features: int, seed: int = 3):
         random = np.random.default_rng(seed)
@@ -115,5 +112,5 @@ class Fit:
 
 
 def at(x: np.ndarray, *times: float | np.ndarray) -> np.ndarray:
-    """Points [N, 2] with one column for each time, as inputs of a `Fit`."""
+    """Points [N, 2] and times as inputs [N, 2 + times] of a `Fit`."""
     return np.concatenate([x, *(np.broadcast_to(t, len(x))[:, None] for t in times)], 1)

@@ -1,9 +1,9 @@
-"""A flow to noise and back: exact one by one, or at once and nearly
+"""A flow to noise and back: exactly and one by one, or approximately and at once
 
-A normalizing flow takes data to noise by an invertible map. This one is autoregressive and exact: each
-coordinate goes through its distribution function given the ones before it. Its inverse has to find the first
-coordinate before it can ask for the second. The paper learns the way back as a network of its own that gives
-all coordinates in one pass; here a small regression does.
+A normalizing flow maps data to noise invertibly. This one is autoregressive and exact: each coordinate goes
+through its distribution function given the ones before it. Its inverse has to find the first coordinate
+before it can compute the second. The paper learns the inverse as a separate network that gives all
+coordinates in one pass; here a small regression does.
 """
 
 import numpy as np
@@ -14,11 +14,11 @@ from explorer.miniatures.spiral import EDGE, WIDTH, Fit, centres, data, error, n
 
 PAPER = "bidirectional-normalizing-flow"
 POINTS, SAMPLES, FEATURES = 240, 4000, 256
-HALVINGS = 50  # of the interval in which a coordinate is looked for
+HALVINGS = 50  # steps of the bisection that inverts a distribution function
 
 
-def tell() -> Story:
-    """Fresh noise to data both ways, and what a round trip loses."""
+def story() -> Story:
+    """Fresh noise to data by both inverses, and the error of a round trip."""
     known = data(SAMPLES, 6)
     at_once = Fit(to_noise(known), known, FEATURES)
     start = noise(POINTS)
@@ -49,7 +49,7 @@ def tell() -> Story:
 
 
 def to_noise(x: np.ndarray) -> np.ndarray:
-    """Points [N, 2] of the data as standard Gaussian ones, one coordinate after the other."""
+    """Maps points [N, 2] of the data to standard Gaussian ones, one coordinate after the other."""
     return np.stack([ndtri(inside(of_first(x[:, 0]))), ndtri(inside(of_second(x[:, 1], x[:, 0])))], 1)
 
 
@@ -67,25 +67,25 @@ def of_second(value: np.ndarray, x1: np.ndarray) -> np.ndarray:
 
 
 def first(z: np.ndarray) -> np.ndarray:
-    """The first coordinate [N] of which `of_first` gives the probability of z."""
-    return halved(of_first, ndtr(z))
+    """The first coordinates [N] of the points that map to z [N]."""
+    return bisected(of_first, ndtr(z))
 
 
 def second(z: np.ndarray, x1: np.ndarray) -> np.ndarray:
-    """The second coordinate [N], once the first is known."""
-    return halved(lambda value: of_second(value, x1), ndtr(z))
+    """The second coordinates [N] of the points with first coordinates x1 [N] that map to z [N]."""
+    return bisected(lambda value: of_second(value, x1), ndtr(z))
 
 
-def halved(rising, wanted: np.ndarray) -> np.ndarray:
-    """Where a rising function has the values `wanted` [N], by halving an interval."""
+def bisected(increasing, wanted: np.ndarray) -> np.ndarray:
+    """The arguments at which an increasing function has the values `wanted` [N], by bisection."""
     low, high = np.full(len(wanted), -2 * EDGE), np.full(len(wanted), 2 * EDGE)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        above = rising(middle) < wanted
+        above = increasing(middle) < wanted
         low, high = np.where(above, middle, low), np.where(above, high, middle)
     return (low + high) / 2
 
 
 def inside(share: np.ndarray) -> np.ndarray:
-    """Probabilities [N] kept off 0 and 1, whose quantiles are infinite."""
+    """Probabilities [N] clipped away from 0 and 1, whose quantiles are infinite."""
     return np.clip(share, 1e-12, 1 - 1e-12)

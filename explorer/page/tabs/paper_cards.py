@@ -103,11 +103,11 @@ def models(names: list[str], look: str) -> None:
 
 def miniature(slug: str, look: str) -> None:
     """Shows the panels, curves and sentences of a paper's miniature."""
-    from explorer.miniatures import miniatures, told  # on demand: plotly is slow to import
+    from explorer.miniatures import miniatures, story_of  # on demand: plotly is slow to import
     from visualizers.figures.experiments import figures
     from visualizers.figures.moving_points import moving_points
 
-    about, story = miniatures()[slug], told(slug)
+    about, story = miniatures()[slug], story_of(slug)
     gr.Markdown(f"#### Miniature: {escaped(about.title)}\n\n{escaped(about.asks)}")
     with gr.Row():
         for panel in story.panels:

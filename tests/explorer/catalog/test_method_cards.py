@@ -45,7 +45,7 @@ def test_a_card_says_how_its_method_works(listing, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_picture_is_a_real_run_of_the_strategy(name):
-    trace, says = load(method_cards.file_of(name)), method_cards.picture_says(name)
+    trace, says = load(method_cards.file_of(name)), method_cards.picture_facts(name)
     assert trace.strategy == name and says["view"] == titles()[strategies()[name].views[0]]
     check = strategies()[name].check  # a parameter that is newer than the trace has its default
     assert check(trace.parameters) == check(says["parameters"])
@@ -92,7 +92,7 @@ def test_pictures_are_drawn_in_the_theme_and_only_where_a_run_is_stored(tmp_path
     method_cards.picture.cache_clear()
     with pytest.raises(ValueError, match="No run is stored for Greedy"):
         method_cards.picture("greedy", "light")
-    assert method_cards.picture_says("greedy") is None
+    assert method_cards.picture_facts("greedy") is None
 
 
 def test_recording_writes_a_run_of_each_strategy_that_the_models_allow(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from explorer.catalog import papers
-from explorer.miniatures import magnetic_layout, miniatures, spiral, there_and_back, told
+from explorer.miniatures import magnetic_layout, miniatures, spiral, story_of, there_and_back
 
 
 def test_every_miniature_is_named_by_its_papers_card_and_by_no_other():
@@ -16,7 +16,7 @@ def test_every_miniature_is_named_by_its_papers_card_and_by_no_other():
 
 @pytest.mark.parametrize("slug", sorted(miniatures()))
 def test_a_story_has_a_name_for_each_step_and_finite_places(slug):
-    story = told(slug)
+    story = story_of(slug)
     assert story.panels and story.says and miniatures()[slug].asks
     for panel in story.panels:
         assert len(panel.names) == len(panel.frames) > 1
@@ -67,16 +67,15 @@ def test_a_normalizing_flow_comes_back_exactly_and_its_noise_is_gaussian():
 
 
 def test_learned_steps_keep_the_order_that_the_sentences_report():
-    lines = {line.label: dict(map(tuple, line.points)) for line in told("decoupled-meanflow").chart.lines}
+    lines = {line.label: dict(map(tuple, line.points)) for line in story_of("decoupled-meanflow").chart.lines}
     assert lines["learned flow map"][1] < lines["learned velocity"][4] < lines["learned velocity"][1]
-    small, blocks, _ = told("blockwise-flow-matching").chart.lines
+    small, blocks, _ = story_of("blockwise-flow-matching").chart.lines
     assert all(b[1] < s[1] for s, b in zip(small.points, blocks.points, strict=True))
 
 
 def test_the_velocity_gets_steeper_as_noise_ends_the_more_the_thinner_the_data():
-    curves = [
-        dict(map(tuple, line.points)) for line in told("flow-matching-in-the-low-noise-regime").chart.lines
-    ]
+    chart = story_of("flow-matching-in-the-low-noise-regime").chart
+    curves = [dict(map(tuple, line.points)) for line in chart.lines]
     thick, _, thin = curves
     levels = sorted(thin, reverse=True)
     assert all(thin[b] > thin[a] for a, b in zip(levels, levels[1:], strict=False))
