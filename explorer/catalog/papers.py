@@ -41,9 +41,7 @@ class Claim:
 
 def claims() -> list[Claim]:
     """Everything that may implement a paper, kind by kind."""
-    from decoders.models.architectures import (
-        architectures,
-    )  # imports torch, and the page must be up before that
+    from decoders.models.architectures import architectures  # on demand: imports torch
 
     small = architectures()
     return [

@@ -2,9 +2,8 @@
 
     figure(trace, "beam_tree", step=12).write_html("beams.html")
 
-Charts of analyses lie beside it, one subject a file: `comparison`, `first_differences`, `costs`,
-`microscope`, `calibration`, `what_if`, `losslessness`, `other_machine`, `losses`. `caption` says in words
-what a figure shows.
+Charts of analyses are in one file per subject: `comparison`, `first_differences`, `costs`, `microscope`,
+`calibration`, `what_if`, `losslessness`, `other_machine`, `losses`. `caption` describes a figure in words.
 
 Knows traces, scenes and analyses; starts nothing.
 """

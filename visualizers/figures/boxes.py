@@ -14,7 +14,7 @@ CLEAR = "rgba(0,0,0,0)"
 
 
 def cells(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
-    """Boxes by state and fill, their tokens in them as far as they fit."""
+    """Boxes by state and fill, with as much of their tokens as fits."""
 
     def corners(mark: Op) -> list[tuple[float, float]]:
         w = max(mark["w"] / 2 - 1 / room.column, 0.5 / room.column)
@@ -48,7 +48,7 @@ def cells(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
 
 
 def cell_look(fill: str, state: str, shade: int, theme: Theme) -> dict:
-    """How a box is filled and framed."""
+    """Fill and outline of a box, as arguments of a scatter trace."""
     known = theme.state.get(state, theme.state["prompt"])
     line = {"color": known["color"], "width": 1.4}
     if fill == "amount":
@@ -68,7 +68,7 @@ def cell_look(fill: str, state: str, shade: int, theme: Theme) -> dict:
 
 
 def cell_text(mark: Op, room: Room) -> str:
-    """Glyph and token of a box, in as many lines as it has room for."""
+    """Glyph and token of a box, wrapped to the lines that fit."""
     tall = mark.get("tall") or mark["h"] * room.row
     if tall < 11:
         return ""
@@ -78,7 +78,7 @@ def cell_text(mark: Op, room: Room) -> str:
 
 
 def bars(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
-    """Pieces of stacked bars, the first rank darkest."""
+    """Segments of stacked bars, the first rank darkest."""
     for (rank,), some in alike(marks, lambda m: (min(m["rank"], len(theme.ranks) - 1),)):
         boxes = (box(m["x"] - m["w"] / 2, m["x"] + m["w"] / 2, m["y0"], m["y1"]) for m in some)
         line = {"color": theme.surface["bg"], "width": 1}
@@ -100,7 +100,7 @@ def bands(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
 
 
 def areas(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
-    """A step area: one column a mark."""
+    """A step area: one column per mark."""
     some = sorted(marks, key=lambda m: m["x"])
     boxes = (box(m["x"] - 0.5, m["x"] + 0.5, 0, m["y"]) for m in some)
     yield lines(boxes, room, fill="toself", fillcolor=theme.amounts[1], line={"width": 0})

@@ -1,8 +1,7 @@
-"""Charts of what a draft was expected to gain, and of whether its confidence is calibrated.
+"""Charts of the tokens per round that were expected, and of whether the draft's confidence is calibrated.
 
-Takes what `visualizers.analysis.speculation_report.microscope` gives; knows nothing of traces. Every function
-draws a chart that says so where nothing was drafted, and raises ValueError with one sentence for an unknown
-look.
+Takes the report of `visualizers.analysis.speculation_report.microscope`; knows nothing of traces. If nothing
+was drafted, a chart says so. Every function raises ValueError with one sentence for an unknown look.
 """
 
 import plotly.graph_objects as go
@@ -13,7 +12,7 @@ from visualizers.figures.theme import theme
 
 
 def tokens_per_round(report: dict, look: str = "light") -> go.Figure:
-    """Tokens gained by a round: as they came, as expected from α, as the draft's probabilities predict."""
+    """Mean tokens per round: measured, expected from α, and predicted by the draft's probabilities."""
     title = "Tokens per round"
     if not report["metrics"]:
         return nothing(title, report["sentence"], look)
@@ -44,13 +43,13 @@ def tokens_per_round(report: dict, look: str = "light") -> go.Figure:
 
 
 def reliability(report: dict, look: str = "light") -> go.Figure:
-    """Reliability diagram: share accepted against what was predicted, with 95% intervals."""
+    """Reliability diagram: share accepted against predicted probability, with 95% intervals."""
     title = "Is the draft calibrated?"
     if not report["metrics"]:
         return nothing(title, report["sentence"], look)
     diagrams, colours = report["reliability"], theme(look)
     if not diagrams:
-        return nothing(title, "Nothing predicted how likely the drafted tokens were to be accepted.", look)
+        return nothing(title, "No probability of acceptance was predicted for the drafted tokens.", look)
     far = "; ".join(f"{one['name']} is off by {share(one['error'])}" for one in diagrams)
     bins = [[f"{bin_text(one['name'], each)}" for each in one["bins"]] for one in diagrams]
     made = chart(
@@ -92,7 +91,7 @@ def reliability(report: dict, look: str = "light") -> go.Figure:
 
 
 def bin_text(name: str, one: dict) -> str:
-    """What is known of one bin, in a sentence."""
+    """One bin in a sentence."""
     low, high = (f"{one[end]:.1f}".removeprefix("0") for end in ("low", "high"))
     interval = f"95% interval {share(one['share_low'])} to {share(one['share_high'])}"
     return (

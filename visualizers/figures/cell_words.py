@@ -1,5 +1,5 @@
-"""The words in the cells of a grid as one SVG picture above it. Plotly would place each word with a dozen
-calls: two thirds of the time that a grid of 13 rows and 64 columns takes. Knows words, no figure by name.
+"""The words in the cells of a grid as one SVG image on top of it. Plotly would place each word with a dozen
+calls, two thirds of the drawing time of a grid of 13 rows and 64 columns. Knows words, no figure by name.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ SIZE = 11  # pixels of the letters
 def set_words(
     figure: go.Figure, words: Sequence[Sequence[str]], width: int, height: int, colours: Theme
 ) -> None:
-    """Sets `words`, without markup, into a grid whose cells are one unit of both axes, around whole numbers.
+    """Adds `words`, without markup, to a grid whose cells are one unit of both axes, around whole numbers.
 
     words: rows from the bottom up; width, height: of a cell, in pixels.
     """

@@ -1,7 +1,7 @@
 """What all charts share: one layout, lanes distinguished by dash and marker, a sentence per point, a caption.
 
-Every chart keeps in `layout.meta["caption"]` what it shows, in words, for people who do not see it. A chart
-takes the width that it is given, from a phone's on. Knows numbers and the palette, no analysis.
+`layout.meta["caption"]` describes every chart in words for people who cannot see it. A chart fills the width
+that it is given, down to a phone's. Knows numbers and the palette, no analysis.
 """
 
 import math
@@ -13,21 +13,21 @@ import plotly.graph_objects as go
 from visualizers.figures.theme import SANS, Theme, template, theme
 from visualizers.figures.traces import plain
 
-HEIGHT = 320  # pixels of a chart with a line of legend
-REST, LINE = 50, 42  # characters in a line of a subtitle, of a hover card: what a phone has room for
+HEIGHT = 320  # pixels of a chart whose legend has one row
+REST, LINE = 50, 42  # characters per line of a subtitle and of a hover card, to fit a phone
 NAME, ROW = 30, 19  # characters of a name in the legend, pixels of a row of names
-BAR = 22  # characters in a line of the name of a bar
-LETTER = 8  # pixels of a bold letter, at most
-NEAR = (0.03, 0.07)  # shares of the axes: ends of lines that are nearer than this have one label
+BAR = 22  # characters per line of a bar's name
+LETTER = 8  # maximum pixels of a bold letter
+NEAR = (0.03, 0.07)  # shares of the axes: line ends closer than this share one label
 MINUS = "−"
 
 
 def chart(
     title: str, rest: str, caption: str, look: str, x: dict, y: dict, names: int = 0, **layout: object
 ) -> go.Figure:
-    """An empty chart: a bold title with the rest of it in grey, axes, a caption.
+    """An empty chart: a bold title, `rest` as a grey subtitle, axes, a caption.
 
-    names: how many entries the legend will have; 0 leaves it out. Raises ValueError with one sentence for an
+    names: the number of entries in the legend, 0 for no legend. Raises ValueError with one sentence for an
     unknown look.
     """
     soft = {"size": 12, "color": theme(look).surface["soft"]}
@@ -56,12 +56,12 @@ def chart(
 
 
 def framed(colours: Theme, title: str, caption: str, height: int, **layout: object) -> go.Figure:
-    """An empty figure: a bold title, a caption, room for axes, and a legend below it, a name a line."""
+    """An empty figure: a bold title, a caption, room for axes, and a legend below with one name per line."""
     return go.Figure(layout=_merged(_frame(colours, title, caption, height), layout))
 
 
 def _frame(colours: Theme, title: str, caption: str, height: int) -> dict:
-    """The layout that all figures begin with."""
+    """The layout that all figures share."""
     return {
         "template": template(colours.name),
         "meta": {"caption": caption},
@@ -82,7 +82,7 @@ def _frame(colours: Theme, title: str, caption: str, height: int) -> dict:
 
 
 def _merged(base: dict, more: dict) -> dict:
-    """`base` with the values of `more`; dictionaries in both are merged likewise. Plotly's `update_layout`
+    """`base` updated by `more`, recursively for dictionaries. Plotly's `update_layout`
     does the same, but takes several times as long as to make the whole figure.
     """
     both = {
@@ -109,14 +109,14 @@ def heading(title: str) -> dict:
 
 
 def _joined(shared: dict, own: dict) -> dict:
-    """Settings of an axis; `words` of it are its title."""
+    """Settings of an axis: the shared ones and its own, whose `words` are its title."""
     words = own.get("words")
     rest = {name: value for name, value in own.items() if name != "words"}
     return shared | rest | {"title": shared["title"] | {"text": plain(words or "")}}
 
 
 def nothing(title: str, sentence: str, look: str) -> go.Figure:
-    """A chart without data, which says so."""
+    """A chart without data, with a sentence that says so."""
     away = {"visible": False}
     made = chart(title, "", sentence, look, away, away)
     note = {"text": hover(sentence), "x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
@@ -124,7 +124,7 @@ def nothing(title: str, sentence: str, look: str) -> go.Figure:
 
 
 def caption(figure: go.Figure) -> str:
-    """What a figure shows, in words; plain text, no markup."""
+    """A figure's description in words, without markup."""
     return figure.layout.meta["caption"]
 
 
@@ -137,7 +137,7 @@ def whole(words: str, largest: float) -> dict:
 
 
 def hover(sentence: str) -> str:
-    """A sentence as a hover card shows it: short lines, no markup."""
+    """A sentence for a hover card: short lines, without markup."""
     return _wrapped(sentence, LINE)
 
 
@@ -146,19 +146,19 @@ def _wrapped(text: str, width: int) -> str:
 
 
 def number(value: float | None, digits: int) -> str:
-    """A number with this many digits and a true minus sign; a dash where there is none."""
+    """A number with this many decimals and a true minus sign; a dash for None."""
     return "—" if value is None else f"{value:.{digits}f}".replace("-", MINUS)
 
 
 def value_text(value: float | str | None) -> str:
-    """A value of a table as people read it: at most three places; words as they are."""
+    """A table value as text: a number with at most three decimals; text unchanged."""
     if isinstance(value, str):
         return value
     return number(value, 3 if value is not None and value % 1 else 0)
 
 
 def significant(value: float) -> str:
-    """About three digits of a number, thousands apart."""
+    """A number with about three significant digits and thousands separators."""
     return f"{value:,.0f}" if value >= 100 else f"{float(f'{value:.3g}'):g}"
 
 
@@ -202,7 +202,7 @@ def _of(known: list[str], index: int) -> str:
 
 
 def dotted(name: str, x: Sequence, y: Sequence, colours: Theme, **more: object) -> go.Scatter:
-    """A reference: dotted and grey."""
+    """A reference line, dotted and grey."""
     line = {"color": colours.surface["soft"], "width": 1.6, "dash": "dot"}
     return go.Scatter(
         x=list(x),
@@ -217,7 +217,9 @@ def dotted(name: str, x: Sequence, y: Sequence, colours: Theme, **more: object) 
 
 
 def ends(figure: go.Figure, lines: Sequence[go.Scatter], colours: Theme, gap: str = " ") -> go.Figure:
-    """Adds lines, and the lanes' numbers at their ends; ends that meet share one label. gap: spaces."""
+    """Adds lines with their lanes' numbers at the ends; ends close together share a label. gap: spaces before
+    it.
+    """
     last = [(one.meta["lane"], *_last(one)) for one in lines if _last(one)]
     place = math.log if figure.layout.xaxis.type == "log" else float
     wide = _span([place(x) for x, _ in _points(lines)])
@@ -266,9 +268,9 @@ def _span(values: list[float]) -> float:
 def reader(
     figure: go.Figure, places: Sequence[float], sentences: Sequence[str], axes: Sequence[str] = ("y",)
 ) -> go.Figure:
-    """Lets the sentence of the place that is nearest to the pointer be read, with a hairline there.
+    """Shows on hover the sentence of the x position nearest to the pointer, with a hairline there.
 
-    axes: those of the panels in which it can be read.
+    places: x positions; axes: the y axes of the panels in which this works.
     """
     levels = {
         axis: max(
@@ -305,7 +307,7 @@ def reader(
 
 
 def greys(amounts: list[str]) -> list[list]:
-    """The palette's paler amounts as a colour scale of Plotly's: ink is readable on each."""
+    """The palette's paler greys as a Plotly colour scale; text is readable on each."""
     pale = amounts[:4]
     return [[at / (len(pale) - 1), colour] for at, colour in enumerate(pale)]
 
@@ -314,7 +316,9 @@ def greys(amounts: list[str]) -> list[list]:
 
 
 def bar_look(state: str, colours: Theme) -> dict:
-    """A bar of a state: accepted and the target's own full, rejected open, never tested dotted."""
+    """The fill of a state's bar: solid if accepted or the target's own, hollow if rejected, dotted if
+    untested.
+    """
     colour, ground = colours.state[state]["color"], colours.surface["bg"]
     if state in ("unreached", "pruned"):
         pattern = {
@@ -331,12 +335,12 @@ def bar_look(state: str, colours: Theme) -> dict:
 
 
 def upwards() -> dict:
-    """An axis of names, the first at the top."""
+    """A y axis of names, the first at the top."""
     return {"autorange": "reversed", "type": "category"}
 
 
 def across(names: list[str], values: list[float], hovers: list[str]) -> dict:
-    """Bars from the left with their names in lines, their sentences, and room for words after them."""
+    """Horizontal bars with wrapped names, hover sentences, and text after the bars."""
     return {
         "orientation": "h",
         "x": values,

@@ -1,7 +1,7 @@
 """Charts of a comparison of lanes: tokens and likelihood against cost, entropies, acceptance, agreement.
 
-Takes what `visualizers.analysis.comparison.compare` gives; knows nothing of traces. Lanes differ by dash and
-marker; a click on a name in the legend hides that lane, a double click shows it alone.
+Takes the result of `visualizers.analysis.comparison.compare`; knows nothing of traces. Lanes differ by dash
+and marker; a click on a name in the legend hides that lane, a double click shows it alone.
 """
 
 import bisect
@@ -28,7 +28,7 @@ from visualizers.figures.joint_curves import alike, heading_of, label_of, number
 from visualizers.figures.theme import Theme, theme
 from visualizers.figures.traces import plain
 
-STRIP, ABOVE = 74, 20  # pixels of a lane in a chart over each other, and of its name above it
+STRIP, ABOVE = 74, 20  # pixels of a lane's panel in a stack, and of the name above it
 NO_TOKENS = "No lane has a token yet."
 NOT_COUNTED = "A comparison counts cost in {}, not in {!r}."
 
@@ -61,7 +61,7 @@ def total_log_probability(comparison: dict, charge: str = "forwards", look: str 
 
 
 def mean_log_probability(comparison: dict, charge: str = "forwards", look: str = "light") -> go.Figure:
-    """Likelihood against cost, both per token and at equal length: the fair comparison. A point a lane."""
+    """Mean log-probability against cost, both per token over equal lengths, so the comparison is fair."""
     words, likelihood = charged(comparison, charge), comparison["likelihood"]
     known = [one for one in likelihood["points"] if one["logprob"] is not None and one[charge] is not None]
     title = "Mean log p per token"
@@ -124,7 +124,7 @@ def charged(comparison: dict, charge: str) -> str:
 def _paid(
     comparison: dict, charge: str, field: str, title: tuple[str, str], had: Callable, y: str, look: str
 ) -> go.Figure:
-    """Stairs of a running total over a cost, one a lane; at each cost what every lane had for it."""
+    """A step line per lane: a running total over its cost, with a sentence on all lanes at each cost."""
     lanes, words = comparison["lanes"], comparison["charges"][charge]
     joint = alike(lanes, lambda lane: (lane["race"][charge], lane["race"][field]))
     if not any(lane["race"]["reached"][-1] for lane in lanes):
@@ -164,7 +164,7 @@ def _paid(
 
 
 def _had(lane: dict, charge: str, cost: float, had: Callable, first: bool) -> str:
-    """What a lane had for a cost: "lane 2 31 (ended)"."""
+    """What a lane had reached at a cost: "lane 2 31 (ended)"."""
     paid = lane["race"][charge]
     at = max(0, bisect.bisect_right(paid, cost + 1e-9) - 1)
     beyond = paid[-1] < cost - 1e-9
@@ -210,7 +210,7 @@ def probability_text(p: float) -> str:
 
 
 def _overlay(comparison: dict, field: str, title: tuple[str, str], say: Callable, look: str) -> go.Figure:
-    """A number of each token of each lane, the lanes over each other; what all have at a position."""
+    """A value per token of each lane, with a sentence on all lanes at each position."""
     lanes, colours, parting = comparison["lanes"], theme(look), comparison["divergence"]
     longest = max((len(lane["tokens"]) for lane in lanes), default=0)
     if not longest:
@@ -267,7 +267,7 @@ def _overlay(comparison: dict, field: str, title: tuple[str, str], say: Callable
 def _strips(
     made: go.Figure, groups: list[list[dict]], curves: list[list], field: str, colours: Theme
 ) -> list[str]:
-    """Panels over each other, one a curve, with its lanes' names and mean above it; their axes."""
+    """Stacks one panel per curve, with its lanes' names and means above it; returns the panels' y axes."""
     values = [value for curve in curves for value in curve if value is not None]
     low, high = min(0.0, *values, 0.0), max(0.0, *values, 0.0)
     total = STRIP * len(groups) + ABOVE * (len(groups) - 1)
@@ -302,12 +302,12 @@ def _strips(
 
 
 def mean_of(values: list[float | None]) -> str:
-    """The mean of values that are all known, in words; empty if some are not or there are none."""
+    """The mean of the values as text; "" if there are none or some are unknown."""
     return number(math.fsum(values) / len(values), 2) if values and None not in values else ""
 
 
 def means(lanes: list[dict], field: str) -> str:
-    """The mean of each lane of which all values are known, in words; empty if there is none."""
+    """The means of the lanes whose values are all known, in a sentence; "" if there are none."""
     parts = [f"lane {lane['lane']} {mean}" for lane in lanes if (mean := mean_of(lane[field]))]
     return f"Mean, derived: {' · '.join(parts)}." if parts else ""
 
@@ -316,12 +316,12 @@ def means(lanes: list[dict], field: str) -> str:
 
 
 def drafting(comparison: dict) -> list[tuple[int, dict]]:
-    """The lanes that drafted, each with its place among all."""
+    """The lanes that drafted, each with its index among all lanes."""
     return [(index, lane) for index, lane in enumerate(comparison["lanes"]) if lane["alpha"] is not None]
 
 
 def acceptance_by_depth(comparison: dict, look: str = "light") -> go.Figure:
-    """Share of each lane's rounds whose k-th token was accepted, beside α to the k."""
+    """Share of each lane's rounds whose k-th drafted token was accepted, with α^k for comparison."""
     lanes, colours, title = drafting(comparison), theme(look), "Acceptance by depth"
     if not lanes:
         return nothing(title, "No lane has drafted anything.", look)
@@ -358,7 +358,7 @@ def acceptance_by_depth(comparison: dict, look: str = "light") -> go.Figure:
 
 
 def acceptance_by_class(comparison: dict, look: str = "light") -> go.Figure:
-    """Of the drafted tokens of each kind that were tested, the share that was accepted, a marker a lane."""
+    """Acceptance of the tested tokens by kind of token, one marker per lane."""
     lanes, colours, title = drafting(comparison), theme(look), "Accepted by kind of token"
     names = list(dict.fromkeys(row["name"] for _, lane in lanes for row in lane["classes"]))
     if not names:

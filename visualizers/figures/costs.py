@@ -1,7 +1,6 @@
 """The chart of one cost of several lanes, such as target forwards or tokens per second.
 
-Takes what `visualizers.analysis.comparison.compare` gives, of which it reads the table; knows nothing of
-traces.
+Reads the table in the result of `visualizers.analysis.comparison.compare`; knows nothing of traces.
 """
 
 import plotly.graph_objects as go

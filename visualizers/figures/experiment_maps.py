@@ -1,4 +1,4 @@
-"""Heat maps of stored experiments, and maps of a text.
+"""Heat maps of stored experiments, and token maps of a text.
 
 Takes the plain data of a picture (explorer/experiments/pictures.py); knows no experiment.
 """
@@ -11,12 +11,12 @@ from visualizers.figures.charts import framed, greys, value_text
 from visualizers.figures.theme import Theme
 from visualizers.figures.traces import plain
 
-CELL, TEXT_WIDE = 46, 130  # pixels of a token's column, of the names of rows beside it
-FEW = 8  # cells of a row that have room for a gap between them
+CELL, TEXT_WIDE = 46, 130  # pixels of a token's column, and of the row names at the left
+FEW = 8  # maximum number of cells in a row that are drawn with gaps
 
 
 def heat(picture: dict, answer: dict, colours: Theme) -> go.Figure:
-    """A strip of cells for each row and column; words stand in them where there are few."""
+    """A strip of cells for each row and column; with few cells their values are written in them."""
     rows, columns = picture["rows"], picture["columns"]
     known = [
         (value, f"{row['label']}, {each}, {column}".replace(", ,", ","))
@@ -65,14 +65,14 @@ def heat(picture: dict, answer: dict, colours: Theme) -> go.Figure:
 
 
 def amounts(low: float, high: float, colours: Theme) -> dict:
-    """The colour axis of grey cells."""
+    """A colour axis of greys from `low` to `high`."""
     bar = {"thickness": 10, "outlinewidth": 0, "tickvals": [low, high], "tickfont": {"size": 11}}
     scale = greys([colours.surface["bg"], *colours.amounts[1:4]])
     return {"cmin": low, "cmax": high, "colorscale": scale, "colorbar": bar}
 
 
 def strip(row: dict, at: int, columns: list[str], places: int) -> go.Heatmap:
-    """A row of a heat map: as many cells in each column as it has entries; `places` of their decimals."""
+    """A row of a heat map, with one cell per entry of a column; `places`: decimals of the values."""
     each, gap = row["each"], 0.04
     edges, cells, words = [0.0], [], []
     for column, values in enumerate(row["values"]):
@@ -101,7 +101,7 @@ def strip(row: dict, at: int, columns: list[str], places: int) -> go.Heatmap:
 
 
 def tokens(picture: dict, answer: dict, colours: Theme) -> go.Figure:
-    """A grey cell for each row and token of a text, in columns wide enough for words, which are cut."""
+    """A grey cell for each row and token of a text; words too long for their column are cut."""
     words, values = picture["tokens"], picture["values"]
     names = [next(name for name in picture["rows"][at::-1] if name or not at) for at in range(len(values))]
     low = 18 if len(values) < 17 else 8

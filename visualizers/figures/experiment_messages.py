@@ -1,4 +1,4 @@
-"""The messages that parts exchanged in one run, as a figure. Knows no experiment and no part."""
+"""The messages between the parts of one run, as a figure. Knows no experiment and no part."""
 
 import plotly.graph_objects as go
 
@@ -6,8 +6,8 @@ from visualizers.figures.charts import framed, hover
 from visualizers.figures.theme import Theme
 from visualizers.figures.traces import plain
 
-LANE = 230  # pixels between two parts of a run
-WORDS = 40  # characters of a message above an arrow from one part to the next
+LANE = 230  # pixels between the verticals of two parts
+WORDS = 40  # characters of a message above an arrow between neighbouring parts
 
 
 def messages(answer: dict, colours: Theme) -> go.Figure:
@@ -44,7 +44,7 @@ def messages(answer: dict, colours: Theme) -> go.Figure:
 
 
 def arrow(one: dict, at: int, parts: list[str], colours: Theme) -> go.Scatter:
-    """One message, `at` places below the top: from its sender to its receiver, with its words above it."""
+    """One message as an arrow in row `at` from the top, with its text above it."""
     ends = [parts.index(one["sender"]), parts.index(one["receiver"])]
     far, back = abs(ends[1] - ends[0]), ends[1] < ends[0]
     words = (f"call {one['call']}: " if one["call"] else "") + one["says"]

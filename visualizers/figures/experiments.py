@@ -1,8 +1,8 @@
-"""Figures of stored experiments: curves, spreads, boards and clouds; maps and messages are in files beside
-it.
+"""Figures of stored experiments: curves, spreads, boards and clouds. Maps and messages have files of their
+own.
 
 Takes the plain data of an answer (assets/experiments); knows no experiment and no trace. Series differ by
-dash and marker, amounts are grey. `layout.meta["caption"]` of a figure says in words what it shows.
+dash and marker, amounts are grey. `layout.meta["caption"]` describes a figure in words.
 """
 
 import math
@@ -20,12 +20,12 @@ from visualizers.figures.theme import Theme, theme
 from visualizers.figures.traces import plain
 
 AXIS = 112  # pixels between two axes of a board
-FAR = 0.05  # share of a cloud's points that may stand at its left edge
+FAR = 0.05  # share of a cloud's points that may lie beyond its left edge
 LABEL, BESIDE = (
     14,
     0.04,
 )  # pixels from a line's number to the next; share of the width in which they could meet
-TIMES = 40  # enough for ten numbers to make room for each other
+TIMES = 40  # iterations; enough to separate ten numbers
 
 
 def figures(answer: dict, look: str = "light") -> list[go.Figure]:
@@ -59,8 +59,8 @@ def curves(chart: dict, colours: Theme) -> go.Figure:
         x |= {"tickmode": "array", "tickvals": [n * 10**k for k in range(-3, 9) for n in (1, 2, 5)]}
     elif len(places) < 13 and all(float(place).is_integer() for place in places):
         x |= {"tickmode": "array", "tickvals": places}
-    shared = len(places) < 0.7 * len(points)  # most places have a value of several lines
-    below = ROW * len(lines)  # names below each other: a phone has no more room
+    shared = len(places) < 0.7 * len(points)  # at most x positions several lines have a value
+    below = ROW * len(lines)  # one name per line, since a phone has no more room
     figure = framed(
         colours,
         chart["title"],
@@ -77,7 +77,7 @@ def curves(chart: dict, colours: Theme) -> go.Figure:
 
 
 def curve(line: dict, index: int, colours: Theme) -> go.Scatter:
-    """One line: dash and mark by its number, its interval in words where it has one."""
+    """One line: dash and marker by its number, and on hover its value with the interval, if there is one."""
     points = line["points"]
     between = [point[2:4] if len(point) > 2 else None for point in points]
     number, label = index + 1, line["label"]
@@ -97,11 +97,11 @@ def curve(line: dict, index: int, colours: Theme) -> go.Scatter:
         ],
         hoverinfo=None,
         hovertemplate=f"{plain(label)}: %{{y:.3f}}%{{customdata}}<extra></extra>",
-    ).update(name=plain(f"{number} {label}"))  # its whole name: each has a line of the legend
+    ).update(name=plain(f"{number} {label}"))  # the full name, since each has a line of the legend
 
 
 def end_numbers(figure: go.Figure, colours: Theme) -> list[dict]:
-    """The number of each line after its end, moved up or down where ends are near each other."""
+    """Annotations with each line's number after its end, moved apart where ends are close."""
     log = figure.layout.xaxis.type == "log"
     ends = []
     for number, line in enumerate(figure.data, 1):
@@ -135,7 +135,7 @@ def apart(ends: list[tuple[float, float]]) -> list[float]:
     line apart, and none is below the axis.
     """
     places = [up for _, up in ends]
-    order = sorted(range(len(ends)), key=lambda at: (places[at], -at))  # of equal ones the first on top
+    order = sorted(range(len(ends)), key=lambda at: (places[at], -at))  # among equal ones the first is on top
     for _ in range(TIMES):
         for n, below in enumerate(order):
             for above in order[n + 1 :]:
@@ -143,7 +143,7 @@ def apart(ends: list[tuple[float, float]]) -> list[float]:
                 if lack > 0 and abs(ends[above][0] - ends[below][0]) < BESIDE:
                     places[below] = max(LABEL / 2, places[below] - lack / 2)
                     places[above] = max(places[below] + LABEL, places[above] + lack / 2)
-    for n, below in enumerate(order):  # many at one place, at the axis, are still a little close
+    for n, below in enumerate(order):  # many at one point on the axis still end up close
         for above in order[n + 1 :]:
             if abs(ends[above][0] - ends[below][0]) < BESIDE:
                 places[above] = max(places[above], places[below] + LABEL)
@@ -164,7 +164,7 @@ def whiskers(points: list[list], colours: Theme) -> dict:
 
 
 def curves_text(chart: dict) -> str:
-    """Where each curve begins and ends, in words."""
+    """The first and last point of each curve, in words."""
     lines = []
     for line in chart["lines"]:
         known = [point for point in line["points"] if point[1] is not None]
@@ -179,7 +179,7 @@ def curves_text(chart: dict) -> str:
 
 
 def spread(picture: dict, answer: dict, colours: Theme) -> go.Figure:
-    """A track for each row: a mark for each name, and a line from the lowest to the highest."""
+    """A track for each row: a marker for each name, and a line from the lowest to the highest value."""
     rows, names, ink = picture["rows"], picture["names"], colours.surface["text"]
     labels = [plain(row["label"]) for row in rows]
     lines = [
@@ -224,7 +224,7 @@ def spread(picture: dict, answer: dict, colours: Theme) -> go.Figure:
 
 
 def board(picture: dict, answer: dict, colours: Theme) -> go.Figure:
-    """Parallel coordinates: an axis for each column of the table, a line for each row, the first strong."""
+    """Parallel coordinates: an axis for each column of the table, a line for each row, the first one bold."""
     axes = picture["axes"]
     columns = [answer["columns"].index(name) for name in axes]
     scales = [scale([row[column] for row in answer["rows"]]) for column in columns]
@@ -235,7 +235,7 @@ def board(picture: dict, answer: dict, colours: Theme) -> go.Figure:
     figure = framed(
         colours,
         picture["title"],
-        f"{picture['title']}: a line for each of the {len(lines)} rows of the table; the strong one is the "
+        f"{picture['title']}: a line for each of the {len(lines)} rows of the table; the bold one is the "
         f"first: {lines[0]}.",
         330,
         width=40 + AXIS * len(axes),
@@ -253,7 +253,7 @@ def board(picture: dict, answer: dict, colours: Theme) -> go.Figure:
         yaxis={"visible": False, "fixedrange": True, "range": [-0.06, 1.06]},
     )
     figure.update_layout(margin={"l": 20, "r": 20, "t": 84, "b": 20})
-    for at, row in sorted(enumerate(answer["rows"]), reverse=True):  # the first above the others
+    for at, row in sorted(enumerate(answer["rows"]), reverse=True):  # the first one on top
         known = [(i, scales[i][0](row[c])) for i, c in enumerate(columns) if row[c] is not None]
         look = {"color": colours.surface["text" if at == 0 else "soft"], "width": 2.8 if at == 0 else 1.1}
         figure.add_scatter(
@@ -282,7 +282,7 @@ def board(picture: dict, answer: dict, colours: Theme) -> go.Figure:
 
 
 def scale(values: list) -> tuple[Callable[[float | str], float], list]:
-    """Where a value of a column stands on its axis, from 0 to 1, and the values that are written there."""
+    """(position of a value on the axis of a column, from 0 to 1; the values that label the axis)."""
     known = sorted({value for value in values if value is not None})
     if known and isinstance(known[0], str):
         return lambda value: 1 - known.index(value) / max(1, len(known) - 1), known
@@ -294,7 +294,7 @@ def scale(values: list) -> tuple[Callable[[float | str], float], list]:
 
 
 def clouds(picture: dict, answer: dict, colours: Theme) -> go.Figure:
-    """A tile for each question: its points and a thin line for each problem, the regression within it."""
+    """A panel for each question: its points, and for each problem the regression within it as a thin line."""
     parts, ink = picture["parts"], colours.surface["text"]
     titles = [
         f"{one['label'].replace('_', ' ')}: rank correlation {value_text(one['correlation'])}"
@@ -312,7 +312,7 @@ def clouds(picture: dict, answer: dict, colours: Theme) -> go.Figure:
     )
     caption = (
         f"{picture['title']}: {picture['y']} against {picture['x']}. {'; '.join(titles)}. Dots are "
-        "candidates, hollow ones lie further left, lines are regressions within a problem."
+        "candidates (hollow ones lie beyond the left edge), lines are regressions within a problem."
     )
     figure = framed(
         colours, picture["title"], caption, 90 + 210 * rows, showlegend=False, hovermode="closest"

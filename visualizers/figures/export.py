@@ -1,4 +1,4 @@
-"""A figure as a file: a page that draws itself without a network, or a picture. Knows figures, no traces."""
+"""A figure as a file: a self-contained HTML page, or an image. Knows figures, no traces."""
 
 import importlib.util
 from pathlib import Path
@@ -9,7 +9,7 @@ PAGES, PICTURES = (".html", ".htm"), (".png", ".svg", ".pdf", ".webp")
 
 
 def page(figure: go.Figure) -> str:
-    """One HTML file with all that it needs, about 5 MB."""
+    """A self-contained HTML page, about 5 MB."""
     return figure.to_html(include_plotlyjs=True, config={"displaylogo": False})
 
 
@@ -31,7 +31,7 @@ def save(figure: go.Figure, path: str | Path) -> None:
         )
     try:
         figure.write_image(path)
-    except RuntimeError as error:  # as plotly says that kaleido found no browser
+    except RuntimeError as error:  # Plotly's error if kaleido finds no browser
         raise ValueError(
             "Kaleido draws with Chrome or Chromium and found none: name it in BROWSER_PATH, or save as .html."
         ) from error

@@ -1,6 +1,6 @@
-"""The chart of how far the texts of lanes agree: pairwise, up to their first difference.
+"""The chart of how far lanes' texts agree: for each pair, up to the first difference.
 
-Takes what `visualizers.analysis.comparison.compare` gives; knows nothing of traces.
+Takes the result of `visualizers.analysis.comparison.compare`; knows nothing of traces.
 """
 
 import plotly.graph_objects as go
@@ -11,7 +11,7 @@ from visualizers.figures.theme import theme
 
 
 def shared_beginnings(comparison: dict, look: str = "light") -> go.Figure:
-    """For any two lanes how many tokens their texts have in common before they differ."""
+    """For each pair of lanes, the number of tokens that their texts share before they differ."""
     pairs, lanes, title = (
         comparison["pairs"],
         [lane["lane"] for lane in comparison["lanes"]],
@@ -24,7 +24,7 @@ def shared_beginnings(comparison: dict, look: str = "light") -> go.Figure:
     names = [f"lane {lane}" for lane in lanes]
     made = chart(
         title,
-        "tokens that two lanes' texts have in common before they differ, measured",
+        "tokens that two lanes' texts share before they differ, measured",
         " ".join([comparison["sentence"], *(parted(one) for one in pairs)]),
         look,
         {"showgrid": False},
@@ -56,7 +56,7 @@ def shared_beginnings(comparison: dict, look: str = "light") -> go.Figure:
 
 
 def parted(pair: dict) -> str:
-    """How two lanes differ, in a sentence."""
+    """The first difference of two lanes, in a sentence."""
     a, b = pair["lanes"]
     if pair["position"] is None:
         return f"Lanes {a} and {b} have {counted(pair['same'], 'token')} in common and do not differ so far."

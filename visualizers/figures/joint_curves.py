@@ -1,6 +1,6 @@
-"""Curves shared by lanes: lanes with equal curves share one, long curves are rolling means.
+"""Prepares curves of lanes: lanes with equal curves share one, and long curves become rolling means.
 
-Takes lanes as `visualizers.analysis.comparison.compare` gives them; draws nothing.
+Takes the lanes of `visualizers.analysis.comparison.compare`; draws nothing.
 """
 
 import math
@@ -9,18 +9,18 @@ from collections.abc import Callable
 
 from visualizers.figures.charts import NAME
 
-READABLE = 120  # tokens that have room for a point each
-SMALLEST, PARTS = 8, 32  # a rolling mean is over so many tokens at least, and over a part of the longest text
-SAME = 5e-4  # numbers that are drawn alike
+READABLE = 120  # maximum number of tokens drawn as a point each
+SMALLEST, PARTS = 8, 32  # minimum window of a rolling mean; windows in the longest text
+SAME = 5e-4  # numbers closer than this count as equal
 
 
 def rolling_window(longest: int) -> int:
-    """How many tokens a point of a curve is the mean of; 1 where each has room of its own."""
+    """The number of tokens averaged by each point of a curve; 1 if each token has room for its own point."""
     return 1 if longest <= READABLE else max(SMALLEST, longest // PARTS)
 
 
 def rolling(values: list[float | None], window: int) -> list[float | None]:
-    """Means over `window` values, centred, fewer at the ends; None where none of them is known."""
+    """Centred means over `window` values (fewer at the ends); None where no value is known."""
     if window == 1:
         return values
     before, means = window // 2, []
@@ -32,7 +32,7 @@ def rolling(values: list[float | None], window: int) -> list[float | None]:
 
 
 def alike(lanes: list[dict], drawn: Callable) -> list[list[dict]]:
-    """Lanes in groups of one curve, in their order. drawn: the lists of a lane that make its curve."""
+    """Groups of lanes with equal curves, in order. drawn(lane): the lists that make up its curve."""
     groups: list[list[dict]] = []
     for lane in lanes:
         for group in groups:
@@ -45,7 +45,7 @@ def alike(lanes: list[dict], drawn: Callable) -> list[list[dict]]:
 
 
 def close(one: list, other: list) -> bool:
-    """Whether two lists hold the same words, and numbers that are drawn alike."""
+    """Whether two lists have equal texts and numbers that differ by less than SAME."""
     return len(one) == len(other) and all(
         a == b or (isinstance(a, float) and isinstance(b, float) and math.isclose(a, b, abs_tol=SAME))
         for a, b in zip(one, other, strict=True)
@@ -53,17 +53,17 @@ def close(one: list, other: list) -> bool:
 
 
 def numbers(group: list[dict]) -> str:
-    """The numbers of lanes: `1, 3`."""
+    """The lanes' numbers: `1, 3`."""
     return ", ".join(str(lane["lane"]) for lane in group)
 
 
 def label_of(group: list[dict]) -> str:
-    """The label of one curve: those of its lanes, each once."""
+    """The label of a curve: the distinct labels of its lanes."""
     return " · ".join(dict.fromkeys(lane["label"] for lane in group))
 
 
 def heading_of(group: list[dict]) -> str:
-    """What stands above a panel: `2 Greedy`, or `lanes 1, 3`, with the label that they share."""
+    """The heading of a panel: `2 Greedy`, or `lanes 1, 3`, with the label that they share."""
     labels = {lane["label"] for lane in group}
     shared = f" {label_of(group)}" if len(labels) == 1 else ""
     return textwrap.shorten(

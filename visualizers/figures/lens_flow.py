@@ -1,5 +1,5 @@
-"""Figures of information flow routes: the layered graph of a route, the heads of one layer, and how much each
-token gets from which. Knows the frame of the lens `flow` and graphs, no model.
+"""Figures of information flow routes: the layered graph of a route, the heads of one layer, and the
+contribution of each token to each position. Knows the frame of the lens `flow` and graphs, no model.
 """
 
 import networkx as nx
@@ -14,12 +14,12 @@ from visualizers.figures.traces import plain
 from visualizers.graphs.flow_routes import TAU, routes
 
 FIGURES = ("flow_routes", "head_split", "token_flow")
-ROW, BANDS = 40, 8  # pixels of a layer; edges of a kind have this many strengths
+ROW, BANDS = 40, 8  # pixels of a layer; number of shades of a kind of edge
 FAINTEST = 0.25
-UP = {"state": 0.0, "attention": -0.62, "mlp": -0.28}  # where a node stands below its layer's state
+UP = {"state": 0.0, "attention": -0.62, "mlp": -0.28}  # height of a node relative to its layer's state
 SIDE = {"state": 0.0, "attention": 0.0, "mlp": 0.22}
 MARKS = {"state": ("circle", 7), "attention": ("diamond", 6), "mlp": ("square", 6)}
-KINDS = {  # of edges: (role of their colour, words)
+KINDS = {  # kind of edge: (role of its colour, name)
     "residual": ("soft", "residual stream"),
     "attention": ("accepted", "attention"),
     "mlp": ("amber", "MLP"),
@@ -33,7 +33,7 @@ def flow_routes(
     tau: float = TAU,
     renormalise: bool = True,
 ) -> go.Figure:
-    """Where the prediction at `position` comes from: layers from the bottom up, tokens from left to right."""
+    """The route of the prediction at `position`: layers from the bottom up, tokens from left to right."""
     colours, graph = theme(look), routes(frame, position, tau, renormalise)
     at = graph.graph["position"]
     reached = sorted({place for _, place in graph.nodes(data="position")})
@@ -64,14 +64,14 @@ def flow_routes(
 
 
 def place_of(node: dict, x: dict[int, float]) -> tuple[float, float]:
-    """Where a node stands."""
+    """The coordinates (x, y) of a node."""
     return x[node["position"]] + SIDE[node["kind"]], node["layer"] + UP[node["kind"]]
 
 
 def edges(
     graph: nx.MultiDiGraph, own: list[tuple], x: dict[int, float], colour: str, title: str
 ) -> list[go.Scatter]:
-    """The edges of one kind: stronger ones darker, and in the middle of each a place to hover over."""
+    """The edges of one kind, stronger ones darker, each with an invisible hover point at its middle."""
     made, hovers = [], []
     for band in range(BANDS):
         xs, ys = [], []
@@ -106,13 +106,13 @@ def edges(
 
 
 def node_text(node: dict) -> str:
-    """A node in a few words."""
+    """A node's kind, layer and token, as text."""
     kind = {"state": "state", "attention": "attention", "mlp": "MLP"}[node["kind"]]
     return f"{kind} {node['layer']} at {plain(shown(node['text']))} ({node['position']})"
 
 
 def marks(frame: LensFrame, graph: nx.MultiDiGraph, kind: str, x: dict, colours: Theme) -> go.Scatter:
-    """The nodes of one kind, with what they say."""
+    """The nodes of one kind, with their hover texts."""
     own = [node for _, node in graph.nodes(data=True) if node["kind"] == kind]
     symbol, size = MARKS[kind]
     verb = "says" if kind == "state" else "promotes"
@@ -140,37 +140,37 @@ def caption(
 ) -> str:
     """What the graph shows, in words."""
     at = graph.graph["position"]
-    following = token(frame, at + 1) if at + 1 < len(frame.tokens) else "what follows"
+    following = token(frame, at + 1) if at + 1 < len(frame.tokens) else "the next token"
     threshold = "over tau, head by head; the others of a state then sum to 1" if renormalise else "over tau"
     ends = sum(node["layer"] == 0 for _, node in graph.nodes(data=True))
     return (
         f"The route of the prediction after {token(frame, at)} ({following}), tau {tau:g}: "
-        f"{counted(graph.number_of_edges(), 'edge')} {threshold}. It begins at {counted(ends, 'token')} of "
+        f"{counted(graph.number_of_edges(), 'edge')} {threshold}. It starts from {counted(ends, 'token')} of "
         f"{at + 1}. Circles are states, diamonds attention, squares MLPs; hover over an edge for its heads."
     )
 
 
 def token(frame: LensFrame, position: int) -> str:
-    """The token at a position, whole."""
+    """The token at a position, not shortened."""
     return shown(frame.words.get(frame.tokens[position], ""))
 
 
 def head_split(frame: LensFrame, look: str = "light", position: int = -1, layer: int = 1) -> go.Figure:
-    """The heads of one layer at one position: how strongly each looks where, and what it brings."""
+    """The heads of one layer at one position: attention weights, and contributions of the attended tokens."""
     colours, flow, pattern = theme(look), frame.data["flow"], frame.data["pattern"]
     count = len(frame.tokens)
     at = position + count if position < 0 else position
     at, row = min(max(at, 0), count - 1), min(layer, len(pattern)) - 1
     first = max(0, min(frame.data["first"], at))
-    attended, brought = (one[row, :, at, first : at + 1].tolist() for one in (pattern, flow.attention))
+    attended, contributed = (one[row, :, at, first : at + 1].tolist() for one in (pattern, flow.attention))
     heads = [f"head {n}" for n in range(1, len(attended) + 1)]
     columns = [label(frame, place) for place in range(first, at + 1)]
     figure = framed(
         colours,
-        f"Layer {row + 1}: where heads look, and what they bring",
-        "Above, the attention weights of each head at the position; below, how much each of these looks "
-        "helps to build the state; in each half the strongest shade is the largest number. "
-        f"The two often disagree: {disagreement(attended, brought, columns)}",
+        f"Layer {row + 1}: attention and contribution of each head",
+        "Above, the attention weights of each head at the position; below, how much each attended token "
+        "contributes to the state through that head; in each half the darkest cell has the largest value. "
+        f"The two often disagree: {disagreement(attended, contributed, columns)}",
         150 + 2 * 22 * len(heads),
         width=LEFT + CELL * max(len(columns), 8) + 60,
         dragmode=False,
@@ -178,12 +178,12 @@ def head_split(frame: LensFrame, look: str = "light", position: int = -1, layer:
         yaxis=names(heads) | {"domain": [0.54, 1.0], "title": {"text": "attention"}},
         yaxis2=names(heads) | {"domain": [0.0, 0.46], "title": {"text": "contribution"}, "anchor": "x"},
         coloraxis=scale(max(map(max, attended)), colours),
-        coloraxis2=scale(max(max(map(max, brought)), 1e-6), colours),
+        coloraxis2=scale(max(max(map(max, contributed)), 1e-6), colours),
     )
     figure.update_layout(margin={"t": 60, "b": 34, "l": LEFT, "r": 20})
     for axis, rows, colour, what in (
-        ("y", attended, "coloraxis", "looks"),
-        ("y2", brought, "coloraxis2", "brings"),
+        ("y", attended, "coloraxis", "attention"),
+        ("y2", contributed, "coloraxis2", "contribution"),
     ):
         figure.add_heatmap(
             z=rows,
@@ -193,20 +193,22 @@ def head_split(frame: LensFrame, look: str = "light", position: int = -1, layer:
             ygap=1,
             hoverinfo="text",
             hovertext=[
-                [f"{head} {what} {x:.3f} at {columns[n]}" for n, x in enumerate(one)]
+                [f"{head}, {columns[n]}: {what} {x:.3f}" for n, x in enumerate(one)]
                 for head, one in zip(heads, rows, strict=True)
             ],
         )
     return figure
 
 
-def disagreement(attended: list[list[float]], brought: list[list[float]], columns: list[str]) -> str:
-    """Of the head whose strongest look and largest contribution are at different tokens, which they are."""
-    for head, (looks, brings) in enumerate(zip(attended, brought, strict=True), 1):
-        a, b = looks.index(max(looks)), brings.index(max(brings))
-        if a != b and max(brings) > 0:
-            return f"head {head} looks most at {columns[a]} and brings most from {columns[b]}."
-    return "not at this position; every head brings most from where it looks most."
+def disagreement(attended: list[list[float]], contributed: list[list[float]], columns: list[str]) -> str:
+    """The first head whose largest attention weight and largest contribution are at different tokens, in
+    words.
+    """
+    for head, (attention, contribution) in enumerate(zip(attended, contributed, strict=True), 1):
+        a, b = attention.index(max(attention)), contribution.index(max(contribution))
+        if a != b and max(contribution) > 0:
+            return f"head {head} attends most to {columns[a]}, but {columns[b]} contributes most."
+    return "not at this position, where in every head the token with the most attention contributes most."
 
 
 def scale(largest: float, colours: Theme) -> dict:
@@ -216,7 +218,7 @@ def scale(largest: float, colours: Theme) -> dict:
 
 
 def token_flow(frame: LensFrame, look: str = "light") -> go.Figure:
-    """Which tokens each position's last state comes from, through all layers: rows sum to 1."""
+    """The contribution of each token to each position's last state through all layers; rows sum to 1."""
     colours, weights = theme(look), frame.of(Depend, kind="flow")
     targets = sorted({e.target for e in weights})
     columns = list(range(targets[0], len(frame.tokens)))
@@ -228,7 +230,7 @@ def token_flow(frame: LensFrame, look: str = "light") -> go.Figure:
         colours,
         "Which tokens each position comes from",
         "The product of all layers' weights between positions, without a threshold: a row is a position, a "
-        f"column a token that it comes from. The last position has {strongest[0]:.0%} from "
+        f"column a token that contributes to it. {strongest[0]:.0%} of the last position comes from "
         f"{label(frame, strongest[1])}.",
         110 + 20 * len(targets),
         width=LEFT + CELL * max(len(columns), 8) + 60,
@@ -248,7 +250,7 @@ def token_flow(frame: LensFrame, look: str = "light") -> go.Figure:
         hoverinfo="text",
         hovertext=[
             [
-                f"{label(frame, target)} ({target}) has {share.get((target, source), 0):.3f} from "
+                f"{label(frame, target)} ({target}) gets {share.get((target, source), 0):.3f} from "
                 f"{label(frame, source)} ({source})"
                 for source in columns
             ]

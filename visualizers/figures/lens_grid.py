@@ -1,5 +1,5 @@
-"""The grid of a lens by depth: rows are levels, from the bottom up, columns positions; a cell has the level's
-most likely token. Knows grids, no lens.
+"""The grid of a lens by depth: rows are levels from the bottom up, columns are positions, and a cell shows
+the level's most likely token. Knows grids, no lens.
 """
 
 import math
@@ -17,18 +17,18 @@ FIGURES = ("grid",)
 CELL, ROW, LEFT = 58, 24, 96  # pixels of a column, of a row, of the names of levels
 ABOVE, BELOW, RIGHT = 44, 56, 24  # pixels around the cells
 LETTERS = 7  # characters of a token in its cell
-COLOURS = {  # what may colour a cell, in words
+COLOURS = {  # the values by which cells can be coloured, in words
     "probability": "the probability of the cell's token",
-    "KL to final": "how far the level is from the last one, KL(p || q) in nats",
-    "Jensen-Shannon": "how far the level is from the last one, Jensen-Shannon in nats",
-    "total variation": "how far the level is from the last one, total variation",
+    "KL to final": "the distance from the last level, KL(p || q) in nats",
+    "Jensen-Shannon": "the distance from the last level, Jensen-Shannon in nats",
+    "total variation": "the distance from the last level, total variation",
     "entropy": "the entropy of the level's distribution in nats",
     "chosen token": "the probability of the token that was chosen",
 }
 
 
 def grid(frame: LensFrame, look: str = "light", colour: str = "probability") -> go.Figure:
-    """What each level says at each position; a heavy border where the most likely token is settled."""
+    """Each level's prediction at each position; a heavy border marks the decision depth."""
     colours, made = theme(look), grid_of(frame)
     columns, rows = made.positions, range(len(made.levels))
     words = {token: word(frame, token) for token in frame.words}
@@ -94,18 +94,18 @@ def names(words: list[str]) -> dict:
 
 
 def word(frame: LensFrame, token: float) -> str:
-    """A token as its cell has room for it: white space shown, cut."""
+    """A token shortened to fit its cell, with visible white space."""
     text = shown(frame.words.get(int(token), ""))
     return plain(text if len(text) <= LETTERS else text[: LETTERS - 1] + "…")
 
 
 def shown(text: str) -> str:
-    """A token's text with its white space."""
+    """A token's text with visible white space."""
     return text.replace("\n", "↵").replace("\t", "⇥").replace(" ", "␣")
 
 
 def label(frame: LensFrame, position: int) -> str:
-    """The token at a position, as a column's name; "" after the text."""
+    """The token at a position as a column's name; "" after the end of the text."""
     return word(frame, frame.tokens[position]) if position < len(frame.tokens) else ""
 
 
@@ -142,7 +142,7 @@ def borders(made: Grid, colours: Theme) -> go.Scatter:
 
 
 def hover(frame: LensFrame, made: Grid, words: dict[int, str], row: int, at: int) -> str:
-    """What a cell says, in lines. words: token -> its text."""
+    """The hover text of a cell. words: token -> its text."""
     square = made.squares[row, at]
     read = words[frame.tokens[at]]
     lines = [f"<b>{made.levels[row]}</b>, after {read} (position {at})"]
@@ -153,10 +153,10 @@ def hover(frame: LensFrame, made: Grid, words: dict[int, str], row: int, at: int
         )
     if square.far is not None:
         parts = "".join(f", {name} {x:.3f}" for name, x in square.parts.items())
-        lines.append(f"from the last level: KL {square.far:.3f}{parts}")
+        lines.append(f"distance from the last level: KL {square.far:.3f}{parts}")
     lines.append(f"entropy {square.entropy:.2f} nats")
     if made.depth.get(at) == row:
-        lines.append("from here on the most likely token stays")
+        lines.append("from here on the most likely token is the final one")
     return "<br>".join(lines)
 
 
@@ -164,6 +164,6 @@ def caption(colour: str) -> str:
     """What the grid shows, in words."""
     return (
         "Rows are layers, from the bottom up; below each column stands the token that was read, and the one "
-        f"that follows it. The stronger a shade, the more of {COLOURS[colour]}. A heavy border: from there "
-        "on the most likely token stays that of the last layer."
+        f"that follows it. The darker a cell, the larger {COLOURS[colour]}. A heavy border marks the layer "
+        "from which on the most likely token is that of the last layer."
     )

@@ -1,5 +1,5 @@
-"""Figures of KL-tracing: the map of how far predictions move, and edges over the text. Knows a frame's
-numbers.
+"""Figures of KL-tracing: a map of how far each changed token moves each prediction, and the strongest edges
+over the text. Knows a frame's numbers.
 """
 
 import plotly.graph_objects as go
@@ -36,7 +36,7 @@ def kl_map(frame: LensFrame, look: str = "light") -> go.Figure:
         yaxis=axis(names) | {"autorange": "reversed"},
         coloraxis={
             "cmin": 0,
-            "cmax": max(other, default=1.0) or 1.0,  # the diagonal is larger, and says little
+            "cmax": max(other, default=1.0) or 1.0,  # the diagonal is larger but says little
             "colorscale": greys([colours.surface["bg"], *colours.amounts[1:]]),
             "colorbar": {"thickness": 10, "outlinewidth": 0, "tickfont": {"size": 11}},
         },
@@ -67,7 +67,7 @@ def kl_map(frame: LensFrame, look: str = "light") -> go.Figure:
 
 
 def axis(names: list[str]) -> dict:
-    """An axis with a name for each place."""
+    """An axis with a name for each position."""
     return {
         "tickmode": "array",
         "tickvals": list(range(len(names))),
@@ -80,13 +80,13 @@ def axis(names: list[str]) -> dict:
 
 
 def chosen_edges(frame: LensFrame, edges: int, place: int) -> list[Depend]:
-    """The strongest edges, all or those of the place that is counted from 1."""
+    """The strongest edges of all positions (place 0), or of one position counted from 1."""
     own = [one for one in frame.of(Depend) if not place or one.source == place - 1]
     return sorted(own, key=lambda one: -one.weight)[:edges]
 
 
 def kl_edges(frame: LensFrame, look: str = "light", edges: int = 24, place: int = 0) -> go.Figure:
-    """The strongest edges over the text, from a changed token to the place whose prediction moves."""
+    """The strongest edges over the text, from a changed token to the position whose prediction moves."""
     colours, drawn = theme(look), chosen_edges(frame, edges, place)
     count, largest = len(frame.tokens), max((one.weight for one in drawn), default=1.0)
     whose = f"of position {place}" if place else "of all positions"
@@ -113,7 +113,7 @@ def kl_edges(frame: LensFrame, look: str = "light", edges: int = 24, place: int 
 def add_arc(
     figure: go.Figure, one: Depend, share: float, far: float, frame: LensFrame, colours: Theme
 ) -> None:
-    """One edge as an arc with a dot where it arrives."""
+    """One edge as an arc with a dot at its target."""
     steps = [at / 16 for at in range(17)]
     x = [one.source + (one.target - one.source) * s for s in steps]
     y = [4 * s * (1 - s) * (0.15 + 0.85 * far) for s in steps]

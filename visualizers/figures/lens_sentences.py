@@ -1,5 +1,5 @@
-"""The figure of DecoderLens: the sentence that the decoder writes from each layer of the encoder, its words
-marked by whether they are in the final sentence. Knows frames with cells, no model.
+"""The figure of DecoderLens: the sentence that the decoder writes from each layer of the encoder, with words
+marked that are not in the final sentence. Knows frames with cells, no model.
 """
 
 import plotly.graph_objects as go
@@ -21,7 +21,7 @@ SCORE = 70  # pixels of the column of log-probabilities
 
 
 def sentences(frame: LensFrame, look: str = "light") -> go.Figure:
-    """A sentence a row, the last layer's at the top."""
+    """One sentence per row, the last layer's at the top."""
     colours, cells = theme(look), frame.of(Cell)
     longest = max((cell.position for cell in cells), default=1)
     scores = {e.level: e.total for e in frame.of(Score, name="final sentence")}
@@ -77,12 +77,12 @@ def cells_of(frame: LensFrame, cells: list[Cell], longest: int, colours: Theme) 
 
 
 def caption(frame: LensFrame, cells: list[Cell], scores: dict[str, float]) -> str:
-    """What the sentences show, in words."""
+    """The figure's description in words."""
     first = frame.levels[0]
     kept = sum(cell.state == "kept" for cell in cells if cell.level == first)
     total = sum(cell.level == first for cell in cells)
     return (
-        "The whole decoder writes from each layer of the encoder, from the bottom up; beside a layer stands "
-        "the log-probability of the final sentence, read through it, in nats. Words in italics are not in "
+        "The whole decoder writes from each layer of the encoder, from the bottom up; next to a layer is the "
+        "log-probability in nats of the final sentence, given that layer. Words in italics are not in "
         f"the final sentence. From the embeddings alone, {kept} of {total} tokens are."
     )

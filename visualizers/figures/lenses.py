@@ -1,5 +1,5 @@
-"""The figures of lenses by name: functions of the files lens_*.py, each of a frame, the look and the options
-of its picture. Knows no lens: a lens names its figures.
+"""The figures of lenses by name: functions in the files lens_*.py of a frame, the look and the picture's
+options. Knows no lens: a lens names its figures.
 """
 
 import importlib
@@ -17,7 +17,7 @@ from decoders.lenses.frame import LensFrame
 
 @cache
 def known() -> dict[str, Callable[..., go.Figure]]:
-    """Name -> figure."""
+    """Name -> function that draws the figure."""
     names = [
         module.name for module in pkgutil.iter_modules(folder.__path__) if module.name.startswith("lens_")
     ]
@@ -31,7 +31,7 @@ def known() -> dict[str, Callable[..., go.Figure]]:
 
 
 def figures(names: tuple[str, ...], frame: LensFrame, look: str, options: dict[str, Any]) -> list[go.Figure]:
-    """The figures of a lens, each with those of the options that it takes."""
+    """The figures of a lens; each function gets the options that it takes."""
     made = []
     for name in names:
         draw = known()[name]

@@ -1,6 +1,6 @@
 """The chart of the losslessness test: how far the counts are from the target's distribution.
 
-Takes what `decoders.speculative.losslessness.Proof.state` gives; knows nothing of lanes or models.
+Takes the state of `decoders.speculative.losslessness.Proof`; knows nothing of lanes or models.
 """
 
 import plotly.graph_objects as go
@@ -8,13 +8,13 @@ import plotly.graph_objects as go
 from visualizers.figures.charts import chart, counted, dotted, ends, lane_line, nothing, reader
 from visualizers.figures.theme import theme
 
-LATE = 20  # the first such part of the seeds is left out: there sampling noise fills the picture
+LATE = 20  # the first 1 / LATE of the seeds is not drawn: its sampling noise would fill the chart
 
 
 def distance_to_target(state: dict, lane: int | str = "", look: str = "light") -> go.Figure:
     """Total variation distance to the target's distribution by the number of seeds, and exact samplers'.
 
-    lane: what the lane is called. Draws a chart that says so before the first checkpoint; raises ValueError
+    lane: what the lane is called. Before the first checkpoint the chart says so. Raises ValueError
     with one sentence for an unknown look.
     """
     title, ways = "Distance to the target's distribution", state["ways"]
@@ -49,7 +49,7 @@ def distance_to_target(state: dict, lane: int | str = "", look: str = "light") -
 
 
 def row_text(row: list[float], ways: list[dict]) -> str:
-    """What is known after this many seeds, in a sentence."""
+    """The distances after this many seeds, in a sentence."""
     count, median, edge = row
     parts = []
     for way in ways:
@@ -60,7 +60,7 @@ def row_text(row: list[float], ways: list[dict]) -> str:
 
 
 def way_text(way: dict, lane: int | str = "") -> str:
-    """What is known of a way of decoding so far, in a sentence; empty before the first checkpoint."""
+    """The verdict on a way of decoding so far, in a sentence; "" before the first checkpoint."""
     if way["distance"] is None:
         return ""
     beyond = max(1, round(100 * way["beyond"])) if way["beyond"] > 0 else 0
@@ -73,5 +73,5 @@ def way_text(way: dict, lane: int | str = "") -> str:
 
 
 def digits(value: float | None) -> str:
-    """A distance: `.034`, a dash where there is none."""
+    """A distance: `.034`, or a dash for None."""
     return "—" if value is None else f"{value:.3f}".removeprefix("0")

@@ -28,6 +28,6 @@ DRAWERS = {  # in the order in which they are drawn
 
 
 def traces(kind: str, marks: list[Op], room: Room, theme: Theme) -> list[go.Scatter]:
-    """The Plotly traces of the marks of one kind in one panel; none for kinds that are words around it."""
+    """The Plotly traces of one kind of marks in one panel; none for kinds that are text around the panel."""
     draw = DRAWERS.get(kind)
     return list(draw(marks, room, theme)) if draw else []

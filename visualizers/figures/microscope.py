@@ -1,8 +1,7 @@
 """Charts of the microscope: where one speculative lane's drafts were accepted, and where they were wasted.
 
-Takes what `visualizers.analysis.speculation_report.microscope` gives; knows nothing of traces. Every function
-draws a chart that says so where nothing was drafted, and raises ValueError with one sentence for an unknown
-look.
+Takes the report of `visualizers.analysis.speculation_report.microscope`; knows nothing of traces. If nothing
+was drafted, a chart says so. Every function raises ValueError with one sentence for an unknown look.
 """
 
 import plotly.graph_objects as go
@@ -40,20 +39,22 @@ STATES = {
 
 
 def round_by_round(report: dict, look: str = "light") -> go.Figure:
-    """Up: tokens gained by each round, down: drafted in vain; the line is the mean of the latest rounds."""
+    """Tokens that each round gained (up) and wasted (down), and the mean acceptance length of the last
+    rounds.
+    """
     title = "Round by round"
     if not report["metrics"]:
         return nothing(title, report["sentence"], look)
     rounds, colours = report["rounds"], theme(look)
-    lost = [made["drafted"] - made["accepted"] for made in rounds]
-    up, down = max(2, *(made["accepted"] + 1 for made in rounds)), max(1, *lost)
-    floor = min(down, 2 * up)  # large trees waste much: what is gained stays readable
+    wasted = [made["drafted"] - made["accepted"] for made in rounds]
+    up, down = max(2, *(made["accepted"] + 1 for made in rounds)), max(1, *wasted)
+    floor = min(down, 2 * up)  # large trees waste many tokens; this keeps the gains readable
     mean = metric(report, "mean_acceptance_length")
     rest = (
         "up: tokens gained; down: tokens wasted, measured; line: mean acceptance length of the last "
         f"{RECENT} rounds, derived"
     )
-    cut = f" Down to {floor} of up to {down} are shown." if down > floor else ""
+    cut = f" Down to {floor} of up to {down} wasted tokens are shown." if down > floor else ""
     made = chart(
         title,
         rest,
@@ -69,12 +70,12 @@ def round_by_round(report: dict, look: str = "light") -> go.Figure:
         "resampled": [int(one["own"] == "resampled") for one in rounds],
         "bonus": [int(one["own"] == "bonus") for one in rounds],
         "rejected": [-one["rejected"] for one in rounds],
-        "unreached": [one["rejected"] - gone for one, gone in zip(rounds, lost, strict=True)],
+        "unreached": [one["rejected"] - gone for one, gone in zip(rounds, wasted, strict=True)],
     }
     names = {
         "accepted": "accepted",
-        "resampled": "own, after a rejection",
-        "bonus": "own, after none",
+        "resampled": "target's own after a rejection",
+        "bonus": "bonus",
         "rejected": "rejected",
         "unreached": "never reached",
     }
@@ -101,11 +102,11 @@ def round_by_round(report: dict, look: str = "light") -> go.Figure:
 
 
 def round_text(place: int, made: dict) -> str:
-    """What came of one round, in a sentence."""
-    lost = made["drafted"] - made["accepted"]
+    """The outcome of one round, in a sentence."""
+    wasted = made["drafted"] - made["accepted"]
     return (
         f"Round {place}: {made['accepted']} of {made['drafted']} accepted{OWN.get(made['own'], '')}; "
-        f"{made['rejected']} rejected, {lost - made['rejected']} never reached; mean acceptance length of "
+        f"{made['rejected']} rejected, {wasted - made['rejected']} never reached; mean acceptance length of "
         f"the last rounds {made['recent']:.2f}."
     )
 
@@ -119,16 +120,16 @@ def metric(report: dict, name: str) -> float:
 
 
 def acceptance_by_class(report: dict, look: str = "light") -> go.Figure:
-    """Share accepted of the tested by kind of the drafted token."""
+    """Acceptance of the tested tokens by kind of token."""
     title = "Acceptance by kind of token"
     if not report["metrics"] or not report["classes"]:
         return nothing(title, NO_SHARES if report["metrics"] else report["sentence"], look)
     rows = report["classes"]
-    return _shares(title, [one["name"] for one in rows], rows, "Accepted of the tested", look)
+    return _shares(title, [one["name"] for one in rows], rows, "Share of tested tokens accepted", look)
 
 
 def acceptance_by_entropy(report: dict, look: str = "light") -> go.Figure:
-    """Share accepted of the tested by the target's entropy at their places."""
+    """Acceptance of the tested tokens by the target's entropy at their positions."""
     title = "Acceptance by the target's entropy"
     if not report["metrics"] or not report["entropies"]:
         unknown = "The target's entropy was not recorded where drafted tokens were tested."
@@ -138,11 +139,11 @@ def acceptance_by_entropy(report: dict, look: str = "light") -> go.Figure:
         f"{one['low']:g} " + ("bits or more" if one["high"] is None else f"to {one['high']:g} bits")
         for one in rows
     ]
-    return _shares(title, names, rows, "Accepted of the tested, by the target's entropy", look)
+    return _shares(title, names, rows, "Share of tested tokens accepted, by the target's entropy", look)
 
 
 def _shares(title: str, names: list[str], rows: list[dict], words: str, look: str) -> go.Figure:
-    """Shares accepted of those tested, a bar a name; pointed at, a bar shows tokens that were rejected."""
+    """Acceptance of the tested tokens, one bar per name; on hover a bar quotes some rejected tokens."""
     lines = [
         f"{name}: {one['accepted']} of {one['tested']} tested ({share(one['share'])})"
         for name, one in zip(names, rows, strict=True)
@@ -166,8 +167,8 @@ def _shares(title: str, names: list[str], rows: list[dict], words: str, look: st
     )
 
 
-def drafts_went(report: dict, look: str = "light") -> go.Figure:
-    """What became of all drafted tokens."""
+def drafted_token_fates(report: dict, look: str = "light") -> go.Figure:
+    """Shares of all drafted tokens by their fate."""
     title = "What became of the drafted tokens"
     if not report["metrics"]:
         return nothing(title, report["sentence"], look)
@@ -194,7 +195,7 @@ def drafts_went(report: dict, look: str = "light") -> go.Figure:
 
 
 def drafting_time(report: dict, look: str = "light") -> go.Figure:
-    """Seconds that the forwards of the draft and of the target took."""
+    """Total seconds of the draft's and of the target's forwards."""
     title = "Drafting time and target time"
     if not report["metrics"]:
         return nothing(title, report["sentence"], look)

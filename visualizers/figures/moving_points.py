@@ -1,5 +1,5 @@
-"""Clouds of points that move from step to step, with a slider below them. Takes plain arrays; knows nothing
-of what they mean.
+"""Points that move from step to step, with a slider below them. Takes plain arrays; knows nothing of what
+they mean.
 
 A slider's step changes which traces are visible, so that it works wherever a Plotly figure is shown.
 """
@@ -13,8 +13,8 @@ from visualizers.figures.charts import framed
 from visualizers.figures.theme import Theme, theme
 from visualizers.figures.traces import plain
 
-HEIGHT, BELOW = 400, 96  # pixels of a figure, and of its slider with two lines of words
-SPARE, OUTLIERS = 0.14, 0.5  # of the width of the cloud around it; percent of points that may lie outside
+HEIGHT, BELOW = 400, 96  # pixels of a figure, and of its slider with two lines of labels
+SPARE, OUTLIERS = 0.14, 0.5  # margin as a share of the range; percent of points cut off at each end
 SIZE = 5  # pixels of a point
 
 
@@ -27,8 +27,9 @@ def moving_points(
     edges: Sequence[tuple[int, int]] = (),
     behind: np.ndarray | None = None,
 ) -> go.Figure:
-    """Points [N, 2] at each step, the last step on show. `shades` [N] from 0 to 1 per step; `edges` join
-    points; `after` [M, 2]: points that stay, pale. Raises ValueError with one sentence for an unknown look.
+    """Points [N, 2] at each step; the last step is shown first. `shades` [N] from 0 to 1 per step; `edges`
+    join points; `behind` [M, 2]: pale points that do not move. Raises ValueError with one sentence for an
+    unknown look.
     """
     colours = theme(look)
     caption = f"{title}. {len(frames[0])} points at {len(frames)} steps: {', '.join(names)}."
@@ -45,9 +46,9 @@ def moving_points(
     ]
     for trace, visible in zip(figure.data, shown[-1], strict=True):
         trace.visible = visible
-    looked_at = np.concatenate(frames) if behind is None else behind  # a few points may leave the picture
+    looked_at = np.concatenate(frames) if behind is None else behind  # a few points may leave the plot
     x, y = (padded(np.percentile(looked_at[:, axis], (OUTLIERS, 100 - OUTLIERS))) for axis in (0, 1))
-    even = {} if edges else {"scaleanchor": "x"}  # a plane has one scale, a layout of a graph has two
+    even = {} if edges else {"scaleanchor": "x"}  # points in a plane need equal scales, graphs do not
     bare = {"showticklabels": False, "showgrid": False}
     figure.update_layout(
         margin={"l": 16, "r": 16, "t": 48, "b": BELOW},
@@ -60,7 +61,7 @@ def moving_points(
 
 
 def cloud(points: np.ndarray, colour, size: int) -> go.Scatter:
-    """Points as marks of one colour, or of one each."""
+    """Points as markers of one colour, or of one colour each."""
     return go.Scatter(
         x=points[:, 0].round(4).tolist(),
         y=points[:, 1].round(4).tolist(),
@@ -81,7 +82,7 @@ def joined(points: np.ndarray, edges: Sequence[tuple[int, int]], colours: Theme)
 
 
 def shaded(shades: Sequence[np.ndarray] | None, step: int, colours: Theme):
-    """The colour of a step's points: ink, or greys by their shades, from pale to dark."""
+    """The colours of a step's points: the text colour, or greys by their shades, from pale to dark."""
     if shades is None:
         return colours.surface["text"]
     amounts = colours.amounts[1:]
@@ -89,14 +90,14 @@ def shaded(shades: Sequence[np.ndarray] | None, step: int, colours: Theme):
 
 
 def padded(values: np.ndarray) -> list[float]:
-    """The range of values, with some room on either side."""
+    """The range of the values with a margin on both sides."""
     low, high = float(values.min()), float(values.max())
     room = SPARE * (high - low) or 1.0
     return [low - room, high + room]
 
 
 def slider(names: Sequence[str], shown: list[list[bool]], colours: Theme) -> dict:
-    """A slider over the steps, the last one chosen."""
+    """A slider over the steps, at the last one."""
     return {
         "active": len(names) - 1,
         "steps": [

@@ -1,7 +1,7 @@
-"""Charts of lanes on another machine, by the roofline model: all numbers are derived.
+"""Charts of lanes on another machine by the roofline model; all numbers are derived.
 
-Takes what `visualizers.analysis.roofline.other_machine` gives of each lane, with what the lane is called in
-its `lane`, and figures of a device and of models; knows nothing of traces.
+Takes the results of `visualizers.analysis.roofline.other_machine`, each with the lane's name as `lane`, and
+the figures of a device and of models; knows nothing of traces.
 """
 
 import math
@@ -22,7 +22,7 @@ from visualizers.figures.charts import (
 from visualizers.figures.theme import theme
 
 NONE = "There is no lane yet."
-MIN_RANGE = 4096  # tokens in a forward that the roofline shows at least
+MIN_RANGE = 4096  # minimum number of tokens in a forward at which the roofline chart ends
 
 
 def tokens_by_time(answer: dict, labels: dict[int, str] | None = None, look: str = "light") -> go.Figure:
@@ -68,7 +68,7 @@ def tokens_by_time(answer: dict, labels: dict[int, str] | None = None, look: str
 
 
 def tokens_at(race: list[list[float]], seconds: float) -> int:
-    """Tokens that a lane has after this many seconds."""
+    """The number of tokens of a lane after this many seconds."""
     return [tokens for taken, tokens in race if taken <= seconds + 1e-12][-1]
 
 
@@ -111,7 +111,7 @@ def against_plain(answer: dict, look: str = "light") -> go.Figure:
 
 
 def lane_text(lane: dict) -> str:
-    """What a lane would take there, in a sentence."""
+    """A lane's time and energy on that machine, in a sentence."""
     if not lane["tokens"]:
         return f"Lane {lane['lane']} has no token yet."
     energy = ratio(lane["joules"], lane["plain"]["joules"])

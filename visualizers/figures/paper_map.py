@@ -1,4 +1,4 @@
-"""The map of papers: papers at the left, then mechanisms, their parts, and at the right what runs.
+"""The map of papers: papers at the left, then mechanisms and their parts, and implementations at the right.
 
 Takes a NetworkX graph whose nodes have `column`, `text`, `says` and `link`, and whose edges of the kind
 "route" lead from one column to a later one; `link` is an address that a click on the node's name opens, ""
@@ -15,8 +15,8 @@ from visualizers.figures.theme import Theme, theme
 from visualizers.figures.traces import plain
 from visualizers.figures.trees import CURVE
 
-TITLES = ("papers", "mechanisms", "parts", "what runs here")
-# Where each column begins and ends in pixels, how many letters a name has there, and where the name stands.
+TITLES = ("papers", "mechanisms", "parts", "implemented here")
+# Left and right end of each column in pixels, maximum characters of a name, and position of the names.
 PLACES = (
     (292, 298, 52, "middle left"),
     (420, 526, 19, "middle center"),
@@ -29,8 +29,8 @@ MARKS = {"works": "circle", "miniature": "circle-open", "card": "circle-open-dot
 
 
 def paper_map(graph: nx.DiGraph, order: list[list[str]], look: str = "light", all_of: int = 0) -> go.Figure:
-    """The nodes of `graph` in the order of `order` (see visualizers.graphs.layered), which may hold more of
-    them; `all_of`: the papers that there are. Raises ValueError with one sentence for an unknown look.
+    """The nodes of `graph`, ordered as in `order` (see visualizers.graphs.layered), which may have more
+    nodes; `all_of`: the number of all papers. Raises ValueError with one sentence for an unknown look.
     """
     colours = theme(look)
     names = [[name for name in column if name in graph] for column in order]
@@ -38,7 +38,7 @@ def paper_map(graph: nx.DiGraph, order: list[list[str]], look: str = "light", al
     y = {name: (at + 0.5) * rows / len(own) for own in names for at, name in enumerate(own)}
     figure = framed(
         colours,
-        "Papers, mechanisms, parts and what runs",
+        "Papers, mechanisms, parts and implementations",
         caption(graph, names, all_of),
         TOP + ROW * rows + 16,
         width=WIDTH,
@@ -74,7 +74,7 @@ def routes(graph: nx.DiGraph, y: dict[str, float], colours: Theme) -> go.Scatter
 def nodes(
     graph: nx.DiGraph, own: list[str], y: dict[str, float], colours: Theme, x: float, letters: int, where: str
 ) -> list[go.Scatter]:
-    """The names of a column, each a link if it leads anywhere, and marks that say more when pointed at."""
+    """The names of a column, with links where there are any, and marks with hover texts."""
     known = [graph.nodes[name] for name in own]
     named = where == "middle center"
     marker = {
@@ -101,23 +101,23 @@ def nodes(
 
 
 def cut(text: str, letters: int) -> str:
-    """A name in the room that there is."""
+    """A name cut to this many characters."""
     return text if len(text) <= letters else f"{text[: letters - 1].rstrip()}…"
 
 
 def linked(words: str, link: str) -> str:
-    """A name, as a link in the same window if it leads anywhere."""
+    """A name, as a link in the same window if `link` is not empty."""
     return f'<a href="{link}" target="_self">{plain(words)}</a>' if link else plain(words)
 
 
 def caption(graph: nx.DiGraph, names: list[list[str]], all_of: int) -> str:
-    """What the map shows, in words."""
+    """The map's description in words."""
     papers, _, parts, running = map(len, names)
     of = f" of {all_of}" if papers < all_of else ""
     return (
         f"{counted(papers, 'paper')}{of} at the left. Lines lead from a paper to a mechanism, to its parts "
         f"({parts}) and to the strategies, lenses, memories, experiments and models that run here "
-        f"({running}). A full circle is a paper that works here, a hollow one a miniature, a dotted one a "
-        "card. A blue name opens what it names; search and filters above choose what is shown. Logits "
+        f"({running}). A filled circle is a paper that works here, a hollow one a miniature, a dotted one a "
+        "card. Blue names are links; search and filters above choose what is shown. Logits "
         "processors, which most strategies take, are left out."
     )

@@ -1,6 +1,6 @@
-"""The map of decoding as a poster: a family tree with a row for each method, its year and what it changed.
+"""The map of decoding as a poster: a family tree with one row per method, its year and what it changed.
 
-Takes the graph that visualizers.analysis.family_tree reads. Knows no strategies.
+Takes the graph of visualizers.analysis.family_tree. Knows no strategies.
 """
 
 import re
@@ -12,14 +12,18 @@ import networkx as nx
 from visualizers.analysis.family_tree import caption_of, children, tops
 from visualizers.figures.theme import SANS, theme
 
-POSTER, THUMBNAIL, GUTTER = (594, 420), 24.0, 6.0  # A2 in millimetres, landscape; a picture, between columns
+POSTER, THUMBNAIL, GUTTER = (
+    (594, 420),
+    24.0,
+    6.0,
+)  # millimetres: A2 landscape, width of a thumbnail, gap between columns
 TITLE = "A map of decoding"
 
 
 @dataclass(frozen=True)
 class Row:
-    """A method in the tree: `depth` steps from its root, `at` rows from the top of its column; `parent`: the
-    row of what it grew from.
+    """A method in the tree: `depth` levels below its root, `at` rows from the top of its column; `parent`:
+    the row of the method that it derives from.
     """
 
     column: int
@@ -31,8 +35,8 @@ class Row:
 
 
 def rows(graph: nx.DiGraph, families: dict[str, str], columns: int) -> list[Row]:
-    """The tree as indented rows, family by family under headings, a method before those that grew from it and
-    older ones first; a column begins with a method that is close to its root.
+    """The tree as indented rows, family by family under headings: parents before their children, older
+    methods first. A column begins with a root or the child of one.
     """
 
     def walk(name: str, depth: int) -> list[tuple[str, int, str | None]]:
@@ -52,7 +56,7 @@ def rows(graph: nx.DiGraph, families: dict[str, str], columns: int) -> list[Row]
         for name, depth, parent in branch:
             if at >= limit and depth <= 1 and column < columns - 1:
                 column, at = column + 1, 0
-            at += bool(at) and depth < 0  # a free row above a heading
+            at += bool(at) and depth < 0  # an empty row above a heading
             known[name] = Row(column, at, max(depth, 0), name, known.get(parent), depth < 0)
             placed.append(known[name])
             at += 1
@@ -60,8 +64,8 @@ def rows(graph: nx.DiGraph, families: dict[str, str], columns: int) -> list[Row]
 
 
 def poster(graph: nx.DiGraph, families: dict[str, str], thumbnails: dict[str, str] | None = None) -> str:
-    """The map as an SVG of A2, three columns of rows on white; `thumbnails`: method -> an SVG of a real run,
-    which stands at the right of its row.
+    """The map as an A2 SVG with three columns of rows on white; `thumbnails`: method -> an SVG of a real run,
+    drawn at the right of its row.
     """
     colours, placed = theme("light"), rows(graph, families, 3)
     wide, high = POSTER
@@ -84,7 +88,7 @@ def poster(graph: nx.DiGraph, families: dict[str, str], thumbnails: dict[str, st
             drawn.append(f"{heading}{escape(row.name)}</text>")
             continue
         if row.parent:
-            near = row.parent.column == row.column  # else the line comes from the top of the column
+            near = row.parent.column == row.column  # otherwise the line starts at the top of the column
             left, above = place(row.parent) if near else (x - indent, top - row_height / 2)
             drawn.append(
                 f'<path d="M{left:.1f} {above + 1.6:.1f}V{y:.1f}H{x - 1.6:.1f}" fill="none" stroke="{line}" '
@@ -114,7 +118,7 @@ def poster(graph: nx.DiGraph, families: dict[str, str], thumbnails: dict[str, st
 
 
 def inset(picture: str, right: float, middle: float, wide: float, high: float) -> str:
-    """An SVG within another one, in a box that ends at `right`."""
+    """An SVG nested in another one, in a box whose right edge is at `right`."""
     box = re.search(r'viewBox="([^"]+)"', picture).group(1)
     inner = re.sub(r"^<svg[^>]*>|</svg>\s*$", "", picture.strip())
     face = re.search(r'font-family="([^"]*)"', picture).group(1)

@@ -1,5 +1,5 @@
-"""How wide columns and how high rows of a figure must be for its words: those in boxes, above nodes and in
-neighbouring labels. Knows marks and widths of characters.
+"""The width of columns and the height of rows that a figure needs for its words: in boxes, above nodes and in
+labels. Knows marks and widths of characters.
 """
 
 import math
@@ -13,12 +13,12 @@ from visualizers.figures.trees import SIZE as NAME_SIZE
 from visualizers.figures.wrapping import LINE, line_count
 from visualizers.scene.marks import MONO, Op, cells
 
-ROOMY, ROOMIEST = 66, 80  # pixels to which columns are widened for tokens, and for labels
+ROOMY, ROOMIEST = 66, 80  # maximum pixels of columns widened for tokens, and for labels
 
 
 def column_for(marks: list[Op], row_of: Callable[[Op], float]) -> float:
-    """Pixels of a column in which nothing is cut and nothing overlaps, within bounds; `row_of`: pixels of a
-    row where a mark is.
+    """The column width in pixels at which no word is cut or overlaps, within bounds; `row_of(mark)`: pixels
+    of the mark's row.
     """
     tokens = [box_width(m, row_of(m)) / m["w"] for m in marks if m["kind"] == "cell" and m.get("text")]
     tokens += [name_width(m) for m in marks if named(m)]
@@ -28,7 +28,7 @@ def column_for(marks: list[Op], row_of: Callable[[Op], float]) -> float:
 
 
 def extra_row(marks: list[Op], column: float) -> float:
-    """Pixels that a row of nodes needs more where a token takes a second line."""
+    """Extra pixels that a row of nodes needs if a token takes a second line."""
     return (
         LINE * NAME_SIZE * any(named(m) and cells(m["text"]) * MONO * NAME_SIZE > column - 4 for m in marks)
     )
@@ -40,12 +40,12 @@ def named(mark: Op) -> bool:
 
 
 def name_width(node: Op) -> float:
-    """Pixels of the token above a node, in its lines."""
+    """Width in pixels of the token above a node, wrapped."""
     return math.ceil(cells(node["text"]) / LINES) * MONO * NAME_SIZE + 4
 
 
 def box_width(cell: Op, row: float) -> float:
-    """Pixels of the words in a box, in as many lines as it is high; 0 where it is too low for words."""
+    """Width in pixels of the words in a box, wrapped to its height; 0 if the box is too low for words."""
     tall = cell.get("tall") or cell["h"] * row
     lines = line_count(tall, BOX_SIZE)
     letters = cells(cell["text"] if lines > 1 else cell["text"].removeprefix("␣"))
@@ -54,7 +54,7 @@ def box_width(cell: Op, row: float) -> float:
 
 
 def apart(labels: list[Op]) -> list[float]:
-    """Pixels of a column at which two labels that stand beside each other do not touch."""
+    """The column widths in pixels at which labels next to each other do not touch."""
     free = sorted(
         (m for m in labels if not m.get("w") and not m.get("stack")),
         key=lambda m: (m.get("panel") or "", m["y"], m.get("dy", 0), m["x"]),

@@ -1,6 +1,6 @@
-"""A view of a trace as one Plotly figure, made from the marks that the player draws: the same picture.
+"""A view of a trace as one Plotly figure, made from the same marks as the player's picture.
 
-All columns and rows are there at once; zoom and pan take the place of the player's window. Knows scenes.
+It has all columns and rows at once; zoom and pan replace the player's window. Knows scenes.
 """
 
 import math
@@ -18,7 +18,7 @@ from visualizers.registry import build
 from visualizers.scene.marks import Header, Op, many
 from visualizers.scene.marks import cells as cells_of
 
-COLUMN, ROW, LINE = 44, 36, 46  # pixels where a view says nothing; of a row of nodes, at least
+COLUMN, ROW, LINE = 44, 36, 46  # pixels of a column and a row by default, and of a row of nodes at least
 SHARED, GAP, INNER = 300, 14, 840  # pixels for all panels that share, between two, and in width at least
 ABOVE, BELOW, LOWEST, WIDEST = (
     108,
@@ -26,17 +26,17 @@ ABOVE, BELOW, LOWEST, WIDEST = (
     24,
     12_000,
 )  # pixels over and under the panels, of a panel, of a figure
-WIDENED = 5600  # pixels to which columns are widened for their words, all together
+WIDENED = 5600  # maximum pixels of all columns together when they are widened for words
 TITLE = 58  # pixels between the panels and the title, for the subtitle and the legend
 LISTED = 16  # pixels of a line in a list at the side
 CHIPS = 88  # characters in a line of running text
-CHARACTER, LETTERS = 7.4, 17  # pixels of a character in a sentence, and of a line of it, at most
-TICK = 12  # pixels between two numbers of a scale, at least
+CHARACTER, LETTERS = 7.4, 17  # maximum pixels of a character in a sentence, and of a line of it
+TICK = 12  # minimum pixels between two numbers of a scale
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A view after some steps: its head, every mark that is there, and the sentence that says the step."""
+    """A view after some steps: its head, the current marks, and the sentence on the step."""
 
     head: dict
     marks: list[Op]
@@ -51,7 +51,7 @@ def picture(trace: Trace, view: str, steps: int | None = None) -> Picture:
     head = built.head()
     try:
         fed = [built.feed(step) for step in trace.steps[:steps]]
-    except (KeyError, IndexError, TypeError) as error:  # events that mean something else to this view
+    except (KeyError, IndexError, TypeError) as error:  # events that this view cannot interpret
         raise ValueError(f"The view {built.title} cannot draw a trace of {trace.title}.") from error
     marks: dict[str, Op] = {}
     says = head["question"]
@@ -59,7 +59,7 @@ def picture(trace: Trace, view: str, steps: int | None = None) -> Picture:
         for op in ops:
             if "kind" in op:
                 marks[op["id"]] = dict(op)
-            elif "set" in op and op["id"] in marks:  # what never came cannot change, as in the player
+            elif "set" in op and op["id"] in marks:  # a mark that does not exist is ignored, as in the player
                 marks[op["id"]] |= op["set"]
             says = op.get("say", says)
     return Picture(head, [m for m in marks.values() if not m.get("gone")], says)
@@ -120,7 +120,7 @@ def figure(trace: Trace, view: str | None = None, step: int | None = None, look:
 
 
 def first_view(trace: Trace) -> str:
-    """The view with which the page opens a lane of this strategy; "text" for strategies of elsewhere."""
+    """The view with which the page opens a lane of this strategy; "text" for unknown strategies."""
     from decoders.registry import strategies
 
     known = strategies().get(trace.strategy)
@@ -128,7 +128,7 @@ def first_view(trace: Trace) -> str:
 
 
 def title(trace: Trace, shown: Picture, step: int | None) -> dict:
-    """What the figure shows, and of what."""
+    """The title (view and strategy) and the subtitle."""
     at = "" if step is None else f", after {step} of {many(len(trace.steps), 'step')}"
     text = f"<b>{plain(shown.head['title'])}</b> · {plain(trace.title)}{at}"
     under = {"text": plain(shown.head["question"])}
@@ -137,7 +137,7 @@ def title(trace: Trace, shown: Picture, step: int | None) -> dict:
 
 
 def columns(head: dict, marks: list[Op]) -> tuple[float, float]:
-    """From where to where x runs: all that is drawn; bands lie behind it, some without an end."""
+    """The range of x that all marks need; bands do not count, as some have no end."""
     ends = [float(head.get("first") or 0)]
     for mark in (m for m in marks if m["kind"] != "band"):
         half = mark["w"] / 2 if mark["kind"] in ("cell", "bar") else 0
@@ -147,7 +147,7 @@ def columns(head: dict, marks: list[Op]) -> tuple[float, float]:
 
 
 def across(x: tuple[float, float], rooms: dict[str, tuple[Room, Op]]) -> dict:
-    """Ticks of x at whole columns, in the units of the panel that has some."""
+    """Ticks of x at whole columns, in the unit of the panel that has one."""
     unit = next((panel["x_unit"] for _, panel in rooms.values() if panel.get("x_unit")), 1)
     span = x[1] - x[0]
     every = 1 if span <= 12 else 5 if span <= 60 else 10 if span <= 150 else 50
@@ -159,14 +159,14 @@ def across(x: tuple[float, float], rooms: dict[str, tuple[Room, Op]]) -> dict:
 
 
 def _panel(mark: Op, rooms: dict) -> str:
-    """The panel of a mark: the one it names, which may be gone, or the first."""
+    """The name of a mark's panel: the one it names, if that still exists, otherwise the first."""
     return mark.get("panel") or next(iter(rooms))
 
 
 def panels(
     head: dict, marks: list[Op], column: float, x: tuple[float, float]
 ) -> tuple[dict[str, tuple[Room, Op]], dict[str, float]]:
-    """Name -> its room and its mark, from top to bottom, and name -> its height in pixels."""
+    """(panel -> its room and its mark, from top to bottom; panel -> its height in pixels)."""
     listed = [m for m in marks if m["kind"] == "panel"] or [{"id": "", "y0": -0.5, "y1": 1, "grow": True}]
     if listed[0]["id"] == "" and head.get("rows"):
         listed = [{"id": "", "y0": 0, "y1": head["rows"], "rows": head["rows"]}]
@@ -195,14 +195,14 @@ def panels(
 
 
 def under(label: Op, y0: float, y1: float, tall: float) -> float:
-    """Pixels that a label, shifted from its mark, reaches below a panel from `y0` to `y1`."""
+    """Pixels by which a label, shifted from its mark, extends below a panel from `y0` to `y1`."""
     if label["kind"] != "label" or not label.get("dy") or label.get("drawn") is False:
         return 0.0
     return (label["y"] - y1) * tall / (y1 - y0) + label["dy"] + LETTERS / 2
 
 
 def far(tick: list, other: list, room: Room) -> bool:
-    """Whether the words of two ticks have room beside each other."""
+    """Whether two ticks are far enough apart for their labels."""
     return abs(tick[0] - other[0]) * room.row >= TICK
 
 
@@ -221,7 +221,7 @@ def place(
     total: float,
     colours: Theme,
 ) -> list[dict]:
-    """Stacks the panels, with scales and titles; their headings, as annotations."""
+    """Stacks the panels with scales and titles; returns their headings as annotations."""
     top, notes = total, []
     for name, (room, panel) in rooms.items():
         bottom = top - heights[name]
@@ -271,13 +271,13 @@ def heading(panel: Op, room: Room) -> str:
 
 
 def wrapped(text: str, width: float) -> list[str]:
-    """The lines of a text that fit into `width` pixels; line feeds stay."""
+    """A text as lines that fit into `width` pixels; its line feeds are kept."""
     max_characters = int(width / CHARACTER)
     return [line for part in text.split("\n") for line in textwrap.wrap(part, max_characters) or [""]]
 
 
 def beside(marks: list[Op], room: Room, colours: Theme) -> list[dict]:
-    """What stands in the gutters of a panel, as annotations: names of rows, and lists."""
+    """The contents of a panel's gutters as annotations: row names and lists."""
     notes = []
     for mark in marks:
         if mark["kind"] == "row":
@@ -293,7 +293,7 @@ def beside(marks: list[Op], room: Room, colours: Theme) -> list[dict]:
 
 
 def bolder(text: str | None, bold: str | None) -> str:
-    """A text and its bold end."""
+    """A text with its bold end."""
     return f"{plain(text or '')} {f'<b>{plain(bold)}</b>' if bold else ''}".strip()
 
 
@@ -317,7 +317,7 @@ def aside(text: str, side: str, y: float, axis: str, colour: str) -> dict:
 
 
 def name_states(made: go.Figure, head: dict) -> None:
-    """The legend: the view's own words for the states and shapes that are drawn."""
+    """Adds the legend: the view's own words for the states and shapes that occur."""
     titles = {key: text for key, _, _, text in head.get("legend", [])}
     named: set[str] = set()
     for one in made.data:
@@ -330,7 +330,7 @@ def name_states(made: go.Figure, head: dict) -> None:
 
 
 def caption(made: go.Figure, notes: list[dict], says: str, colours: Theme) -> go.Figure:
-    """The annotations, and below the figure a sentence for people who do not see it."""
+    """Adds annotations, and below the figure a sentence for people who cannot see it."""
     says = "" if says == made.layout.title.subtitle.text else says
     broken = textwrap.wrap(says, int(made.layout.width / CHARACTER), max_lines=2, placeholder=" …")
     below = {
@@ -350,7 +350,7 @@ def caption(made: go.Figure, notes: list[dict], says: str, colours: Theme) -> go
 
 
 def running_text(trace: Trace, shown: Picture, chips: list[Op], colours: Theme) -> go.Figure:
-    """The view of a lane's text: tokens one after the other, in lines, tinted by what became of them."""
+    """The view of a lane's text: tokens as lines of text, tinted by their state."""
     made = go.Figure(layout={"template": template(colours.name)})
     room, across, down, placed = Room("y", -0.8, 1, 8, 26, (0, CHIPS)), 0.0, 0, []
     for chip in [m for m in chips if m["kind"] == "chip"]:

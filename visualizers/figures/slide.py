@@ -1,6 +1,6 @@
-"""A view of a whole run as a slide of 16:9: its columns broken into lines, like a musical score, so that
-letters are as large as possible. Where rounds descend like stairs, a line shows only its own rounds; short
-lines stand side by side. Knows the figures of `scene_figure`.
+"""A view of a whole run as a 16:9 slide: its columns broken into lines, like a musical score, so that letters
+are as large as possible. In views whose rounds descend like stairs, a line shows only its own rounds, and
+short lines are side by side. Knows the figures of `scene_figure`.
 """
 
 import math
@@ -17,19 +17,17 @@ from visualizers.figures.theme import SANS
 WIDE, HIGH, MARGIN = 1600, 900, 28
 INNER = WIDE - 2 * MARGIN
 TOP, FOOT = 158, 66  # pixels for title, question and legend, and for the two sentences below
-AROUND, TICKS, BETWEEN = 6, 22, 12  # pixels of a figure over its panels and under them, and between two lines
+AROUND, TICKS, BETWEEN = 6, 22, 12  # pixels shown above and below panels, and between two lines
 MAX_LINES, MAX_SCALE, LEGEND = 8, 2.6, 1.5
-MAX_SIDE_BY_SIDE, ASIDE = 4, 24  # lines of stairs beside each other, and pixels between them
-LOWEST, LARGEST = 0.75, 2.0  # times their own size, of panels
-MARGINAL = 0.7  # columns right of the last line's beginning with nothing in them
-LETTER, SENTENCE = 0.56, 150  # width of a letter by its height, on average; letters of the sentence
+MAX_SIDE_BY_SIDE, ASIDE = 4, 24  # maximum lines of stairs side by side, and pixels between them
+LOWEST, LARGEST = 0.75, 2.0  # minimum and maximum factor by which panels are stretched
+MARGINAL = 0.7  # columns; a last line that would be narrower than this is dropped
+LETTER, SENTENCE = 0.56, 150  # mean width of a letter relative to its height; characters of the caption
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a run is broken: into how many lines, how many of them beside each other, and how large all is
-    drawn.
-    """
+    """How a run is broken into lines: their number, how many are side by side, and the drawing's scale."""
 
     lines: int
     side_by_side: int
@@ -37,7 +35,7 @@ class Plan:
 
 
 def slide(figure: go.Figure, foot: str = "") -> str:
-    """The whole figure as an SVG of 1600 x 900; `foot`: a line below it."""
+    """The whole figure as an SVG of 1600 x 900; `foot`: a line of text at the bottom."""
     layout = figure.layout
     plan, layout.width, layout.height = best(frame(figure))
     at, ink, soft = (
@@ -71,13 +69,13 @@ def slide(figure: go.Figure, foot: str = "") -> str:
 
 
 def fitted(marked: str | None, y: float, size: float, colour: str) -> str:
-    """A line of words, smaller where it would be too long."""
+    """A line of text, in a smaller size if it would be too long."""
     letters = max(1, len(marked or ""))
     return text(marked, MARGIN, y, min(size, INNER / LETTER / letters), colour)
 
 
 def broken(at: Frame, plan: Plan) -> list[str]:
-    """The lines of the run, each with the words at the left of its panels."""
+    """The lines of the run as SVG pieces, each with the words at the left of its panels."""
     before, size, drawn, y = gutter(at), plan.size, [], TOP
     for number, row in enumerate(rows_of_lines(at, plan.lines, plan.side_by_side)):
         for place, (start, end) in enumerate(row):
@@ -100,7 +98,7 @@ def cut(
     corner: tuple[float, float],
     size: float,
 ) -> str:
-    """What the figure has between two places and two heights, as a picture of its own."""
+    """The part of the figure between two x and two y pixels, as a nested SVG."""
     wide, tall = columns[1] - columns[0], band[1] - band[0]
     return (
         f'<svg x="{corner[0]:.1f}" y="{corner[1]:.1f}" width="{size * wide:.1f}" height="{size * tall:.1f}" '
@@ -109,8 +107,8 @@ def cut(
 
 
 def bands(at: Frame, start: float, end: float) -> list[tuple[float, float]]:
-    """From which to which height a line shows the figure: all of its panels and the numbers under them, but
-    of stairs only the rows that have something between its ends.
+    """The vertical ranges (top, bottom) of the figure that a line from x = `start` to `end` shows: all panels
+    and the numbers below them, but of stairs only the rows with marks in the line.
     """
     top, bottom = at.top - AROUND, at.bottom + TICKS
     stairs = (at.figure.layout.meta or {}).get("stairs")
@@ -126,7 +124,7 @@ def bands(at: Frame, start: float, end: float) -> list[tuple[float, float]]:
 
 
 def points(at: Frame, axis: str) -> Iterator[tuple[float, float]]:
-    """Where something is drawn in a panel, in pixels."""
+    """The points of all traces in a panel, in pixels."""
     for trace in at.figure.data:
         if (trace.yaxis or "y") == axis:
             places = zip(trace.x, trace.y, strict=True)
@@ -134,24 +132,22 @@ def points(at: Frame, axis: str) -> Iterator[tuple[float, float]]:
 
 
 def height(at: Frame, start: float, end: float) -> float:
-    """The pixels of a line of the run: its panels and the numbers under them."""
+    """The height of a line of the run in pixels: its panels and the numbers below them."""
     return sum(bottom - top for top, bottom in bands(at, start, end))
 
 
 def gutter(at: Frame) -> float:
-    """The pixels left of the panels, where words stand there."""
+    """The pixels left of the panels if there are words; otherwise 0."""
     return at.left if at.left > 2 * EDGE else 0
 
 
 def best(at: Frame) -> tuple[Plan, float, float]:
-    """The plan that makes letters largest, and how wide and high the figure is then: its panels can be
-    somewhat larger or lower than it draws them.
-    """
+    """(the plan with the largest letters, the figure's width and height for it); panels may be stretched."""
     layout, panels = at.figure.layout, at.bottom - at.top
     stairs = bool((layout.meta or {}).get("stairs"))
 
     def fit(lines: int, side_by_side: int) -> tuple[float, float]:
-        """How large all can be, and by which factor panels are then higher."""
+        """(scale of the drawing, factor by which panels are stretched vertically)."""
         rows = rows_of_lines(at, lines, side_by_side)
         words = len(rows) * (AROUND + TICKS)
         high = sum(max(height(at, *window) for window in row) for row in rows) - words
@@ -178,23 +174,23 @@ def best(at: Frame) -> tuple[Plan, float, float]:
 
 
 def widest(at: Frame, lines: int) -> float:
-    """The pixels of the longest line."""
+    """The width of the longest line in pixels."""
     return max(gutter(at) * bool(i) + end - start for i, (start, end) in enumerate(windows(at, lines)))
 
 
 def across(at: Frame, lines: int, side_by_side: int) -> float:
-    """The pixels of the figure beside each other on the slide; a little more where there are gaps."""
+    """The width in pixels of the lines that are side by side, including the gaps between them."""
     return side_by_side * widest(at, lines) * INNER / (INNER - (side_by_side - 1) * ASIDE)
 
 
 def rows_of_lines(at: Frame, lines: int, side_by_side: int) -> list[list[tuple[float, float]]]:
-    """The lines as they are read: those beside each other, and then the ones below."""
+    """The lines in reading order, grouped by those that are side by side."""
     shown = windows(at, lines)
     return [shown[i : i + side_by_side] for i in range(0, len(shown), side_by_side)]
 
 
 def windows(at: Frame, lines: int) -> list[tuple[float, float]]:
-    """From where to where each line goes; it ends between two columns, where there are some."""
+    """Start and end of each line in pixels; lines break between columns, if there are any."""
     low, unit = at.scales["x"]
     columns = (at.right - at.left) / unit
     every = math.ceil(columns / lines) if unit > 2 * EDGE else columns / lines
@@ -204,5 +200,5 @@ def windows(at: Frame, lines: int) -> list[tuple[float, float]]:
 
 
 def low_edge(low: float) -> float:
-    """From the left end of x to where its first column begins, in columns."""
+    """The distance in columns from the left end of x to the start of its first column."""
     return math.ceil(low - 0.5) + 0.5 - low

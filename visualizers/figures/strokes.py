@@ -1,6 +1,4 @@
-"""Symbols, arcs, hooks, paths, lines and labels as Plotly traces; the looks are those of
-assets/web/player.
-"""
+"""Symbols, arcs, hooks, paths, lines and labels as Plotly traces, in the styles of assets/web/player."""
 
 import math
 from collections.abc import Iterator
@@ -22,18 +20,18 @@ GLYPHS = {
     "square": "square",
 }
 ARC_POINTS = 16
-SIZE, SANS_WIDTH = 12, 0.52  # pixels of letters of a label, and the width of one on average, by its height
+SIZE, SANS_WIDTH = 12, 0.52  # pixels of a label's letters, and their mean width relative to that
 
 
 def stems(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
-    """Thin verticals."""
+    """Thin vertical lines."""
     pieces = ([(m["x"], m["y0"]), (m["x"], m["y1"])] for m in marks)
     yield lines(pieces, room, meta=kind_of(marks[0]), line={"color": theme.surface["soft"], "width": 1})
     yield unseen(marks, room, lambda m: (m["x"], m["y1"]))
 
 
 def guides(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
-    """Dotted verticals over the whole panel."""
+    """Dotted vertical lines over the whole height of a panel."""
     pieces = ([(m["x"], room.y0), (m["x"], room.y1)] for m in marks)
     yield lines(
         pieces,
@@ -52,7 +50,7 @@ def symbols(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
 
 
 def arcs(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
-    """Half sines over a line of tokens; the width of a strong one says its weight."""
+    """Arcs over a line of tokens; the width of a strong one shows its weight."""
 
     def look(mark: Op) -> tuple:
         return (
@@ -80,7 +78,7 @@ def arc(mark: Op) -> list[tuple[float, float]]:
 
 
 def hooks(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
-    """Links below the cells, from the one waited for to the one that waited."""
+    """Links below the cells, from a cell to one that depended on it."""
     for (strong,), some in alike(marks, lambda m: (bool(m.get("strong")),)):
         line = {"color": theme.link, "width": 2.4 if strong else 1.2}
         yield lines(
@@ -101,7 +99,7 @@ def hook(mark: Op) -> list[tuple[float, float]]:
 
 
 def paths(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
-    """Polylines, some with the head of an arrow."""
+    """Polylines, some with an arrow head."""
 
     def look(mark: Op) -> tuple:
         width = mark.get("width") or {"ink": 3, "soft": 1.5}.get(mark["role"], 1)
@@ -121,7 +119,7 @@ def paths(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
 
 
 def heads(marks: list[Op], room: Room, colour: str) -> go.Scatter:
-    """A triangle at the end of each path, in the direction of its last piece."""
+    """A triangle at the end of each path, in the direction of its last segment."""
     ends = [(mark["points"][-2], mark["points"][-1]) for mark in marks]
     angles = [
         math.degrees(math.atan2((b[0] - a[0]) * room.column, -(b[1] - a[1]) * room.row)) for a, b in ends
@@ -139,7 +137,7 @@ def heads(marks: list[Op], room: Room, colour: str) -> go.Scatter:
 
 
 def labels(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
-    """Free words inside the panel; those in its gutters are annotations (see scene_figure)."""
+    """Labels inside the panel; those in its gutters are annotations (see scene_figure)."""
     inside = [m for m in marks if not m.get("side") and m.get("text")]
     written = {m["id"] for m in apart(inside, room)}
 
@@ -159,7 +157,7 @@ def labels(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
 
 
 def apart(marks: list[Op], room: Room) -> list[Op]:
-    """The labels that hit none of a higher priority; what is not written can still be pointed at."""
+    """The labels that overlap none of a higher priority; the others can still be hovered."""
     kept: list[Op] = []
     boxes: list[tuple[float, float, float, float]] = []
     for mark in sorted(marks, key=lambda m: m.get("priority", 4)):
@@ -182,8 +180,8 @@ def touch(one: tuple[float, float, float, float], other: tuple[float, float, flo
 
 
 def label_place(label: Op, room: Room, text: str, size: float) -> tuple[float, float]:
-    """Where the middle of a label stands, with what it is shifted by in pixels: lines beside a mark are as
-    high above it as below it, those at a distance begin there.
+    """The centre (x, y) of a label, including its shift in pixels: lines next to a mark are centred on it,
+    lines at a distance start there.
     """
     down = label.get("dy", 0) + ("dy" in label) * text.count("\n") * LINE * size / 2
     return label["x"] + label.get("dx", 0) / room.column, label["y"] + down / room.row
@@ -201,6 +199,6 @@ def label_text(label: Op, room: Room) -> str:
 
 
 def label_width(label: Op) -> float:
-    """Pixels of a label in one line."""
+    """Width of a label in pixels, on one line."""
     mono = label.get("face") == "mono"
     return cells(label["text"]) * label.get("size", SIZE) * (MONO_WIDTH if mono else SANS_WIDTH)

@@ -1,6 +1,6 @@
-"""A figure of a view as SVG: the shapes, words and colours that plotly.js draws, without a browser.
+"""A figure of a view as SVG without a browser: the shapes, words and colours that plotly.js would draw.
 
-Knows what the drawers of marks make (scatters of lines, areas, symbols and words in stacked panels) and no
+Knows the traces that the drawers of marks make (lines, areas, symbols and words in stacked panels) and no
 other figures.
 """
 
@@ -35,7 +35,7 @@ FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]") 
 
 @dataclass(frozen=True)
 class Frame:
-    """Where the panels of a figure lie, in pixels; `scales`: axis -> the value at its 0, and pixels per 1."""
+    """The panels of a figure in pixels; `scales`: axis -> (value at its origin, pixels per unit)."""
 
     figure: go.Figure
     left: float
@@ -48,7 +48,7 @@ class Frame:
         return self.left + (value - self.scales["x"][0]) * self.scales["x"][1]
 
     def y(self, value: float, axis: str = "y") -> float:
-        """The place of a value on the axis of a panel; on "paper" 0 is the foot of all panels, 1 the top."""
+        """The y pixel of a value on a panel's axis; on "paper" 0 is the bottom of all panels, 1 the top."""
         return self.bottom - (value - self.scales[axis][0]) * self.scales[axis][1]
 
 
@@ -67,7 +67,7 @@ def frame(figure: go.Figure) -> Frame:
 
 
 def thumbnail(figure: go.Figure) -> str:
-    """The panels alone, to be shown small: no title, no legend, no scales."""
+    """Only the panels, for small sizes: no title, no legend, no scales."""
     at = frame(figure)
     notes = [one for one in figure.layout.annotations if one.yref != "paper"]
     drawn = [
@@ -79,7 +79,7 @@ def thumbnail(figure: go.Figure) -> str:
 
 
 def svg(figure: go.Figure, foot: str = "") -> str:
-    """All of a figure; `foot`: a line below it."""
+    """The whole figure; `foot`: a line of text below it."""
     layout, at = figure.layout, frame(figure)
     wide, high = layout.width, layout.height + (20 if foot else 0)
     soft = layout.template.layout.xaxis.tickfont.color
@@ -96,7 +96,7 @@ def svg(figure: go.Figure, foot: str = "") -> str:
 
 
 def document(figure: go.Figure, box: str, drawn: list[str]) -> str:
-    """The SVG around what is drawn: a ground, and what people hear who do not see it."""
+    """The SVG document: background, the pieces drawn, and a description for screen readers."""
     x, y, wide, high = box.split()
     caption = (figure.layout.meta or {}).get("caption", "")
     ground = figure.layout.template.layout.paper_bgcolor
@@ -111,7 +111,7 @@ def document(figure: go.Figure, box: str, drawn: list[str]) -> str:
 
 
 def shapes(trace: go.Scatter, at: Frame) -> Iterator[str]:
-    """The elements of one trace."""
+    """The SVG elements of one trace."""
     axis = trace.yaxis or "y"
     points = [None if x is None else (at.x(x), at.y(y, axis)) for x, y in zip(trace.x, trace.y, strict=True)]
     if "lines" in trace.mode:
@@ -127,13 +127,13 @@ def shapes(trace: go.Scatter, at: Frame) -> Iterator[str]:
             lift = {"top": -0.3 - over, "middle": 0.35 - over / 2, "bottom": 1}[down] * size
             anchor = {"left": "right", "right": "left"}.get(
                 side, side
-            )  # a text at the left ends at its point
+            )  # a text to the left of its point ends there
             drawn = text(label, x, y + lift, size, font.color, anchor, font.family)
             yield f"<g><title>{clean(whole)}</title>{drawn}</g>" if whole else drawn
 
 
 def path(trace: go.Scatter, points: list[tuple[float, float] | None]) -> str:
-    """All lines or areas of a trace as one path."""
+    """All lines or areas of a trace as one SVG path."""
     steps = [stroke(list(piece)) for there, piece in groupby(points, key=bool) if there]
     line, filled = trace.line, trace.fill == "toself"
     drawn = f' stroke="{line.color}" stroke-width="{line.width:g}"' if line.width and line.color else ""
@@ -143,7 +143,7 @@ def path(trace: go.Scatter, points: list[tuple[float, float] | None]) -> str:
 
 
 def stroke(piece: list[tuple[float, float]]) -> str:
-    """A line through some points; of an upright box only what is needed, as most shapes are one."""
+    """The path data of a line through points; short for axis-aligned boxes, since most shapes are boxes."""
     (x0, y0), (x1, y1) = piece[0], piece[len(piece) // 2]
     if piece == [(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)]:
         return f"M{x0:.1f} {y0:.1f}h{x1 - x0:.1f}v{y1 - y0:.1f}h{x0 - x1:.1f}z"
@@ -179,7 +179,7 @@ def glyph(
 
 
 def faint(opacity: float | None) -> str:
-    """The attribute of what is not quite opaque."""
+    """The opacity attribute; "" if opaque."""
     return "" if opacity in (None, 1) else f' opacity="{opacity:g}"'
 
 
@@ -187,14 +187,14 @@ def faint(opacity: float | None) -> str:
 
 
 def clean(marked: str) -> str:
-    """Text with Plotly's few tags as text of an SVG."""
+    """Text for SVG, without Plotly's tags."""
     return escape(FORBIDDEN.sub("", unescape(re.sub(r"</?(?:b|br|span)\b[^<>]*>", "", marked))))
 
 
 def text(
     marked: str | None, x: float, y: float, size: float, colour: str, anchor: str = "left", family: str = ""
 ) -> str:
-    """Words with Plotly's few tags: <b>, and <br> between lines; `y`: the foot of the first line."""
+    """Words with Plotly's tags <b> and <br>; `y`: the baseline of the first line."""
     spans = []
     for number, line in enumerate((marked or "").split("<br>")):
         parts = re.split(r"<b>(.*?)</b>", line)  # every other one is bold
@@ -211,7 +211,7 @@ def text(
 
 
 def note(one: go.layout.Annotation, at: Frame) -> str:
-    """An annotation beside or over a panel."""
+    """An annotation next to or above a panel."""
     x = at.left + one.x * (at.right - at.left) + (one.xshift or 0)
     if one.yref == "paper" and one.y == 0:  # the sentence below all panels
         x = EDGE
@@ -222,7 +222,7 @@ def note(one: go.layout.Annotation, at: Frame) -> str:
 
 
 def legend(figure: go.Figure, x: float, y: float, max_width: float = 0) -> Iterator[str]:
-    """Symbols and names of the traces that have some, in rows of `max_width` pixels (0: of the figure)."""
+    """Symbols and names of the traces in the legend, in rows of `max_width` pixels (0: the figure's)."""
     soft = figure.layout.template.layout.font.color
     for trace in figure.data:
         if not trace.showlegend or not trace.name:
@@ -247,12 +247,12 @@ def legend(figure: go.Figure, x: float, y: float, max_width: float = 0) -> Itera
 
 
 def axes(figure: go.Figure) -> list[str]:
-    """The names of the panels' axes that are used."""
+    """The names of the y axes that are used."""
     return list(dict.fromkeys(trace.yaxis or "y" for trace in figure.data)) or ["y"]
 
 
 def scale(axis: str, at: Frame) -> Iterator[str]:
-    """Grid, ticks and title of a panel, and with the first one the ticks of x."""
+    """Grid, ticks and title of a panel; for the first one also the ticks of x."""
     layout = at.figure.layout
     shared, own = layout.template.layout.yaxis, layout[axis.replace("y", "yaxis")]
     soft = shared.tickfont.color

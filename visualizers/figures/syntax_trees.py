@@ -8,12 +8,12 @@ from visualizers.figures.charts import ROW, framed, hover, value_text
 from visualizers.figures.theme import MONO, Theme
 from visualizers.figures.traces import plain
 
-LEAF, STEP, SIDE = 44, 34, 30  # pixels of a leaf's column, of a level of a tree, at both sides
-LETTERS = 7  # of a leaf's text
+LEAF, STEP, SIDE = 44, 34, 30  # pixels of a leaf's column, of a level of a tree, and of both margins
+LETTERS = 7  # characters of a leaf's text
 
 
 def trees(picture: dict, answer: dict, colours: Theme) -> go.Figure:
-    """Each tree above its leaves: nodes in the middle of their span, wrong ones red, dashed and crossed."""
+    """Trees above their leaves: nodes at the middle of their span, wrong ones red, dashed and crossed."""
     leaves, drawn = picture["leaves"], picture["trees"]
     levels = [depth_of(tree["nodes"]) + 2 for tree in drawn]
     counts = [f"{tree['label']}: {len(tree['nodes'])} nodes" + lacking(tree["nodes"]) for tree in drawn]
@@ -38,15 +38,13 @@ def trees(picture: dict, answer: dict, colours: Theme) -> go.Figure:
 
 
 def lacking(nodes: list[list]) -> str:
-    """How many nodes are wrong, in words."""
+    """The number of wrong nodes in words; "" for none."""
     count = sum(node[3] for node in nodes)
     return f", {count} of them wrong" if count else ""
 
 
 def heights(nodes: list[list]) -> tuple[list[int], list[int | None], dict[int, int]]:
-    """Of nodes from the top down: the height of each above the leaves, its parent, and the parent of each
-    leaf.
-    """
+    """For nodes from the top down: (the height of each above the leaves, its parent, leaf -> its parent)"""
     parents: list[int | None] = []
     leaf_parents: dict[int, int] = {}
     open_nodes: list[int] = []
@@ -71,7 +69,7 @@ def depth_of(nodes: list[list]) -> int:
 def one_tree(
     figure: go.Figure, tree: dict, leaves: list[str], below: int, levels: int, colours: Theme
 ) -> None:
-    """Draws one tree whose leaves stand at the height `below`."""
+    """Draws one tree whose leaves are at the height `below`."""
     nodes = tree["nodes"]
     high, parents, leaf_parents = heights(nodes)
     red, soft, ink = colours.state["rejected"]["color"], colours.surface["soft"], colours.surface["text"]
@@ -128,7 +126,7 @@ def one_tree(
 
 
 def bars(picture: dict, answer: dict, colours: Theme) -> go.Figure:
-    """Bars of each place side by side, told apart by grey and pattern."""
+    """Bars of each x position side by side, distinguished by grey and pattern."""
     names, places = picture["names"], picture["places"]
     lines = [
         f"{name}: " + ", ".join(f"{value_text(v)} {at}" for v, at in zip(row, places, strict=True))

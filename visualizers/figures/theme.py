@@ -1,4 +1,4 @@
-"""The palette as Plotly wants it: one template for light, one for dark. Knows colours, no figures."""
+"""The palette as Plotly templates, one for light and one for dark. Knows colours, no figures."""
 
 import functools
 import json
@@ -9,8 +9,8 @@ import plotly.graph_objects as go
 
 PALETTE = Path(__file__).resolve().parents[2] / "assets" / "palette.json"
 THEMES = ("light", "dark")
-UNUSED = ("select2d", "lasso2d", "autoScale2d")  # buttons that do nothing here
-SHARE = "sendChartToCloud"  # a button that would send a chart to a company: nothing leaves this machine
+UNUSED = ("select2d", "lasso2d", "autoScale2d")  # buttons that have no use here
+SHARE = "sendChartToCloud"  # a button that would upload the chart; no data may leave this machine
 SANS, MONO = "system-ui, sans-serif", "ui-monospace, monospace"
 
 
@@ -76,7 +76,7 @@ def _number(width: float | str) -> float:
 
 @functools.cache
 def template(name: str) -> go.layout.Template:
-    """What all figures of a theme share: grounds, inks, grids, hover cards and the colours of lanes."""
+    """What all figures of a theme share: colours of backgrounds, text, grids, hover cards and lanes."""
     surface = theme(name).surface
     axis = {
         "gridcolor": surface["grid"],

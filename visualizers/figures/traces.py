@@ -1,7 +1,7 @@
-"""The parts of drawers: one Plotly trace for all marks of one style, which are one path in the player.
+"""Helpers of drawers: one Plotly trace for all marks of one style, which are one path in the player.
 
-Every mark that lies somewhere is one point with its hover and its id (`customdata`), whatever shape is drawn
-around it; `meta` names its kind, state and fill. Knows marks, no kind of them.
+Every mark with a position is one point with its hover text and its id (`customdata`), whatever shape is drawn
+there; `meta` has its kind, state and fill. Knows marks, no kind of them.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ class Room:
 
 
 def alike(marks: list[Op], look: Callable[[Op], tuple]) -> list[tuple[tuple, list[Op]]]:
-    """Marks by how they look, in the order in which the looks occur."""
+    """Marks grouped by style, in the order in which the styles first occur."""
     groups: dict[tuple, list[Op]] = {}
     for mark in marks:
         groups.setdefault(look(mark), []).append(mark)
@@ -39,14 +39,14 @@ def alike(marks: list[Op], look: Callable[[Op], tuple]) -> list[tuple[tuple, lis
 
 
 def kind_of(mark: Op) -> dict:
-    """What a trace of marks that look alike is named by: kind, state and fill."""
+    """The kind, state and fill of marks of one style, for `meta`."""
     return {"kind": mark["kind"], "state": mark.get("state") or mark.get("role"), "fill": mark.get("fill")}
 
 
 def points(
     marks: list[Op], room: Room, at: Callable[[Op], tuple[float, float]], **look: object
 ) -> go.Scatter:
-    """One point a mark, with the text that appears when it is pointed at."""
+    """One point per mark, with its hover text."""
     x, y = zip(*(at(mark) for mark in marks), strict=True)
     hovers = ["<br>".join(map(plain, mark.get("hover") or [mark.get("text") or ""])) for mark in marks]
     return go.Scatter(
@@ -63,7 +63,7 @@ def points(
 
 
 def lines(pieces: Iterator[list[tuple[float, float]]], room: Room, **look: object) -> go.Scatter:
-    """Polylines or polygons as one trace, a gap between two."""
+    """Polylines or polygons as one trace, separated by gaps."""
     x: list[float | None] = []
     y: list[float | None] = []
     for piece in pieces:
@@ -80,7 +80,7 @@ def box(x0: float, x1: float, y0: float, y1: float) -> list[tuple[float, float]]
 
 
 def unseen(marks: list[Op], room: Room, at: Callable[[Op], tuple[float, float]]) -> go.Scatter:
-    """Points to be hovered where a shape is drawn by another trace."""
+    """Invisible points for hovering over shapes that another trace draws."""
     return points(marks, room, at, mode="markers", marker={"opacity": 0, "size": 14})
 
 
@@ -111,5 +111,5 @@ def words(
 
 
 def plain(text: str) -> str:
-    """A text that Plotly takes for no markup."""
+    """A text escaped so that Plotly reads no markup in it."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

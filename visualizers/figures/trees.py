@@ -1,4 +1,4 @@
-"""Nodes, edges and dropped candidates as Plotly traces; the looks are those of assets/web/player/trees.js."""
+"""Nodes, edges and dropped candidates as Plotly traces, in the styles of assets/web/player/trees.js."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from visualizers.figures.traces import Room, alike, kind_of, lines, points, unse
 from visualizers.figures.wrapping import token_lines
 from visualizers.scene.marks import Op
 
-SYMBOLS = {  # of a node: symbol and size in pixels, by state
+SYMBOLS = {  # state of a node -> symbol and size in pixels
     "prompt": ("circle", 5),
     "unreached": ("circle-open", 6),
     "pruned": ("circle", 4),
@@ -24,13 +24,13 @@ SYMBOLS = {  # of a node: symbol and size in pixels, by state
     "live": ("circle-open", 8),
 }
 CURVE = [(i / 10, (i / 10) ** 2 * (3 - 2 * i / 10)) for i in range(11)]  # the player's smooth edge
-LIFT, BESIDE = 4, 8  # pixels from the middle of a node to the foot of its token, and to its note
+LIFT, BESIDE = 4, 8  # pixels from the centre of a node to the bottom of its token, and to its note
 SIZE, LINES = 11, 2  # pixels of letters, and lines of a token above its node
-TICKS_SHOWN = 5  # candidates dropped at birth, drawn below their parent
+TICKS_SHOWN = 5  # maximum number of immediately dropped candidates drawn below their parent
 
 
 def nodes(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
-    """Symbols by state, filled and larger at the front; tokens above them, notes at their right."""
+    """Symbols by state, filled and larger at the front; tokens above them, notes to their right."""
     for (state, front), some in alike(marks, lambda m: (m["state"], bool(m.get("front")))):
         symbol, size = SYMBOLS.get(state, SYMBOLS["prompt"])
         if front and state in ("live", "chosen"):
@@ -54,7 +54,7 @@ def nodes(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
 
 
 def edges(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
-    """Smooth connections; of live ones the width says the probability."""
+    """Smooth edges; the width of live ones shows the probability."""
 
     def look(mark: Op) -> tuple:
         weight = mark.get("weight", 0.5)
@@ -84,7 +84,7 @@ def curve(edge: Op) -> list[tuple[float, float]]:
 
 
 def ticks(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
-    """Slanted strokes below the parent of candidates that were dropped at birth, five at most."""
+    """Slanted strokes below the parent of candidates that were dropped at once, at most TICKS_SHOWN."""
     for (state,), some in alike([m for m in marks if m["index"] < TICKS_SHOWN], lambda m: (m["state"],)):
 
         def at(mark: Op) -> tuple[float, float]:

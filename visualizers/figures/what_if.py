@@ -1,7 +1,7 @@
-"""Charts of drafts of other shapes: tokens per round and speed by the length of a chain.
+"""Charts of other draft shapes: tokens per round and speed by the length of a chain.
 
-Takes what `visualizers.analysis.draft_what_if.what_if` gives; knows nothing of traces. Both functions draw a
-chart that says so where nothing is known, and raise ValueError with one sentence for an unknown look.
+Takes the report of `visualizers.analysis.draft_what_if.what_if`; knows nothing of traces. If nothing is
+known, a chart says so. Both functions raise ValueError with one sentence for an unknown look.
 """
 
 import plotly.graph_objects as go
@@ -61,7 +61,7 @@ def speed(report: dict, look: str = "light") -> go.Figure:
 
 
 def _by_length(report: dict, field: str, title: str, rest: str, words: str, y: str, look: str) -> go.Figure:
-    """A line over the lengths of chains, dotted where the best case is better."""
+    """A line over the lengths of chains, and a dotted one for the best case where it is better."""
     chains, colours = report["chains"], theme(look)
     lengths = [len(row["widths"]) for row in chains]
     summary = " ".join([words, *(row_text(row, report["exact"]) for row in (*chains[:4], report["own"]))])
@@ -80,7 +80,7 @@ def _by_length(report: dict, field: str, title: str, rest: str, words: str, y: s
 
 
 def _asked(report: dict, depth: int, field: str, colours: Theme) -> go.Scatter:
-    """The shape that was asked for, at its depth: a whisker from the worst case to the best."""
+    """The requested shape at its depth, with a whisker from the worst to the best case."""
     low, high = report["own"][field]
     mark = lane_line("", shape(report["own"]["widths"]), 2, [depth], [low], colours)
     reach = {
@@ -110,7 +110,7 @@ def shape(widths: list[int]) -> str:
 
 
 def row_text(row: dict, exact: bool) -> str:
-    """What is known of one shape, in a sentence."""
+    """The result of one shape, in a sentence."""
     speedup = f", speed: {span(row['speedup'], 2)} × plain decoding" if row["speedup"] else ""
     forwards = span(row["rounds"], 0 if exact else 1)
     name = shape(row["widths"])
@@ -118,6 +118,6 @@ def row_text(row: dict, exact: bool) -> str:
 
 
 def span(ends: list[float], digits: int) -> str:
-    """A range in words: one number where both ends are printed alike."""
+    """A range in words; one number if both ends print the same."""
     low, high = (number(end, digits) for end in ends)
     return low if low == high else f"{low} to {high}"

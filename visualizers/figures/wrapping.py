@@ -1,10 +1,10 @@
-"""Tokens and labels in the room that a mark leaves them: whole, on several lines, and cut only as a last
-resort. Knows widths of characters, no marks.
+"""Fits tokens and labels into a mark: on one line, on several lines, and cut only as a last resort. Knows
+widths of characters, no marks.
 """
 
 from visualizers.scene.marks import MONO, cells, fit
 
-LINE = 1.3  # height of a line, by the size of its letters
+LINE = 1.3  # height of a line relative to the size of its letters
 
 
 def token_lines(text: str, width: float, size: float, lines: int = 1) -> str:
@@ -24,10 +24,10 @@ def token_lines(text: str, width: float, size: float, lines: int = 1) -> str:
 
 
 def line_count(height: float, size: float) -> int:
-    """How many lines of this size a box of `height` pixels holds: one at least."""
+    """The number of lines of this size that fit in a box of `height` pixels, at least one."""
     return max(1, int((height - 2) / (LINE * size)))
 
 
 def cut_short(shown: str, whole: str) -> bool:
-    """Whether some of a text is not shown."""
+    """Whether `shown` is a cut form of `whole`."""
     return shown.endswith("…") and not whole.endswith("…")

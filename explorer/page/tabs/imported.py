@@ -33,7 +33,7 @@ class Card:
 
     def updates(self, counts: dict, file: str, look: str) -> dict:
         """The component updates that show counts read by `decoders.trace.vllm_counts`."""
-        from visualizers.figures.draft_places import counted_depths  # on demand: plotly is slow to import
+        from visualizers.figures.draft_positions import counted_depths  # on demand: plotly is slow to import
 
         report = counted(counts)
         return {

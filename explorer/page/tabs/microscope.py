@@ -26,14 +26,14 @@ NONE = (
     "No lane of this run has drafted anything. Choose a speculative strategy in Decode, for example "
     "Speculative decoding, and press Run."
 )
-# The figures, row by row: functions of visualizers.figures.microscope, .draft_places and .calibration.
+# The figures, row by row: functions of visualizers.figures.microscope, .draft_positions and .calibration.
 ROWS = (
     ("round_by_round",),
     ("acceptance_by_depth", "draft_shape"),
     ("accepted_lengths", "acceptance_by_rank"),
     ("reliability", "tokens_per_round"),
     ("acceptance_by_class", "acceptance_by_entropy"),
-    ("drafts_went", "drafting_time"),
+    ("drafted_token_fates", "drafting_time"),
 )
 FIRST = [name for row in ROWS[:2] for name in row]  # at the top of the page, drawn before the others
 OTHERS = [name for row in ROWS[2:] for name in row]
@@ -119,8 +119,8 @@ def choices(seen: Screen, one: Lane) -> gr.Radio:
 
 def figures(report: dict, look: str, names: Iterable[str]) -> dict[str, Any]:
     """Maps each name to its Plotly figure."""
-    from visualizers.figures import calibration, draft_places  # on demand: plotly is slow to import
+    from visualizers.figures import calibration, draft_positions  # on demand: plotly is slow to import
     from visualizers.figures import microscope as over_all
 
-    known = vars(over_all) | vars(draft_places) | vars(calibration)
+    known = vars(over_all) | vars(draft_positions) | vars(calibration)
     return {name: known[name](report, look) for name in names}

@@ -18,8 +18,8 @@ OF_A_MODEL = (
     "beam 4 against generate(num_beams=4)",
 )
 OF_FORWARDS = (
-    "a forward over 64 nodes against one over a node",
-    "share of the memory's bandwidth in a forward",
+    "a forward over 64 nodes against one over one node",
+    "share of the memory bandwidth in a forward",
 )
 
 

@@ -17,7 +17,7 @@ from visualizers.figures import (
     calibration,
     comparison,
     costs,
-    draft_places,
+    draft_positions,
     first_differences,
     losses,
     losslessness,
@@ -40,7 +40,7 @@ LOSSES = {
 }
 OF_COSTS = ("tokens_reached", "total_log_probability", "mean_log_probability")
 OF_LANES = ("entropies", "log_probabilities", "acceptance_by_depth", "acceptance_by_class")
-OF_ROUNDS = ("round_by_round", "acceptance_by_class", "drafts_went", "drafting_time")
+OF_ROUNDS = ("round_by_round", "acceptance_by_class", "drafted_token_fates", "drafting_time")
 OF_PLACES = ("acceptance_by_depth", "draft_shape", "acceptance_by_rank", "accepted_lengths")
 OF_BELIEF = ("tokens_per_round", "reliability")
 
@@ -87,7 +87,7 @@ def charts(look: str) -> dict[str, go.Figure]:
     made |= {f"lanes' {name}": getattr(comparison, name)(found, look) for name in OF_LANES}
     for lane in ("microscope", "tree"):
         made |= {f"{lane}: {name}": getattr(microscope, name)(known[lane], look) for name in OF_ROUNDS}
-        made |= {f"{lane}: {name}": getattr(draft_places, name)(known[lane], look) for name in OF_PLACES}
+        made |= {f"{lane}: {name}": getattr(draft_positions, name)(known[lane], look) for name in OF_PLACES}
     made |= {name: getattr(calibration, name)(seen, look) for name in OF_BELIEF}
     return made | {
         "cost": costs.cost(found, "target forwards", look),

@@ -5,7 +5,7 @@ import pytest
 from tests.visualizers.analysis.test_speculation_report import chain, tree
 from tests.visualizers.figures.charts_of import analyses, lanes, read, unbroken
 from visualizers.analysis.speculation_report import microscope as looked_at
-from visualizers.figures import calibration, caption, draft_places, microscope
+from visualizers.figures import calibration, caption, draft_positions, microscope
 from visualizers.figures.theme import theme
 
 
@@ -48,7 +48,7 @@ def test_what_large_trees_waste_is_cut_but_can_be_scrolled_to():
 
 def test_acceptance_by_depth():
     found = looked_at(chain())
-    figure = draft_places.acceptance_by_depth(found)
+    figure = draft_positions.acceptance_by_depth(found)
     bars = next(one for one in figure.data if one.type == "bar")
     assert list(bars.y) == [one["of_rounds"] for one in found["depths"]] == pytest.approx([2 / 3, 1 / 3])
     assert list(lanes(figure)[""].y) == [one["of_tested"] for one in found["depths"]]
@@ -61,7 +61,7 @@ def test_acceptance_by_depth():
 
 
 def test_the_shape_of_the_drafts():
-    figure = draft_places.draft_shape(looked_at(tree()))
+    figure = draft_positions.draft_shape(looked_at(tree()))
     bars = by_state(figure)
     assert list(bars["accepted"].y) == [1, 1] and list(bars["rejected"].y) == [1, None]
     assert list(bars["unreached"].y) == [None, 3]
@@ -72,19 +72,19 @@ def test_the_shape_of_the_drafts():
 
 def test_acceptance_by_rank():
     found = looked_at(tree())
-    (grid,) = draft_places.acceptance_by_rank(found).data
+    (grid,) = draft_positions.acceptance_by_rank(found).data
     assert [list(row) for row in grid.z] == [
         [None if cell is None else cell["share"] for cell in row["cells"]] for row in found["ranks"]
     ]
     assert grid.text[0][1] == "1.00<br>1/1"
     assert unbroken(grid.hovertext[0][0]) == "Depth 1, rank 1: 0 of 1 tested (.00)."
     wide = {**found, "ranks": [{"depth": 1, "cells": [found["ranks"][0]["cells"][0]] * 9}]}
-    (grid,) = draft_places.acceptance_by_rank(wide).data
+    (grid,) = draft_positions.acceptance_by_rank(wide).data
     assert grid.text is None and grid.showscale, "no room for numbers: a scale in their place"
 
 
 def test_accepted_lengths():
-    figure = draft_places.accepted_lengths(looked_at(chain()))
+    figure = draft_positions.accepted_lengths(looked_at(chain()))
     bars = next(one for one in figure.data if one.type == "bar")
     assert list(bars.x) == [0, 1, 2] and list(bars.y) == [1, 1, 1]
     assert read(figure)[1] == "1 of 3 rounds accepted 1 token."
@@ -95,7 +95,7 @@ def test_kinds_fates_and_times():
     (kinds,) = microscope.acceptance_by_class(found).data
     assert list(kinds.x) == [row["share"] for row in found["classes"]]
     assert list(kinds.text) == [f"{row['accepted']} of {row['tested']}" for row in found["classes"]]
-    went = microscope.drafts_went(found).data
+    went = microscope.drafted_token_fates(found).data
     assert [one.x[0] for one in went] == [row["share"] for row in found["fates"]]
     assert [one.text[0] for one in went] == [str(row["count"]) for row in found["fates"]]
     assert unbroken(went[0].y[0]) == found["fates"][0]["says"]

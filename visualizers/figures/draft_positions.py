@@ -1,8 +1,7 @@
-"""Charts of the microscope by position in the draft: depth, rank among siblings, how many were accepted.
+"""Charts of the microscope by position in the draft: depth, rank among siblings, number of accepted tokens.
 
-Takes what `visualizers.analysis.speculation_report.microscope` gives; knows nothing of traces. Every function
-draws a chart that says so where nothing was drafted, and raises ValueError with one sentence for an unknown
-look.
+Takes the report of `visualizers.analysis.speculation_report.microscope`; knows nothing of traces. If nothing
+was drafted, a chart says so. Every function raises ValueError with one sentence for an unknown look.
 """
 
 import plotly.graph_objects as go
@@ -22,11 +21,11 @@ from visualizers.figures.charts import (
 )
 from visualizers.figures.theme import theme
 
-WRITTEN = 6  # ranks up to which the cells of a heat map have room for numbers
+WRITTEN = 6  # maximum number of ranks for which the cells of the heat map have room for numbers
 
 
 def acceptance_by_depth(report: dict, look: str = "light") -> go.Figure:
-    """Share accepted at each depth of the draft: of all rounds, of the tested, and α to the depth."""
+    """Acceptance at each depth of the draft: share of all rounds, share of tested tokens, and α^depth."""
     title = "Acceptance by depth"
     if not report["metrics"]:
         return nothing(title, report["sentence"], look)
@@ -35,7 +34,7 @@ def acceptance_by_depth(report: dict, look: str = "light") -> go.Figure:
     alpha_text = "" if alpha is None else f" α {share(alpha)} = levels accepted / levels tested, measured."
     made = chart(
         title,
-        "bars: of all rounds; line: of the tested; dotted: α^depth",
+        "bars: share of all rounds; line: of tested tokens; dotted: α^depth",
         f"Acceptance by depth, share of all rounds; {'; '.join(map(depth_short, depths))}.{alpha_text}",
         look,
         whole("draft depth", max(places)),
@@ -58,12 +57,12 @@ def acceptance_by_depth(report: dict, look: str = "light") -> go.Figure:
 
 
 def depth_short(one: dict) -> str:
-    """A depth and its share of all rounds."""
+    """A depth with its share of all rounds."""
     return f"depth {one['depth']}: {share(one['of_rounds'])}"
 
 
 def depth_text(report: dict, place: int) -> str:
-    """What is known of a depth, in a sentence."""
+    """The acceptance at one depth, in a sentence."""
     one = next((row for row in report["depths"] if row["depth"] == place), None)
     if one is None:
         return f"Depth {place}: nothing was drafted."
@@ -81,7 +80,7 @@ def depth_text(report: dict, place: int) -> str:
 
 
 def counted_depths(report: dict, look: str = "light") -> go.Figure:
-    """Share of the rounds that accepted each place of the draft, from a server's counts.
+    """Share of the rounds in which each draft position was accepted, from a server's counts.
 
     report: see `speculation_report.counted`.
     """
@@ -107,7 +106,7 @@ def counted_depths(report: dict, look: str = "light") -> go.Figure:
 
 
 def draft_shape(report: dict, look: str = "light") -> go.Figure:
-    """How many tokens were drafted at each depth, and how many of them accepted, rejected, never reached."""
+    """The number of tokens drafted at each depth: accepted, rejected and never reached."""
     title = "Shape of the drafts"
     if not report["metrics"]:
         return nothing(title, report["sentence"], look)
@@ -127,7 +126,7 @@ def draft_shape(report: dict, look: str = "light") -> go.Figure:
     places = [one["depth"] for one in depths]
     made = chart(
         title,
-        "drafted tokens by depth and by what became of them, measured",
+        "drafted tokens by depth and outcome, measured",
         " ".join(lines),
         look,
         whole("draft depth", max(places)),
@@ -147,7 +146,7 @@ def draft_shape(report: dict, look: str = "light") -> go.Figure:
 
 
 def acceptance_by_rank(report: dict, look: str = "light") -> go.Figure:
-    """Share accepted of the tested by depth and by rank among siblings, as a heat map in grey."""
+    """Acceptance of the tested tokens by depth and by rank among siblings, as a heat map in grey."""
     title = "Acceptance by depth and rank"
     if not report["metrics"]:
         return nothing(title, report["sentence"], look)
@@ -228,7 +227,7 @@ def accepted_lengths(report: dict, look: str = "light") -> go.Figure:
 def _bars(
     made: go.Figure, values: dict[int, float], texts: list[str] | None, lines: list[str], look: str
 ) -> go.Figure:
-    """The chart with a bar at each place, its text above it and its sentence on hover."""
+    """The chart with a bar at each x position, a text above it and a sentence on hover."""
     made.add_bar(
         x=list(values),
         y=list(values.values()),
