@@ -1,6 +1,6 @@
-"""Problems that a program can check: made from a seed, in fixed prompt forms, each task with its checker.
+"""Problems that a program can check: made from a seed, in a fixed prompt form, with a checker per task.
 
-`TASKS` maps a name to a `Task`; every module of this folder that has a tuple `TASKS` is found by itself.
+`TASKS` maps a name to a `Task`; modules of this folder with a tuple `TASKS` are found automatically.
 """
 
 import importlib
@@ -9,7 +9,7 @@ import random
 
 from explorer.tasks.problem import Grade, Problem, Task
 
-HELD_OUT_SEED = 1_000_003  # of problems that no recipe reads: theirs are named by the tokens read so far
+HELD_OUT_SEED = 1_000_003  # for evaluation; training recipes use the number of tokens read so far as seed
 
 __all__ = ["HELD_OUT_SEED", "TASKS", "Grade", "Problem", "Task", "problems"]
 
@@ -21,7 +21,7 @@ TASKS: dict[str, Task] = {
 
 
 def problems(name: str, count: int, seed: int = 0) -> list[Problem]:
-    """`count` problems of one task. ValueError with one sentence if there is no such task."""
+    """`count` problems of one task. Raises ValueError with one sentence if there is no such task."""
     if name not in TASKS:
         raise ValueError(f"There is no task named {name!r}; choose one of: {', '.join(TASKS)}.")
     rng = random.Random(f"{name} {seed}")

@@ -1,4 +1,6 @@
-"""Sums: direct, with a scratchpad, as chains, as word problems, and countdown. Every step can be checked."""
+"""Arithmetic: direct, with a scratchpad, as chains, as word problems, and countdown. Every step can be
+checked.
+"""
 
 import itertools
 import random
@@ -33,7 +35,7 @@ def make_sum(rng: random.Random) -> Problem:
 
 
 def make_difference(rng: random.Random) -> Problem:
-    """`432-85=` -> `347`: never below zero."""
+    """`432-85=` -> `347`: the result is never negative."""
     a, b = sorted((number(rng, rng.randint(1, 4)), number(rng, rng.randint(1, 4))), reverse=True)
     return Problem("difference", f"{a}-{b}=", f"{a - b}")
 
@@ -49,7 +51,7 @@ def column_lines(a: int, b: int) -> list[str]:
 
 
 def make_column_sum(rng: random.Random) -> Problem:
-    """Addition of two to four digits with a scratchpad, one column a line, the answer last."""
+    """Addition of two to four digits with a scratchpad: one line per column, the answer last."""
     a, b = number(rng, rng.randint(2, 4)), number(rng, rng.randint(2, 4))
     answer = "\n".join([*column_lines(a, b), f"answer {a + b}"])
     return Problem("column_sum", f"Add {a} and {b} by columns:\n", answer)
@@ -72,7 +74,7 @@ def make_chain(rng: random.Random) -> Problem:
 
 
 def check_lines(problem: Problem, text: str) -> Grade:
-    """For problems with one right way: line by line, the answer last."""
+    """Grades problems with a single right solution, line by line."""
     wanted, given = lines(problem.answer), lines(text)
     steps = tuple((line, line == right) for line, right in zip(given, wanted, strict=False))
     if given[: len(wanted)] == wanted:
@@ -82,7 +84,7 @@ def check_lines(problem: Problem, text: str) -> Grade:
 
 
 def make_word_problem(rng: random.Random) -> Problem:
-    """A story of one to four steps; the worked path may take the numbers in another order."""
+    """A story of one to four steps; its worked solution may add the numbers in another order."""
     name, thing = rng.choice(NAMES), rng.choice(THINGS)
     value = start = rng.randint(2, 20)
     sentences, changes = [f"{name} has {start} {thing}."], []
@@ -101,7 +103,7 @@ def make_word_problem(rng: random.Random) -> Problem:
 
 
 def worked_path(start: int, changes: list[tuple[str, int]], rng: random.Random) -> list[str]:
-    """Steps `12+6=18` to the end: in order, or with two additions joined first, which is right as well."""
+    """All steps, such as `12+6=18`: in order, or with two additions combined first, which is also right."""
     steps, value, at = [], start, 0
     while at < len(changes):
         (sign, k), then = changes[at], changes[at + 1 : at + 2]
@@ -116,13 +118,13 @@ def worked_path(start: int, changes: list[tuple[str, int]], rng: random.Random) 
 
 
 def true_step(line: str) -> bool:
-    """Whether a line is a sum that holds: `12+6=18`."""
+    """Whether a line is a correct equation such as `12+6=18`."""
     match = STEP.fullmatch(line)
     return bool(match) and OPERATIONS[match[2]](int(match[1]), int(match[3])) == int(match[4])
 
 
 def check_word_problem(problem: Problem, text: str) -> Grade:
-    """The last line decides; each step must be a true sum."""
+    """Right if the line that begins with `answer` is right and all lines before it are correct equations."""
     given = lines(text)
     end = next((i for i, line in enumerate(given) if line.startswith("answer")), None)
     steps = tuple((line, true_step(line)) for line in given[:end])
@@ -154,7 +156,7 @@ def make_countdown(rng: random.Random) -> Problem:
 
 
 def check_countdown(problem: Problem, text: str) -> Grade:
-    """Any way that uses every number once and ends at the goal."""
+    """Any solution is right that uses every number once and ends at the goal."""
     left, steps = list(problem.facts["numbers"]), []
     for line in lines(text)[: len(left) - 1]:
         match = STEP.fullmatch(line)
@@ -166,7 +168,11 @@ def check_countdown(problem: Problem, text: str) -> Grade:
                 ok = False
         steps.append((line, ok))
         if not ok:
-            return Grade(False, f"The line {line[:60]!r} is no true sum of what is left.", tuple(steps))
+            return Grade(
+                False,
+                f"The line {line[:60]!r} is not a correct equation of numbers that are left.",
+                tuple(steps),
+            )
         left.append(int(match[4]))
     if left == [problem.facts["goal"]]:
         return Grade(True, "Every number is used once, and the goal is reached.", tuple(steps))
@@ -174,10 +180,10 @@ def check_countdown(problem: Problem, text: str) -> Grade:
 
 
 TASKS = (
-    Task("sum", "Addition of one to four digits, at once.", make_sum, same_line),
-    Task("difference", "Subtraction of one to four digits, at once.", make_difference, same_line),
+    Task("sum", "Addition of one to four digits, in one step.", make_sum, same_line),
+    Task("difference", "Subtraction of one to four digits, in one step.", make_difference, same_line),
     Task("column_sum", "Addition with a scratchpad, column by column.", make_column_sum, check_lines),
-    Task("chain", "A chain of small operations, the value after each.", make_chain, check_lines),
+    Task("chain", "A chain of small operations, with the value after each.", make_chain, check_lines),
     Task("word_problem", "A story with numbers, solved in steps.", make_word_problem, check_word_problem),
-    Task("countdown", "Reach a goal with every number once.", make_countdown, check_countdown),
+    Task("countdown", "Reach a goal, using every number once.", make_countdown, check_countdown),
 )

@@ -1,7 +1,7 @@
-"""Sentences with errors by rule, and what they should be: letters lost, doubled or swapped, a verb in the
-wrong number, a word said twice, a lost capital or full stop.
+"""Sentences with errors made by rules, and their corrections: letters omitted, doubled or swapped, a verb in
+the wrong number, a repeated word, a missing capital or full stop.
 
-Knows a few hundred sentences of its own; `spoil` also works on sentences from elsewhere.
+Makes its own simple sentences; `spoil` also works on others.
 """
 
 import random
@@ -32,12 +32,12 @@ VERBS = {
 }
 WITH_OBJECT = tuple(verb for verb in VERBS if verb not in ("goes", "is"))
 NUMBERS = {**VERBS, **{many: one for one, many in VERBS.items()}, "was": "were", "were": "was"}
-SHORTEST = 4  # letters of a word that is misspelt
+SHORTEST = 4  # minimum letters of a word that is misspelt
 TWO_ERRORS = 0.4  # share of sentences with a second error
 
 
 def misspellings(word: str) -> list[str]:
-    """The word with one letter lost, doubled, or swapped with the next; the first letter stays."""
+    """The word with one letter omitted, doubled, or swapped with the next; the first letter is kept."""
     places = range(1, len(word))
     lost = [word[:i] + word[i + 1 :] for i in places]
     doubled = [word[: i + 1] + word[i:] for i in places]
@@ -51,7 +51,7 @@ UNCLEAR = {wrong for wrong, count in MEANT.items() if count > 1} | set(WORDS)  #
 
 
 def misspell(words: list[str], rng: random.Random) -> bool:
-    """One word of at least four letters, all of them small; verbs are left to `misnumber`."""
+    """Misspells one lower-case word of at least SHORTEST letters, in place; verbs are left to `misnumber`."""
     at = [i for i, w in enumerate(words) if len(w) >= SHORTEST and w.isalpha() and w.islower()]
     at = [i for i in at if words[i] not in NUMBERS]
     if not at:
@@ -64,7 +64,7 @@ def misspell(words: list[str], rng: random.Random) -> bool:
 
 
 def misnumber(words: list[str], rng: random.Random) -> bool:
-    """The first verb in the other number: `the dogs runs`."""
+    """Puts the first verb in the other number, in place: `the dogs runs`."""
     at = next((i for i, word in enumerate(words) if word in NUMBERS), None)
     if at is not None:
         words[at] = NUMBERS[words[at]]
@@ -72,21 +72,21 @@ def misnumber(words: list[str], rng: random.Random) -> bool:
 
 
 def stutter(words: list[str], rng: random.Random) -> bool:
-    """One word twice."""
+    """Repeats one word, in place."""
     place = rng.randrange(1, len(words) - 1)
     words.insert(place, words[place])
     return True
 
 
 def uncapital(words: list[str], rng: random.Random) -> bool:
-    """A small letter at the beginning."""
+    """Makes the first letter lower case, in place."""
     small = words[0][0].lower() + words[0][1:]
     changed, words[0] = small != words[0], small
     return changed
 
 
 def unstop(words: list[str], rng: random.Random) -> bool:
-    """No full stop at the end."""
+    """Removes the full stop at the end, in place."""
     ends = words[-1].endswith(".")
     words[-1] = words[-1].rstrip(".")
     return ends
@@ -105,7 +105,7 @@ ERRORS: tuple[Callable[[list[str], random.Random], bool], ...] = (
 
 
 def spoil(sentence: str, rng: random.Random) -> str:
-    """A sentence of three words or more, ending in a full stop, with one or two errors of different kinds."""
+    """Adds one or two errors of different kinds to a sentence of at least three words with a full stop."""
     words, made = sentence.split(" "), []
     wanted = 2 if rng.random() < TWO_ERRORS else 1
     while len(made) < wanted:
@@ -137,16 +137,16 @@ def sentence(rng: random.Random) -> str:
 
 
 def make_correct(rng: random.Random) -> Problem:
-    """`correct: the dogs runs to teh park =>`: the subject is always right, and no error has two cures."""
+    """`correct: the dogs runs to teh park =>`; subjects are right, and each error has one correction."""
     right = sentence(rng)
     return Problem("correct", f"correct: {spoil(right, rng)} =>", f" {right}")
 
 
 def check_correct(problem: Problem, text: str) -> Grade:
-    """The first line must be the sentence; the grade names the first word that is not."""
+    """The first line must be the corrected sentence; the grade names the first wrong word."""
     given, wanted = (lines(text) or [""])[0], problem.answer.strip()
     if given == wanted:
-        return Grade(True, "All errors are mended, and nothing else is changed.")
+        return Grade(True, "All errors are corrected, and nothing else is changed.")
     pairs = zip(given.split(), wanted.split(), strict=False)
     different = next(((a, b) for a, b in pairs if a != b), None)
     if different is None:
@@ -154,4 +154,4 @@ def check_correct(problem: Problem, text: str) -> Grade:
     return Grade(False, f"It must be {different[1]!r}, not {different[0][:40]!r}.")
 
 
-TASKS = (Task("correct", "A sentence with errors is mended.", make_correct, check_correct),)
+TASKS = (Task("correct", "Correct the errors of a sentence.", make_correct, check_correct),)

@@ -1,4 +1,4 @@
-"""Fact sheets: a few sentences about people and things, and a question whose answer is a span of them."""
+"""Fact sheets: a few sentences about people, and a question whose answer is a span of the sheet."""
 
 import random
 
@@ -12,7 +12,7 @@ FOODS = ("apples", "cake", "bread", "soup", "cheese", "rice", "nuts")
 
 
 def make_facts(rng: random.Random) -> Problem:
-    """Four to eight facts, each about another person and matter, and one question."""
+    """Two facts on each of two to four people, in random order, and one question."""
     asked, stated = [], []
     for name in rng.sample(NAMES, rng.randint(2, 4)):
         colour, thing, place, food = (rng.choice(words) for words in (COLOURS, THINGS, PLACES, FOODS))

@@ -1,7 +1,7 @@
-"""Toy programs that open, read, write and close files, with a flaw that a checker finds: a file is used that
-is not open. An auditor has put a label in front of most flawed lines; some it has missed.
+"""Toy programs that open, read, write and close files. A checker finds their flaws: uses of files that are
+not open. An imperfect auditor has put a label before most flawed lines.
 
-It is no task of `TASKS`, since a program may be finished and still be flawed. Knows plain text.
+Not in `TASKS`, since a complete program may still be flawed. Knows plain text.
 """
 
 import random
@@ -9,9 +9,9 @@ import random
 LABEL = "<flaw>"
 FILES = "abcdef"
 READ, WRITE, OPEN, CLOSE = "read", "write", "open", "close"
-CARELESS = {READ: 0.1, WRITE: 0.8}  # how often a file that is not open is used without opening it
-CLOSES = 0.12  # how often a file is closed after a use
-MISSED = 0.1  # share of the flaws that have no label
+CARELESS = {READ: 0.1, WRITE: 0.8}  # probability of using a closed file without opening it
+CLOSES = 0.12  # probability of closing a file after a use
+MISSED = 0.1  # share of flaws without a label
 ASKED = "Task: {}\nProgram:\n"
 
 
@@ -22,12 +22,12 @@ def make_task(rng: random.Random) -> list[str]:
 
 
 def prompt_of(task: list[str]) -> str:
-    """What stands in front of a program."""
+    """The prompt of a program."""
     return ASKED.format(", ".join(task))
 
 
 def make_program(rng: random.Random, task: list[str]) -> str:
-    """A program that does the task, as a careless person writes it and an auditor labels it."""
+    """A program for the task as a careless person writes it, with the auditor's labels."""
     opened: list[str] = []
     lines = []
     for use in task:
@@ -51,7 +51,7 @@ def lines_of(program: str) -> list[str]:
 
 
 def flaws(program: str) -> list[int]:
-    """The lines, from 0 on, that use a file which is not open."""
+    """The numbers of the lines, from 0, that use a file that is not open."""
     opened: set[str] = set()
     result = []
     for at, line in enumerate(lines_of(program)):
@@ -66,7 +66,7 @@ def flaws(program: str) -> list[int]:
 
 
 def does(program: str, task: list[str]) -> bool:
-    """Whether a program uses the files as asked, in this order, and has no other kind of line."""
+    """Whether a program has exactly the requested uses in order, and only opens and closes besides."""
     lines = lines_of(program)
     uses = [line for line in lines if line.split()[0] in (READ, WRITE)]
     return uses == task and all(

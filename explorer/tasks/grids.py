@@ -1,4 +1,4 @@
-"""Latin squares and 4 x 4 sudoku: rows of digits, a dot for each blank; any full grid that fits is right."""
+"""Latin squares and 4 x 4 sudoku: rows of digits, a dot for each blank; any valid completion is right."""
 
 import itertools
 import random
@@ -7,7 +7,12 @@ from explorer.tasks.problem import Grade, Problem, Task, lines
 
 SIZE = 4
 DIGITS = "1234"
-BASE = ("1234", "3412", "2143", "4321")  # a sudoku; mixing its bands, rows, columns and digits gives others
+BASE = (
+    "1234",
+    "3412",
+    "2143",
+    "4321",
+)  # a sudoku; permuting its bands, rows, columns and digits gives others
 
 
 def sudoku(rng: random.Random) -> list[str]:
@@ -32,7 +37,7 @@ def latin(rng: random.Random) -> list[str]:
 
 
 def with_blanks(grid: list[str], blanks: int, rng: random.Random) -> list[str]:
-    """The grid with this many dots."""
+    """The grid with this many cells replaced by dots."""
     holes = set(rng.sample(range(SIZE * SIZE), blanks))
     return ["".join("." if r * SIZE + c in holes else grid[r][c] for c in range(SIZE)) for r in range(SIZE)]
 
@@ -50,13 +55,13 @@ def make_sudoku(rng: random.Random) -> Problem:
 
 
 def asked(name: str, grid: list[str], given: list[str]) -> Problem:
-    """The form of both: the grid with blanks, then the word `solved`."""
+    """The prompt form of both: the grid with blanks, then the word `solved`."""
     prompt = "\n".join([f"{name}:", *given, "solved:", ""])
     return Problem(name, prompt, "\n".join(grid), {"given": given, "boxes": name == "sudoku"})
 
 
 def check(problem: Problem, text: str) -> Grade:
-    """Four rows that keep what was given and hold each digit once in all rows, columns (and boxes)."""
+    """Four rows that keep the given digits and have each digit once in all rows and columns (and boxes)."""
     grid, given = lines(text)[:SIZE], problem.facts["given"]
     if len(grid) < SIZE or any(len(row) != SIZE or set(row) - set(DIGITS) for row in grid):
         return Grade(False, "The answer is not four rows of four digits from 1 to 4.")
@@ -69,10 +74,10 @@ def check(problem: Problem, text: str) -> Grade:
     if problem.facts["boxes"]:
         units += [[(r + i, c + j) for i in (0, 1) for j in (0, 1)] for r in (0, 2) for c in (0, 2)]
     if any(len({grid[r][c] for r, c in unit}) < SIZE for unit in units):
-        return Grade(False, "A row, column or box holds a digit twice.")
+        return Grade(False, "A row, column or box has a digit twice.")
     return Grade(
         True,
-        "Every digit stands once in each row and column" + (" and box." if problem.facts["boxes"] else "."),
+        "Every digit occurs once in each row and column" + (" and box." if problem.facts["boxes"] else "."),
     )
 
 

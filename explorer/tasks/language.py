@@ -1,6 +1,6 @@
-"""A toy language: word for word, with one rule of order (the adjective follows its noun).
+"""A toy language: translation word by word, except that the adjective follows its noun.
 
-Knows both directions; the vocabulary is made up.
+Both directions; the vocabulary is made up.
 """
 
 import random
@@ -65,13 +65,13 @@ def sentence(rng: random.Random) -> tuple[str, str]:
 
 
 def make_translate(rng: random.Random) -> Problem:
-    """From English."""
+    """`toy: ... =>`: translate from English."""
     english, toy = sentence(rng)
     return Problem("translate", f"toy: {english} =>", f" {toy}")
 
 
 def make_back(rng: random.Random) -> Problem:
-    """To English."""
+    """`english: ... =>`: translate to English."""
     english, toy = sentence(rng)
     return Problem("translate_back", f"english: {toy} =>", f" {english}")
 

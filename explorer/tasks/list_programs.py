@@ -1,6 +1,6 @@
 """Small list programs: find up to five operations that turn each example's input into its output.
 
-The interpreter runs one operation a line on lists of small integers; hidden examples decide.
+The interpreter runs one operation per line on lists of small integers; hidden examples are checked, too.
 """
 
 import random
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from explorer.tasks.problem import Grade, Problem, Task
 
-LARGEST = 999  # a value beyond it ends a program as wrong
+LARGEST = 999  # a program with a larger value is wrong
 OPERATIONS: dict[str, Callable[[list[int], int], list[int]]] = {
     "reverse": lambda xs, k: xs[::-1],
     "sort": lambda xs, k: sorted(xs),
@@ -40,7 +40,7 @@ SHOWN, HIDDEN = 3, 3
 
 
 def run(program: list[str], xs: list[int]) -> list[int] | None:
-    """What a program makes of a list; None if a line is no operation or a value grows too large."""
+    """The output of a program for a list; None if a line is not an operation or a value grows too large."""
     for line in program:
         match = LINE.fullmatch(line)
         if not match or match[1] not in OPERATIONS or (match[2] is not None) != (match[1] in WITH_NUMBER):
@@ -52,14 +52,14 @@ def run(program: list[str], xs: list[int]) -> list[int] | None:
 
 
 def random_program(rng: random.Random) -> list[str]:
-    """One to three operations, now and then up to five."""
+    """One to three operations, occasionally up to five."""
     count = rng.choice((1, 1, 2, 2, 2, 3, 3, 4, 5))
     names = [rng.choice(list(OPERATIONS)) for _ in range(count)]
     return [f"{n} {rng.randint(*WITH_NUMBER[n])}" if n in WITH_NUMBER else n for n in names]
 
 
 def make(rng: random.Random) -> Problem:
-    """Three examples, then the program. Programs that change nothing or empty every list are not asked."""
+    """Three examples, then the program. Programs that change nothing or empty every list are left out."""
     while True:
         program = random_program(rng)
         inputs = [[rng.randint(0, 9) for _ in range(rng.randint(3, 6))] for _ in range(SHOWN + HIDDEN)]
@@ -75,17 +75,17 @@ def make(rng: random.Random) -> Problem:
 
 
 def lines_of(text: str) -> list[str]:
-    """The program that was written: its lines up to the first blank one."""
+    """The lines of a written program, up to the first blank one."""
     return [line.strip() for line in text.strip("\n").split("\n\n")[0].split("\n")]
 
 
 def check(problem: Problem, text: str) -> Grade:
-    """Runs what was written on the shown and on the hidden examples."""
+    """Runs the written program on the shown and the hidden examples."""
     program = lines_of(text)
     for count, (xs, ys) in enumerate(problem.facts["examples"]):
         result = run(program, xs)
         if result is None:
-            return Grade(False, "A line is no operation, or its values grow too large.")
+            return Grade(False, "A line is not an operation, or a value grows too large.")
         if result != ys:
             which = "a shown example" if count < SHOWN else "a hidden example"
             return Grade(False, f"It gives {result} for {xs}, {which} that should give {ys}.")

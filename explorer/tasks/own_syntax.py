@@ -1,6 +1,7 @@
-"""What the language of a prompt allows: list programs, line by line and letter by letter, and Python bodies.
+"""Syntax checks for programs that a prompt asks for: list programs, checked letter by letter, and Python
+bodies.
 
-`allowed` sees the prompt and what was written, and never refuses what may still become right.
+`allowed` sees the prompt and the text so far, and never refuses what may still become valid.
 """
 
 import ast
@@ -15,7 +16,7 @@ CLOSING = {")": "(", "]": "[", "}": "{"}
 
 
 def allowed(prompt: str, written: str, whole: bool) -> bool | None:
-    """Whether a text is, or may become, a program; None if the prompt asks for none."""
+    """Whether a text is (`whole`) or may become a valid program; None if the prompt asks for none."""
     if LIST_PROMPT.search(prompt):
         return list_program(written, whole)
     if match := PYTHON_PROMPT.search(prompt):
@@ -24,7 +25,7 @@ def allowed(prompt: str, written: str, whole: bool) -> bool | None:
 
 
 def list_program(written: str, whole: bool) -> bool:
-    """One operation a line; after a blank line anything may stand, as nobody reads it."""
+    """One operation per line; after a blank line anything is allowed, since it is ignored."""
     read, _, after = written.partition("\n\n")
     *lines, last = read.split("\n")
     if after or whole:
@@ -33,8 +34,8 @@ def list_program(written: str, whole: bool) -> bool:
 
 
 def python_body(head: str, written: str, whole: bool) -> bool:
-    """The indented lines of a function: those that are finished can be parsed, and of the last one brackets
-    match as far as they are closed.
+    """The indented lines of a function: complete lines must parse, and the closed brackets of the last line
+    must match.
     """
     body = body_of(written)
     ended = whole or body != written
@@ -45,7 +46,7 @@ def python_body(head: str, written: str, whole: bool) -> bool:
 
 
 def parsed(program: str) -> bool:
-    """Whether Python can read it."""
+    """Whether Python can parse it."""
     try:
         ast.parse(program)
         return True
@@ -54,7 +55,7 @@ def parsed(program: str) -> bool:
 
 
 def matching(line: str) -> bool:
-    """Whether no bracket outside of quotes closes what was not opened."""
+    """Whether no bracket outside quotes closes one that was not opened."""
     opened, quote = [], ""
     for letter in line:
         if quote:

@@ -1,6 +1,6 @@
-"""The tests that a prompt itself brings: examples of a list program, or asserts of a Python function.
+"""The tests in a prompt: examples of a list program, or asserts of a Python function.
 
-`pass_rate` is what strategies plan by: it sees only what the model was shown, never a hidden example.
+Strategies plan by `pass_rate`, which sees only what the model was shown, never a hidden example.
 """
 
 import ast
@@ -8,13 +8,13 @@ import re
 
 from explorer.tasks import list_programs, python_programs, sandbox
 
-# `++`: lines once read are not read another way, or the time would double with each line of a prompt
+# `++` forbids backtracking over lines, which would take time exponential in their number
 LIST_PROMPT = re.compile(r"program for\n((?:[\d ]*-> ?[\d ]*\n)++)is\n\Z")
 PYTHON_PROMPT = re.compile(r"((?:# f\(.*\) == .*\n)++)(def f\([a-z, ]*\):)\n\Z")
 
 
 def pass_rate(prompt: str, written: str) -> float | None:
-    """The share of the prompt's tests that the program written after it passes; None if it has none."""
+    """The share of the prompt's tests that the program written after it passes; None if there are none."""
     if match := LIST_PROMPT.search(prompt):
         return list_rate(match[1], written)
     if match := PYTHON_PROMPT.search(prompt):
@@ -28,7 +28,7 @@ def runs_code(prompt: str) -> bool:
 
 
 def list_rate(examples: str, written: str) -> float:
-    """For `3 1 -> 1 3`, a line each."""
+    """The share passed of examples such as `3 1 -> 1 3`, one per line."""
     program, right = list_programs.lines_of(written), []
     for line in examples.splitlines():
         given, wanted = ([int(x) for x in part.split()] for part in line.split("->"))
@@ -37,7 +37,7 @@ def list_rate(examples: str, written: str) -> float:
 
 
 def python_rate(asserts: str, head: str, written: str) -> float:
-    """For `# f([1], 2) == 3`, a line each; the program runs in the sandbox."""
+    """The share passed of asserts such as `# f([1], 2) == 3`, one per line; runs in the sandbox."""
     calls, wanted = [], []
     try:
         for line in asserts.splitlines():

@@ -1,6 +1,6 @@
-"""Whether the beginning of an answer can still become a right one: exact, for the tasks of `SCORED`.
+"""Decides exactly whether the beginning of an answer can still become a right one, for the tasks in `SCORED`.
 
-Numbers are taken to be written without leading zeros. Knows the rules of the tasks, no models.
+Assumes numbers without leading zeros. Knows the rules of the tasks, no models.
 """
 
 import re
@@ -12,12 +12,12 @@ from explorer.tasks.problem import Problem
 ONE_LINE = ("sum", "difference", "reverse", "sort", "count", "replace", "translate", "facts")
 ONE_WAY = ("column_sum", "chain")  # every line has one right form
 SCORED = (*ONE_LINE, *ONE_WAY, "word_problem", "countdown")
-WITH_STEPS = (*ONE_WAY, "word_problem", "countdown")  # their grades have steps, a line each
+WITH_STEPS = (*ONE_WAY, "word_problem", "countdown")  # their grades have steps, one per line
 PARTIAL = re.compile(r"(\d+)(?:([+*-])(?:(\d+)(?:=(\d*))?)?)?")
 
 
 def possible(problem: Problem, prefix: str) -> bool:
-    """Whether some text that begins with `prefix` is a right answer. ValueError if the task is not scored."""
+    """Whether some text that begins with `prefix` is a right answer. Raises ValueError for other tasks."""
     if problem.task not in SCORED:
         raise ValueError(
             f"There is no such rule for the task {problem.task!r}; only for {', '.join(SCORED)}."
@@ -32,7 +32,7 @@ def possible(problem: Problem, prefix: str) -> bool:
 
 
 def follows(begun: str, answer: str) -> bool:
-    """Whether a text is a beginning of `answer`, line by line, or has all its lines."""
+    """Whether a text is a prefix of `answer`, ignoring blanks around lines, or contains all its lines."""
     given, wanted = begun.split("\n"), answer.split("\n")
     whole = [line.strip() for line in given[:-1] if line.strip()]
     if whole[: len(wanted)] != wanted[: len(whole)]:
@@ -44,7 +44,7 @@ def follows(begun: str, answer: str) -> bool:
 
 
 def possible_word_problem(problem: Problem, begun: str) -> bool:
-    """True steps may stand in any order and number; the answer must be the right one."""
+    """Correct steps may occur in any order and number; the answer must be right."""
     wanted = f"answer {problem.facts['answer']}"
     *whole, last = begun.split("\n")
     for line in filter(None, map(str.strip, whole)):
@@ -57,7 +57,7 @@ def possible_word_problem(problem: Problem, begun: str) -> bool:
 
 
 def begins_a_step(text: str) -> bool:
-    """Whether digits can be added to make a true sum of it: `12+6=1` yes, `12+6=2` no."""
+    """Whether a text can be completed to a correct equation: `12+6=1` yes, `12+6=2` no."""
     match = PARTIAL.fullmatch(text)
     if match is None:
         return False
@@ -71,7 +71,7 @@ def begins_a_step(text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def right_ways(numbers: tuple[int, ...], goal: int) -> tuple[str, ...]:
-    """All right answers of countdown: every number once, each step a true sum of two that are left."""
+    """All right answers of countdown: every number once, each step an equation of two remaining numbers."""
     if len(numbers) == 1:
         return ("",) if numbers[0] == goal else ()
     result = set()

@@ -1,4 +1,4 @@
-"""What a task is: problems from a seed, each with a prompt of fixed form, one right answer and a checker.
+"""What a task is: problems made from a seed, each with a prompt of fixed form, a right answer and a checker.
 
 The shipped models are trained on these, strategies are compared on them, and rewards are learned from their
 checkers. Knows plain text, no models and no tokens.
@@ -12,8 +12,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Problem:
-    """`prompt` ends where the answer begins; `answer` is one right answer, with its steps where the task has
-    them; `facts` is what the checker needs.
+    """`prompt` ends where the answer begins; `answer` is a right answer, with its steps if the task has
+    steps; `facts` is what the checker needs.
     """
 
     task: str
@@ -46,7 +46,7 @@ class Task:
 
 
 def lines(text: str) -> list[str]:
-    """The lines of an answer, without blanks at their ends and without empty ones."""
+    """The non-empty lines of an answer, stripped."""
     return [line.strip() for line in text.split("\n") if line.strip()]
 
 

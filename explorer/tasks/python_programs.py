@@ -1,6 +1,6 @@
 """One-line Python functions from a description and two asserts, some thirty templates; hidden calls decide.
 
-What a model wrote runs in a sandbox.
+Generated code runs in a sandbox.
 """
 
 import random
@@ -26,7 +26,7 @@ def words(rng: random.Random) -> tuple[str]:
 
 
 def two(rng: random.Random) -> tuple[int, int]:
-    """Two small numbers, the second above zero."""
+    """Two small numbers, the second positive."""
     return rng.randint(0, 20), rng.randint(1, 9)
 
 
@@ -35,7 +35,7 @@ def item_in(rng: random.Random) -> tuple[list[int], int]:
     return numbers(rng)[0], rng.randint(0, 9)
 
 
-# (what the function does, its parameters, its body, what makes its arguments); {k} is a small number
+# (description, parameters, body, generator of arguments); {k} is a small number
 Template = tuple[str, str, str, Callable]
 TEMPLATES: tuple[Template, ...] = (
     ("add {k} to every item", "xs", "[x + {k} for x in xs]", numbers),
@@ -79,7 +79,7 @@ SHOWN, HIDDEN = 2, 4
 
 
 def make(rng: random.Random) -> Problem:
-    """A comment, two examples, and the head of the function."""
+    """A comment, two example calls, and the head of the function."""
     says, parameters, body, arguments = rng.choice(TEMPLATES)
     k = rng.randint(2, 5)
     says, body = says.format(k=k), body.format(k=k)
@@ -91,7 +91,7 @@ def make(rng: random.Random) -> Problem:
 
 
 def value(body: str, parameters: str, call: tuple) -> object:
-    """What one of the templates gives for these arguments."""
+    """The value of a template's body for these arguments."""
     return eval(body, dict(zip(parameters.split(", "), call, strict=True)))
 
 

@@ -1,5 +1,5 @@
-"""Random functions in the small Python of the task `python`: lists of numbers, their parts and
-comprehensions, nested at random. Knows plain text; `ast` reads their trees off.
+"""Random functions in the small Python of the task `python`: lists of numbers, slices and comprehensions,
+nested at random. Knows plain text.
 """
 
 import random
@@ -8,7 +8,7 @@ DEPTH = 3
 
 
 def function(rng: random.Random) -> str:
-    """One function of a list, of one to three statements."""
+    """A function of one list with one to three statements."""
     lines = ["def f(xs):"]
     names = ["xs"]
     if rng.random() < 0.35:
@@ -20,7 +20,7 @@ def function(rng: random.Random) -> str:
 
 
 def value(rng: random.Random, names: list[str], depth: int) -> str:
-    """What a function returns: a list, a number or a truth value."""
+    """The returned expression: a list, a number or a truth value."""
     kind = rng.choices(("list", "number", "truth"), (5, 4, 1))[0]
     if kind == "list":
         return a_list(rng, names, depth)
@@ -44,7 +44,7 @@ def a_list(rng: random.Random, names: list[str], depth: int) -> str:
 
 
 def number(rng: random.Random, names: list[str], items: list[str], depth: int) -> str:
-    """An expression that is a number; `items`: names of numbers."""
+    """An expression whose value is a number; `names`: list variables, `items`: number variables."""
     if depth <= 0 or rng.random() < 0.2:
         return rng.choice([*items, *items, str(rng.randint(2, 5))])
     made = rng.choice(("sum", "operator", "operator", "function", "item", "count"))

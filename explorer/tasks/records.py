@@ -1,7 +1,7 @@
-"""Records: a sentence becomes JSON, YAML or CSV under a small schema.
+"""Records: convert a sentence to JSON, YAML or CSV with a small schema.
 
-Some answers for training are unhelpful on purpose (keys in another order, a misspelt key), so that decoding
-under a grammar has something to mend; the checkers accept the schema only.
+Some training answers are wrong on purpose (keys in another order, a misspelt key), so that decoding under a
+grammar has something to correct; the checkers accept only the schema.
 """
 
 import csv
@@ -38,7 +38,7 @@ def make_record(rng: random.Random, form: str) -> Problem:
 
 
 def unhelpful(problem: Problem, rng: random.Random) -> str:
-    """An answer for training that a checker may refuse: keys in another order, or one misspelt."""
+    """A training answer that the checker may reject: keys in another order, or one misspelt."""
     if rng.random() >= UNHELPFUL:
         return problem.answer
     record = dict(rng.sample(list(problem.facts["record"].items()), len(KEYS)))
@@ -58,7 +58,7 @@ def write(record: dict, form: str) -> str:
 
 
 def read(text: str, form: str) -> dict | None:
-    """What an answer says: the record, or None if it is not of the form. The YAML is flat: `key: value`."""
+    """The record in an answer; None if it cannot be parsed in this form. YAML is flat: `key: value`."""
     given = lines(text)
     if form == "json":
         try:
@@ -79,10 +79,10 @@ def read(text: str, form: str) -> dict | None:
 
 
 def check(problem: Problem, text: str) -> Grade:
-    """The form, the keys in the schema's order, and the values."""
+    """Checks the form, the keys in the schema's order, and the values."""
     wanted, given = problem.facts["record"], read(text, problem.task)
     if given is None:
-        return Grade(False, f"The answer is no {problem.task.upper()}.")
+        return Grade(False, f"The answer is not valid {problem.task.upper()}.")
     if list(given) != list(KEYS):
         return Grade(False, f"The keys must be {', '.join(KEYS)}, in this order.")
     wrong = [key for key in KEYS if given[key] != wanted[key]]

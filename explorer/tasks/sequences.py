@@ -1,4 +1,4 @@
-"""Lists: copy, reverse, sort, replace, insert, remove, count, shuffle; one word many times; opposites."""
+"""Lists: copy, reverse, sort, replace, insert, remove, count, shuffle; repetition, capitals, opposites."""
 
 import random
 from collections import Counter
@@ -38,19 +38,19 @@ def asked(name: str, words: list[str], answer: list[str], extra: str = "", **fac
 
 
 def make_copy(rng: random.Random) -> Problem:
-    """The list again."""
+    """Copy the list."""
     words = items(rng)
     return asked("copy", words, words)
 
 
 def make_reverse(rng: random.Random) -> Problem:
-    """The list from its end."""
+    """Reverse the list."""
     words = items(rng)
     return asked("reverse", words, words[::-1])
 
 
 def make_sort(rng: random.Random) -> Problem:
-    """Digits in ascending order."""
+    """Sort digits in ascending order."""
     words = [str(rng.randint(0, 9)) for _ in range(rng.randint(3, 12))]
     return asked("sort", words, sorted(words))
 
@@ -69,21 +69,21 @@ def make_count(rng: random.Random) -> Problem:
 
 
 def make_replace(rng: random.Random) -> Problem:
-    """Every x becomes y."""
+    """Replace every x by y."""
     words = items(rng, high=12)
     x, y = rng.choice(words), rng.choice(WORDS)
     return asked("replace", words, [y if w == x else w for w in words], f" {x} by {y}")
 
 
 def make_insert(rng: random.Random) -> Problem:
-    """x goes in after the n-th item, counted from 1."""
+    """Insert x after the n-th item, counted from 1."""
     words = items(rng, high=10)
     at, x = rng.randint(1, len(words)), rng.choice(WORDS)
     return asked("insert", words, [*words[:at], x, *words[at:]], f" {x} after item {at}")
 
 
 def make_remove(rng: random.Random) -> Problem:
-    """Every x goes."""
+    """Remove every x."""
     words = items(rng, low=4, high=12)
     x = rng.choice(words)
     if all(w == x for w in words):
@@ -131,16 +131,16 @@ def make_opposite(rng: random.Random) -> Problem:
 
 
 TASKS = (
-    Task("copy", "A list again.", make_copy, same_line),
-    Task("reverse", "A list from its end.", make_reverse, same_line),
-    Task("sort", "Digits in ascending order.", make_sort, same_line),
+    Task("copy", "Copy a list.", make_copy, same_line),
+    Task("reverse", "Reverse a list.", make_reverse, same_line),
+    Task("sort", "Sort digits in ascending order.", make_sort, same_line),
     Task("last", "The last item of a list.", make_last, same_line),
     Task("count", "How often an item occurs.", make_count, same_line),
-    Task("replace", "Every item of one kind becomes another.", make_replace, same_line),
-    Task("insert", "A new item after the n-th.", make_insert, same_line),
-    Task("remove", "Every item of one kind goes.", make_remove, same_line),
-    Task("shuffle", "A list in any other order.", make_shuffle, check_shuffle),
-    Task("repeat", "One word a given number of times.", make_repeat, same_line),
+    Task("replace", "Replace every occurrence of an item.", make_replace, same_line),
+    Task("insert", "Insert an item after the n-th.", make_insert, same_line),
+    Task("remove", "Remove every occurrence of an item.", make_remove, same_line),
+    Task("shuffle", "Shuffle a list.", make_shuffle, check_shuffle),
+    Task("repeat", "Repeat a word a given number of times.", make_repeat, same_line),
     Task("upper", "A word in capitals.", make_upper, same_line),
     Task("opposite", "The opposites of words.", make_opposite, same_line),
 )

@@ -1,7 +1,7 @@
-"""Fact sheets with a summary: a few clauses about people, and two to four sentences that tell some of them in
-other words. Which ones is a matter of weights and luck, so that several summaries are likely.
+"""Fact sheets with a summary: a few clauses about people, and two to four sentences that paraphrase some of
+them. Weights and chance decide which ones, so that several summaries are likely.
 
-It is no task of `TASKS`, since no answer is right: a plan is kept to or not. Knows plain text.
+Not in `TASKS`, since no answer is right or wrong; a summary follows its plan or not. Knows plain text.
 """
 
 import math
@@ -22,7 +22,7 @@ GAMES = ("chess", "cards", "tag", "football", "marbles")
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of fact: how a sheet says it, in what words a summary tells it, how much it matters."""
+    """A kind of fact: its form in a sheet, its paraphrases in a summary, and its importance."""
 
     fact: str
     tells: tuple[str, ...]
@@ -76,13 +76,13 @@ KINDS = (
         -0.4,
     ),
 )
-FIRST, NOISE = 1.0, 0.5  # what counts for the person of the first fact; how much noise counts
-JOINED = 0.3  # share of neighbouring facts that `and` makes one sentence
+FIRST, NOISE = 1.0, 0.5  # extra weight of facts on the first person; scale of the noise
+JOINED = 0.3  # probability that `and` joins a fact to the one before
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A text of facts, its clauses, the clauses that its summary tells, and the summary's sentences."""
+    """A text of facts, its clauses, the indices of those in its summary, and the summary's sentences."""
 
     text: str
     units: list[str]
@@ -91,7 +91,7 @@ class Sheet:
 
     @property
     def prompt(self) -> str:
-        """The text with the line that asks for a summary."""
+        """The text and the line that asks for a summary."""
         return self.text + ASKED
 
     @property
@@ -128,14 +128,16 @@ def make_sheet(rng: random.Random) -> Sheet:
 
 
 def salient(weights: list[float], rng: random.Random) -> list[int]:
-    """The facts that a summary mentions, in order: the heaviest after Gumbel noise, about half of them."""
+    """The indices of the facts in a summary: about half of them, those with the largest weight plus Gumbel
+    noise.
+    """
     noisy = [weight - NOISE * math.log(-math.log(rng.random())) for weight in weights]
     count = min(4, max(2, len(weights) // 2 + rng.choice((-1, 0, 0, 0))))
     return sorted(sorted(range(len(weights)), key=lambda i: -noisy[i])[:count])
 
 
 def written(units: list[str], rng: random.Random) -> str:
-    """Clauses as sentences, some of them two clauses long."""
+    """Clauses as sentences, some with two clauses."""
     text, joint = units[0], False
     for unit in units[1:]:
         joint = not joint and rng.random() < JOINED

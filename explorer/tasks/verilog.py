@@ -1,7 +1,7 @@
-"""Small Verilog modules for sentences that say what their outputs are, with marks at the ends of fragments.
+"""Small Verilog modules from a description of their outputs, with marks at the ends of fragments.
 
-A fragment ends after each keyword, identifier, number and operator. It is no task of `TASKS`, since only an
-adapter learns it. Knows plain text: gates, a multiplexer, registers and a counter are all its Verilog.
+A fragment ends after each keyword, identifier, number and operator. Not in `TASKS`, since only an adapter
+learns it. Knows plain text. Its Verilog consists of gates, a multiplexer, registers and a counter.
 """
 
 import random
@@ -16,7 +16,7 @@ SIGNALS = (
 )
 CLOCK = "clk"
 OPERATORS = {"and": "&", "or": "|", "xor": "^"}
-# What a statement says, its lines, and whether its output is a register; y is the output, a, b, s inputs
+# (description of a statement, its lines, whether its output y is a register); a, b and s are inputs
 STATEMENTS = (
     ("{y} is {a} {word} {b}", ("assign {y} = {a} {sign} {b};",), False),
     ("{y} is {a} {word} not {b}", ("assign {y} = {a} {sign} ~{b};",), False),
@@ -35,7 +35,7 @@ SIGNIFICANT = re.compile(r"[A-Za-z_]\w*|\d+|<=|[=&|^~?:+@]")  # what a fragment 
 
 
 def make_module(rng: random.Random, max_statements: int = MAX_STATEMENTS) -> tuple[str, str]:
-    """(prompt, module): a comment that says what the outputs are, and the Verilog that it asks for, of one to
+    """(prompt, module): a comment that describes the outputs, and the matching Verilog with one to
     `max_statements` statements.
     """
     name = rng.choice(MODULES)

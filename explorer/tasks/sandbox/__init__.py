@@ -1,4 +1,4 @@
-"""Runs Python that a model wrote, which a visitor may have chosen word by word. Three independent walls
+"""Runs Python that a model wrote, whose every word a visitor may have chosen. Three independent layers
 protect the machine:
 
 1. language.py parses the program and accepts only a small language.
@@ -6,8 +6,8 @@ protect the machine:
 3. kernel.py lets the kernel confine that process: no files, no network, no processes; time and memory are
    bounded.
 
-Where the third is not available no program is run, unless the app is started with --run-code. Knows nothing
-of tasks. Not covered: a program can give a wrong answer on purpose.
+Without the third layer no program is run, unless the app was started with --run-code. Knows nothing of tasks.
+Not covered: a program can return a wrong answer on purpose.
 """
 
 import importlib.util
@@ -27,9 +27,9 @@ LAYERS = {
     "namespaces": "namespaces",
     "user": "a user without rights",
 }
-# Each asks the kernel for one thing that it must refuse.
+# Each probe requests one thing that the kernel must refuse.
 PROBES = ("open('/')", "_socket.socket()", "os.fork()")
-# What an honest program does: it computes, fails, and needs more memory than there is.
+# An honest program, which computes, handles an error, and asks for more memory than there is.
 HONEST = """
 def f(n):
     try:
@@ -55,12 +55,12 @@ class Protection:
 
 
 def allow_unsealed() -> None:
-    """From now on programs also run where the kernel cannot confine them, as requested by --run-code."""
+    """Lets programs run although the kernel cannot confine them, as --run-code requests."""
     _unsealed_too[:] = [True]
 
 
 def protection() -> Protection:
-    """The protection on this system, found by trying it out. The first call takes some tenths of a second."""
+    """The protection on this system, found by probing it; the first call takes some tenths of a second."""
     if importlib.util.find_spec("resource") is None:
         return Protection(False, False, (), BOUNDLESS)
     layers = tried()
@@ -86,8 +86,8 @@ def protection() -> Protection:
 
 @cache
 def tried() -> tuple[str, ...]:
-    """The layers that work; seccomp only if an honest program runs and none of the probes gets through."""
-    for _ in range(3):  # on a machine that is very busy an honest program may be too slow
+    """The layers that work; seccomp only if an honest program runs and every probe is refused."""
+    for _ in range(3):  # on a very busy machine an honest program may time out
         result = tried_once()
         if "seccomp" in result:
             break
@@ -95,10 +95,10 @@ def tried() -> tuple[str, ...]:
 
 
 def tried_once() -> frozenset[str]:
-    """The same, tried only once."""
+    """The layers that work, by a single attempt."""
     try:
         cell = process.ready()
-    except (ValueError, OSError):  # here no process can be started at all
+    except (ValueError, OSError):  # no process can be started here
         return frozenset()
     honest = process.run_in(cell, asked(HONEST, "f", [(100,)]))
     if cell.sealed and honest.values == ["190"] and all(map(refused, PROBES)):
@@ -107,7 +107,7 @@ def tried_once() -> frozenset[str]:
 
 
 def refused(probe: str) -> bool:
-    """Whether the kernel refuses this to a process in which nothing in Python prevents it."""
+    """Whether the kernel refuses this statement in a process in which nothing in Python prevents it."""
     cell = process.start(("_socket",))
     if not process.settle(cell):
         process.end(cell)

@@ -1,9 +1,8 @@
-"""What a program may name: functions of Python's own, and modules with some of what is in them. Plain
-data, read on both sides of the wall: by the check in front of it and by the process behind it. Knows
-nothing else.
+"""The names that a program may use: builtin functions, and some names of some modules. Plain data, read by
+the check before a program is run and by the process that runs it. Knows nothing else.
 
-The functions leave out whatever reaches for attributes by their names (getattr, vars), for code (eval,
-type), for memory (memoryview, id) or for the system (open, input).
+Builtins are left out that access attributes by name (getattr, vars), code (eval, type), memory (memoryview,
+id) or the system (open, input).
 """
 
 import builtins
@@ -23,7 +22,7 @@ BUILTINS = words("""
     NameError NotImplementedError OverflowError RecursionError RuntimeError StopIteration TypeError
     UnboundLocalError ValueError ZeroDivisionError Ellipsis NotImplemented
 """)
-ALL = None  # of what is public in a module that holds plain functions and numbers only
+ALL = None  # all public names of a module that has only plain functions and numbers
 MODULES: dict[str, frozenset[str] | None] = {
     "bisect": ALL,
     "cmath": ALL,
@@ -36,7 +35,7 @@ MODULES: dict[str, frozenset[str] | None] = {
     "operator": words("""
         add and_ concat contains countOf eq floordiv ge getitem gt indexOf inv invert is_ is_not itemgetter le
         lshift lt mod mul ne neg not_ or_ pos pow rshift sub truediv truth xor
-    """),  # attrgetter and methodcaller reach for attributes by their names
+    """),  # attrgetter and methodcaller access attributes by name
     "re": words("""
         A ASCII DOTALL I IGNORECASE M MULTILINE S VERBOSE X
         compile error escape findall finditer fullmatch match search split sub subn
@@ -54,7 +53,9 @@ MODULES: dict[str, frozenset[str] | None] = {
 
 
 class Anything:
-    """What stands for a type of `typing`, which is slow to load: it can be subscripted, and says nothing."""
+    """A substitute for the types of `typing`, which is slow to load: it can be subscripted and has no
+    meaning.
+    """
 
     def __class_getitem__(cls, item: object) -> type:
         return cls
@@ -64,16 +65,16 @@ TYPES = {"Dict": dict, "FrozenSet": frozenset, "List": list, "Set": set, "Tuple"
 
 
 def exports(name: str) -> SimpleNamespace:
-    """What a program gets that imports the module `name`: never the module, in which other modules lie."""
+    """What `import name` gives a program: never the module itself, which gives access to others."""
     names = MODULES[name]
     if name == "typing":
         return SimpleNamespace(**{one: TYPES.get(one, Anything) for one in names})
-    module = __import__(name)  # all of them are at the top; importlib is slow to load
+    module = __import__(name)  # only top-level modules; importlib is slow to load
     if names is ALL:
         names = frozenset(one for one in dir(module) if not one.startswith("_"))
     return SimpleNamespace(**{one: getattr(module, one) for one in names})
 
 
 def functions() -> dict[str, object]:
-    """The functions of Python's own that a program gets, by their names."""
+    """The builtins of a program: name -> function."""
     return {name: getattr(builtins, name) for name in BUILTINS}

@@ -1,9 +1,9 @@
-"""The kernel's sandbox for the process in which this runs. It is set up before a program is read, and nothing
-that happens in the process afterwards can undo it, not even in another language than Python.
+"""The kernel's sandbox for the current process. It is set up before a program is read, and nothing in the
+process can undo it afterwards, not even machine code.
 
 Each layer is set up if the system has it, and `seal` returns the active ones. seccomp alone is enough: under
-it a process can only compute. Landlock and the namespaces also block files and network, should seccomp have a
-hole. Runs in the fresh process, before it is sealed; knows nothing of programs.
+it a process can only compute. Landlock and the namespaces block files and network as well, in case seccomp
+has a hole. Runs in the fresh process before it is sealed; knows nothing of programs.
 
 Landlock is used through its three system calls, which are the same on every processor and documented in
 landlock(7): no Python library for it is past its first releases, and one would add little.
@@ -13,11 +13,11 @@ import ctypes
 import os
 import sys
 
-if os.name == "posix":  # elsewhere this file is only read
+if os.name == "posix":  # on other systems this file is only imported
     import resource
 
 NOBODY = 65534
-SECONDS, MEGABYTES = 1, 256  # of computing, of memory
+SECONDS, MEGABYTES = 1, 256  # limits of processor time and of memory
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 SIGKILL, MODE_FILTER = 9, 2
 CAPABILITIES_VERSION = 0x20080522
@@ -26,7 +26,7 @@ CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWNET = 0x08000000, 0x10000000, 0x40000000
 NAMESPACES = CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNS | CLONE_NEWCGROUP
 CREATE_RULESET, RESTRICT_SELF = 444, 446
 ASK_VERSION = 1
-FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # how many kinds of access to files a version of Landlock knows
+FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # version of Landlock -> number of its file access rights
 MAX_FILE_RIGHTS = 16
 TCP = 0b11  # bind and connect, from version 4 on
 SCOPES = 0b11  # abstract sockets and signals stay inside, from version 6 on
@@ -70,14 +70,14 @@ def seal(instructions: bytes) -> list[str]:
 
 
 def became_nobody() -> bool:
-    """Gives up root's rights; returns whether there were any to give up."""
+    """Drops root privileges; returns whether there were any."""
     if os.geteuid() != 0:
         return False
     try:
         os.setgroups([])
         os.setgid(NOBODY)
         os.setuid(NOBODY)
-    except OSError:  # root of a container that may not change users
+    except OSError:  # root in a container that may not change users
         return False
     return True
 
@@ -146,6 +146,6 @@ def landlocked(libc: ctypes.CDLL) -> bool:
 
 
 def filtered(libc: ctypes.CDLL, instructions: bytes) -> bool:
-    """From now on the kernel ends this process if it requests anything that the filter does not allow."""
+    """Installs the seccomp filter: the kernel ends this process at any call that it does not allow."""
     program = Filter(len(instructions) // 8, instructions)
     return libc.prctl(PR_SET_SECCOMP, ctypes.c_ulong(MODE_FILTER), ctypes.byref(program)) == 0

@@ -1,10 +1,8 @@
-"""The small language that programs may be written in: whatever is not listed here is refused before it
-runs.
+"""The subset of Python in which programs may be written; anything not listed here is refused before it runs.
 
-Functions, loops, comprehensions, generators and exceptions are in it; classes, `with`, `async` and
-`match` are not, nor any name or attribute that begins with an underscore. Attributes are those of
-numbers, texts and containers: what leads from a value to frames, code or types has no name in this
-language.
+It has functions, loops, comprehensions, generators and exceptions, but no classes, `with`, `async` or
+`match`, and no name or attribute that begins with an underscore. Attributes are those of numbers, strings and
+containers; none leads from a value to frames, code or types.
 """
 
 import ast
@@ -17,9 +15,9 @@ from functools import cache
 
 from explorer.tasks.sandbox.allowed import BUILTINS, MODULES, exports, words
 
-LONGEST = 20_000  # characters of a program
-NAME = "answer"  # of the file as which a program runs
-# What Python says of a program that it parses is for nobody here to read.
+LONGEST = 20_000  # maximum characters of a program
+NAME = "answer"  # the file name of a program
+# Warnings of Python about a parsed program are of no use here.
 warnings.filterwarnings("ignore", module=f"{NAME}$", category=SyntaxWarning)
 warnings.filterwarnings("ignore", module=f"{NAME}$", category=DeprecationWarning)
 
@@ -32,7 +30,7 @@ NODES = words("""
     UnaryOp Invert Not UAdd USub Compare Eq NotEq Lt LtE Gt GtE Is IsNot In NotIn
     List Tuple Set Dict JoinedStr FormattedValue
 """)
-WORDS = {  # what a person calls a node that is refused
+WORDS = {  # refused node -> its name for people
     "ClassDef": "a class",
     "With": "with",
     "AsyncFunctionDef": "async",
@@ -64,8 +62,8 @@ KINDS = (
     re.Match,
     re.Pattern,
 )
-MORE = {"args", "from_iterable", "cache_clear", "cache_info"}  # of exceptions, of chain, of lru_cache
-NEVER = {"format", "format_map"}  # a text that is filled in reaches for attributes by their names
+MORE = {"args", "from_iterable", "cache_clear", "cache_info"}  # attributes of exceptions, chain and lru_cache
+NEVER = {"format", "format_map"}  # a format string can access attributes by name
 
 
 @cache
@@ -83,13 +81,13 @@ def offered(module: str) -> frozenset[str]:
 
 
 def refusal(source: str) -> str | None:
-    """One sentence why a program is not run; None if it may be. Never raises."""
+    """Why a program is not run, in one sentence; None if it may run. Never raises."""
     if len(source) > LONGEST:
         return f"It is too long: a program may have {LONGEST:,} characters."
     try:
         nodes = list(ast.walk(ast.parse(source, NAME)))
     except (SyntaxError, ValueError, MemoryError, RecursionError, OverflowError):
-        return "It is no Python."  # or it is nested deeper than Python reads
+        return "It is not valid Python."  # or nested too deeply for Python's parser
     nodes.sort(key=order)
     known = BUILTINS.union(name for node in nodes for name in binds(node))
     for node in nodes:
@@ -99,12 +97,12 @@ def refusal(source: str) -> str | None:
 
 
 def order(node: ast.AST) -> tuple[int, int]:
-    """Sorts what is known of a program: `open(x).y.z` reaches for open, else for y, else for z."""
+    """Sort key: in `open(x).y.z` open is reported first, then y, then z."""
     return (node.end_lineno, node.end_col_offset) if isinstance(node, ast.Attribute) else (0, 0)
 
 
 def binds(node: ast.AST) -> Iterator[str]:
-    """The names that a node gives a meaning of the program's own."""
+    """The names that a node defines or assigns."""
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
         yield node.id
     elif isinstance(node, ast.arg):
@@ -116,7 +114,7 @@ def binds(node: ast.AST) -> Iterator[str]:
 
 
 def identifiers(node: ast.AST) -> Iterator[str]:
-    """Every name in a node, whatever it is there for; the texts in it are none."""
+    """Every identifier in a node, in any role; strings are not identifiers."""
     if isinstance(node, ast.Constant):
         return
     for _, value in ast.iter_fields(node):
@@ -124,7 +122,7 @@ def identifiers(node: ast.AST) -> Iterator[str]:
 
 
 def unlisted(node: ast.AST) -> str | None:
-    """The sentence for a node that is not of this language."""
+    """A sentence on a node that is not in this language; None if it is."""
     kind = type(node).__name__
     if kind in NODES:
         return None
@@ -132,7 +130,9 @@ def unlisted(node: ast.AST) -> str | None:
 
 
 def reaches(node: ast.AST, known: frozenset[str]) -> str | None:
-    """The sentence for a node that names what it must not. known: what it is given, and its own names."""
+    """A sentence on a node that uses a forbidden name; None otherwise. known: builtins and the program's
+    names.
+    """
     for name in imported(node):
         return f"It reaches for {name}, which is not allowed."
     for name in identifiers(node):
@@ -146,7 +146,7 @@ def reaches(node: ast.AST, known: frozenset[str]) -> str | None:
 
 
 def imported(node: ast.AST) -> Iterator[str]:
-    """What a node imports that is not to be had."""
+    """The names that a node imports but may not."""
     if isinstance(node, ast.Import):
         yield from (one.name for one in node.names if one.name not in MODULES)
     elif isinstance(node, ast.ImportFrom):

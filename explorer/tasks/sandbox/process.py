@@ -1,9 +1,8 @@
-"""The processes in which programs run, seen from outside: each is started fresh, sealed before it receives
-its one program, and ended afterwards. One waits in advance, so that a program need not wait for Python to
-start.
+"""The processes in which programs run, seen from outside: each one is fresh, is sealed before it receives its
+one program, and is ended afterwards. One is started in advance, so that a program need not wait for Python.
 
-A program never blocks its caller: time and output are also bounded here, and the process is ended from
-outside. Knows nothing of what programs are.
+A program never blocks its caller: time and output are also limited here, and the process is ended from
+outside. Knows nothing of the content of programs.
 """
 
 import json
@@ -22,11 +21,11 @@ from explorer.tasks.sandbox.kernel import SECONDS
 from explorer.tasks.sandbox.syscalls import seccomp_filter
 
 RUNNER = Path(__file__).with_name("runner.py")
-WALL_SECONDS = 2.0  # from the program's being sent to its answer
-START_SECONDS = 30.0  # for Python to start, on a machine that is very busy
-LONGEST, MAX_BYTES = 10_000, 1_000_000  # characters of a value, bytes of an answer
+WALL_SECONDS = 2.0  # from sending a program to its answer
+START_SECONDS = 30.0  # for Python to start on a very busy machine
+LONGEST, MAX_BYTES = 10_000, 1_000_000  # maximum characters of a value, bytes of an answer
 LONGEST_REASON = 200
-STOPPED = "It reaches for the system, which is not allowed."  # of what the kernel has ended
+STOPPED = "It reaches for the system, which is not allowed."  # for processes that the kernel has ended
 
 
 @dataclass
@@ -40,7 +39,7 @@ class Cell:
 
     @property
     def sealed(self) -> bool:
-        """Whether the kernel lets it do nothing but compute."""
+        """Whether the kernel lets it only compute."""
         return "seccomp" in self.held
 
 
@@ -120,7 +119,7 @@ def sent(process: subprocess.Popen, message: bytes) -> bytes:
         return message[os.write(process.stdin.fileno(), message) :]
     except BlockingIOError:
         return message
-    except OSError:  # it has ended; its message says why
+    except OSError:  # it has ended; its answer says why
         return b""
 
 
@@ -128,7 +127,9 @@ def end(cell: Cell) -> int:
     """Ends the process and whatever it may have started; returns its status, as subprocess reports it."""
     process = cell.process
     try:
-        os.killpg(process.pid, signal.SIGKILL)  # not waited for yet, so the number is still its own
+        os.killpg(
+            process.pid, signal.SIGKILL
+        )  # it was not waited for yet, so the process id is still its own
     except ProcessLookupError:
         process.kill()
     for stream in (process.stdin, process.stdout):
@@ -150,7 +151,7 @@ def run_in(cell: Cell, asked: dict) -> Ran:
 
 
 def answer(received: bytes) -> Ran | None:
-    """A process's answer, which a program may have forged; None unless it consists of texts only."""
+    """A process's answer, which a program may have forged; None unless it consists only of strings."""
     try:
         reply = json.loads(received)
         values, failed = reply["values"], reply["failed"]
@@ -167,12 +168,12 @@ _spare: list[Cell] = []  # at most one; it ends with this process
 
 
 def ready() -> Cell:
-    """A process that has sealed itself and has not received anything yet. ValueError if none can be
+    """A process that has sealed itself and has not received anything yet. Raises ValueError if none can be
     started.
     """
     with _lock:
         cell = _spare.pop() if _spare else start()
-    for _ in range(2):  # what waited may have ended meanwhile, with the thread that started it
+    for _ in range(2):  # the waiting process may have ended with the thread that started it
         if cell.process.poll() is None and settle(cell):
             return cell
         end(cell)

@@ -1,11 +1,11 @@
-"""What the fresh process runs: it seals itself, says what holds, reads one program, runs it, answers and
-ends.
+"""The code of the fresh process: it seals itself, reports the active layers, reads one program, runs it,
+answers and ends.
 
-    python -I -S runner.py FILTER [MODULE ...]
+python -I -S runner.py FILTER [MODULE ...]
 
-Nothing of the project is in the process, only this file and two of its neighbours. There is no guard in
-Python here that a program could switch off: the kernel holds the wall (kernel.py), and whoever started
-the process has read the program before (language.py).
+The process has loaded nothing of the project but this file and two of its neighbours. It has no guard in
+Python that a program could disable: the kernel confines it (kernel.py), and the parent process has checked
+the program (language.py).
 """
 
 import marshal
@@ -19,7 +19,7 @@ from _json import encode_basestring_ascii as quoted  # noqa: E402  json itself i
 import allowed  # noqa: E402
 import kernel  # noqa: E402
 
-LONGEST = 10_000  # characters of a value
+LONGEST = 10_000  # maximum characters of a value
 
 
 def run(asked: dict, offers: dict) -> tuple[list[str], str | None]:
@@ -38,14 +38,14 @@ def run(asked: dict, offers: dict) -> tuple[list[str], str | None]:
         for arguments in asked["calls"]:
             values.append(repr(function(*arguments))[:LONGEST])
     except SyntaxError:
-        return values, "It is no Python."
-    except BaseException as error:  # a program may raise anything, SystemExit too
+        return values, "It is not valid Python."
+    except BaseException as error:  # a program may raise anything, even SystemExit
         return values, f"It fails with {type(error).__name__}."
     return values, None
 
 
 def read_all() -> bytes:
-    """Standard input to its end."""
+    """All of standard input."""
     parts = []
     while some := os.read(0, 1 << 16):
         parts.append(some)
@@ -53,13 +53,13 @@ def read_all() -> bytes:
 
 
 def write_all(data: bytes) -> None:
-    """To standard output."""
+    """Writes to standard output."""
     while data:
         data = data[os.write(1, data) :]
 
 
 def close_imports() -> None:
-    """No module can be loaded any more, and those that reach outside cannot be imported again."""
+    """Prevents loading any module, and importing again those that give access to the system."""
     for cache in (sys.path, sys.path_hooks, sys.meta_path, sys.path_importer_cache):
         cache.clear()
     for name in ("ctypes", "_ctypes", "os", "posix", "resource", "kernel"):
@@ -67,7 +67,7 @@ def close_imports() -> None:
 
 
 def main() -> None:
-    """Serves one program. Without one, as when whoever asks has gone, it just ends."""
+    """Serves one program; ends if none comes because the parent process has ended."""
     offers = {name: allowed.exports(name) for name in allowed.MODULES}
     for name in sys.argv[2:]:
         __import__(name)
@@ -75,7 +75,7 @@ def main() -> None:
     held = kernel.seal(bytes.fromhex(sys.argv[1]))
     write(",".join([*held, "limits"]).encode() + b"\n")
     if message := read_all():
-        asked = marshal.loads(message)  # from who started this process: nothing of a program
+        asked = marshal.loads(message)  # from the parent process; not from a program
         sys.stdin = sys.stdout = sys.stderr = sys.__stdin__ = sys.__stdout__ = sys.__stderr__ = None
         if not asked["whole"]:
             close_imports()

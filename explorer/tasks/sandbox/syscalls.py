@@ -1,10 +1,9 @@
-"""What a sealed process may ask of the kernel, as a seccomp filter: to compute, to read its program from
-standard input, to write its answer to standard output, and to end. It is refused to open a file; anything
-else ends the process on the spot.
+"""The system calls of a sealed process, as a seccomp filter: it may compute, read its program from standard
+input, write its answer to standard output, and end. Opening a file fails; any other call ends the process at
+once.
 
-libseccomp, through pyseccomp (its official Python interface in pure Python), knows the numbers of the
-calls on every processor. The filter is made here and handed over as bytes, so that the process that is
-sealed needs no library for it, and none is left in it.
+libseccomp, through pyseccomp (a binding in pure Python), knows the numbers of the calls on every processor.
+The filter is made here and passed on as bytes, so that the sealed process needs no library for it.
 """
 
 import errno
@@ -23,12 +22,12 @@ FREE = words("""
 
 @cache
 def seccomp_filter() -> bytes | None:
-    """The program for the kernel, in its own binary form; None where there is no libseccomp."""
+    """The filter in the kernel's binary form; None without libseccomp."""
     if sys.platform != "linux":
         return None
     try:
         import pyseccomp as seccomp
-    except (ImportError, RuntimeError, OSError, AttributeError):  # no package, or no library behind it
+    except (ImportError, RuntimeError, OSError, AttributeError):  # no pyseccomp, or no libseccomp
         return None
     walls = seccomp.SyscallFilter(seccomp.KILL_PROCESS)
     walls.set_attr(seccomp.Attr.ACT_BADARCH, seccomp.KILL_PROCESS)
@@ -37,7 +36,9 @@ def seccomp_filter() -> bytes | None:
     walls.add_rule(seccomp.ALLOW, "read", seccomp.Arg(0, seccomp.EQ, 0))
     walls.add_rule(seccomp.ALLOW, "write", seccomp.Arg(0, seccomp.EQ, 1))
     walls.add_rule(seccomp.ALLOW, "mmap", seccomp.Arg(2, seccomp.MASKED_EQ, PROT_EXEC, 0))  # no new code
-    walls.add_rule(seccomp.ERRNO(errno.EACCES), "openat")  # Python looks for the line of a SyntaxError
+    walls.add_rule(
+        seccomp.ERRNO(errno.EACCES), "openat"
+    )  # Python tries to read the source line of a SyntaxError
     with os.fdopen(os.memfd_create("filter"), "w+b") as file:
         walls.export_bpf(file)
         file.seek(0)

@@ -61,8 +61,8 @@ def test_what_reaches_outside_or_does_not_end_fails_only_itself(body, why):
 
 
 def test_no_python_and_no_function():
-    assert call("def f(x) return", "f", [(1,)]).failed == "It is no Python."
-    assert call("return 1", "f", [(1,)]).failed == "It is no Python."
+    assert call("def f(x) return", "f", [(1,)]).failed == "It is not valid Python."
+    assert call("return 1", "f", [(1,)]).failed == "It is not valid Python."
     assert call("g = 1", "f", [(1,)]).failed == "It defines no f."
 
 
