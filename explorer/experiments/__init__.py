@@ -66,7 +66,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A question, the studies that it comes from, and how it is answered."""
+    """A question, the studies that it comes from, and the function that answers it."""
 
     name: str
     title: str
@@ -87,7 +87,7 @@ def experiments() -> dict[str, Experiment]:
     for module in pkgutil.iter_modules(__path__):
         one = importlib.import_module(f"{__name__}.{module.name}")
         if not hasattr(one, "run"):
-            continue  # what several share
+            continue  # a helper of several experiments
         title, _, asks = one.__doc__.strip().partition("\n\n")
         name = module.name.replace("_", "-")
         asks, reads = " ".join(asks.split()), getattr(one, "READS_CORPUS", False)
@@ -152,7 +152,7 @@ def stored() -> list[dict]:
 
 
 def find_stored(name: str) -> dict:
-    """The stored answer of the shipped models to one experiment. KeyError if there is none."""
+    """The shipped models' stored answer to one experiment. Raises KeyError if there is none."""
     return {answer["name"]: answer for answer in stored()}[name]
 
 
@@ -212,7 +212,7 @@ def command(options: argparse.Namespace) -> None:
     with where:
         models = load_models(options.model, options.draft, ("target", "draft"), "auto")
         if experiment.spreads:
-            share_cores(models)  # the same threads here and in a worker: the same numbers
+            share_cores(models)  # the same number of threads here and in a worker gives the same numbers
         with shown(experiment.name):
             answer = answered(experiment, models, options.corpus, known, options.schemas)
     if options.store:

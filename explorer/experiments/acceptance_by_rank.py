@@ -49,8 +49,8 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """How the accepted guesses are distributed over the ranks."""
-    first, *others = (row[1] for row in answer["rows"])  # greedily
+    """The distribution of accepted guesses over the ranks."""
+    first, *others = (row[1] for row in answer["rows"])  # the greedy column
     return (
         f"The draft's first guess is accepted in {percent(first)} of the rounds, its second in "
         f"{percent(others[0])}, and all later ones together in {percent(sum(others[1:]))}."

@@ -71,7 +71,7 @@ def grammar(api: list[Endpoint]) -> str:
 
 
 def exists(text: str, api: list[Endpoint]) -> bool:
-    """Whether a call is one of the API's, with arguments that validate."""
+    """Whether a call names an endpoint of the API and its arguments validate."""
     for one in api:
         if text.startswith(one.call + " "):
             try:
@@ -83,7 +83,7 @@ def exists(text: str, api: list[Endpoint]) -> bool:
 
 
 def alike(text: str, wanted: str) -> bool:
-    """API Pack's metric, which is not symmetric."""
+    """Whether two calls are similar by API Pack's metric, which is not symmetric."""
     return difflib.SequenceMatcher(None, text, wanted).ratio() > ALIKE
 
 

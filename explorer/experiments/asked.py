@@ -13,7 +13,7 @@ from explorer.tasks import HELD_OUT_SEED, problems
 from explorer.timing import PROMPTS
 from visualizers.analysis.lane_stats import LaneFacts
 
-# Kind of text -> the task it is made of; stories have prompts of their own.
+# Kind of text -> the task that its prompts come from; stories have prompts of their own.
 KINDS = {
     "stories": None,
     "translation": "translate",
@@ -37,9 +37,7 @@ def without_sampling(strategy: str) -> dict:
 
 
 def lossless() -> list[str]:
-    """The strategies that promise greedy's text at temperature 0 and need no more than a target and a
-    draft.
-    """
+    """The strategies that promise greedy's text at temperature 0 and need only a target and a draft."""
     return [
         name
         for name, strategy in strategies().items()
@@ -62,7 +60,7 @@ def text_of(models: Models, tokens: Sequence[int]) -> str:
 
 
 def own_logprob(models: Models, prompt: list[int], text: Sequence[int]) -> float:
-    """The target's own log-probability of a text, at temperature 1."""
+    """The target's log-probability of a text in nats, at temperature 1."""
     model = models["target"].model
     with torch.inference_mode():
         logits = model(torch.tensor([[*prompt, *text]], device=model.device)).logits[0, len(prompt) - 1 : -1]

@@ -16,15 +16,15 @@ from visualizers.analysis.disaggregation import STAGES, idle, period, timeline
 
 PAPERS = ("step-3-is-large-yet-affordable",)
 CONTEXT, ELEMENT = 32_768, 1  # tokens; bytes
-DESIGNS = {  # layers, _, query heads, cached heads, width of a head; what attention does not read is 1
+DESIGNS = {  # layers, _, query heads, cached heads, head size; sizes that attention does not use are 1
     "Step-3, MFA": Shape(61, 1, 64, 1, 256, 1, 1),
     "DeepSeek-V3, MLA": Shape(61, 1, 128, 1, 576, 1, 1, shared=True),
     "Qwen3-235B, 4 KV heads": Shape(94, 1, 64, 4, 128, 1, 1),
     "ERNIE, 8 KV heads": Shape(54, 1, 64, 8, 128, 1, 1),
 }
-RIDGES = {"H20": 74, "H800": 591, "A800": 156}  # operations per byte; the last two from memory
+RIDGES = {"H20": 74, "H800": 591, "A800": 156}  # operations per byte; the last two without a source
 PIPELINES = {"balanced": (2.0, 2.0, 2.0), "slow feed-forward": (1.0, 1.0, 3.0)}
-LAYERS, MICRO_BATCHES, SHOWN = 61, 3, 24  # SHOWN: moments in the picture
+LAYERS, MICRO_BATCHES, SHOWN = 61, 3, 24  # SHOWN: time steps in the picture
 
 
 def nearest(ai: float) -> str:

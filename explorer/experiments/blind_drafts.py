@@ -35,7 +35,7 @@ from explorer.tasks import HELD_OUT_SEED, problems
 from explorer.tasks.records import make_record
 
 PAPERS = ("on-speculative-decoding-for-multimodal-large-language",)
-SCENES, HELD_OUT, LONGEST = 320, 12, 40  # sentences that are learned from and decoded; tokens of a record
+SCENES, HELD_OUT, LONGEST = 320, 12, 40  # sentences for training and for decoding; maximum tokens of a record
 STEPS, BATCH, RATE = 150, 8, 5e-4
 GAMMAS = (3, 5)
 UNTUNED, BLIND, SEEING = "text only, untuned", "text only", "with the scene"
@@ -172,7 +172,7 @@ def of(rows: list[list], gamma: int) -> list[list]:
 
 
 def size(model: torch.nn.Module) -> int:
-    """The number of parameters."""
+    """The number of parameters of a model."""
     return sum(p.numel() for p in model.parameters())
 
 

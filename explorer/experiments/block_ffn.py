@@ -16,8 +16,10 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from decoders.models.expert_routing import routers
 
-SHARPNESS = 100.0  # of the soft step that says whether an expert is active
-Reader = Callable[[torch.Tensor], torch.Tensor]  # ids [B, T] -> which experts each token needs [L, B, T, E]
+SHARPNESS = 100.0  # of the sigmoid that approximates whether an expert is active
+Reader = Callable[
+    [torch.Tensor], torch.Tensor
+]  # ids [B, T] -> whether each token needs each expert [L, B, T, E]
 
 
 class BlockFFN(nn.Module):
@@ -39,13 +41,13 @@ class BlockFFN(nn.Module):
         return self.scale * active * (active.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
-        """Computes all experts; those of weight 0 add nothing."""
+        """Computes all experts, also those of weight 0. states [..., d] -> [..., d]."""
         self.scores = self.router(states)
         inside = F.silu(self.up(states)).unflatten(-1, (-1, self.size))
         return self.down((inside * self.weights(self.scores)[..., None]).flatten(-2))
 
     def skipping(self, states: torch.Tensor) -> torch.Tensor:
-        """The same, but computes each expert only for the tokens that need it."""
+        """The same result, but each expert is computed only for the tokens that need it."""
         rows = states.flatten(0, -2)
         weights = self.weights(self.router(rows))
         total = torch.zeros_like(rows)
@@ -76,7 +78,7 @@ def mixture(vocabulary: int, width: int, layers: int, experts: int, size: int) -
 
 
 def scores(model: LlamaForCausalLM) -> torch.Tensor:
-    """[L, B, T, E] for the tokens of the last forward."""
+    """The routers' scores [L, B, T, E] for the tokens of the last forward."""
     return torch.stack([layer.mlp.scores for layer in model.model.layers])
 
 
@@ -114,8 +116,8 @@ class Steered:
     def __post_init__(self) -> None:
         self.weight = self.start
 
-    def hear(self, loss: float) -> None:
-        """Receives the chunk loss of one more step."""
+    def update(self, loss: float) -> None:
+        """Updates the weight with the chunk loss of one more step."""
         self.seen.append(loss)
         if len(self.seen) < max(self.stable, 2 * self.every) or len(self.seen) % self.every:
             return

@@ -20,7 +20,7 @@ from explorer.experiments.reading import moved, percent, rows_with
 
 PAPERS = ("discrete-key-value-bottleneck",)
 BOOKS, KEYS, WORDS = 8, 256, 200
-ROWS, OTHERS, LENGTH = 96, 16, 64  # texts by which keys are placed; other texts
+ROWS, OTHERS, LENGTH = 96, 16, 64  # texts from which keys are placed; held-out texts; tokens of each
 STEPS, RATE = 40, 1.0
 SENTENCES = (
     "The blue fox keeps a golden spoon under the old bridge.",
@@ -67,7 +67,7 @@ def seen(models: Models, rows: torch.Tensor) -> Seen:
 
 
 def loss(model: Bottleneck | Dense, text: Seen) -> float:
-    """Nats per token."""
+    """Loss on a text, in nats per token."""
     logits, states, wanted = text
     return float(F.cross_entropy(model.process(logits, states), wanted))
 

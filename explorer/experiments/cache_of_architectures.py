@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from decoders.models.loaded_model import LoadedModel
 
 PAPERS = ("you-only-cache-once", "decoder-hybrid-decoder-architecture-for-efficient-reasoning")
-SEEN = 96  # tokens of the text of which one is replaced
-PALEST = 0.2  # shade of the least change
-LENGTHS = (16, 32, 64, 128, 256)  # tokens that were read
+SEEN = 96  # tokens of the text in which one token is replaced
+PALEST = 0.2  # shade of the smallest change
+LENGTHS = (16, 32, 64, 128, 256)  # tokens of a text
 
 
 def names() -> list[str]:
-    """The small models that continue from a state of their own."""
+    """The names of the small models that keep a state and continue from it."""
     known = architectures()
     return [
         name
@@ -46,7 +46,7 @@ def names() -> list[str]:
 
 
 def held(kept: object) -> int:
-    """Bytes of all tensors in what a model keeps, each counted once."""
+    """Bytes of all tensors in a model's cache or state, each counted once."""
     sizes: dict[tuple, int] = {}
 
     def walk(part: object) -> None:
@@ -177,7 +177,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """The model that keeps least relative to an ordinary cache, and the one that grows least."""
+    """The smallest state relative to an ordinary cache, and the state that grows least."""
     rows = [row for row in rows_of(answer) if row["times smaller"] is not None]
     best = max(rows, key=lambda row: row["times smaller"])
     after = answer["columns"][3].removeprefix("KB after ")

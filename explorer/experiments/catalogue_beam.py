@@ -36,7 +36,7 @@ WIDTHS: tuple[Widths, ...] = ((1, 1, 1), (5, 3, 10), PUBLISHED, (40, 20, 80), (5
 WIDTH, LAYERS, HEADS = 96, 3, 4
 CUSTOMERS, LENGTH, STEPS, BATCH, RATE = 4000, 8, 1500, 16, 2e-3
 QUESTIONS, RANDOM_QUESTIONS, RANDOM_CODES = 400, 1000, 64
-LISTED = 10  # items of the picture
+LISTED = 10  # items in the picture
 
 
 def renumbered(codes: torch.Tensor) -> torch.Tensor:
@@ -45,7 +45,7 @@ def renumbered(codes: torch.Tensor) -> torch.Tensor:
 
 
 def trained(codes: torch.Tensor, latents: torch.Tensor) -> CodeModel:
-    """A code model of the items that customers took."""
+    """A code model trained on the items that customers took."""
     model = CodeModel(int(codes.max()) + 1, WIDTH, LAYERS, HEADS, LENGTH)
 
     def loss(rows: torch.Tensor) -> torch.Tensor:

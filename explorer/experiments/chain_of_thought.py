@@ -32,9 +32,9 @@ LONGEST, LENGTHS = 16, (2, 4, 8, 12, 16)
 WIDTH, LAYERS, HEADS = 64, 2, 4
 STEPS = {"Z2": 200, "S3": 250, "A5": 600}  # enough to learn the products; the same for all budgets
 BATCH, RATE, RISES = 64, 3e-3, 50
-WORDS = 256  # of each length, unseen
+WORDS = 256  # test words of each length
 ASKED, COUNT, TOKENS = ("chain", "word_problem", "column_sum"), 40, 60
-FIRST = "answer"  # what is forced where the target must answer at once
+FIRST = "answer"  # forced beginning where the target must answer at once
 Budget = Callable[[int], int]
 
 
@@ -88,13 +88,13 @@ def uncertain(model: LlamaForCausalLM, words: Batch) -> list[float]:
 
 
 def unseen(group: Group, budget: Budget, length: int) -> Batch:
-    """Words that occur in training only by coincidence."""
+    """Test words of one length, which occur in training only by chance."""
     draw = torch.Generator().manual_seed(1000 + length)
     return batch(group, budget, [length] * WORDS, LONGEST, draw)
 
 
 def answer_line(text: str) -> str:
-    """The first line that answers, "" if there is none."""
+    """The first line that begins with an answer; "" if there is none."""
     return next((line for line in lines(text) if line.startswith(FIRST)), "")
 
 

@@ -65,7 +65,7 @@ class Pattern:
 
 
 def patterns(frames: int, levels: int) -> dict[str, Pattern]:
-    """All of them, by name."""
+    """The patterns by name, for T = `frames` and K = `levels`."""
     return {
         "parallel": Pattern(parallel(frames, levels)),
         "delay": Pattern(delay(frames, levels)),
@@ -120,7 +120,8 @@ class SymbolModel(nn.Module):
             )
         )
         self.symbol = nn.Parameter(0.5 * torch.randn(levels, base, width))
-        self.level = nn.Parameter(0.5 * torch.randn(2, levels, width))  # carried, asked for
+        # [0] for symbols that are read, [1] for those that are predicted
+        self.level = nn.Parameter(0.5 * torch.randn(2, levels, width))
         self.to_logits = nn.Parameter(torch.randn(levels, width, base) / width**0.5)
         frames = torch.arange(len(pattern.schedule)).repeat_interleave(levels)
         self.register_buffer("places", frames.repeat(2)[None])
@@ -128,11 +129,11 @@ class SymbolModel(nn.Module):
         self.register_buffer("hidden", hidden[None, None])
 
     def forward(self, symbols: torch.Tensor) -> torch.Tensor:
-        """See the class."""
+        """Logits [B, T, K, base] of symbols [B, T, K]; see the class."""
         levels = range(symbols.shape[-1])
         carried = torch.stack([self.symbol[k][symbols[..., k]] for k in levels], 2)  # [B, T, K, width]
         if self.pattern.stacked:
-            carried = carried.cumsum(2)  # the stack so far
+            carried = carried.cumsum(2)  # sum of the levels so far
         asked = self.level[1].expand_as(carried)
         states = torch.cat([(carried + self.level[0]).flatten(1, 2), asked.flatten(1, 2)], 1)
         out = self.body(inputs_embeds=states, position_ids=self.places, attention_mask=self.hidden)

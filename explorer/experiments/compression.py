@@ -31,7 +31,7 @@ EDITS = (
     ("wanda", "2of4"),
     *(("bits", bits) for bits in ("8", "4", "3")),
 )
-Asked = list[tuple[list[int], list[int]]]  # prompts and right answers
+Asked = list[tuple[list[int], list[int]]]  # (prompt, right answer), as tokens
 
 
 def asked(models: Models, tasks: tuple[str, ...]) -> Asked:
@@ -105,7 +105,7 @@ def curve(table: list[list[Cell]], at: int) -> list[list[float | None]]:
 
 
 def lost(table: list[list[Cell]], at: int) -> Callable[[str], float]:
-    """How much of a column's first value an edit loses, as a share of it."""
+    """A function: the loss of an edit in one column, as a share of the unedited value."""
     values = {row[0]: row[at] for row in table}
     start = values["magnitude 0"]
     return lambda edit: 1 - values[edit] / start if start else 0.0

@@ -20,7 +20,7 @@ from visualizers.analysis.calibration import wilson
 
 PAPERS = ()
 COUNT, TOKENS = 25, 64
-SCORERS = {  # task -> what a search that asks how good a text is may ask: never the checker
+SCORERS = {  # task -> the scorer of searches that score texts; never the checker
     "word_problem": "reward",
     "list_program": "tests",
     "python": "tests",
@@ -28,9 +28,9 @@ SCORERS = {  # task -> what a search that asks how good a text is may ask: never
     "sort": "reward",
     "count": "reward",
 }
-SCORED = ("a_star", "pg_td", "cards")  # strategies that ask
+SCORED = ("a_star", "pg_td", "cards")  # strategies with a scorer
 VOTE = {"temperature": 0.7}
-Setting = tuple[str, str, dict]  # its name, strategy, parameters
+Setting = tuple[str, str, dict]  # (name, strategy, parameters)
 SETTINGS: dict[str, list[Setting]] = {  # family -> settings, cheap ones first
     "greedy": [("greedy", "greedy", {})],
     "beam": [(f"beam {n}", "beam", {"num_beams": n}) for n in (2, 4, 8)],

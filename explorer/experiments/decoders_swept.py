@@ -28,7 +28,7 @@ def swept(strategy: str, name: str, values: tuple, **fixed) -> list[tuple[str, d
     return [(strategy, {name: value, **fixed}) for value in values]
 
 
-# Method -> its settings, and which of them is the one that is usually recommended.
+# Method -> its settings, and which of them is usually recommended.
 METHODS: dict[str, tuple[list[tuple[str, dict]], int]] = {
     "greedy": ([("greedy", {})], 0),
     "beam search": (swept("beam", "num_beams", (4, 8)), 0),
@@ -119,9 +119,7 @@ def run(models: Models) -> Result:
 
 
 def pictures(columns: list[str], rows: list[list[Cell]]) -> list[Picture]:
-    """Every setting of every method on every task; and the gain of tuning and of the usual setting per
-    method.
-    """
+    """Every setting of every method on every task; and the gains of tuning per method."""
     left, strips, spread = iter(rows), [], []
     tasks, all_closed = [columns.index(task) for task in CLOSED], columns.index("closed")
     for method, (settings, usual) in METHODS.items():

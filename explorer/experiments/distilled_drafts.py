@@ -31,7 +31,7 @@ BEGUN_FROM = "llama-tiny-fastdraft-continued"
 DIVERGED = ("forward KL", "reverse KL", "JSD 0.5", "TVD")
 STORIES, TARGETS, OWN = "stories", "the target's text", "its own text"
 SOURCES = (STORIES, TARGETS, OWN)
-ROWS, HELD_OUT, LENGTH = 160, 32, 64  # texts that are learned from and that are measured, and their tokens
+ROWS, HELD_OUT, LENGTH = 160, 32, 64  # texts for training and for evaluation, and tokens of each
 STEPS, BATCH, RATE = 100, 8, 2e-3
 COLUMNS = ["text", "divergence", "overlap", "gain", "same best token"]
 Wanted = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]  # picked rows -> tokens, logits of p
@@ -66,7 +66,7 @@ def read_once(target: LoadedModel, rows: torch.Tensor) -> Wanted:
 
 
 def drawn_again(target: LoadedModel, draft: LoadedModel) -> Wanted:
-    """Text that the draft samples in its current state, and the target's predictions for it."""
+    """Text that the draft samples with its current weights, and the target's predictions for it."""
 
     def wanted(pick: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         rows = own_text({"target": draft}, len(pick), LENGTH, seed=int(pick.sum()))
@@ -89,7 +89,7 @@ def distil(draft: LoadedModel, wanted: Wanted, divergence: str, rows: int) -> No
 
 
 def copied(draft: LoadedModel) -> LoadedModel:
-    """A trainable copy."""
+    """A trainable copy of a draft."""
     return LoadedModel(draft.name, copy.deepcopy(draft.model).float(), draft.tokenizer, tokens_of=draft)
 
 

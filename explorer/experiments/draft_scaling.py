@@ -30,9 +30,15 @@ from explorer.experiments.reading import rows_of, two
 PAPERS = ("scaling-laws-for-speculative-decoding",)
 LAYERS, INTERMEDIATE, DEPTH = (1, 2, 3, 4), 256, 5
 LENGTH, BATCH, RATE, WARM_UP = 128, 4, 2e-3, 10
-READ = (8192, 16384, 32768, 65536, 131072)  # tokens after which every draft is measured; the last is held out
+READ = (
+    8192,
+    16384,
+    32768,
+    65536,
+    131072,
+)  # training tokens after which drafts are measured; the last amount is held out
 KINDS, EACH, NEW_TOKENS = ("stories", "word problems", "records"), 6, 48
-BATCHES, BUDGETS = (1, 4, 16, 64), (1, 4, 16, 64)  # requests at a time; drafted nodes per request
+BATCHES, BUDGETS = (1, 4, 16, 64), (1, 4, 16, 64)  # requests in a batch; drafted nodes per request
 COLUMNS = ["layers", "parameters", "tokens read", "accepted", "by the law"]
 
 
@@ -84,7 +90,7 @@ def train(models: Models, drafts: dict[str, StackedDrafter], rows: torch.Tensor)
 
 @torch.inference_mode()
 def forward_seconds(models: Models, sizes: list[int]) -> dict[int, float]:
-    """How long the target takes for this many tokens at once: medians of five, measured in turn."""
+    """Number of tokens -> seconds of a target forward over them: medians of five, measured in turn."""
     model, spent = models["target"].model, {size: [] for size in sizes}
     for _ in range(6):
         for size in sizes:

@@ -19,9 +19,9 @@ PAPERS = ("towards-better-code-generation",)
 STORIES = "stories"
 KINDS = (STORIES, "list_program", "python")
 COUNT = 60  # texts of each kind
-OPENING = 4  # tokens of a story that are given
-WIDTH = 0.25  # nats of a bin of the chart
-NEWTON = 60  # steps; the two numbers of the curve stand long before
+OPENING = 4  # tokens of a story that serve as prompt
+WIDTH = 0.25  # nats per bin of the chart
+NEWTON = 60  # steps of Newton's method, more than enough to converge
 
 
 def references(model, kind: str, count: int) -> list[tuple[list[int], int]]:
@@ -83,7 +83,9 @@ def learned(pairs: list[tuple[float, bool]]) -> tuple[float, float, float, float
     def accuracy(tau: float) -> float:
         return sum((pairs[i][0] < tau) == pairs[i][1] for i in held) / len(held)
 
-    cuts = sorted((n / 100 for n in range(1, 100)), key=lambda p: abs(p - 0.5))  # ties to the one next to 0.5
+    cuts = sorted(
+        (n / 100 for n in range(1, 100)), key=lambda p: abs(p - 0.5)
+    )  # ties go to the one nearest to 0.5
     taus = [(math.log(p / (1 - p)) - b) / w for p in cuts]
     tau = max(taus, key=accuracy)
     return tau, w, b, accuracy(tau)
@@ -99,7 +101,7 @@ def binned(pairs: list[tuple[float, bool]]) -> list[list[float | None]]:
 
 
 def run(models: Models) -> Result:
-    """The limit for each kind of text and for all of them."""
+    """The threshold for each kind of text and for all of them."""
     target = models["target"]
     by_kind = {
         kind: [
@@ -133,7 +135,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """The limit over all texts."""
+    """The threshold over all texts."""
     row = rows_of(answer)[-1]
     limit = row["limit (nats)"]
     if limit is None:

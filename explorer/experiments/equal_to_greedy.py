@@ -17,7 +17,7 @@ from explorer.experiments.spread import over
 
 PAPERS = ()
 PROMPTS, TOKENS = 200, 16
-TIE = 1e-4  # logits that are closer than this are a tie
+TIE = 1e-4  # logits closer than this count as tied
 
 
 def asked() -> list[str]:

@@ -25,7 +25,7 @@ from visualizers.analysis.calibration import wilson
 
 PAPERS = ()
 COUNT, TOKENS = 60, 5
-ALPHAS = (0.0, 0.15, 0.3, 0.5, 1.0)  # the first is the model unchanged
+ALPHAS = (0.0, 0.15, 0.3, 0.5, 1.0)  # 0 leaves the model unchanged
 USUAL = {
     "sky": "blue",
     "grass": "green",
@@ -99,7 +99,9 @@ def answer_text(trace: Trace) -> str:
 def gain(traces: list[Trace]) -> float | None:
     """Bits by which the evidence made a token more likely, on average; None if there was only one view."""
     scores = [e for t in traces for s in t.steps for e in s.of(Score) if e.name == "contrast"]
-    gains = [2 * e.parts["wanted"] - sum(e.parts.values()) for e in scores]  # wanted less the one other
+    gains = [
+        2 * e.parts["wanted"] - sum(e.parts.values()) for e in scores
+    ]  # the wanted view minus the other one
     return sum(gains) / len(gains) / math.log(2) if gains else None
 
 
@@ -154,7 +156,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """Plain decoding, asked for what it has read, and continuing the story."""
+    """Plain decoding when asked about what it has read, and when continuing the story."""
     asked, stated = (rows_with(answer, "prompts", kind)[0]["right"] for kind in FORMS)
     return (
         "When a text says something unusual, such as that the sky is green, the model answers “green” in "

@@ -27,10 +27,17 @@ from explorer.experiments.models.small import own_text
 from explorer.experiments.reading import percent, rows_with, two
 
 PAPERS = ("evopress",)
-LENGTH, FEW, MANY, HELD_OUT = 48, 2, 12, 12  # tokens per row; rows of both stages, and of the final figures
+LENGTH, FEW, MANY, HELD_OUT = (
+    48,
+    2,
+    12,
+    12,
+)  # tokens per row; rows of stage 0, of stage 1, and of the final evaluation
 INITIAL, CHILDREN = 24, 12  # the authors: 64 and 32
 PROMPTS, TOKENS, ASSISTANT = 3, 32, 4
-Score = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # log-probs of whole and thinned -> [N, T]
+Score = Callable[
+    [torch.Tensor, torch.Tensor], torch.Tensor
+]  # log-probs of full and pruned model [N, T, V] -> [N, T]
 
 
 def divergence(whole: torch.Tensor, thinned: torch.Tensor) -> torch.Tensor:
@@ -50,18 +57,18 @@ class Judge:
 
     def __init__(self, model: torch.nn.Module, rows: torch.Tensor):
         self.model, self.rows = model, rows
-        self.whole = self.says(rows)
+        self.whole = self.logprobs(rows)
         self.draw = torch.Generator().manual_seed(0)
 
     @torch.no_grad()
-    def says(self, rows: torch.Tensor) -> torch.Tensor:
-        """Log-probabilities [N, T, V]."""
+    def logprobs(self, rows: torch.Tensor) -> torch.Tensor:
+        """The model's log-probabilities [N, T, V] along rows [N, T]."""
         return self.model(input_ids=rows).logits.float().log_softmax(-1)
 
     def score(self, blocks: Blocks, how: Score, pick: torch.Tensor) -> float:
-        """The mean over the picked rows."""
+        """The mean of `how` over the picked rows, with these blocks removed."""
         with left_out(self.model, blocks):
-            return float(how(self.whole[pick], self.says(self.rows[pick])).mean())
+            return float(how(self.whole[pick], self.logprobs(self.rows[pick])).mean())
 
     def fitness(self, how: Score) -> Callable[[list[Blocks], int], list[float]]:
         """For `evolve`: fresh rows for each call, few in stage 0 and many in stage 1."""
@@ -97,7 +104,7 @@ def cosines(model: torch.nn.Module, rows: torch.Tensor) -> list[float]:
 
 
 def chosen_alone(scores: list[float], drops: int) -> Blocks:
-    """The layers with the lowest scores."""
+    """The `drops` layers with the lowest scores, as blocks."""
     return whole_layers(tuple(sorted(range(len(scores)), key=scores.__getitem__)[:drops]))
 
 

@@ -41,7 +41,7 @@ ROWS, HELD_OUT, LENGTH, STEPS, RATE = 1024, 128, 64, 300, 3e-3
 CHUNK, LOCALITY, SPARSITY, STABLE, EVERY = 8, 2e-3, 5e-2, 100, 20
 IN_A_ROW = (1, 2, 4, 8, 16)
 PROMPTS, TOKENS = 4, 48
-SHOWN = 32  # tokens of a text whose experts are drawn
+SHOWN = 32  # tokens in the picture
 WAYS = {
     "greedy": ("greedy", {}),
     "chain of 1": ("speculative", {"num_assistant_tokens": 1, "temperature": 0.0}),
@@ -63,7 +63,7 @@ class Read:
 
 @dataclass
 class Verified:
-    """What one target forward scored: the text up to each leaf of its tree; the tree begins at `first`."""
+    """The tokens of one target forward: the text up to each leaf of its tree; the tree begins at `first`."""
 
     first: int
     leaves: list[list[int]]
@@ -109,7 +109,7 @@ def trained(rows: torch.Tensor, vocabulary: int, strength: float) -> torch.nn.Mo
         if strength == 0.0:
             return plain
         chunk = chunk_loss(scores(model), CHUNK)
-        sparsity.hear(chunk.item())
+        sparsity.update(chunk.item())
         return plain + strength * (LOCALITY * locality_loss(scores(model)) + sparsity.weight * chunk)
 
     fit(model.parameters(), loss, rows, STEPS, rate=RATE)
@@ -118,7 +118,7 @@ def trained(rows: torch.Tensor, vocabulary: int, strength: float) -> torch.nn.Mo
 
 @torch.inference_mode()
 def held_out_loss(model: torch.nn.Module, rows: torch.Tensor) -> float:
-    """Nats per token."""
+    """Held-out loss in nats per token."""
     logits = model(rows.to(model.device)).logits[:, :-1].float().cpu()
     return float(F.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten()))
 

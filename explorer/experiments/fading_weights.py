@@ -27,12 +27,12 @@ from explorer.experiments.models.sparse_training import (
 )
 from explorer.experiments.reading import rows_of, two
 
-PAPERS = ()  # that fading beats SR-STE, as in the paper, is not seen here
+PAPERS = ()  # none: unlike in the paper, fading does not beat SR-STE here
 PATTERNS = ((2, 4), (1, 8))
 FREQUENT, WIDTH, LAYERS, HEADS = 1023, 96, 3, 4
 TEXTS, HELD_OUT, LENGTH = 2000, 64, 64
 STEPS, BATCH, RATE = 240, 8, 3e-3
-Change = Callable[[Masked, int], None]  # what happens to a mask before a step
+Change = Callable[[Masked, int], None]  # (mask, step): changes the mask before that step
 
 
 def schedule(recipe: str, n: int, m: int) -> Change:
@@ -77,7 +77,7 @@ def trained(rows: torch.Tensor, recipe: str | None, n: int, m: int) -> LlamaForC
 
 @torch.no_grad()
 def held_out_loss(model: LlamaForCausalLM, rows: torch.Tensor) -> float:
-    """Nats per token."""
+    """Held-out loss in nats per token."""
     return float(next_loss(model(rows).logits, rows))
 
 

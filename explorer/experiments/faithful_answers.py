@@ -22,18 +22,18 @@ from visualizers.analysis.calibration import Z
 
 PAPERS = ("context-aware-decoding-reduces-hallucination-in-query",)
 COUNT, SEEDS, TOKENS = 240, 4, 5  # questions, and answers to each
-ALPHAS = (0.0, 0.15, 0.3, 0.5, 1.0)  # the first is the model unchanged; the study's, and one more
-DRAWN = {"temperature": 1.0, "top_k": 50, "top_p": 0.9}  # as the study drew
+ALPHAS = (0.0, 0.15, 0.3, 0.5, 1.0)  # 0 leaves the model unchanged; those of the study and 1.0
+DRAWN = {"temperature": 1.0, "top_k": 50, "top_p": 0.9}  # the study's sampling parameters
 
 
 def own(models: Models, item: Item) -> list[str]:
-    """The model's answer after an empty document, in words."""
+    """The words of the model's own answer, after an empty document."""
     return words(answer_text(decoded(models, "greedy", item.prompt.removeprefix(item.evidence), TOKENS)))
 
 
 def asked(models: Models) -> dict[str, list[tuple[Item, list[str]]]]:
     """Kind -> questions to which the document's answer differs from the model's own, and that own answer."""
-    lands = list(dict.fromkeys(unusual("unusual, asked", 2 * COUNT)))  # each once
+    lands = list(dict.fromkeys(unusual("unusual, asked", 2 * COUNT)))  # without duplicates
     results = {}
     for kind, items in progress.each({"fact sheets": sheets(2 * COUNT), "unusual lands": lands}.items()):
         pairs = ((item, own(models, item)) for item in progress.each(items))

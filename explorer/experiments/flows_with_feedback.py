@@ -39,10 +39,12 @@ from visualizers.analysis.calibration import wilson
 PAPERS = ("flows",)
 COUNT, ROUNDS = 60, (1, 2, 4, 8)
 AGAIN, FEEDBACK, GENERATOR = "drawn again", "with feedback", "generator"
-WIDE = 100  # characters of a message that are shown
-LENGTHS = {"list_program": 24, "python": 40, "chain": 60}  # task -> tokens of an answer at most
-Critic = Callable[[str, str, str], Content]  # (what was asked, the last prompt, what was written after it)
-Outcomes = list[tuple[bool, float]]  # of one problem, after each of ROUNDS: right, tokens read
+WIDE = 100  # maximum characters of a message in the picture
+LENGTHS = {"list_program": 24, "python": 40, "chain": 60}  # task -> maximum tokens of an answer
+Critic = Callable[
+    [str, str, str], Content
+]  # (original prompt, last prompt, text written after it) -> its messages
+Outcomes = list[tuple[bool, float]]  # one problem, after each of ROUNDS: (right, tokens read)
 
 
 def tested(asked: str, prompt: str, text: str) -> Content:
@@ -108,7 +110,7 @@ def logged(models: Models, problem: Problem, way: str, kept: list[Trace] | None 
 
 
 def solved(problem: Problem, messages: list[Message]) -> Outcomes:
-    """How one problem went."""
+    """The outcomes of one problem."""
     costs = [m.content["cost"] for m in messages if m.sender == GENERATOR]
     kept = [m.content["best"] for m in messages if m.sender == "keeper"]
     right = [TASKS[problem.task].check(problem, best).right for best in kept]
@@ -137,7 +139,7 @@ def picture(
 
 
 def in_short(content: Content) -> str:
-    """What is new in a message, numbers first, shortened."""
+    """The new content of a message, numbers first, shortened."""
     new = [(key, value) for key, value in content.items() if key not in ("asked", "best")]
     words = [f"{key} {value:g}" for key, value in new if not isinstance(value, str)]
     words += [f"{key} {value.strip()}" for key, value in new if isinstance(value, str)]
@@ -194,7 +196,9 @@ def verdict(task: str, last: list[list[Cell]]) -> str:
 
 def finding(answer: dict) -> str:
     """Chains of sums and list programs after all rounds."""
-    last = {(row["task"], row["way"]): row for row in rows_of(answer)}  # the most rounds come last
+    last = {
+        (row["task"], row["way"]): row for row in rows_of(answer)
+    }  # the last row of a task and way has the most rounds
     (fed, drawn), (fed_programs, drawn_programs) = (
         [percent(last[task, way]["right"]) for way in (FEEDBACK, AGAIN)] for task in ("chain", "list_program")
     )

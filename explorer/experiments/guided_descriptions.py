@@ -27,10 +27,10 @@ from explorer.experiments.reading import moved, percent, rows_of
 
 PAPERS = ("guiding-image-captioning-models-toward-more-specific",)
 READS_CORPUS = True
-COUNT, EACH, AMONG = 300, 3, 100  # sentences, of one story at most, and ends to choose from
+COUNT, EACH, AMONG = 300, 3, 100  # sentences; maximum per story; endings to choose from
 GAMMAS = (1.0, 1.2, 1.5, 2.0, 3.0)
 TOKENS, BATCH = 24, 30
-SMOOTH = 0.5  # weight of the counts of all ends
+SMOOTH = 0.5  # weight of the word counts of all endings
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Gap:
 
     @property
     def prompt(self) -> str:
-        """In the form that the target saw in training."""
+        """The prompt, in the form that the target saw in training."""
         return MIDDLE_PROMPT.format(begin=self.begin, end=self.end)
 
 
@@ -89,7 +89,7 @@ def filled(target: LoadedModel, some: list[Gap], gamma: float) -> list[str]:
 
 
 def candidates(some: list[Gap]) -> list[list[str]]:
-    """AMONG ends for each gap: first its own, then those of other stories."""
+    """AMONG endings for each gap: first its own, then those of other stories."""
     draw, rows = random.Random(1), []
     for gap in some:
         others = sorted({other.end for other in some if other.story != gap.story})
@@ -105,7 +105,7 @@ def likelihood(text: list[str], end: list[str], usual: Counter[str]) -> float:
 
 
 def hit(text: str, ends: list[str], usual: Counter[str]) -> float:
-    """1 if no other end is as likely as the first, else 0."""
+    """1 if the first ending is more likely than all others, else 0."""
     own, *others = (likelihood(words(text), words(end), usual) for end in ends)
     return float(all(own > other for other in others))
 
@@ -167,8 +167,8 @@ def comparison(two: list[Cell], one: list[Cell], count: int) -> str:
 
 
 def finding(answer: dict) -> str:
-    """From no guidance to the gamma at which most ends are recognised."""
-    plain, *guided = rows_of(answer)[:-1]  # the last row is the story's own
+    """From no guidance to the gamma at which most endings are recognised."""
+    plain, *guided = rows_of(answer)[:-1]  # the last row is for the stories' own sentences
     best = max(guided, key=lambda row: row["found"])
     return (
         f"With guidance of strength {best['gamma']}, the share of sentences that give the story's ending "

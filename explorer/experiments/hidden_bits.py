@@ -36,7 +36,7 @@ TEXTS, SEEDS, TOKENS, DRAWS = 6, 4, 20, 20_000
 
 
 def blocks(p: torch.Tensor, bits: float) -> torch.Tensor:
-    """As many equally large blocks of neighbours as fit into the budget."""
+    """The joint distribution of the encoder with as many equal blocks of neighbours as the budget allows."""
     count = int(2**bits)
     return joint_of(p, [tuple(x.tolist()) for x in torch.arange(len(p)).tensor_split(count) if len(x)])
 
@@ -94,7 +94,7 @@ def letters(models: Models) -> list[bool]:
 
 
 def chi_square(q: torch.Tensor) -> float:
-    """The p-value of the first tokens of many messages, their letters equally frequent, against the row."""
+    """The p-value of a chi-square test of many messages' first tokens against q [V]; letters are uniform."""
     count, draws = len(WEIGHTS), torch.Generator().manual_seed(0)
     table = coupled([1 / count] * count, q.tolist())
     sent = torch.randint(count, (DRAWS,), generator=draws).bincount(minlength=count)

@@ -32,13 +32,13 @@ from explorer.experiments.statistics import sign_test
 
 PAPERS = ("the-hyperfitting-phenomenon",)
 READS_CORPUS = True
-SEQUENCES, LENGTH = 192, 96  # learned by heart, and tokens of each
-SHOWN, GRAM = 3, 4  # texts that are shown; tokens in a row that count as repeated
-CONTEXTS, READ, WRITTEN = 32, 32, 96  # of greedy texts
+SEQUENCES, LENGTH = 192, 96  # memorised sequences, and tokens of each
+SHOWN, GRAM = 3, 4  # texts in the picture; length of an n-gram that counts as repetition
+CONTEXTS, READ, WRITTEN = 32, 32, 96  # greedy texts, tokens of their prompts, tokens written
 EPOCHS, BATCH, RATE = 12, 8, 1e-3  # the paper: 20, 8 and 1e-6, with 2,000 sequences and billions of weights
-EVERY = 60  # updates between two looks
-CITED = 5  # tokens in a row that the blocker lets pass
-KNOWN_BY_HEART, SHARP = 0.1, 1 / 3  # nats; share of the entropy that may be left
+EVERY = 60  # updates between two measurements
+CITED = 5  # longest quotation that the blocker allows, in tokens
+KNOWN_BY_HEART, SHARP = 0.1, 1 / 3  # maximum nats per memorised token; maximum share of the entropy left
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def predicted(model: torch.nn.Module, rows: torch.Tensor) -> torch.Tensor:
 
 
 def loss(logprobs: torch.Tensor, rows: torch.Tensor) -> float:
-    """Nats per token."""
+    """Loss of rows [N, T], in nats per token."""
     return float(-logprobs.gather(-1, rows[:, 1:, None]).mean())
 
 
@@ -202,7 +202,7 @@ def pieces(models: Models, text: list[int], learned: list[list[int]]) -> list[li
 
 
 def comparison(first: Look, last: Look) -> list[str]:
-    """Whether the copy knows its sequences by heart, and how certain it has become."""
+    """Whether the copy has memorised its sequences, and how confident it has become."""
     knows = "knows" if last.training < KNOWN_BY_HEART else "does not quite know"
     worse = "worse" if last.held_out > first.held_out else "no worse"
     left = last.entropy / first.entropy

@@ -18,7 +18,7 @@ from explorer.experiments.statistics import spearman
 
 PAPERS = ("a-markov-categorical-framework-for-language-modeling",)
 HORIZONS, TEXTS, TOKENS = (2, 3, 4, 5, 8), 24, 64  # after each prompt
-CLASSES, FREQUENT = 24, 96  # frequent tokens that are told apart: as what comes, as what was read
+CLASSES, FREQUENT = 24, 96  # frequent tokens with a class of their own: as predictions, as inputs
 PENALTY, ROUNDS = 0.01, 60
 SCALES = (0.3, 0.1, 0.03, 0.01)
 Hits = dict[int, torch.Tensor]
@@ -71,9 +71,7 @@ def fitted(read: torch.Tensor, wanted: torch.Tensor, classes: int) -> tuple[torc
 
 
 def parted(count: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Which of `count` texts are used to fit the probes, to choose their weight for states, and to test
-    them.
-    """
+    """Masks [count] of the texts for fitting probes, for choosing the scale of states, and for testing."""
     at = torch.arange(count) % 4
     return at < 2, at == 2, at == 3
 
@@ -149,7 +147,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """The nearest and the farthest token."""
+    """The surplus at the nearest and at the farthest horizon."""
     near, far = rows_of(answer)[0], rows_of(answer)[-1]
     return (
         f"Beyond what the next token tells, a hidden state holds at least {two(near['surplus'])} nats about "

@@ -40,8 +40,8 @@ PAPERS = ("prompt-tuned-embedding-classification-for-multi-label",)
 ASK = "\nTopics:"
 LEARNED, HELD, EXAMPLES = 1000, 120, 4  # stories
 STEPS, BATCH, RATE = 600, 8, 1e-2
-ALONE_STEPS, ALONE_BATCH = 1000, 64  # of a layer on states that are read once
-SURE = 0.5  # a label of the head is answered from this probability on
+ALONE_STEPS, ALONE_BATCH = 1000, 64  # for training only the linear layer, on states computed once
+SURE = 0.5  # minimum probability of the labels that the head predicts
 BINS = 5
 SHOWN, TUNED = "trie search, {} examples", "trie search, tuned prompt"
 PLAIN, PTEC = "head, no prompt", "head, tuned prompt"
@@ -165,9 +165,9 @@ def judged(name: str, answers: list[Answer], ms: float, held: list[Story]) -> tu
 
 
 def timed(ask: Callable[[Story], Answer], held: list[Story]) -> tuple[list[Answer], float]:
-    """All answers, and the median of their milliseconds."""
+    """All answers, and the median time of one in milliseconds."""
     answers, seconds = [], []
-    ask(held[0])  # the first call of all is no measure
+    ask(held[0])  # the first call is a warm-up
     for story in progress.each(held):
         start = time.perf_counter()
         answers.append(ask(story))

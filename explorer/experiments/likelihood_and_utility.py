@@ -22,7 +22,7 @@ from explorer.experiments.statistics import spearman
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 
 PAPERS = ("language-model-decoding-as-likelihood-utility-alignment",)
-COUNT, EACH, TOKENS = 20, 6, 48  # problems of a task, candidates of each way
+COUNT, EACH, TOKENS = 20, 6, 48  # problems per task, candidates per method
 CLOSED = ("count", "word_problem", "translate", "json")
 STORIES, LONGEST = 6, "longest story"
 LADDER, LADDER_COUNT = ("count", "translate"), 12
@@ -115,7 +115,7 @@ def run(models: Models) -> Result:
 
 
 def summed_up(rows: list[list[Cell]]) -> list[str]:
-    """The rows in two sentences."""
+    """Two sentences on the rows."""
     known = sorted((r for r in rows if r[1] is not None), key=lambda r: -r[1])
     together = ", ".join(f"{r[0]} {r[1]:.2f}" for r in known)
     worth = ", ".join(f"{r[0]} {r[3]:.2f} of {r[5]:.2f}" for r in rows)
@@ -126,7 +126,7 @@ def summed_up(rows: list[list[Cell]]) -> list[str]:
 
 
 def crossing(line: Line, plain: float) -> str:
-    """How much noise a way tolerates before beam search, whose share is `plain`, is as good."""
+    """The noise at which a search becomes only as good as beam search, whose share is `plain`."""
     lost = [noise for noise, share in line.points if share <= plain]
     first, last = line.points[0][1], line.points[-1][1]
     until = f"below a deviation of {lost[0]:g}" if lost else "at every deviation tried"

@@ -28,7 +28,7 @@ from explorer.tasks.verilog import make_module, marked
 
 PAPERS = ("composing-parameter-efficient-modules-with-arithmetic-operations",)
 PAIR = ("llama-tiny-verilog", "llama-tiny-summaries")
-WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the first
+WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the first module
 SCALES = (-1.0, -0.5, -0.25, 0.0, 0.5, 1.0)
 TEXTS, STORIES, LENGTH = 16, 16, 64
 KINDS = ("Verilog", "summaries", "stories")
@@ -36,7 +36,7 @@ Rows = tuple[torch.Tensor, torch.Tensor]  # token ids and labels [N, T]
 
 
 def load(name: str) -> Adapter:
-    """A shipped low-rank module."""
+    """A shipped LoRA module."""
     return lora.read(SHIPPED / name)
 
 
@@ -83,7 +83,7 @@ def losses(model: torch.nn.Module, kinds: dict[str, Rows]) -> list[float]:
 def with_products(
     models: Models, adapter: Adapter, products: dict[str, torch.Tensor] | None = None
 ) -> torch.nn.Module:
-    """A copy of the target with a module, or with these changes of its matrices instead of B A."""
+    """A copy of the target with a module, or with `products` [out, in] in place of its B A."""
     model = copy.deepcopy(models["target"].model)
     if products is None:
         return lora.applied(model, adapter)

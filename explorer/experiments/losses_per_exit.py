@@ -28,13 +28,15 @@ from explorer.experiments.reading import moved, rows_with
 
 PAPERS = ("one-model-to-train-them-all",)
 LAYERS, WIDTH, HEADS, EXITS = 8, 96, 4, (2, 4, 6, 8)
-FREQUENT = 1023  # tokens that are told apart: with all, the head would take most of the time
+FREQUENT = 1023  # tokens of the vocabulary; with all, the head would take most of the time
 TEXTS, HELD_OUT, LENGTH = 448, 32, 128
 STEPS, HEAD_STEPS, BATCH, RATE = 450, 150, 8, 3e-3
 DROP, SCALE, EVERY = 0.1, 0.2, 4  # LayerSkip's, the curriculum's step halved for so few layers
-SHOWN = 28  # tokens of a text whose exits are drawn
-THRESHOLDS, EXAMPLE = (0.3, 0.5, 0.7, 0.9, 1.01), 0.5  # and that of which the sentences speak
-Heads = list[Callable[[list[torch.Tensor]], torch.Tensor]]  # one an exit: states of all layers -> logits
+SHOWN = 28  # tokens in the picture
+THRESHOLDS, EXAMPLE = (0.3, 0.5, 0.7, 0.9, 1.01), 0.5  # EXAMPLE: the one used in the sentences
+Heads = list[
+    Callable[[list[torch.Tensor]], torch.Tensor]
+]  # one per exit: states of all layers, L times [B, T, d] -> logits [B, T, V]
 
 
 def single(model: Exits, rows: torch.Tensor) -> torch.Tensor:

@@ -19,7 +19,7 @@ from explorer.experiments.reading import rows_of
 
 PAPERS = ("massive-scale-decoding-for-text-generation-using",)
 PROMPTS, TOKENS, BEAMS, DRAWN = 6, 16, 8, 8  # the budget: as many forwards as BEAMS texts of TOKENS tokens
-MAX_PATHS = 200  # paths of a lattice that texts are drawn from, for each end
+MAX_PATHS = 200  # maximum paths of a lattice per end node from which texts are taken
 Text = tuple[int, ...]
 Scored = list[tuple[Text, float | None]]  # texts, with a score where they have one
 
@@ -39,7 +39,7 @@ def graph_of(trace: Trace) -> tuple[Graph, list[int], dict[int, tuple[int, float
 
 
 def lattice_texts(trace: Trace) -> tuple[int, list[tuple[Text, float]]]:
-    """(number of paths of a lattice, (text, score in the graph) of the first MOST to each end)."""
+    """(number of paths of a lattice, (text, score in the graph) of the first MAX_PATHS to each end)."""
     graph, ends, nodes = graph_of(trace)
     known: dict[int, int] = {graph.root: 1}
     last = sorted({graph.now(node) for node in ends})

@@ -18,7 +18,7 @@ from explorer.experiments.spread import over
 
 PAPERS = ("closer-look-at-efficient-inference-methods", "speculative-decoding-and-beyond")
 TOKENS = 48
-SOURCES = {  # source of drafted nodes in the trace -> how the guesses are made, and which side is worked on
+SOURCES = {  # source of drafted nodes -> (how guesses are made, which side of decoding is improved)
     "draft": ("a second model", "draft"),
     "prompt": ("retrieval from the text", "draft"),
     "store": ("retrieval from a store", "draft"),

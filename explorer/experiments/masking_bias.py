@@ -91,7 +91,7 @@ def learned(models: Models, texts: list[Text], rows: dict[Text, torch.Tensor], s
     target = models["target"]
     limits, parameters = Limits(max(map(len, texts))), {"temperature": TEMPERATURE}
     lane = Lane("asap", target.encode(PROMPT), models, parameters, seed, limits)
-    endless = [list(text[:-1]) for text in texts]  # the end of a text is no token of the trie
+    endless = [list(text[:-1]) for text in texts]  # the end token is not part of the trie
     trie = Trie(endless, target.engine.vocabulary)
     lane.constraint = States(trie, lane.tree, len(lane.trace.prompt), lane.eos)
     decoder, results = Asap(Programs(lane, Gate(lane)), max(COUNTS) + 1, False), []
@@ -168,7 +168,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """How much the mask distorts, and what is left of it."""
+    """The distortion by the mask, and what each correction leaves of it."""
     rows = rows_of(answer)
     masked = rows[0]["total variation"]
     last = {row["way"]: row for row in rows[1:]}

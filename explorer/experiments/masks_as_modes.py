@@ -76,7 +76,7 @@ def conclusions(table: list[list[Cell]]) -> list[str]:
 
 
 def finding(answer: dict) -> str:
-    """Masked letters, with and without that training."""
+    """Accuracy on masked letters, with and without training on them."""
     own, alone = (
         next(row for row in rows_with(answer, "trained as", name) if row["asked as"] == "encoder")
         for name in TRAINED

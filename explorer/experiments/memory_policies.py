@@ -20,9 +20,9 @@ from explorer.experiments.spread import over
 
 PAPERS = tuple(slug for one in memories().values() for slug in one.papers)
 PROMPTS, READ, TOKENS = 3, 128, 48  # stories, tokens of each that are read, tokens that are written
-FEW = 0.4  # of the full cache's bytes, within which memories are compared
+FEW = 0.4  # share of the full cache's bytes at which memories are compared
 BITS = {"memory": "gear", "memory_rank": 0, "memory_outliers": 0.0}
-# Memory -> what is set, and its budgets from the least to all.
+# Memory -> (its settings, the parameter that varies, its values from the smallest budget to everything).
 BUDGETS = {
     "LM-Infinite": ({"memory": "lm-infinite"}, "local", (16, 32, 64, 128, 512)),
     "GEAR": ({"memory": "gear"}, "bits", (2, 4, 8, 16)),

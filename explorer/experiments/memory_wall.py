@@ -30,16 +30,16 @@ from visualizers.analysis.roofline import DEVICES, Device
 
 PAPERS = ("ai-and-memory-wall",)
 CONTEXTS, NEW = (64, 128, 256, 512), (1, 2, 4, 8, 16, 32)
-FITTED = (1, 8, 32)  # tokens at once, over the shortest and the longest context
+FITTED = (1, 8, 32)  # tokens per forward used for the fit, with the shortest and the longest context
 TIMES = 100  # measurements of each
-CURVE = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # tokens at once, in the second chart
-BYTES = 4  # of a weight and of an element of the cache, here
+CURVE = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # tokens per forward in the second chart
+BYTES = 4  # per weight and per element of the cache
 
 
 @dataclass(frozen=True)
 class Machine:
-    """The seconds that a layer takes regardless of its input, and those of a byte of weights, of a byte of
-    keys and values, and of an operation.
+    """The seconds that a layer takes regardless of its input, and those per byte of weights, per byte of keys
+    and values, and per operation.
     """
 
     layer: float
@@ -48,13 +48,13 @@ class Machine:
     operation: float
 
     def seconds(self, shape: Shape, cost: dict) -> float:
-        """The time of a forward: the sum of its parts, as on a processor that overlaps nothing."""
+        """The seconds of a forward: the sum of its parts, as if nothing overlapped."""
         reads = self.weight_byte * cost["bytes_weights"] + self.cache_byte * cost["bytes_kv"]
         return self.layer * shape.layers + reads + self.operation * cost["flops"]
 
 
 def shape_of(model) -> Shape:
-    """The shape of a transformer of Llama's kind."""
+    """The shape of a Llama-like transformer."""
     config = model.config
     heads = config.num_attention_heads
     width = getattr(config, "head_dim", None) or config.hidden_size // heads
@@ -145,7 +145,7 @@ def run(models: Models) -> Result:
 
 
 def rate(seconds: float, what: str) -> str:
-    """How many things per second a machine processes if one takes `seconds`, in words."""
+    """The rate of a machine in words, if one `what` takes this many seconds."""
     return f"{1e-9 / seconds:.3g} billion {what} per second" if seconds else f"{what} in no time of their own"
 
 

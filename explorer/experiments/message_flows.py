@@ -15,8 +15,8 @@ from explorer.experiments import Models
 from explorer.experiments.asked import decoded, text_of
 
 Content = dict[str, Any]
-Ask = Callable[["Flow", Content], Content]  # how a flow that is made of others asks one of them
-Work = Callable[[Content, Content, Ask], Content]  # (what came, the flow's own state, ask) -> what goes
+Ask = Callable[["Flow", Content], Content]  # how a composite flow sends a message to one of its parts
+Work = Callable[[Content, Content, Ask], Content]  # (message, state of the flow, ask) -> answer
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Flow:
 
 
 def taken(keys: Sequence[str], content: Content, what: str) -> Content:
-    """These keys of a content. ValueError with one sentence if one is missing."""
+    """The values of these keys. Raises ValueError with one sentence if one is missing."""
     if missing := [key for key in keys if key not in content]:
         raise ValueError(f"There is no {missing[0]!r} in {what}; it holds {', '.join(content) or 'nothing'}.")
     return {key: content[key] for key in keys}
@@ -82,7 +82,7 @@ def ran(flow: Flow, content: Content, log: Log | None = None) -> Content:
     return flow.run(log.send("you", flow.name, content, None), log).content
 
 
-# ---- flows that are one thing ------------------------------------------------------------------------------
+# ---- atomic flows ------------------------------------------------------------------------------------------
 def decoding(
     name: str,
     models: Models,
@@ -114,9 +114,9 @@ def checker(name: str, reads: Sequence[str], gives: Sequence[str], check: Callab
     return Flow(name, reads, gives, lambda content, state, ask: check(**content))
 
 
-# ---- flows that are made of others -------------------------------------------------------------------------
+# ---- composite flows --------------------------------------------------------------------------------------
 def needed(parts: Sequence[Flow]) -> list[str]:
-    """The keys that must exist before the first of these flows begins, if each adds what it gives."""
+    """The keys that these flows read in turn and no earlier one gives."""
     missing: list[str] = []
     for at, part in enumerate(parts):
         given = {key for before in parts[:at] for key in before.gives}
@@ -137,7 +137,7 @@ def one_pass(parts: Sequence[Flow], content: Content, ask: Ask) -> Content:
 
 
 def sequential(name: str, *parts: Flow) -> Flow:
-    """One after the other."""
+    """A flow that runs its parts once, one after the other."""
     return Flow(
         name, needed(parts), given_by(parts), lambda content, state, ask: one_pass(parts, content, ask)
     )

@@ -28,7 +28,7 @@ def mode(row: Row, end: int, length: int, max_nodes: int) -> tuple[tuple[int, ..
     `max_nodes` rows are asked for; the text is empty with -inf if none was found by then.
     """
     best: tuple[tuple[int, ...], float] = ((), -math.inf)
-    waiting = [((), 0.0)]  # the next to look at stands last
+    waiting = [((), 0.0)]  # a stack of (text, log p)
     asked = 0
     while waiting:
         text, logprob = waiting.pop()

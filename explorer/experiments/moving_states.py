@@ -20,8 +20,8 @@ from explorer.tasks import HELD_OUT_SEED, problems
 
 PAPERS = ("making-the-most-of-your-model",)
 TASKS, TEXTS, TOKENS, WINDOW = ("facts", "translate", "json"), 3, 400, 25
-TOGETHER = 5  # positions of a cell
-CHARACTERS = 1000  # of a text: no more than 512 tokens
+TOGETHER = 5  # positions per cell of the picture
+CHARACTERS = 1000  # per text, at most 512 tokens
 STEPS = {"sgd": (0.1, 0.3, 1.0, 3.0), "adam": (0.001, 0.003, 0.01, 0.03)}
 README = Path(__file__).resolve().parents[2] / "README.md"
 

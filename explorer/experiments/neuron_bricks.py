@@ -17,11 +17,11 @@ from explorer.experiments.asked import decoded, prompts
 from explorer.experiments.pictures import Heat, Strip
 from explorer.experiments.reading import count, rows_of
 
-PAPERS = ()  # that a domain loses most by its own neurons in three of four rows is not seen here
+PAPERS = ()  # none: here a domain does not lose most by its own neurons in three of four rows
 DOMAINS = ("stories", "translation", "records", "word problems")
 EACH, TOKENS = 12, 48  # texts of a domain, tokens that the target writes after each prompt
-SHARE = 0.01  # of all neurons that are set to their mean
-RANDOM = 5  # draws of as many neurons
+SHARE = 0.01  # share of all neurons that are held at their mean
+RANDOM = 5  # random sets of as many neurons
 AT_RANDOM = "as many at random"
 
 
@@ -61,7 +61,7 @@ def neurons(model: torch.nn.Module, fixed: torch.Tensor | None = None) -> Iterat
 
 
 def activations(model: torch.nn.Module, text: list[int]) -> torch.Tensor:
-    """[T, L, F] of a text."""
+    """The neurons' activations [T, L, F] along a text."""
     with neurons(model) as seen:
         model(torch.tensor([text], device=model.device))
     return torch.stack(seen, 1)

@@ -32,7 +32,7 @@ def phrased(problem: Problem) -> Problem:
 
 
 def answers(models: Models, noise: str, task: str) -> tuple[list[bool], list[Trace]]:
-    """Which problems of a task are solved under a noise, and the lanes that tried."""
+    """Which problems of a task are solved with a kind of noise, and the traces."""
     given = {"epsilon": 0.0} if noise == PLAIN else {"epsilon": EPSILON, "noise": noise}
     asked = [phrased(problem) for problem in problems(task, COUNT, HELD_OUT_SEED)]
     traces = over(models, decoded, [("instructive", p.prompt, TOKENS) for p in asked], **given)
@@ -41,7 +41,7 @@ def answers(models: Models, noise: str, task: str) -> tuple[list[bool], list[Tra
 
 
 def row(noise: str, answered: dict[str, tuple[list[bool], list[Trace]]], plain: list[bool]) -> list[Cell]:
-    """The results of one noise on all tasks; `plain`: where plain decoding was right."""
+    """The results of one kind of noise on all tasks; `plain`: where plain decoding was right."""
     right = [one for rights, _ in answered.values() for one in rights]
     traces = [trace for _, some in answered.values() for trace in some]
     won = sum(a and not b for a, b in zip(right, plain, strict=True))
@@ -52,7 +52,7 @@ def row(noise: str, answered: dict[str, tuple[list[bool], list[Trace]]], plain: 
 
 
 def run(models: Models) -> Result:
-    """One row per noise; a chart of right answers over how far the two distributions are apart."""
+    """One row per kind of noise; a chart of right answers over the distance of the two distributions."""
     rows: list[list[Cell]] = []
     plain: list[bool] = []
     columns = ["noise", *ASKED, "right", "from", "to", "gained bits", "won", "lost", "p"]
@@ -74,7 +74,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """The best noise against none."""
+    """The best noise against no noise."""
     plain, *noisy = rows_of(answer)
     best = max(noisy, key=lambda row: row["right"])
     if best["right"] <= plain["right"]:

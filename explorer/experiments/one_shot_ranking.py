@@ -49,7 +49,7 @@ def numbered(names: list[list[int]]) -> tuple[list[list[int]], int]:
 
 
 def texts_of(rows: torch.Tensor, names: list[list[int]]) -> torch.Tensor:
-    """Histories [R, N] as tokens [R, T]: an end, then their names; cut to the shortest."""
+    """Histories [R, N] as tokens [R, T]: an end token, then their names; cut to the shortest."""
     texts = [[0, *(token for item in row for token in names[item])] for row in rows.tolist()]
     shortest = min(map(len, texts))
     return torch.tensor([text[:shortest] for text in texts])
@@ -58,7 +58,7 @@ def texts_of(rows: torch.Tensor, names: list[list[int]]) -> torch.Tensor:
 def taken(ask: Callable[[list[int]], Ranking], asked: list[list[int]]) -> tuple[list[Ranking], float]:
     """The rankings of all questions, and the median time in milliseconds."""
     rankings, seconds = [], []
-    ask(asked[0])  # the first call of all is no measure
+    ask(asked[0])  # the first call is a warm-up
     for history in asked:
         start = time.perf_counter()
         rankings.append(ask(history))

@@ -44,16 +44,14 @@ CURVE = "temperature"
 
 
 def continued(models: Models, name: str, beginning: str, setting: dict, seed: int) -> tuple[list[int], float]:
-    """One text's tokens, and the target's mean surprise per token in nats."""
+    """A text's tokens, and the target's mean surprisal per token in nats."""
     trace = decoded(models, name, beginning, TOKENS, seed, **setting)
     output = trace.output()
     return output, -own_logprob(models, trace.prompt, output) / len(output)
 
 
 def run(models: Models) -> Result:
-    """One row per setting; curves of the share of distinct trigrams and of the surprise over the
-    temperature.
-    """
+    """One row per setting; curves of the share of distinct trigrams and of surprisal over temperature."""
     beginnings = prompts("stories", PROMPTS)
     rows, curves = [], {"distinct-3": [], "repeated": [], "self-BLEU": []}
     settings = progress.each(SETTINGS, weight=lambda one: SEEDS if one[0] in DRAWING else 1)
@@ -83,7 +81,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """The strategy that repeats itself most, beside greedy search and plain sampling."""
+    """The strategy that repeats itself most, compared with greedy search and plain sampling."""
     rows = {row["strategy"]: row["repeated"] for row in rows_of(answer)}
     best = max(rows, key=rows.__getitem__)
     named = best.partition(",")[0]

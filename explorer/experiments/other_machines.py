@@ -28,14 +28,14 @@ MANY = (1, 2, 4, 8, 16, 32, 64, 96, 128)  # tokens in a forward
 
 
 def traces(models: Models, strategy: str, parameters: dict) -> list[Trace]:
-    """The same stories for all, without sampling if the strategy can do without."""
+    """The traces of a strategy on the same stories for all, without sampling where possible."""
     settings = {} if strategy == "greedy" else {"temperature": 0.0}
     asked = product([strategy], prompts("stories", PROMPTS), [TOKENS])
     return over(models, decoded, asked, **parameters, **settings)
 
 
 def row(machine: str, device: Device, way: str, traces: list[Trace]) -> list:
-    """Milliseconds and joules per token on one machine, and against plain decoding."""
+    """Milliseconds and joules per token on one machine, and relative to plain decoding."""
     estimates = [other_machine(trace, len(trace.steps), device, TARGET, DRAFT) for trace in traces]
     tokens, seconds, joules, waited = (
         sum(one[key] for one in estimates) for key in ("tokens", "seconds", "joules", "waited")
@@ -54,7 +54,7 @@ def row(machine: str, device: Device, way: str, traces: list[Trace]) -> list:
 
 
 def run(models: Models) -> Result:
-    """One row per machine and way; then how long a forward of many tokens takes."""
+    """One row per machine and way of decoding; curves of the time of a forward over many tokens."""
     made = {way: traces(models, *how) for way, how in progress.each(WAYS.items())}
     rows = [
         row(name, device, way, made_traces)

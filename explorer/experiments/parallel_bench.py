@@ -60,24 +60,26 @@ CANVAS = {  # task -> masks
     "sort": 32,
     "total": totals.DIGITS,
 }
-OWN = "total"  # the task for which a model is trained here
+OWN = "total"  # the task for which this experiment trains a model
 CHECKED = TASKS | {OWN: totals.TASK}
 TRAINED = {"steps": 2400, "batch": 64}
 COUNT = 16  # problems of each task
 PANELS = ("copy", "json", "sort", OWN)  # tasks with curves for every rule
 VARIED = ("copy", "json")  # tasks on which order, block length and temperature are changed, too
-BROKEN = "json"  # of which a wrong text is looked into
+BROKEN = "json"  # the task from which a wrong text is examined
 Outcome = tuple[Trace, bool]  # a decoding, and whether it is right
 
 
 def filled(trace: Trace) -> int:
     """How many masks a lane filled, including those after the end of its text."""
     cells = (cell for step in trace.steps for cell in step.of(Looked))
-    return sum(cell.state in FILLED for cell in cells if cell.level is None)  # not of canvases only tried
+    return sum(
+        cell.state in FILLED for cell in cells if cell.level is None
+    )  # cells with a level belong to canvases that are only tried
 
 
 def forwards(trace: Trace) -> int:
-    """The number of its forwards."""
+    """The number of forwards of a lane."""
     return trace.costs.totals()["target_forwards"]
 
 
@@ -232,7 +234,7 @@ def run(models: Models, known: Sequence[list[Cell]] = ()) -> Result:
     if any(task == OWN for task, _ in missing):
         with progress.part(0.2):
             small = totals.trained(**TRAINED)
-    kept: dict[str, list[Outcome]] = {}  # of the task of which a wrong text is looked into
+    kept: dict[str, list[Outcome]] = {}  # rule -> outcomes on BROKEN
     for task, rule in progress.each(missing, until=0.95):
         writing = {"target": small} if task == OWN else models
         asked = totals.PROBLEMS if task == OWN else problems(task, COUNT, HELD_OUT_SEED)

@@ -20,7 +20,7 @@ class Rule:
 
     @property
     def of(self) -> Strategy:
-        """Its registered strategy."""
+        """The registered strategy of the rule."""
         return strategies()[self.strategy]
 
     @property
@@ -39,7 +39,7 @@ LEARNED = tuple(
     Rule("Learn2PD, a trained filter", f"filter {theta}", "learn2pd", {"theta": theta, "eotp": False})
     for theta in (0.96, 0.8, 0.5)
 )
-AT_ONCE = (  # what a forward says of each mask decides
+AT_ONCE = (  # one forward's predictions for the masks decide
     *QUOTAS,
     *(masked("threshold", f"threshold {tau}", policy="threshold", tau=tau) for tau in (0.9, 0.7, 0.5)),
     *(masked("factor", f"factor {f}", policy="factor", factor=f) for f in (0.7, 1.0, 1.9)),
@@ -47,7 +47,7 @@ AT_ONCE = (  # what a forward says of each mask decides
     Rule("LocalLeap", "local leap", "local_leap", {}),
     *LEARNED,
 )
-VERIFIED = (  # further canvases in the same forward
+VERIFIED = (  # verified by further canvases in the same forward
     *(Rule("LoPA", f"LoPA {n}", "lopa", {"branches": n}) for n in (1, 3)),
     Rule("FreeDave, lossless", "FreeDave 4", "freedave", {}),
     *(
@@ -56,7 +56,7 @@ VERIFIED = (  # further canvases in the same forward
     ),
     Rule("SSD, lossless", "SSD 8", "ssd", {}),
 )
-OTHER_MODELS = (  # another model judges, or writes
+OTHER_MODELS = (  # another model verifies or writes
     *(
         Rule("APD, the draft judges", f"APD {r}", "apd", {"mixture_weight": r, "temperature": 0.0})
         for r in (0.5, 0.9)

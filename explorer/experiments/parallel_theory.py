@@ -85,13 +85,13 @@ def total_accuracy(n: int, total: int, highest: int, per_forward: int) -> float:
 
 
 def shuffle_accuracy(n: int, per_forward: int) -> float:
-    """n! over the product of the items that are left before each forward, one factor per token."""
+    """n! divided by the number of items left before its forward, for each token."""
     left = [n - i // per_forward * per_forward for i in range(n)]
     return math.factorial(n) / math.prod(left)
 
 
 def shuffle_correlation(n: int) -> float:
-    """n ln n - ln n! nats."""
+    """The total correlation of a shuffle: n ln n - ln n! nats."""
     return n * math.log(n) - math.lgamma(n + 1)
 
 
@@ -108,5 +108,5 @@ def replacement_accuracy(n: int, per_forward: int) -> float:
 
 
 def replacement_correlation(n: int) -> float:
-    """(n - 1) ln(n / (n - 1)) nats, which tends to 1 for long lists."""
+    """The total correlation of one replacement: (n - 1) ln(n / (n - 1)) nats, which tends to 1."""
     return (n - 1) * math.log(n / (n - 1)) if n > 1 else 0.0

@@ -76,7 +76,7 @@ class Marked:
 
 @dataclass(frozen=True)
 class Spread:
-    """How far apart a few numbers of each row are, on one axis; `names` of the numbers, at most three."""
+    """The spread of a few numbers in each row, on one axis; `names` of the numbers, at most three."""
 
     title: str
     x: str
@@ -103,7 +103,7 @@ class Cloud:
     label: str
     correlation: float | None
     groups: list[list[list[float]]]
-    lines: list[list[float]]  # of groups that have one: x and y where it begins and where it ends
+    lines: list[list[float]]  # regression lines of groups that have one: [x0, y0, x1, y1]
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,13 @@ PAPERS = ("planning-with-large-language-models-for-code",)
 TASK, COUNT, TOKENS = "list_program", 120, 24
 ROLLOUTS = (1, 4, 16, 32)
 COMPLETIONS = {"planned, greedy completions": 0.0, "planned, sampled completions": 1.0}  # temperature
-Graded = tuple[float, bool, float]  # share of public tests, whether hidden ones are met, tokens read
+Graded = tuple[float, bool, float]  # (share of public tests passed, whether hidden tests pass, tokens read)
 
 
 def written(
     models: Models, strategy: str, problem: Problem, seed: int, parameters: dict
 ) -> tuple[Trace, str]:
-    """One lane on one problem, and its text."""
+    """The trace of one lane on one problem, and its text."""
     trace = decoded(models, strategy, problem.prompt, TOKENS, seed, **parameters)
     return trace, text_of(models, trace.output())
 
@@ -40,7 +40,7 @@ def graded(problem: Problem, text: str, read: float) -> Graded:
 
 
 def planned(models: Models, problem: Problem, rollouts: int, temperature: float) -> Graded:
-    """PG-TD's program."""
+    """The grade of PG-TD's program."""
     given = {"scorer": "tests", "rollouts": rollouts, "temperature": temperature}
     trace, text = written(models, "pg_td", problem, 0, given)
     return graded(problem, text, trace.costs.totals()["target_tokens"])
@@ -51,7 +51,9 @@ def filtered(models: Models, problem: Problem) -> list[Graded]:
     best, read, ranked = None, 0.0, []
     for seed in range(max(ROLLOUTS)):
         trace, text = written(models, "sample", problem, seed, {"temperature": 1.0})
-        read += trace.costs.totals()["target_tokens"] - (len(trace.prompt) if seed else 0)  # it is read once
+        read += trace.costs.totals()["target_tokens"] - (
+            len(trace.prompt) if seed else 0
+        )  # the prompt is read once
         one = graded(problem, text, read)
         best = one if best is None or one[0] > best[0] else best
         ranked.append((*best[:2], read))
@@ -118,8 +120,8 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """Both ways with the largest number of tries."""
-    last = {row["way"]: row for row in rows_of(answer)}  # the most rollouts come last
+    """Planning and filtering with the largest number of tries."""
+    last = {row["way"]: row for row in rows_of(answer)}  # the last row of a way has the most rollouts
     drawn = last.pop("filtered")
     plan = max(last.values(), key=lambda row: row["public"])
     return (

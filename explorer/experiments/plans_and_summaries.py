@@ -34,10 +34,10 @@ from explorer.tasks.summaries import Sheet, make_sheet
 
 PAPERS = ("generating-edu-extracts-for-plan-guided-summary",)
 MODEL = "llama-tiny-summaries"
-SHEETS, LISTS, TOKENS = 200, 16, 64  # sheets of both parts; tokens of the longest summary
-LIST = 4  # texts of a list
+SHEETS, LISTS, TOKENS = 200, 16, 64  # sheets of the two parts; maximum tokens of a summary
+LIST = 4  # texts per list
 ROWS, STEPS, BATCH, RATE = 1600, 160, 8, 1e-3  # of the control's training
-IGNORED = -100  # label of what is not learned
+IGNORED = -100  # label of tokens without loss
 WAYS: dict[str, tuple[str, dict]] = {
     "plans": ("edu_plans", {"num_plans": LIST}),
     "beams": ("beam", {"num_beams": LIST, "num_return_sequences": LIST}),
@@ -128,7 +128,7 @@ def ranked(trace: Trace) -> list[list[int]]:
 
 
 def worth(model: LoadedModel, way: str, asked: list[Sheet]) -> dict[str, list[float]]:
-    """For each sheet how different the texts of a list are, and how close to its own summary."""
+    """For each sheet the diversity of a list's texts, and their similarity to its own summary."""
     measured: dict[str, list[float]] = {"distinct-2": [], "mean": [], "best": [], "first": []}
     for sheet in progress.each(asked):
         texts = listed(model, way, sheet)

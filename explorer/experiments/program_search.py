@@ -23,7 +23,7 @@ from visualizers.analysis.calibration import wilson
 
 PAPERS = ("treecoder",)
 TASK, VALIDATION, TEST, TOKENS, SEED = "list_program", 8, 12, 24, 0
-RANDOM, RUNGS = 8, (2, 4)  # random configurations; problems after which the worse half is left out
+RANDOM, RUNGS = 8, (2, 4)  # random configurations; numbers of problems after which the worse half is dropped
 CONSTRAINTS = ("", "syntax", "tests", "syntax, tests", "syntax, no comments, tests")
 POPULATIONS, TEMPERATURES, ROLLOUTS = (1, 4, 8), (0.5, 1.0), 8
 BOARD = Board("Configurations", ["decoder", "constraints", "population", "temperature", "tokens", "right"])
@@ -107,7 +107,7 @@ def row(tried: Tried, held_out: Tried | None) -> list[Cell]:
 
 
 def staircase(points: list[list[float]]) -> list[list[float]]:
-    """The best accuracy for each cost or less."""
+    """The best accuracy at each cost or less, as points of a step curve."""
     best, steps = 0.0, []
     for cost, right in sorted(points):
         best = max(best, right)

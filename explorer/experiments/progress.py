@@ -15,7 +15,7 @@ from typing import TypeVar
 Item = TypeVar("Item")
 Hearer = Callable[[float], None]
 
-_place: list[float] = [0.0, 1.0]  # where the part that runs now begins and ends, as shares of the whole
+_place: list[float] = [0.0, 1.0]  # start and end of the current part, as shares of the whole
 _hearers: list[Hearer] = []
 
 

@@ -9,8 +9,8 @@ from time import perf_counter
 
 from explorer.experiments.progress import watched
 
-OFTEN = 0.2  # seconds between two changes of the line
-CLEAR = "\r\x1b[K"  # to the beginning of the line, which is emptied
+OFTEN = 0.2  # seconds between two updates of the line
+CLEAR = "\r\x1b[K"  # returns to the start of the line and clears it
 
 
 @contextmanager

@@ -71,7 +71,7 @@ def parses(head: str, body: str) -> bool:
 
 
 def strange(body: str) -> bool:
-    """Whether it names a member that neither strings nor lists have."""
+    """Whether a body uses an attribute that neither strings nor lists have."""
     return any(name not in MEMBERS for name in re.findall(r"\.([A-Za-z_]\w*)", body))
 
 

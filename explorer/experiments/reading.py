@@ -21,7 +21,7 @@ def rows_with(answer: dict, column: str, value: object) -> list[Row]:
 
 
 def percent(share: float) -> str:
-    """`74%`; below one percent with a decimal, so that a small share is not printed as nothing."""
+    """`74%`; below one percent with a decimal, so that a small share is not printed as `0%`."""
     return f"{share:.1%}" if 0 < share < 0.01 else f"{share:.0%}"
 
 

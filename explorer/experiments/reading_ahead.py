@@ -31,14 +31,14 @@ from explorer.experiments.pictures import TokenMap
 from explorer.experiments.reading import percent, rows_of
 from explorer.experiments.statistics import sign_test
 
-PAPERS = ()  # that the writer gains, as in the paper, is not seen here
+PAPERS = ()  # none: unlike in the paper, the writer gains nothing here
 DIGITS, PLUS, VOCABULARY = 4, 10, 11
 SIZES = Sizes(VOCABULARY, source=2 * DIGITS + 1, answer=DIGITS + 1)
 PLACES = [*range(1, DIGITS + 1), 0, *range(1, DIGITS + 1)]  # digits of one place value share a position
 SUMS, BATCH, RATE = 60_000, 64, 2e-3
-TOGETHER, ALONE = 1000, 400  # steps of the two stages
+TOGETHER, ALONE = 1000, 400  # training steps of the two stages
 SEEDS, HELD_OUT, BEAMS = 3, 400, 5
-SURE = 0.05  # of the sign test
+SURE = 0.05  # significance level of the sign test
 
 
 def sums(how_many: int, seed: int) -> torch.Tensor:
@@ -59,7 +59,7 @@ def halves(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def source_alone(model: ReaderWriter, source: torch.Tensor) -> torch.Tensor:
-    """What the comparison's writer attends to: the source's states, also frozen."""
+    """The memory of the writer in the comparison: only the source's states, also frozen."""
     return model.encode(source).detach()
 
 
@@ -125,7 +125,7 @@ def right(model: ReaderWriter, memory, rows: torch.Tensor) -> list[bool]:
 
 @torch.inference_mode()
 def read_right(model: ReaderWriter, rows: torch.Tensor) -> float:
-    """The share that the reader's most likely frames, collapsed, answer right."""
+    """The share of sums that the reader answers right, by collapsing its most likely frames."""
     source, answer = halves(rows)
     frames = model.frame_head(model.read(model.encode(source))).argmax(-1)
     each = zip(frames.tolist(), answer.tolist(), strict=True)
@@ -137,7 +137,7 @@ def picture(model: ReaderWriter, row: torch.Tensor) -> TokenMap:
     """What the writer attends to when it writes each digit of a sum: the reader's frames and the source."""
     source, answer = halves(row)
     memory = joint_memory(model, source)
-    shares = model.looks(memory, answer)
+    shares = model.cross_attention(memory, answer)
     frames = model.frame_head(memory[:, : SIZES.frames]).argmax(-1)[0].tolist()
     names = [*"0123456789+_"]
     tokens = [names[one] for one in [*frames, *source[0].tolist()]]

@@ -61,7 +61,7 @@ class Writer:
 
     def __init__(self, model, tokenizer, layers: list[torch.nn.Module], part: Layers | None = None):
         self.model, self.tokenizer, self.part = model, tokenizer, part
-        self.layers = layers  # those that run
+        self.layers = layers  # the layers in use
 
     @torch.inference_mode()
     def write(self, prompt: str, tokens: int, use_cache: bool = True) -> list[int]:
@@ -80,13 +80,13 @@ class Writer:
         return wrote[1 if self.model.config.is_encoder_decoder else ids.shape[1] :].tolist()
 
     def work(self, prompt: str, tokens: int) -> int:
-        """Tokens read, summed over the layers."""
+        """Tokens read, summed over the layers, to write `tokens` tokens after a prompt."""
         with counted(self.layers) as counts:
             self.write(prompt, tokens)
         return sum(counts)
 
-    def says(self, prompt: str) -> str:
-        """The model's answer."""
+    def answer(self, prompt: str) -> str:
+        """The text of the model's answer."""
         return self.tokenizer.decode(self.write(prompt, LONGEST), skip_special_tokens=True)
 
 
@@ -120,7 +120,7 @@ def writers(models: Models) -> dict[str, Writer]:
 def first_tokens(named: dict[str, Writer], prompts: list[str]) -> dict[str, float]:
     """Seconds to the first token: the median over prompts, with the models taking turns."""
     took: dict[str, list[float]] = {name: [] for name in named}
-    for prompt in progress.each([prompts[0], *prompts]):  # the first one warms up
+    for prompt in progress.each([prompts[0], *prompts]):  # the first one is a warm-up
         for name, writer in named.items():
             start = perf_counter()
             writer.write(prompt, 1)
@@ -136,7 +136,7 @@ def run(models: Models) -> Result:
         asked = problems(task, COUNT, HELD_OUT_SEED)
         shares = []
         for label, writer in progress.each(named.items()):
-            hits = [TASKS[task].check(p, writer.says(p.prompt)).right for p in progress.each(asked)]
+            hits = [TASKS[task].check(p, writer.answer(p.prompt)).right for p in progress.each(asked)]
             right.setdefault(label, []).extend(hits)
             shares.append(sum(hits) / len(hits))
         n = fmean(len(decoder.tokenizer(p.prompt)["input_ids"]) for p in asked)

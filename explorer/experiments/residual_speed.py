@@ -104,7 +104,7 @@ def run(models: Models) -> Result:
 
 
 def finding(answer: dict) -> str:
-    """The deepest layer of the fast stream, beside the usual stream there."""
+    """The deepest layer of the fast stream, compared with the usual stream there."""
     rows = rows_of(answer)
     deep = [row for row in rows if row["fast: right"] is not None][-1]
     return (

@@ -22,18 +22,18 @@ from explorer.experiments.pictures import Heat, Strip, TokenMap
 from explorer.experiments.reading import rows_of, two
 
 PAPERS = ("duo-llm",)
-LAYERS, SMALLER = 6, 16  # the shipped target was trained to be left after six
+LAYERS, SMALLER = 6, 16  # the shipped target was trained with an exit after six layers
 TEXTS, HELD_OUT, LENGTH = 464, 16, 128
 STEPS, ROUTER_STEPS, BATCH = 200, 60, 8
 RATE, ROUTER_RATE = 1e-3, 0.02
-SHARPEST = 10.0  # the softmax of a router at the end of its training; it begins at 1
-HOLDS = 100.0  # weight of the budget: at 1 a share is off by about half of what the loss gains along it
-ROUTES = 16  # whose logits are held at a time
+SHARPEST = 10.0  # sharpness of a router's softmax at the end of training; it starts at 1
+HOLDS = 100.0  # weight of the budget's penalty, large enough that the share stays close to the budget
+ROUTES = 16  # routes whose logits are computed at a time
 KINDS = ("oracle", "by a wrong token", "by the token before")
 SPENT, LURED = "oracle: % big, layer by layer", "by a wrong token: % big, layer by layer"
 COLUMNS = ["big blocks", "routes", "oracle", "one route", *KINDS[1:], "random", "router", "router's share"]
 COLUMNS += [SPENT, LURED]
-SHOWN = 28  # tokens of a text whose routes are drawn
+SHOWN = 28  # tokens in the picture
 
 
 def trained(models: Models, rows: torch.Tensor) -> Duo:
@@ -112,7 +112,7 @@ def cost(losses: torch.Tensor, route: torch.Tensor) -> float:
 
 
 def widened(true: torch.Tensor) -> list[tuple[int, float]]:
-    """(number of allowed routes, the oracle's loss), for routes in random order."""
+    """(number of allowed routes, the oracle's loss), for routes added in random order."""
     order = torch.randperm(len(true), generator=torch.Generator().manual_seed(0))
     counts = [2**n for n in range(len(true).bit_length())]
     return [(n, true[order[:n], :, 1:].amin(0).mean().item()) for n in counts]
@@ -150,7 +150,7 @@ def drawn(tokens: list[str], taken: dict[str, torch.Tensor], true: torch.Tensor)
 
 
 def shares(table: list[list[Cell]]) -> Heat:
-    """On which layers' big blocks the oracle spends its budget."""
+    """How the oracle distributes its budget over the layers' big blocks."""
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in table]
     spent = [[[float(share) / 100] for share in row[SPENT].split()] for row in rows]
     strips = [Strip(f"{row['big blocks']} big", [""], one) for row, one in zip(rows, spent, strict=True)]

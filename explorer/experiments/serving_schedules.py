@@ -25,8 +25,8 @@ from explorer.experiments.pictures import Heat, Strip
 from explorer.experiments.reading import rows_of
 
 PAPERS = ("sarathi", "prepacking")
-LENGTHS, TOKENS = (24, 12, 200, 8, 40, 160, 16, 9), 20  # of the prompts; written after each
-ROWS, GAP, SEED = 4, 4.0, 0  # requests that run at one time, mean iterations between arrivals
+LENGTHS, TOKENS = (24, 12, 200, 8, 40, 160, 16, 9), 20  # tokens of the prompts; tokens written after each
+ROWS, GAP, SEED = 4, 4.0, 0  # maximum concurrent requests, mean iterations between arrivals
 BUDGETS, REPEATS, DARKEST = (16, 32, 64), 5, 3
 COLUMNS = [
     "schedule",
@@ -49,7 +49,7 @@ class Served:
     requests: list[Request]
 
     def times(self) -> tuple[list[float], list[float]]:
-        """Milliseconds to each request's first token, and each request's longest gap."""
+        """(milliseconds to each request's first token, each request's longest gap between tokens)."""
         both = [waits(self.ran, i, one.arrives) for i, one in enumerate(self.requests)]
         return [1000 * first for first, _ in both], [1000 * max(gaps, default=0.0) for _, gaps in both]
 
@@ -108,7 +108,7 @@ def alone(models: Models) -> list[list[int]]:
 
 
 def timeline(name: str, one: Served) -> Heat:
-    """Requests over iterations: the darker a cell, the more tokens were read."""
+    """A heat map of requests over iterations: the darker a cell, the more tokens were read."""
     ran, last = {it.at: it for it in one.ran}, one.ran[-1].at
     each, strips = [str(at) for at in range(last + 1)], []
     for i, length in enumerate(LENGTHS):

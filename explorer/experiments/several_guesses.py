@@ -37,7 +37,9 @@ def recursive(p: torch.Tensor, q: torch.Tensor, count: int) -> float:
 
 
 def kseq(p: torch.Tensor, q: torch.Tensor, count: int) -> float:
-    """The same for K-SEQ with its best rho."""
+    """The probability that one of `count` independent draws from q [V] is accepted by K-SEQ with its best
+    rho.
+    """
     _, beta = division(p, q, count)
     return 1.0 - (1.0 - beta) ** count
 
@@ -59,7 +61,7 @@ def distinct(p: torch.Tensor, q: torch.Tensor, count: int, draws: int, dice: tor
             token = int(torch.multinomial(refused, 1, generator=dice))
             left, drafted = rest, without(drafted, token)
             if float(drafted.sum()) == 0.0:
-                break  # there is nothing more to draw
+                break  # no token is left to draw
         total += (1.0 - missed) / draws
     return total
 

@@ -18,8 +18,12 @@ from explorer.experiments.reading import percent, rows_of, two
 from explorer.timing import in_turn
 
 PAPERS = ("hydragen",)
-ROWS, PREFIXES, OWN = (2, 8, 32), (128, 512, 2048), 32  # rows of a batch; tokens they share; tokens of a row
-TIMES = 25  # measurements of each way, which take turns
+ROWS, PREFIXES, OWN = (
+    (2, 8, 32),
+    (128, 512, 2048),
+    32,
+)  # rows of a batch; tokens of their shared prefix; further tokens per row
+TIMES = 25  # measurements of each method, which take turns
 
 Pair = tuple[torch.Tensor, torch.Tensor]  # keys and values
 
@@ -58,7 +62,7 @@ def measured(layer: tuple[int, int, int], rows: int, length: int) -> tuple[list[
 
     off = max(float((in_parts() - other()).abs().max()) for other in (copied, fused))
     parts, same_code, torchs = in_turn([in_parts, copied, fused], times=TIMES)
-    of_a_key = 2 * groups * size * q.element_size()  # bytes, with its value
+    of_a_key = 2 * groups * size * q.element_size()  # bytes of a key and its value
     read, instead = rows_read(prefix[0], own[0]) * of_a_key, rows_read(copies[0]) * of_a_key
     return [rows, length, instead, read, read / instead, parts / same_code, parts / torchs], off
 

@@ -51,7 +51,7 @@ def trained(model: LlamaForCausalLM, rows: torch.Tensor, steps: int, seed: int) 
 
 @torch.no_grad()
 def loss(model: LlamaForCausalLM, rows: torch.Tensor) -> float:
-    """Nats per token."""
+    """Loss in nats per token."""
     return float(next_loss(model(rows).logits, rows))
 
 
@@ -108,7 +108,7 @@ def run(models: Models) -> Result:
 
 
 def conclusions(table: list[list[Cell]]) -> list[str]:
-    """What follows."""
+    """The conclusions, as sentences."""
     free = {row[1]: row for row in table if row[0] == "all free"}
     kept = {row[1]: row for row in table if row[0] == "masks kept"}
     dense, says = free[0], []

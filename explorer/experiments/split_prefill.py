@@ -24,13 +24,13 @@ from explorer.experiments.reading import rows_of, two
 from explorer.timing import in_turn
 
 PAPERS = ("zeco",)
-ROWS, HELD_OUT, LENGTH, STEPS = 192, 32, 96, 300  # texts that are read; batches
+ROWS, HELD_OUT, LENGTH, STEPS = 192, 32, 96, 300  # texts for training, held-out texts, their tokens; batches
 SHAPE = dict(width=64, layers=2, heads=4, size=16)
 DEVICES, SLICES, TIMES = 4, 8, 5
-SUMS, OWN, LAST = 0.25, 1.0, 0.25  # assumed: to get the own state, the own outputs, and add the rest
-TICK, IN_A_COLUMN = 0.125, 4  # of the timeline; ticks
-BYTES = 4  # of a number
-UP_TO = 16  # devices, in the chart
+SUMS, OWN, LAST = 0.25, 1.0, 0.25  # assumed times: own state, own outputs, adding the received state's part
+TICK, IN_A_COLUMN = 0.125, 4  # time of a tick; ticks per column of the timeline
+BYTES = 4  # per number
+UP_TO = 16  # maximum number of devices in the chart
 
 Way = Callable[[list[torch.Tensor], list[torch.Tensor]], Scan]
 WAYS: dict[str, Way] = {
@@ -61,7 +61,7 @@ def of_a_layer(devices: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
 
 
 def done(scan: Scan) -> list[float]:
-    """When each device has all its outputs: its own while states travel, then what the state adds."""
+    """When each device has all outputs: its own part while states travel, then the received state's part."""
     return [SUMS + max(OWN, ready) + LAST for ready in scan.ready]
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from decoders.models.loading import LoadedModel
 
 LOCAL = "local"  # the address that starts a cluster on this machine
-RETRIES = 3  # how often a task is run again after its worker was lost
-PATIENCE = 5.0  # seconds that an address has to answer
+RETRIES = 3  # maximum retries of a task whose worker was lost
+PATIENCE = 5.0  # seconds within which an address must answer
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Cluster:
         return Setup(self.model, self.draft, self.run_code, torch.get_num_threads(), device)
 
     def check_size(self, options: dict) -> None:
-        """ValueError with one sentence if no machine can hold one worker: it would wait for ever."""
+        """Raises ValueError with one sentence if no machine can hold a worker, which would wait for ever."""
         machines = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
         needed = {"CPU": options["num_cpus"], "GPU": options["num_gpus"]}
         if not any(all(one.get(kind, 0) >= many for kind, many in needed.items()) for one in machines):
@@ -100,7 +100,7 @@ class Cluster:
             )
 
 
-_clusters: list[Cluster] = []  # the one that is joined now, if any
+_clusters: list[Cluster] = []  # the joined cluster, if any
 
 
 def over(models: "dict[str, LoadedModel]", function: Callable, rows: Iterable[tuple], **given: Any) -> list:
@@ -160,7 +160,7 @@ def imported() -> ModuleType:
 
 
 def check_address(address: str) -> None:
-    """ValueError with one sentence if nothing answers there: Ray itself would wait for minutes."""
+    """Raises ValueError with one sentence if nothing answers there; Ray itself would wait for minutes."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ValueError(f"--ray takes the address of a Ray cluster as HOST:PORT, not {address!r}.")

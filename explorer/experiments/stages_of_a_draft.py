@@ -19,7 +19,7 @@ from explorer.experiments.asked import acceptance, decoded, prompts, tokens_per_
 from explorer.experiments.reading import moved, rows_with, two
 
 PAPERS = ("fastdraft",)
-STAGES = {  # a stage -> what stands after it; each goes on where the one before it ended
+STAGES = {  # stage -> the draft after it; each stage continues training from the one before
     "pre-trained": "llama-tiny-fastdraft-pretrained",
     "continued": "llama-tiny-fastdraft-continued",
     "aligned": "llama-tiny-fastdraft",
@@ -30,7 +30,7 @@ COLUMNS = ["stage", "kind", "overlap", "accepted", "tokens per forward", "MBSU"]
 
 
 def size(model: LoadedModel) -> int:
-    """The number of parameters."""
+    """The number of parameters of a model."""
     return sum(p.numel() for p in model.model.parameters())
 
 

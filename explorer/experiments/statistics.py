@@ -72,5 +72,5 @@ def self_bleu(texts: list[list[int]]) -> float:
 
 
 def paired(gaps: Sequence[float]) -> tuple[float, float]:
-    """Mean and standard error of paired differences."""
+    """(mean, standard error) of paired differences."""
     return fmean(gaps), stdev(gaps) / math.sqrt(len(gaps)) if len(gaps) > 1 else 0.0

@@ -32,7 +32,7 @@ PAPERS = ("generating-structured-outputs-from-language-models",)
 SCHEMAS = Path(__file__).resolve().parents[2] / "assets" / "schemas.json"
 PROMPT = "In Cairo lives Max, 98 years old, with a cat. As json:\n"
 TOKENS = 120
-FORWARDS = 40  # timed, of one token each
+FORWARDS = 40  # timed forwards of one token each
 
 
 @dataclass
@@ -88,7 +88,7 @@ def tried(models: Models, one: dict, engine: str) -> Outcome:
     """One schema with one engine: its instances, then the target's greedy text."""
     target, schema, outcome = models["target"], one["schema"], Outcome()
     parameters = asked(schema, engine)
-    vocabulary_of(target, target.eos)  # read before anything is timed
+    vocabulary_of(target, target.eos)  # cached before anything is timed
     start = time.perf_counter()
     try:
         constraint = constraint_of(parameters, target, target.eos)
@@ -212,7 +212,7 @@ def quantiles(values: list[float]) -> list[list[float]]:
 
 
 def finding(answer: dict) -> str:
-    """How much more an engine claims than it delivers."""
+    """The gap between the schemas that an engine accepts and those that it handles correctly."""
     whole = [row for row in rows_of(answer) if row["tier"] == "all"]
     parts = [
         f"{row['engine']} takes {percent(row['declared'])}, writes a valid text for "

@@ -22,7 +22,7 @@ PAPERS = ("stack-and-delay",)
 BASE, LEVELS, FRAMES = 16, 3, 16
 WIDTH, LAYERS = 64, 4
 ROWS, HELD_OUT, STEPS, RATE = 2048, 256, 400, 4e-3
-DRAWN = 12  # frames of the chart
+DRAWN = 12  # frames in the chart
 
 
 def trained(pattern: Pattern, symbols: torch.Tensor) -> SymbolModel:

@@ -23,8 +23,8 @@ from explorer.tasks.random_functions import functions
 # Training is expected to gain 20 points of F1. On six draws of functions it gained 14 to 22 after two layers,
 # the best depth, 17 on average; 11 after four layers with the paper's rates, 2,000 functions and 128 numbers.
 PAPERS = ()
-TRAINED, HELD, TEST, EPOCHS = 600, 80, 100, 40  # functions; the middle ones tell when to stop
-SHARES = (0, 1 / 6, 1 / 3, 2 / 3, 1)  # of the layers
+TRAINED, HELD, TEST, EPOCHS = 600, 80, 100, 40  # functions; those of HELD decide when training stops
+SHARES = (0, 1 / 6, 1 / 3, 2 / 3, 1)  # depths that are probed, as shares of the layers
 SHOWN = "def f(xs):\n    return [x * 2 for x in sorted(xs)[1:] if x > 3]"
 
 
@@ -73,7 +73,7 @@ def run(models: Models) -> Result:
 
 
 def bar_picture(levels: tuple[int, ...], by_model: dict[str, list[Measured]]) -> Bars:
-    """F1 by depth, bars side by side."""
+    """F1 by depth, with one bar per model."""
     names = ["embeddings" if not level else f"after {level}" for level in levels]
     rows = [[round(one.f1, 3) for one in by_model[which]] for which in by_model]
     return Bars("F1 after each of some layers", "layers", "F1", names, list(by_model), rows)

@@ -26,9 +26,9 @@ from explorer.experiments.plans_and_summaries import sheets, text_of
 from explorer.experiments.reading import percent, rows_of
 from explorer.experiments.statistics import paired
 
-PAPERS = ()  # topics steer, but the model's own plans cover no more than the same model without topics does
+PAPERS = ()  # none: topics steer, but the model's own plans cover no more than without topics
 SHEETS, STORIES = "llama-tiny-summaries", "llama-tiny-forms"
-TEXTS = {SHEETS: 60, STORIES: 12}  # how many there are of each
+TEXTS = {SHEETS: 60, STORIES: 12}  # kind -> number of texts
 BEGINNINGS, TOKENS = 12, 80
 SENTENCE = 32  # tokens of a forced sentence
 BARE, OWN, GIVEN, OTHER = "without topic tokens", "its own plan", "the text's plan", "another text's plan"
@@ -60,7 +60,7 @@ def table_of(target: LoadedModel) -> Topics:
 
 
 def planned(target: LoadedModel, prompt: str, tokens: int, **parameters) -> str:
-    """The output of a topic plan after a prompt, including topic tokens."""
+    """The text of the strategy topic_plan after a prompt, including topic tokens."""
     lane = Lane("topic_plan", target.encode(prompt), {"target": target}, parameters, limits=Limits(tokens))
     return text_of(target, lane.run().output())
 

@@ -16,7 +16,7 @@ WORDS = (
 )
 NAMES = [" ".join(words) for words in product(*WORDS)]
 EACH = len(WORDS[0])
-FAITHFUL = 0.7  # how often a word of the next name follows from the same word of this one
+FAITHFUL = 0.7  # probability that a word of the next name follows from the same word of this one
 AT_A_TIME = 64
 
 

@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass
 
-TOPICS: dict[str, tuple[tuple[str, ...], str]] = {  # label -> sentences, and what they may be about
+TOPICS: dict[str, tuple[tuple[str, ...], str]] = {  # label -> (sentences, words to fill in)
     "animals": (("{name} saw a {}.", "The {} was big."), "dog cat rabbit bear horse duck fox pig mouse"),
     "food": (("{name} wanted some {}.", "There was {} on the table."), "soup cake bread cheese rice pie"),
     "weather": (("{name} saw the {}.", "The {} was strong."), "rain snow wind sun storm clouds"),
@@ -16,7 +16,7 @@ TOPICS: dict[str, tuple[tuple[str, ...], str]] = {  # label -> sentences, and wh
 LABELS = tuple(TOPICS)
 NAMES = ("Lily", "Anna", "Mia", "Lucy", "Sue", "Jane")
 OTHERS = ("{name} was happy.", "{name} went home.", "It was a good day.", "They smiled.")
-UNSEEN = 2  # last words of each topic that stories to learn from do not have
+UNSEEN = 2  # last words of each topic, reserved for test stories
 SENTENCES = 3
 
 

@@ -24,10 +24,10 @@ from explorer.experiments.reading import rows_of, two
 from explorer.timing import in_turn
 
 PAPERS = ("stree",)
-ROWS, LENGTH, STEPS = 768, 96, 700  # texts that are read; batches
-TEXTS, BEGUN, TOKENS = 8, 12, 48  # texts that are continued, after this many of their tokens
+ROWS, LENGTH, STEPS = 768, 96, 700  # training texts, tokens of each, training steps
+TEXTS, BEGUN, TOKENS = 8, 12, 48  # texts that are continued, tokens of their prompts, tokens written
 SHAPES = {"plain": (0, 0), "chain of 4": (1, 4), "tree, 3 beams of 4": (3, 4)}  # beams, depth
-BACK = 16  # how far back the chart looks
+BACK = 16  # maximum distance in the chart, in tokens
 
 
 @dataclass

@@ -24,13 +24,13 @@ PREDICTORS = {"acceptance head": HEAD, "draft's own probability": OWN}
 
 
 def traces(models: Models, strategy: str, **parameters) -> list[Trace]:
-    """The same prompts and seeds for all."""
+    """The traces of a strategy on the prompts and seeds that all share."""
     asked = product([strategy], prompts("stories", 6), [TOKENS], range(SEEDS))
     return over(models, decoded, asked, temperature=1.0, **parameters)
 
 
 def row(way: str, limit: float, runs: list[Trace]) -> list:
-    """Costs per committed token."""
+    """A row of costs per committed token."""
     totals = [t.costs.totals() for t in runs]
     new = sum(t["new_tokens"] for t in totals)
     forwards = sum(t["target_forwards"] for t in totals) / new
@@ -39,7 +39,7 @@ def row(way: str, limit: float, runs: list[Trace]) -> list:
 
 
 def run(models: Models) -> Result:
-    """Costs for each fixed length, and for each limit with either predictor; then the calibration."""
+    """Costs for each fixed length, and for each threshold of either predictor; then the calibration."""
     rows, says = [], []
     for length in progress.each(LENGTHS, until=0.3):
         runs = traces(models, "speculative", num_assistant_tokens=length)

@@ -36,7 +36,7 @@ SHAPES = {1: 160, 2: 112, 4: 80, 8: 56}  # layers -> width; layers x width^2 is 
 HEADS = 4
 SHIPPED = ("llama-tiny-draft", "llama-tiny-draft-distilled", "llama-tiny-fastdraft")
 TEXTS, LENGTH, STEPS, BATCH, RATE = 256, 128, 200, 4, 3e-3
-GAMMAS, LIVE = range(1, 11), 4  # drafted tokens per round; those of the decodings that are timed
+GAMMAS, LIVE = range(1, 11), 4  # drafted tokens per round; the number in timed decodings
 KINDS, EACH, NEW_TOKENS = ("stories", "word problems", "records"), 6, 48
 COLUMNS = ["draft", "layers", "width", "story accuracy", "perplexity", "TAR", "live TAR"]
 COLUMNS += ["ms per draft token", "best gamma", "tokens/s"]
@@ -127,7 +127,7 @@ def train(target: LoadedModel, drafts: list[LoadedModel], rows: torch.Tensor) ->
 
 
 def median_seconds(traces: list[Trace], kind: str) -> float:
-    """The median time of such a forward."""
+    """The median seconds of forwards of this kind."""
     steps = [step for trace in traces for step in trace.steps]
     return statistics.median(f.seconds for step in steps for f in step.of(Forward) if f.kind == kind)
 

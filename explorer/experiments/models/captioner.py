@@ -64,5 +64,5 @@ def conditioned(inner: nn.Module, source: list[int], like: LoadedModel, name: st
     layers = inner.config.num_hidden_layers
     model = Conditioned(inner, source, like.context - len(source), layers).eval()
     loaded = LoadedModel(name, model, like.tokenizer, tokens_of=like)
-    loaded.engine = SequenceEngine(model)  # a text without its source says nothing of a tree mask
+    loaded.engine = SequenceEngine(model)  # the source is not in the text, so a tree mask would not fit
     return loaded

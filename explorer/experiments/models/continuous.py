@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 import torch
 
-TRIES = 100  # proposals for one draw from the residual, then the last one is taken, as in the authors' code
+TRIES = (
+    100  # maximum proposals per draw from the residual; then the last one is used, as in the authors' code
+)
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def all_scan(states: list[torch.Tensor], decays: list[torch.Tensor], slices: int
 
 
 def serial(states: list[torch.Tensor], decays: list[torch.Tensor]) -> Scan:
-    """Every device waits for the whole state in front of it and sends on the whole state after it."""
+    """Every device waits for the whole state before its segment and sends on the whole state after it."""
     before, sent, coming = [], [], torch.zeros_like(states[0])
     for device, (state, decay) in enumerate(zip(states, decays, strict=True)):
         before.append(coming)

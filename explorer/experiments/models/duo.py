@@ -11,12 +11,12 @@ from torch import nn
 from transformers import DynamicCache, LlamaForCausalLM
 from transformers.models.llama.modeling_llama import LlamaMLP
 
-# layer, what enters its two blocks [B, T, d] -> the share of the big one [B, T, 1]
+# (layer, input of its two blocks [B, T, d]) -> share of the big one [B, T, 1]
 Choose = Callable[[int, torch.Tensor], torch.Tensor]
 
 
 def all_big(layer: int, state: torch.Tensor) -> torch.Tensor:
-    """The reference route."""
+    """The reference route: the big block everywhere."""
     return torch.ones_like(state[..., :1])
 
 
@@ -99,7 +99,7 @@ class Duo(nn.Module):
         return self.logits(x)
 
     def logits(self, x: torch.Tensor) -> torch.Tensor:
-        """Logits of last states."""
+        """Logits [..., V] of last states [..., d]."""
         return self.head(self.inner.norm(x))
 
     @torch.no_grad()
@@ -132,5 +132,5 @@ class Router(nn.Module):
             nn.init.zeros_(one.bias)
 
     def forward(self, layer: int, state: torch.Tensor, sharpness: float) -> torch.Tensor:
-        """The share of big [B, T, 1]: a softmax, the more a choice the sharper it is."""
+        """The share of the big block [B, T, 1]: a softmax, harder the higher the sharpness."""
         return (sharpness * self.maps[layer](state)).softmax(-1)[..., 1:]

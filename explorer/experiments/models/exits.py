@@ -49,7 +49,7 @@ def joint_weights(layers: int, exits: tuple[int, ...]) -> list[float]:
 
 def skip_weights(layers: int, scale: float, on: list[bool] | None = None) -> list[float]:
     """LayerSkip's weights of the losses after the layers, which sum to 1 and grow with the sum of the layers'
-    numbers; `scale` is that of all but the last. on: the exits that count now (section 4.1.2).
+    numbers; `scale` is that of all but the last. on: the exits whose loss counts now (section 4.1.2).
     """
     last = layers - 1
     raw = [scale * layer * (layer + 1) / 2 for layer in range(last)]

@@ -45,7 +45,7 @@ def of_permutations(name: str, elements: list[Permutation], letters: list[Permut
 
 
 def even(permutation: Permutation) -> bool:
-    """Whether it consists of an even number of transpositions."""
+    """Whether a permutation is even."""
     pairs = [(a, b) for a in range(len(permutation)) for b in range(a)]
     return sum(permutation[a] < permutation[b] for a, b in pairs) % 2 == 0
 
@@ -75,7 +75,7 @@ def running(group: Group, words: torch.Tensor) -> torch.Tensor:
     return torch.stack(products, 1)
 
 
-BUDGETS: dict[str, Callable[[int], int]] = {  # of a word's length n: how many products are written down
+BUDGETS: dict[str, Callable[[int], int]] = {  # word length n -> number of products that are written down
     "none": lambda n: 0,
     "log n": lambda n: math.ceil(math.log2(n)),
     "n": lambda n: n,
@@ -83,7 +83,7 @@ BUDGETS: dict[str, Callable[[int], int]] = {  # of a word's length n: how many p
 
 
 def points(length: int, budget: int) -> list[int]:
-    """After how many letters each product is written: `budget` equally spaced ones, then the answer."""
+    """The letter counts after which products are written: `budget` equally spaced ones, then the last."""
     return [math.ceil(length * j / (budget + 1)) for j in range(1, budget + 2)]
 
 

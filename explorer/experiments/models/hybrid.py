@@ -27,7 +27,7 @@ class Known:
 
     @property
     def size(self) -> int:
-        """How many numbers the state-space layers hold; it does not grow with the text."""
+        """The number of values in the state-space layers, which does not grow with the text."""
         return sum(part.size for part in self.layers if isinstance(part, Memory))
 
 

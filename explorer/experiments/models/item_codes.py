@@ -9,15 +9,15 @@ from torch import nn
 
 from decoders.constraints.trie import TrieNode
 
-PARTS = 4  # codes of an item
+PARTS = 4  # codes per item
 LEVELS = (8, 8, 8, 6, 5)
 BASIS = (1, 8, 64, 512, 3072)
 TEMPERATURE = 0.1
-Widths = tuple[int, int, int]  # at the first code, after each later one, and kept in all
+Widths = tuple[int, int, int]  # beam widths: at the first code, at later codes, and of the final list
 
 
 def index_of(levels: torch.Tensor) -> torch.Tensor:
-    """The number [...] of a code from its place on each of its scales [..., 5], from 0 to 15359."""
+    """The index [...] of a code, 0 to 15359, from its levels [..., 5]."""
     return (levels * torch.tensor(BASIS)).sum(-1)
 
 

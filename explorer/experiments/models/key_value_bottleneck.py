@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-DECAY = 0.95  # of the moving averages that place the keys
+DECAY = 0.95  # of the moving averages by which keys are placed
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Bottleneck:
         return near.t().unflatten(0, states.shape[:-1])
 
     def added(self, states: torch.Tensor) -> torch.Tensor:
-        """What is added to the logits of `words` [..., W]."""
+        """The contribution [..., W] to the logits of `words`."""
         books = torch.arange(len(self.keys))
         return self.values[books, self.hit(states)].mean(-2)
 

@@ -23,7 +23,7 @@ from explorer.experiments.models.device_scans import Scan, all_scan
 
 # q, k, fall = log g [..., T, K], v [..., T, V] -> outputs [..., T, V] and the state [..., K, V] after them
 Mix = Callable[..., tuple[torch.Tensor, torch.Tensor]]
-SLOW = 8.0  # the larger, the less a layer forgets before it has learned anything
+SLOW = 8.0  # the larger, the less an untrained layer forgets
 
 
 def in_order(
@@ -42,12 +42,12 @@ def own_state(k: torch.Tensor, v: torch.Tensor, fall: torch.Tensor) -> tuple[tor
     """For a segment alone: the state after it [..., K, V], and its total decay [..., K]."""
     along = fall.cumsum(-2)
     total = along[..., -1, :]
-    left = (total[..., None, :] - along).exp()  # what is left of each key after the stretch
+    left = (total[..., None, :] - along).exp()  # decay of each key until the end of the segment
     return (k * left).transpose(-1, -2) @ v, total.exp()
 
 
 def own_outputs(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, fall: torch.Tensor) -> torch.Tensor:
-    """What the tokens of a segment read from the segment itself, up to each token."""
+    """The outputs of a segment's tokens from the segment alone, without the state before it."""
     along = fall.cumsum(-2)
     causal = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool).tril()
     between = along[..., :, None, :] - along[..., None, :, :]  # [..., T, T, K]
@@ -111,7 +111,7 @@ class LinearModel(nn.Module):
         self.head = nn.Linear(width, vocabulary, bias=False)
 
     def forward(self, tokens: torch.Tensor, mix: Mix = on_devices) -> torch.Tensor:
-        """Reads texts; all ways to mix give the same logits, but for rounding."""
+        """Logits of texts; all mixing functions give the same ones up to rounding."""
         x = self.embed(tokens)
         for norm, mixer, network in zip(self.norms, self.mixers, self.networks, strict=False):
             x = x + mixer(norm(x), mix)

@@ -18,7 +18,7 @@ from explorer.experiments.models.small_llama import small_llama
 from explorer.tasks.python_programs import TEMPLATES
 
 LETTERS = "".join(map(chr, range(32, 127)))
-PREFIX = {mode: len(LETTERS) + at for at, mode in enumerate(MODES)}  # what a text begins with
+PREFIX = {mode: len(LETTERS) + at for at, mode in enumerate(MODES)}  # mode -> first token of a text
 BETWEEN, END, MASK, PAD = range(len(LETTERS) + 3, len(LETTERS) + 7)
 VOCABULARY = PAD + 1
 MASKED, LONGEST = 0.25, 40  # share of the letters that are masked; letters of an answer

@@ -111,7 +111,7 @@ def grown(kept: Moments | None, part: torch.Tensor) -> Moments:
 
 
 def direction(gradient: torch.Tensor, kept: Moments, rule: str) -> torch.Tensor:
-    """The direction from which a step leads away: the gradient, or Adam's ratio of its moments."""
+    """The direction that a step follows backwards: the gradient, or Adam's ratio of its moments."""
     if rule == "sgd":
         return gradient
     first, second = FADES

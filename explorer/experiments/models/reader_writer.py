@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 @dataclass(frozen=True)
 class Sizes:
-    """`vocabulary` tokens, a blank after them; a source of `source` tokens, an answer of `answer`."""
+    """Sizes: `vocabulary` tokens, then a blank; `source` and `answer` are lengths in tokens."""
 
     vocabulary: int
     source: int
@@ -26,7 +26,7 @@ class Sizes:
 
     @property
     def blank(self) -> int:
-        """CTC's token for nothing. The writer also starts with it."""
+        """CTC's blank token; the writer also uses it as its start token."""
         return self.vocabulary
 
     @property
@@ -83,7 +83,7 @@ class ReaderWriter(nn.Module):
         return F.ctc_loss(logprobs, answer, *lengths, blank=self.sizes.blank)
 
     def token_loss(self, memory: torch.Tensor, answer: torch.Tensor) -> torch.Tensor:
-        """Mean loss of the writer's next tokens."""
+        """Mean loss of the writer's next tokens, in nats."""
         return F.cross_entropy(self.write(memory, answer[:, :-1]).flatten(0, 1), answer.flatten())
 
     def of_the_writer(self) -> list[nn.Parameter]:
@@ -91,7 +91,7 @@ class ReaderWriter(nn.Module):
         return [*self.writer.parameters(), *self.token_head.parameters()]
 
     @torch.no_grad()
-    def looks(self, memory: torch.Tensor, answer: torch.Tensor) -> torch.Tensor:
+    def cross_attention(self, memory: torch.Tensor, answer: torch.Tensor) -> torch.Tensor:
         """Cross-attention [T, memory] of the last layer when each token of an answer [1, T] is written,
         averaged over heads.
         """

@@ -11,8 +11,8 @@ from decoders.models.own_text import drawn
 from explorer.experiments import Models, progress
 from visualizers.scene.marks import visible
 
-WRITERS = 64  # texts that are written at a time
-WARM_UP = 0.05  # share of the steps in which the rate rises
+WRITERS = 64  # texts sampled at a time
+WARM_UP = 0.05  # share of the steps in which the learning rate rises
 
 
 def own_text(models: Models, rows: int, length: int = 128, seed: int = 0) -> torch.Tensor:

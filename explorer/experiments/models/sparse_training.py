@@ -18,7 +18,7 @@ from torch.nn.utils import parametrize
 from decoders.models.editing.matrices import linear_layers, outside
 
 DECAY = 2e-4  # of masked weights in SR-STE
-Kept = Callable[[torch.Tensor], torch.Tensor]  # weights [out, in] -> True where they count
+Kept = Callable[[torch.Tensor], torch.Tensor]  # weights [out, in] -> mask, True for active weights
 
 
 class Masked(nn.Module):
@@ -60,7 +60,7 @@ def random_mask(weight: torch.Tensor, share: float, seed: int) -> torch.Tensor:
 
 
 def n_of_m(n: int, m: int) -> Kept:
-    """The n largest of every m inputs, chosen again at each step."""
+    """A mask of the n largest of every m weights along the inputs, chosen again at each step."""
     return lambda weight: ~outside(weight.abs(), n, m)
 
 
@@ -111,5 +111,5 @@ def structure(step: int, dense: int, last: int, n: int, m: int) -> int:
 
 
 def training_flops(parameters: int, tokens: int, share: float = 0.0) -> float:
-    """6 per token and active weight."""
+    """Training FLOPs: 6 per token and active weight."""
     return 6.0 * parameters * (1 - share) * tokens

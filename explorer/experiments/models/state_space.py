@@ -19,7 +19,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-WINDOW = 4  # tokens that the short convolution in front sees
+WINDOW = 4  # tokens that the short convolution covers
 
 
 def ancestors(parents: list[int]) -> torch.Tensor:
@@ -79,7 +79,7 @@ class Read:
     inputs.
     """
 
-    mixed: torch.Tensor  # [B, N, channels], in front of the convolution
+    mixed: torch.Tensor  # [B, N, channels], inputs of the convolution
     x: torch.Tensor  # [B, H, N, P]
     dt: torch.Tensor  # [B, H, N]
     b: torch.Tensor  # [B, N, S]
@@ -94,7 +94,7 @@ class Memory:
 
     @property
     def size(self) -> int:
-        """How many numbers it holds."""
+        """The number of values that it holds."""
         return self.h.numel() + self.tail.numel()
 
 

@@ -15,11 +15,11 @@ from explorer.experiments.models.small import fit
 from explorer.experiments.models.small_llama import small_llama
 from explorer.tasks import Grade, Problem, Task
 
-DIGITS, HIGHEST = 8, 2  # of an answer, and the highest of them
+DIGITS, HIGHEST = 8, 2  # digits of an answer, and the highest digit
 SYMBOLS = [*"0123456789=", "<mask>"]
 EQUALS, MASK = SYMBOLS.index("="), SYMBOLS.index("<mask>")
 WIDTH, LAYERS, HEADS = 64, 2, 2
-EACH = 400  # texts of each total that are read
+EACH = 400  # training texts of each total
 
 
 def answers(total: int) -> list[tuple[int, ...]]:

@@ -13,7 +13,7 @@ from torch import nn
 from decoders.constraints.constraint import Constraint
 
 LENGTH = 8  # vectors of the prompt; 100 in the paper
-IGNORED = -100  # a target that counts in no loss
+IGNORED = -100  # label of tokens without loss
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class TunedPrompt(nn.Module):
     def __init__(self, model: nn.Module, seed: int = 0, length: int = LENGTH):
         """Begins with the embeddings of random tokens. length 0: no prompt."""
         super().__init__()
-        self.__dict__["model"] = model  # no part of what is learned
+        self.__dict__["model"] = model  # kept out of the trained parameters
         table = model.get_input_embeddings().weight.detach()
         draw = torch.Generator().manual_seed(seed)
         self.vectors = nn.Parameter(table[torch.randint(len(table), (length,), generator=draw)].clone())

@@ -42,15 +42,15 @@ def test_the_locality_loss_is_nothing_where_neighbours_choose_alike():
 def test_the_weight_follows_the_loss_and_has_a_ceiling():
     weight = Steered(0.1, stable=4, every=2)
     for loss in (1.0, 1.0, 1.0):
-        weight.hear(loss)
+        weight.update(loss)
         assert weight.weight == 0.1
-    weight.hear(1.02)  # the mean rises by 1%: by 2.5% at least
+    weight.update(1.02)  # the mean rises by 1%: by 2.5% at least
     assert weight.weight == pytest.approx(0.1025)
     for loss in (0.505, 0.505):
-        weight.hear(loss)
+        weight.update(loss)
     assert weight.weight == pytest.approx(0.05125)
     for loss in (50.0, 50.0):
-        weight.hear(loss)
+        weight.update(loss)
     assert weight.weight == pytest.approx(0.4)
 
 

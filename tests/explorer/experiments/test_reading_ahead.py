@@ -94,7 +94,7 @@ def test_beams_find_what_all_answers_searched_would_find(model):
     with torch.no_grad():
         logits = small.write(memory.expand(len(all_texts), -1, -1), all_texts)[:, :2].log_softmax(-1)
         totals = logits.gather(2, all_texts[:, :, None]).sum((1, 2))
-        looks = small.looks(memory, torch.tensor([[1, 2]]))
+        looks = small.cross_attention(memory, torch.tensor([[1, 2]]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading_ahead, "SIZES", small.sizes)
         patch.setattr(reading_ahead, "BEAMS", 11)
