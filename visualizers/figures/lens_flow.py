@@ -169,7 +169,7 @@ def head_split(frame: LensFrame, look: str = "light", position: int = -1, layer:
         colours,
         f"Layer {row + 1}: attention and contribution of each head",
         "Above, the attention weights of each head at the position; below, how much each attended token "
-        "contributes to the state through that head; in each half the darkest cell has the largest value. "
+        "contributes to the state through that head; in each half the strongest shade is the largest value. "
         f"The two often disagree: {disagreement(attended, contributed, columns)}",
         150 + 2 * 22 * len(heads),
         width=LEFT + CELL * max(len(columns), 8) + 60,
@@ -201,9 +201,7 @@ def head_split(frame: LensFrame, look: str = "light", position: int = -1, layer:
 
 
 def disagreement(attended: list[list[float]], contributed: list[list[float]], columns: list[str]) -> str:
-    """The first head whose largest attention weight and largest contribution are at different tokens, in
-    words.
-    """
+    """A sentence on the first head whose largest attention and contribution are at different tokens."""
     for head, (attention, contribution) in enumerate(zip(attended, contributed, strict=True), 1):
         a, b = attention.index(max(attention)), contribution.index(max(contribution))
         if a != b and max(contribution) > 0:

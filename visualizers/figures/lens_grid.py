@@ -164,6 +164,6 @@ def caption(colour: str) -> str:
     """What the grid shows, in words."""
     return (
         "Rows are layers, from the bottom up; below each column stands the token that was read, and the one "
-        f"that follows it. The darker a cell, the larger {COLOURS[colour]}. A heavy border marks the layer "
-        "from which on the most likely token is that of the last layer."
+        f"that follows it. The stronger a shade, the larger {COLOURS[colour]}. A heavy border marks the "
+        "layer from which on the most likely token is that of the last layer."
     )
