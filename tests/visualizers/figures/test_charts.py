@@ -13,7 +13,7 @@ from visualizers.figures import (
     caption,
     comparison,
     costs,
-    draft_places,
+    draft_positions,
     first_differences,
     losses,
     losslessness,
@@ -118,7 +118,7 @@ def test_where_there_is_nothing_the_chart_says_so(look):
         "No lane has a number of seconds.": [costs.cost(none, "seconds", look)],
         "This lane has drafted nothing so far.": [
             *(getattr(microscope, name)(nowhere, look) for name in OF_ROUNDS),
-            *(getattr(draft_places, name)(nowhere, look) for name in OF_PLACES),
+            *(getattr(draft_positions, name)(nowhere, look) for name in OF_PLACES),
             calibration.tokens_per_round(nowhere, look),
             calibration.reliability(nowhere, look),
         ],

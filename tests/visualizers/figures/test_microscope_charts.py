@@ -164,4 +164,4 @@ def test_reliability_with_its_intervals():
         "Weighted by tokens tested, the draft's own probability is off by .05."
     )
     silent = calibration.reliability({**found, "reliability": []})
-    assert caption(silent).startswith("Nothing predicted") and not silent.data
+    assert caption(silent).startswith("No probability of acceptance") and not silent.data
