@@ -1,4 +1,5 @@
-"""What a lane asks of whoever starts it, since what it needs is done or described elsewhere.
+"""Functions that a lane calls but that its caller provides: running tests, checking syntax, sharing the
+device.
 
 Knows texts and functions, no lane.
 """
@@ -11,15 +12,16 @@ from decoders.strategy import Part
 
 @dataclass(frozen=True)
 class Callbacks:
-    """Functions that are given to a `Lane`. None: there is no such function.
+    """Functions that are given to a `Lane`; None where the caller has no such function.
 
-    pass_rate: prompt, what was written -> the share of the prompt's own tests that it passes, from 0 to 1;
-        None if the prompt brings no tests. The scorer and the constraint `tests` need it.
-    allowed: prompt, what was written, whether that is all -> whether it is, or may become, right in the
-        prompt's language; None if it has none. The constraint `syntax` needs it.
-    between: called between two pieces of a step; its time is not the lane's. Others may compute in it.
-    pause: called before a forward; its time is not the lane's. The forwards that others ask for in it run
-        together with this one. False, at once, if nobody else can ask.
+    pass_rate: (prompt, text written) -> the share of the prompt's own tests that the text passes, from 0 to
+        1; None if the prompt has no tests. The scorer and the constraint `tests` need it.
+    allowed: (prompt, text written, whether the text is complete) -> whether it is syntactically valid, or can
+        still become so; None if the prompt is in no known language. The constraint `syntax` needs it.
+    between: called between two pieces of a step, so that other lanes can compute. Its time does not count as
+        the lane's.
+    pause: called before a forward, so that other lanes can request forwards that then run in the same batch.
+        Its time does not count as the lane's. Returns False at once if no other lane can.
     """
 
     pass_rate: Callable[[str, str], float | None] | None = None
@@ -28,7 +30,7 @@ class Callbacks:
     pause: Callable[[], bool] | None = None
 
     def lacks(self, parts: Sequence[Part]) -> str | None:
-        """The sentence to show if one of a strategy's parts needs a function that is not there."""
+        """The message to show if one of a strategy's parts needs a function that is missing, else None."""
         names = {part.name for part in parts if part.kind in ("value", "constraint")}
         if "tests" in names and self.pass_rate is None:
             return "Nothing is there that could run tests; choose another scorer or constraint."

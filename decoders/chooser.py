@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 import torch
 
-Tag = tuple[Hashable, ...]  # (purpose, position, ...): names the stream and the place in it
+Tag = tuple[Hashable, ...]  # (purpose, position, ...): names the stream and the position in it
 
 
 class Draw(NamedTuple):
@@ -36,17 +36,17 @@ class Chooser(Protocol):
 
 
 def digest(seed: int, tag: Tag) -> int:
-    """64 bits that belong to `seed` and `tag`: a hash, so they depend on no earlier draw."""
+    """A 64-bit hash of `seed` and `tag`; it depends on no earlier draw."""
     return int.from_bytes(hashlib.blake2b(repr((seed, *tag)).encode(), digest_size=8).digest(), "big")
 
 
 def uniform(seed: int, tag: Tag) -> float:
-    """The number in [0, 1) that belongs to `seed` and `tag`."""
+    """The uniform number in [0, 1) for `seed` and `tag`."""
     return (digest(seed, tag) >> 11) * 2.0**-53
 
 
 class Random:
-    """Draws that depend on the seed and the tag alone."""
+    """Draws that depend only on the seed and the tag."""
 
     def __init__(self, seed: int = 0):
         self.seed = seed
@@ -96,7 +96,7 @@ class Script:
 
 
 class Known:
-    """Decides again by the numbers that decided before: purpose -> number."""
+    """Repeats decisions with uniform numbers that were recorded earlier: purpose -> number."""
 
     def __init__(self, numbers: dict[Hashable, float]):
         self.numbers = numbers
@@ -113,39 +113,38 @@ class Known:
         raise ValueError(f"The numbers of {tag} are not known.")
 
 
-SLIVER = 1e-13  # a part of [0, 1) that is smaller than this is a rounding error
+SLIVER = 1e-13  # an interval shorter than this is a rounding error
 
 
 class Exhaustive:
     """Walks every outcome: `distribution(run)` calls `run(chooser)` once per possible history and adds up the
     probabilities.
 
-    As in `Random`, a tag stands for one uniform number: each outcome says in which part of [0, 1) it lies.
-    So a tag that is asked again is no fresh draw.
+    As in `Random`, a tag stands for one uniform number, and each outcome narrows the interval in which that
+    number lies. A second draw with the same tag is therefore not independent of the first.
     """
 
     def __init__(self) -> None:
-        self.forced: list[int] = []  # option to take at each draw of the coming history
+        self.forced: list[int] = []  # option to take at each draw of the next history
         self.taken: list[tuple[int, int]] = []  # (option, number of options) at each draw of this history
-        self.parts: dict[Tag, tuple[float, float]] = {}  # tag -> where its number lies in this history
+        self.intervals: dict[Tag, tuple[float, float]] = {}  # tag -> where its number lies in this history
         self.probability = 1.0
 
     def _take(self, options: Iterable[tuple[int, float]], tag: Tag) -> Draw:
-        """One of the options (value, probability), which share [0, 1) in their order."""
-        low, high = self.parts.get(tag, (0.0, 1.0))
-        parts_left, start = [], 0.0
+        """One of the options (value, probability), which divide [0, 1) in this order."""
+        low, high = self.intervals.get(tag, (0.0, 1.0))
+        possible, start = [], 0.0
         for value, probability in options:
             left, right = max(start, low), min(start + probability, high)
             if right - left > SLIVER:
-                parts_left.append((value, left, right))
+                possible.append((value, left, right))
             start += probability
         at = len(self.taken)
         option = self.forced[at] if at < len(self.forced) else 0
-        self.taken.append((option, len(parts_left)))
-        value, *self.parts[tag] = parts_left[option]
-        self.probability *= (parts_left[option][2] - parts_left[option][1]) / sum(
-            b - a for _, a, b in parts_left
-        )
+        self.taken.append((option, len(possible)))
+        value, left, right = possible[option]
+        self.intervals[tag] = left, right
+        self.probability *= (right - left) / sum(b - a for _, a, b in possible)
         return Draw(value, None)
 
     def bernoulli(self, probability: float, tag: Tag) -> Draw:
@@ -164,7 +163,7 @@ class Exhaustive:
         distribution: dict[Hashable, float] = {}
         self.forced = []
         while True:
-            self.taken, self.parts, self.probability = [], {}, 1.0
+            self.taken, self.intervals, self.probability = [], {}, 1.0
             outcome = run(self)
             distribution[outcome] = distribution.get(outcome, 0.0) + self.probability
             while self.taken and self.taken[-1][0] + 1 == self.taken[-1][1]:
@@ -175,7 +174,7 @@ class Exhaustive:
 
 
 class Apart:
-    """Draws of another chooser whose streams are kept apart from it, by a name."""
+    """Draws from another chooser, under tags that begin with a name, so that the streams stay separate."""
 
     def __init__(self, chooser: Chooser, name: str):
         self.chooser, self.name = chooser, name

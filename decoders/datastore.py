@@ -1,8 +1,8 @@
-"""Texts that drafts are looked up in: runs of tokens, found by their beginning with a suffix array.
+"""Datastores from which drafts are retrieved: tokenized texts with a suffix array.
 
-Knows tokens and text files, those in assets/stores and those that the environment variable EXPLORER_STORES
-names; nothing of lanes or drafts. The look-up and the choice of
-prefixes are those of REST (He et al. 2024), section 3.
+Retrieval and the choice of prefixes are those of REST (He et al. 2024), section 3. Knows tokens and text
+files (those in assets/stores and those named by the environment variable EXPLORER_STORES), no lanes and no
+drafts.
 """
 
 import os
@@ -15,19 +15,19 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 FOLDER = Path(__file__).resolve().parents[1] / "assets" / "stores"
-OWN = "EXPLORER_STORES"  # the environment variable with stores of one's own
-BETWEEN = "<|endoftext|>\n"  # between two texts of a file
-END = -1  # between two texts of a store; no token of any model
-MAX_SUFFIX, MAX_PLACES = 16, 5000  # tokens that are looked for, and places that are looked at, at most
+OWN = "EXPLORER_STORES"  # the environment variable that names the user's own stores
+BETWEEN = "<|endoftext|>\n"  # separates two texts of a file
+END = -1  # ends each text of a store; not a token of any model
+MAX_SUFFIX, MAX_PLACES = 16, 5000  # longest suffix that is looked up; most matches that are read
 Prefix = tuple[int, ...]
 Followers = dict[Prefix, Counter]  # run of tokens -> what followed it, and how often
 _ENCODED: WeakKeyDictionary[Any, dict[str, Prefix]] = WeakKeyDictionary()  # tokenizer -> store -> tokens
 
 
 def files() -> dict[str, Path]:
-    """Name -> file of every store: the shipped ones, then those of the environment variable EXPLORER_STORES,
-    which holds text files or folders of such, separated as in PATH. Raises ValueError with one sentence if
-    one of these is not there, or is called as another store is.
+    """Name -> file of every store: the shipped ones, then those in the environment variable EXPLORER_STORES,
+    a list of text files and folders separated as in PATH. Raises ValueError with one sentence if one of these
+    is missing or has the name of another store.
     """
     files_by_name = {path.stem: path for path in sorted(FOLDER.glob("*.txt"))}
     for given in filter(None, os.environ.get(OWN, "").split(os.pathsep)):
@@ -54,7 +54,7 @@ def texts(name: str) -> list[str]:
 
 
 def encoded(name: str, model: Any) -> Prefix:
-    """The tokens of a store as a model cuts its texts, END after each; kept as long as its tokenizer is."""
+    """The texts of a store in a model's tokens, END after each; cached as long as the tokenizer lives."""
     kept = _ENCODED.setdefault(model.tokenizer, {}) if hasattr(model, "tokenizer") else {}
     if name not in kept:
         kept[name] = joined([model.encode(text) for text in texts(name)])
@@ -63,22 +63,23 @@ def encoded(name: str, model: Any) -> Prefix:
 
 @dataclass(frozen=True)
 class Store:
-    """Tokens of texts one after the other, END after each; `order`: their places, sorted by what is there."""
+    """The concatenated tokens of texts, END after each, and `order`, their suffix array."""
 
     tokens: Prefix
     order: tuple[int, ...]
 
     def places(self, tail: list[int]) -> range:
-        """Which entries of `order` are places of `tail`, at most LONGEST tokens."""
+        """The entries of `order` at which `tail`, of at most MAX_SUFFIX tokens, occurs."""
         wanted, n = tuple(tail), len(tail)
 
-        def here(place: int) -> Prefix:
+        def run_at(place: int) -> Prefix:
             return self.tokens[place : place + n]
 
-        return range(bisect_left(self.order, wanted, key=here), bisect_right(self.order, wanted, key=here))
+        left = bisect_left(self.order, wanted, key=run_at)
+        return range(left, bisect_right(self.order, wanted, key=run_at))
 
     def after(self, tail: list[int], count: int) -> list[Prefix]:
-        """What follows `tail` at its places, up to `count` tokens of the same text each."""
+        """What follows each occurrence of `tail`: up to `count` tokens of the same text."""
         runs = []
         for entry in self.places(tail)[:MAX_PLACES]:
             start = self.order[entry] + len(tail)
@@ -91,20 +92,24 @@ class Store:
 
 @lru_cache(maxsize=8)
 def sorted_store(tokens: Prefix) -> Store:
-    """The store of these tokens. Sorting compares LONGEST tokens, as no more are ever looked for."""
+    """The store of these tokens. Suffixes are compared by their first MAX_SUFFIX tokens: no look-up is
+    longer.
+    """
     order = sorted(range(len(tokens)), key=lambda place: tokens[place : place + MAX_SUFFIX])
     return Store(tokens, tuple(order))
 
 
 def joined(texts: list[list[int]]) -> Prefix:
-    """The tokens of texts in one run, END after each."""
+    """The texts concatenated, END after each."""
     return tuple(token for text in texts for token in (*text, END))
 
 
 def retrieve(
     store: Store, text: list[int], longest: int, shortest: int, count: int
 ) -> tuple[int, list[Prefix]]:
-    """(n, continuations): what follows the last n tokens of `text` in the store, for the largest such n."""
+    """(n, continuations): what follows the last n tokens of `text` in the store, for the largest n from
+    `longest` down to `shortest` that occurs there; (0, []) if none does. At most `count` tokens each.
+    """
     for n in range(min(longest, len(text)), shortest - 1, -1):
         if runs := store.after(text[-n:], count):
             return n, runs
@@ -112,10 +117,10 @@ def retrieve(
 
 
 def frequent(continuations: list[Prefix], budget: int) -> dict[Prefix, int]:
-    """The `budget` prefixes that most continuations begin with, and how many do, most frequent first.
+    """The `budget` most frequent prefixes of the continuations with their counts, most frequent first; ties
+    go to the shorter prefix, then to the smaller tokens.
 
-    A prefix is never rarer than what begins with it, and of equals the shorter comes first, so they are a
-    tree; then the smaller tokens come first.
+    No prefix is rarer than its extensions, so the chosen ones form a tree.
     """
     counts = Counter(run[:end] for run in continuations for end in range(1, len(run) + 1))
     best = sorted(counts, key=lambda prefix: (-counts[prefix], len(prefix), prefix))[:budget]
@@ -124,7 +129,7 @@ def frequent(continuations: list[Prefix], budget: int) -> dict[Prefix, int]:
 
 @lru_cache(maxsize=8)
 def followers(tokens: Prefix, longest: int) -> Followers:
-    """What follows each run of 1 to `longest` tokens in a store."""
+    """For each run of 1 to `longest` tokens in a store, how often each token follows it."""
     followed: Followers = {}
     for i, token in enumerate(tokens):
         for n in range(1, longest + 1):

@@ -1,4 +1,4 @@
-"""Where a prompt has a document, and where its sentences are. Knows plain text."""
+"""Finds the document in a prompt, and its sentences. Knows plain text."""
 
 import re
 
@@ -6,10 +6,10 @@ SENTENCE = re.compile(r"\S[^\n]*?(?:[.!?]+[\"')\]]*(?=\s)|(?=\n)|$)")
 
 
 def document_of(prompt: str) -> str:
-    """What stands before the last blank line of a prompt; empty if it has none."""
+    """The text before the last blank line of a prompt; empty if there is no blank line."""
     return prompt.rpartition("\n\n")[0]
 
 
 def sentences_of(document: str) -> list[tuple[int, int]]:
-    """Where its sentences begin and end: at a mark before white space, and at the ends of lines."""
+    """(start, end) of each sentence; one ends at a punctuation mark before white space or at a line's end."""
     return [match.span() for match in SENTENCE.finditer(document)]

@@ -39,7 +39,7 @@ __all__ = ["Lane", "Limits", "Model"]
 
 
 class Lane(Processing):
-    """`advance()` runs one step and returns it, None once the lane has ended; `trace` holds all so far."""
+    """`advance()` runs one step and returns it, or None once the lane has ended; `trace` holds all steps."""
 
     def __init__(
         self,
@@ -55,9 +55,9 @@ class Lane(Processing):
         logits_processor: Sequence[Callable] = (),
         prefix_allowed_tokens_fn: Callable | None = None,
     ):
-        """`begin`: tokens after the prompt that the lane starts from, see given_tokens.py. `callbacks`: what
-        it asks of whoever starts it, see callbacks.py. The last two are those of transformers' `generate`,
-        for code: no file and no page holds them.
+        """`begin`: tokens after the prompt from which the lane starts, see given_tokens.py. `callbacks`:
+        functions of the caller, see callbacks.py. The last two are those of transformers' `generate`, for use
+        from Python: traces and the page do not hold them.
 
         Raises ValueError with one sentence for an unusable prompt, parameter, limit, begin or missing model.
         """
@@ -88,7 +88,7 @@ class Lane(Processing):
         room = stopping.room_of(self.parameters, len(prompt), room)
         vocabulary = target.engine.vocabulary
         given, forced = beginnings.check(begin, self.eos, room, vocabulary) if begin else ([], [])
-        self.tree = Tree([*prompt, *given])  # to a strategy what is given looks like more prompt
+        self.tree = Tree([*prompt, *given])  # to a strategy, the given tokens are part of the prompt
         self.budget, self.given = room - len(given), len(given)
         self.trace = Trace(
             strategy=self.strategy.name,
@@ -121,7 +121,7 @@ class Lane(Processing):
         for sentence in model_defaults.sentences(self.parameters, target.generation):
             self.note(sentence)
         self._detector = Detector(self.shaping, vocabulary)
-        self._stack(vocabulary)  # or what is typed for a processor would be refused only later
+        self._stack(vocabulary)  # refuses an unusable processor now and not in the first step
         self.scorers: dict[str, Any] = {}
         self._have_read: set[str] = set()  # roles whose model has read the prompt
         try:
@@ -135,7 +135,7 @@ class Lane(Processing):
         self._turns = self._take_turns(given, forced, allowed)
 
     def _take_turns(self, given: list[int], forced: list[int], allowed: list[int]) -> Iterator[None]:
-        """The strategy's own turns, after one that records what the lane begins with."""
+        """The strategy's own steps, after one that records the tokens with which the lane begins."""
         if given:
             prompt, places = len(self.trace.prompt), forced[: beginnings.LOOKED_AT]
             self._events += beginnings.proposals(given, forced, prompt)
@@ -150,13 +150,13 @@ class Lane(Processing):
             yield from self.strategy.run(self)
 
     def _look_at(self, given: list[int], places: list[int]) -> dict[int, beginnings.Rating]:
-        """What the target thought of the given tokens in these places; records what was on offer there. One
-        lens forward, by a scorer of its own: the lane's work, its states of the prompt too, counts the same.
+        """How the target rates the given tokens at these places; records its distributions there. It runs as
+        one lens forward with a separate scorer, so that the costs of the lane itself stay the same.
         """
         nodes = [len(self.trace.prompt) + place - 1 for place in places]
         scorer, start = self.models["target"].engine.attach(self.tree), self._clock()
         scorer.taps = Capability.HIDDEN_STATES in self.strategy.reads(self.parameters).get("target", ())
-        try:  # with the tip, whose row the strategy asks for first
+        try:  # with the tip, since the strategy asks for its row first
             logits = scorer.score([*nodes, self.tip])[:-1]  # [N, V]
         finally:
             scorer.close()
@@ -171,8 +171,8 @@ class Lane(Processing):
         return beginnings.ratings(raw, processed_logprobs, given, places)
 
     def _heal(self, allowed: list[int]) -> None:
-        """Writes the target's most likely of `allowed`, the tokens that begin with the text of the first,
-        lost by the prompt. To the strategy it is like what a lane begins with; its models read it all again.
+        """Writes the most likely of `allowed`: the tokens that begin with the text of the first, which the
+        prompt gave up. To the strategy it is part of the prompt, which its models read again.
         """
         target, tree, node = self.models["target"], self.tree, self.tip
         logits = self.score([node])  # [1, V]
@@ -208,18 +208,18 @@ class Lane(Processing):
             self._events = []
             self.trace.append(step)
         ending = ending or self.limits.reached(len(self.tree.tokens), self._seconds)
-        if ending:  # not before the step is there: whoever reads along takes an ended trace to be whole
+        if ending:  # only after the step is appended: concurrent readers take an ended trace to be complete
             self._end(ending)
         return step
 
     def run(self) -> Trace:
-        """All steps to the end."""
+        """Runs all steps to the end."""
         while self.trace.ended is None:
             self.advance()
         return self.trace
 
     def close(self) -> None:
-        """Stops the lane where it stands and gives its slots back; the trace stays. May be called twice."""
+        """Stops the lane and frees its slots; the trace stays. May be called twice."""
         if self.trace.ended is None:
             self._end("Stopped by hand.")
 
@@ -233,9 +233,10 @@ class Lane(Processing):
             scorer.close()
 
     def breathe(self) -> None:
-        """Between two pieces of a step: ends the lane at a limit (raises AtLimit), and lets others compute.
+        """Called between two pieces of a step: lets other lanes compute. Raises AtLimit, which ends the lane,
+        once a limit is reached.
 
-        Every verb does this first; whatever works long without a verb should do it too.
+        Every method that records or scores calls it first; other code that computes for long should too.
         """
         if self.trace.ended is not None:
             return
@@ -245,19 +246,19 @@ class Lane(Processing):
             self._leave(self.callbacks.between)
 
     def attach(self, model: Model, tree: Tree | None = None) -> Any:
-        """A scorer for the lane's tree, or another tree; its forwards may be joined with other lanes'."""
+        """A scorer for the lane's tree, or for another; its forwards may join those of other lanes."""
         scorer = model.engine.attach(tree or self.tree)
         scorer.pause = self._pause
         return scorer
 
     def _pause(self) -> bool:
-        """Lets other lanes ask for forwards; False if they cannot."""
+        """Lets other lanes request forwards; False if they cannot."""
         if self.callbacks.pause is None or self._undivided or self.trace.ended is not None:
             return False
         return self._leave(self.callbacks.pause)
 
     def _leave(self, call: Callable[[], Any]) -> Any:
-        """What a call gives in which others compute: its time is not this lane's."""
+        """The result of a call during which other lanes compute; its time does not count as this lane's."""
         left = time.perf_counter()
         result = call()
         self._since += time.perf_counter() - left
@@ -265,7 +266,7 @@ class Lane(Processing):
 
     @contextmanager
     def undivided(self) -> Iterator[None]:
-        """While this is open no other lane computes: for what changes something that lanes share."""
+        """While this is open, no other lane computes: for changes to something that lanes share."""
         self._undivided += 1
         try:
             yield
@@ -286,11 +287,11 @@ class Lane(Processing):
 
     @property
     def text_ended(self) -> bool:
-        """An end-of-text token at the end of the prompt is none: some models read one before every text."""
+        """Whether the text has ended; an end-of-text token in the prompt does not count: it may open one."""
         return self.ends(self.tip) and bool(self.written or self.given)
 
     def ends(self, node: int) -> bool:
-        """Whether a text is over with this node: an end-of-text token, or a stop string that ends in it."""
+        """Whether a text ends here: by an end-of-text token, a stop string, or the constraint."""
         own, bytes_of = self.tree.tokens[node] in self.eos, self.models["target"].bytes_of
         own = own or (self.constraint is not None and self.constraint.over(node))
         return own or stopping.stopped(self.tree, bytes_of, self.stop_strings, node)
@@ -303,8 +304,8 @@ class Lane(Processing):
         hidden: bool = False,
         layers: Layers | None = None,
     ) -> torch.Tensor:
-        """Logits [N, V] of the token after each node, in one forward; records it. layers: the part of the
-        model that runs, all if None; see `engine.Scorer.score_part`.
+        """Logits [N, V] for the token after each node, in one forward, which is recorded. layers: the part of
+        the model that runs, all if None; see `engine.Scorer.score_part`.
         """
         logits, forward = self.unrecorded_score(nodes, kind, role, hidden, layers)
         self.record_forward(forward)
@@ -313,7 +314,7 @@ class Lane(Processing):
     def unrecorded_score(
         self, nodes: list[int], kind: str, role: str, hidden: bool = False, layers: Layers | None = None
     ) -> tuple[torch.Tensor, Forward | None]:
-        """As `score`, but what is to be recorded is returned: it may run beside work with other scorers."""
+        """As `score`, but returns the event instead of recording it, for forwards that run concurrently."""
         self.breathe()
         scorer = self.scorers[role]
         start = self._clock()
@@ -331,8 +332,8 @@ class Lane(Processing):
         role: str = "target",
         scorer: Any = None,
     ) -> torch.Tensor:
-        """What `call(scorer)` gives, with the scorer of the role if no other is given; records the forward by
-        the `work` that the scorer has counted.
+        """The result of `call(scorer)`, with the role's scorer unless another is given; records the forward
+        from the scorer's `work`.
         """
         self.breathe()
         scorer, start = scorer or self.scorers[role], self._clock()
@@ -341,23 +342,23 @@ class Lane(Processing):
         return made
 
     def through(self, nodes: list[int], layer: int, states: torch.Tensor) -> torch.Tensor:
-        """States [N, d] after one layer of the target, see `engine.Scorer.through`; records it."""
+        """States [N, d] after one layer of the target, see `engine.Scorer.through`; records the forward."""
         return self.run_forward(lambda scorer: scorer.through(nodes, layer, states), "plan")
 
     def _ran(self, role: str, kind: str, start: float, made: torch.Tensor, work: Work) -> Forward | None:
-        """What a forward of a role's model has done to make this; None if it was known already."""
-        if made.is_cuda:  # or the clock would be read before the work is done
+        """The event of the forward that made this tensor; None if nothing had to be computed."""
+        if made.is_cuda:  # else the clock would be read before the GPU has finished
             torch.cuda.current_stream(made.device).synchronize()
         if not (asked := work.tokens + work.shared):
             return None
         kind = "prefill" if kind == "decode" and role not in self._have_read else kind
         self._have_read.add(role)
-        role = getattr(self.scorers.get(role), "counts_as", role)  # a view has a name of its own
+        role = getattr(self.scorers.get(role), "counts_as", role)  # a second prompt has a name of its own
         how = (work.rows, start, self._clock() - start, work.scope, work.shared, work.share, work.lanes)
         return Forward(role, kind, asked, *how)
 
     def record_forward(self, forward: Forward | None) -> None:
-        """Records what `unrecorded_score` measured."""
+        """Records the event that `unrecorded_score` returned."""
         if forward is not None:
             self._events.append(forward)
 
@@ -368,9 +369,7 @@ class Lane(Processing):
         return getattr(self.scorers["target"], "unseen", {}).get(node)
 
     def commit(self, nodes: list[int], logprobs: list[float | None]) -> None:
-        """These nodes, a path below the newest committed one, are output now. Cut at end of text and at the
-        limit.
-        """
+        """Outputs these nodes, a path below the newest committed one; cut at the text's end or the limit."""
         whole = False
         for count, node in enumerate(nodes, 1):
             if whole := self.ends(node) or count == self.left:
@@ -382,7 +381,7 @@ class Lane(Processing):
         self._events += self.places.events(nodes) if self.places else []
         self._events += self.memory.commit(self, nodes) if self.memory else []
         parents, tip = self.tree.parents, self.tip
-        above = parents[parents[tip]] if parents[tip] >= 0 else -1  # rows down to here went before
+        above = parents[parents[tip]] if parents[tip] >= 0 else -1  # rows down to here were dropped before
         settled = self.tree.path(parents[nodes[-1]], above=above)[:-1]
         for scorer in self.scorers.values():
             scorer.forget(settled)
@@ -390,11 +389,11 @@ class Lane(Processing):
         self.bias.commit(nodes)
 
     def drop(self, nodes: list[int]) -> None:
-        """These nodes are dead: their slots go back."""
+        """Gives up these nodes: their slots are freed."""
         self.breathe()
         for scorer in self.scorers.values():
             scorer.release(nodes)
 
     def _clock(self) -> float:
-        """Seconds of the lane's own computing so far."""
+        """Seconds that the lane itself has computed so far."""
         return self._seconds + time.perf_counter() - self._since

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 class AtLimit(Exception):
-    """The lane ends here, in the middle of a step; the message is the sentence for the person."""
+    """Ends the lane in the middle of a step; the message is what the user reads."""
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Limits:
     max_seconds: float = 600.0
 
     def reached(self, nodes: int, seconds: float) -> str | None:
-        """The sentence that ends a lane with this many nodes after this long; None if it may continue."""
+        """The message that ends a lane with this many nodes after `seconds`; None if it may continue."""
         if nodes > self.max_nodes:
             return f"Stopped at the limit of {self.max_nodes:,} nodes; ask for fewer tokens."
         if seconds > self.max_seconds:

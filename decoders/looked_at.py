@@ -1,4 +1,4 @@
-"""Where the model looked when it predicted the tokens that a lane commits.
+"""The strongest attention from each committed token's prediction to earlier tokens, as events.
 
 Knows trees and events, no lane.
 """
@@ -13,8 +13,8 @@ SHOWN = 6  # strongest sources named for each committed token
 
 
 def looked_at(tree: Tree, scorer: Any, nodes: list[int]) -> list[Depend]:
-    """The strongest attention of the parents of these committed nodes, a path; none if the model of
-    `scorer` has none.
+    """For committed nodes along one path: the SHOWN strongest attention weights of each one's parent, where
+    it was predicted. Empty if the scorer gives no attention.
     """
     child = {tree.parents[n]: n for n in nodes}
     attention = scorer.attention(list(child))

@@ -1,7 +1,7 @@
-"""The memories that a lane can have, as declarations: what of the keys and values of a text is kept, and how.
+"""Declares the memories that a lane can have: policies for which keys and values of a text are kept, and how.
 
-Knows names and parameters alone and imports no torch: the page opens with them. What each does is a file of
-decoders/memory/.
+Knows only names and parameters, and imports no torch, since the page shows them before torch is loaded. Each
+policy is implemented by a file of decoders/memory/.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ VIEW = "memory"
 
 @dataclass(frozen=True)
 class Memory:
-    """One policy. `module`: the file whose `make` gives it."""
+    """One policy. `module`: the file whose `make` builds it."""
 
     name: str
     title: str
@@ -28,18 +28,18 @@ class Memory:
 
     @property
     def module(self) -> str:
-        """`decoders.memory.lm_infinite`."""
+        """Such as `decoders.memory.lm_infinite`."""
         return f"decoders.memory.{self.name.replace('-', '_')}"
 
 
 def number(name: str, default: float, help: str, low: float, high: float | None = None) -> Parameter:
-    """A whole number or a share of the fold Memory."""
+    """An int or float parameter in the fold Memory, after the type of its default."""
     kind = "int" if isinstance(default, int) else "float"
     return Parameter(f"memory_{name}", kind, default, help, low=low, high=high, group=GROUP)
 
 
 def choice(name: str, choices: tuple[str, ...], help: str) -> Parameter:
-    """One of several ways, the first unless another is chosen."""
+    """A choice in the fold Memory; the first is the default."""
     return Parameter(f"memory_{name}", "choice", choices[0], help, choices=choices, group=GROUP)
 
 
@@ -219,7 +219,7 @@ def memories() -> dict[str, Memory]:
 
 
 def parameters_of(name: str) -> tuple[Parameter, ...]:
-    """The parameters that a lane with this memory has beside its strategy's."""
+    """The parameters that this memory adds to those of a lane's strategy."""
     return () if name == NONE else (KIND, *COMMON, *memories()[name].parameters)
 
 
@@ -241,15 +241,15 @@ def views(parameters: dict[str, Any]) -> tuple[str, ...]:
 
 
 def split(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """`given` without the memory's parameters, and these alone."""
+    """(`given` without the memory's parameters, the memory's parameters)."""
     known = all_parameters()
     own = {name: value for name, value in given.items() if name in known}
     return {name: value for name, value in given.items() if name not in own}, own
 
 
 def check(given: dict[str, Any]) -> dict[str, Any]:
-    """What a lane's memory is set to, defaults filled in; empty without one. Settings of other memories are
-    left out, as a page keeps them. Raises ValueError with one sentence.
+    """The parameters of a lane's memory with defaults filled in; empty without a memory. Settings of other
+    memories, which the page keeps, are left out. Raises ValueError with one sentence on an unusable value.
     """
     known = all_parameters()
     values = {name: known[name].parse(value) for name, value in given.items()}
@@ -257,9 +257,7 @@ def check(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def page_fields() -> dict:
-    """What the page makes its fold of: the parameters in their public form, and which of them each memory
-    has.
-    """
+    """What the page builds its fold from: the parameters in their public form, and which memory has which."""
     public = [
         {k: v for k, v in vars(p).items() if v is not None and v != ()} for p in all_parameters().values()
     ]

@@ -1,6 +1,6 @@
-"""The processors that a model's own `generation_config.json` asks for, and which of them a lane uses.
+"""The processors that a model's own `generation_config.json` switches on, and which of them a lane uses.
 
-`generate` starts from them, so a strategy that promises the text of `generate` does too. Knows the names of
+`generate` starts from them, so a strategy that promises to equal `generate` does too. Knows names of
 processors and plain values, no tensors.
 """
 
@@ -31,17 +31,17 @@ def settings_of(config: Any) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value of a `GenerationConfig` as JSON has it."""
+    """A value of a `GenerationConfig` in a form that JSON can hold."""
     if hasattr(value, "to_dict"):
         return value.to_dict()
-    if isinstance(value, dict):  # a sequence bias, as older files hold it
+    if isinstance(value, dict):  # a sequence bias in the form of older files
         return [[list(tokens), bias] for tokens, bias in value.items()]
     return list(value) if isinstance(value, tuple) else value
 
 
 def used(parameters: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
-    """Which of the model's settings a lane with these parameters takes: those of processors that it leaves
-    off itself, and none with `model_defaults` off. Truncations and the temperature only where it draws.
+    """The model's settings that a lane with these parameters uses: those of processors that its parameters
+    leave at neutral; temperature and truncations only if it samples. None with `model_defaults` off.
     """
     if not parameters.get("model_defaults"):
         return {}
@@ -49,7 +49,7 @@ def used(parameters: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]
 
 
 def within(parameters: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings that `generate` would use in place of what these parameters leave off."""
+    """The settings that `generate` would use where these parameters are neutral."""
     return {
         name: value
         for name, value in settings.items()
@@ -59,20 +59,20 @@ def within(parameters: dict[str, Any], settings: dict[str, Any]) -> dict[str, An
 
 
 def draws(parameters: dict[str, Any]) -> bool:
-    """Whether a lane draws its tokens, so that temperature and truncations are processors of it."""
+    """Whether a lane samples its tokens, so that temperature and truncations apply."""
     return bool(parameters.get("temperature", 0.0)) and parameters.get("do_sample", True)
 
 
 def shaping(parameters: dict[str, Any], taken: dict[str, Any]) -> dict[str, Any]:
-    """The processors of a lane: its parameters with the model's settings that it takes. Of a lane without a
-    temperature `top_k` and the like are no processors, whatever else they mean to it.
+    """A lane's processors: its parameters, overridden by the model's settings `taken`. If it does not sample,
+    `top_k` and the like are left out: there they are not processors, whatever else they mean to its strategy.
     """
     merged = {**parameters, **taken}
     return merged if draws(parameters) else {k: v for k, v in merged.items() if k not in WARPERS}
 
 
 def sentences(parameters: dict[str, Any], settings: dict[str, Any]) -> list[str]:
-    """What a lane says of the model's settings; nothing if there are none that matter to it."""
+    """What a lane says about the model's settings; empty if none matters to it."""
     matter, taken = within(parameters, settings), used(parameters, settings)
     left = {name: value for name, value in matter.items() if name not in taken}
     lines = []
@@ -92,8 +92,8 @@ def sentences(parameters: dict[str, Any], settings: dict[str, Any]) -> list[str]
 
 
 def badge(strategy: "Strategy", parameters: dict[str, Any], settings: dict[str, Any]) -> str:
-    """What a lane may promise on this model: not to equal `generate` if that would use settings that it
-    leaves out, and nothing exact if a memory compresses what the target reads.
+    """The badge of a strategy on this model: not "equal to generate" if `generate` would use settings that
+    the lane does not, and "relaxed" if a memory compresses what the target reads.
     """
     if parameters.get("memory_of") == "target":
         return "relaxed"
@@ -103,5 +103,5 @@ def badge(strategy: "Strategy", parameters: dict[str, Any], settings: dict[str, 
 
 
 def listed(settings: dict[str, Any]) -> str:
-    """`repetition_penalty 1.1, top_k 20`."""
+    """Such as `repetition_penalty 1.1, top_k 20`."""
     return ", ".join(title(name, settings) for name in settings)

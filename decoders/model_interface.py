@@ -1,10 +1,10 @@
-"""What a lane needs of a model. Knows no model and no lane."""
+"""The interface of a model that a lane relies on. Knows no model and no lane."""
 
 from typing import Any, Protocol
 
 
 class Model(Protocol):
-    """What a lane needs of a model; see `loaded_model.LoadedModel` and `table_model.TableModel`."""
+    """What a lane needs from a model; see `loaded_model.LoadedModel` and `table_model.TableModel`."""
 
     name: str
     eos: frozenset[int]

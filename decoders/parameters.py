@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-MAX_CHARACTERS = 4000  # of a parameter that is a text
+MAX_CHARACTERS = 4000  # of a text parameter
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Parameter:
 
 
 def shortened(value: Any) -> str:
-    """A value in the form quoted in a sentence."""
+    """A value as a message quotes it, shortened."""
     shown = repr(value)
     return shown if len(shown) <= 80 else shown[:60] + " …"
 

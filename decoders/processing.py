@@ -1,6 +1,6 @@
-"""What a lane does to logits before a token is chosen: its constraint, then its processors.
+"""What a lane applies to logits before a token is chosen: its constraint, then its processors.
 
-Knows a tree, parameters and logits; nothing of models' forwards or of limits.
+Knows a tree, parameters and logits; no forwards and no limits.
 """
 
 from typing import Any
@@ -14,19 +14,19 @@ from decoders.recorder import Recorder
 
 
 class Processing(Recorder):
-    """The verbs `process` and `constrained` of a lane, see `lane.Lane`, and what they need of it."""
+    """The methods `process` and `constrained` of a `lane.Lane`, and the attributes that they need."""
 
     chooser: Chooser
     eos: frozenset[int]
     budget: int
     parameters: dict[str, Any]
-    shaping: dict[str, Any]  # the processors that the parameters and the model's settings ask for
+    shaping: dict[str, Any]  # the processors that the parameters and the model's settings switch on
     _processors: dict[int, Any]  # vocabulary -> the stack of processors, made once
 
     def process(self, logits: torch.Tensor, nodes: list[int], record: bool = False) -> torch.Tensor:
-        """Logits [N, V] after the constraint and the processors that the parameters ask for, each row with
-        its own node's prefix. With `record`, what each of them but the last has left is recorded. Raises
-        DeadEnd, which ends the lane with a sentence, if the constraint leaves no row any token.
+        """Logits [N, V] after the constraint and the processors, each row with its own node's prefix. With
+        `record`, the distribution after each of them but the last is recorded. Raises DeadEnd, which ends the
+        lane with a message, if the constraint leaves no token in any row.
         """
         allowed = self.constrained(logits, nodes)
         if allowed is not logits and record and self._stack(logits.shape[-1]) is not None:
@@ -34,27 +34,29 @@ class Processing(Recorder):
         return self.shaped(allowed, nodes, record)
 
     def shaped(self, logits: torch.Tensor, nodes: list[int], record: bool = False) -> torch.Tensor:
-        """Logits [N, V] after the processors alone, as `process`: for methods that ask the constraint
-        themselves, and whose model is what the processors make of the scores.
+        """As `process`, without the constraint: for methods that apply the constraint themselves, to the
+        distribution after the processors.
         """
         stack = self._stack(logits.shape[-1])
         if stack is None:
             return logits
 
-        def hear(name: str, scores: torch.Tensor) -> None:
+        def record_stage(name: str, scores: torch.Tensor) -> None:
             if scores.isfinite().any(-1).all():
                 self.distribution(nodes, scores, "processed", name)
 
-        return stack(logits, (self.tree.text(n) for n in nodes), hear if record else None)
+        return stack(logits, (self.tree.text(n) for n in nodes), record_stage if record else None)
 
     def constrained(self, logits: torch.Tensor, nodes: list[int]) -> torch.Tensor:
-        """Logits [N, V] without the tokens that the constraint forbids after each node. Raises DeadEnd."""
+        """Logits [N, V] with -inf for the tokens that the constraint forbids after each node. Raises DeadEnd
+        if no row has a token left.
+        """
         if self.constraint is None:
             return logits
         return masked(logits, self.constraint.masks_of(nodes))
 
     def _stack(self, vocabulary: int) -> Any:
-        """The processors for logits over this many tokens, None for none."""
+        """The processors for logits over this many tokens; None if there are none."""
         if vocabulary not in self._processors:
             cut = getattr(self.models["target"], "cut", None)
             keep = 1 + len(self.eos) if self.parameters.get("do_sample") else 1  # of each beam

@@ -1,6 +1,6 @@
-"""A second view of a lane's text: a model reads another text in place of the prompt, and all that follows.
+"""Scores a lane's tree after a different prompt: a model reads another text in place of the lane's prompt.
 
-Knows token ids, trees and scorers; nothing of text, distributions or what the view is for.
+Knows token ids, trees and scorers; no text, no distributions, and not what the other prompt is for.
 """
 
 import torch
@@ -10,13 +10,13 @@ from decoders.lane import Lane
 
 
 class OtherPrompt:
-    """A scorer of the lane's tree whose model reads `start` [T] in place of the prompt. It has a tree of its
-    own, and so keys and values of its own: what hangs below the prompt is copied when it is first asked for.
+    """A scorer of the lane's tree whose model reads `start` [T] in place of the prompt. It has its own tree,
+    with its own keys and values; nodes below the prompt are copied to it when they are first scored.
     """
 
     def __init__(self, lane: Lane, start: list[int], counts_as: str = "target", model: str = "target"):
-        """The model of the role `model` reads it; its forwards are recorded, and paid, as those of the role
-        `counts_as`. Raises OutOfSlots if it does not fit.
+        """The model of role `model` reads it; its forwards count as those of role `counts_as`. Raises
+        OutOfSlots if `start` does not fit.
         """
         self.lane, self.counts_as, self.tree = lane, counts_as, Tree(start)
         self.scorer = lane.attach(lane.models[model], self.tree)
@@ -24,7 +24,7 @@ class OtherPrompt:
 
     @property
     def work(self):
-        """What the last `score` call computed."""
+        """What the last call of `score` computed."""
         work = self.scorer.work
         work.scope = f"{self.tree.trunk:,} tokens in place of the prompt's {self.lane.tree.trunk:,}"
         return work
@@ -63,8 +63,8 @@ class OtherPrompt:
 
 
 def read_instead(lane: Lane, view: str, start: list[int], model: str = "target") -> bool:
-    """Lets `lane.score(nodes, role=view)` be what a model says after `start` in place of the prompt. False,
-    and the lane ends with a sentence, if that and the text to come do not fit its context.
+    """Makes `lane.score(nodes, role=view)` score with `start` in place of the prompt. Returns False, and the
+    lane ends with a message, if `start` and the tokens still to be written do not fit the model's context.
     """
     given = lane.tree.tokens[len(lane.trace.prompt) : lane.tree.trunk]
     context = lane.models[model].context

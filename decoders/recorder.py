@@ -1,7 +1,7 @@
-"""The verbs with which a strategy records what it does: `propose`, `verdict`, `rank` ... each records an
-event.
+"""The methods with which a strategy records what it does (`propose`, `verdict`, `record_score` ...): one
+event each.
 
-Knows events, and the tokens that occur in them; nothing of models, strategies or limits.
+Knows events and the tokens that occur in them; no strategies and no limits.
 """
 
 import math
@@ -16,26 +16,26 @@ from decoders.logits.distributions import entropies, log_softmax, summarise
 from decoders.trace.events import Cell, Depend, Distribution, Event, Note, Propose, Score, Verdict
 from decoders.trace.trace import Trace
 
-MIN_LOGPROB = -1e4  # stands for the logarithm of nothing
-TOP_FORBIDDEN = 4  # tokens that the record of a constraint names; the others are one number
+MIN_LOGPROB = -1e4  # stands for log 0
+TOP_FORBIDDEN = 4  # forbidden tokens that are recorded by name; the others are one mass
 
 
 class Recorder:
-    """What a lane records with: its tree, its trace and the events of the step under way."""
+    """Records events of the current step, with a lane's tree and trace."""
 
     tree: Tree
     trace: Trace
     models: dict[str, Any]
     constraint: States | None = None
-    records_offers = True  # False for lanes whose traces nobody reads: it takes a fifth of the time
+    records_offers = True  # False if nobody reads the trace: distributions take a fifth of a lane's time
     _events: list[Event]
 
     def breathe(self) -> None:
-        """Each verb that may be used many times in a step does this first; see `lane.Lane.breathe`."""
+        """Called first by each method that may run many times in a step; see `lane.Lane.breathe`."""
         raise NotImplementedError
 
     def unseen(self, node: int) -> float | None:
-        """The mass of the tokens that the target's row after a node does not name; None if it names all."""
+        """The probability of the tokens that the target's row after a node leaves out; None if it has all."""
         return None
 
     def distribution(
@@ -46,8 +46,8 @@ class Recorder:
         level: str | None = None,
         whole: bool = True,
     ) -> torch.Tensor:
-        """Records what was on offer after each of `nodes`; returns the log-probabilities [N, V]. whole: False
-        if `logits` are log-probabilities of some tokens, beside which others may come.
+        """Records the distribution after each of `nodes`, given logits [N, V]; returns log-probabilities [N,
+        V]. whole: False if `logits` are log-probabilities already and need not sum to 1.
         """
         self.breathe()
         logprobs = log_softmax(logits) if whole else logits
@@ -55,7 +55,7 @@ class Recorder:
             return logprobs
         unseen = [self.unseen(node) if view == "target" else None for node in nodes]
         counts = [logprobs.shape[-1]] * len(nodes)
-        if view != "target" or any(unseen):  # processors may have removed some, or a server not named them
+        if view != "target" or any(unseen):  # processors or a server may have left tokens out
             counts = (logprobs > -math.inf).sum(-1).tolist()
         for node, offer, among, left_out in zip(nodes, summarise(logprobs), counts, unseen, strict=True):
             top, rest, entropy = offer
@@ -66,8 +66,8 @@ class Recorder:
         return logprobs
 
     def _record_forbidden(self, nodes: list[int], logprobs: torch.Tensor) -> None:
-        """Records what the constraint removes from rows [N, V]: the most likely forbidden tokens, the mass of
-        the others, how many there are, and the entropy of what is left.
+        """Records what the constraint removes from log-probabilities [N, V]: the most likely forbidden
+        tokens, the mass of the other forbidden ones, how many are forbidden, and the entropy of what is left.
         """
         for node, row in zip(nodes, logprobs, strict=True):
             if (mask := self.constraint.mask(node)) is None:
@@ -97,7 +97,7 @@ class Recorder:
         fill: str | None = None,
         node: int | None = None,
     ) -> int:
-        """A candidate exists; returns its node: `node` if it stands in the tree already, unrecorded."""
+        """Records a candidate and returns its node: `node` if it is in the tree already, else a new one."""
         self.breathe()
         node = self.tree.add(parent, token) if node is None else node
         self._meet((token,))
@@ -105,7 +105,7 @@ class Recorder:
         return node
 
     def verdict(self, node: int, status: str, **why: Any) -> None:
-        """What became of a node: p, q, u, reason, into."""
+        """Records what became of a node; `why` holds fields of `Verdict`: p, q, u, reason, into."""
         self.breathe()
         self._events.append(Verdict(node, status, **why))
 
@@ -118,7 +118,9 @@ class Recorder:
         level: str | None = None,
         **parts: float,
     ) -> None:
-        """A node was given a score; rank 1 is the best so far. `level` names the group it counts in."""
+        """Records a node's score and the parts it adds up from; rank 1 is the best so far. `level` names the
+        group in which it is ranked.
+        """
         self.breathe()
         self._events.append(Score(node, name, total, parts, rank, level))
 
@@ -132,17 +134,17 @@ class Recorder:
         level: str | None = None,
         entropy: float | None = None,
     ) -> None:
-        """What stands at a position in an iteration; `level` names the text, where there are several."""
+        """Records the token at a position in an iteration; `level` names the text where there are several."""
         self.breathe()
         self._meet((token,))
         self._events.append(Cell(position, iteration, token, state, confidence, level, entropy))
 
     def depend(self, source: int, target: int, weight: float, kind: str) -> None:
-        """`target` waited for or came from `source`."""
+        """Records that `target` waited for or came from `source`."""
         self._events.append(Depend(source, target, weight, kind))
 
     def note(self, text: str) -> None:
-        """One sentence for a person."""
+        """Records one sentence for the reader."""
         self._events.append(Note(text))
 
     def _meet(self, tokens: Iterable[int]) -> None:

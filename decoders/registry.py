@@ -1,6 +1,4 @@
-"""The strategies that there are, by name. The page, the command line and the docs are made from their
-declarations alone.
-"""
+"""All strategies by name. The page, the command line and the docs are made from their declarations alone."""
 
 import difflib
 import importlib
@@ -43,8 +41,8 @@ _STRATEGIES: dict[str, Strategy] = {}
 
 
 def strategy(**declaration: Any) -> Callable[[Callable], Callable]:
-    """Decorator: registers the generator below it. Its docstring is what people read of it: the first
-    line is the summary, the rest says how it works, formulas between backticks and steps as "1. ...".
+    """Decorator that registers the generator below it. Its docstring is the strategy's card: the first line
+    is the summary, the rest says how it works, with formulas between backticks and steps as "1. ...".
     """
 
     def register(run: Callable) -> Callable:
@@ -67,10 +65,11 @@ def _import_all() -> None:
 
 
 def include(path: Path | str) -> list[str]:
-    """Runs a Python file of one's own and returns the names of the strategies that it declares.
+    """Runs a user's Python file and returns the names of the strategies that it declares, which are
+    registered beside those of the package.
 
-    They stand beside those of the package from then on. Raises ValueError with one sentence if the file
-    cannot be run, declares nothing, or uses a name that is taken.
+    Raises ValueError with one sentence if the file cannot be run, declares no strategy, or uses a name that
+    is taken.
     """
     path, before = Path(path), set(strategies())
     if not path.is_file():
@@ -102,7 +101,7 @@ def strategies() -> dict[str, Strategy]:
 
 
 def get(name: str) -> Strategy:
-    """The strategy called `name`. Raises ValueError with one sentence that says which are called alike."""
+    """The strategy called `name`. Raises ValueError with one sentence that suggests similar names."""
     _import_all()
     if name not in _STRATEGIES:
         alike = difflib.get_close_matches(name[:80], strategies(), n=5, cutoff=0.0)

@@ -1,4 +1,4 @@
-"""What ends a text besides the model's end-of-text token: other tokens, stop strings and a whole length.
+"""What ends a text besides the model's end-of-text token: other tokens, stop strings and a maximum length.
 
 Knows parameters, tokens and their bytes.
 """
@@ -20,7 +20,7 @@ def eos_of(parameters: dict[str, Any], model: Any) -> frozenset[int]:
 
 
 def stop_strings_of(parameters: dict[str, Any]) -> tuple[bytes, ...]:
-    r"""The stop strings of the parameter of that name; quotes keep spaces and commas, \n is a line break."""
+    r"""The stop strings in the parameter stop_strings; quotes keep spaces and commas, \n is a line break."""
     wanted = parameters.get("stop_strings", "")
     if not wanted:
         return ()
@@ -32,9 +32,9 @@ def stop_strings_of(parameters: dict[str, Any]) -> tuple[bytes, ...]:
 
 
 def room_of(parameters: dict[str, Any], prompt: int, room: int) -> int:
-    """How many tokens fit after a prompt of this many: at most `room`, and by the parameter max_length.
+    """How many tokens fit after a prompt of `prompt` tokens: at most `room`, less if max_length says so.
 
-    Raises ValueError with one sentence if that leaves none.
+    Raises ValueError with one sentence if max_length leaves none.
     """
     whole = parameters.get("max_length", 0)
     if whole and whole <= prompt:
@@ -45,7 +45,7 @@ def room_of(parameters: dict[str, Any], prompt: int, room: int) -> int:
 
 
 def stopped(tree: Any, bytes_of: Any, stops: tuple[bytes, ...], node: int) -> bool:
-    """Whether a stop string ends in the token of this node: at its end or inside it, as in `generate`."""
+    """Whether a stop string ends inside this node's token or at its end, as in `generate`."""
     if not stops:
         return False
     last = bytes_of(tree.tokens[node])
@@ -58,7 +58,7 @@ def stopped(tree: Any, bytes_of: Any, stops: tuple[bytes, ...], node: int) -> bo
 
 
 def reason_of_length(parameters: dict[str, Any], new: int, max_new: int, whole: int) -> str:
-    """Why a text of `new` tokens grows no longer: one sentence. `most`: new tokens that were asked for;
+    """Which limit ended a text of `new` tokens, as one sentence. `max_new`: new tokens that were asked for;
     `whole`: tokens of prompt and text together.
     """
     if new == max_new:
@@ -69,7 +69,7 @@ def reason_of_length(parameters: dict[str, Any], new: int, max_new: int, whole: 
 
 
 def reason(lane: Any) -> str:
-    """Why a lane is over although its strategy could have continued: one sentence."""
+    """Why a lane has ended although its strategy did not end it, as one sentence."""
     if lane.text_ended and not lane.written:
         return "The text was ended by hand."
     if lane.text_ended and lane.constraint is not None and lane.constraint.over(lane.tip):

@@ -1,4 +1,4 @@
-"""What a strategy says of itself: its parameters, its parts, and what it needs. Knows no lane and no other
+"""How a strategy is declared: its parameters, its parts, and what it needs. Knows no lane and no other
 strategy.
 """
 
@@ -13,14 +13,14 @@ from decoders.parameters import Parameter, shortened
 
 __all__ = ["Parameter", "Part", "Strategy", "shortened"]
 
-# What shows a lane's constraint: what it removed, where in its text the output stands, and its automaton.
+# The views of a constraint: what it removed, where in its rules the output stands, and its automaton.
 CONSTRAINT_VIEWS = {
     "none": (),
     "json_schema": ("constraint", "rules"),
     **dict.fromkeys(("regex", "lark", "gbnf", "choices"), ("constraint", "rules", "states")),
 }
 
-SWITCHED_VIEWS = {  # a parameter that is a switch -> views that it adds where they are not there
+SWITCHED_VIEWS = {  # a parameter that is a switch -> the views that it adds
     "constraint_bias": ("bias",),
     "dependencies": ("graph",),
 }
@@ -64,23 +64,23 @@ class Strategy:
     parameters: tuple[Parameter, ...] = ()
     papers: tuple[str, ...] = ()
     needs: tuple[str, ...] = ("target",)
-    may_use: tuple[str, ...] = ()  # roles of further models, used if they are there
-    writes_with: str = "causal"  # the kind of model whose text it is, see models/companions.py
-    # (parameters, models) -> the model that drafts, of a strategy that may prefer one to the lane's own
+    may_use: tuple[str, ...] = ()  # roles of optional further models
+    writes_with: str = "causal"  # the kind of model that it decodes with, see models/companions.py
+    # (parameters, models) -> the model that drafts, if the strategy may prefer another one to the lane's
     draft_of: Callable[[dict, Mapping[str, Any]], Any] | None = None
-    any_tokenizer: bool = False  # whether its drafts may cut text into other tokens than the target
-    follows: bool = False  # whether a server decides, and the lane only records what it writes
+    any_tokenizer: bool = False  # whether its draft may have another tokenizer than the target
+    follows: bool = False  # whether a server chooses the tokens, and the lane only records them
     views: tuple[str, ...] = ("entropy", "dependencies", "text")
     badge: Callable[[dict], str] = lambda parameters: ""
     parts: Callable[[dict], list[Part]] = lambda parameters: []
     together: Callable[[dict], str | None] = lambda parameters: (
         None
-    )  # a sentence if the values do not fit together
-    # role -> what it reads of that model's engine, besides log-probabilities
+    )  # a message if the values do not fit together
+    # role -> what it reads from that model's engine besides log-probabilities
     reads: Callable[[dict], dict[str, Collection[Capability]]] = lambda parameters: {}
     suits: Callable[[dict, Any], str | None] = lambda parameters, target: (
         None
-    )  # a sentence if the target lacks more than its engine could give, such as tokens or experts
+    )  # a message if the target lacks something beyond its engine's capabilities, such as experts
 
     @cached_property
     def _known(self) -> dict[str, Parameter]:
@@ -92,8 +92,8 @@ class Strategy:
         return {p.name: p.default for p in self.parameters}
 
     def check(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Defaults filled in, values parsed. Raises ValueError with one sentence on unknown names and
-        unusable values.
+        """`given` parsed, with defaults filled in. Raises ValueError with one sentence on an unknown name or
+        an unusable value.
         """
         known = self._known
         given, kept = memory.split(given)
@@ -112,7 +112,7 @@ class Strategy:
         return tuple(dict.fromkeys((*own, *switched_views(parameters), *memory.views(parameters))))
 
     def declaration(self) -> dict:
-        """The promised public form, as listed by `strategies --json`."""
+        """The public form, as listed by `strategies --json`; other programs rely on it."""
         return {
             "name": self.name,
             "title": self.title,

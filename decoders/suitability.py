@@ -1,5 +1,5 @@
-"""Whether models can do what a strategy asks of them, compared in one place: what it reads of each (see
-`engine.capabilities`), then what it wants of the target itself. Knows declarations and models, no lane.
+"""Whether models can run a strategy: first what it reads from each engine (see `engine.capabilities`), then
+what the target itself must have. Knows declarations and models, no lane.
 """
 
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ from decoders.strategy import Strategy
 
 
 def problem(strategy: Strategy, parameters: dict, models: Mapping[str, Any]) -> str | None:
-    """Why these models (role -> model) cannot run a strategy, as a sentence that names what is missing and a
-    strategy that they can run; None if they can.
+    """Why these models (role -> model) cannot run a strategy: a message that names what is missing and a
+    strategy that they can run. None if they can.
     """
     for role in strategy.needs:
         if models.get(role) is None:
@@ -38,15 +38,15 @@ def problem(strategy: Strategy, parameters: dict, models: Mapping[str, Any]) -> 
 
 
 def taken(strategy: Strategy, parameters: dict, models: Mapping[str, Any]) -> dict[str, Any]:
-    """Role -> model as a strategy takes them: the target of the kind that it writes with, None if there is
-    none, and the draft that it prefers.
+    """Role -> model as a strategy uses them: a target of the kind that it writes with (None if there is
+    none), and the draft that it prefers.
     """
     own = {**models, "target": models["target"].companion(strategy.writes_with)}
     return own if strategy.draft_of is None else own | {"draft": strategy.draft_of(parameters, own)}
 
 
 def other_kind(strategy: Strategy, models: Mapping[str, Any]) -> str:
-    """The sentence about a target of a kind that a strategy cannot write with."""
+    """The message about a target of a kind that a strategy cannot write with."""
     wanted, target = KINDS[strategy.writes_with], models["target"]
     fitting = sorted(registry.strategies().values(), key=lambda one: difference(one, strategy))
     first = next((one.title for one in fitting if runs(one, models)), None)
@@ -56,7 +56,7 @@ def other_kind(strategy: Strategy, models: Mapping[str, Any]) -> str:
 
 
 def unlike(strategy: Strategy, models: Mapping[str, Any]) -> str | None:
-    """Why a draft cannot guess for this target, as a sentence: it scores other tokens."""
+    """Why the draft cannot draft for this target: a message if their vocabularies differ, else None."""
     target = models["target"]
     for role in () if strategy.any_tokenizer else (*strategy.needs, *strategy.may_use):
         draft = models.get(role)
@@ -83,8 +83,8 @@ def lacking(strategy: Strategy, parameters: dict, models: Mapping[str, Any]) -> 
 
 
 def alternative(strategy: Strategy, models: Mapping[str, Any]) -> str | None:
-    """The title of a strategy that these models can run, with its defaults: the same one, else that of its
-    family that is most like it, else one that follows a server.
+    """The title of a strategy that these models can run with its defaults: the same one, else the most
+    similar one of its family, else one that follows a server.
     """
     if runs(strategy, models):
         return f"{strategy.title} with its default settings"
@@ -95,7 +95,7 @@ def alternative(strategy: Strategy, models: Mapping[str, Any]) -> str | None:
 
 
 def difference(one: Strategy, strategy: Strategy) -> tuple:
-    """How unlike two strategies are, for sorting; of equal ones those of `generate` and simple ones first."""
+    """How much two strategies differ, as a sort key; ties go to those of `generate`, then to simple ones."""
     usual = one.badge(one.check({})) == "equal to generate"
     return one.needs != strategy.needs, -len({*one.views} & {*strategy.views}), not usual, len(one.parameters)
 

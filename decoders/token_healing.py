@@ -1,8 +1,8 @@
-"""Token healing: the prompt's last token is taken back, and the model writes one that begins with its text.
+"""Token healing: removes the prompt's last token, and lets the model write one that begins with its text.
 
-A tokenizer cuts the prompt where it ends, so that its last token may be one that never stands there inside a
-text: what continues with "://" is not the token ":". transformers' `generate` has it as `token_healing`; the
-idea is from Guidance (Lundberg 2023).
+The end of a prompt forces a token boundary, so the last token may be one that would not stand there in
+running text: "http:" ends in the token ":", but "http://" contains the token "://". transformers' `generate`
+has it as `token_healing`; the idea is from Guidance (Lundberg 2023).
 """
 
 import math
@@ -10,15 +10,16 @@ from typing import Any
 
 import torch
 
-FAVOUR = 1.0  # what the token itself is given more than those that continue it, as in `generate`
+FAVOUR = 1.0  # added to the logit of the removed token itself, as in `generate`
 LEVEL = "token_healing"  # of the distribution after the mask
 
 
 def cut(parameters: dict[str, Any], model: Any, prompt: list[int]) -> tuple[list[int], list[int]]:
-    """(prompt, []), or without its last token and the `extensions` of that, if it is to be healed.
+    """(prompt without its last token, `extensions` of that token), or (prompt, []) if nothing is to be
+    healed.
 
-    Nothing is healed without the parameter, where no longer token begins with the text of the last one, after
-    a special token, and in a prompt of one token.
+    That is the case without the parameter, if no longer token begins with the text of the last one, if the
+    last one is a special token, and in a prompt of one token.
     """
     if not parameters.get("token_healing") or len(prompt) < 2:
         return prompt, []
@@ -36,7 +37,7 @@ def extensions(model: Any, token: int) -> list[int]:
 
 
 def kept(logits: torch.Tensor, allowed: list[int]) -> torch.Tensor:
-    """Logits [1, V] with nothing left but the tokens `allowed`, of which the first gets FAVOUR."""
+    """Logits [1, V] with -inf for all tokens but `allowed`, and FAVOUR added to the first of these."""
     scores = torch.full_like(logits, -math.inf)
     scores[0, allowed] = logits[0, allowed]
     scores[0, allowed[0]] += FAVOUR
@@ -44,7 +45,7 @@ def kept(logits: torch.Tensor, allowed: list[int]) -> torch.Tensor:
 
 
 def sentence(model: Any, last: int, token: int) -> str:
-    """What happened, for a person: `token` stands in the place of `last`."""
+    """What happened, for the reader: `token` replaced `last`."""
     was, became = (model.bytes_of(t).decode("utf-8", "replace") for t in (last, token))
     return (
         f"Token healing took the prompt's last token, “{was}”, back and let the model write a token that "

@@ -1,7 +1,8 @@
-"""What the positions of a parallel decoder waited for: earlier tokens are put back, to see what falls back.
+"""Which earlier positions each position of a parallel decoder waited for, found by counterfactual forwards.
 
-A position waited for an earlier one if a change there made its own last change. Nothing is noted that this
-test did not find. Knows a lane and its tree, nothing of how guesses are made.
+Position i waited for j < i if i's last change was caused by a change at j: with the earlier token put back at
+j, the model gives the earlier token at i again. Only dependencies that this test confirms are recorded. Knows
+a lane and its tree, not how guesses are made.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,9 +29,9 @@ Redo = Callable[[torch.Tensor, int], int]  # logits [1, V] and the node that the
 
 @dataclass
 class Standing:
-    """What stands at a position. `node`: after which a forward gave the token; None for a guess that no
-    forward gave. `redo`: the token that other logits, after another node, would have given. `drawn`: by a
-    uniform number, which stays the same when it is done again.
+    """The token at a position. `node`: the node whose forward predicted it, None for a guess that no forward
+    made. `redo`: the token that other logits, after another node, would have given. `drawn`: whether it was
+    sampled, by a uniform number that `redo` uses again.
     """
 
     token: int
@@ -39,29 +40,30 @@ class Standing:
     drawn: bool = False
 
     def fell_back(self, redone: int, before: "Standing") -> bool:
-        """Whether the token hinged on what was put back: what stood before is there again. A draw has no
-        before that its number would give: it hinges on it if the same number gives another token.
+        """Whether the token depended on what was put back: the earlier token returns. For a sampled token,
+        the earlier one came from another uniform number, so it is enough that the same number gives another
+        token.
         """
         return redone != self.token if self.drawn else redone == before.token
 
 
 @dataclass
 class Waits:
-    """Positions count the prompt, as depths of the tree do."""
+    """The tokens at all positions and what each waited for. Positions count from the prompt's first token."""
 
-    stands: dict[int, Standing] = field(default_factory=dict)  # position -> what stands there now
-    waited: dict[int, list[int]] = field(default_factory=dict)  # position -> those that it waited for
+    stands: dict[int, Standing] = field(default_factory=dict)  # position -> its present token
+    waited: dict[int, list[int]] = field(default_factory=dict)  # position -> the positions it waited for
 
     def guess(self, position: int, token: int) -> None:
-        """A token is put into a position without a forward."""
+        """Puts a token into a position without a forward."""
         before = self.stands.get(position)
         self.stands[position] = Standing(token)
         if before is None or before.token != token:
             self._change([position])
 
     def read(self, lane: Lane, given: dict[int, Standing]) -> None:
-        """Takes in what a forward of `lane` gave at some positions. Where that changed a token, each earlier
-        token that changed as well is put back in its place and the model runs again, for all in one forward.
+        """Takes in the tokens that a forward of `lane` gave at some positions. For each that changed, every
+        earlier token that changed as well is put back in turn, and one lens forward reads all these variants.
         """
         new = [at for at, now in given.items() if at not in self.stands or self.stands[at].token != now.token]
         tests = [test for position in new for test in self._tests(lane.tree, position, given[position])]
@@ -80,21 +82,23 @@ class Waits:
         self._change(new, hinges)
 
     def settle(self, lane: Lane, positions: Iterable[int]) -> None:
-        """Records what positions that are final now had waited for."""
+        """Records what the positions that are now final had waited for."""
         for position in positions:
             for source in sorted(self.waited.pop(position, [])):
                 lane.depend(source, position, 1.0, "causal")
 
     def _change(self, positions: list[int], hinges: dict[int, list[int]] | None = None) -> None:
-        """Other tokens stand at these positions now. Who waited for what stood there stayed without it."""
+        """Notes that these positions have new tokens. Positions that waited for the old ones kept their
+        token, so they did not wait for them after all.
+        """
         for position in positions:
             self.waited[position] = (hinges or {}).get(position, [])
         gone = set(positions)
         self.waited = {at: [s for s in sources if s not in gone] for at, sources in self.waited.items()}
 
     def _tests(self, tree: Tree, position: int, now: Standing) -> list[tuple[int, int, int, list[int]]]:
-        """(position, source, node, tokens) of each earlier token to be put back: `tokens` below `node` are
-        what the forward read, but with what stood at `source` when the position was given before.
+        """(position, source, node, tokens) for each earlier token to be put back: `tokens` below `node` are
+        what the forward read, but with the token at `source` from when `position` was predicted before.
         """
         before = self.stands.get(position)
         if before is None or before.node is None or now.node is None:
@@ -109,9 +113,7 @@ class Waits:
 
 
 def parted(tree: Tree, a: int, b: int) -> tuple[int, list[int], list[int]]:
-    """Of two nodes at one depth: the last node that is on the way to both, and the tokens of the two ways
-    below it.
-    """
+    """The lowest common ancestor of two nodes of equal depth, and the tokens of the two paths below it."""
     ways: tuple[list[int], list[int]] = ([], [])
     while a != b:
         ways[0].append(tree.tokens[a])
@@ -121,7 +123,7 @@ def parted(tree: Tree, a: int, b: int) -> tuple[int, list[int], list[int]]:
 
 
 class Branches:
-    """Nodes for texts that nobody proposes; what begins alike shares its nodes."""
+    """Nodes for texts that are scored but not proposed; common prefixes share nodes."""
 
     def __init__(self, tree: Tree):
         self.tree = tree
@@ -133,7 +135,7 @@ class Branches:
         return list(self.below.values())
 
     def grow(self, node: int, tokens: list[int]) -> int:
-        """The last node of `tokens` below `node`."""
+        """The last node of the path `tokens` below `node`, adding nodes that are missing."""
         for token in tokens:
             place = node, token
             if place not in self.below:
