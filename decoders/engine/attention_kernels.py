@@ -1,8 +1,8 @@
 """Which attention kernels may run when the number of keys grows with the text.
 
-On Hopper and Blackwell GPUs, torch prefers cuDNN's attention from version 2.11 on. cuDNN builds a plan for
-each number of keys that a thread has not met yet, and that takes longer than a forward. A text that grows
-token by token has a new number at every step, so its forwards leave cuDNN out: torch then uses the kernels
+On Hopper and Blackwell GPUs, torch from version 2.11 on prefers cuDNN's attention. cuDNN builds a plan for
+each number of keys that a thread has not met yet, which takes longer than a forward. A text that grows token
+by token has a new number of keys at every step, so its forwards exclude cuDNN, and torch uses the kernels
 that it uses on older GPUs. Captured forwards have few shapes and keep torch's choice.
 """
 
@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 @contextmanager
 def any_length(device: torch.device) -> Iterator[None]:
-    """Leaves cuDNN's attention out on a GPU. Nothing changes if the user has switched it off already."""
+    """Excludes cuDNN's attention on a GPU; changes nothing if the user has switched it off already."""
     preferred = device.type == "cuda" and cuda.cudnn_sdp_enabled()
     if preferred:
         cuda.enable_cudnn_sdp(False)

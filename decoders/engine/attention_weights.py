@@ -1,7 +1,7 @@
-"""Reads queries while a model runs, so that attention weights cost no second forward.
+"""Captures queries while a model runs, so that attention weights need no second forward.
 
-Registers an attention function with transformers that calls the usual SDPA and keeps the queries it saw.
-Knows layers and heads, neither tokens nor trees.
+Registers an attention function with transformers that calls the usual SDPA and keeps its queries. Knows
+layers and heads, neither tokens nor trees.
 """
 
 import inspect
@@ -17,10 +17,10 @@ from transformers.masking_utils import sdpa_mask
 from decoders.engine.kv_cache import Attend
 
 NAME = "sdpa_with_queries"
-# `here.attend`: reads in place of the usual SDPA while it is set, see decoders/memory/engine.py.
-# `here.seen`: (queries [1, H, N, D], scaling) of a layer each, while an engine's forward runs. One list a
-# thread: a model may be tried out while another one decodes. `here.listener`: called with all that a layer's
-# attention reads, while a lens looks (decoders/lenses/tape.py).
+# Per thread, since one model may be tested while another one decodes:
+# `here.attend`: replaces the usual SDPA while it is set, see decoders/memory/engine.py.
+# `here.seen`: (queries [1, H, N, D], scaling) of each layer, while an engine's forward runs.
+# `here.listener`: called with all inputs of a layer's attention while a lens records, see lenses/tape.py.
 here = threading.local()
 
 
@@ -42,7 +42,7 @@ AttentionMaskInterface.register(NAME, sdpa_mask)
 
 @contextmanager
 def reading_with(attend: Attend) -> Iterator[None]:
-    """While this is open, models of this thread read their keys and values by `attend`."""
+    """While this is open, models of this thread compute attention by `attend`."""
     here.attend = attend
     try:
         yield
@@ -51,8 +51,8 @@ def reading_with(attend: Attend) -> Iterator[None]:
 
 
 class Tap:
-    """The queries of one model's last forward. Models whose attention does not go through transformers'
-    interface give none.
+    """Captures the queries of one model's last forward. Models whose attention does not go through
+    transformers' attention interface give none.
     """
 
     def __init__(self, model: torch.nn.Module):
@@ -63,20 +63,22 @@ class Tap:
         self.listens = getattr(model.config, "_attn_implementation", None) == NAME
 
     def leave(self, model: torch.nn.Module) -> None:
-        """Gives the model its own attention back: nothing is kept from now on."""
+        """Restores the model's own attention; no queries are kept from now on."""
         if self.listens:
             model.set_attn_implementation("sdpa")
         self.listens = False
 
     def open(self, model: torch.nn.Module) -> None:
-        """Starts keeping queries; another engine of this model may have given it its own attention back."""
+        """Starts keeping queries. Registers again, since another engine of this model may have called
+        `leave`.
+        """
         if self.listens and model.config._attn_implementation != NAME:
             model.set_attn_implementation(NAME)
         here.seen = []
 
     def collect(self, layers: int) -> torch.Tensor | None:
-        """Stops keeping them: queries [L, H, N, D] since `open`, or None if they are not those of this many
-        layers or differ in shape.
+        """Stops keeping queries and returns those since `open`, [L, H, N, D]; None if they do not come from
+        exactly `layers` layers of one shape.
         """
         seen, here.seen = getattr(here, "seen", None) or [], None
         if not seen or len(seen) != layers or len({q.shape for q, _ in seen}) != 1:
@@ -85,9 +87,8 @@ class Tap:
         return torch.cat([q for q, _ in seen])
 
     def weights(self, queries: torch.Tensor, keys: torch.Tensor, reach: list[int]) -> torch.Tensor:
-        """Mean attention [R, K] over layers and heads of queries [L, H, R, D] on keys [L, Hkv, K, D].
-
-        Row r sees the first reach[r] keys.
+        """Attention weights [R, K] of queries [L, H, R, D] on keys [L, Hkv, K, D], averaged over layers and
+        heads. Row r sees the first reach[r] keys.
         """
         layers, heads, rows, width = queries.shape
         grouped = (queries.float() * self.scaling).reshape(layers, keys.shape[1], -1, width)

@@ -1,5 +1,5 @@
-"""What the scorers of canvases share: a lane asks every scorer to forget and release nodes, but a canvas has
-no slot per node and records no attention.
+"""The base of scorers for canvases. A lane asks every scorer to forget and release nodes and for attention,
+but a canvas has no slot per node and records no attention.
 """
 
 from typing import Any
@@ -8,7 +8,7 @@ from decoders.engine.engine import Work
 
 
 class CanvasScorer:
-    """Scores canvases for one lane. `work` is what the last forward computed."""
+    """Scores canvases for one lane. `work` counts what the last forward computed."""
 
     def __init__(self, engine: Any):
         self.engine, self.work = engine, Work()

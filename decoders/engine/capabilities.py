@@ -1,4 +1,4 @@
-"""What an engine can give besides log-probabilities after a node, in the words that messages use.
+"""What an engine can provide besides log-probabilities after a node, in the words that messages use.
 
 Knows no engine and no strategy; suitability.py compares the two.
 """
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Capability(StrEnum):
-    """What a strategy may read of a model, or a view may show."""
+    """What a strategy may read from a model, or a view may show of it."""
 
     NEXT_TOKENS = "the probabilities of what may follow any text"  # given by all but servers that name texts
     FULL_DISTRIBUTION = "the probabilities of all tokens"
@@ -20,5 +20,5 @@ class Capability(StrEnum):
     WEIGHTS = "the weights"
 
 
-# What a lane records of its target wherever the engine gives it.
+# What a lane records of its target wherever the engine provides it.
 RECORDED = (Capability.FULL_DISTRIBUTION, Capability.ATTENTION)

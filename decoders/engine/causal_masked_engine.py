@@ -1,8 +1,8 @@
-"""Models that fill masks after a causal past: tokens that are final are read once, causally, and their keys
-and values stay; masks and what is not final yet are read again in every forward.
+"""Models that fill masks after a causal prefix: final tokens are read once, causally, and their keys and
+values are cached; masks and tokens that may still change are read again in every forward.
 
-The cache is exact: what stays was computed from final tokens alone. Knows token ids and tensors; the caller
-says in which order the open positions stand and which of them see which.
+The cache is exact, since what it holds was computed from final tokens alone. Knows token ids and tensors; the
+caller decides the order of the open positions and which of them see which.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from decoders.engine.tree import Tree
 
 @dataclass(eq=False)
 class CausalMaskedEngine(MaskedEngine):
-    """A causal model whose mask rows predict their own positions."""
+    """A causal model whose rows at masks predict the tokens at their own positions."""
 
     kind = "a model that fills masks after a causal past"
 
@@ -28,7 +28,7 @@ class CausalMaskedEngine(MaskedEngine):
 
 
 class CausalPast(CanvasScorer):
-    """Reads tokens after a cache for one lane; `used` and `peak` count slots of the cache."""
+    """Reads tokens after a KV cache for one lane; `used` and `peak` count slots of the cache."""
 
     def __init__(self, engine: CausalMaskedEngine):
         super().__init__(engine)
@@ -36,11 +36,10 @@ class CausalPast(CanvasScorer):
 
     @torch.inference_mode()
     def read(self, tokens: list[int], positions: list[int], sees: torch.Tensor, keep: int) -> torch.Tensor:
-        """Logits [N, V] of N tokens at their positions, in one forward after the cache, which all of them
-        see.
+        """Logits [N, V] of N tokens at `positions`, in one forward after the cache, which all of them see.
 
-        sees [N, N]: which of them see which. The keys and values of the first `keep` stay in the cache; these
-        must see no others than themselves, or the cache would not be exact.
+        sees [N, N]: which of the new tokens (rows) see which (columns). The keys and values of the first
+        `keep` stay in the cache; these tokens may see only each other, else the cache would not be exact.
         """
         model, device, past = self.engine.model, self.engine.model.device, self.cache.get_seq_length()
         blocked = torch.zeros(len(tokens), past + len(tokens), dtype=model.dtype, device=device)

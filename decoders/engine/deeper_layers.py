@@ -1,7 +1,7 @@
-"""Runs nodes that only the first layers have read through further layers: lazy keys and values for early
-exits.
+"""Runs nodes that only the first layers have read through further layers, so that keys and values are
+computed lazily after early exits.
 
-Knows one lane's view of an engine; no strategy.
+Knows one lane's scorer; no strategy.
 """
 
 from dataclasses import replace
@@ -14,13 +14,13 @@ from decoders.engine.layers import Layers
 
 
 def deepen(scorer: Any, nodes: list[int], count: int) -> torch.Tensor:
-    """Logits [N, V] of an `engine.Scorer` after those of `nodes` that ran through one more stretch of layers,
-    on the way to `count` of them at nodes that fewer of the first layers have read.
+    """One forward that takes `nodes` further towards having been read by the first `count` layers. Returns
+    logits [N, V] after those of `nodes` that took part.
 
-    Of the nodes on their paths those that stopped earliest run up to where the next ones stopped, in one
-    forward (S2D, 2024). Positions, keys and values are those of a full run; what reaches the last layer is
-    whole. `scorer.layers_read` says whether a node has got as far as was asked. Raises ValueError if
-    something on a path was read by nothing, or by other layers.
+    Of all nodes on their paths, those that stopped earliest run on to the layer where the next ones stopped
+    (S2D, 2024); call again until `scorer.layers_read` says that all of `nodes` are there. Positions, keys and
+    values are those of a full run, and nodes that reach the last layer count as fully read. Raises ValueError
+    if a node on a path has not been read, or by other layers than the first.
     """
     behind: dict[int, list[int]] = {}
     tree = scorer.tree

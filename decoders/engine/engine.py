@@ -12,12 +12,12 @@ from functools import cached_property
 import torch
 
 from decoders.engine.attention_weights import Tap
-from decoders.engine.born_states import Births, born_in
 from decoders.engine.capabilities import Capability
 from decoders.engine.deeper_layers import deepen
-from decoders.engine.fast_llama import lean_forward
+from decoders.engine.fast_llama import fast_llama_of
 from decoders.engine.forward_outputs import Batch, Early, Trunk
 from decoders.engine.forward_request import ForwardRequest
+from decoders.engine.injected_states import Injections, injected_in
 from decoders.engine.input_embeddings import Mixed, read_at
 from decoders.engine.joint_forwards import JointForwards, Pause
 from decoders.engine.kv_cache import OutOfSlots, ReadOnly, SlotCache, slot_bytes
@@ -37,10 +37,10 @@ MAX_SLOTS = 16384
 
 @dataclass
 class Work:
-    """What the last `score` call computed: for the Forward event."""
+    """What the last call of `score` computed, for the event `Forward`."""
 
-    tokens: int = 0  # evaluated now
-    shared: int = 0  # prompt tokens that another lane had evaluated already
+    tokens: int = 0  # computed now
+    shared: int = 0  # prompt tokens that another lane had computed already
     rows: int = 0
     share: float = 1.0  # of the model's blocks that ran
     lanes: int = 1  # whose rows ran in the same forward
@@ -48,14 +48,14 @@ class Work:
     scope: str | None = None  # which layers, if not all
 
 
-@dataclass(eq=False)  # two are never one: kept by identity
+@dataclass(eq=False)  # hashed by identity
 class Engine(ModelForwards):
     """A causal LM behind the tree interface. `limit` is the largest number of KV slots it may use."""
 
     model: torch.nn.Module
     limit: int | None = None
     trunks: dict[tuple[int, ...], Trunk] = field(default_factory=dict)
-    remedy = "a model built like Llama, Qwen2, Mistral or GPT-2"  # for what it does not give
+    remedy = "a model built like Llama, Qwen2, Mistral or GPT-2"  # what to use if a capability is missing
 
     def __post_init__(self) -> None:
         config = self.model.config.get_text_config()
@@ -70,10 +70,10 @@ class Engine(ModelForwards):
         self.joint = JointForwards(self._forward, self.device, self.dtype)
         self.tap = Tap(self.model)
         self.kind, self.note = type(self.model).__name__, None
-        if (lean := lean_forward(self.model)) is not None:
-            self.tap.scaling = lean.scaling
+        if (fast := fast_llama_of(self.model)) is not None:
+            self.tap.scaling = fast.scaling
         self.captured = None
-        self.lean, kinds = lean, set(getattr(config, "layer_types", None) or ())
+        self.fast_llama, kinds = fast, set(getattr(config, "layer_types", None) or ())
         self.window = getattr(config, "sliding_window", None) if kinds != {"full_attention"} else None
         self.mixed = "full_attention" in kinds and "sliding_attention" in kinds
 
@@ -82,25 +82,25 @@ class Engine(ModelForwards):
         return Scorer(self, tree)
 
     def gives(self, capability: Capability) -> bool:
-        """Whether it can give this; parts of the layers are tried out once."""
+        """Whether it has this capability; whether layers can be run in part is found out by one trial."""
         if capability is Capability.LAYERS:
             return self.runs_in_part
         return capability is not Capability.ATTENTION or self.tap.listens
 
     @cached_property
     def runs_in_part(self) -> bool:
-        """Whether parts of the model's layers can be run."""
+        """Whether some of the model's layers can be run alone."""
         return trial(self)
 
     def forward(self, request: ForwardRequest, pause: Pause | None = None) -> Batch:
-        """One forward over nodes. With `pause`, those that others ask for meanwhile join it."""
+        """Runs one forward. With `pause`, forwards that other lanes request meanwhile join it."""
         if pause is None or not request.is_plain:
             return self._forward(request)
         return self.joint.forward(request, pause)
 
 
 class Scorer:
-    """One lane's view of one engine. `score` evaluates nodes; what was evaluated is never evaluated again."""
+    """One lane's view of one engine: `score` computes each node once and keeps its row until `forget`."""
 
     def __init__(self, engine: Engine, tree: Tree):
         self.engine, self.tree = engine, tree
@@ -112,32 +112,34 @@ class Scorer:
         self.key, self.trunk.users = key, self.trunk.users + 1
         self.slots: dict[int, int] = {}  # node -> slot, for nodes below the trunk
         self.kept: dict[int, tuple[Batch, int, int]] = {}  # node -> batch, row of logits, row of queries
-        # nodes whose slots do not hold the whole model's keys: from the first layers alone, or (None) useless
+        # nodes whose slots lack the whole model's keys: they hold the first layers' or (None) other layers'
         self.early: dict[int, Early | None] = {}
-        self.taps = False  # whether the streams after each layer are kept
-        self.head: TrimmedHead | None = None  # makes this lane's logits, if not the whole output matrix
+        self.taps = False  # whether the residual stream after each layer is kept
+        self.head: TrimmedHead | None = (
+            None  # computes this lane's logits in place of the whole output matrix
+        )
         self.mixed: Mixed = {}
-        self.births: Births = {}
+        self.injections: Injections = {}
         self.work = Work()
-        self.peak, self.started = len(key), False  # peak: most slots this lane held at one time
-        self.pause: Pause | None = None  # lets other lanes bring what is to run in the same forward
+        self.peak, self.started = len(key), False  # peak: most slots that this lane has held at once
+        self.pause: Pause | None = None  # lets other lanes add requests to the same forward
         self.tree_mask = TreeMask(tree, self._slot)
 
     @property
     def used(self) -> int:
-        """Slots this lane holds, the shared prompt included."""
+        """Slots that this lane holds, including the shared prompt's."""
         return len(self.key) + len(self.slots)
 
     def score(self, nodes: list[int], hidden: bool = False) -> torch.Tensor:
-        """Logits [N, V] for the token after each node (float32, or the model's own float64).
+        """Logits [N, V] for the token after each node (float32, or float64 if the model is).
 
-        Evaluates what is not evaluated yet, ancestors included, in one forward. Raises OutOfSlots with
-        nothing changed.
+        Nodes and ancestors that were not computed before are computed in one forward. Raises OutOfSlots,
+        changing nothing.
         """
         self.work = Work(rows=len(nodes))
         if self.trunk.under_way and self.pause:  # another lane is about to read the prompt
             self.pause()
-        if not self.started and self.trunk.last is not None and not (hidden or self.taps or self.births):
+        if not self.started and self.trunk.last is not None and not (hidden or self.taps or self.injections):
             self.kept[self.tree.trunk - 1] = self.trunk.last
             self.work.shared, self.started = self.tree.trunk, True
         missing = [n for n in nodes if n not in self.kept or (hidden and self.kept[n][0].hidden is None)]
@@ -153,11 +155,12 @@ class Scorer:
         return logits if logits.dtype == torch.float64 else logits.float()
 
     def score_part(self, nodes: list[int], part: Layers) -> torch.Tensor:
-        """Logits [N, V] after each node if only `part` of the model runs there, and at ancestors that nothing
-        has read yet; always computed. Whatever the whole model has read keeps its keys and values.
+        """Logits [N, V] after each node with only `part` of the model run there and at unread ancestors.
+        Ancestors that the whole model has read keep their keys and values.
 
-        Keys of the first layers are exact, and `score` continues after them; all others it computes again.
-        Raises OutOfSlots with nothing changed, ValueError for a node that the whole model has read.
+        Where `part` is the first layers, its keys are exact and `score` continues from them; after any other
+        part, `score` computes the nodes again. Raises OutOfSlots, changing nothing, and ValueError for a node
+        that the whole model has read.
         """
         if not self.trunk.evaluated or any(self._is_whole(n) for n in nodes):
             raise ValueError(
@@ -173,7 +176,9 @@ class Scorer:
         return batch.logits if batch.logits.dtype == torch.float64 else batch.logits.float()
 
     def layers_read(self, node: int) -> int | None:
-        """How many of the first layers have read a node, all if it is whole; None if other parts have."""
+        """How many of the first layers have read a node (all if the whole model has); None if other parts
+        have.
+        """
         if self._is_whole(node):
             return self.engine.layer_count
         early = self.early.get(node)
@@ -184,8 +189,8 @@ class Scorer:
         return deepen(self, nodes, count)
 
     def score_seeing(self, nodes: list[int], view: View) -> torch.Tensor:
-        """Logits [N, V] after each node, all below the text of `view`, if no more than it is seen; `score`
-        reads these nodes again. Raises OutOfSlots with nothing changed.
+        """Logits [N, V] after each node, all below the text of `view`, of which they see only what `view`
+        holds. `score` computes these nodes again. Raises OutOfSlots, changing nothing.
         """
         order = sorted(self._with_unread(nodes, self.slots.__contains__))
         self.tree_mask.view = view
@@ -199,16 +204,20 @@ class Scorer:
         return batch.logits if batch.logits.dtype == torch.float64 else batch.logits.float()
 
     def early_state(self, node: int) -> torch.Tensor:
-        """The stream [d] after the first layers at a node that nothing but they has read."""
+        """The residual stream [d] after the first layers, at a node that only these have read."""
         return self.early[node].stream
 
     def seen_from(self, node: int) -> ReadOnly:
-        """Keys and values on the path of a node, of the layers that have read it; the next call ends it."""
+        """The keys and values on the path to a node, in the layers that have read it; valid until the next
+        call.
+        """
         self.cache.read = as_index([self._slot(n) for n in self.tree.path(node)], self.engine.device)
         return ReadOnly(self.cache.seen)
 
     def streams(self, node: int) -> torch.Tensor | None:
-        """The residual streams [L + 1, d] of a scored node after 0 to L layers, if `taps` was set then."""
+        """The residual stream [L + 1, d] at a scored node after 0 to L layers; None if `taps` was off
+        then.
+        """
         batch, _, at = self.kept[node]
         return None if batch.streams is None else batch.streams[:, at]
 
@@ -221,20 +230,20 @@ class Scorer:
         return torch.stack([b.hidden[row] for b, row, _ in rows])
 
     def prompt_streams(self) -> torch.Tensor | None:
-        """The residual streams of the prompt's T tokens as their forward left them: [L + 1, T, d] after 0 to
-        L layers if `taps` was set then, else perhaps [1, T, d] after the last layer; None if it left none.
+        """The residual stream at the prompt's T tokens: [L + 1, T, d] after 0 to L layers if `taps` was on,
+        else [1, T, d] after the last layer. None if the prompt's forward kept none.
         """
         if self.trunk.last is None:
             return None
         batch, _, at = self.trunk.last
         streams = batch.streams if batch.streams is not None or batch.stream is None else batch.stream[None]
-        if streams is None or at + 1 != self.tree.trunk:  # its last token was read apart from the others
+        if streams is None or at + 1 != self.tree.trunk:  # the last token was read in a forward of its own
             return None
         return streams[:, : at + 1]
 
     def through(self, nodes: list[int], layer: int, states: torch.Tensor) -> torch.Tensor:
-        """States [N, d] after this layer alone if `states` [N, d] enter it at `nodes`, after a text that the
-        whole model has read.
+        """States [N, d] after one layer that `states` [N, d] enter at `nodes`; their ancestors must have been
+        read by the whole model.
         """
         part = Layers.only([layer], self.engine.layer_count)
         stream = self._forward(nodes, [], False, part, states).stream
@@ -279,14 +288,14 @@ class Scorer:
         if first_time and self.trunk.evaluated:
             self.work.shared = trunk_end - sum(n < trunk_end for n in order)
         self.started = self.trunk.evaluated = True
-        if self.head is None:  # or lanes with the whole vocabulary would take these logits
+        if self.head is None:  # else lanes with the whole vocabulary would reuse these trimmed logits
             self.trunk.last = self.trunk.last or self.kept.get(trunk_end - 1)
 
     def _with_unread(self, nodes: list[int], is_read: Callable[[int], bool]) -> set[int]:
-        """These nodes and those of their ancestors below the trunk that are not read."""
+        """These nodes and their unread ancestors below the trunk."""
         new: set[int] = set()
         for node in nodes:
-            new.add(node)  # asked for again without a kept row: its token runs once more on its own slot
+            new.add(node)  # even if read: without a kept row its token runs again on its own slot
             node = self.tree.parents[node]
             while node >= self.tree.trunk and not is_read(node) and node not in new:
                 new.add(node)
@@ -294,8 +303,8 @@ class Scorer:
         return new
 
     def _entered(self, order: list[int]) -> tuple[Layers | None, torch.Tensor | None, torch.Tensor | None]:
-        """What is left to do where the first layers have read all of `order` already: (the layers that
-        remain, the stream [N, d] that enters them, the queries [E, H, N, D] so far); else three times None.
+        """If the first layers have read all of `order`: (the layers that remain, the stream [N, d] that
+        enters them, the queries [E, H, N, D] of the first E layers). Otherwise (None, None, None).
         """
         early = [self.early.get(n) for n in order]
         if not all(early) or len({e.exit for e in early}) != 1:
@@ -314,7 +323,7 @@ class Scorer:
         part: Layers | None = None,
         states: torch.Tensor | None = None,
     ) -> Batch:
-        """One forward over the nodes `order`, parents first, with a slot for each; logits of `nodes`."""
+        """One forward over the nodes `order` (parents first), each in a slot, with logits of `nodes`."""
         tree = self.tree
         fresh = [n for n in order if n >= tree.trunk and n not in self.slots]
         self.slots.update(zip(fresh, self.cache.take(len(fresh)), strict=True))
@@ -331,7 +340,7 @@ class Scorer:
             states=states,
             embeddings=read_at(self.engine.model, self.mixed, order, tree.tokens),
             head=self.head,
-            born=born_in(self.births, [order]),
+            injected=injected_in(self.injections, [order]),
         )
         return self.engine.forward(request, self.pause)
 
@@ -339,11 +348,11 @@ class Scorer:
         return self.trunk.slots[node] if node < self.tree.trunk else self.slots[node]
 
     def attention(self, nodes: list[int]) -> tuple[list[int], list[int], torch.Tensor] | None:
-        """How strongly `nodes`, all on one path, looked back when each predicted the token after it.
+        """The attention of `nodes`, all on one path, when each predicted the token after it: (the R of
+        `nodes` whose rows are kept, the K nodes of the path to the last one, weights [R, K]).
 
-        (those of `nodes` whose rows are kept, R of them; the path down to the last, K nodes; weights [R, K]):
-        means over layers and heads, each row summing to 1. None if this model's attention cannot be read.
-        Comes from the queries of the nodes' own forwards.
+        Weights are means over layers and heads; each row sums to 1. They are computed from the queries of the
+        nodes' own forwards. None if this model's attention cannot be read.
         """
         rows = [(n, self.kept[n]) for n in nodes if n in self.kept and self.kept[n][0].queries is not None]
         if not rows or self.cache.pool is None:
@@ -355,12 +364,12 @@ class Scorer:
         return seen, path, self.engine.tap.weights(queries, self.cache.keys(slots), reach)
 
     def forget(self, nodes: list[int]) -> None:
-        """Drops the kept rows of nodes that nobody will ask about again; their slots stay."""
+        """Drops the kept rows of nodes that will not be scored again; their slots stay."""
         for node in nodes:
             self.kept.pop(node, None)
 
     def release(self, nodes: list[int]) -> None:
-        """Gives the slots of dead nodes back. Nodes of the trunk and nodes without a slot are ignored."""
+        """Frees the slots of these nodes. Nodes of the trunk and nodes without a slot are ignored."""
         self.forget(nodes)
         for node in nodes:
             if node in self.slots:
@@ -369,7 +378,7 @@ class Scorer:
         self.cache.give([self.slots.pop(n) for n in nodes if n in self.slots])
 
     def close(self) -> None:
-        """Gives everything back; the prompt's slots too, if no other lane uses them. May be called twice."""
+        """Frees all slots, the prompt's too if no other lane uses them. May be called twice."""
         if self.trunk is None:
             return
         self.release(list(self.slots))

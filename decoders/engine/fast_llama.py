@@ -1,24 +1,24 @@
-"""The forward of small Llama models in plain tensor operations: the same numbers without many module calls.
+"""The forward of small Llama models in plain tensor operations: the same numbers with fewer module calls.
 
-On a model of a few million parameters, the calls take more time than the arithmetic. Used for Llama
-architectures up to LARGEST parameters; every other model runs its own forward. Whether it gives the model's
-own numbers is tested when a model is loaded (`sequence_engine.engine_for`). Knows tensors and slots, no
+In a model of a few million parameters, module calls take more time than arithmetic. Used for Llama
+architectures of up to LARGEST parameters; every other model runs its own forward. When a model is loaded, a
+test checks that the numbers are the model's own (`sequence_engine.engine_for`). Knows tensors and slots, no
 trees.
 """
 
 import torch
 from torch.nn import functional as F
 
-from decoders.engine.born_states import Born
 from decoders.engine.fast_product import Matrix
+from decoders.engine.injected_states import InjectedStates
 from decoders.engine.kv_cache import SlotCache
 from decoders.engine.layers import Layers
 
-LARGEST = 100_000_000  # above, arithmetic outweighs calls, and the joined weights would cost memory
+LARGEST = 100_000_000  # parameters; above, arithmetic outweighs calls, and the joined weights cost memory
 
 
-class LeanLlama:
-    """`forward` of one model. Joins q, k and v, and gate and up, into one matrix each (a copy)."""
+class FastLlama:
+    """The forward of one model, with q, k and v joined into one matrix (a copy), and likewise gate and up."""
 
     def __init__(self, model: torch.nn.Module):
         config = model.config
@@ -63,14 +63,15 @@ class LeanLlama:
         part: Layers | None = None,
         states: torch.Tensor | None = None,
         taps: list[torch.Tensor] | None = None,
-        born: Born | None = None,
+        injected: InjectedStates | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor]:
-        """Of tokens [N]: last-layer states [N, d], final norm included; queries [L, H, N, D]; the stream
-        [N, d] before that norm.
+        """For tokens [N]: last-layer states [N, d] after the final norm, queries [L, H, N, D], and the
+        residual stream [N, d] before that norm.
 
-        positions [N]: their depths. mask: additive [1, 1, N, K], or None if every row sees all K columns.
-        part: the blocks that run, all if None. states [N, d]: what enters them instead of the embeddings.
-        taps: gets the streams that enter the layers. born: states that begin in front of later layers.
+        positions [N]: depths in the tree. mask: additive [1, 1, N, K], or None if every row sees all K
+        columns. part: the blocks that run, all if None. states [N, d]: enter them in place of the embeddings.
+        taps: the streams that enter the layers are appended to it. injected: states injected in front of
+        later layers.
         """
         heads, kv_heads = self.heads, self.kv_heads
         x = self.embed[tokens] if states is None else states  # [N, d]
@@ -78,8 +79,8 @@ class LeanLlama:
         cos, sin = self.cos[positions], self.sin[positions]
         queries, entered, early = [], x, frozenset() if part is None else part.early
         for index, (qkv, out, gate_up, down) in enumerate(self.layers):
-            if born is not None:
-                x = born.enter(index, x)
+            if injected is not None:
+                x = injected.enter(index, x)
             if taps is not None:
                 taps.append(x)
             if part is None or index in part.attention:
@@ -102,11 +103,11 @@ class LeanLlama:
             if part is None or index in part.mlp:
                 gate, up = gate_up.times(self.scaled(x)).chunk(2, dim=-1)
                 x = x + down.times(F.silu(gate) * up)
-        x = x if born is None else born.enter(len(self.layers), x)
+        x = x if injected is None else injected.enter(len(self.layers), x)
         return self.scaled(x) * self.last_norm, torch.cat(queries) if queries else None, x
 
     def scaled(self, x: torch.Tensor) -> torch.Tensor:
-        """RMS norm of x [N, d] up to a factor sqrt(d) and its weight, which the next matrix holds.
+        """RMS norm of x [N, d] without the factor sqrt(d) and the weight, which the next matrix includes.
 
         x / sqrt(|x|^2 + d eps) in three operations; on CPU F.rms_norm takes six.
         """
@@ -117,17 +118,17 @@ class LeanLlama:
         return self.head.times(states)
 
 
-def lean_forward(model: torch.nn.Module) -> LeanLlama | None:
-    """The lean forward of a model that it fits, else None."""
+def fast_llama_of(model: torch.nn.Module) -> FastLlama | None:
+    """The fast forward of a model, or None if the model needs its own."""
     plain = type(model).__name__ == "LlamaForCausalLM" and all(
         type(p.data) is torch.Tensor and p.device == model.device for p in model.parameters()
     )
     count = sum(p.numel() for p in model.parameters())
-    return LeanLlama(model) if plain and fits(model.config, count) else None
+    return FastLlama(model) if plain and fits(model.config, count) else None
 
 
 def fits(config, parameters: int) -> bool:
-    """Whether a model with this config and this many parameters gets the lean forward, if its class does."""
+    """Whether a Llama with this config and this many parameters gets the fast forward."""
     plain = config.model_type == "llama" and config.hidden_act == "silu"
     plain = plain and getattr(config, "quantization_config", None) is None
     return plain and not config.attention_bias and not config.mlp_bias and parameters <= LARGEST

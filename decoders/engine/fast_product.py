@@ -1,8 +1,8 @@
-"""Multiplies a few rows with a weight in whichever way is fastest on this machine.
+"""Multiplies a few rows by a weight in whichever way is fastest on this machine.
 
-Which one that is depends on the processor: on an Intel Xeon with AVX-512 the plain product with the
-transposed weight wins for any number of rows, on other processors two rows are twice as fast with the weight
-on the left, and more in oneDNN's own layout. So each way is timed once per process. Knows tensors alone.
+The fastest way depends on the processor: on an Intel Xeon with AVX-512, the plain product with the transposed
+weight wins for any number of rows; on other processors, two rows are twice as fast with the weight on the
+left, and more rows in oneDNN's own layout. So each way is timed once per process. Knows only tensors.
 """
 
 import time
@@ -12,18 +12,18 @@ from functools import cache, cached_property
 import torch
 
 PLAIN, LEFT, PACKED = "plain", "weight on the left", "oneDNN"
-FEW, SOME = 3, 4  # rows: up to 3, 4 and more are tried apart
-MANY = 32  # from here on arithmetic outweighs the rest, and all ways take as long
-SMALL = 50_000  # numbers: for a smaller weight oneDNN's preparations take longer than the product
-ROWS = 8  # for which oneDNN lays the weights out; other counts gain as much
-TRIES, GAIN = 20, 0.85  # another way must take less than this share of the plain one's time
+FEW, SOME = 3, 4  # rows: up to 3, exactly 4, and more are timed separately
+MANY = 32  # rows from which arithmetic dominates and all ways take equally long
+SMALL = 50_000  # numbers in a weight: below, oneDNN's preparations take longer than the product
+ROWS = 8  # the count for which oneDNN lays the weights out; other counts gain as much
+TRIES, GAIN = 20, 0.85  # another way is used only if it takes less than this share of the plain one's time
 
 
 class Matrix:
     """A weight [out, in] and its transposed copy; a copy in oneDNN's layout only where that is faster."""
 
     def __init__(self, *weights: torch.Tensor, norm: torch.Tensor | None = None):
-        """Joins `weights` along out. norm [in]: the weight of an RMS norm in front, multiplied in."""
+        """Concatenates `weights` along out. norm [in]: the weight of a preceding RMS norm, multiplied in."""
         joined = torch.cat(weights) if len(weights) > 1 else weights[0]
         self.weight = joined if norm is None else joined * (norm * len(norm) ** 0.5)
         self.turned = self.weight.t().contiguous()  # [in, out]
@@ -57,7 +57,7 @@ def by_onednn(x: torch.Tensor, packed: torch.Tensor) -> torch.Tensor:
 
 def laid_out(weight: torch.Tensor) -> torch.Tensor | None:
     """A float32 weight on CPU in oneDNN's layout, by the two operations that torch's compiler uses for this;
-    None where they are not at hand.
+    None where they are not available.
     """
     able = hasattr(torch.ops.mkldnn, "_linear_pointwise") and hasattr(
         torch.ops.mkldnn, "_reorder_linear_weight"
@@ -70,7 +70,7 @@ def laid_out(weight: torch.Tensor) -> torch.Tensor | None:
 @cache
 @torch.inference_mode()
 def fastest(rows: int, dtype: torch.dtype) -> str:
-    """Which way multiplies this many rows fastest on this CPU: tried on a weight of a small Llama's size."""
+    """The fastest way to multiply this many rows on this CPU, timed on a weight of a small Llama's size."""
     weight, x = torch.ones(1024, 192, dtype=dtype), torch.ones(rows, 192, dtype=dtype)
     turned, packed = weight.t().contiguous(), laid_out(weight)
     ways = {PLAIN: lambda: x @ turned, LEFT: lambda: by_weight(x, weight)}
@@ -82,7 +82,7 @@ def fastest(rows: int, dtype: torch.dtype) -> str:
 
 
 def min_seconds(call: Callable[[], object]) -> float:
-    """The shortest of several tries: what the machine does beside makes a try longer, never shorter."""
+    """The shortest of several runs, since other load can only make a run longer."""
     took = []
     for _ in range(TRIES):
         began = time.perf_counter()

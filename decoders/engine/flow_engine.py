@@ -1,5 +1,5 @@
-"""Discrete flow models behind an engine's interface: a source that is read once, and canvases on which every
-position holds some token at any time.
+"""Discrete flow models behind an engine's interface: the source is encoded once; canvases hold some token at
+every position at any time.
 
 Knows token ids and tensors.
 """
@@ -16,7 +16,7 @@ from decoders.engine.tree import Tree
 
 @dataclass(eq=False)
 class FlowEngine:
-    """A `models.flow.FlowModel`; its config says how long a canvas is."""
+    """Runs a `models.flow.FlowModel`, whose config gives the length of a canvas."""
 
     model: torch.nn.Module
     kind = "a discrete flow model"
@@ -30,7 +30,7 @@ class FlowEngine:
 
     @property
     def note(self) -> str:
-        """What it learned to read."""
+        """A sentence on the sources that it was trained to read."""
         form = getattr(self.model.config, "source_form", "SOURCE")
         return (
             f"The prompt is the source of an encoder: it learned to read {form!r}, and its answer has at "
@@ -55,7 +55,7 @@ class FlowScorer(CanvasScorer):
 
     @torch.inference_mode()
     def read(self, source: list[int]) -> torch.Tensor:
-        """Encodes the source, which later forwards look at; returns its states [1, S, D]."""
+        """Encodes the source, to which later forwards attend; returns its states [1, S, D]."""
         ids = torch.tensor([source], device=self.engine.model.device)
         self.work = Work(tokens=len(source), rows=1)
         self._memory = self.engine.model.read(ids, torch.ones_like(ids, dtype=torch.bool))
@@ -63,7 +63,7 @@ class FlowScorer(CanvasScorer):
 
     @torch.inference_mode()
     def flow(self, canvases: list[list[int]], t: float) -> torch.Tensor:
-        """Logits [C, L, V] of the final tokens of C canvases that stand at time t, in one forward."""
+        """Logits [C, L, V] of the final tokens of C canvases at time t in [0, 1], in one forward."""
         model, device = self.engine.model, self.engine.model.device
         ids = torch.tensor(canvases, device=device)
         memory = self._memory.expand(len(canvases), -1, -1)

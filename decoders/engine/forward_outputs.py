@@ -1,4 +1,4 @@
-"""What forwards over a token tree leave behind for later ones. Knows tensors and slots, no trees."""
+"""Results of forwards over a token tree that are kept for later calls. Knows tensors and slots, no trees."""
 
 from dataclasses import dataclass
 
@@ -7,21 +7,21 @@ import torch
 
 @dataclass
 class Batch:
-    """What one forward left behind for its nodes, row by row."""
+    """The results of one forward, one row per node."""
 
     logits: torch.Tensor  # [N, V] of the nodes that were asked for
     hidden: torch.Tensor | None  # [N, d] last-layer states, if asked for
-    queries: torch.Tensor | None  # [L, H, N, D] of all evaluated nodes, for the layers whose attention ran
-    stream: torch.Tensor | None = None  # [N, d] of all evaluated nodes after the last layer, without a norm
+    queries: torch.Tensor | None  # [L, H, N, D] of all computed nodes, for the layers whose attention ran
+    stream: torch.Tensor | None = None  # [N, d] residual stream of all computed nodes, before the last norm
     streams: torch.Tensor | None = None  # [L + 1, N, d] the same after 0 to L layers, if asked for
     lanes: int = 1  # whose rows ran in this forward
-    # seconds of whoever asked in which the rows of others were computed; negative where others computed these
+    # the requester's seconds that computed rows of other lanes; negative where others computed its rows
     for_others: float = 0.0
 
 
 @dataclass
 class Early:
-    """Where the whole model continues, at a node that only the first layers have read."""
+    """The state from which the remaining layers continue, at a node that only the first layers have read."""
 
     exit: int
     stream: torch.Tensor  # [d] after `exit` layers
@@ -35,7 +35,7 @@ class Trunk:
     slots: list[int]
     users: int = 0
     evaluated: bool = False
-    under_way: bool = False  # whether a lane waits for the forward that evaluates it
+    under_way: bool = False  # whether a lane is waiting for the forward that computes it
     last: tuple[Batch, int, int] | None = (
         None  # the kept row of its last token, which every lane asks for first
     )

@@ -1,6 +1,6 @@
-"""Input embeddings that are not a single token's: a position may be read as a mixture of several tokens.
+"""Input embeddings that mix several tokens: a position may be read as a superposition.
 
-Knows models, nodes and tensors, nothing of what a mixture is for.
+Knows models, nodes and tensors, not what a mixture is for.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ def input_embeddings(model: torch.nn.Module, tokens: Sequence[int]) -> torch.Ten
 
 
 def read_at(model: torch.nn.Module, mixed: Mixed, nodes: list[int], tokens: list[int]) -> torch.Tensor | None:
-    """What is read at `nodes` [N, d]; None if all read the embeddings of their own tokens. tokens: of every
-    node of their tree.
+    """The input embeddings [N, d] at `nodes`; None if all of them are those of their own tokens. tokens: the
+    token of every node in the tree.
     """
     if mixed.keys().isdisjoint(nodes):
         return None
@@ -27,8 +27,8 @@ def read_at(model: torch.nn.Module, mixed: Mixed, nodes: list[int], tokens: list
 
 
 def reads(model: torch.nn.Module, padded: torch.Tensor, mixed: Sequence[Mixed]) -> dict[str, torch.Tensor]:
-    """What a model is given of texts [B, T]: their tokens, or embeddings if `mixed` has some (for each text,
-    place -> embedding).
+    """A model's keyword arguments for texts [B, T]: their tokens, or embeddings if `mixed` replaces some (for
+    each text, place -> embedding).
     """
     if not any(mixed):
         return {"input_ids": padded}

@@ -1,8 +1,8 @@
-"""Runs the forwards that several lanes wait for as one: batching across lanes.
+"""Batches forwards across lanes: requests that wait at the same time run as one forward.
 
-A lane that asks for a forward pauses, and others bring theirs; the first that continues runs all of them. The
-rows are stacked, their slots concatenated, and the mask hides from each row the slots of the others, so the
-numbers are those of a forward alone up to rounding. Knows requests and slots, no lanes.
+A lane that requests a forward pauses while other lanes add theirs; the first to continue runs all of them.
+Rows are stacked and slots concatenated, and the mask hides each lane's slots from the others, so the numbers
+are those of separate forwards up to rounding. Knows requests and slots, no lanes.
 """
 
 import logging
@@ -17,16 +17,16 @@ from decoders.engine.forward_request import ForwardRequest
 from decoders.engine.kv_cache import Columns
 
 log = logging.getLogger(__name__)
-Pause = Callable[[], bool]  # lets others bring their requests; False, at once, if nobody can
+Pause = Callable[[], bool]  # lets others add requests; returns False at once if nobody can
 Slots = slice | torch.Tensor
-ROWS = 256  # of a joint forward
-CELLS = 1 << 19  # of its mask: beyond, the columns that each row does not see cost more than a second forward
-SPREAD = 1.5  # how many times the slots that are wanted may be read before it is cheaper to gather those
+ROWS = 256  # at most in a joint forward
+CELLS = 1 << 19  # at most in its mask: beyond, masked columns cost more than a second forward
+SPREAD = 1.5  # a slice may be this many times as long as the slots needed; beyond, gathering them is cheaper
 
 
 @dataclass(eq=False)
 class Waiting:
-    """A request, and what came of it."""
+    """A request and its result."""
 
     request: ForwardRequest
     batch: Batch | None = None
@@ -35,14 +35,16 @@ class Waiting:
 
 
 class JointForwards:
-    """The requests of one engine that wait. `run(request)` computes one forward."""
+    """The waiting requests of one engine. `run(request)` computes one forward."""
 
     def __init__(self, run: Callable[[ForwardRequest], Batch], device: torch.device, dtype: torch.dtype):
         self.run, self.device, self.dtype = run, device, dtype
         self.waiting: list[Waiting] = []
 
     def forward(self, request: ForwardRequest, pause: Pause) -> Batch:
-        """The forward of `request`, with what others asked for during `pause`. Raises what it alone would."""
+        """The result of `request`, run together with what others request during `pause`. Raises what it would
+        raise alone.
+        """
         mine = Waiting(request)
         self.waiting.append(mine)
         try:
@@ -51,7 +53,7 @@ class JointForwards:
             began, mine_to_run = time.perf_counter(), mine in self.waiting
             if mine_to_run:
                 self._run_all()
-        finally:  # a lane may be closed while it waits
+        finally:  # a lane may be closed while its request waits
             if mine in self.waiting:
                 self.waiting.remove(mine)
         if mine.error is not None:
@@ -76,7 +78,7 @@ class JointForwards:
     def _run(self, group: list[Waiting]) -> None:
         began = time.perf_counter()
         batches = split(self.run(join([one.request for one in group], self.device, self.dtype)), group)
-        if self.device.type == "cuda":  # or the clock would be read before the work is done
+        if self.device.type == "cuda":  # else the clock would be read before the GPU has finished
             torch.cuda.current_stream(self.device).synchronize()
         took, rows = time.perf_counter() - began, sum(len(one.request.tokens) for one in group)
         for one, batch in zip(group, batches, strict=True):
@@ -90,7 +92,7 @@ class JointForwards:
 
 
 def groups(waiting: list[Waiting]) -> Iterator[list[Waiting]]:
-    """Those that can run as one, in the order in which they came."""
+    """Consecutive requests that can run as one, in order of arrival."""
     group: list[Waiting] = []
     for one in waiting:
         if group and not fit([other.request for other in (*group, one)]):
@@ -102,7 +104,7 @@ def groups(waiting: list[Waiting]) -> Iterator[list[Waiting]]:
 
 
 def fit(requests: list[ForwardRequest]) -> bool:
-    """Whether these run as one forward, and sooner than apart."""
+    """Whether these can run as one forward, and faster than separately."""
     rows = sum(len(one.tokens) for one in requests)
     columns = sum(one.columns.count for one in requests)
     kinds = {(one.hidden, one.streams) for one in requests}
@@ -110,7 +112,7 @@ def fit(requests: list[ForwardRequest]) -> bool:
 
 
 def join(requests: list[ForwardRequest], device: torch.device, dtype: torch.dtype) -> ForwardRequest:
-    """One request for the rows of all of them."""
+    """One request for the rows of all requests."""
     if len(requests) == 1:
         return requests[0]
     firsts = offsets(requests)
@@ -125,7 +127,7 @@ def join(requests: list[ForwardRequest], device: torch.device, dtype: torch.dtyp
 
 
 def offsets(requests: list[ForwardRequest]) -> list[int]:
-    """The row at which each of them begins, and the number of all rows."""
+    """The row at which each request begins, followed by the total number of rows."""
     firsts = [0]
     for one in requests:
         firsts.append(firsts[-1] + len(one.tokens))
@@ -135,7 +137,7 @@ def offsets(requests: list[ForwardRequest]) -> list[int]:
 def side_by_side(
     parts: list[Columns], firsts: list[int], device: torch.device, dtype: torch.dtype
 ) -> Columns:
-    """What the rows of all parts write, read and see; part i has the rows from firsts[i] on."""
+    """The columns of a joint forward; the rows of part i begin at firsts[i]."""
     reads = [part.read for part in parts]
     low, high = min(map(lowest, reads)), max(map(highest, reads))
     if high - low < SPREAD * sum(part.count for part in parts):
@@ -161,7 +163,7 @@ def side_by_side(
 def by_kind(
     parts: list[Columns], mask: Callable[[str | None], torch.Tensor]
 ) -> torch.Tensor | dict[str, torch.Tensor]:
-    """`mask(kind)` for each kind of layer where one of the parts tells them apart, else `mask(None)`."""
+    """`mask(kind)` for each kind of layer if any part distinguishes them, else `mask(None)`."""
     kinds = next((part.mask.keys() for part in parts if isinstance(part.mask, dict)), None)
     return mask(None) if kinds is None else {kind: mask(kind) for kind in kinds}
 
@@ -172,7 +174,7 @@ def mask_of(part: Columns, kind: str | None) -> torch.Tensor | None:
 
 
 def joined_writes(writes: list[Slots], device: torch.device) -> Slots:
-    """The slots of all tokens; a slice where they follow each other."""
+    """The slots of all tokens; a slice if they are consecutive."""
     if all(isinstance(one, slice) for one in writes):
         ends = zip(writes, writes[1:], strict=False)
         if all(one.stop == other.start for one, other in ends):
@@ -181,7 +183,7 @@ def joined_writes(writes: list[Slots], device: torch.device) -> Slots:
 
 
 def as_tensor(slots: Slots, device: torch.device) -> torch.Tensor:
-    """Slots as an index."""
+    """Slots as an index tensor."""
     return torch.arange(slots.start, slots.stop, device=device) if isinstance(slots, slice) else slots
 
 
@@ -196,7 +198,7 @@ def highest(slots: Slots) -> int:
 
 
 def split(batch: Batch, group: list[Waiting]) -> list[Batch]:
-    """What a joint forward has left, for each of its requests."""
+    """The results of a joint forward, divided among its requests."""
     if len(group) == 1:
         return [batch]
     requests, batches, row = [one.request for one in group], [], 0

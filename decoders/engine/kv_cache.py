@@ -1,8 +1,8 @@
 """The KV slots of one model: a pool of numbered slots, and the Cache object through which transformers reads
 and writes it.
 
-Knows slots and layers, neither tokens nor trees. Keys are stored with their position built in (rotary or
-learned), so a slot may stand anywhere in the pool; which slots a row may see is the caller's mask.
+Keys include their position (rotary or learned), so a token's slot may be anywhere in the pool; the caller's
+mask says which slots a row may see. Knows slots and layers, neither tokens nor trees.
 """
 
 import heapq
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from transformers.cache_utils import Cache
 
-# layer, queries [1, H, N, D], keys and values [1, Hkv, K, D], mask [1, 1, N, K] or None: outputs [1, H, N, D]
+# (layer, queries [1, H, N, D], keys and values [1, Hkv, K, D], mask [1, 1, N, K] or None) -> [1, H, N, D]
 Attend = Callable[
     [int, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None],
     torch.Tensor,
@@ -20,7 +20,7 @@ Attend = Callable[
 
 
 class OutOfSlots(RuntimeError):
-    """No KV slot is free; the message is the sentence for the person."""
+    """No KV slot is free; the message is what the user reads."""
 
 
 @dataclass(frozen=True)
@@ -28,32 +28,31 @@ class Columns:
     """Which slots a forward writes and reads, and which of those each of its N rows sees."""
 
     write: slice | torch.Tensor  # the slots of its N tokens
-    # all slots that they may see, and maybe others between; [L, H, K] if each layer and head sees its own
+    # all slots that they may see, perhaps with others in between; [L, H, K] if layers and heads differ
     read: slice | torch.Tensor
-    count: int  # K, the slots that are read
-    # additive [1, 1, N, K], None if nothing is masked; one for each kind of layer if a model mixes full and
-    # sliding attention
+    count: int  # K, the number of slots read
+    # additive [1, 1, N, K], None if nothing is masked; one per kind of layer in models that mix kinds
     mask: torch.Tensor | dict[str, torch.Tensor] | None
 
 
 class SlotCache(Cache):
-    """KV pool [L, 2, H, S, D] with slots handed out by `take` and given back by `give`; grows by doubling up
+    """KV pool [L, 2, H, S, D] whose slots are allocated by `take` and freed by `give`; grows by doubling up
     to `limit`.
     """
 
     def __init__(self, layers: int, limit: int):
         super().__init__(layers=[])
         self.layer_count, self.limit = layers, limit
-        self.free: list[int] = []  # heap of slots given back
-        self.fresh = 0  # slots from here on were never used
+        self.free: list[int] = []  # heap of freed slots
+        self.fresh = 0  # slots from here on have never been used
         self.pool: torch.Tensor | None = None  # [L, 2, H, S, D] where all layers have one shape
         self.storage: list[
             torch.Tensor
         ] = []  # per layer [2, H, S, D]: views of the pool, or tensors of their own
-        self.write: slice | torch.Tensor = slice(0, 0)  # as in `Columns`, for the coming forward
+        self.write: slice | torch.Tensor = slice(0, 0)  # as in `Columns`, for the next forward
         self.read: slice | torch.Tensor = slice(0, 0)
         self.read_count = 0
-        self.attend: Attend | None = None  # reads what is seen in a way of its own, see decoders/memory
+        self.attend: Attend | None = None  # replaces the usual attention, see decoders/memory
 
     @property
     def used(self) -> int:
@@ -61,7 +60,7 @@ class SlotCache(Cache):
         return self.fresh - len(self.free)
 
     def take(self, count: int) -> list[int]:
-        """`count` slots in ascending order, the lowest free ones. Raises OutOfSlots, taking none."""
+        """Allocates the `count` lowest free slots, ascending. Raises OutOfSlots, allocating none."""
         if self.used + count > self.limit:
             raise OutOfSlots(
                 f"No space is left for {count} more tokens: all {self.limit:,} KV slots are taken. "
@@ -74,24 +73,24 @@ class SlotCache(Cache):
         return slots
 
     def give(self, slots: list[int]) -> None:
-        """Takes slots back for later use."""
+        """Frees slots for later use."""
         for slot in slots:
             heapq.heappush(self.free, slot)
         if len(self.free) == self.fresh:
             self.free, self.fresh = [], 0
 
     def point(self, columns: Columns) -> None:
-        """Says where the coming forward writes and reads."""
+        """Sets where the next forward writes and reads."""
         self.write, self.read, self.read_count = columns.write, columns.read, columns.count
         if self.storage and self.storage[0].shape[2] < self.fresh:
             self._grow()
 
     def update(self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args, **kwargs):
-        """`put` for keys and values [1, H, N, D] that come apart."""
+        """As `put`, for separate keys and values [1, H, N, D]."""
         return self.put(torch.cat([key_states, value_states]), layer_idx)
 
     def put(self, both: torch.Tensor, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Writes keys and values [2, H, N, D] of one layer to `write`, returns `seen`."""
+        """Writes keys and values [2, H, N, D] of one layer to the slots `write`; returns `seen(layer)`."""
         if not self.storage:
             self._allocate(both)
         store = self.storage[layer]
@@ -104,7 +103,7 @@ class SlotCache(Cache):
         return self.seen(layer)
 
     def seen(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values [1, H, K, D] of one layer at `read`."""
+        """Keys and values [1, H, K, D] of one layer at the slots `read`."""
         store = self.storage[layer]
         if isinstance(self.read, slice):
             seen = store[:, :, self.read]
@@ -127,20 +126,20 @@ class SlotCache(Cache):
         self.storage = list(self.pool)
 
     def _own(self, layer: int, like: torch.Tensor) -> torch.Tensor:
-        """A layer whose heads differ from the first layer's gets storage of its own."""
+        """Allocates separate storage for a layer whose heads differ from the first layer's."""
         self.pool = None
         shape = (2, like.shape[1], self.storage[layer].shape[2], like.shape[3])
         self.storage[layer] = torch.zeros(shape, dtype=like.dtype, device=like.device)
         return self.storage[layer]
 
     def reserve(self) -> None:
-        """Takes the memory for all slots up to `limit` at once; some forward must have run before."""
+        """Allocates the memory for all slots up to `limit` at once; a forward must have run before."""
         self._grow(self.limit)
 
     def _grow(self, size: int | None = None) -> None:
         size = size or min(self.limit, max(2 * self.storage[0].shape[2], self.fresh))
         for old in self.storage:
-            if old.is_cuda:  # it may belong to another stream, which must not reuse it while this one copies
+            if old.is_cuda:  # its own stream must not reuse the memory while this one copies
                 old.record_stream(torch.cuda.current_stream(old.device))
         if self.pool is not None:
             self.pool = torch.nn.functional.pad(self.pool, (0, 0, 0, size - self.pool.shape[3]))
@@ -168,8 +167,8 @@ class SlotCache(Cache):
 
 
 class ReadOnly(Cache):
-    """The keys and values that something else has left: `seen(layer)` gives both. A forward with it looks at
-    those alone and leaves none of its own.
+    """Keys and values of an earlier forward, which `seen(layer)` returns. A forward with this cache attends
+    only to those and stores none of its own.
     """
 
     def __init__(self, seen: Callable[[int], tuple[torch.Tensor, torch.Tensor]]):
@@ -178,16 +177,16 @@ class ReadOnly(Cache):
 
     @classmethod
     def of(cls, left: Cache) -> "ReadOnly":
-        """What a forward has left in a cache of transformers' own."""
+        """The keys and values in one of transformers' own caches."""
         return cls(lambda layer: (left.layers[layer].keys, left.layers[layer].values))
 
     def update(self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args, **kwargs):
-        """`seen`, whatever is brought."""
+        """Returns `seen` and ignores the new keys and values."""
         return self.seen(layer_idx)
 
 
 def slot_bytes(config, itemsize: int) -> int:
-    """Bytes of one KV slot, keys and values of all layers, for a text config and the size of a number."""
+    """Bytes of one KV slot (keys and values of all layers) for a text config and the bytes of one number."""
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     return 2 * config.num_hidden_layers * heads * width * itemsize

@@ -1,4 +1,4 @@
-"""Some of a model's layers: which attention and MLP blocks run, in numbers and in the words of a trace. Knows
+"""A subset of a model's layers: which attention and MLP blocks run, as numbers and as a trace words it. Knows
 no model and no tensor.
 """
 
@@ -14,11 +14,11 @@ class Layers:
     total: int
     attention: frozenset[int]
     mlp: frozenset[int]
-    group: int = 1  # layers whose attentions read one input; the first and the last layer stand alone
+    group: int = 1  # size of groups whose attentions read one input; not the first and the last layer
 
     @classmethod
     def grouped(cls, group: int, total: int) -> "Layers":
-        """All layers, but those between the first and the last one in groups of this size."""
+        """All layers, with those between the first and the last in groups of this size."""
         every = frozenset(range(total))
         return cls(total, every, every, group)
 
@@ -34,7 +34,7 @@ class Layers:
 
     @classmethod
     def after(cls, count: int, total: int) -> "Layers":
-        """What `first` leaves out."""
+        """The layers after the first `count`."""
         return cls.only(range(count, total), total)
 
     @classmethod
@@ -45,7 +45,7 @@ class Layers:
 
     @classmethod
     def read(cls, scope: str) -> "Layers | None":
-        """The part that `str` has written, perhaps after words; None if a scope names no layers."""
+        """Parses what `str` writes, perhaps after other words; None if `scope` names no layers."""
         if match := re.search(r"(\d+) layers in groups of (\d+)$", scope):
             return cls.grouped(int(match[2]), int(match[1]))
         if match := re.search(r"layers ([-, 0-9]+|none) of (\d+)$", scope):
@@ -56,18 +56,18 @@ class Layers:
 
     @property
     def early(self) -> frozenset[int]:
-        """The layers whose attention reads what entered the first layer of their group."""
+        """The layers whose attention reads the input of the first layer of their group."""
         return frozenset(i for i in range(1, self.total - 1) if (i - 1) % self.group)
 
     @property
     def share(self) -> float:
-        """The share of all blocks that run, an attention counting as much as an MLP."""
+        """The share of all blocks that run, with attention and MLP weighted equally."""
         return (len(self.attention) + len(self.mlp)) / (2 * self.total)
 
     @property
     def exit(self) -> int | None:
-        """How many layers run if they are the first ones; None otherwise. States of the first layers are the
-        whole model's own.
+        """How many layers run if they are exactly the first ones, whose states are the whole model's own;
+        None otherwise.
         """
         count = len(self.attention)
         if self.early:
@@ -75,7 +75,7 @@ class Layers:
         return count if self.attention == self.mlp == frozenset(range(count)) else None
 
     def __str__(self) -> str:
-        """`layers 1-3 of 12`, counted from 1 as people do."""
+        """`layers 1-3 of 12`, counted from 1."""
         if self.early:
             return f"{self.total} layers in groups of {self.group}"
         if self.attention == self.mlp:

@@ -1,5 +1,5 @@
-"""Masked-diffusion models behind an engine's interface: what they would put at every position of a canvas,
-looking in both directions.
+"""Masked-diffusion models behind an engine's interface: predictions for every position of a canvas, with
+bidirectional attention.
 
 A canvas is a row of token ids in which masks stand for what is not written yet. Knows token ids and tensors.
 """
@@ -17,9 +17,9 @@ from decoders.engine.tree import Tree
 
 @dataclass(eq=False)
 class MaskedEngine:
-    """A model whose config names its mask (`mask_token_id`). `vocabulary` leaves the mask out where it is the
-    last token; elsewhere its logit is -inf. Models adapted from causal ones (Dream, Ye et al. 2025) predict
-    each token one row early: their config has `"predicts_next": true`.
+    """A model whose config names its mask (`mask_token_id`). `vocabulary` excludes the mask if it is the last
+    token; otherwise its logit is -inf. Models adapted from causal ones (Dream, Ye et al. 2025) predict each
+    token one row early; their config has `"predicts_next": true`.
     """
 
     model: torch.nn.Module
@@ -36,7 +36,9 @@ class MaskedEngine:
 
     def gives(self, capability: Capability) -> bool:
         """Whether it can give this."""
-        if capability is Capability.CANVAS_PARTS:  # a kept row that predicts the next position would be stale
+        if (
+            capability is Capability.CANVAS_PARTS
+        ):  # a cached row that predicts the next position would be stale
             return not self.shift
         return capability is Capability.FULL_DISTRIBUTION
 
@@ -54,7 +56,7 @@ class Denoiser(CanvasScorer):
 
     @torch.inference_mode()
     def denoise(self, canvases: list[list[int]], start: int, stop: int) -> torch.Tensor:
-        """Logits [K, stop - start, V] of positions start..stop-1 of K canvases of one length, in one
+        """Logits [K, stop - start, V] at positions start..stop-1 of K canvases of equal length, in one
         forward.
         """
         logits = self._run(canvases, list(range(len(canvases[0]))), None).logits
@@ -62,9 +64,9 @@ class Denoiser(CanvasScorer):
 
     @torch.inference_mode()
     def keep(self, canvas: list[int], start: int, stop: int, suffix: bool) -> torch.Tensor:
-        """As `denoise` for one canvas, and keeps the keys and values of what stands before `start` (with
-        `suffix` also of what stands from `stop` on) for `denoise_part`: the prefix cache and the dual cache
-        of Fast-dLLM (Wu et al. 2025).
+        """As `denoise` for one canvas, and caches the keys and values before `start` for `denoise_part`; with
+        `suffix`, those from `stop` on too. These are the prefix cache and the dual cache of Fast-dLLM (Wu et
+        al. 2025).
         """
         out = self._run([canvas], list(range(len(canvas))), DynamicCache())
         outside = [*range(start), *(range(stop, len(canvas)) if suffix else ())]
@@ -76,9 +78,9 @@ class Denoiser(CanvasScorer):
 
     @torch.inference_mode()
     def denoise_part(self, canvas: list[int], stop: int) -> torch.Tensor:
-        """Logits [1, stop - start, V] from `start` of the last `keep`, under the keys and values it kept.
-        They belong to the canvas as it stood then, so these logits are an approximation. Not for engines with
-        `shift`, whose row for `start` stands before it.
+        """Logits [1, stop - start, V] from the `start` of the last `keep`, with the keys and values that it
+        cached. Those belong to the canvas as it was then, so these logits are approximate. Not for engines
+        with `shift`, where the row for `start` comes before it.
         """
         layers, start, end = self._kept
         cache = DynamicCache()
@@ -88,8 +90,8 @@ class Denoiser(CanvasScorer):
         return self._rows(logits, 0, stop - start)
 
     def guess(self, tokens: list[int], count: int) -> torch.Tensor:
-        """Logits [count, V] for the `count` tokens after a text, all at once; of a text that is too long
-        only the end is read.
+        """Logits [count, V] for the `count` tokens after a text, in one forward; a text that is too long is
+        cut on the left.
         """
         behind = [*tokens[max(0, len(tokens) + count - self.engine.context) :], *[self.engine.mask] * count]
         return self.denoise([behind], len(behind) - count, len(behind))[0]
@@ -109,7 +111,7 @@ class Denoiser(CanvasScorer):
         )
 
     def _rows(self, logits: torch.Tensor, start: int, stop: int) -> torch.Tensor:
-        """The rows that predict positions start..stop-1, without the mask."""
+        """The rows that predict positions start..stop-1, with the mask token excluded."""
         if self.engine.shift:
             logits = torch.cat([logits[:, :1], logits[:, :-1]], dim=1)
         rows = logits[:, start:stop, : self.engine.vocabulary].float()

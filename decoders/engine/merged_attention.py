@@ -1,8 +1,8 @@
-"""Exact attention in parts: every part of the keys gives an output and the log of its sum of exponentials,
-and the merge of the parts is the attention over all keys (Hydragen: Juravsky et al., 2024, section 3). A
-prefix that rows share is read once, by the queries of all rows together; of a token tree each segment is.
+"""Exact attention in parts: each part of the keys gives an output and a log-sum-exp, and merging the parts
+gives the attention over all keys (Hydragen: Juravsky et al., 2024, section 3).
 
-Knows tensors; neither tokens, nor slots, nor a model.
+A prefix that rows share is read once, by the queries of all rows together; in a token tree, so is each
+segment. Knows tensors; no tokens, no slots and no model.
 """
 
 from collections.abc import Sequence
@@ -18,9 +18,9 @@ def attend(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, seen: torch.Tensor | None = None, scale: float = 0.0
 ) -> Part:
     """Attention of q [B, H, Q, D] over k [B, G, N, D] and v [B, G, N, V]; H is a multiple of G, as in grouped
-    queries. seen [Q, N] is True where a query sees a key; without it all see all. scale 0: 1 / sqrt(D).
+    queries. seen [Q, N] is True where a query sees a key; None: all see all. scale 0: 1 / sqrt(D).
 
-    A query that sees nothing has the output 0 and the log-sum-exp -inf.
+    A query that sees nothing gets output 0 and log-sum-exp -inf.
     """
     rows, heads, queries, size = q.shape
     grouped = q.reshape(rows, k.shape[1], -1, size)  # the heads that share keys, one below the other
@@ -35,14 +35,14 @@ def attend(
 
 
 def finite(lse: torch.Tensor) -> torch.Tensor:
-    """The same with 0 for -inf, so that a difference to it is no NaN."""
+    """`lse` with 0 in place of -inf, so that subtracting it gives no NaN."""
     return lse.masked_fill(lse == -torch.inf, 0.0)
 
 
 def merge_lse(parts: Sequence[Part]) -> Part:
-    """The attention over the keys of all parts, which have no key in common: with M the largest log-sum-exp,
-    outputs are weighed by exp(lse - M). The result is a part again, so merges can be merged. A part that sees
-    nothing weighs 0. Raises ValueError if there is no part.
+    """The attention over the keys of all parts, which must be disjoint: outputs are weighted by exp(lse - M),
+    with M the largest log-sum-exp. The result is a part again, so merges can be merged. A part in which a
+    query sees nothing has weight 0. Raises ValueError if there is no part.
     """
     if not parts:
         raise ValueError("There is no part to merge; give at least one.")
@@ -55,9 +55,9 @@ def merge_lse(parts: Sequence[Part]) -> Part:
 
 
 def prefix_part(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Part:
-    """The part of shared prefixes k, v [S, G, P, D]: of q [B, H, Q, D] the first B / S rows share the first
-    prefix, and so on. Their queries stand in one block, so each prefix is read once. ValueError if B is no
-    multiple of S.
+    """The part of shared prefixes k, v [S, G, P, D]: the first B / S rows of q [B, H, Q, D] share the first
+    prefix, the next B / S the second, and so on. Their queries form one block, so each prefix is read once.
+    Raises ValueError if B is not a multiple of S.
     """
     rows, heads, queries, size = q.shape
     if rows % len(k):
@@ -86,8 +86,8 @@ def shared_prefix_attention(
 
 
 def segments(parents: Sequence[int]) -> list[list[int]]:
-    """The stretches of a tree without a branch, in the order of their first nodes. parents: of each node one
-    that stands before it, -1 for a root.
+    """The unbranched segments of a tree, in the order of their first nodes. parents: each node's parent,
+    which comes before it; -1 for a root.
     """
     children = [0] * len(parents)
     for parent in parents:
@@ -108,14 +108,14 @@ def segments(parents: Sequence[int]) -> list[list[int]]:
 def tree_attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, parents: Sequence[int]
 ) -> tuple[torch.Tensor, int]:
-    """(attention [B, H, N, V] of all nodes of a tree over themselves and their ancestors, how many keys of a
-    row are read). Segment by segment: the nodes in it see it causally, those below see all of it.
+    """(attention [B, H, N, V] of all nodes of a tree over themselves and their ancestors, number of keys read
+    per row). Segment by segment: its own nodes see it causally, those below see all of it.
     """
     out = v.new_zeros(*q.shape[:3], v.shape[-1])
     lse = q.new_full(q.shape[:3], -torch.inf)
     read = 0
     for segment in segments(parents):
-        inside = set(segment)  # the segment, and all that hangs below it
+        inside = set(segment)  # the segment and all its descendants
         for node in range(segment[0], len(parents)):
             if parents[node] in inside:
                 inside.add(node)

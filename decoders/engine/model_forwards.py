@@ -1,4 +1,5 @@
-"""How one request runs through a model: its own forward, the fast one of small Llamas, or a captured one.
+"""Runs one request through a model: by its own forward, by the fast one of small Llamas, or by a captured
+one.
 
 Knows requests, slots and layers, no trees.
 """
@@ -11,10 +12,10 @@ import torch
 
 from decoders.engine.attention_kernels import any_length
 from decoders.engine.attention_weights import Tap
-from decoders.engine.born_states import entering
-from decoders.engine.fast_llama import LeanLlama
+from decoders.engine.fast_llama import FastLlama
 from decoders.engine.forward_outputs import Batch
 from decoders.engine.forward_request import ForwardRequest
+from decoders.engine.injected_states import injecting
 from decoders.engine.kv_cache import Columns, SlotCache
 from decoders.engine.layers import Layers
 from decoders.engine.partial_forward import Blocks
@@ -22,7 +23,7 @@ from decoders.engine.static_shapes import Captured
 
 
 class ModelForwards:
-    """What an engine runs requests with: its model, the slots, and who computes."""
+    """The part of an engine that runs requests, with its model and slots."""
 
     model: torch.nn.Module
     device: torch.device
@@ -30,7 +31,7 @@ class ModelForwards:
     layer_count: int
     cache: SlotCache
     tap: Tap
-    lean: LeanLlama | None
+    fast_llama: FastLlama | None
     captured: Captured | None
 
     @cached_property
@@ -39,19 +40,21 @@ class ModelForwards:
         return Blocks(self.model)
 
     def capture(self, **compiler: Any) -> None:
-        """From now on forwards have few shapes, and on a GPU each is recorded once as a CUDA graph; see
-        `static_shapes`. `compiler`: options of `torch.compile`, such as mode="default", which compiles each
-        shape first: that takes a quarter of a minute for each. The queries of a model that has no lean
-        forward are no longer read, so its attention cannot be shown.
+        """Makes forwards use few shapes from now on; on a GPU, each shape is recorded once as a CUDA graph,
+        see `static_shapes`.
+
+        `compiler`: options of `torch.compile`, such as mode="default". With any, each shape is compiled
+        first, which takes a quarter of a minute. The queries of models without `FastLlama` are no longer
+        captured, so their attention cannot be shown.
         """
         if not self.cache.storage:
             self._read_a_token()
-        if self.lean is None:
+        if self.fast_llama is None:
             self.tap.leave(self.model)
         self.captured = Captured(self._step, self.cache, self.dtype, **compiler)
 
     def _read_a_token(self) -> None:
-        """A forward over one token, after which the cache knows the shapes of keys and values."""
+        """Runs a forward over one token, after which the cache knows the shapes of keys and values."""
         slots = self.cache.take(1)
         at = slice(slots[0], slots[0] + 1)
         self._forward(ForwardRequest(tokens=[0], positions=[0], columns=Columns(at, at, 1, None), rows=[0]))
@@ -59,9 +62,9 @@ class ModelForwards:
 
     def _step(self, tokens: torch.Tensor, positions: torch.Tensor, mask: Any, hidden: bool) -> tuple:
         """See `Captured`."""
-        if self.lean is not None:
-            states, queries, _ = self.lean.forward(tokens, positions, mask, self.cache)
-            return self.lean.logits(states), states, queries
+        if self.fast_llama is not None:
+            states, queries, _ = self.fast_llama.forward(tokens, positions, mask, self.cache)
+            return self.fast_llama.logits(states), states, queries
         inputs = {"input_ids": tokens[None], "position_ids": positions[None], "attention_mask": mask}
         cached = {"past_key_values": self.cache, "use_cache": True, "output_hidden_states": hidden}
         output = self.model(**inputs, **cached)
@@ -72,31 +75,37 @@ class ModelForwards:
             return self.captured.forward(request)
         self.cache.point(request.columns)
         with any_length(self.device):
-            return self._transformers_forward(request) if self.lean is None else self._fast_forward(request)
+            return (
+                self._transformers_forward(request)
+                if self.fast_llama is None
+                else self._fast_forward(request)
+            )
 
     @torch.inference_mode()
     def _fast_forward(self, request: ForwardRequest) -> Batch:
-        """The model's numbers from `LeanLlama`."""
+        """The model's numbers from `FastLlama`."""
         tokens = torch.tensor(request.tokens, device=self.device)
         positions = torch.tensor(request.positions, device=self.device)
         states = request.embeddings if request.states is None else request.states
         taps = [] if request.streams else None
-        states, queries, stream = self.lean.forward(
-            tokens, positions, request.columns.mask, self.cache, request.part, states, taps, request.born
+        states, queries, stream = self.fast_llama.forward(
+            tokens, positions, request.columns.mask, self.cache, request.part, states, taps, request.injected
         )
         states = states if request.wants_all_rows else states[request.rows]
         streams = torch.stack([*taps, stream]) if request.streams else None
-        logits = (request.head or self.lean).logits(states)
+        logits = (request.head or self.fast_llama).logits(states)
         return Batch(logits, states, queries, stream, streams)
 
     @torch.inference_mode()
     def _transformers_forward(self, request: ForwardRequest) -> Batch:
         """The model's own forward; hooks read what it does not return and leave layers out."""
         count, mask, part = len(request.tokens), request.columns.mask, request.part
-        if mask is None:  # transformers would make one of its own
+        if mask is None:  # else transformers would build a causal one
             mask = torch.zeros((1, 1, count, self.cache.read_count), dtype=self.dtype, device=self.device)
         if request.streams and part is None:
-            part = Layers.first(self.layer_count, self.layer_count)  # all of them, to be listened to
+            part = Layers.first(
+                self.layer_count, self.layer_count
+            )  # all layers, so that their streams are kept
         inputs = {"attention_mask": mask, "past_key_values": self.cache, "use_cache": True}
         inputs["position_ids"] = torch.tensor([request.positions], device=self.device)
         if request.embeddings is None:
@@ -107,11 +116,11 @@ class ModelForwards:
         if only_last and count > 1 and self.tap.takes_logits_to_keep:
             inputs["logits_to_keep"] = 1
         states = None if request.states is None else request.states[None]
-        born = nullcontext() if request.born is None else entering(self.blocks, request.born)
+        injected = nullcontext() if request.injected is None else injecting(self.blocks, request.injected)
         self.tap.open(self.model)
         trimmed = nullcontext() if request.head is None else request.head.in_place()
         running = nullcontext() if part is None else self.blocks.running(part, states)
-        with born, trimmed, running as stream:
+        with injected, trimmed, running as stream:
             output = self.model(**inputs, output_hidden_states=request.hidden)
         logits = output.logits[0] if request.head is None else request.head.spread(output.logits[0])
         if only_last:

@@ -1,8 +1,8 @@
 """Runs only some of the attention and MLP blocks of a transformers model (layers.py).
 
-A block that does not run adds nothing to the residual stream; the last norm and the head always run. The
-attentions of a group of layers may all read what entered the first of them. Knows modules and tensors,
-neither trees nor strategies; the engine knows which keys and values may be kept.
+A block that is skipped adds nothing to the residual stream; the last norm and the head always run. In a group
+of layers, all attentions may read the input of the first. Knows modules and tensors, neither trees nor
+strategies; the engine decides which keys and values may be kept.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,7 +15,9 @@ from decoders.engine.tree import Tree
 
 
 class Blocks:
-    """The blocks of one transformers model. AttributeError if its modules have other names than most."""
+    """The blocks of one transformers model. Raises AttributeError if its modules do not have the usual
+    names.
+    """
 
     def __init__(self, model: torch.nn.Module):
         base = model.base_model
@@ -30,7 +32,7 @@ class Blocks:
 
     @torch.inference_mode()
     def exit_logits(self, states: torch.Tensor) -> torch.Tensor:
-        """What the model's own last norm and head make of the stream [N, d] after any layer: [N, V]."""
+        """Logits [N, V] of the model's last norm and head for the stream [N, d] after any layer."""
         return self.head(self.last_norm(states))
 
     def norm_of(self, layer: int) -> torch.nn.Module:
@@ -42,18 +44,18 @@ class Blocks:
     def running(
         self, part: Layers, states: torch.Tensor | None = None, starts: list[int] | None = None
     ) -> Iterator[list[torch.Tensor]]:
-        """While this is open, forwards of the model run `part` only; the list it gives is filled with the
-        residual streams [B, T, d] that enter layer 0 and leave each layer.
+        """While this is open, forwards of the model run only `part`. Yields a list that each forward fills
+        with the residual streams [B, T, d] before layer 0 and after each layer.
 
-        states [B, T, d]: the stream that layer 0 gets instead of the embeddings. starts: for each row of the
-        batch the place from which on blocks are left out; everything runs before it, and `states` [B, 1, d]
-        are put into that place.
+        states [B, T, d]: the stream that enters layer 0 in place of the embeddings. starts: for each row of
+        the batch, the place from which blocks are skipped (all run before it); `states` [B, 1, d] then
+        replace the stream at that place alone.
         """
         undo: list[Callable[[], None]] = []
         stream: list[torch.Tensor] = []
-        out = [m for i, m in enumerate(self.attention) if i not in part.attention]
-        out += [m for i, m in enumerate(self.mlp) if i not in part.mlp]
-        for module in out:
+        skipped = [m for i, m in enumerate(self.attention) if i not in part.attention]
+        skipped += [m for i, m in enumerate(self.mlp) if i not in part.mlp]
+        for module in skipped:
             if starts is None:
                 undo.append(silenced(module, pair=module in self.attention))
             else:
@@ -81,7 +83,7 @@ class Blocks:
 
 
 def silenced(module: torch.nn.Module, pair: bool) -> Callable[[], None]:
-    """Lets `module` answer zeros without computing anything; returns what undoes it."""
+    """Makes `module` return zeros without computing anything; returns a function that undoes this."""
     before = module.__dict__.get("forward")
 
     def nothing(*inputs, **named):
@@ -111,7 +113,7 @@ def silent_from(starts: list[int]) -> Callable:
 
 
 def taken_from(stream: list[torch.Tensor], layer: int, starts: list[int] | None) -> Callable:
-    """A hook that lets a norm read what entered `layer` in place of its input, from each row's start on."""
+    """A hook that makes a norm read the input of `layer` in place of its own, from each row's start on."""
 
     def hook(module, inputs):
         if starts is None:
@@ -125,7 +127,7 @@ def taken_from(stream: list[torch.Tensor], layer: int, starts: list[int] | None)
 
 
 def given(states: torch.Tensor, starts: list[int] | None) -> Callable:
-    """A hook that puts `states` in place of a layer's input, or of each row's place in `starts` alone."""
+    """A hook that replaces a layer's input by `states`, or only the place in `starts` of each row."""
 
     def hook(module, inputs, named):
         new = states
@@ -140,10 +142,9 @@ def given(states: torch.Tensor, starts: list[int] | None) -> Callable:
 
 
 def trial(engine) -> bool:
-    """Whether parts of this engine's model can be run.
+    """Whether some layers of this engine's model can be run alone.
 
-    Found out by trying: a draft through the first layer from which the rest then continues must give the
-    whole model's numbers.
+    Found out by a trial: running the first layer and then the others must give the whole model's numbers.
     """
     tree = Tree([token % engine.vocabulary for token in (1, 2, 3)])
     a = tree.add(2, 4 % engine.vocabulary)

@@ -1,7 +1,6 @@
-"""Computes a forward over very many rows in pieces, so that nothing else waits long for it.
+"""Computes a forward over many rows in pieces, so that other lanes need not wait long.
 
-The rows of a forward see their ancestors and never each other, so the pieces give the numbers of the whole.
-Knows scorers, no strategy.
+Rows see only their ancestors, so the pieces give the same numbers as one forward. Knows scorers, no strategy.
 """
 
 from collections.abc import Callable
@@ -18,9 +17,9 @@ ROWS = 256  # of one piece: a tenth of a second on one core for the models that 
 def in_pieces(
     scorer: Any, nodes: list[int], hidden: bool, between: Callable[[], None]
 ) -> tuple[torch.Tensor, Work]:
-    """`scorer.score(nodes, hidden)`, [N, V], with `between` called after each piece but the last; and the
-    work of all pieces together: they are one forward to whoever asked. A piece has `ROWS` rows, or as many
-    as the scorer's engine takes in one call (`max_nodes`).
+    """(`scorer.score(nodes, hidden)` [N, V], the work of all pieces together, which count as one forward).
+    `between` is called after each piece but the last. A piece has `ROWS` rows, or as many as the scorer's
+    engine accepts in one call (`max_nodes`).
     """
     rows = getattr(scorer, "max_nodes", ROWS)
     logits = scorer.score(nodes[:rows], hidden)

@@ -1,8 +1,8 @@
-"""Scores tree nodes as whole sequences: the fallback for models that cannot take a tree mask (state-space,
-old ALiBi code).
+"""Scores tree nodes as whole sequences: the fallback for models that cannot take a tree mask (state-space
+models, old ALiBi code).
 
 It has the interface of `engine.Engine` and `engine.Scorer` but no KV slots: every forward starts at the first
-token, so it is slow and gives the same numbers. `engine_for` tests which of the two a model needs.
+token, which is slow but gives the same numbers. `engine_for` tests which of the two a model needs.
 """
 
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from functools import cached_property
 
 import torch
 
-from decoders.engine.born_states import Births, Born, born_in, entering
 from decoders.engine.capabilities import Capability
 from decoders.engine.engine import Engine, Work
+from decoders.engine.injected_states import InjectedStates, Injections, injected_in, injecting
 from decoders.engine.input_embeddings import Mixed, reads
 from decoders.engine.kv_cache import ReadOnly
 from decoders.engine.layers import Layers
@@ -68,21 +68,21 @@ class SequenceEngine:
         starts: Sequence[int] = (),
         states: torch.Tensor | None = None,
         mixed: Sequence[Mixed] = (),
-        born: Born | None = None,
+        injected: InjectedStates | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
-        """Of each text: logits [N, V] after it, last-layer states [N, d] if asked for, and, with a part, the
-        streams [L + 1, N, d] after 0 to L layers. Shorter texts are padded on the right.
+        """For N texts: logits [N, V] after each, last-layer states [N, d] if `hidden`, and, with a part, the
+        residual streams [L + 1, N, d] after 0 to L layers. Shorter texts are padded on the right.
 
-        part: the layers that run from the place `starts` of each text on; before it all do. states [N, d]:
-        what enters them at that place. mixed: of each text, place -> embedding [d] that is read there. born:
-        states that begin in the middle of the model.
+        part: the layers that run from the place `starts` of each text on; all run before it. states [N, d]:
+        enter them at that place. mixed: for each text, place -> embedding [d] that is read there. injected:
+        states injected in the middle of the model.
         """
         longest = max(len(t) for t in texts)
         padded = torch.tensor([t + [0] * (longest - len(t)) for t in texts], device=self.device)
         states = None if states is None else states[:, None]
         running = nullcontext() if part is None else self.blocks.running(part, states, list(starts))
-        births = nullcontext() if born is None else entering(self.blocks, born)
-        with births, running as streams:
+        injections = nullcontext() if injected is None else injecting(self.blocks, injected)
+        with injections, running as streams:
             output = self.model(
                 **reads(self.model, padded, mixed), use_cache=False, output_hidden_states=hidden
             )
@@ -97,17 +97,17 @@ class SequenceScorer:
     def __init__(self, engine: SequenceEngine, tree: Tree):
         self.engine, self.tree = engine, tree
         self.kept: dict[int, tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]] = {}
-        self.taps = False  # whether the streams after each layer are kept
+        self.taps = False  # whether the residual stream after each layer is kept
         self.whole: set[int] = set()  # nodes that the whole model has read
-        self.first: dict[int, torch.Tensor] = {}  # streams [d] after the first layers
-        self.depth: dict[int, int] = {}  # and how many those were
+        self.first: dict[int, torch.Tensor] = {}  # node -> stream [d] after the first layers
+        self.depth: dict[int, int] = {}  # node -> how many layers those were
         self.mixed: Mixed = {}  # as in `engine.Scorer`
-        self.births: Births = {}
+        self.injections: Injections = {}
         self.work = Work()
         self.used = self.peak = 0
 
     def score(self, nodes: list[int], hidden: bool = False) -> torch.Tensor:
-        """Logits [N, V] of the token after each node."""
+        """Logits [N, V] for the token after each node."""
         missing = [n for n in nodes if n not in self.kept or (hidden and self.kept[n][1] is None)]
         texts = [self.tree.text(n) for n in missing]
         self.work = Work(tokens=sum(map(len, texts)), rows=len(nodes))
@@ -116,8 +116,10 @@ class SequenceScorer:
             part = Layers.first(layers, layers) if self.taps else None
             mixed = [self._mixed(n) for n in missing]
             starts = [len(t) for t in texts]
-            born = born_in(self.births, [self.tree.path(n) for n in missing])
-            logits, states, streams = self.engine.rows(texts, hidden, part, starts, mixed=mixed, born=born)
+            injected = injected_in(self.injections, [self.tree.path(n) for n in missing])
+            logits, states, streams = self.engine.rows(
+                texts, hidden, part, starts, mixed=mixed, injected=injected
+            )
             self.whole.update(node for n in missing for node in self.tree.path(n))
             for i, node in enumerate(missing):
                 tapped = streams[:, i] if self.taps else None
@@ -131,7 +133,7 @@ class SequenceScorer:
         return {place: self.mixed[n] for place, n in enumerate(path) if n in self.mixed}
 
     def score_part(self, nodes: list[int], part: Layers) -> torch.Tensor:
-        """As `engine.Scorer.score_part`: all layers run up to where the whole model has read the text."""
+        """As `engine.Scorer.score_part`; all layers run on the prefix that the whole model has read."""
         texts, starts = [self.tree.text(n) for n in nodes], []
         for node in nodes:
             path = self.tree.path(node)
@@ -150,7 +152,7 @@ class SequenceScorer:
         return self.engine.layer_count if node in self.whole else self.depth.get(node, 0)
 
     def deepen(self, nodes: list[int], count: int) -> torch.Tensor:
-        """As `engine.Scorer.deepen`, in one go: the texts are read again, by this many layers where not all
+        """As `engine.Scorer.deepen`, in one call: the texts are read again, with `count` layers where not all
         have read them.
         """
         logits = self.score_part(nodes, Layers.first(count, self.engine.layer_count))
@@ -173,7 +175,7 @@ class SequenceScorer:
         return torch.stack([self.hidden(n) for n in nodes])
 
     def prompt_streams(self) -> None:
-        """As `engine.Scorer.prompt_streams`: the whole text is read each time, and little of it kept."""
+        """None (see `engine.Scorer.prompt_streams`): the prompt's streams are not kept."""
         return None
 
     def streams(self, node: int) -> torch.Tensor | None:
@@ -211,12 +213,15 @@ class SequenceScorer:
 
 
 def engine_for(model: torch.nn.Module) -> Engine | SequenceEngine:
-    """The tree engine if it gives this model's own numbers on a small tree, else the fallback. Decided by a
-    test, not a list.
+    """The tree engine if it gives this model's own numbers on a small tree, else the fallback; decided by a
+    test and not by a list of models.
     """
     whole = SequenceEngine(model)
     kinds = set(getattr(model.config.get_text_config(), "layer_types", None) or ())
-    if kinds - {"full_attention", "sliding_attention"}:  # such as chunks, longer than the tree tried out here
+    if kinds - {
+        "full_attention",
+        "sliding_attention",
+    }:  # such as chunks, which the test's small tree would not fill
         return whole
     tree = Tree([1, 2, 3])
     left, right = tree.add(2, 4), tree.add(2, 5)

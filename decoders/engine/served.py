@@ -1,8 +1,8 @@
-"""Scores tree nodes on a server: one request per call, one token-id list per node or for a whole path.
+"""Scores tree nodes on a server: one request per call, with one list of token ids per node or per path.
 
-The same interface as `engine.Engine` and `engine.Scorer`. The server keeps the model's keys and values; a
-server that caches prefixes makes a tree cheap. Where a server gives only the most likely tokens, all others
-have no probability here, and `unseen` says how much that leaves out. Knows trees and answers, no HTTP.
+It has the interface of `engine.Engine` and `engine.Scorer`. Keys and values stay on the server; if it caches
+prefixes, trees are cheap. If it returns only the most likely tokens, all others get probability 0 here, and
+`unseen` holds their total probability. Knows trees and answers, no HTTP.
 """
 
 import math
@@ -17,7 +17,7 @@ from decoders.engine.pieces import ROWS
 from decoders.engine.tree import Tree
 
 Row = dict[int, float]  # token -> log-probability
-LOGPROBS = 1 << 20  # that one answer may hold: 35 MB of vLLM's
+LOGPROBS = 1 << 20  # at most in one answer: 35 MB from vLLM
 FOLLOWED = (
     "The server names tokens by their texts. Its log-probabilities may be those before or after its "
     "temperature and truncation, and of tokens with the same text it is not known which one is meant."
@@ -25,18 +25,18 @@ FOLLOWED = (
 
 
 class ServerProblem(RuntimeError):
-    """A server does not answer as it should; the message is the sentence for the person."""
+    """A server does not answer as it should; the message is what the user reads."""
 
-    status: int | None = None  # of an answer that refuses
+    status: int | None = None  # HTTP status of a refusal
 
 
 class Client(Protocol):
-    """What answers: see `models.completions_client.CompletionsClient`."""
+    """The connection to a server; see `models.completions_client.CompletionsClient`."""
 
     vocabulary: int
     top: int | None
-    scores: bool  # whether it scores what may follow any text, or only what follows in its own
-    continues: bool  # whether its own text can continue after any text; a chat answers a message
+    scores: bool  # whether it gives log-probabilities after any text, or only along texts that it writes
+    continues: bool  # whether it can continue any text; a chat can only answer a message
 
     def next_tokens(self, texts: Sequence[list[int]]) -> list[Row]: ...
 
@@ -48,7 +48,7 @@ class Client(Protocol):
 
 
 class ServedEngine:
-    """A causal LM behind a server. `top`: how many tokens an answer names, None if it names all."""
+    """A causal LM on a server. `top`: how many tokens an answer names, None if all."""
 
     remedy = "the same model loaded here"
     device, dtype = torch.device("cpu"), torch.float64
@@ -56,10 +56,10 @@ class ServedEngine:
     def __init__(self, client: Client, context: int):
         self.client, self.context = client, context
         self.vocabulary, self.top = client.vocabulary, client.top
-        self.streams = hasattr(client, "stream")  # whether it can be followed while it decodes by itself
+        self.streams = hasattr(client, "stream")  # whether a lane can follow what it decodes by itself
         self.scores = client.scores
         self.kind = "a served model" if self.scores else "a server that names tokens by their texts"
-        self.max_nodes = max(1, min(ROWS, LOGPROBS // (self.top or self.vocabulary)))  # of one request
+        self.max_nodes = max(1, min(ROWS, LOGPROBS // (self.top or self.vocabulary)))  # per request
         self.note: str | None = None if self.scores else FOLLOWED
         if self.scores and self.top is not None:
             self.note = (
@@ -68,7 +68,7 @@ class ServedEngine:
             )
 
     def gives(self, capability: Capability) -> bool:
-        """Whether it can give this: at most the probabilities of all tokens."""
+        """Whether it has this capability: at most the probabilities of all tokens."""
         return capability is Capability.FULL_DISTRIBUTION and self.top is None
 
     def attach(self, tree: Tree) -> "ServedScorer":
@@ -77,14 +77,16 @@ class ServedEngine:
 
 
 class ServedScorer:
-    """One lane's view of a `ServedEngine`; see `engine.Scorer` for the contract. Has no KV slots here."""
+    """One lane's view of a `ServedEngine`; see `engine.Scorer` for the contract. It holds no KV slots
+    here.
+    """
 
     def __init__(self, engine: ServedEngine, tree: Tree):
         self.engine, self.tree = engine, tree
         self.kept: dict[int, torch.Tensor] = {}  # node -> log-probabilities [V]
         self.read: set[int] = set()  # nodes that the server has read
         self.max_nodes = engine.max_nodes
-        self.unseen: dict[int, float] = {}  # node -> probability of the tokens that its row does not name
+        self.unseen: dict[int, float] = {}  # node -> total probability of the tokens that its row leaves out
         self.work = Work()
         self.used = self.peak = 0
 
@@ -106,15 +108,15 @@ class ServedScorer:
         return torch.stack([self.kept[n] for n in nodes])
 
     def keep(self, node: int, row: Row) -> torch.Tensor:
-        """Log-probabilities [V] of the token after a node, from now on."""
+        """Stores a row as the log-probabilities [V] after a node, and returns them."""
         self.kept[node] = filled(row, self.engine.vocabulary)
         if len(row) < self.engine.vocabulary:
             self.unseen[node] = max(0.0, 1.0 - math.fsum(map(math.exp, row.values())))
         return self.kept[node]
 
     def _ask(self, nodes: list[int]) -> dict[int, Row]:
-        """The server's rows after nodes: in one text where most of its places are asked for, else in one for
-        each node. A server reads such a text once, but scores all its places.
+        """The server's rows after nodes: from one text if most of its places are wanted, since the server
+        reads such a text once but scores all its places; else from one text per node.
         """
         depths = self.tree.depths
         path = self.tree.path(max(nodes, key=depths.__getitem__))
@@ -126,7 +128,7 @@ class ServedScorer:
         return dict(zip(nodes, rows, strict=True))
 
     def attention(self, nodes: list[int]) -> None:
-        """None: a server does not give it."""
+        """None: servers give no attention."""
         return None
 
     def forget(self, nodes: list[int]) -> None:
@@ -145,8 +147,8 @@ class ServedScorer:
 
 
 class Stream:
-    """What the server itself writes after a node, event by event, with the `top` most likely tokens of each
-    place; close it, and the server stops. `work` is that of the newest event.
+    """What the server itself decodes after a node, event by event, with the `top` most likely tokens at each
+    place. Closing it stops the server. `work` is that of the newest event.
     """
 
     def __init__(
@@ -158,7 +160,7 @@ class Stream:
         self.unread, self.work = len(text), Work()
 
     def next(self) -> torch.Tensor:
-        """The tokens [T] of the next event; none if the server has ended its text."""
+        """The tokens [T] of the next event; empty if the server has ended its text."""
         self.newest = next(self.events, [])
         tokens = [token for token, _ in self.newest]
         # the prompt is read for the first token, and each token for the one after it
@@ -172,7 +174,7 @@ class Stream:
 
 
 def filled(row: Row, vocabulary: int) -> torch.Tensor:
-    """Log-probabilities [V] of a row, -inf for tokens that it does not name."""
+    """A row as log-probabilities [V], -inf for tokens that it does not name."""
     logprobs = torch.full((vocabulary,), -math.inf, dtype=torch.float64)
     logprobs[list(row)] = torch.tensor(list(row.values()), dtype=torch.float64)
     return logprobs

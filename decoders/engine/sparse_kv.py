@@ -1,8 +1,8 @@
-"""A part of a text's keys and values: sink, window, and the blocks that the newest queries look for, each
-layer and head its own (SpecPV, Tan et al. 2025; Quest, Tang et al. 2024).
+"""Sparse attention over a text: sink, window, and the blocks that match the newest queries, chosen per layer
+and head (SpecPV, Tan et al. 2025; Quest, Tang et al. 2024).
 
-Knows slots, queries and keys as tensors, neither tokens nor strategies. Keys keep the positions that they
-were computed with.
+Keys keep the positions with which they were computed. Knows slots, queries and keys as tensors, neither
+tokens nor strategies.
 """
 
 from collections.abc import Callable
@@ -13,16 +13,16 @@ import torch
 
 @dataclass(frozen=True)
 class View:
-    """What rows see of the first `depth` places of a text; after them they see everything."""
+    """What rows see of the first `depth` places of a text; of later places they see all."""
 
     depth: int
     slots: torch.Tensor  # [L, Hkv, S]
-    blocks: torch.Tensor  # [L, Hkv, R], the blocks that were looked up
+    blocks: torch.Tensor  # [L, Hkv, R], the retrieved blocks
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How many blocks of `size` places are seen: first ones, looked-up ones, last ones."""
+    """How many blocks of `size` places are seen: the first ones, retrieved ones, and the last ones."""
 
     size: int
     sink: int
@@ -30,22 +30,24 @@ class Budget:
     window: int
 
     def between(self, places: int) -> range:
-        """The blocks that can be looked up in a text of this length; empty if all of it is seen anyway."""
+        """The blocks that can be retrieved in a text of this length; empty if all of it is seen anyway."""
         middle = range(self.sink, -(-places // self.size) - self.window)
         return middle if len(middle) > self.retrieved else range(0)
 
 
 def larger_end(queries: torch.Tensor, high: torch.Tensor, low: torch.Tensor) -> torch.Tensor:
-    """SpecPV's score: the larger of q.kmax and q.kmin, with the extremes of a block's keys in each dimension.
-    It bounds nothing.
+    """SpecPV's score of each block, [..., N, B]: the larger of q.kmax and q.kmin, with kmax and kmin the
+    elementwise extremes of the block's keys. It is no bound on q.k.
 
-    queries [..., N, D], high and low [..., B, D]: [..., N, B].
+    queries [..., N, D]; high and low [..., B, D].
     """
     return torch.maximum(queries @ high.mT, queries @ low.mT)
 
 
 def bound(queries: torch.Tensor, high: torch.Tensor, low: torch.Tensor) -> torch.Tensor:
-    """Quest's score: the most that any key within the extremes could give; as `larger_end`."""
+    """Quest's score of each block: the largest q.k of any key within the extremes. Shapes as in
+    `larger_end`.
+    """
     return queries.clamp(min=0) @ high.mT + queries.clamp(max=0) @ low.mT
 
 
@@ -55,8 +57,8 @@ SELECTORS: dict[str, Callable] = {"larger end": larger_end, "bound": bound}
 def view(
     queries: torch.Tensor, keys: torch.Tensor, slots: torch.Tensor, budget: Budget, selector: str
 ) -> View | None:
-    """What is seen of places with keys [L, Hkv, T, D] in slots [T], chosen by queries [L, H, N, D]; None if
-    all of it is.
+    """The view of T places with keys [L, Hkv, T, D] in slots [T] that queries [L, H, N, D] choose; None if
+    all places are seen.
     """
     middle = budget.between(len(slots))
     if not middle:

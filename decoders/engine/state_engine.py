@@ -1,8 +1,8 @@
-"""Scores tree nodes by continuing from the state after an ancestor: for architectures that keep no keys and
-values per token (retention, flow attention, patches of bytes), where a tree mask has nothing to mask.
+"""Scores tree nodes by continuing from the state after an ancestor: for architectures without keys and values
+per token (retention, flow attention, byte patches), where a tree mask has nothing to mask.
 
-Each branch of a draft tree keeps a state of its own, behind the interface of `Engine` and `Scorer`; knows the
-two methods `read` and `logits_of` of a model, and nothing of what is in a state.
+Each branch of a draft tree has its own state, behind the interface of `Engine` and `Scorer`. Knows a model's
+methods `read` and `logits_of`, and not what a state holds.
 """
 
 from collections import OrderedDict
@@ -19,7 +19,7 @@ NOTE = (
     "This model keeps a state instead of keys and values of every token: each branch of a draft has its own "
     "copy, and no attention is shown."
 )
-KEPT_STATES = 48  # of one lane; what hangs below an older one is read from the nearest that is left
+KEPT_STATES = 48  # per lane; nodes below a dropped one are read from their nearest ancestor that has one
 GIVEN = {
     Capability.FULL_DISTRIBUTION,
     Capability.HIDDEN_STATES,
@@ -29,7 +29,7 @@ GIVEN = {
 
 
 class StateEngine(SequenceEngine):
-    """A small architecture (`decoders.models.architectures`) that reads on from a state."""
+    """A small architecture (`decoders.models.architectures`) that can continue from a state."""
 
     def __init__(self, model: torch.nn.Module):
         super().__init__(model)
@@ -49,11 +49,13 @@ class StateScorer(SequenceScorer):
 
     def __init__(self, engine: StateEngine, tree: Tree):
         super().__init__(engine, tree)
-        self.states: OrderedDict[int, Any] = OrderedDict()  # node -> what was kept after it, oldest use first
+        self.states: OrderedDict[int, Any] = (
+            OrderedDict()
+        )  # node -> state after it, least recently used first
 
     @torch.inference_mode()
     def score(self, nodes: list[int], hidden: bool = False) -> torch.Tensor:
-        """Logits [N, V] of the token after each node."""
+        """Logits [N, V] for the token after each node."""
         model, tokens = self.engine.model, 0
         missing = [n for n in nodes if n not in self.kept]
         for node in sorted(missing, key=lambda n: self.tree.depths[n]):  # parents before children
@@ -80,13 +82,13 @@ class StateScorer(SequenceScorer):
         return self.states[node], unread[::-1]
 
     def _keep(self, node: int, state: Any) -> None:
-        """Keeps the state after a node; the one that was not used for longest goes."""
+        """Keeps the state after a node; the least recently used one is dropped."""
         self.states[node] = state
         if len(self.states) > KEPT_STATES:
             self.states.popitem(last=False)
 
     def forget(self, nodes: list[int]) -> None:
-        """Drops what is known of these nodes."""
+        """Drops the rows and states of these nodes."""
         super().forget(nodes)
         for node in nodes:
             self.states.pop(node, None)
@@ -98,5 +100,7 @@ class StateScorer(SequenceScorer):
 
 
 def engine_of(model: torch.nn.Module) -> Engine | SequenceEngine:
-    """The engine of a causal model: a state engine for what reads on from a state, else as `engine_for`."""
+    """The engine of a causal model: a state engine if it can continue from a state, else that of
+    `engine_for`.
+    """
     return StateEngine(model) if hasattr(model, "logits_of") else engine_for(model)

@@ -1,8 +1,8 @@
-"""Forwards of few shapes, so that each is recorded as a CUDA graph once, as it is or compiled.
+"""Forwards of few shapes, so that each shape is recorded only once as a CUDA graph, compiled or not.
 
-The rows of a forward and the slots that it reads are rounded up to powers of two. Padding rows read token 0
-and write to an unused slot; padding slots are masked. The numbers equal those of the original forward up to
-rounding. Knows requests and slots, no trees.
+The numbers of rows and of slots read are rounded up to powers of two. Padding rows read token 0 and write to
+a spare slot; padding slots are masked. The numbers equal those of the original forward up to rounding. Knows
+requests and slots, no trees.
 """
 
 from collections.abc import Callable
@@ -15,10 +15,10 @@ from decoders.engine.forward_request import ForwardRequest
 from decoders.engine.joint_forwards import as_tensor, by_kind, mask_of
 from decoders.engine.kv_cache import Columns, SlotCache
 
-ROWS = 256  # of a forward that is captured; longer ones, such as long prompts, run without capture
+ROWS = 256  # at most in a captured forward; larger ones, such as long prompts, run without capture
 COLUMNS = 256  # slots that are read at least
 WARM_UP = 2  # runs of a shape before it is recorded
-SHAPES = 64  # that the compiler keeps: nine numbers of rows and up to seven of slots
+SHAPES = 64  # that the compiler keeps: nine counts of rows times up to seven of slots
 
 Step = Callable[[torch.Tensor, torch.Tensor, torch.Tensor | dict[str, torch.Tensor], bool], tuple]
 
@@ -29,8 +29,8 @@ class Captured:
     """
 
     def __init__(self, step: Step, cache: SlotCache, dtype: torch.dtype, **compiler: Any):
-        """`compiler`: options of `torch.compile`; without any, the step is recorded uncompiled. Takes one
-        slot, and the memory of all that the cache may hold: a recorded forward finds them at the same address
+        """`compiler`: options of `torch.compile`; without any, the step is recorded uncompiled. Allocates one
+        spare slot, and memory for all slots of the cache, since a recorded forward needs the same addresses
         each time.
         """
         self.cache, self.dtype = cache, dtype
@@ -41,12 +41,12 @@ class Captured:
         self.graphs: Graphs | None = Graphs(self.step, cache) if self.device.type == "cuda" else None
 
     def takes(self, request: ForwardRequest) -> bool:
-        """Whether this forward is captured: nothing but tokens through the whole model, and not too many."""
+        """Whether this forward is captured: ordinary tokens through the whole model, at most ROWS."""
         return request.is_plain and not request.streams and len(request.tokens) <= ROWS
 
     @torch.inference_mode()
     def forward(self, request: ForwardRequest) -> Batch:
-        """What the forward leaves, without the rows that filled up."""
+        """The results of the forward, without the padding rows."""
         count, rows = len(request.tokens), bucket(len(request.tokens))
         filling = [0] * (rows - count)
         columns = rounded(request.columns, count, rows, self.spare, self.cache.fresh, self.device, self.dtype)
@@ -58,7 +58,7 @@ class Captured:
         else:
             logits, states, queries = self.graphs.run(tokens, positions, columns, request.hidden)
         wanted = slice(0, count) if request.wants_all_rows else request.rows
-        # cloned, since the next replay of a graph overwrites what this one has left
+        # cloned, since the next replay of a graph overwrites these outputs
         return Batch(
             logits[wanted].clone(),
             states[wanted].clone() if request.hidden else None,
@@ -67,7 +67,7 @@ class Captured:
 
 
 def compiled(step: Step, cache: SlotCache, compiler: dict[str, Any]) -> Step:
-    """`step`, compiled once for each of its shapes."""
+    """`step`, compiled once for each shape."""
     for store in cache.storage:
         torch._dynamo.mark_static_address(store)
     limits = torch._dynamo.config.patch(recompile_limit=SHAPES, accumulated_recompile_limit=4 * SHAPES)
@@ -82,10 +82,10 @@ class Graphs:
     def __init__(self, step: Step, cache: SlotCache):
         self.step, self.cache = step, cache
         self.pool = torch.cuda.graph_pool_handle()
-        self.recorded: dict[tuple, tuple] = {}  # shape -> the graph, the tensors it leaves, those it reads
+        self.recorded: dict[tuple, tuple] = {}  # shape -> (graph, its outputs, its inputs)
 
     def run(self, tokens: torch.Tensor, positions: torch.Tensor, columns: Columns, hidden: bool) -> tuple:
-        """What `step` leaves; the next run overwrites it."""
+        """The outputs of `step`; the next run overwrites them."""
         masks = columns.mask if isinstance(columns.mask, dict) else {"": columns.mask}
         inputs = [tokens, positions, columns.write, *masks.values()]
         key = (len(tokens), columns.count, hidden, *masks)
@@ -103,7 +103,7 @@ class Graphs:
         self.cache.point(columns)
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):  # the first runs compile, choose kernels and take workspaces
+        with torch.cuda.stream(stream):  # the first runs compile, choose kernels and allocate workspaces
             for _ in range(WARM_UP):
                 self.step(tokens, positions, columns.mask, hidden)
         torch.cuda.current_stream().wait_stream(stream)
@@ -122,9 +122,9 @@ def rounded(
     device: torch.device,
     dtype: torch.dtype,
 ) -> Columns:
-    """The columns of a forward over `count` rows, for one over `rows`: it reads the first slots of the cache,
-    of which `in_use` were ever taken, and the rows that fill up write to `spare` and see it alone (a row that
-    saw nothing would be no number, and so would all that read its slot).
+    """The columns of a forward over `count` rows, padded to `rows`. It reads the first slots of the cache, of
+    which `in_use` have been used. Padding rows write to slot `spare` and see only that one: a row that saw
+    nothing would give NaN, and so would all rows that read its slot.
     """
     total = bucket(in_use, COLUMNS)
     filling = torch.full((rows - count,), spare, device=device)
@@ -141,5 +141,5 @@ def rounded(
 
 
 def bucket(count: int, minimum: int = 1) -> int:
-    """The smallest power of two that is neither below `count` nor below `minimum`."""
+    """The smallest power of two that is at least `count` and at least `minimum`."""
     return max(minimum, 1 << (count - 1).bit_length())

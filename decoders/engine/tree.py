@@ -1,11 +1,11 @@
 """The token tree of one lane: tokens, parents, depths. Knows nothing of models, scores or text.
 
-Further texts that a lane decodes in the same forwards are trees of their own beside the prompt.
+Further texts that a lane decodes in the same forwards are separate trees beside the prompt.
 """
 
 
 class Tree:
-    """The prompt is the trunk (nodes 0..T-1), all else hangs below. Parents have smaller ids."""
+    """The prompt is the trunk (nodes 0..T-1), and all other nodes are below it. Parents have smaller ids."""
 
     def __init__(self, prompt: list[int]):
         if not prompt:
@@ -16,14 +16,14 @@ class Tree:
         self.trunk = len(prompt)
 
     def add(self, parent: int, token: int) -> int:
-        """Hangs `token` below node `parent` and returns the new node's id; parent -1: the first of a text."""
+        """Adds `token` as a child of node `parent` and returns the new node's id; parent -1 starts a text."""
         self.tokens.append(token)
         self.parents.append(parent)
         self.depths.append(self.depths[parent] + 1 if parent >= 0 else 0)
         return len(self.tokens) - 1
 
     def path(self, node: int, above: int = -1) -> list[int]:
-        """The nodes from just below `above` (default: the root included) down to `node`."""
+        """The nodes from just below `above` (default: from the root) down to `node`."""
         nodes = []
         while node != above:
             nodes.append(node)

@@ -1,4 +1,4 @@
-"""An output matrix with only some rows: logits for these tokens alone, and less to multiply.
+"""An output matrix with only some rows, which gives logits for these tokens alone and takes less time.
 
 Knows tensors and modules, nothing of lanes or of why tokens were left out.
 """
@@ -27,17 +27,17 @@ class TrimmedHead:
         return f"{len(self.tokens):,} of {self.vocabulary:,} tokens"
 
     def logits(self, states: torch.Tensor) -> torch.Tensor:
-        """Logits [N, V] of last-layer states [N, d], minus infinity for what was left out."""
+        """Logits [N, V] of last-layer states [N, d], -inf for the tokens that were left out."""
         return self.spread(self.rows.times(states))
 
     def spread(self, few: torch.Tensor) -> torch.Tensor:
-        """Values [N, k] of the tokens that are left as [N, V]."""
+        """Values [N, k] of the remaining tokens as [N, V], -inf elsewhere."""
         whole = torch.full((*few.shape[:-1], self.vocabulary), -torch.inf, dtype=few.dtype, device=few.device)
         return whole.index_copy_(-1, self.tokens, few)
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """While this is open the model itself multiplies the rows that are left: its logits are [..., k]."""
+        """While this is open, the model itself uses the trimmed matrix: its logits are [..., k]."""
         self.module.forward = lambda states: F.linear(states, self.rows.weight, self.bias)
         try:
             yield

@@ -57,7 +57,7 @@ class MemoryEngine(Engine):
         own = MemoryEngine.__new__(MemoryEngine)
         own.__dict__.update(self.__dict__)
         own.trunks, own.cache = {}, SlotCache(self.layer_count, self.limit)
-        own.lean = longer(self.lean, self.context) if self.make.unbounded else self.lean
+        own.fast_llama = longer(self.fast_llama, self.context) if self.make.unbounded else self.fast_llama
         return MemoryScorer(own, tree, self.make(self.shape, self.parameters))
 
     def gives(self, capability: Capability) -> bool:
@@ -230,11 +230,11 @@ def checked(rotary: Rotary | None, keys: torch.Tensor) -> Rotary | None:
     return rotary if (turned - keys).abs().max() <= tolerance * (1 + keys.abs().max()) else None
 
 
-def longer(lean: Any, context: int) -> Any:
-    """The lean forward with rotary tables for this many positions."""
-    if lean is None or len(lean.cos) >= context:
-        return lean
-    own = type(lean).__new__(type(lean))
-    own.__dict__.update(lean.__dict__)
+def longer(fast: Any, context: int) -> Any:
+    """The fast forward with rotary tables for this many positions."""
+    if fast is None or len(fast.cos) >= context:
+        return fast
+    own = type(fast).__new__(type(fast))
+    own.__dict__.update(fast.__dict__)
     own.reach(context)
     return own

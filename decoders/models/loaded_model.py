@@ -133,7 +133,7 @@ class LoadedModel:
     def bytes(self) -> int:
         """Memory that its weights take, laid out again or not, and its KV cache as far as it has grown."""
         own = sum(p.numel() * p.element_size() for p in self.model.parameters())
-        copies = 3 if getattr(self.engine, "lean", None) is not None else 1
+        copies = 3 if getattr(self.engine, "fast_llama", None) is not None else 1
         kept = getattr(getattr(self.engine, "cache", None), "storage", [])
         return own * copies + sum(t.numel() * t.element_size() for t in kept)
 

@@ -37,7 +37,7 @@ class Footprint:
     name: str
     parameters: int
     dtype: str
-    copies: int  # of the weights at most: three where the lean forward lays them out again
+    copies: int  # of the weights at most: three where the fast forward lays them out again
     weights: int
     per_token: int
     download: int

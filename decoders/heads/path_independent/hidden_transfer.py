@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from decoders.engine.born_states import Birth
+from decoders.engine.injected_states import Injection
 from decoders.heads.parts.module import cross_entropy
 from decoders.heads.parts.taps import Taps, Target
 from decoders.heads.path_independent.lookahead_tokens import LookaheadTokens
@@ -16,7 +16,7 @@ from decoders.heads.path_independent.lookahead_tokens import LookaheadTokens
 class HiddenTransfer(LookaheadTokens):
     """`layers[i - 1]` = t_i: after t_i layers the state s of a token gives that of pseudo token i, `W_i s`,
     which goes through the layers above. W_i starts as the identity. A pseudo token sees those before it in
-    all its layers, so it is not born before them.
+    all its layers, so it is not injected before them.
     """
 
     kind = "hidden_transfer"
@@ -27,7 +27,7 @@ class HiddenTransfer(LookaheadTokens):
         super().__init__(target, len(layers), layers=list(layers))
         if min(layers) < 0 or list(layers) != sorted(layers):
             raise ValueError(
-                "Pseudo tokens are born after 0 or more layers, none before the one in front of it."
+                "Pseudo tokens are injected after 0 or more layers, none before the one in front of it."
             )
         self.settings.pop("depth")  # it follows from `layers`
         self.enters, self.reads = layers, tuple(sorted(set(layers)))
@@ -39,7 +39,7 @@ class HiddenTransfer(LookaheadTokens):
         return self.maps[i - 1](taps.states[self.enters[i - 1]][:, hosts])
 
     def place(self, scorer: Any, node: int, host: int, i: int) -> None:
-        scorer.births[node] = Birth(self.enters[i - 1], host, self.maps[i - 1].weight)
+        scorer.injections[node] = Injection(self.enters[i - 1], host, self.maps[i - 1].weight)
 
     def loss(self, taps: Taps) -> torch.Tensor:
         """Sum over the pseudo tokens of the cross-entropy under the target's distributions there."""

@@ -2,7 +2,7 @@
 future tokens.
 
 Wu et al. (2024), Parallel Decoding via Hidden Transfer for Lossless Large Language Model Acceleration. The
-maps are heads/path_independent/hidden_transfer.py, the forward is engine/born_states.py.
+maps are heads/path_independent/hidden_transfer.py, the forward is engine/injected_states.py.
 """
 
 from collections.abc import Iterator

@@ -38,7 +38,7 @@ def forget(lane: Lane, slots: list[int]) -> None:
     scorer = lane.scorers["target"]
     for slot in slots:
         scorer.mixed.pop(slot, None)
-        scorer.births.pop(slot, None)
+        scorer.injections.pop(slot, None)
 
 
 @dataclass

@@ -46,7 +46,7 @@ def sizes_of(engine: object) -> Sizes:
     config, number = engine.model.config.get_text_config(), engine.dtype.itemsize
     width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     queries = config.num_hidden_layers * config.num_attention_heads * width * number
-    state = config.hidden_size * number if engine.lean is not None else 0  # other forwards keep none
+    state = config.hidden_size * number if engine.fast_llama is not None else 0  # other forwards keep none
     return Sizes(slot_bytes(config, number), engine.vocabulary * number, state, queries + state, number)
 
 

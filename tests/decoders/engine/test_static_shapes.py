@@ -63,7 +63,7 @@ def test_a_text_of_any_length_needs_few_shapes(tiny_model):
         model.engine = plain
     assert trace.output() == alone.output()
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 2
-    assert not trace.lacks  # the lean forward gives queries too
+    assert not trace.lacks  # the fast forward gives queries too
 
 
 def test_a_model_of_transformers_gives_no_attention_while_it_is_captured(tiny_model):

@@ -81,7 +81,7 @@ def test_memory_is_known_before_the_weights_are_read(tmp_path, dtype, monkeypatc
 def test_small_llamas_are_laid_out_up_to_three_times_and_the_sentence_says_so():
     said, model = footprint("llama-tiny-draft", "auto", "cpu"), loading.load("llama-tiny-draft", "cpu")
     assert said.copies == 3 and "up to 3 times for speed" in said.sentence()
-    matrices = [m for layer in model.engine.lean.layers for m in layer] + [model.engine.lean.head]
+    matrices = [m for layer in model.engine.fast_llama.layers for m in layer] + [model.engine.fast_llama.head]
     held = {t.data_ptr(): t.numel() * t.element_size() for m in matrices for t in (m.weight, m.turned)}
     held |= {p.data_ptr(): p.numel() * p.element_size() for p in model.model.parameters()}
     assert 2 * said.weights / 3 < sum(held.values()) <= said.weights

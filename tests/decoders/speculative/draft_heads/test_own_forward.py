@@ -5,8 +5,8 @@ import torch
 from torch.nn import functional as F
 
 from decoders.chooser import Exhaustive
-from decoders.engine.born_states import Birth, born_in
 from decoders.engine.capabilities import Capability
+from decoders.engine.injected_states import Injection, injected_in
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.engine.tree import Tree
 from decoders.heads import PPD, HiddenTransfer, PaSS, Target, take_taps
@@ -35,7 +35,7 @@ def test_slots_see_their_hosts_text_and_the_slots_before_them():
 @pytest.mark.parametrize("kind", ["llama", "qwen2"])
 @pytest.mark.parametrize("slow", [False, True])
 def test_the_engine_runs_slots_as_training_does(name, kind, slow):
-    """Logits of slots after two nodes at once, next to real ones: the lean forward, transformers' own, and
+    """Logits of slots after two nodes at once, next to real ones: the fast forward, transformers' own, and
     the fallback without a tree mask; real rows are those without slots.
     """
     model = with_heads(kind=kind, layers=4)
@@ -63,7 +63,7 @@ def test_the_engine_runs_slots_as_training_does(name, kind, slow):
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen2"])
-def test_real_rows_are_bitwise_the_same_whatever_is_born_beside_them(kind):
+def test_real_rows_are_bitwise_the_same_whatever_is_injected_beside_them(kind):
     model = deep(kind=kind, layers=4)
     said = []
     for seed in (1, 2):
@@ -71,20 +71,20 @@ def test_real_rows_are_bitwise_the_same_whatever_is_born_beside_them(kind):
         scorer = model.engine.attach(tree)
         weight = torch.randn(32, 32, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
         slot = tree.add(4, 7)
-        scorer.births[slot] = Birth(2, 4, weight)
+        scorer.injections[slot] = Injection(2, 4, weight)
         said.append(scorer.score([4, slot]))
         scorer.close()
     assert torch.equal(said[0][0], said[1][0]) and not torch.equal(said[0][1], said[1][1])
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen2"])
-def test_born_at_the_top_it_is_a_linear_medusa_head(kind):
+def test_injected_at_the_top_it_is_a_linear_medusa_head(kind):
     """t = L: the map on the last stream, then the model's own norm and head."""
     model, tree = deep(kind=kind, layers=4), Tree(list(PROMPT))
     weight = torch.randn(32, 32, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     scorer = model.engine.attach(tree)
     slot = tree.add(4, 7)
-    scorer.births[slot], scorer.taps = Birth(4, 4, weight), True
+    scorer.injections[slot], scorer.taps = Injection(4, 4, weight), True
     logits = scorer.score([4, slot])
     stream = scorer.streams(4)[-1]
     shared = Target.of(model.model)
@@ -93,10 +93,13 @@ def test_born_at_the_top_it_is_a_linear_medusa_head(kind):
     scorer.close()
 
 
-def test_a_state_is_born_of_a_node_of_its_own_forward():
-    assert born_in({}, [[1, 2]]) is None and born_in({5: Birth(1, 2, torch.eye(2))}, [[1, 2]]) is None
+def test_an_injected_state_comes_from_a_node_of_its_own_forward():
+    assert (
+        injected_in({}, [[1, 2]]) is None
+        and injected_in({5: Injection(1, 2, torch.eye(2))}, [[1, 2]]) is None
+    )
     with pytest.raises(ValueError, match="does not read"):
-        born_in({2: Birth(1, 7, torch.eye(2))}, [[1, 2]])
+        injected_in({2: Injection(1, 7, torch.eye(2))}, [[1, 2]])
     with pytest.raises(ValueError, match="none before"):
         HiddenTransfer(Target.of(deep(layers=6).model), layers=(3, 2))
 
@@ -149,7 +152,7 @@ class HalfRight(TableModel):
 class HalfScorer(TableScorer):
     def __init__(self, model, tree):
         super().__init__(model, tree)
-        self.mixed, self.births = {}, {}
+        self.mixed, self.injections = {}, {}
 
     def score(self, nodes, hidden=False):
         rows = super().score(nodes, hidden)

@@ -111,7 +111,7 @@ def test_predicted_bytes_are_those_of_the_tensors(tiny_model, monkeypatch, kind,
 def test_drafts_shorten_as_the_text_grows_and_end(tiny_model):
     models = {"target": tiny_model("llama"), "draft": tiny_model("llama", 1)}
     for model in models.values():
-        assert model.engine.lean is not None
+        assert model.engine.fast_llama is not None
     place, sizes = Place(5, 4, 3), [specmemo.sizes_of(m.engine) for m in models.values()]
     budget = -(-sum(memory(place, 8, *sizes).values()) // 1000) + 4
     trace = Lane("specmemo", [5], models, {"memory_kilobytes": budget}, limits=Limits(60)).run()

@@ -54,10 +54,10 @@ def by_hand(model, token: int, group: int) -> torch.Tensor:
 @pytest.mark.parametrize("group", [1, 2, 3, 6])
 def test_a_group_reads_what_entered_its_first_layer(model, group):
     want, found = by_hand(model.model, 7, group), []
-    lean = Engine(model.model)
+    fast = Engine(model.model)
     hooked = Engine(model.model)
-    hooked.lean = None
-    for engine in (lean, hooked, SequenceEngine(model.model)):
+    hooked.fast_llama = None
+    for engine in (fast, hooked, SequenceEngine(model.model)):
         tree = Tree(PROMPT)
         scorer = engine.attach(tree)
         scorer.score([len(PROMPT) - 1])
