@@ -9,7 +9,7 @@ import torch
 
 from decoders.chooser import Chooser
 from decoders.constraints.constraint import masked
-from decoders.logits.distributions import Around, processors
+from decoders.logits.distributions import ProcessorContext, processors
 from decoders.recorder import Recorder
 
 
@@ -62,6 +62,8 @@ class Processing(Recorder):
             keep = 1 + len(self.eos) if self.parameters.get("do_sample") else 1  # of each beam
             coin = self.chooser.bernoulli
             more = dict(length=self.tree.trunk + self.budget, keep=keep, coin=lambda *p: bool(coin(*p).value))
-            around = Around(vocabulary, tuple(sorted(self.eos)), len(self.trace.prompt), cut, **more)
-            self._processors[vocabulary] = processors(self.shaping, vocabulary, around)
+            context = ProcessorContext(
+                vocabulary, tuple(sorted(self.eos)), len(self.trace.prompt), cut, **more
+            )
+            self._processors[vocabulary] = processors(self.shaping, vocabulary, context)
         return self._processors[vocabulary]

@@ -17,7 +17,7 @@ from decoders.logits import token_constraints, watermark
 from decoders.logits.more_processors import BREAKERS, Coin, Dry, TopNSigma, Xtc
 from decoders.logits.processor_order import OF_ENTROPY, WITH_HISTORY, stages
 
-TOP_K = 8  # tokens that a Distribution event names; the rest is one number
+TOP_K = 8  # tokens that a Distribution event lists; the others are one mass
 
 
 def log_softmax(logits: torch.Tensor) -> torch.Tensor:
@@ -56,13 +56,15 @@ def summarise(logprobs: torch.Tensor, top_k: int = TOP_K) -> list[tuple[list[lis
 
 
 def fetched(*parts: torch.Tensor) -> list:
-    """The numbers of these tensors side by side, with one wait for their device; whole ones below 2**24."""
+    """The tensors' rows concatenated as Python lists of numbers, with a single device synchronization.
+    Integers must be below 2**24.
+    """
     exact = [part if part.dtype == torch.float64 else part.float() for part in parts]
     return torch.cat(exact, -1).tolist()
 
 
 def of_token(token: torch.Tensor, *rows: torch.Tensor) -> tuple[int, list[float]]:
-    """A token [1] and what rows [V] say of it, with one wait for their device."""
+    """(a token [1] as an int, its entry in each of `rows` [V]), with a single device synchronization."""
     chosen, *values = fetched(token, *(row[token] for row in rows))
     return int(chosen), values
 
@@ -78,168 +80,166 @@ Processors = Callable[..., torch.Tensor]
 
 
 @dataclass(frozen=True)
-class Around:
-    """What a processor may know besides logits and texts: the vocabulary's size, the end-of-text tokens, how
-    many tokens the prompt has, how a typed text is cut into tokens (None: not at all), on which device the
-    logits lie, how many tokens prompt and text have at most (0: no limit), and who draws at random.
-    """
+class ProcessorContext:
+    """What a processor may need besides logits and texts."""
 
     vocabulary: int
     eos: tuple[int, ...] = ()
-    prompt: int = 0
-    cut: token_constraints.Cut | None = None
-    device: torch.device | str = "cpu"
-    length: int = 0
-    keep: int = 1  # tokens that truncations leave at least
-    coin: Coin | None = None
+    prompt: int = 0  # tokens of the prompt
+    cut: token_constraints.Cut | None = None  # tokenizes typed text; None if the model cannot
+    device: torch.device | str = "cpu"  # of the logits
+    length: int = 0  # maximum of prompt and text in tokens, 0 for no limit
+    keep: int = 1  # minimum number of tokens that truncations keep
+    coin: Coin | None = None  # random decisions
 
     @property
     def ends(self) -> torch.Tensor:
         return torch.tensor(self.eos, dtype=torch.long, device=self.device)
 
 
-# A person types words, a model's own settings hold token ids.
-def _bias(value: str | list, around: Around) -> logits_process.LogitsProcessor:
+# Values are words that a user types, or token ids from a model's own settings.
+def _bias(value: str | list, context: ProcessorContext) -> logits_process.LogitsProcessor:
     pairs = value
     if isinstance(value, str):
-        pairs = token_constraints.biases("sequence_bias", value, around.cut, around.vocabulary)
+        pairs = token_constraints.biases("sequence_bias", value, context.cut, context.vocabulary)
     if isinstance(pairs, list) and all(isinstance(ids, list) for ids, *_ in pairs):
         pairs = {tuple(ids): bias for ids, bias in pairs}  # older versions refuse token 0 in a list
     return logits_process.SequenceBiasLogitsProcessor(pairs)
 
 
-def _bad_words(value: str | list, around: Around) -> logits_process.LogitsProcessor:
+def _bad_words(value: str | list, context: ProcessorContext) -> logits_process.LogitsProcessor:
     words = value
     if isinstance(value, str):
-        words = token_constraints.sequences("bad_words_ids", value, around.cut, around.vocabulary)
-    if all(len(word) == 1 and word[0] in around.eos for word in words):
+        words = token_constraints.sequences("bad_words_ids", value, context.cut, context.vocabulary)
+    if all(len(word) == 1 and word[0] in context.eos for word in words):
         raise ValueError("bad_words_ids cannot forbid the end of the text; min_new_tokens delays it.")
-    return logits_process.NoBadWordsLogitsProcessor(words, around.ends)
+    return logits_process.NoBadWordsLogitsProcessor(words, context.ends)
 
 
-def _decay(value: list[float], around: Around) -> logits_process.LogitsProcessor:
+def _decay(value: list[float], context: ProcessorContext) -> logits_process.LogitsProcessor:
     if len(value) != 2 or value[0] != int(value[0]) or value[1] <= 0.0:
         raise ValueError(
             "exponential_decay_length_penalty must be a whole number and a factor above 0, such as 20, 1.1."
         )
     start, factor = value
-    return logits_process.ExponentialDecayLengthPenalty((int(start), factor), around.ends, around.prompt)
+    return logits_process.ExponentialDecayLengthPenalty((int(start), factor), context.ends, context.prompt)
 
 
-def _tokens(name: str, value: str | list, around: Around) -> list[int]:
+def _tokens(name: str, value: str | list, context: ProcessorContext) -> list[int]:
     return (
         value
         if isinstance(value, list)
-        else token_constraints.tokens(name, value, around.cut, around.vocabulary)
+        else token_constraints.tokens(name, value, context.cut, context.vocabulary)
     )
 
 
-def _suppress(value: str | list, around: Around) -> logits_process.LogitsProcessor:
-    tokens = _tokens("suppress_tokens", value, around)
-    return logits_process.SuppressTokensLogitsProcessor(tokens, around.device)
+def _suppress(value: str | list, context: ProcessorContext) -> logits_process.LogitsProcessor:
+    tokens = _tokens("suppress_tokens", value, context)
+    return logits_process.SuppressTokensLogitsProcessor(tokens, context.device)
 
 
-def _begin_suppress(value: str | list, around: Around) -> logits_process.LogitsProcessor:
-    tokens = _tokens("begin_suppress_tokens", value, around)
-    return logits_process.SuppressTokensAtBeginLogitsProcessor(tokens, around.prompt, around.device)
+def _begin_suppress(value: str | list, context: ProcessorContext) -> logits_process.LogitsProcessor:
+    tokens = _tokens("begin_suppress_tokens", value, context)
+    return logits_process.SuppressTokensAtBeginLogitsProcessor(tokens, context.prompt, context.device)
 
 
-def _forced_eos(value: str | int | list, around: Around) -> logits_process.LogitsProcessor:
-    tokens = [value] if isinstance(value, int) else _tokens("forced_eos_token_id", value, around)
-    return logits_process.ForcedEOSTokenLogitsProcessor(around.length, tokens, around.device)
+def _forced_eos(value: str | int | list, context: ProcessorContext) -> logits_process.LogitsProcessor:
+    tokens = [value] if isinstance(value, int) else _tokens("forced_eos_token_id", value, context)
+    return logits_process.ForcedEOSTokenLogitsProcessor(context.length, tokens, context.device)
 
 
-def _forced_bos(value: str | int, around: Around) -> logits_process.LogitsProcessor:
-    tokens = [value] if isinstance(value, int) else _tokens("forced_bos_token_id", value, around)
+def _forced_bos(value: str | int, context: ProcessorContext) -> logits_process.LogitsProcessor:
+    tokens = [value] if isinstance(value, int) else _tokens("forced_bos_token_id", value, context)
     return logits_process.ForcedBOSTokenLogitsProcessor(tokens[0])
 
 
-def _dry(parameters: dict, around: Around) -> Dry:
-    cut = around.cut
+def _dry(parameters: dict, context: ProcessorContext) -> Dry:
+    cut = context.cut
     breakers = frozenset(cut("a" + breaker)[-1] for breaker in BREAKERS) if cut else frozenset()
     allowed = parameters.get("dry_allowed_length", 2)
     return Dry(parameters["dry_multiplier"], parameters.get("dry_base", 1.75), allowed, breakers)
 
 
-def _xtc(parameters: dict, around: Around) -> Xtc:
-    if around.coin is None:
+def _xtc(parameters: dict, context: ProcessorContext) -> Xtc:
+    if context.coin is None:
         raise ValueError(
             "XTC decides at random whether it cuts, so there is no single distribution; set it to 0."
         )
-    return Xtc(parameters["xtc_probability"], parameters.get("xtc_threshold", 0.1), around.eos, around.coin)
+    return Xtc(parameters["xtc_probability"], parameters.get("xtc_threshold", 0.1), context.eos, context.coin)
 
 
-# How a stage's processor is made of its parameter's value.
+# Stage -> builds its processor from the parameter's value.
 MAKERS: dict[str, Callable] = {
     "sequence_bias": _bias,
-    "repetition_penalty": lambda value, around: logits_process.RepetitionPenaltyLogitsProcessor(value),
-    "no_repeat_ngram_size": lambda value, around: logits_process.NoRepeatNGramLogitsProcessor(value),
+    "repetition_penalty": lambda value, context: logits_process.RepetitionPenaltyLogitsProcessor(value),
+    "no_repeat_ngram_size": lambda value, context: logits_process.NoRepeatNGramLogitsProcessor(value),
     "bad_words_ids": _bad_words,
-    "min_length": lambda value, around: logits_process.MinLengthLogitsProcessor(
-        value, around.ends, around.device
+    "min_length": lambda value, context: logits_process.MinLengthLogitsProcessor(
+        value, context.ends, context.device
     ),
-    "min_new_tokens": lambda value, around: logits_process.MinNewTokensLengthLogitsProcessor(
-        around.prompt, value, around.ends, around.device
+    "min_new_tokens": lambda value, context: logits_process.MinNewTokensLengthLogitsProcessor(
+        context.prompt, value, context.ends, context.device
     ),
-    "prefix_allowed_tokens_fn": lambda value, around: logits_process.PrefixConstrainedLogitsProcessor(
+    "prefix_allowed_tokens_fn": lambda value, context: logits_process.PrefixConstrainedLogitsProcessor(
         value, 1
     ),
     "forced_bos_token_id": _forced_bos,
     "forced_eos_token_id": _forced_eos,
-    "remove_invalid_values": lambda value, around: logits_process.InfNanRemoveLogitsProcessor(),
+    "remove_invalid_values": lambda value, context: logits_process.InfNanRemoveLogitsProcessor(),
     "exponential_decay_length_penalty": _decay,
     "suppress_tokens": _suppress,
     "begin_suppress_tokens": _begin_suppress,
-    "logits_processor": lambda value, around: logits_process.LogitsProcessorList(value),
-    "temperature": lambda value, around: logits_process.TemperatureLogitsWarper(float(value)),
-    "top_n_sigma": lambda value, around: TopNSigma(float(value)),
-    "top_h": lambda value, around: logits_process.TopHLogitsWarper(float(value)),
-    "top_k": lambda value, around: logits_process.TopKLogitsWarper(
-        min(value, around.vocabulary), min_tokens_to_keep=around.keep
+    "logits_processor": lambda value, context: logits_process.LogitsProcessorList(value),
+    "temperature": lambda value, context: logits_process.TemperatureLogitsWarper(float(value)),
+    "top_n_sigma": lambda value, context: TopNSigma(float(value)),
+    "top_h": lambda value, context: logits_process.TopHLogitsWarper(float(value)),
+    "top_k": lambda value, context: logits_process.TopKLogitsWarper(
+        min(value, context.vocabulary), min_tokens_to_keep=context.keep
     ),
-    "top_p": lambda value, around: logits_process.TopPLogitsWarper(
-        float(value), min_tokens_to_keep=around.keep
+    "top_p": lambda value, context: logits_process.TopPLogitsWarper(
+        float(value), min_tokens_to_keep=context.keep
     ),
-    "min_p": lambda value, around: logits_process.MinPLogitsWarper(
-        float(value), min_tokens_to_keep=around.keep
+    "min_p": lambda value, context: logits_process.MinPLogitsWarper(
+        float(value), min_tokens_to_keep=context.keep
     ),
-    "typical_p": lambda value, around: logits_process.TypicalLogitsWarper(
-        float(value), min_tokens_to_keep=around.keep
+    "typical_p": lambda value, context: logits_process.TypicalLogitsWarper(
+        float(value), min_tokens_to_keep=context.keep
     ),
-    "epsilon_cutoff": lambda value, around: logits_process.EpsilonLogitsWarper(
-        float(value), min_tokens_to_keep=around.keep
+    "epsilon_cutoff": lambda value, context: logits_process.EpsilonLogitsWarper(
+        float(value), min_tokens_to_keep=context.keep
     ),
-    "eta_cutoff": lambda value, around: logits_process.EtaLogitsWarper(
-        float(value), min_tokens_to_keep=around.keep, device=around.device
+    "eta_cutoff": lambda value, context: logits_process.EtaLogitsWarper(
+        float(value), min_tokens_to_keep=context.keep, device=context.device
     ),
-    "renormalize_logits": lambda value, around: logits_process.LogitNormalization(),
+    "renormalize_logits": lambda value, context: logits_process.LogitNormalization(),
 }
-# The same for those that have several parameters.
+# The same for processors with several parameters.
 MAKERS_OF_SEVERAL: dict[str, Callable] = {
     "dry_multiplier": _dry,
     "xtc_probability": _xtc,
-    "watermark_bias": lambda parameters, around: watermark.processor_of(
-        parameters, around.vocabulary, around.device
+    "watermark_bias": lambda parameters, context: watermark.processor_of(
+        parameters, context.vocabulary, context.device
     ),
 }
 
 
-def processors(parameters: dict, vocabulary: int, around: Around | None = None) -> Processors | None:
-    """The processor stack that `parameters` (GenerationConfig names) ask for, or None if it would change
-    nothing.
+def processors(
+    parameters: dict, vocabulary: int, context: ProcessorContext | None = None
+) -> Processors | None:
+    """The processor stack for `parameters` (GenerationConfig names), or None if it would change nothing.
 
-    The returned function maps logits [N, V] and the N token paths to processed logits [N, V]; removed tokens
-    are -inf. `hear(name, scores)`, if given, is called with every stage but the last. See processor_order.py
-    for the order. Raises ValueError with one sentence for typed words that are of no use.
+    The returned function maps logits [N, V] and the N token paths to processed logits [N, V], with -inf for
+    removed tokens. It calls `hear(name, scores)`, if given, after every stage but the last. See
+    processor_order.py for the order. Raises ValueError with one sentence for typed words that cannot be used.
     """
     names = stages(parameters)
     if not names:
         return None
-    around = around or Around(vocabulary)
+    context = context or ProcessorContext(vocabulary)
 
     @cache
     def made(device: torch.device) -> dict[str, Any]:
-        here = replace(around, device=device)
+        here = replace(context, device=device)
         return {
             name: MAKERS_OF_SEVERAL[name](parameters, here)
             if name in MAKERS_OF_SEVERAL
@@ -247,7 +247,7 @@ def processors(parameters: dict, vocabulary: int, around: Around | None = None) 
             for name in names
         }
 
-    made(torch.device("cpu"))  # what is typed for a processor is refused now, not at the first logits
+    made(torch.device("cpu"))  # so that unusable values raise now and not at the first logits
 
     def process(
         logits: torch.Tensor,
@@ -256,13 +256,13 @@ def processors(parameters: dict, vocabulary: int, around: Around | None = None) 
     ) -> torch.Tensor:
         scores, texts = logits.clone(), None
         for name, processor in made(logits.device).items():
-            if name in WITH_HISTORY:  # paths are read only where it matters
+            if name in WITH_HISTORY:  # paths are consumed only if a processor needs them
                 if texts is None:
                     texts = [torch.tensor([path], device=logits.device) for path in paths]
                 for row, ids in enumerate(texts):
                     scores[row : row + 1] = processor(ids, scores[row : row + 1])
             elif name in OF_ENTROPY:
-                left = (scores > -torch.inf).any(-1)  # transformers has no entropy of nothing, and raises
+                left = (scores > -torch.inf).any(-1)  # transformers raises on rows without a token
                 if left.any():
                     scores[left] = processor(None, scores[left])
             else:

@@ -1,5 +1,5 @@
-"""Gumbel noise on log-probabilities: the largest of the noisy ones is a draw, the k largest are k draws
-without replacement (Kool, van Hoof and Welling 2019).
+"""Gumbel noise on log-probabilities: the argmax is a sample, and the top k are k samples without replacement
+(Kool, van Hoof and Welling 2019).
 """
 
 import torch
@@ -19,7 +19,7 @@ def below(value: float, scores: torch.Tensor) -> torch.Tensor:
 
 
 def perturbed(chooser: Chooser, value: float, logprobs: torch.Tensor, tag: Tag) -> torch.Tensor:
-    """Log-probabilities [V] (float64) of a node's children with noise of their own, the largest of which is
-    the node's own perturbed `value`: what was drawn above stays true below.
+    """Perturbed log-probabilities [V] (float64) of a node's children, with the largest equal to the node's
+    own perturbed `value`, so that the tree stays consistent.
     """
     return below(value, logprobs + noise(chooser, len(logprobs), tag).to(logprobs.device))

@@ -1,4 +1,4 @@
-"""Processors that other engines have and transformers has not: DRY, top-n-sigma and XTC.
+"""Processors that other engines have and transformers lacks: DRY, top-n-sigma and XTC.
 
 Each maps the tokens so far and a row of scores [1, V] to scores [1, V]. Knows tensors, no lanes.
 """
@@ -9,17 +9,17 @@ from dataclasses import dataclass
 
 import torch
 
-LONGEST_MATCH = 50  # tokens of a repetition that count; the penalty grows exponentially
-BREAKERS = ("\n", ":", '"', "*")  # no repetition reaches across these: the default of text-generation-webui
+LONGEST_MATCH = 50  # longer repetitions count as this long, since the penalty grows exponentially
+BREAKERS = ("\n", ":", '"', "*")  # repetitions end at these: the default of text-generation-webui
 
-Coin = Callable[[float, tuple], bool]  # probability and tag -> whether it came true
+Coin = Callable[[float, tuple], bool]  # (probability, tag) -> True with this probability
 
 
 @dataclass(frozen=True)
 class Dry:
-    """Don't repeat yourself: a token that would prolong a repetition to more than `allowed` tokens loses
-    `multiplier * base ** (length - allowed)`, where `length` tokens at the end of the text stood before an
-    earlier occurrence of it. `breakers`: tokens across which nothing counts as a repetition.
+    """Don't repeat yourself: a token that would extend a repetition of at least `allowed` tokens loses
+    `multiplier * base ** (length - allowed)`, where the last `length` tokens of the text also precede an
+    earlier occurrence of it. `breakers`: tokens at which a repetition ends.
 
     p-e-w, text-generation-webui, pull request 5677.
     """
@@ -37,7 +37,7 @@ class Dry:
         return left
 
     def matches(self, text: list[int]) -> dict[int, int]:
-        """Token -> how many tokens before one of its occurrences, at most, equal the end of the text."""
+        """Token -> length of the longest suffix of the text that also precedes one of its occurrences."""
         lengths: dict[int, int] = {}
         for i in range(len(text) - 1):
             token, length = text[i + 1], 0
@@ -71,8 +71,9 @@ class TopNSigma:
 
 @dataclass(frozen=True)
 class Xtc:
-    """Exclude top choices: with `probability`, of the tokens with at least `threshold` all but the least
-    likely are removed; nothing if the end of the text were among them. `coin` decides, once for each text.
+    """Exclude top choices: with `probability`, removes all but the least likely of the tokens whose
+    probability is at least `threshold`; removes nothing if an end-of-text token would be among them. `coin`
+    decides once per text.
 
     p-e-w, text-generation-webui, pull request 6335, which also spares the line break.
     """

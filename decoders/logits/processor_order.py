@@ -1,4 +1,4 @@
-"""The processors that parameters ask for, in the order in which they run. Knows names, no tensors."""
+"""The processors that parameters switch on, in the order in which they run. Knows names, no tensors."""
 
 # GenerationConfig name -> the value that changes nothing; order as in transformers' `_get_logits_processor`.
 NEUTRAL = {
@@ -30,7 +30,7 @@ NEUTRAL = {
     "watermark_bias": 0.0,
     "renormalize_logits": False,
 }
-# Those that transformers has not, where the engines that have them run them.
+# Those that transformers lacks, placed where the engines that have them run them.
 OTHER_ENGINES = ("dry_multiplier", "top_n_sigma", "xtc_probability")
 # Those that look at the tokens so far.
 WITH_HISTORY = (
@@ -51,7 +51,7 @@ WITH_HISTORY = (
     "watermark_bias",
 )
 OF_ENTROPY = ("top_h", "eta_cutoff")  # those that need the entropy of a row
-# Those that only a draw needs: transformers leaves them out where the most likely token is taken.
+# Those that only sampling needs: transformers leaves them out in greedy decoding.
 WARPERS = (
     "temperature",
     "top_n_sigma",
@@ -64,13 +64,13 @@ WARPERS = (
     "eta_cutoff",
     "xtc_probability",
 )
-LONGEST = 24  # characters of a typed text in a title
+LONGEST = 24  # characters of a typed value in a title
 
 
 def stages(parameters: dict) -> list[str]:
     """Names of the processors that would change something.
 
-    Temperature 0 stands for greedy: it is no division, and nothing is removed before an argmax.
+    Temperature 0 means greedy decoding: no division by 0, and no truncation before an argmax.
     """
     greedy = parameters.get("temperature", 1.0) == 0.0
     return [
@@ -81,7 +81,7 @@ def stages(parameters: dict) -> list[str]:
 
 
 def title(name: str, parameters: dict) -> str:
-    """`temperature 0.7`: a stage in words."""
+    """A stage in words, such as `temperature 0.7`."""
     value = parameters[name]
     if isinstance(value, bool):
         return name

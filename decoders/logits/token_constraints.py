@@ -1,17 +1,17 @@
-"""Turns the words and tokens that a person types for a processor into token ids.
+"""Turns the words and tokens that a user types for a processor into token ids.
 
-Pieces are separated by commas. A word stands for itself and for itself after a space, since tokenizers cut
-the two differently; in double quotes it is taken literally; `#123` is the token with that number. Knows
-tokenizers by one function, no processors.
+Pieces are separated by commas. A word stands for itself with and without a leading space, since tokenizers
+treat the two differently; in double quotes it is taken literally; `#123` is the token with that id. Knows a
+tokenizer as one function, and no processors.
 """
 
 from collections.abc import Callable
 
-Cut = Callable[[str], list[int]]  # a text as token ids, nothing added
+Cut = Callable[[str], list[int]]  # text -> token ids, without special tokens added
 
 
 def sequences(name: str, typed: str, cut: Cut | None, vocabulary: int) -> list[list[int]]:
-    """The token sequences of all pieces of `typed`, each once. ValueError with one sentence."""
+    """The token sequences of all pieces of `typed`, each once. Raises ValueError with one sentence."""
     distinct: dict[tuple[int, ...], None] = {}
     for piece in pieces(name, typed):
         distinct.update(dict.fromkeys(forms(name, piece, cut, vocabulary)))
@@ -19,7 +19,9 @@ def sequences(name: str, typed: str, cut: Cut | None, vocabulary: int) -> list[l
 
 
 def tokens(name: str, typed: str, cut: Cut | None, vocabulary: int) -> list[int]:
-    """The single tokens of all pieces. ValueError with one sentence for a piece of which no form is one."""
+    """The single tokens of all pieces. Raises ValueError with one sentence for a piece without a single
+    token.
+    """
     distinct: dict[int, None] = {}
     for piece in pieces(name, typed):
         single = [sequence[0] for sequence in forms(name, piece, cut, vocabulary) if len(sequence) == 1]
@@ -32,7 +34,9 @@ def tokens(name: str, typed: str, cut: Cut | None, vocabulary: int) -> list[int]
 
 
 def biases(name: str, typed: str, cut: Cut | None, vocabulary: int) -> list[list]:
-    """[[token ids], bias] of `word: number` pieces, transformers' form. ValueError with one sentence."""
+    """[[token ids], bias] for each `word: number`, as transformers takes them. Raises ValueError with one
+    sentence.
+    """
     by_sequence: dict[tuple[int, ...], float] = {}
     for piece in pieces(name, typed):
         word, colon, number = piece.rpartition(":")
@@ -50,7 +54,9 @@ def biases(name: str, typed: str, cut: Cut | None, vocabulary: int) -> list[list
 
 
 def pieces(name: str, typed: str) -> list[str]:
-    """What stands between commas outside of double quotes. ValueError if nothing does."""
+    """The pieces between commas outside double quotes. Raises ValueError with one sentence if there is
+    none.
+    """
     parts, quoted = [""], False
     for char in typed:
         quoted ^= char == '"'
@@ -65,7 +71,7 @@ def pieces(name: str, typed: str) -> list[str]:
 
 
 def forms(name: str, piece: str, cut: Cut | None, vocabulary: int) -> list[tuple[int, ...]]:
-    """The token sequences that a piece stands for. ValueError with one sentence."""
+    """The token sequences that a piece stands for. Raises ValueError with one sentence."""
     if piece.startswith("#") and piece[1:].isdecimal():
         if int(piece[1:]) >= vocabulary:
             raise ValueError(f"{name}: there is no token {piece}; the last one is #{vocabulary - 1}.")

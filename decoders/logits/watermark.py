@@ -1,9 +1,8 @@
-"""A watermark in the text: which tokens are green, and what a reader who knows the key can conclude (the
-z-score).
+"""A watermark in the text: which tokens are green, and the z-score that a detector with the key computes.
 
 Kirchenbauer et al. (2023), "A Watermark for Large Language Models" and "On the Reliability of Watermarks":
-before each token a hash of the last ones splits the vocabulary; green tokens gain a bias. The processor is
-transformers' own. Knows trees and events, no lane.
+before each token, a hash of the preceding tokens splits the vocabulary, and green tokens get a bias. The
+processor is transformers' own. Knows trees and events, no lane.
 """
 
 import copy
@@ -18,12 +17,12 @@ from decoders.engine.tree import Tree
 from decoders.logits.processor_order import stages
 from decoders.trace.events import Event, Note, Score
 
-WATERMARK = "watermark"  # name of the score of a token that was checked; its level says green or red
+WATERMARK = "watermark"  # name of the score of a checked token; its level is green or red
 GREEN, RED = "green", "red"
 
 
 def processor_of(parameters: dict, vocabulary: int, device: torch.device | str) -> WatermarkLogitsProcessor:
-    """The processor that these parameters ask for, for logits over this many tokens."""
+    """The watermark processor of these parameters, for logits over `vocabulary` tokens."""
     processor = copy.copy(
         _made(
             vocabulary,
@@ -41,14 +40,14 @@ def processor_of(parameters: dict, vocabulary: int, device: torch.device | str) 
 
 @lru_cache(maxsize=4)
 def _made(vocabulary: int, device: torch.device | str, **settings: Any) -> WatermarkLogitsProcessor:
-    """A processor whose table of a million shuffled numbers others share: it takes 8 MB, and longer to make
-    than a text of a small model. Nothing writes to it.
+    """A processor shared by all callers with these settings: its table of a million shuffled numbers takes 8
+    MB, and longer to make than a small model's text. Nothing writes to it.
     """
     return WatermarkLogitsProcessor(vocabulary, device, **settings)
 
 
 def is_green(processor: WatermarkLogitsProcessor, text: list[int]) -> bool | None:
-    """Whether the last token of a text was green where it stands; None if too few tokens stand before it."""
+    """Whether the last token of a text is green at its position; None if too few tokens precede it."""
     seeds = text if processor.seeding_scheme == "selfhash" else text[:-1]
     if len(text) <= processor.context_width:
         return None
@@ -57,7 +56,9 @@ def is_green(processor: WatermarkLogitsProcessor, text: list[int]) -> bool | Non
 
 
 def z_score(green: int, tokens: int, ratio: float) -> float:
-    """By how many standard deviations this many green tokens exceed those of a text without a watermark."""
+    """By how many standard deviations `green` of `tokens` exceeds the mean `ratio * tokens` without a
+    watermark.
+    """
     return (green - ratio * tokens) / math.sqrt(tokens * ratio * (1 - ratio))
 
 
@@ -72,8 +73,8 @@ class Detector:
         self.tokens = self.green = 0
 
     def marks(self, tree: Tree, nodes: list[int], whole: bool) -> list[Event]:
-        """Whether each of these committed nodes is green, with the z-score so far; once the text is `whole` a
-        sentence.
+        """Events that say whether each committed node is green, with the z-score so far; and, once the text
+        is `whole`, a note.
         """
         if not self.on:
             return []
@@ -90,7 +91,7 @@ class Detector:
         return events
 
     def sentence(self) -> str:
-        """What a reader with the key finds in the whole text."""
+        """What a detector with the key finds in the whole text."""
         z = z_score(self.green, self.tokens, self.ratio)
         share = f"{self.ratio:.0%} is expected by chance"
         return f"Watermark: {self.green} of {self.tokens} tokens are green, {share}; z = {z:.2f}."

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from decoders.trace.events import DRAFT_ROLES, Commit, Distribution, Forward, Propose, Score, Step, Verdict
 
-# Sources of nodes that nobody drafted for the target to test: its own, start values, what only weighs a
-# prefix, what is taken without a test, and the parts of a text that is written out of order.
+# Sources of nodes that are not drafts for the target to verify: its own tokens, start values, tokens that
+# only score a prefix, tokens taken without a test, and parts of a text that is written out of order.
 UNTESTED = {
     "target",
     "guess",
@@ -22,7 +22,7 @@ UNTESTED = {
     "stream",
     "merged",
 }
-TOTAL_VARIATION = "total variation"  # name of the scores that say how lossy a place was
+TOTAL_VARIATION = "total variation"  # name of the scores that say how lossy a position was
 
 # Name -> definition, printed wherever a metric is shown.
 METRICS = {
@@ -38,12 +38,15 @@ METRICS = {
 
 @dataclass
 class Costs:
-    """Running totals of a lane. Counts are what the strategy asked for as if it were alone; `shared_tokens`
-    were not computed again. A forward through a part of a model's layers counts as that share of a forward,
-    and its tokens as that share of tokens; so these four are whole numbers unless layers are skipped.
-    `log_kept` is the sum of the natural logarithms of what a constraint kept at each new token; None without
-    one. `best_tokens` is the length of the newest candidate of rank 1, for lanes that write nothing until
-    their end. Both are no part of the totals.
+    """Running totals of a lane.
+
+    Counts are what the strategy requested, as if it were alone; `shared_tokens` of them were not computed
+    again. A forward through some of a model's layers counts as that share of a forward, and its tokens as
+    that share of tokens, so these four counts are integers unless layers are skipped.
+
+    Not part of `totals()`: `log_kept`, the sum over new tokens of the log of the mass that a constraint kept
+    (None without one), and `best_tokens`, the length of the newest candidate of rank 1, for lanes that write
+    nothing until they end.
     """
 
     steps: int = 0
@@ -63,17 +66,17 @@ class Costs:
     per_step_drafted: list[int] = field(default_factory=list)
     per_step_accepted: list[int] = field(default_factory=list)
     drafted_nodes: set[int] = field(default_factory=set)
-    variations: list[float] = field(default_factory=list)  # total variation, place by tested place
-    kept: dict[int, float] = field(default_factory=dict)  # node -> log of what was kept after it
+    variations: list[float] = field(default_factory=list)  # total variation at each tested position
+    kept: dict[int, float] = field(default_factory=dict)  # node -> log of the mass kept after it
     parents: dict[int, int] = field(default_factory=dict)
-    # of rows that name the most likely tokens alone: how many the shortest names, and most mass of others
+    # of rows that list only the most likely tokens: length of the shortest, and largest mass left out
     named: int | None = None
     unseen: float = 0.0
     depths: dict[int, int] = field(default_factory=dict)  # node -> new tokens from the prompt to it
 
     def add(self, step: Step) -> None:
-        """Folds one step. What a lane begins with is not its work: such a step costs its seconds and lens
-        forwards alone.
+        """Adds one step. A step that only records the tokens with which a lane begins costs nothing but its
+        seconds and lens forwards.
         """
         self.seconds = step.seconds
         if step.index == 0 and any(event.given for event in step.of(Propose)):
@@ -127,7 +130,9 @@ class Costs:
         self.shared_tokens += event.shared
 
     def totals(self) -> dict:
-        """The promised totals, plain numbers. `seconds` are the lane's own computing time."""
+        """The totals that traces and `--json` list, as plain numbers. `seconds`: the lane's own computing
+        time.
+        """
         names = (
             "steps",
             "target_forwards",
@@ -148,7 +153,9 @@ class Costs:
 
     @property
     def mean_total_variation(self) -> float | None:
-        """How far from the target's distribution a relaxed verifier drew; None if none ran."""
+        """The mean total variation between the target's distribution and that of a relaxed verifier; None if
+        none ran.
+        """
         return math.fsum(self.variations) / len(self.variations) if self.variations else None
 
     def metrics(self) -> dict:
@@ -171,6 +178,6 @@ class Costs:
 
 
 def snapped(number: float) -> float:
-    """The whole number that `number` is but for rounding, else itself: three thirds make a whole."""
+    """`number` rounded to an integer if it differs only by floating-point error, else unchanged."""
     whole = round(number)
     return whole if abs(number - whole) < 1e-9 else number

@@ -7,9 +7,9 @@ from dataclasses import MISSING, dataclass, field, fields
 
 from decoders.trace.acceptance import acceptance
 
-GAUGE = "gauge"  # level of a Score that is a number of its token, on a scale from 0 to its part `high`
-DRAFT_ROLES = ("draft", "draft 2", "draft 3", "draft 4")  # of the draft models that a lane may have
-GIVEN = ("copied", "person")  # sources of tokens that a lane begins with
+GAUGE = "gauge"  # level of a Score that measures its token, on a scale from 0 to its part `high`
+DRAFT_ROLES = ("draft", "draft 2", "draft 3", "draft 4")  # roles of the draft models that a lane may have
+GIVEN = ("copied", "person")  # sources of tokens with which a lane begins
 STATUSES = (
     "accepted",
     "rejected",
@@ -31,19 +31,19 @@ class Forward:
 
     model: str  # "target", "draft", ...
     kind: str  # "prefill", "decode", "draft", "verify", "plan" (chose what is skipped), "lens", "learn"
-    tokens: int  # tokens evaluated
+    tokens: int  # tokens computed
     rows: int  # sequences or tree frontiers scored in this call
     start: float
     seconds: float
     scope: str | None = None  # which layers or part of the cache, if not all
-    shared: int = 0  # of `tokens`, those that another lane had evaluated already
+    shared: int = 0  # of `tokens`, those that another lane had computed already
     share: float = 1.0  # of the model's attention and MLP blocks that ran
     lanes: int = 1  # whose rows ran in this forward; `seconds` is this lane's share, by rows
 
 
 @dataclass(slots=True)
 class Propose:
-    """A candidate exists: `node` is `token` placed after `parent`. `logprob` is the proposer's own."""
+    """A candidate was proposed: `node` is `token` after `parent`. `logprob`: under the proposer."""
 
     node: int
     parent: int
@@ -57,14 +57,14 @@ class Propose:
 
     @property
     def given(self) -> bool:
-        """Whether this lane did not decode the token but began with it: see given_tokens.py."""
+        """Whether the lane began with this token and did not decode it; see given_tokens.py."""
         return self.source in GIVEN
 
 
 @dataclass(slots=True)
 class Verdict:
-    """What became of a node. p, q: target's and draft's probability at its test; u: the uniform draw;
-    acceptance: the probability with which the test passes, where it is not min(1, p / q).
+    """What became of a node. p, q: probabilities under target and draft at its test; u: the uniform number
+    that decided; acceptance: the probability of passing the test, if it is not min(1, p / q).
     """
 
     node: int
@@ -78,7 +78,7 @@ class Verdict:
 
     @property
     def passes(self) -> float | None:
-        """The probability with which the test passes: as recorded, else min(1, p / q), if both are known."""
+        """The probability of passing the test: as recorded, else min(1, p / q); None if p or q is unknown."""
         if self.acceptance is not None or self.p is None or self.q is None:
             return self.acceptance
         return acceptance(self.p, self.q)
@@ -86,7 +86,7 @@ class Verdict:
 
 @dataclass(slots=True)
 class Commit:
-    """These nodes are output now. `logprobs`: of each under the target, before any processor."""
+    """These nodes became output. `logprobs`: of each under the target, before any processor."""
 
     nodes: list[int]
     logprobs: list[float | None]
@@ -94,7 +94,7 @@ class Commit:
 
 @dataclass(slots=True)
 class Score:
-    """A node was given a number. `parts` say what it is made of; `rank` 1 is the best so far."""
+    """A node got a score. `parts`: the terms that make it up; `rank` 1 is the best so far."""
 
     node: int
     name: str
@@ -106,22 +106,22 @@ class Score:
 
 @dataclass(slots=True)
 class Distribution:
-    """What was on offer after `node`. `top`: [token, logprob] pairs, most likely first; `rest`: the mass left
-    out.
+    """The distribution after `node`. `top`: [token, logprob] pairs, most likely first; `rest`: the mass of
+    the other tokens.
     """
 
     node: int
-    # "target" (before processors), "processed", "draft", "residual" (what a rejection left), "unwanted" (a
-    # view that is contrasted with the target's; level says which), "combined" (their combination),
+    # "target" (before processors), "processed", "draft", "residual" (after a rejection), "unwanted" (a
+    # distribution that is contrasted with the target's; level says which), "combined" (the contrast of both),
     # "forbidden" (what the lane's constraint removed; entropy is that of what it kept)
     view: str
     top: list[list[float]]
     rest: float
     entropy: float  # nats, over the whole vocabulary
-    level: str | None = None  # which stage: the processor that ran if others ran later, "after test 1"
-    among: int | None = None  # how many tokens share the mass: those that no processor has removed
+    level: str | None = None  # the stage: a processor that others follow, or such as "after test 1"
+    among: int | None = None  # number of tokens that no processor has removed
     kept: float | None = None  # of "forbidden": the log of the mass that the constraint kept, in nats
-    unseen: float | None = None  # of a server that names the most likely tokens alone: the mass of all others
+    unseen: float | None = None  # of a server that lists only the most likely tokens: the mass of all others
 
 
 @dataclass(slots=True)
@@ -156,13 +156,12 @@ class Cell:
 
 @dataclass(slots=True)
 class Note:
-    """One sentence for a person."""
+    """One sentence for the reader."""
 
     text: str
 
 
-# States of a Cell with which a position is final. A canvas may fill one by "changed" too, which in Jacobi
-# iterations is a guess.
+# States of a Cell that are final. On a canvas "changed" may be final too; in Jacobi iterations it never is.
 FINAL_STATES = frozenset(
     ("settled", "committed", "anchor", "fixed", "relaxed", "forced", "filtered", "verified", "lookahead")
 )
@@ -205,7 +204,7 @@ def event_to_json(event: Event) -> dict:
 
 
 def event_from_json(record: dict) -> Event:
-    """The inverse of `event_to_json`: a field that is left out and has no default is None."""
+    """The inverse of `event_to_json`; a missing field without a default becomes None."""
     kind = EVENTS[record["type"]]
     if "chance" in record:  # the name of Verdict.acceptance in older files
         record = {"acceptance": record["chance"]} | {k: v for k, v in record.items() if k != "chance"}

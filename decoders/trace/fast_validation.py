@@ -1,7 +1,7 @@
 """Checks whether a trace follows its schema, twenty times as fast as a general validator.
 
-Knows the few words of JSON Schema that `decoders.trace.schema` uses; any other is an error, not skipped. What
-fails here may still be right (1.0 is a whole number to JSON Schema): the general validator has the last word.
+Knows the few keywords of JSON Schema that `decoders.trace.schema` uses; any other is an error. What fails
+here may still be valid (1.0 is an integer in JSON Schema), so the general validator then decides.
 """
 
 import re
@@ -22,13 +22,13 @@ WORDS |= {"minimum", "minItems", "maxItems", "pattern", "propertyNames"}
 
 
 def of_trace(schema: dict) -> Check:
-    """A function that tells whether a record follows the trace's schema, whatever it is."""
+    """A function that tells whether any value follows the trace's schema."""
     head, fit = of_head(schema), of_events(schema)
 
     def fits(record: dict) -> bool:
         try:
             return head(record) and fit(record["steps"])
-        except (TypeError, KeyError):  # not even the shape of a trace
+        except (TypeError, KeyError):  # not shaped like a trace at all
             return False
 
     return fits
@@ -60,12 +60,12 @@ def events_fit(steps: list[dict], checks: dict[str, Check], max_events: int) -> 
             type(events) is list and len(events) <= max_events and all(checks[e["type"]](e) for e in events)
             for events in lists
         )
-    except (KeyError, TypeError):  # a type that is none, or no event at all
+    except (KeyError, TypeError):  # an unknown type, or not an event
         return False
 
 
 def compiled(schema: dict) -> Check:
-    """A function that tells whether a value follows `schema`. ValueError for a word it does not know."""
+    """A function that tells whether a value follows `schema`. Raises ValueError for an unknown keyword."""
     if unknown := set(schema) - WORDS - {"description"}:
         raise ValueError(f"This check does not know {', '.join(sorted(unknown))}.")
     checks: list[Check] = []

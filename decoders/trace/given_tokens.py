@@ -1,8 +1,8 @@
 """Given tokens: a lane may begin with tokens of another lane, some of which a person replaced.
 
-`{"tokens": [ids], "forced": [positions]}`: tokens that follow the prompt, and which of them (0 is the first)
-a person chose; the others are copied from the lane that this one branched off. The target's rank and
-probability of a forced token are a `Rating`. Knows events and rows of log-probabilities, no lane.
+`{"tokens": [ids], "forced": [positions]}`: the tokens after the prompt, and which of them (0 is the first) a
+person chose; the others are copied from the lane that this one branched off. A `Rating` holds the target's
+rank and probability of a forced token. Knows events and log-probabilities, no lane.
 """
 
 import math
@@ -14,16 +14,16 @@ from decoders.trace.events import Commit, Event, Note, Propose, Verdict
 from decoders.trace.number_format import number
 from decoders.trace.trace import Trace
 
-if TYPE_CHECKING:  # only to name its type: requests are checked before torch is there
+if TYPE_CHECKING:  # only for annotations: requests are checked before torch is loaded
     import torch
 
-LOOKED_AT = 64  # forced places of which it is looked up what was on offer
+LOOKED_AT = 64  # forced tokens, at most, for which the target's distribution is recorded
 
 
 @dataclass(frozen=True)
 class Rating:
-    """What the target thought of a forced token: its log-probability and rank (1 is the most likely) among
-    `among` tokens before any processor, and its probability `p` after all of them.
+    """How the target rates a forced token: log-probability and rank (1 is the most likely) among `among`
+    tokens before processors, and probability `p` after them.
     """
 
     logprob: float
@@ -37,8 +37,8 @@ def check(
 ) -> tuple[list[int], list[int]]:
     """(tokens, forced places) of `begin`. Raises ValueError with one sentence if it is unusable.
 
-    `most`: tokens that the lane may write in all; `vocabulary`: tokens that the model knows. Nothing may
-    follow an end-of-text token.
+    `max_tokens`: tokens that the lane may write, these included; `vocabulary`: number of tokens of the model.
+    Nothing may follow an end-of-text token.
     """
     tokens, forced = begin.get("tokens"), begin.get("forced", [])
     if not _whole(tokens) or not tokens:
@@ -64,7 +64,7 @@ def check(
 
 
 def _whole(values: object) -> bool:
-    """Whether these are whole numbers of at least 0."""
+    """Whether this is a list of integers of at least 0."""
     return isinstance(values, list) and all(
         isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in values
     )
@@ -73,10 +73,8 @@ def _whole(values: object) -> bool:
 def ratings(
     raw: "torch.Tensor", processed: "torch.Tensor", tokens: list[int], places: list[int]
 ) -> dict[int, Rating]:
-    """What the target thought of the tokens in these places, by place.
-
-    raw, processed: its log-probabilities [N, V] in these places, before any processor and after all of
-    them.
+    """How the target rates the tokens at N places, by place. raw, processed: its log-probabilities [N, V]
+    there, before and after processors.
     """
     by_place = {}
     for row, place in enumerate(places):
@@ -88,7 +86,7 @@ def ratings(
 
 
 def proposals(tokens: list[int], forced: list[int], prompt: int) -> list[Event]:
-    """How the first step of a lane begins that begins with `tokens` after a prompt of `prompt` tokens."""
+    """The first events of a lane that begins with `tokens` after a prompt of `prompt` tokens."""
     events: list[Event] = [Note(sentence(len(tokens), len(forced)))]
     for place, token in enumerate(tokens):
         source = "person" if place in forced else "copied"
@@ -99,7 +97,7 @@ def proposals(tokens: list[int], forced: list[int], prompt: int) -> list[Event]:
 def decisions(
     tokens: list[int], forced: list[int], prompt: int, ratings: Mapping[int, Rating]
 ) -> list[Event]:
-    """How that step ends: the forced tokens with their probabilities, and the commit of all."""
+    """The events that follow: a verdict on each forced token with its probability, and the commit of all."""
     nodes, events = list(range(prompt, prompt + len(tokens))), []
     for place in forced:
         rating = ratings.get(place)
@@ -118,7 +116,7 @@ def why(rating: Rating | None) -> str:
 
 
 def sentence(count: int, forced: int) -> str:
-    """What the begin is, for a person."""
+    """The note that says what a lane begins with."""
     copied = count - forced
     parts = [f"{copied} copied from another lane"] if copied else []
     parts += [f"{forced} inserted by a person"] if forced else []
@@ -126,7 +124,9 @@ def sentence(count: int, forced: int) -> str:
 
 
 def of(trace: Trace) -> dict[str, list[int]] | None:
-    """The begin that a trace's first step records, in the form that `Lane` takes; None if it has none."""
+    """The given tokens that a trace's first step records, in the form that `Lane` takes; None if there are
+    none.
+    """
     given = [e for e in trace.steps[0].of(Propose) if e.given] if trace.steps else []
     if not given:
         return None

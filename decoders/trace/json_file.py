@@ -1,7 +1,7 @@
-"""Reads the JSON of a file that a person opens: of bounded size, and with only such values as every JSON
-parser reads alike.
+"""Reads JSON files that a user opens: of bounded size, and only with values that every JSON parser reads
+alike.
 
-Knows bytes and JSON, nothing of traces but their name.
+Knows bytes and JSON, no traces.
 """
 
 import gzip
@@ -12,19 +12,20 @@ import re
 import zlib
 from typing import Any
 
-MAX_TRACE_BYTES = 64 * 2**20  # a file larger than this, unpacked, is refused
+MAX_TRACE_BYTES = 64 * 2**20  # larger files (after decompression) are refused
 LONG_NUMBER, HALF = re.compile(rb"[0-9]{16}"), re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def read_json(data: bytes) -> Any:
-    """The JSON value in `data`, which may be gzip-compressed; unchecked, but finite and of bounded size.
+    """The JSON value in `data`, which may be gzip-compressed. Numbers are finite and the size is bounded; the
+    contents are not checked.
 
     Raises ValueError with one sentence if it is not JSON or too large.
     """
     try:
         if data[:2] == b"\x1f\x8b":
             with gzip.open(io.BytesIO(data)) as file:
-                data = file.read(MAX_TRACE_BYTES + 1)  # no more: a small file may unpack to a huge one
+                data = file.read(MAX_TRACE_BYTES + 1)  # a small file may decompress to a huge one
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError("This file is not a trace: it cannot be unpacked. Save it again.") from error
     if len(data) > MAX_TRACE_BYTES:
@@ -34,7 +35,7 @@ def read_json(data: bytes) -> Any:
         text = data.decode("utf-8-sig")
         value = json.loads(text, parse_float=finite, parse_int=longest, parse_constant=finite)
         if HALF.search(data):
-            json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair can be written nowhere
+            json.dumps(value, ensure_ascii=False).encode()  # raises on a lone surrogate
         return value
     except (ValueError, RecursionError) as error:
         raise ValueError(
@@ -43,7 +44,7 @@ def read_json(data: bytes) -> Any:
 
 
 def whole(text: str) -> int:
-    """A whole number as JSON writes it. ValueError for those that no other reader of JSON keeps."""
+    """Parses a JSON integer. Raises ValueError for one that other JSON parsers would not keep."""
     value = int(text)
     if abs(value) > 2**53:
         raise ValueError(text)
@@ -51,7 +52,7 @@ def whole(text: str) -> int:
 
 
 def finite(text: str) -> float:
-    """A number as JSON writes it. ValueError for those that JSON has not: NaN, Infinity, 1e999."""
+    """Parses a JSON number. Raises ValueError for NaN, Infinity and numbers out of range, such as 1e999."""
     value = float(text)
     if not math.isfinite(value):
         raise ValueError(text)

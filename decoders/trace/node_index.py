@@ -1,6 +1,6 @@
-"""An index over the nodes of a trace: which token follows which, for code that walks the tree.
+"""An index over the nodes of a trace, for code that walks the tree.
 
-Knows prompts and Propose events, nothing of verdicts and pictures; imports no torch.
+Knows prompts and Propose events, no verdicts and no pictures; imports no torch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,8 +9,8 @@ from decoders.trace.events import Propose
 
 
 class NodeIndex:
-    """Parent, token and position of every node. Positions count from the prompt's last token, which has 0:
-    the first new token has 1. The parent of the prompt's first token is -1, which is no node.
+    """Parent, token and position of every node. The prompt's last token has position 0, the first new token
+    1. The parent of the prompt's first token is -1.
     """
 
     def __init__(self, prompt: Sequence[int]):
@@ -20,7 +20,7 @@ class NodeIndex:
         self.position = {node: node - self.root for node in range(len(prompt))}
 
     def add(self, event: Propose) -> None:
-        """Takes in a node that was proposed."""
+        """Adds a proposed node."""
         self.parent[event.node], self.token[event.node] = event.parent, event.token
         self.position[event.node] = self.position.get(event.parent, 0) + 1
 
@@ -31,7 +31,7 @@ class NodeIndex:
             node = self.parent[node]
 
     def path(self, node: int | None) -> list[int]:
-        """The nodes below the prompt, from the first one to `node`; none if `node` stands in the prompt."""
+        """The nodes below the prompt, from the first one to `node`; empty if `node` is in the prompt."""
         path = []
         while node in self.parent and node > self.root:
             path.append(node)
@@ -39,7 +39,7 @@ class NodeIndex:
         return path[::-1]
 
     def children(self) -> dict[int, list[int]]:
-        """Node -> the nodes that follow it, in order of birth."""
+        """Node -> its children, in the order in which they were proposed."""
         children: dict[int, list[int]] = {}
         for node, parent in self.parent.items():
             if parent >= 0:

@@ -8,11 +8,8 @@ def number(x: float, digits: int = 3) -> str:
 
 
 def compared(p: float, q: float, u: float | None) -> tuple[str, str, str, str]:
-    """p, q, p / q (of p < q) and the draw u as text, with as many digits as it takes for the text to be
-    right.
-
-    Dividing the printed numbers gives the printed ratio, and the printed draw lies on its own side of that
-    ratio.
+    """p, q, p / q (if p < q) and the uniform number u as text, with as many digits as consistency needs:
+    dividing the printed numbers gives the printed ratio, and the printed u lies on the correct side of it.
     """
     limit, draw = p / q, ""
     for fine in range(3, 17):
@@ -28,8 +25,8 @@ def compared(p: float, q: float, u: float | None) -> tuple[str, str, str, str]:
 
 
 def on_its_side(u: float, limit: float, printed: str) -> str | None:
-    """u with two or more digits, below the printed limit iff it is below the limit; None if no digits tell
-    them apart.
+    """u with two or more digits, below the printed limit iff u is below the limit; None if no number of
+    digits separates them.
     """
     for digits in range(2, 17):
         text = number(u, digits)
@@ -39,7 +36,7 @@ def on_its_side(u: float, limit: float, printed: str) -> str | None:
 
 
 def many(count: int, what: str, plural: str = "") -> str:
-    """`1 way`, `1,200 ways`, `2 guesses`; `plural` where an s does not make it."""
+    """`1 way`, `1,200 ways`, `2 guesses`; `plural` for nouns whose plural is not formed by adding s."""
     return f"{count:,} {what if count == 1 else plural or what + 's'}"
 
 

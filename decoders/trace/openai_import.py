@@ -1,7 +1,7 @@
-"""A lane without a model: a trace made from another server's answer. Knows JSON, no model and no pages.
+"""Builds a trace from another server's answer, without a model. Knows JSON, no model and no pages.
 
-Reads chat completions with log-probabilities in OpenAI's shape (`choices[0].logprobs.content`) and, if they
-are there, vLLM's speculative metrics of the request (`metrics.speculative_decoding`, detailed). Such files do
+Reads chat completions with log-probabilities in OpenAI's format (`choices[0].logprobs.content`) and, if
+present, vLLM's speculative metrics of the request (`metrics.speculative_decoding`, detailed). Such answers do
 not say which tokens were drafted and rejected: these are UNKNOWN.
 """
 
@@ -10,7 +10,7 @@ import math
 from decoders.trace.events import Commit, Distribution, Event, Note, Propose, Step, Verdict
 from decoders.trace.trace import Trace
 
-UNKNOWN, ABSENT = "□", "…"  # in the place of a rejected draft token; of the prompt
+UNKNOWN, ABSENT = "□", "…"  # stand for a rejected draft token and for the prompt
 UNTOLD = "untold"  # the source of such tokens
 MAX_TOKENS = 4096
 MAX_NAME = 60  # characters of a model's name in a title
@@ -33,7 +33,7 @@ def is_response(record: object) -> bool:
 
 
 def has_logprobs(record: dict) -> bool:
-    """Whether an answer names log-probabilities at all."""
+    """Whether an answer has log-probabilities."""
     try:
         return bool(record["choices"][0]["logprobs"])
     except (KeyError, IndexError, TypeError):
@@ -68,7 +68,7 @@ def from_response(record: dict) -> Trace:
 
 
 def unusable() -> ValueError:
-    """What to do about a file that cannot be read."""
+    """The error for an answer that cannot be read; it says what to do."""
     return ValueError(
         "This answer has no log-probabilities in OpenAI's shape; ask the server with logprobs: true and "
         "top_logprobs, and open the whole JSON answer."
@@ -76,7 +76,7 @@ def unusable() -> ValueError:
 
 
 def read(entry: dict) -> tuple[bytes, float, list[tuple[bytes, float]]]:
-    """A token's bytes, its log-probability and the named alternatives, most likely first."""
+    """(a token's bytes, its log-probability, the listed alternatives, most likely first)."""
     top = [(piece(one), nats(one)) for one in entry.get("top_logprobs") or [entry]]
     if piece(entry) not in (name for name, _ in top):
         top.append((piece(entry), nats(entry)))
@@ -90,7 +90,7 @@ def piece(entry: dict) -> bytes:
 
 
 def nats(entry: dict) -> float:
-    """A log-probability; servers write -9999 for none."""
+    """A log-probability in nats; servers write -9999 for -inf."""
     value = entry["logprob"]
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise TypeError(value)
@@ -113,7 +113,7 @@ class Writer:
         self.tip = self.newest = self.written = 0
 
     def write(self, rounds: list[tuple[int, int]], has_metrics: bool) -> Trace:
-        """All steps: what no round wrote first, then round by round; ends the trace."""
+        """Writes all steps and ends the trace: first the tokens that no round wrote, then round by round."""
         notes: list[Event] = [Note(ABOUT)]
         if has_metrics:
             notes.append(Note(ROUNDS if rounds else NO_ROUNDS))
@@ -131,17 +131,17 @@ class Writer:
         return self.trace
 
     def step(self, events: list[Event]) -> None:
-        """One step; commits what its events wrote, in order."""
+        """Writes one step and commits the tokens of its events, in order."""
         self.trace.append(Step(len(self.trace.steps), events))
 
     def token(self, source: str) -> list[Event]:
-        """The events of the next token: what was on offer, that it was proposed, that it is output."""
+        """The events of the next token: its distribution, its proposal, and its commit."""
         own, logprob, top = self.tokens[self.written]
         probs = [math.exp(value) for _, value in top]
         rest = max(0.0, 1.0 - sum(probs))
         entropy = -sum(p * math.log(p) for p in (*probs, rest) if p > 0)
         pairs = [[self.id_of(name), value] for name, value in top]
-        parent, self.tip = self.tip, self.born()
+        parent, self.tip = self.tip, self.next_node()
         self.written += 1
         return [
             Distribution(parent, "target", pairs, rest, max(0.0, entropy)),
@@ -150,14 +150,14 @@ class Writer:
         ]
 
     def round(self, drafted: int, accepted: int, notes: list[Event]) -> None:
-        """One round: the accepted tokens, the unknown ones, and the target's own."""
+        """Writes one round: the accepted tokens, the unknown rejected ones, and the target's own."""
         events = list(notes)
         for _ in range(min(accepted, len(self.tokens) - self.written)):
             events += self.token("draft")
             events.append(Verdict(self.tip, "accepted"))
         above = self.tip
         for place in range(drafted - accepted):
-            node = self.born()
+            node = self.next_node()
             events.append(Propose(node, above, self.id_of(UNKNOWN.encode()), None, UNTOLD))
             events.append(Verdict(node, "never reached" if place else "rejected"))
             above = node
@@ -166,8 +166,8 @@ class Writer:
             events.append(Verdict(self.tip, "resampled" if drafted > accepted else "bonus"))
         self.step(events)
 
-    def born(self) -> int:
-        """The next node."""
+    def next_node(self) -> int:
+        """The id of the next node."""
         self.newest += 1
         return self.newest
 

@@ -1,5 +1,4 @@
-"""The JSON Schema of a trace, made from the event classes, so that the published file cannot drift from the
-code.
+"""The JSON Schema of a trace, generated from the event classes, so that the published file matches the code.
 
 `python -m decoders.trace.schema` writes assets/trace.schema.json; a test checks that it is up to date.
 """
@@ -41,7 +40,7 @@ def of_event(kind: type) -> dict:
     properties = {"type": {"const": kind.__name__}} | {f.name: of_type(hints[f.name]) for f in fields(kind)}
     if kind is events.Verdict:
         properties["status"] = {"enum": list(events.STATUSES)}
-        properties["chance"] = properties["acceptance"]  # its name in older files, read and never written
+        properties["chance"] = properties["acceptance"]  # its name in older files: read, never written
     needed = [f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
     needed = [n for n in needed if types.NoneType not in typing.get_args(hints[n])]
     return {

@@ -1,4 +1,4 @@
-"""Tokens in sentences: their bytes as text that a person can read. Knows no method."""
+"""Tokens in sentences: their bytes as readable text. Knows no method."""
 
 from decoders.trace.number_format import number
 
@@ -27,8 +27,8 @@ def visible(token: bytes) -> str:
 
 
 def preference(who: str, token: bytes, preferred: float, p: float) -> str:
-    """Why a token of probability `p` was rejected: `who` prefers `token`. Its probability is given if it is
-    larger; processors may have made it the most likely all the same.
+    """Why a token of probability `p` was rejected: `who` prefers `token`. The preferred token's probability
+    is given only if it is larger than p; processors may prefer a token that is not.
 
     >>> preference("target", b" picked", 0.162, 0.05)
     'Rejected: the target prefers “␣picked” (.162).'

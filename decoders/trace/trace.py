@@ -1,8 +1,8 @@
-"""Traces: the append-only record of one lane, made of steps and their events, and its JSON form.
+"""Traces: the append-only record of one lane as steps of events, and its JSON form.
 
-Everything drawn, exported, counted or tested is a fold over these events. This file knows token ids and
-bytes, nothing of models or pictures, and imports no torch. The prose specification is docs/trace.md, the JSON
-Schema assets/trace.schema.json.
+Everything that is drawn, exported, counted or tested is a fold over these events. Knows token ids and bytes,
+no models and no pictures; imports no torch. The specification is docs/trace.md, the JSON Schema
+assets/trace.schema.json.
 """
 
 import functools
@@ -32,10 +32,10 @@ from decoders.trace.node_index import NodeIndex
 from decoders.trace.number_format import number
 
 VERSION = 1
-# Badges that promise nothing of a whole distribution.
+# Badges that promise nothing about the output distribution.
 WITHIN_ANY = ("", "relaxed", "deterministic", "lossless: equal to greedy", "as the server decodes")
 CHECKPOINT_EVERY = 32  # steps between two checkpoints in a saved trace
-# Who draws a trace: names, looked up when asked for, as entry points are; this package imports none of them.
+# What draws a trace: names that are looked up on use, like entry points; this package imports none of them.
 DRAWER = "explorer.export.replay_page:show"
 FIGURES = "visualizers.figures:figure"
 GRAPHS = "visualizers.graphs:graph"
@@ -43,8 +43,8 @@ GRAPHS = "visualizers.graphs:graph"
 
 @dataclass
 class Trace:
-    """One lane's record. `vocabulary` maps every token id that occurs to its bytes, so that a trace explains
-    itself.
+    """One lane's record. `vocabulary` maps every token id that occurs to its bytes, so that a trace is
+    self-contained.
     """
 
     strategy: str
@@ -59,16 +59,18 @@ class Trace:
     ended: str | None = None  # why it ended: one sentence
     costs: Costs = field(default_factory=Costs)
     model_defaults: dict[str, Any] = field(default_factory=dict)  # processors taken from the model's own file
-    lacks: list[str] = field(default_factory=list)  # what the target's engine cannot give of what is recorded
+    lacks: list[str] = field(
+        default_factory=list
+    )  # capabilities that recording uses and the target's engine lacks
 
     @property
     def shaping(self) -> dict[str, Any]:
-        """The parameters, with the processors that come from the model."""
+        """The parameters, overridden by the processors that come from the model."""
         return {**self.parameters, **self.model_defaults}
 
     @property
     def promise(self) -> str:
-        """The badge as far as it holds: where a server names the most likely tokens alone, within these."""
+        """The badge, limited to the most likely tokens where a server lists only those."""
         if self.costs.named is None or self.badge in WITHIN_ANY:
             return self.badge
         kept = "exact" if self.badge.startswith("exact") else self.badge
@@ -76,7 +78,7 @@ class Trace:
         return f"{kept} within the top {self.costs.named}; rest mass up to {mass}"
 
     def append(self, step: Step) -> None:
-        """Adds a step and folds its costs."""
+        """Appends a step and adds up its costs."""
         self.steps.append(step)
         self.costs.add(step)
 
@@ -86,7 +88,7 @@ class Trace:
         return {node: (parent, index.token[node]) for node, parent in index.parent.items()}
 
     def index(self) -> NodeIndex:
-        """Its nodes so far, to walk through."""
+        """An index of its nodes so far."""
         index = NodeIndex(self.prompt)
         for step in self.steps:
             for event in step.of(Propose):
@@ -99,15 +101,15 @@ class Trace:
         return [token[n] for s in self.steps for commit in s.of(Commit) for n in commit.nodes]
 
     def text(self, tokens: list[int] | None = None) -> str:
-        """The committed text, or that of other tokens that occur; bytes that are no UTF-8 (yet) show as the
-        replacement character.
+        """The committed text, or that of `tokens` from the vocabulary; bytes that are not (yet) valid UTF-8
+        become the replacement character.
         """
         tokens = self.output() if tokens is None else tokens
         return b"".join(self.vocabulary.get(t, b"") for t in tokens).decode("utf-8", "replace")
 
     def show(self) -> Any:
-        """This trace as a notebook draws it, with slider, hover and inspector. Raises ImportError if the
-        drawing packages are not on the path; so do the next two.
+        """This trace as a notebook displays it, with slider, hover and inspector. Raises ImportError if
+        `visualizers` or `explorer` is not on the path, as do `figure` and `graph`.
         """
         return show(self)
 
@@ -155,7 +157,7 @@ class Trace:
 
 
 def show(*traces: Trace) -> Any:
-    """One to four traces side by side, as a notebook draws them; see `Trace.show`."""
+    """One to four traces side by side, as a notebook displays them; see `Trace.show`."""
     return _entry(DRAWER)(*traces)
 
 
@@ -165,8 +167,8 @@ def _entry(name: str) -> Any:
 
 
 def checkpoints(trace: Trace) -> list[dict]:
-    """Every 32 steps: how many nodes exist, the status of each judged node, what is committed, the totals so
-    far.
+    """Every CHECKPOINT_EVERY steps: the number of nodes, the status of each node with a verdict, the
+    committed nodes, and the totals so far.
     """
     status: dict[str, str] = {}
     committed: list[int] = []
@@ -190,7 +192,9 @@ def checkpoints(trace: Trace) -> list[dict]:
 
 
 def load(path: str | Path) -> Trace:
-    """Reads and checks a trace file. Raises ValueError with one sentence if it is none or too large."""
+    """Reads and checks a trace file. Raises ValueError with one sentence if it is too large or not a
+    trace.
+    """
     return from_json(read_json(Path(path).read_bytes()))
 
 
@@ -212,7 +216,7 @@ def from_json(record: dict) -> Trace:
 
 
 def check(record: object) -> None:
-    """Raises ValueError with one sentence if `record` does not follow the published schema or points at
+    """Raises ValueError with one sentence if `record` does not follow the published schema or refers to
     unknown nodes.
     """
     if not _fits()(record):
@@ -235,14 +239,14 @@ def _schema() -> dict:
 
 @functools.cache
 def _fits() -> Callable[[Any], bool]:
-    """Our own check: what passes follows the schema for sure."""
+    """The fast check: what passes it follows the schema."""
     return of_trace(_schema())
 
 
 @functools.cache
 def _validator() -> Any:
     """The general validator, which says what is wrong."""
-    import jsonschema  # only needed for files that do not pass our own check
+    import jsonschema  # only needed for files that do not pass the fast check
 
     return jsonschema.Draft202012Validator(_schema())
 
@@ -251,8 +255,8 @@ def malformed(events: Iterable[Event], trunk: int) -> str | None:
     """The first contradiction in a stream of events as a sentence, or None. `trunk` is the length of the
     prompt.
 
-    Looks for unknown nodes, unknown statuses, double births, given tokens that do not follow the prompt and
-    offers that are no pairs.
+    Looks for unknown nodes and statuses, nodes that are proposed twice, given tokens that do not follow the
+    prompt, and `top` entries that are not pairs.
     """
     known, given = set(range(trunk)), trunk
     for event in events:

@@ -1,4 +1,4 @@
-"""A server's counts of speculative decoding, as vLLM gives them: Prometheus text or JSON. Makes no trace.
+"""Reads a server's counts of speculative decoding in vLLM's formats, Prometheus text or JSON. Makes no trace.
 
 vLLM's metrics endpoint counts over all requests since the server started (`vllm:spec_decode_num_drafts` and
 others); its JSON answers may count over one request (`metrics.speculative_decoding`). Neither says which
@@ -8,17 +8,17 @@ tokens were drafted, so nothing can be replayed. Knows JSON and text, no model a
 import re
 
 SERVER, REQUEST = "server", "request"  # what was counted over
-MAX_COUNT = 2**53  # of a count
-MAX_PLACES = 64  # of a draft
+MAX_COUNT = 2**53  # largest count that is accepted
+MAX_PLACES = 64  # longest draft that is accepted
 MAX_NAME = 60  # characters of a model's name
-# Name of a count -> what a request's own counts call it.
+# Name of a count -> its name in the counts of one request.
 NAMES = {
     "num_drafts": "num_spec_steps",
     "num_draft_tokens": "num_draft_tokens",
     "num_accepted_tokens": "num_accepted_draft_tokens",
 }
 PLACES, HISTOGRAM = "num_accepted_tokens_per_pos", "acceptance_histogram"
-# A line of Prometheus's text; a counter's name may end in _total.
+# A line of Prometheus text; a counter's name may end in _total.
 LINE = re.compile(r"vllm[:_]spec_decode_(num_\w+?)(?:_total)?(\{.*\})?\s+([-+.\deE]+|\+?Inf|NaN)(?:\s+\d+)?")
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 NO_COUNTS = (
@@ -31,9 +31,9 @@ CONTRADICTION = "These counts contradict themselves: {}."
 
 
 def from_prometheus(data: bytes) -> dict:
-    """The counts in a metrics endpoint's text, summed over a server's engines: see `checked`.
+    """The counts in a metrics endpoint's text, summed over the server's engines, in the form of `checked`.
 
-    Raises ValueError with one sentence if there are none or they contradict themselves.
+    Raises ValueError with one sentence if there are none or they contradict each other.
     """
     totals: dict = {"models": set()}
     places: dict[int, int] = {}
@@ -56,10 +56,10 @@ def from_prometheus(data: bytes) -> dict:
 
 
 def from_json(record: object) -> dict | None:
-    """The counts in a JSON value, None if it holds none; see `checked`.
+    """The counts in a JSON value, in the form of `checked`; None if it holds none.
 
     Reads an object with the names of vLLM's metrics, with or without `vllm:spec_decode_`, and the counts of
-    one request, alone or in the answer in which they came. Raises ValueError as `from_prometheus` does.
+    one request, alone or inside the answer. Raises ValueError as `from_prometheus` does.
     """
     if not isinstance(record, dict):
         return None
@@ -86,7 +86,7 @@ def plain_name(name: str) -> str:
 
 
 def count(name: str, value: object) -> int:
-    """A count. Raises ValueError with one sentence for what is none."""
+    """`value` as a count. Raises ValueError with one sentence if it is not one."""
     try:
         number = float(value) if not isinstance(value, bool) else -1.0  # Prometheus writes 12.0
     except (TypeError, ValueError, OverflowError):
@@ -105,9 +105,10 @@ def counts_of(record: dict, name: str) -> list[int]:
 
 
 def at_least(rounds: list[int]) -> list[int]:
-    """Rounds by number of accepted tokens, from 0 on -> rounds that accepted place 0, 1, ... of their draft.
+    """From the number of rounds that accepted exactly 0, 1, ... tokens: the number that accepted place 0, 1,
+    ... of their draft.
 
-    A request's counts come from chains, in which place k was accepted if more than k tokens were.
+    A request's counts come from chains, where place k was accepted if more than k tokens were.
     """
     return [sum(rounds[place:]) for place in range(1, len(rounds))]
 
@@ -115,8 +116,8 @@ def at_least(rounds: list[int]) -> list[int]:
 def checked(counts: dict) -> dict:
     """`{over, models, num_drafts, num_draft_tokens, num_accepted_tokens, num_accepted_tokens_per_pos}`.
 
-    over: SERVER or REQUEST; the last is empty where it is not known; a request may have acceptance_histogram.
-    Raises ValueError with one sentence if the counts contradict each other.
+    over: SERVER or REQUEST. The last one is empty if it is not known; a request may also have
+    acceptance_histogram. Raises ValueError with one sentence if the counts contradict each other.
     """
     drafts, drafted, accepted = (counts[name] for name in NAMES)
     if not drafts:
