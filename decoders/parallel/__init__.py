@@ -1,1 +1,1 @@
-"""Many positions at once: fixed-point iteration."""
+"""Many positions at once: fixed-point iteration, and several streams."""

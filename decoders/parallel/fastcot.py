@@ -1,7 +1,8 @@
-"""FastCoT: reasons exactly while guessing ahead, then takes the guesses unverified and asks for the answer.
+"""FastCoT: decodes the reasoning exactly while guessing ahead, then takes the guesses unverified and asks for
+the answer.
 
-Zhang et al. (2023), Fast Chain-of-Thought. The reasoning is Jacobi iteration in a sliding window; it ends
-after some passes, and the guesses after it are then taken unverified. Lossy by design.
+Zhang et al. (2023), Fast Chain-of-Thought. The reasoning is Jacobi iteration in a sliding window that ends
+after a number of passes. Lossy by design.
 """
 
 import math
@@ -14,7 +15,7 @@ from decoders.registry import strategy
 from decoders.strategy import Parameter, Part
 from decoders.trace.number_format import many
 
-QUESTIONS = {  # as a person chooses them -> as the model reads them
+QUESTIONS = {  # name of a choice -> the text that the model reads
     "So the answer is": " So the answer is",
     "answer": "\nanswer",
     "In the end,": "\n\nIn the end,",
@@ -105,13 +106,13 @@ def fastcot(lane: Lane) -> Iterator[None]:
 
 
 def words(lane: Lane) -> bytes:
-    """What the lane has written."""
+    """The text that the lane has written, as bytes."""
     text = lane.tree.text(lane.tip)[lane.tree.trunk :]
     return b"".join(map(lane.models["target"].bytes_of, text))
 
 
 def ask(lane: Lane, guesses: list[int], question: str, iteration: int) -> None:
-    """Commits the guesses as they stand, up to an end-of-text token, and the question after them."""
+    """Commits the guesses unchanged, up to an end-of-text token, and the question after them."""
     ends = [i for i, token in enumerate(guesses) if token in lane.eos]
     glance = guesses[: ends[0]] if ends else guesses
     text = [*lane.tree.text(lane.tip), *glance]

@@ -61,8 +61,8 @@ def jacobi(lane: Lane) -> Iterator[None]:
     """
     iteration = 0
     guesses: list[int] = []
-    waited: dict[int, list[int]] = {}  # position -> positions it waited for when it last changed
-    before: list[int] = []  # what stood at the positions of the tip and the guesses in the previous pass
+    waited: dict[int, list[int]] = {}  # position -> the positions that caused its last change
+    before: list[int] = []  # tokens at the positions of the tip and the guesses in the previous pass
     while lane.more:
         if not guesses:
             guesses = first_guess(lane, min(lane.parameters["block_size"], lane.left) - 1)
@@ -86,8 +86,8 @@ def jacobi(lane: Lane) -> Iterator[None]:
 
 
 def corrected(lane: Lane, visited: list[int], iteration: int) -> tuple[list[int], list[float], list[int]]:
-    """One forward over the tip and the chain of guesses below it, `visited`: (the nodes that are final now,
-    their log-probabilities, the model's most likely token after each of `visited`). Commits nothing.
+    """One forward over `visited`, the tip and the G guesses below it: (the nodes that are now final, their
+    log-probabilities, the model's most likely token after each of `visited`). Commits nothing.
     """
     chain = visited[1:]
     guesses = [lane.tree.tokens[n] for n in chain]
@@ -120,7 +120,7 @@ def first_guess(lane: Lane, size: int) -> list[int]:
 
 
 def propose_chain(lane: Lane, tokens: list[int]) -> list[int]:
-    """One node per guess, each below the one before."""
+    """Proposes a chain of guesses below the tip, and returns its nodes."""
     nodes, parent = [], lane.tip
     for token in tokens:
         parent = lane.propose(parent, token, None, source="guess", fill="fixed")
@@ -129,7 +129,7 @@ def propose_chain(lane: Lane, tokens: list[int]) -> list[int]:
 
 
 def agreeing(guesses: list[int], outputs: list[int]) -> int:
-    """How many guesses, from the first on, equal the model's outputs at their positions."""
+    """The number of leading guesses that equal the model's outputs at their positions."""
     for count, (guess, output) in enumerate(zip(guesses, outputs, strict=False)):
         if guess != output:
             return count
@@ -137,8 +137,8 @@ def agreeing(guesses: list[int], outputs: list[int]) -> int:
 
 
 def settle(lane: Lane, chain: list[int], right: int, outputs: list[int], logprobs: torch.Tensor) -> int:
-    """Judges the guesses of a pass and proposes the model's own token after the last right one; returns its
-    node.
+    """Records verdicts on the guesses of a pass, of which the first `right` are accepted, and proposes the
+    model's own token after them; returns its node.
     """
     for i, node in enumerate(chain):
         p = float(logprobs[i, lane.tree.tokens[node]].exp())
@@ -161,14 +161,13 @@ def settle(lane: Lane, chain: list[int], right: int, outputs: list[int], logprob
 def find_dependencies(
     lane: Lane, visited: list[int], before: list[int], outputs: list[int], waited: dict[int, list[int]]
 ) -> None:
-    """Which changes of the last pass made outputs change in this one: puts each changed token back and looks
-    again.
+    """Finds which input changes of the last pass caused the output changes of this one, by undoing them one
+    by one.
 
-    `visited` are the input nodes of this pass (the tip and the guesses), `before` the tokens that stood at
-    their positions in the pass before. For each input j that differs, its old token stands in its place and
-    the model runs once more (all j in one forward, as branches of the tree). Where output i flips back to its
-    old value, i waited for j; noted in `waited[position of i]`. Nothing is recorded that this test did not
-    find.
+    `visited`: the input nodes of this pass (the tip and the guesses); `before`: the tokens at their positions
+    in the pass before. For each input j that changed, the old token is put back and the model runs again (all
+    j in one forward, as branches of the tree). If output i returns to its old value, i waited for j, which is
+    added to `waited[position of i]`. Only dependencies that this test confirms are added.
     """
     tree = lane.tree
     now = [tree.tokens[n] for n in visited]

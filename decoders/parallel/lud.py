@@ -1,7 +1,7 @@
 """Lexical unit decoding: a fine-tuned model predicts the rest of a unit at placeholders, in one forward.
 
-Sun et al. (2024), Decoding at the Speed of Thought: Harnessing Parallel Decoding of Lexical Units for LLMs.
-How units are marked for training is heads/path_independent/lexical_units.py; no code was published.
+Sun et al. (2024), Decoding at the Speed of Thought: Harnessing Parallel Decoding of Lexical Units for LLMs;
+no code was published. heads/path_independent/lexical_units.py marks units for training.
 """
 
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ from decoders.strategy import Parameter, Part
 
 
 def accepted(guessed: Guess, before: int, beta: float, repeated: float) -> dict[int, str]:
-    """Which guesses are written, by index: the first, and further ones as long as each has a probability
-    above `beta`, or `repeated` where it is the token before it once more. before: the newest token of the
-    text.
+    """Index -> cell state of the guesses that are written: the first, and further ones as long as each has a
+    probability above `beta`, or above `repeated` if it repeats the token before it. before: the newest token
+    of the text.
     """
     chosen = {0: "committed"}
     tokens = [before, *guessed.tokens]
@@ -98,7 +98,7 @@ def lud(lane: Lane) -> Iterator[None]:
     while lane.more:
         newest = canvas.committed
         grow(lane, canvas, 1 + count - (canvas.stop - newest))
-        # the row of a position guesses the next one, so the last position is guessed and not read
+        # a row predicts the next position, so the last position is predicted but not read
         positions = list(range(cached, canvas.stop - 1))
         causal = torch.ones(len(positions), len(positions), dtype=torch.bool).tril()
         logits = read(lane, canvas, positions, causal, newest - cached)

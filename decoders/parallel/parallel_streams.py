@@ -26,15 +26,15 @@ BEYOND = "It follows the end of the merged text."
 
 @dataclass(eq=False)
 class Stream:
-    """A stream: the section that it writes, and what of it is committed and provisional."""
+    """A stream: the section that it writes, with its committed and its provisional nodes."""
 
     row: Row
-    nodes: list[int] = field(default_factory=list)  # of committed blocks
-    block: list[int] = field(default_factory=list)  # nodes of the running block
+    nodes: list[int] = field(default_factory=list)  # nodes of committed blocks
+    block: list[int] = field(default_factory=list)  # nodes of the current block
     logprobs: dict[int, float] = field(default_factory=dict)
-    state: Any = None  # [d], the last one of the block
-    sees: list[int] = field(default_factory=list)  # notes that are visible in this round, by index
-    looked: list[float] = field(default_factory=list)  # how strongly the last token read each of them
+    state: Any = None  # [d], after the block's last token was chosen
+    sees: list[int] = field(default_factory=list)  # indices of the notes that are visible in this round
+    looked: list[float] = field(default_factory=list)  # attention weight of the last token on each of them
     thrown: int = 0  # tokens rolled back since the last commit
     tries: int = 0
     ended: bool = False
@@ -53,7 +53,7 @@ class Bus:
         self.notes, self.written, self.sources = [snapshot], [(0, -1)], [tip]
 
     def post(self, note: torch.Tensor, round_: int, section: int, node: int) -> None:
-        """A committed block's note, seen from round `round_` + delay on."""
+        """Adds a committed block's note, visible from round `round_` + delay on."""
         self.notes.append(note)
         self.written.append((round_, section))
         self.sources.append(node)
@@ -75,13 +75,13 @@ class Streams:
         self.plan: torch.Tensor | None = None
 
     def read_text(self, nodes: list[int]) -> torch.Tensor:
-        """The frozen trunk reads committed text: logits [N, V] after each node."""
+        """Reads committed text with the frozen trunk; returns logits [N, V] after each node."""
         tokens = [self.lane.tree.tokens[node] for node in nodes]
         kind = "verify" if self.trunk.length else "prefill"
         return self.lane.run_forward(lambda _: self.trunk.read_text(tokens), kind, scorer=self.trunk)
 
     def make_plan(self) -> None:
-        """Steps 1 to 3: the planner reads the prompt's states, and its snapshot 0 goes onto the bus."""
+        """Step 1: the planner reads the prompt's states, and its snapshot 0 goes onto the bus."""
         lane, modules = self.lane, self.modules
         logits = modules.plan(torch.stack(self.trunk.states).mean(0))  # [S, V_p]
         self.plan = logits.argmax(-1)
@@ -105,7 +105,7 @@ class Streams:
     # ---- a round
 
     def emit(self, streams: list[Stream]) -> None:
-        """Each stream writes up to tau provisional tokens, one of all streams in a forward."""
+        """Each stream writes up to tau provisional tokens, one per stream in each forward."""
         delay, budget = self.parameters["delay"], self.parameters["budget"]
         for stream in streams:
             stream.block, stream.tries = [], stream.tries + 1
@@ -128,7 +128,7 @@ class Streams:
                 self.write(stream, logits[at])
 
     def write(self, stream: Stream, logits: torch.Tensor) -> None:
-        """One provisional token of a stream, from its logits [V]."""
+        """Writes one provisional token of a stream, from its logits [V]."""
         lane, temperature = self.lane, self.parameters["temperature"]
         before = (stream.nodes + stream.block or [lane.tip])[-1]
         logprobs = lane.distribution([before], logits[None], "draft", stream.name)[0]
@@ -142,7 +142,7 @@ class Streams:
         stream.logprobs[node], stream.row.pending = float(logprobs[token]), token
 
     def is_over(self, stream: Stream) -> bool:
-        """Whether a section has come to its end: a line break, the end of the text, or a limit."""
+        """Whether a section has ended: by a line break, an end-of-text token, or a limit."""
         nodes = stream.nodes + stream.block
         if not nodes:
             return False
@@ -151,8 +151,8 @@ class Streams:
         return full or token in self.lane.eos or b"\n" in self.lane.models["target"].bytes_of(token)
 
     def judge(self, streams: list[Stream]) -> None:
-        """Notes, coverage and readiness at the block ends; who is not ready is rolled back, the others
-        commit.
+        """Computes notes, coverage and readiness at the ends of blocks; streams that are not ready are rolled
+        back, the others commit.
         """
         lane, modules = self.lane, self.modules
         states = torch.stack([stream.state for stream in streams])  # [R, d]
@@ -180,7 +180,7 @@ class Streams:
             stream.ended = self.is_over(stream)
 
     def roll_back(self, stream: Stream, readiness: float) -> None:
-        """Drops the block and its keys and values: they are written again in the next round."""
+        """Drops the block with its keys and values; the stream writes it again in the next round."""
         self.record(stream, "rejected")
         for node in stream.block:
             self.lane.verdict(node, "rejected", reason=f"Rolled back at readiness {readiness:.2f}.")
@@ -189,7 +189,7 @@ class Streams:
         stream.thrown += len(stream.block)
 
     def record(self, stream: Stream, state: str) -> None:
-        """What became of the block's tokens, at their places in the stream."""
+        """Records what became of the block's tokens, at their places in the stream."""
         tree = self.lane.tree
         for node in stream.block:
             p = min(1.0, torch.tensor(stream.logprobs[node]).exp().item())
@@ -198,8 +198,8 @@ class Streams:
     # ---- the end of a wave
 
     def merge(self, streams: list[Stream]) -> None:
-        """Step 5: the sections one after the other, in the order of the plan, are the text. The trunk reads
-        them once: for the next wave, and to say how likely they are to it.
+        """Step 6: the sections, in the order of the plan, become the text. The trunk reads them once, for the
+        next wave and for their log-probabilities.
         """
         lane, nodes, merged = self.lane, [n for stream in streams for n in stream.nodes], []
         parent, logprobs = lane.tip, {n: p for stream in streams for n, p in stream.logprobs.items()}
@@ -217,7 +217,7 @@ class Streams:
         lane.commit(merged, offered[range(len(tokens)), tokens].tolist())
 
     def run(self) -> Iterator[None]:
-        """All waves to the end of the text."""
+        """Runs all waves to the end of the text."""
         lane = self.lane
         self.last = self.read_text(lane.tree.path(lane.tip))[-1:]  # [1, V]
         while lane.more:
@@ -232,12 +232,12 @@ class Streams:
 
 
 def suits(parameters: dict, target: Any) -> str | None:
-    """A sentence if the target has no modules."""
+    """A message if the target has no modules, else None."""
     return NONE_HERE.format(target.name) if getattr(target, "streams", None) is None else None
 
 
 def badge(parameters: dict) -> str:
-    """With closed gates the trunk decodes alone, section after section if there is one stream."""
+    """With closed gates and one stream, the trunk decodes alone, section by section."""
     alone = parameters["closed"] and parameters["streams"] == 1
     exact = alone and not parameters["temperature"]
     return "lossless: equal to greedy" if exact else "relaxed"

@@ -1,9 +1,9 @@
-"""Speculative Jacobi decoding: Jacobi iteration for sampled text, without changing its
-distribution.
+"""Speculative Jacobi decoding: Jacobi iteration for sampled text that keeps its distribution.
 
 Teng et al. (2024), Accelerating Auto-regressive Text-to-Image Generation with Training-free Speculative
-Jacobi Decoding; here on text. The draft of a round is what the previous round drew at the same positions. New
-positions start from a guess; the paper's guesses from neighbours in the image have no counterpart in text.
+Jacobi Decoding; here for text. The draft of a round is what the previous round drew at the same positions.
+New positions start from a guess; the paper's guesses from neighbouring image tokens have no counterpart in
+text.
 """
 
 from collections.abc import Iterator
@@ -34,14 +34,14 @@ from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTI
 from decoders.strategy import Parameter
 from decoders.waits import DEPENDENCIES, LENS, Redo, Standing, Waits
 
-LARGEST = 3  # tokens that must agree, at most, where a guess is looked up in the text
+LARGEST = 3  # longest n-gram by which a guess is looked up in the text
 VERIFIERS = {"token rejection": RECURSIVE_REJECTION, "node sampling": NODE_SAMPLING}
 
 
 @dataclass
 class Window:
-    """`drawn[i]`: the token that was drawn for the i-th place after the newest token, and the distribution
-    [V] it was drawn from. A first guess is drawn from the distribution that is sure of it.
+    """The drafter. `drawn[i]`: the token that was drawn for the i-th place after the newest token, and the
+    distribution [V] from which it was drawn; for a first guess, all mass on the guess.
     """
 
     size: int
@@ -53,7 +53,7 @@ class Window:
     waits: Waits = field(default_factory=Waits)
 
     def propose(self, lane: Lane) -> Draft:
-        """A chain of the drawn tokens, and of first guesses at places where nothing was drawn yet."""
+        """A chain of the drawn tokens, with first guesses at places where nothing has been drawn yet."""
         draft, node = Draft(lane.tip), lane.tip
         self.drawn = self.drawn[: lane.left - 1]
         for place in range(min(self.size, lane.left - 1)):
@@ -73,7 +73,7 @@ class Window:
         return draft
 
     def guess(self, lane: Lane, node: int, place: int) -> int:
-        """A token for the place after `node`, which the model has not seen yet."""
+        """A first guess for the place after `node`, which the model has not read yet."""
         text, prompt = lane.tree.text(node), lane.trace.prompt
         if self.first_guess == "lookup":
             start, n = look_up(text, LARGEST)
@@ -84,11 +84,11 @@ class Window:
         return text[-1]
 
     def observe(self, lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
-        """Draws all places after the new text again, from this forward's distributions; records cells."""
+        """Draws all places after the new text again from this forward's distributions, and records cells."""
         self.passes += 1
         before = [token for token, _ in self.drawn]
-        first = lane.tree.depths[draft.root] + 1  # position of the first place of this round
-        end = lane.tree.depths[lane.tip] + 1  # position of the first place of the next
+        first = lane.tree.depths[draft.root] + 1  # first position of this round
+        end = lane.tree.depths[lane.tip] + 1  # first position of the next round
         for position, token in enumerate(lane.tree.text(lane.tip)[first:], first):
             lane.cell(position, self.passes, token, "settled")
         seen_at = dict(zip(seen.nodes, range(len(seen.nodes)), strict=True))
@@ -114,13 +114,15 @@ class Window:
             self.waits.settle(lane, range(first, end))
 
     def standing(self, token: int, node: int, u: float | None, redo: Redo) -> Standing:
-        """A token that the number u drew. Where a chooser tells no numbers, it cannot be drawn again."""
+        """A token that the uniform number u selected. If the chooser gives no numbers, it cannot be drawn
+        again.
+        """
         drawn = self.fill == SAMPLED
         return Standing(token) if drawn and u is None else Standing(token, node, redo, drawn)
 
     def verified_again(self, lane: Lane, draft: Draft, node: int, walk: Verification) -> Redo:
-        """The token that the verifier would have left at the place after `node`, where `walk` ended, by the
-        same numbers and other logits of the target.
+        """A function that verifies again with the same uniform numbers and other logits of the target: the
+        token that would have been written after `node`, where `walk` ended.
         """
         tested = walk.tests[-1].u if draft.children.get(node) else None
         numbers = Known({"accept": tested, "sample": walk.u})
@@ -137,7 +139,7 @@ class Window:
 
 
 def sure_of(token: int, lane: Lane) -> torch.Tensor:
-    """The distribution [V] that gives `token` alone."""
+    """The distribution [V] with all mass on `token`."""
     engine = lane.models["target"].engine
     sure = torch.zeros(engine.vocabulary, dtype=torch.float64, device=getattr(engine, "device", "cpu"))
     sure[token] = 1.0
@@ -145,7 +147,7 @@ def sure_of(token: int, lane: Lane) -> torch.Tensor:
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A new window, and the chosen verifier; at temperature 0, where nothing is drawn, greedy match."""
+    """A new window and the chosen verifier; greedy match at temperature 0, where nothing is drawn."""
     temperature = parameters["temperature"]
     fill = FIXED if temperature == 0.0 else SAMPLED
     verifier = GREEDY_MATCH if temperature == 0.0 else VERIFIERS[parameters["verifier"]]

@@ -1,6 +1,6 @@
 """The frozen trunk of the Parallel Decoder Transformer, with separate keys and values for its streams.
 
-All streams read the prompt's keys and values and have their own after them. Knows a model built like Llama
+All streams share the prompt's keys and values and have their own after them. Knows a model built like Llama
 and the modules beside it; knows no lanes.
 """
 
@@ -19,8 +19,9 @@ KV = list[tuple[torch.Tensor, torch.Tensor]]  # of each layer: keys and values [
 
 @dataclass
 class Noted:
-    """What streams R see of the bus: notes [R, N, n], which of them each of T states may read [R, T, N], the
-    sections [R] that they write. `weights`: filled with how strongly notes were read [R, T, N] in each layer.
+    """What R streams see of the bus: notes [R, N, n], which of them each of T states may read [R, T, N], and
+    the sections [R] that the streams write. `weights` collects the attention on notes [R, T, N], layer by
+    layer.
     """
 
     notes: torch.Tensor
@@ -39,9 +40,9 @@ def read(
     streams: ParallelStreams | None = None,
     noted: Noted | None = None,
 ) -> tuple[torch.Tensor, KV]:
-    """States x [R, T, d] at positions [R, T] through some layers: (states after them, their keys and values
-    [R, H, T, D], layer by layer). past: those before, of these layers; sees [R, M]: which of them a row
-    may look at. With `noted` the layers that have a side use it.
+    """Runs states x [R, T, d] at positions [R, T] through some layers: (states after them, their keys and
+    values [R, H, T, D], layer by layer). past: earlier keys and values of these layers; sees [R, M]: which of
+    these a row may attend to. With `noted`, layers that have side modules use them.
     """
     base = model.base_model
     cos, sin = (part[:, None] for part in base.rotary_emb(x, positions))  # [R, 1, T, D]
@@ -74,7 +75,7 @@ def read(
 
 
 def nothing(model: torch.nn.Module, rows: int) -> KV:
-    """Keys and values of no tokens."""
+    """Empty keys and values."""
     first = model.base_model.layers[0].self_attn
     size, weight = first.head_dim, first.k_proj.weight
     empty = weight.new_zeros(rows, len(weight) // size, 0, size)
@@ -83,7 +84,7 @@ def nothing(model: torch.nn.Module, rows: int) -> KV:
 
 @dataclass(eq=False)
 class Row:
-    """One stream's keys and values [1, H, M, D] of the tokens it has read, and the one it reads next."""
+    """One stream: the keys and values [1, H, M, D] of the tokens it has read, and the token it reads next."""
 
     section: int
     pending: int
@@ -91,16 +92,16 @@ class Row:
 
     @property
     def length(self) -> int:
-        """How many tokens it has read since the streams parted, the prompt's last one included."""
+        """How many tokens it has read since the streams diverged, including the prompt's last one."""
         return self.kv[0][0].shape[2]
 
     def cut(self, length: int) -> None:
-        """Drops what was read after the first `length` tokens."""
+        """Drops the keys and values after the first `length` tokens."""
         self.kv = [(k[:, :, :length], v[:, :, :length]) for k, v in self.kv]
 
 
 class StreamTrunk:
-    """A frozen model that reads one text, and streams that part at its last token."""
+    """A frozen model that reads one text, and streams that diverge at its last token."""
 
     def __init__(self, model: torch.nn.Module, streams: ParallelStreams):
         self.model, self.streams = model, streams
@@ -110,12 +111,12 @@ class StreamTrunk:
 
     @property
     def length(self) -> int:
-        """Tokens of the text that were read."""
+        """How many tokens of the text have been read."""
         return self.kv[0][0].shape[2]
 
     @torch.inference_mode()
     def read_text(self, tokens: list[int]) -> torch.Tensor:
-        """Reads these tokens after the text so far, by the frozen trunk alone: logits [T, V] after each."""
+        """Reads T more tokens of the text with the frozen trunk alone; returns logits [T, V] after each."""
         where = self.kv[0][0].device
         positions = torch.arange(self.length, self.length + len(tokens), device=where)[None]
         x = self.model.get_input_embeddings()(torch.tensor([tokens], device=where))
@@ -128,14 +129,14 @@ class StreamTrunk:
         return self.model.get_output_embeddings()(hidden)
 
     def part(self, sections: list[int], last: int) -> list[Row]:
-        """A stream for each section; all of them read the text's last token again, with their sides."""
+        """A stream for each section; each reads the text's last token again, with its side modules."""
         return [Row(section, last, nothing(self.model, 1)) for section in sections]
 
     @torch.inference_mode()
     def advance(self, rows: list[Row], notes: list[torch.Tensor], closed: bool = False) -> tuple:
         """Every row reads its pending token, in one forward: (logits [R, V], states [R, d] after the last
-        layer, how strongly the notes were read, [N] for each row). notes: those that a row sees, [N, n]
-        each. closed: all gates are 0, so that the trunk reads alone.
+        layer, attention [N] on the notes for each row). notes: those that each row sees, [N, n]. closed:
+        whether all gates are 0, so that the trunk reads alone.
         """
         where, longest = self.kv[0][0].device, max(row.length for row in rows)
         prompt = self.length - 1  # the last token is each stream's own
@@ -169,7 +170,7 @@ class StreamTrunk:
         return logits, x[:, 0], looked
 
     def noted(self, rows: list[Row], notes: list[torch.Tensor]) -> Noted:
-        """The notes of rows that see different ones, padded."""
+        """The notes of all rows, padded to equal numbers."""
         where = self.kv[0][0].device
         padded = torch.nn.utils.rnn.pad_sequence(notes, batch_first=True)
         counts = torch.tensor([[len(own)] for own in notes], device=where)
@@ -178,5 +179,5 @@ class StreamTrunk:
 
 
 def joined(past: KV, new: KV) -> KV:
-    """Keys and values one after the other."""
+    """Past and new keys and values concatenated."""
     return [(torch.cat([a, c], 2), torch.cat([b, d], 2)) for (a, b), (c, d) in zip(past, new, strict=True)]

@@ -1,9 +1,8 @@
-"""AdaDec: greedy while the model is confident; elsewhere the first few candidates are extended by a
-look-ahead and reranked.
+"""AdaDec: greedy while the model is confident; elsewhere the top candidates are reranked after a look-ahead.
 
-Knows one lane. Towards Better Code Generation: Adaptive Decoding with Uncertainty Guidance (2025), with the
-greedy look-ahead that its code runs. The limit is learned for each model: see the experiment
-entropy-threshold.
+Towards Better Code Generation: Adaptive Decoding with Uncertainty Guidance (2025), with the greedy look-ahead
+of its code. The entropy threshold is learned for each model: see the experiment entropy-threshold. Knows one
+lane.
 """
 
 from collections.abc import Iterator
@@ -84,7 +83,7 @@ def adadec(lane: Lane) -> Iterator[None]:
 
 
 def reranked(lane: Lane, candidates: list[Candidate]) -> Candidate:
-    """Looks ahead of all candidates and commits the one with the best mean log-probability."""
+    """Looks ahead from all candidates and commits the one with the best mean log-probability."""
     branches = look_ahead(lane, candidates)
     scores = []
     for candidate, branch in zip(candidates, branches, strict=True):
@@ -99,7 +98,7 @@ def reranked(lane: Lane, candidates: list[Candidate]) -> Candidate:
 
 
 def look_ahead(lane: Lane, candidates: list[Candidate]) -> list[Branch]:
-    """Continues each candidate greedily, all in one forward per token, as far as the context reaches."""
+    """Continues each candidate greedily, with one forward per token for all, within the model's context."""
     branches = [Branch(candidate.node) for candidate in candidates]
     room = lane.models["target"].context - 1 - lane.tree.depths[lane.tip]
     for _ in range(min(lane.parameters["lookahead"], room)):

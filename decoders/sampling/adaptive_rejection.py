@@ -1,8 +1,8 @@
-"""Adaptive weighted rejection sampling of one token: draw, check, and draw again from what is left.
+"""Adaptive weighted rejection sampling of one token: draw, check, and draw again from the remaining tokens.
 
-Lipkin et al. (2025). The token has the model's probabilities among allowed tokens; the draws on the way give
-an unbiased estimate of the mass Z of all allowed tokens. Knows a row of probabilities and a check of single
-tokens, no lane.
+Lipkin et al. (2025). The token follows the model's distribution restricted to allowed tokens; the draws also
+give an unbiased estimate of the total probability Z of allowed tokens. Knows a row of probabilities and a
+check of single tokens, no lane.
 """
 
 from collections.abc import Callable
@@ -17,8 +17,9 @@ Phantoms = Callable[[float, int], int]  # (mass left, number of the draw) -> fai
 
 @dataclass
 class Outcome:
-    """The token, None where none was allowed; the estimate of Z; and what was drawn: (token, its probability,
-    allowed), in order. What stands after the token was drawn for the estimate alone.
+    """`token`: the accepted one, None if no allowed one was drawn. `estimate`: of Z. `drawn`: (token,
+    probability, allowed) of all draws in order; those after the accepted token were made only for the
+    estimate.
     """
 
     token: int | None = None
@@ -27,7 +28,7 @@ class Outcome:
 
 
 class Sampler:
-    """Draws without replacement: a rejected token leaves the row."""
+    """Draws tokens; a rejected one is not drawn again."""
 
     def __init__(self, p: torch.Tensor, allows: Check, draw: Draw):
         """p [V]: probabilities in float64."""
@@ -35,7 +36,7 @@ class Sampler:
         self.rejects, self.outcome = 0, Outcome()
 
     def next(self) -> tuple[int, float, bool] | None:
-        """(token, probability, allowed) of one draw, None where nothing is left."""
+        """One draw: (token, probability, allowed); None if no probability is left."""
         if not float(self.left.sum()):
             return None
         token = self.draw(self.left, len(self.outcome.drawn))
@@ -50,7 +51,9 @@ class Sampler:
 
 
 def first_allowed(p: torch.Tensor, allows: Check, draw: Draw, max_rejects: int = 0) -> Outcome:
-    """The token alone: without an estimate, which is set to 1. max_rejects: 0 for no limit."""
+    """Draws until a token is allowed, without estimating Z: the estimate is 1, or 0 if none was. max_rejects:
+    0 for no limit.
+    """
     sampler = Sampler(p, allows, draw)
     while (drawn := sampler.next()) and not drawn[2]:
         if sampler.rejects == max_rejects:
@@ -60,8 +63,9 @@ def first_allowed(p: torch.Tensor, allows: Check, draw: Draw, max_rejects: int =
 
 
 def recursive(p: torch.Tensor, allows: Check, draw: Draw, max_rejects: int = 0) -> Outcome:
-    """One token more is drawn after the accepted one. With m the product of 1 - q over rejected tokens, the
-    estimate is m if it is allowed too, else m q; q is a token's share of what was left when it was drawn.
+    """Draws one more token after the accepted one. q is a token's share of the probability left when it was
+    drawn, and m the product of 1 - q over rejected tokens. The estimate is m if the extra token is allowed
+    too, else m times the accepted token's q.
     """
     sampler, m = Sampler(p, allows, draw), 1.0
     while True:
@@ -83,9 +87,9 @@ def recursive(p: torch.Tensor, allows: Check, draw: Draw, max_rejects: int = 0) 
 def geometric(
     p: torch.Tensor, allows: Check, draw: Draw, phantoms: Phantoms, max_accepts: int = 2, max_rejects: int = 0
 ) -> Outcome:
-    """Tokens are drawn until `max_accepts` were accepted. Before each draw stand the phantoms: the rejected
-    tokens that draws with replacement would have met again. The estimate is that of draws until this many
-    accepts, (M - 1) / (accepts + rejects - 1).
+    """Draws until `max_accepts` tokens were accepted. `phantoms` draws the number of rejections that sampling
+    with replacement would have repeated before each draw. The estimate is that of negative binomial sampling
+    with M accepts, (M - 1) / (accepts + rejects - 1).
     """
     sampler, accepts, rejects = Sampler(p, allows, draw), 0, 0
     while accepts < max_accepts:

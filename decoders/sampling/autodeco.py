@@ -27,15 +27,15 @@ NO_HEADS = (
 
 @dataclass(frozen=True)
 class Settings:
-    """With what the next token is drawn."""
+    """The settings with which the next token is drawn."""
 
     temperature: float
     top_p: float
 
 
 def predicted(lane: Lane, heads: AutoDeco | None, logits: torch.Tensor) -> Settings:
-    """What the heads say after the lane's tip, whose row is `logits` [1, V]; what they are not asked is as
-    the parameters say.
+    """What the heads predict after the lane's tip, whose row is `logits` [1, V]; settings that they do not
+    predict come from the parameters.
     """
     given = lane.parameters
     if heads is None or given["predict"] == NEITHER:
@@ -48,7 +48,7 @@ def predicted(lane: Lane, heads: AutoDeco | None, logits: torch.Tensor) -> Setti
 
 
 def shaped(lane: Lane, logits: torch.Tensor, settings: Settings) -> torch.Tensor:
-    """Row [1, V] at that temperature, restricted to the fewest top tokens with that mass, recorded."""
+    """The row [1, V] at that temperature and top-p; records the distribution."""
     t, p = settings.temperature, settings.top_p
     heated = logits if t == 1.0 else logits / t
     lane.distribution([lane.tip], heated, "processed", f"temperature {t:.2f}")
@@ -58,7 +58,9 @@ def shaped(lane: Lane, logits: torch.Tensor, settings: Settings) -> torch.Tensor
 
 
 def taken(lane: Lane, logits: torch.Tensor, target: torch.Tensor, settings: Settings) -> int:
-    """Draws the next token; its node. At temperature 0 the most likely. target [V]: log-probabilities."""
+    """Draws the next token, or takes the most likely one at temperature 0; returns its node. target [V]: the
+    model's own log-probabilities.
+    """
     if settings.temperature == 0.0:
         token = int(logits[0].argmax())
         return lane.propose(lane.tip, token, float(target[token]))

@@ -1,5 +1,5 @@
-"""AWRS: draws tokens and checks only those, and weights each text by the probability mass that its constraint
-left.
+"""AWRS: checks only the tokens that are drawn, and weights each text by the probability of its allowed
+tokens.
 
 Lipkin et al. (2025), Fast Controlled Generation from Language Models with Adaptive Weighted Rejection
 Sampling. Knows one lane; one token's draws are in adaptive_rejection.py.
@@ -21,8 +21,8 @@ from decoders.sampling.sampling_parameters import ENDS, PROCESSORS, SHAPING
 from decoders.strategy import Parameter, Part
 from decoders.trace.number_format import many
 
-SHOWN = 32  # rejected draws of one token that are recorded one by one; all are counted as checks
-PEAKED = 2 / 3  # top probability from which on the geometric estimate is the better one
+SHOWN = 32  # rejected draws per token that are recorded individually; all are counted as checks
+PEAKED = 2 / 3  # top probability from which the geometric estimate is the better one
 ESTIMATES = {
     "automatic": "Geometric where the model is confident (top probability of 2/3 or more) or max_accepts "
     "is above 2, else recursive.",
@@ -38,7 +38,7 @@ ALL_REJECTED = (
 
 @dataclass
 class Particle:
-    """One text: its newest node, the logarithm of its weight, and whether it is complete."""
+    """One text: its newest node, the log of its weight, and whether it is complete."""
 
     number: int
     node: int
@@ -51,23 +51,25 @@ class Particle:
 
 
 class Population:
-    """Several texts that grow side by side. What all of them share is output at once."""
+    """Several texts that grow in parallel. Their common prefix is committed as it grows."""
 
     def __init__(self, lane: Lane):
         self.lane, self.parameters = lane, lane.parameters
         self.deepest = lane.tree.depths[lane.tip] + lane.left
         count = self.parameters["population"]
         self.particles = [Particle(number, lane.tip) for number in range(count)]
-        self.logprobs: dict[int, float] = {}  # node -> the target's own
+        self.logprobs: dict[int, float] = {}  # node -> log-probability under the target
         self.checks = self.tokens = 0
 
     @property
     def growing(self) -> list[Particle]:
-        """Those that are neither complete nor lost."""
+        """Particles that are neither complete nor of weight 0."""
         return [p for p in self.particles if p.alive and not p.over]
 
     def step(self) -> None:
-        """One token more for each, all in one forward; where few texts weigh much, all are drawn again."""
+        """Extends each text by one token, with one forward for all, and resamples if few texts hold most
+        weight.
+        """
         lane, growing = self.lane, self.growing
         tips = list(dict.fromkeys(p.node for p in growing))
         logits = lane.score(tips)  # [N, V]
@@ -90,8 +92,8 @@ class Population:
         scores: torch.Tensor,
         below: dict[tuple[int, int], int],
     ) -> None:
-        """Draws a particle's next token. Rows [V] of its node: the target's own log-probabilities, those
-        after processors, and the processed scores.
+        """Draws a particle's next token. Rows [V] at its node: logprobs are the target's, offered those after
+        processors, scores the processed logits.
         """
         lane, parent = self.lane, particle.node
         outcome = self.drawn(particle, scores)
@@ -118,13 +120,13 @@ class Population:
             self.weigh(particle, outcome)
 
     def drawn(self, particle: Particle, scores: torch.Tensor) -> Outcome:
-        """The draws of one token from processed scores [V], by the estimate that was asked for."""
+        """Draws one token from processed scores [V], with the estimate that the parameters choose."""
         lane, node, parameters = self.lane, particle.node, self.parameters
         cold = parameters["temperature"] == 0.0
         limit, accepts = parameters["max_rejects"], parameters["max_accepts"]
 
         def tag(tried: int, *kind: str) -> Tag:
-            """For the first text and its first draw the stream of plain sampling."""
+            """The first draw of the first text uses the stream of plain sampling."""
             more = (particle.number, tried) if tried else (particle.number,) if particle.number else ()
             return (*(kind or ("sample",)), lane.tree.depths[node] + 1, *more)
 
@@ -152,7 +154,7 @@ class Population:
         return geometric(p, allows, draw, phantoms, accepts, limit)
 
     def weigh(self, particle: Particle, outcome: Outcome) -> None:
-        """A token is there: what its text weighs now, and whether it is complete."""
+        """Updates a particle's weight by the estimate, and whether its text is complete."""
         lane, node, estimate = self.lane, particle.node, outcome.estimate
         particle.log_weight += math.log(estimate) if estimate else -math.inf
         parts = {"estimate": estimate, "checks": float(len(outcome.drawn)), "text": particle.number + 1.0}
@@ -166,7 +168,7 @@ class Population:
             lane.verdict(node, "finished", reason=f"text {particle.number + 1} {how}")
 
     def lose(self, particle: Particle, checks: int) -> None:
-        """No allowed token was drawn: the text weighs nothing."""
+        """Sets a particle's weight to 0, since no allowed token was drawn."""
         particle.log_weight = -math.inf
         self.lane.note(
             f"Text {particle.number + 1} is lost: {many(checks, 'token')} drawn after it, and none of them "
@@ -179,7 +181,7 @@ class Population:
         return (logs - logs.max()).exp()
 
     def resample(self) -> None:
-        """Where the effective size is below half of the texts, their places are drawn again by weight."""
+        """Resamples the particles by weight if the effective sample size is below half their number."""
         particles, lane = self.particles, self.lane
         if len(particles) == 1 or not any(p.alive for p in particles):
             return
@@ -204,7 +206,7 @@ class Population:
         )
 
     def judge(self, nodes: set[int], reason: str) -> None:
-        """The texts that end at these nodes, and are the beginning of no other one, are not the output."""
+        """Prunes the texts that end at these nodes and are not a prefix of another one."""
         tree, lane = self.lane.tree, self.lane
         for node in sorted(nodes):
             kept = any(node in tree.path(p.node, above=lane.tip) for p in self.particles if p.node != node)
@@ -212,7 +214,7 @@ class Population:
                 lane.verdict(node, "pruned", reason=reason)
 
     def commit_shared(self) -> None:
-        """Outputs what all texts with a weight have in common."""
+        """Commits the common prefix of all texts of non-zero weight."""
         lane = self.lane
         paths = [lane.tree.path(p.node, above=lane.tip) for p in self.particles if p.alive]
         shared = []
@@ -224,7 +226,7 @@ class Population:
             lane.commit(shared, [self.logprobs[node] for node in shared])
 
     def conclude(self) -> None:
-        """Outputs a text that is drawn by weight, and says what checking has cost."""
+        """Commits a text drawn by weight, and notes what checking cost."""
         lane, particles = self.lane, self.particles
         if not any(p.alive for p in particles):
             lane.ended_by = lane.ended_by or ALL_REJECTED
@@ -232,7 +234,7 @@ class Population:
         elif len(particles) == 1:
             (chosen,) = particles
         else:
-            lane.ended_by = None  # others were lost, this one ended
+            lane.ended_by = None  # other texts were lost, but this one is complete
             weights = self.weights()
             place = lane.chooser.categorical(weights, ("select", lane.tree.depths[lane.tip])).value
             chosen = particles[place]
@@ -253,7 +255,7 @@ class Population:
 
 
 def together(parameters: dict) -> str | None:
-    """Several greedy texts would all be the same."""
+    """Refuses several texts at temperature 0, which would all be the same."""
     if parameters["temperature"] == 0.0 and parameters["population"] > 1:
         return "At temperature 0 all texts are the same; choose population 1, or a higher temperature."
     return None

@@ -1,7 +1,7 @@
-"""The most likely tokens at a position, of which the one with the best score is taken: shared by
-deterministic methods that weigh p against something else.
+"""Takes the best-scoring of the most likely tokens: shared by deterministic methods that weigh p against
+something else.
 
-Knows one lane, not what the scores are made of.
+Knows one lane, not how the scores are computed.
 """
 
 import math
@@ -12,12 +12,12 @@ import torch
 
 from decoders.lane import Lane
 
-Parts = dict[str, float]  # what a score is made of
+Parts = dict[str, float]  # the terms of a score by name
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A token after the lane's tip, as a node of the tree."""
+    """A proposed token after the lane's tip."""
 
     node: int
     token: int
@@ -32,9 +32,9 @@ class Candidate:
 def likeliest(
     lane: Lane, logprobs: torch.Tensor, count: int, target: torch.Tensor | None = None
 ) -> list[Candidate]:
-    """Proposes the `count` most likely of logprobs [V] after the tip, most likely first, ties to the smaller
-    token id; none that processors removed. target [V]: the model's own log-probabilities, where processors
-    changed them.
+    """Proposes the `count` most likely tokens after the tip, most likely first, ties to the smaller token id,
+    without those that processors removed. logprobs [V]: after processors; target [V]: the model's own, if
+    they differ.
     """
     target = logprobs if target is None else target
     top = logprobs.topk(min(count, len(logprobs)))
@@ -53,8 +53,8 @@ def take_best(
     scores: list[tuple[float, Parts]],
     because: Callable[[int, int, Parts], str],
 ) -> Candidate:
-    """Tells every candidate's score, commits the best, ties to the more likely one, and returns it; the
-    others are pruned, `because(rank, count, parts)` says why.
+    """Records every candidate's score, commits the best (ties to the more likely one) and returns it. The
+    others are pruned for the reason `because(rank, count, parts)`.
     """
     order = sorted(range(len(candidates)), key=lambda i: -scores[i][0])
     for i, (candidate, (score, parts)) in enumerate(zip(candidates, scores, strict=True)):

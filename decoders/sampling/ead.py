@@ -1,8 +1,8 @@
-"""Entropy adaptive decoding: a small model writes while it is confident, the large one where it is not.
+"""Entropy adaptive decoding: a small model writes while it is confident, a large one elsewhere.
 
-Knows one lane with two models. Entropy Adaptive Decoding: Dynamic Model Switching for Efficient Inference
-(2025). The draft model is the small one. With which model to begin, and how long to stay with one, are
-parameters, as no code of the authors says so.
+Entropy Adaptive Decoding: Dynamic Model Switching for Efficient Inference (2025). The draft model is the
+small one. Which model begins, and how long to stay with one, are parameters, since the authors published no
+code. Knows one lane with two models.
 """
 
 import math
@@ -20,12 +20,12 @@ from decoders.strategy import Parameter, Part
 from decoders.trace.number_format import many
 
 LARGE, SMALL = "target", "draft"
-WHOLE = "whole"  # the scorer that looks what the target would say, only to show it
-ROLLING = "rolling entropy"  # name of the score that decides which model continues, in bits
+WHOLE = "whole"  # the scorer that computes the target's probabilities only to show them
+ROLLING = "rolling entropy"  # name of the score, in bits, that decides which model continues
 
 
 def entropy(logits: torch.Tensor) -> float:
-    """Bits of a row of logits [1, V]."""
+    """The entropy in bits of a row of logits [1, V]."""
     return float(entropies(log_softmax(logits))[0]) / math.log(2)
 
 
@@ -38,7 +38,9 @@ class Switch:
         self.since: int | None = None  # tokens since the last switch; None before the first
 
     def hear(self, bits: float) -> float:
-        """The active model wrote a token from a row with this entropy in bits. Returns their mean by now."""
+        """Takes in the entropy in bits of the row from which the active model wrote a token, and switches
+        models if due. Returns the rolling mean.
+        """
         self.recent.append(bits)
         mean = math.fsum(self.recent) / len(self.recent)
         self.since = None if self.since is None else self.since + 1
@@ -49,7 +51,7 @@ class Switch:
 
 
 class Readers:
-    """How far each model has read, and how many tokens that took."""
+    """How far each model has read, and how many tokens that cost."""
 
     def __init__(self) -> None:
         self.reached: dict[str, int] = {}  # role -> depth of the last place that it has read
@@ -57,8 +59,8 @@ class Readers:
         self.wrote = {LARGE: 0, SMALL: 0}
 
     def row(self, lane: Lane, role: str) -> torch.Tensor:
-        """The row [1, V] after the tip by one model, which first reads, in the same forward, whatever the
-        other has written.
+        """One model's row [1, V] after the tip; the same forward reads whatever the other model has
+        written.
         """
         depth = lane.tree.depths[lane.tip]
         unread = depth - self.reached.get(role, -1)
@@ -68,7 +70,7 @@ class Readers:
         return lane.score([lane.tip], "prefill" if unread > 1 else "decode", role)
 
     def sentence(self, lane: Lane) -> str:
-        """What it cost: tokens that were read, times the parameters of who read them."""
+        """The note on the cost: tokens read times the parameters of the model that read them."""
         written = sum(self.wrote.values())
         summary = f"The target wrote {self.wrote[LARGE]} of {many(written, 'token')}"
         sizes = {role: size(model) for role, model in lane.models.items()}
@@ -83,7 +85,7 @@ class Readers:
 
 
 def size(model) -> int | None:
-    """How many parameters a model has; None for a table."""
+    """A model's number of parameters; None for a table."""
     module = getattr(model, "model", None)
     return None if module is None else sum(p.numel() for p in module.parameters())
 

@@ -1,8 +1,8 @@
-"""Frustratingly simple decoding: the model against a simple second one that knows only the text so far and
-predicts what to avoid.
+"""Frustratingly simple decoding: the model against an anti-model, built from the text so far, that predicts
+what to avoid.
 
-Knows one lane. Both forms as "A Thorough Examination of Decoding Methods in the Era of LLMs" (2024) compares
-them, item 13: counts of n-grams (FSD-d there) and last-layer states (FSD).
+Both forms that "A Thorough Examination of Decoding Methods in the Era of LLMs" (2024) compares (item 13):
+counts of n-grams (FSD-d there) and last-layer states (FSD). Knows one lane.
 """
 
 from collections import Counter, defaultdict
@@ -19,11 +19,11 @@ from decoders.sampling.sampling_parameters import MODEL_DEFAULTS
 from decoders.strategy import Parameter, Part
 
 FORMS = ("n-grams", "states")
-USUAL = dict(zip(FORMS, (3, 2), strict=True))  # the authors' n of each form
+USUAL = dict(zip(FORMS, (3, 2), strict=True))  # form -> the authors' n
 
 
 class NGrams:
-    """Counts of what followed each run of up to n - 1 tokens; longer runs count most."""
+    """A smoothed n-gram model of the text: counts of what followed each run of up to n - 1 tokens."""
 
     def __init__(self, text: list[int], n: int, beta: float):
         self.n, self.beta = n, beta
@@ -39,8 +39,8 @@ class NGrams:
         self.text.append(token)
 
     def penalty(self, token: int) -> float:
-        """Smoothed share of `token` among what followed the newest tokens, the longest run first. A run that
-        it never followed is passed over and leaves its weight to the shorter ones.
+        """The smoothed probability of `token` after the newest tokens, longest run first. A run that it never
+        followed is skipped and leaves its weight to shorter ones.
         """
         penalty, weight = 0.0, 1.0
         for context in self._contexts():
@@ -54,13 +54,13 @@ class NGrams:
         return penalty
 
     def _contexts(self) -> list[tuple[int, ...]]:
-        """The newest tokens, the longest run first, down to none."""
+        """The newest tokens as contexts, from the longest to the empty one."""
         longest = min(self.n - 1, len(self.text))
         return [tuple(self.text[len(self.text) - size :]) for size in range(longest, -1, -1)]
 
 
 class States:
-    """The last n - 1 states at every place, as one vector of length 1, and the token that came there."""
+    """For every place, the last n - 1 states as one unit vector, and the token that followed."""
 
     def __init__(self, text: list[int], n: int):
         self.text, self.width = list(text), n - 1
@@ -69,7 +69,7 @@ class States:
         self.penalties: dict[int, float] = {}
 
     def see(self, state: torch.Tensor) -> None:
-        """The state [d] of the next place of the text; its window is measured against all earlier ones."""
+        """Adds the state [d] of the text's next place, and compares its window with all earlier ones."""
         self.newest = [*self.newest, state.double()][-self.width :]
         self.penalties = {}
         if len(self.newest) < self.width:
@@ -87,7 +87,7 @@ class States:
         self.text.append(token)
 
     def penalty(self, token: int) -> float:
-        """The largest cosine of now with a place after which `token` came; 0 if it never came."""
+        """The largest cosine of the present window with one that `token` followed; 0 if it never occurred."""
         return self.penalties.get(token, 0.0)
 
 
@@ -163,7 +163,7 @@ def fsd(lane: Lane) -> Iterator[None]:
 
 
 def read(lane: Lane, memory: States) -> None:
-    """Reads the prompt with its states, and remembers all places but the last, which the loop comes to."""
+    """Reads the prompt and stores the states of all its places but the last, which the loop adds."""
     before = list(range(lane.tree.trunk - 1))
     lane.score([*before, lane.tip], hidden=True)
     for node in before:

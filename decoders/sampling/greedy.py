@@ -1,4 +1,4 @@
-"""Greedy decoding: always the most likely token. Knows one lane; all else compares itself with this."""
+"""Greedy decoding: always the most likely token. Knows one lane. The baseline for all other strategies."""
 
 from collections.abc import Iterator
 

@@ -1,7 +1,7 @@
-"""Vulnerability-constrained decoding: a model that announces flaws by a label is kept from writing the label.
+"""Vulnerability-constrained decoding: keeps a model that labels flaws from writing the label.
 
 Storhaug, Li and Hu (2023), Efficient Avoidance of Vulnerabilities in Auto-completed Smart Contract Code Using
-Vulnerability-constrained Decoding. Knows one lane and token ids; that the label means a flaw is the model's.
+Vulnerability-constrained Decoding. Knows one lane and token ids; only the model knows what the label means.
 """
 
 import math
@@ -21,7 +21,7 @@ P_LABEL = "P(label)"
 
 
 def unreadable(parameters: dict, target) -> str | None:
-    """The sentence to show if the label cannot be tokens of this model."""
+    """The message to show if the label cannot be written in this model's tokens."""
     try:
         labels_of(parameters, target)
     except ValueError as error:
@@ -35,7 +35,9 @@ def labels_of(parameters: dict, target) -> list[list[int]]:
 
 
 def completing(labels: Sequence[Sequence[int]], text: Sequence[int]) -> list[int]:
-    """The tokens that would complete a label after a text: the last of each whose other tokens end it."""
+    """The tokens that would complete a label after a text: the last token of each label whose others end the
+    text.
+    """
     whole = (label[-1] for label in labels if list(text[len(text) - len(label) + 1 :]) == list(label[:-1]))
     return sorted(set(whole))
 

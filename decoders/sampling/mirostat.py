@@ -1,7 +1,7 @@
-"""Mirostat: sampling that keeps the surprise of its tokens near a target, by feedback control.
+"""Mirostat: sampling that keeps the surprise of its tokens near a target by feedback control.
 
-Knows one lane. Basu et al. (2020), as in "A Thorough Examination of Decoding Methods in the Era of LLMs"
-(2024), item 9; version 2 is the authors' shorter form, which estimates nothing. transformers has neither.
+Basu et al. (2020), as in "A Thorough Examination of Decoding Methods in the Era of LLMs" (2024), item 9;
+version 2 is the authors' simpler form, which estimates nothing. transformers has neither. Knows one lane.
 """
 
 import math
@@ -29,8 +29,8 @@ def exponent(p: torch.Tensor) -> float:
 
 
 def cutoff(s: float, mu: float, vocabulary: int) -> float:
-    """How many tokens of a Zipf distribution have a surprise below `mu` bits; all but one where the formula
-    fails.
+    """The number k of most likely tokens to keep of a Zipf distribution with exponent s so that the surprise
+    stays below `mu` bits; all but one where the formula fails.
     """
     try:
         k = ((s - 1) * 2.0**mu / (1 - vocabulary ** (1 - s))) ** (1 / s)
@@ -41,7 +41,7 @@ def cutoff(s: float, mu: float, vocabulary: int) -> float:
 
 
 def kept(p: torch.Tensor, mu: float, version: str) -> int:
-    """How many of the tokens with probabilities [V], most likely first, are drawn from; at least one."""
+    """How many tokens to keep, given probabilities [V] sorted most likely first; at least one."""
     if version == "2":
         return max(1, int((-p.log2() <= mu).sum()))
     k = cutoff(exponent(p), mu, len(p))

@@ -1,8 +1,8 @@
-"""Momentum decoding: the text as a walk on a graph of tokens, which resists going in circles.
+"""Momentum decoding: the text as a walk on a graph of tokens that resists going in circles.
 
-Knows one lane. Lan et al. (2022), "Momentum Decoding: Open-ended Text Generation As Graph Exploration": the
-table of resistances is the paper's; the file it was released with holds another one, which only blocks
-4-grams and is the choice "block 4-grams" here.
+Lan et al. (2022), "Momentum Decoding: Open-ended Text Generation As Graph Exploration". The table of
+resistances is the paper's; the released code has another one, which only blocks 4-grams and is the choice
+"block 4-grams" here. Knows one lane.
 """
 
 import math
@@ -15,8 +15,8 @@ from decoders.sampling.next_token import processed
 from decoders.sampling.sampling_parameters import MODEL_DEFAULTS
 from decoders.strategy import Parameter, Part
 
-LONGEST = 5  # longer runs of repetition count as this long
-# How strongly a candidate is resisted that makes a run of m repeated tokens, m = 0 ... LONGEST.
+LONGEST = 5  # longer repetitions count as this long
+# The resistance to a candidate that makes a run of m repeated tokens, for m = 0 ... LONGEST.
 RESISTANCES: dict[str, Callable[[int], float]] = {
     "linear": float,
     "constant": lambda m: 2.0,
@@ -27,7 +27,7 @@ RESISTANCES: dict[str, Callable[[int], float]] = {
 
 
 class Graph:
-    """The walk so far: which tokens it visited, and every way of up to LONGEST tokens that it took."""
+    """The walk so far: its tokens, and every run of up to LONGEST tokens in it."""
 
     def __init__(self, text: list[int]):
         self.text: list[int] = []
@@ -36,12 +36,12 @@ class Graph:
             self.visit(token)
 
     def visit(self, token: int) -> None:
-        """One step on."""
+        """Walks on to `token`."""
         self.text.append(token)
         self.ways.update(tuple(self.text[-n:]) for n in range(1, min(LONGEST, len(self.text)) + 1))
 
     def run(self, token: int) -> int:
-        """How many tokens in a row would be repeated if `token` came next; 0 if it never occurred."""
+        """The length of the repeated run if `token` came next; 0 if it is new."""
         if (token,) not in self.ways:
             return 0
         longer = range(min(LONGEST, len(self.text) + 1), 1, -1)

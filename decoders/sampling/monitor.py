@@ -1,4 +1,4 @@
-"""Monitor-guided decoding: code whose names after a dot exist, since a static analysis limits them.
+"""Monitor-guided decoding: a static analysis allows only names that exist after a dot.
 
 Agrawal et al. (2023), Guiding Language Models of Code with Global Context using Monitors. Knows one lane; the
 monitors are in constraints/monitors.py.
@@ -81,7 +81,7 @@ def monitor(lane: Lane) -> Iterator[None]:
         monitors.append(ArgumentMonitor(vocabulary, call, prompt))
     constraint = Intersection(monitors)
     lane.constraint = States(constraint, lane.tree, len(lane.trace.prompt), lane.eos)
-    linked = open_name(decoded(prompt))  # where names begin that have not been looked up
+    linked = open_name(decoded(prompt))  # place up to which names have been looked up
     while lane.more:
         logits = lane.score([lane.tip])  # [1, V]
         target_logprobs = lane.distribution([lane.tip], logits)[0]
@@ -92,8 +92,8 @@ def monitor(lane: Lane) -> Iterator[None]:
 
 
 def link_names(lane: Lane, project: str, begin: int) -> int:
-    """Records of each name that has ended after the character `begin` which token declares it; gives the
-    place up to which all names are recorded.
+    """For each complete name after the character `begin`, records which token declares it; returns the place
+    up to which all names are recorded.
     """
     nodes = lane.tree.path(lane.tip)
     pieces = [decoded(lane.models["target"].bytes_of(lane.tree.tokens[node])) for node in nodes]
@@ -105,6 +105,6 @@ def link_names(lane: Lane, project: str, begin: int) -> int:
 
 
 def open_name(text: str) -> int:
-    """Where a name after a dot begins that may continue, the end of the text if there is none."""
+    """Where an unfinished name after a dot begins; the end of the text if there is none."""
     before, dot, name = text.rpartition(".")
     return len(before) if dot and (not name or name.isidentifier()) else len(text)

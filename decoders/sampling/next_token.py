@@ -1,6 +1,6 @@
-"""One token from one row of scores: the processors that the parameters ask for, then a draw or the argmax.
+"""One token from one row of logits: the processors that the parameters switch on, then a draw or the argmax.
 
-Knows one lane and a row of scores, not where the scores come from.
+Knows one lane and a row of logits, not where they come from.
 """
 
 import torch
@@ -14,9 +14,8 @@ NOTHING_LEFT = "The processors left no token to choose from; loosen no_repeat_ng
 
 
 def newest_row(lane: Lane) -> torch.Tensor:
-    """The logits [1, V] after the newest token, in one forward. With `constraint_fast_forward` the tokens
-    that the constraint forces are written before, and that forward scores them too; then the text may be at
-    its end.
+    """The logits [1, V] after the newest token, in one forward. With `constraint_fast_forward`, tokens that
+    the constraint forces are written first and scored in the same forward; the text may end with them.
     """
     forced = []
     if lane.constraint is not None and lane.parameters.get("constraint_fast_forward"):
@@ -39,9 +38,9 @@ def next_token(
 ) -> int | None:
     """Processes `logits` [1, V] after the lane's tip, chooses a token, commits it and returns its node.
 
-    offered [V]: their log-probabilities; target [V]: the target's own, for the record; source: whose row it
-    is. What the processors leave is recorded. At temperature 0 the most likely token is taken and nothing is
-    drawn. None, and the lane ends with a sentence, if the processors leave no token.
+    offered [V]: their log-probabilities; target [V]: the target's own, for the record; source: the model that
+    gave the row. The distribution after processors is recorded. At temperature 0 the most likely token is
+    taken and nothing is drawn. None, and the lane ends with a message, if the processors leave no token.
     """
     left = processed(lane, logits, offered)
     if left is None:
@@ -60,9 +59,9 @@ def next_token(
 def processed(
     lane: Lane, logits: torch.Tensor, offered: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """What the processors leave of `logits` [1, V] after the lane's tip, recorded, and its log-probabilities
-    [V]; without processors `logits` and `offered` themselves. None, and the lane ends with a sentence, if no
-    token is left.
+    """(`logits` [1, V] after processors, their log-probabilities [V]); without processors `logits` and
+    `offered` themselves. Records the distribution. None, and the lane ends with a message, if no token is
+    left.
     """
     scores = lane.process(logits, [lane.tip], record=True)
     if scores is logits:
@@ -74,16 +73,18 @@ def processed(
 
 
 def pick(lane: Lane, scores: torch.Tensor, tag: Tag) -> int:
-    """A token of processed scores [V]: the most likely at temperature 0, else drawn by the stream `tag`."""
+    """A token from processed scores [V]: the most likely at temperature 0, else drawn from the stream
+    `tag`.
+    """
     if lane.parameters["temperature"] == 0.0:
         return int(scores.argmax())
     return lane.chooser.categorical(probabilities(scores[None])[0], tag).value
 
 
 def drawn(lane: Lane, probs: torch.Tensor, offered: torch.Tensor, source: str = "target") -> int:
-    """Proposes a token drawn from `probs` [V] after the lane's tip, with its log-probability in
-    `offered` [V]; returns its node. Where a number u was drawn, it is recorded as the score "draw", with the
-    running sums between which it fell.
+    """Proposes a token drawn from `probs` [V] after the lane's tip, with its log-probability in `offered`
+    [V]; returns its node. The uniform number u, if known, is recorded as the score "draw", with the
+    cumulative sums between which it fell.
     """
     token, u = lane.chooser.categorical(probs, ("sample", lane.tree.depths[lane.tip] + 1))
     at = slice(token, token + 1)

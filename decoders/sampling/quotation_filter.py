@@ -1,7 +1,7 @@
-"""Keeps a text from citing another: no run of it longer than a limit stands in a given set of texts.
+"""Keeps a text from quoting others: no run of tokens longer than a limit may occur in a given set of texts.
 
-Carlsson et al. (2024), The Hyperfitting Phenomenon, section on citations. Knows token ids only. A processor
-as transformers' `generate` takes them.
+Carlsson et al. (2024), The Hyperfitting Phenomenon, section on citations. A processor in the form of
+transformers' `generate`. Knows only token ids.
 """
 
 from collections import defaultdict
@@ -12,17 +12,17 @@ from transformers import LogitsProcessor
 
 
 class CitationBlocker(LogitsProcessor):
-    """Forbids each token that would complete an (m + 1)-gram of the texts; runs of m tokens may stand."""
+    """Forbids each token that would complete an (m + 1)-gram of the texts; m quoted tokens are allowed."""
 
     def __init__(self, texts: Iterable[Sequence[int]], m: int):
         self.m = m
-        self.after: dict[tuple[int, ...], set[int]] = defaultdict(set)  # m tokens -> what the texts say next
+        self.after: dict[tuple[int, ...], set[int]] = defaultdict(set)  # m tokens -> what follows them
         for text in texts:
             for at in range(len(text) - m):
                 self.after[tuple(text[at : at + m])].add(text[at + m])
 
     def forbidden(self, text: Sequence[int]) -> set[int]:
-        """The tokens that must not come next."""
+        """The tokens that must not follow `text`."""
         return self.after.get(tuple(text[len(text) - self.m :]), set()) if len(text) >= self.m else set()
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
@@ -34,8 +34,8 @@ class CitationBlocker(LogitsProcessor):
 
 
 def citation(text: Sequence[int], texts: Iterable[Sequence[int]]) -> range:
-    """Where the longest run of `text` lies that stands in one of the texts; the first on ties."""
-    own, *held = ("".join(map(chr, tokens)) for tokens in (text, *texts))  # strings are searched fast
+    """Where in `text` the longest run lies that also occurs in one of the texts; the first on ties."""
+    own, *held = ("".join(map(chr, tokens)) for tokens in (text, *texts))  # searching strings is fast
     best = range(0)
     for at in range(len(own)):
         while at + len(best) < len(own) and any(own[at : at + len(best) + 1] in other for other in held):
@@ -44,5 +44,5 @@ def citation(text: Sequence[int], texts: Iterable[Sequence[int]]) -> range:
 
 
 def longest_citation(text: Sequence[int], texts: Iterable[Sequence[int]]) -> int:
-    """The length of the longest run of `text` that stands in one of the texts."""
+    """The length of the longest run of `text` that also occurs in one of the texts."""
     return len(citation(text, texts))

@@ -1,7 +1,7 @@
 """Sampling: each token drawn from the model's distribution after transformers' own processors, in its order.
 
-Knows one lane. Random draws come through the lane's chooser; the truncations are compared in "A Thorough
-Examination of Decoding Methods in the Era of LLMs" (2024).
+The truncations are compared in "A Thorough Examination of Decoding Methods in the Era of LLMs" (2024). Random
+draws come from the lane's chooser. Knows one lane.
 """
 
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ def sample(lane: Lane) -> Iterator[None]:
 
 
 def several(lane: Lane) -> Iterator[None]:
-    """num_return_sequences texts side by side, in the order of their numbers; the first is the output."""
+    """Decodes num_return_sequences texts in parallel; the first is the output."""
     texts = [Sample(number, lane.tip) for number in range(lane.parameters["num_return_sequences"])]
     yield from grown(lane, texts)
     for rank, text in enumerate(texts, 1):

@@ -1,7 +1,7 @@
-"""The parameters that shape a row before a token is drawn, declared once for every strategy that draws.
+"""The parameters of logits processors, declared once for all strategies that sample.
 
-Names and meaning are transformers' `GenerationConfig`; `distributions.processors` makes its processor stack
-of them.
+Names and meanings are those of transformers' `GenerationConfig`; `distributions.processors` builds the
+processor stack from them.
 """
 
 from dataclasses import replace
@@ -281,7 +281,7 @@ ENDS = (
 GREEDY = (replace(SHAPING[0], default=0.0), *SHAPING[1:], *ENDS)  # greedy unless a temperature is given
 
 DRAWN = (*WARPERS, "xtc_threshold")
-# Those that `generate` runs without do_sample too: for strategies that take the most likely tokens.
+# Those that `generate` also runs without do_sample: for strategies that take the most likely tokens.
 PENALTIES = tuple(parameter for parameter in SHAPING if parameter.name not in DRAWN)
 
 PROCESSORS = Part(

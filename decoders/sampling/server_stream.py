@@ -10,7 +10,7 @@ from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import ENDS, SHAPING
 from decoders.strategy import Parameter
 
-SENT = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")  # to the server, if changed
+SENT = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")  # sent to the server if changed
 PARAMETERS = tuple(one for one in SHAPING if one.name in SENT)
 TOP = Parameter(
     "top_logprobs",
@@ -28,7 +28,7 @@ SEVERAL = (
 
 
 def unstreamed(parameters: dict, target: Any) -> str | None:
-    """Why this strategy cannot follow a target, as a sentence."""
+    """Why this strategy cannot follow a target, as a message; None if it can."""
     if isinstance(target.engine, ServedEngine) and target.engine.streams:
         return None
     return (
@@ -38,8 +38,8 @@ def unstreamed(parameters: dict, target: Any) -> str | None:
 
 
 def settings(lane: Lane) -> dict[str, float]:
-    """What a request says of drawing: temperature and seed always, the rest where it was changed, since not
-    every server knows it.
+    """The sampling settings of a request: temperature and seed always, the others only if changed, since not
+    every server knows them.
     """
     changed = {p.name: lane.parameters[p.name] for p in PARAMETERS if lane.parameters[p.name] != p.default}
     return {"temperature": lane.parameters["temperature"], "seed": lane.trace.seed} | changed
@@ -80,7 +80,7 @@ def server_stream(lane: Lane) -> Iterator[None]:
             "A chat answers a message from its beginning; branch where a model is loaded here."
         )
     stream = Stream(scorer, lane.tip, lane.left, top, settings(lane))
-    single = True  # whether each event had one token so far
+    single = True  # whether each event has had one token so far
     with closing(stream):
         while lane.more:
             lane.run_forward(lambda one: one.next(), scorer=stream)

@@ -1,4 +1,4 @@
-"""Several samples that grow in parallel, one token of each per forward. Knows one lane."""
+"""Several samples that grow in parallel, one token each per forward. Knows one lane."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,8 +11,8 @@ from decoders.trace.number_format import many
 
 @dataclass
 class Sample:
-    """One sample: its number, newest node, the target's log-probability of each of its tokens; stuck: the
-    processors leave it no further token.
+    """One sample: its number, its newest node, and each token's log-probability under the target. stuck:
+    whether the processors leave it no further token.
     """
 
     number: int
@@ -27,10 +27,11 @@ class Sample:
 
 
 def extended(lane: Lane, texts: list[Any]) -> Iterator[tuple[Any, float | None]]:
-    """Draws one token more for each text, all in one forward. A text has a `number` and its newest `node`,
-    which moves on; with it comes the token's log-probability, None where the processors leave no token.
+    """Draws one more token for each text, with one forward for all. A text has a `number` and its newest
+    `node`, which is updated. Yields (text, the token's log-probability, None if the processors leave no
+    token).
     """
-    tips = list(dict.fromkeys(text.node for text in texts))  # at first they all stand in one place
+    tips = list(dict.fromkeys(text.node for text in texts))  # at first all are at the same node
     logits = lane.score(tips)  # [N, V]
     offers = zip(lane.distribution(tips, logits), lane.process(logits, tips), strict=True)
     rows = dict(zip(tips, offers, strict=True))
@@ -39,7 +40,7 @@ def extended(lane: Lane, texts: list[Any]) -> Iterator[tuple[Any, float | None]]
         if not scores.isfinite().any():
             yield text, None
             continue
-        # each by a stream of its own; the first draws as plain sampling
+        # each from a stream of its own; the first draws as plain sampling does
         number = [text.number] if text.number else []
         token = pick(lane, scores, ("sample", lane.tree.depths[text.node] + 1, *number))
         logprob = float(logprobs[token])
@@ -48,7 +49,7 @@ def extended(lane: Lane, texts: list[Any]) -> Iterator[tuple[Any, float | None]]
 
 
 def step(lane: Lane, growing: list[Sample]) -> None:
-    """One token more for each sample to which one is left, all in one forward."""
+    """Extends each sample that is not stuck by one token, with one forward for all."""
     for sample, logprob in extended(lane, growing):
         if logprob is None:
             sample.stuck = True
@@ -57,7 +58,7 @@ def step(lane: Lane, growing: list[Sample]) -> None:
 
 
 def grown(lane: Lane, samples: list[Sample]) -> Iterator[None]:
-    """Lets all samples grow to their ends, a token per step; the last step is left open."""
+    """Extends all samples to their ends, one token per step; the last step is left to the caller."""
     growing = samples
     for position in range(1, lane.left + 1):
         step(lane, growing)
@@ -79,7 +80,7 @@ def grown(lane: Lane, samples: list[Sample]) -> Iterator[None]:
 
 
 def take(lane: Lane, sample: Sample) -> None:
-    """Commits a sample's text; says so where the processors left it no further token."""
+    """Commits a sample's text; ends the lane with a message if it was stuck."""
     if sample.stuck:
         lane.ended_by = NOTHING_LEFT
     if sample.logprobs:

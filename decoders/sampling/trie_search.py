@@ -1,4 +1,4 @@
-"""Trie search: classification by decoding that allows only the labels of a list.
+"""Trie search: classification by decoding under a trie of labels.
 
 Buchner et al. (2024), Prompt Tuned Embedding Classification, whose head replaces such a search. Knows one
 lane; constraints/labels.py knows which labels may follow.
@@ -31,7 +31,7 @@ ANSWERS = {
 
 
 def unusable(parameters: dict) -> str | None:
-    """The sentence to show if the labels are ambiguous."""
+    """The message to show if the labels are ambiguous."""
     if parameters["labels"].strip():
         try:
             Labels(labels_of(parameters["labels"]), parameters["separator"])
@@ -50,7 +50,7 @@ def unusable(parameters: dict) -> str | None:
         Parameter(
             "separator", "text", SEPARATOR, "What separates two labels; it must not occur in any of them."
         ),
-        *(replace(parameter, group="") for parameter in BIAS),  # it has no other parameter of a constraint
+        *(replace(parameter, group="") for parameter in BIAS),  # its only parameter of a constraint
     ),
     papers=("prompt-tuned-embedding-classification-for-multi-label",),
     views=("label_trie", "constraint", "entropy", "beam_tree", "dependencies", "text"),
@@ -91,7 +91,7 @@ def trie_search(lane: Lane) -> Iterator[None]:
 
 
 def exact(lane: Lane, labels: list[str]) -> None:
-    """Scores all labels in one forward over their trie, and writes the most likely."""
+    """Scores all labels in one forward over their trie, and commits the most likely one."""
     below: dict[tuple[int, int], int] = {}
     last: dict[str, int] = {}  # label -> the node of its last token
     target, before = lane.models["target"], lane.models["target"].bytes_of(lane.tree.tokens[lane.tip])
@@ -125,7 +125,7 @@ def exact(lane: Lane, labels: list[str]) -> None:
 
 
 def conclude(lane: Lane, last: dict, own: dict, ends: dict, ranked: list[str], totals: dict) -> None:
-    """Commits the best label with its end, and judges the others."""
+    """Commits the best label with its end, and prunes the others."""
     best = ranked[0]
     possible = math.isfinite(totals[best])
     path = lane.tree.path(last[best], above=lane.tip) if possible else []

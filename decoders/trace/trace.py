@@ -59,9 +59,7 @@ class Trace:
     ended: str | None = None  # why it ended: one sentence
     costs: Costs = field(default_factory=Costs)
     model_defaults: dict[str, Any] = field(default_factory=dict)  # processors taken from the model's own file
-    lacks: list[str] = field(
-        default_factory=list
-    )  # capabilities that recording uses and the target's engine lacks
+    lacks: list[str] = field(default_factory=list)  # capabilities to record that the target's engine lacks
 
     @property
     def shaping(self) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""One token at a time from several views that are contrasted."""
+"""One token at a time from contrasted distributions."""

@@ -1,4 +1,4 @@
-"""Classifier-free guidance: away from what the model would say without the prompt.
+"""Classifier-free guidance: away from what the model would write without the prompt.
 
 Sanchez et al. (2023) for language models; Kornblith et al. (2023) for captions, where the model is also tuned
 with the condition dropped, which is no part of this file. Equal to transformers' `generate`.

@@ -23,8 +23,8 @@ NOT_THERE = (
 
 
 def without_context(lane: Lane) -> list[int] | None:
-    """The prompt's tokens without the evidence: the text that the parameter names, else all before the last
-    line (or sentence, if there is one line). None if the prompt does not hold that text.
+    """The prompt's tokens without the evidence: the text in the parameter, else all before the last line (or
+    the last sentence, if there is only one line). None if the prompt does not contain that text.
     """
     prompt, target, context = lane.trace.prompt, lane.models["target"], lane.parameters["context"]
     start = head(prompt, getattr(target.bytes_of, "special", ()))

@@ -1,8 +1,8 @@
-"""One algebra for methods that weigh several views of the next token against each other.
+"""One algebra for methods that contrast several distributions over the next token.
 
-A view is a row of next-token scores: the model's own, after another prompt, of another model, after fewer
-layers. A contrast is a weighted sum of their logarithms, before any processor, perhaps only over tokens that
-the first view finds plausible. Knows rows, no models, no lanes and no method.
+A view is a row of next-token scores: the model's own, after another prompt, of another model, or after fewer
+layers. A contrast is a weighted sum of log-probabilities, before any processor, perhaps only over tokens that
+are plausible under the first view. Knows rows, no models, no lanes and no method.
 """
 
 import math
@@ -12,20 +12,22 @@ import torch
 
 from decoders.logits.distributions import log_softmax
 
-FLOOR = -1e4  # stands for the logarithm of 0 in a view that is subtracted
+FLOOR = -1e4  # stands for log 0 in a view that is subtracted
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """`weights`: one a view, the wanted one first. `alpha`: tokens with less than this share of the first
-    view's largest probability are left out; None leaves none out.
+    """`weights`: one per view, the wanted one first. `alpha`: tokens with less than this share of the first
+    view's largest probability are excluded; None excludes none.
     """
 
     weights: tuple[float, ...]
     alpha: float | None = None
 
     def combine(self, rows: list[torch.Tensor]) -> torch.Tensor:
-        """Scores [N, V] out of one row [N, V] a view, logits or log-probabilities; -inf: left out."""
+        """Scores [N, V] from the rows [N, V] of the views, logits or log-probabilities; -inf for excluded
+        tokens.
+        """
         logs = [log_softmax(row) for row in rows]
         total = sum(weight * row.clamp(min=FLOOR) for weight, row in zip(self.weights, logs, strict=True))
         wanted = logs[0]
@@ -36,7 +38,7 @@ class Contrast:
 
 
 def plausible(row: torch.Tensor, alpha: float) -> torch.Tensor:
-    """Which tokens of `row` [N, V] have at least `alpha` times the largest probability: [N, V] of bool."""
+    """Whether each token of `row` [N, V] has at least `alpha` times the largest probability: bool [N, V]."""
     if alpha == 0.0:
         return torch.ones_like(row, dtype=torch.bool)
     return row >= row.max(dim=-1, keepdim=True).values + math.log(alpha)
@@ -48,7 +50,9 @@ def guided(gamma: float) -> Contrast:
 
 
 def amplified(weight: float, alpha: float | None = None) -> Contrast:
-    """`(1 + weight) z_c - weight z_u`: context-aware decoding, contrastive decoding as of 2023."""
+    """`(1 + weight) z_c - weight z_u`: context-aware decoding, and contrastive decoding in its form of
+    2023.
+    """
     return Contrast((1.0 + weight, -weight), alpha)
 
 
@@ -58,7 +62,7 @@ def reduced(weight: float) -> Contrast:
 
 
 def ratio(alpha: float) -> Contrast:
-    """`log p_c - log p_u`: contrastive decoding as of 2022, DoLa."""
+    """`log p_c - log p_u`: contrastive decoding in its form of 2022, and DoLa."""
     return Contrast((1.0, -1.0), alpha)
 
 

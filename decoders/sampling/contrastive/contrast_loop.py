@@ -1,8 +1,8 @@
-"""Token by token from contrasted views: the loop that all contrast methods share.
+"""The decoding loop that all contrastive methods share.
 
-Each view's row is recorded, and so is the combined one: Distribution events with view "target" (the model
-after the prompt), "unwanted" (`level` says which view that is) and "combined". Knows a lane and a contrast,
-not where the second row comes from.
+Each view's row is recorded, and so is their combination: Distribution events with view "target" (the model
+after the prompt), "unwanted" (`level` says which one) and "combined". Knows a lane and a contrast, not where
+the second row comes from.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ from decoders.sampling.contrastive.contrast_algebra import Contrast
 from decoders.sampling.next_token import next_token
 from decoders.strategy import Part
 
-CONTRAST = "contrast"  # name of the score that says what the views gave the token that was taken
+CONTRAST = "contrast"  # name of the score whose parts are the views' terms for the chosen token
 UNDECIDED = (
     "Here the views agree on every token that is left, so the contrast decides nothing: the smallest token "
     "id is taken where it is greedy."
@@ -28,23 +28,23 @@ PLAUSIBLE = Part(
 
 VIEWS = ("contrast", "entropy", "dependencies", "text")
 
-Second = Callable[[], tuple[str, torch.Tensor]]  # what the second view is called, and its row [1, V]
+Second = Callable[[], tuple[str, torch.Tensor]]  # () -> (name of the second view, its row [1, V])
 
 
 def badge(parameters: dict) -> str:
-    """What strategies promise that draw from a combined row, greedy at temperature 0."""
+    """The badge of strategies that sample from a combined row, greedily at temperature 0."""
     return "deterministic" if parameters["temperature"] == 0.0 else "contrasted"
 
 
 def subtracts_target(parameters: dict) -> dict[str, set[Capability]]:
-    """The `reads` of strategies that subtract a row of the target: a token that it does not name would seem
-    infinitely better for it.
+    """The `reads` of strategies that subtract a row of the target. They need the full distribution: a token
+    missing from that row would win by an infinite margin.
     """
     return {"target": {Capability.FULL_DISTRIBUTION}}
 
 
 def token_by_token(lane: Lane, contrast: Contrast, second: Second) -> Iterator[None]:
-    """Decodes to the end with the lane's target against a second view, which is not asked at weight 0."""
+    """Decodes to the end with the lane's target against a second view, which is skipped at weight 0."""
     while lane.more:
         wanted = lane.score([lane.tip])  # [1, V]
         others = [second()] if contrast.weights[1] else []
@@ -60,9 +60,9 @@ def take(
     others: list[tuple[str, torch.Tensor]],
     added: Sequence[tuple[str, torch.Tensor]] = (),
 ) -> int | None:
-    """Tells all rows [1, V] after the lane's tip, combines them, commits the token and returns its node; None
+    """Records all rows [1, V] after the lane's tip, combines them, commits a token and returns its node; None
     if the lane has ended. Without `others` the token comes from the wanted row alone. `added`: rows of the
-    draft that are wanted, too; their weights come last.
+    draft that are wanted too; their weights come last.
     """
     tip = lane.tip
     target = lane.distribution([tip], wanted)[0]
@@ -72,7 +72,7 @@ def take(
         lane.distribution([tip], row, "unwanted", title)
     for title, row in added:
         lane.distribution([tip], row, "draft", title)
-    allowed = lane.constrained(wanted, [tip])  # before implausible tokens go, or nothing might be left
+    allowed = lane.constrained(wanted, [tip])  # before the plausibility mask, else no token might be left
     combined = contrast.combine([allowed, *(row for _, row in (*others, *added))])
     offered = lane.distribution([tip], combined, "combined")[0]
     if undecided(combined):
@@ -86,6 +86,6 @@ def take(
 
 
 def undecided(combined: torch.Tensor) -> bool:
-    """Whether all tokens that are left have the same score, and there are several."""
+    """Whether several tokens are left and all have the same score."""
     left = combined[combined.isfinite()]
     return len(left) > 1 and bool((left == left[0]).all())

@@ -1,4 +1,4 @@
-"""DoLa: the last layer's row against that of the earlier layer which differs from it the most.
+"""DoLa: the last layer's distribution against that of the earlier layer that differs most from it.
 
 Chuang et al. (2023), Decoding by Contrasting Layers. The layer is chosen again for each token; candidates are
 named as `dola_layers` in transformers. By default rows and divergence are those of the authors' code, which
@@ -22,7 +22,7 @@ from decoders.strategy import Parameter, Part
 
 GREEDY = tuple(replace(p, default=1.2) if p.name == "repetition_penalty" else p for p in SHAPING)
 BUCKETS = ("low", "high", "all")
-DEEP, HALF = 40, 20  # in deeper models a half is the outermost 20
+DEEP, HALF = 40, 20  # in models of more than DEEP layers a half is the outermost HALF
 LISTED = "listed"
 DIVERGENCES = {
     "reversed": "Half of KL(m || p) + KL(m || q), with m the mean of both distributions, as in the "
@@ -33,9 +33,9 @@ DIVERGENCES = {
 
 
 def candidates(bucket: str, layers: int, tied: bool) -> list[int]:
-    """After how many of `layers` layers the text may be read early: every second of a half, or of all. 0 is
-    the embeddings, which say the last token again where the head is tied to them: then it begins at 2. Above
-    40 layers the halves are the lowest and the uppermost 20.
+    """The candidate layers for a contrast, as counts of layers run: every second one of a half, or of all. 0
+    is the embeddings; with a tied head these predict the last token again, so candidates begin at 2. Above 40
+    layers the halves are the lowest and the highest 20.
     """
     first = min(2, layers - 1) if tied else 0
     half = layers // 2 if layers <= DEEP else HALF
@@ -45,16 +45,16 @@ def candidates(bucket: str, layers: int, tied: bool) -> list[int]:
 
 
 def typed_layers(parameters: dict) -> list[int]:
-    """The layers that were listed. Raises ValueError if one is no whole number."""
+    """The layers that were listed. Raises ValueError if one is not an integer."""
     return [int(layer) for layer in parameters["layers"].split(",") if layer.strip()]
 
 
 def divergence(p: torch.Tensor, q: torch.Tensor, kind: str = "Jensen-Shannon") -> torch.Tensor:
-    """How far log-probabilities p [V] are from each row of q [N, V], in nats: [N]; see DIVERGENCES."""
+    """The divergence [N] in nats of log-probabilities p [V] from each row of q [N, V]; see DIVERGENCES."""
     middle = torch.logaddexp(p, q) - math.log(2)  # [N, V]
     if kind == "reversed":
         mean = middle.exp()
-        # what neither row offers counts nothing
+        # tokens of probability 0 in both rows contribute nothing
         halves = [torch.where(mean > 0, mean * (middle - a), 0.0).sum(-1) for a in (p, q)]
     else:
         halves = [(a.exp() * (a - middle)).nansum(-1) for a in (p.expand_as(q), q)]
@@ -152,7 +152,7 @@ def dola(lane: Lane) -> Iterator[None]:
     read = blocks.exit_logits if given["early_norm"] else blocks.head
     contrast = ratio(given["alpha"])
     while lane.more:
-        # hidden, since a row that another lane left has no taps
+        # hidden=True, since a row cached by another lane has no streams
         wanted = lane.score([lane.tip], hidden=True)  # [1, V]
         early = read(scorer.streams(lane.tip)[layers])  # [N, V]
         apart = divergence(log_softmax(wanted)[0], log_softmax(early), given["divergence"])

@@ -1,4 +1,4 @@
-"""Instructive decoding: away from what the model would say under a noisy instruction.
+"""Instructive decoding: away from what the model would write under a noisy instruction.
 
 Kim et al. (2023), Distort, Distract, Decode: Instruction-Tuned Model Can Refine its Response from Noisy
 Instructions. The instruction is the prompt's first line (or sentence); what follows it is kept.
@@ -42,7 +42,7 @@ def dictionary(lane: Lane) -> list[str]:
 
 
 def noise(lane: Lane, instruction: str) -> str:
-    """What stands in the place of the instruction."""
+    """The noisy instruction that replaces the given one."""
     match lane.parameters["noise"]:
         case "opposite":
             return OPPOSITE
@@ -57,7 +57,7 @@ def noise(lane: Lane, instruction: str) -> str:
 
 
 def noisy(lane: Lane) -> tuple[list[int], str]:
-    """The prompt's tokens with a noisy instruction in place of its own, and that noisy instruction."""
+    """(the prompt's tokens with a noisy instruction in place of its own, that noisy instruction)."""
     prompt, target = lane.trace.prompt, lane.models["target"]
     start = head(prompt, getattr(target.bytes_of, "special", ()))
     cut = start + first_part(prompt[start:], target.bytes_of)

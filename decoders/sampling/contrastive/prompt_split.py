@@ -9,19 +9,21 @@ SENTENCE_ENDS = (b".", b"!", b"?")
 
 
 def cuts(words: Sequence[bytes], ends: tuple[bytes, ...]) -> list[int]:
-    """The places i at which `words[i - 1]` ends with one of `ends`, but for spaces, and something follows."""
+    """The places i where `words[i - 1]` ends, up to trailing spaces, with one of `ends`, and more words
+    follow.
+    """
     last = max((i for i, word in enumerate(words) if word.strip()), default=0)
     return [i for i, word in enumerate(words[:last], 1) if word.rstrip(b" \"'").endswith(ends)]
 
 
 def last_part(tokens: Sequence[int], bytes_of: Callable[[int], bytes]) -> int:
-    """Where the last line of a prompt begins, or its last sentence if it has one line; 0 if one sentence."""
+    """Where a prompt's last line begins, or its last sentence if it has one line; 0 if it is one sentence."""
     words = [bytes_of(token) for token in tokens]
     return max(cuts(words, (b"\n",)) or cuts(words, SENTENCE_ENDS) or [0])
 
 
 def first_part(tokens: Sequence[int], bytes_of: Callable[[int], bytes]) -> int:
-    """Where the first line of a prompt ends, or its first sentence if it has one line; all of it if one
+    """Where a prompt's first line ends, or its first sentence if it has one line; its length if it is one
     sentence.
     """
     words = [bytes_of(token) for token in tokens]
@@ -29,5 +31,5 @@ def first_part(tokens: Sequence[int], bytes_of: Callable[[int], bytes]) -> int:
 
 
 def head(tokens: Sequence[int], special: Sequence[int]) -> int:
-    """How many special tokens the prompt begins with: every text does, so every view of it does too."""
+    """How many special tokens the prompt begins with; every variant of it keeps them."""
     return next((i for i, token in enumerate(tokens) if token not in special), len(tokens))

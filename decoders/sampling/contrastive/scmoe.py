@@ -1,8 +1,8 @@
 """SCMoE: a mixture of experts against itself, routed to experts that it did not choose.
 
-Shi et al. (2024), Unchosen Experts Can Contribute Too. The weak view has the same weights and keys and values
-of its own, since its states differ in every layer. A random expert for each token, which the paper tries too,
-is not offered.
+Shi et al. (2024), Unchosen Experts Can Contribute Too. The weak view has the same weights, but its own keys
+and values, since its states differ in every layer. Random routing, which the paper tries too, is not
+implemented.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ class OtherRouting:
 
     @property
     def work(self):
-        """What the last `score` call computed."""
+        """What the last call of `score` computed."""
         self.scorer.work.scope = str(self.routing)
         return self.scorer.work
 
@@ -66,7 +66,7 @@ def routing_of(parameters: dict) -> Routing:
 
 
 def suits(parameters: dict, target) -> str | None:
-    """Why the target's tokens cannot be sent to other experts, as a sentence; None if they can."""
+    """Why the target's tokens cannot be routed to other experts, as a message; None if they can."""
     model = target.engine.model
     if not can_be_rerouted(model):
         return (
@@ -88,16 +88,16 @@ def record_experts(lane: Lane, name: str, seen: list[Seen]) -> None:
 
 
 def read(lane: Lane, role: str, model: torch.nn.Module, name: str) -> torch.Tensor:
-    """The row [1, V] after the lane's tip, with the experts that read the tip recorded under `name`."""
+    """The row [1, V] after the lane's tip; records the experts that read the tip under `name`."""
     with lane.undivided(), watched(routers(model)) as seen:
-        # hidden, since a row that another lane left would not say which experts made it
+        # hidden=True, since a row cached by another lane does not say which experts made it
         row = lane.score([lane.tip], role=role, hidden=True)
     record_experts(lane, name, seen)
     return row
 
 
 def divergence(p: torch.Tensor, q: torch.Tensor) -> float:
-    """KL(p || q) in nats of rows of logits [1, V]."""
+    """KL(p || q) in nats of two rows of logits [1, V]."""
     p, q = log_softmax(p)[0], log_softmax(q)[0]
     return float((p.exp() * (p - q)).nansum())
 

@@ -1,4 +1,5 @@
-"""A message hidden in ordinary samples: what is drawn follows the model, and a reader can decode the message.
+"""Hides a message in ordinary samples: they follow the model's distribution, and a reader can decode the
+message.
 
 Ebrahimi, Chen and Khisti (2024), Minimum Entropy Coupling with Bottleneck, with the iterative coupling of
 Sokota et al. (2022) over the tokens of a text. Knows one lane; the code and the couplings are in
@@ -38,7 +39,7 @@ ENCODER_SUMMARIES = {
 
 @dataclass(frozen=True)
 class Code:
-    """What both sides know: the letters, and the joint distribution [X, T] of a letter and the sign that is
+    """What both sides know: the letters, and the joint distribution [X, T] of a letter and the symbol that is
     sent.
     """
 
@@ -54,15 +55,15 @@ class Code:
 
     @property
     def prior(self) -> list[float]:
-        """How often each sign is sent: p_T."""
+        """p_T: how often each symbol is sent."""
         return self.joint.sum(0).tolist()
 
     def sign(self, t: int) -> str:
-        """A sign's name: the letters that it may stand for."""
+        """A symbol's name: the letters that it may stand for."""
         return "".join(letter for letter, p in zip(self.letters, self.joint[:, t], strict=True) if p > 0)
 
     def read(self, belief: list[float]) -> str:
-        """The most likely letter of the most likely sign."""
+        """The most likely letter of the most likely symbol."""
         return self.letters[int(self.joint[:, max(range(len(belief)), key=belief.__getitem__)].argmax())]
 
     def says(self) -> str:
@@ -73,7 +74,7 @@ class Code:
 
 
 def unusable(parameters: dict) -> str | None:
-    """The sentence to show if there is no such code, or the message has other letters."""
+    """The message to show if there is no such code, or the text has other letters."""
     count = len(parameters["weights"])
     if not 2 <= count <= len(LETTERS):
         return f"weights needs a number for each of 2 to {len(LETTERS)} letters, not {count}."
@@ -88,8 +89,8 @@ def unusable(parameters: dict) -> str | None:
 
 
 def badge(parameters: dict) -> str:
-    """A drawn message changes nothing about the text's distribution; a given one only if all messages are
-    averaged.
+    """With a random message the text has exactly the model's distribution; with a given one only on average
+    over messages.
     """
     if parameters["temperature"] == 0.0:
         return "equal to generate"
@@ -191,8 +192,8 @@ def next_letter(lane: Lane, code: Code, number: int) -> int | None:
 
 
 def hide(lane: Lane, code: Code, t: int) -> Iterator[None]:
-    """Tokens that say t, a step for each but the last; returns the reader's belief after them. None, and the
-    lane ends with a sentence, if the processors leave no token.
+    """Writes tokens that encode symbol t, one step for each but the last; returns the reader's belief after
+    them. None, and the lane ends with a message, if the processors leave no token.
     """
     belief = code.prior
     believe(lane, lane.tip, code, t, belief)
@@ -237,7 +238,9 @@ def send(
 
 
 def believe(lane: Lane, node: int, code: Code, t: int, belief: list[float]) -> None:
-    """What the reader believes after this node: as the score of the symbol being sent, with all others."""
+    """Records the reader's belief after this node, as a score of the symbol being sent with all others as
+    parts.
+    """
     named = {code.sign(k): b for k, b in enumerate(belief)}
     lane.record_score(node, "belief", belief[t], level=code.sign(t), **named)
 

@@ -1,10 +1,9 @@
-"""A source compressed into a few bits, and two distributions coupled with little entropy. Knows numbers only;
-in bits.
+"""Minimum entropy coupling with a bottleneck. Knows only numbers; entropies are in bits.
 
 Ebrahimi, Chen and Khisti (2024), Minimum Entropy Coupling with Bottleneck. A source X with distribution p is
-encoded as T, and the encoder is its joint distribution [X, T]; I(X; T) should be large while H(T) is at most
-a budget R. T is then coupled with a distribution q that is fixed: the joint distribution of both has the
-marginals p_T and q, and little entropy, so that T says much about what is drawn.
+encoded as T by an encoder, a joint distribution [X, T]; I(X; T) should be large while H(T) is at most a
+budget R. T is then coupled with a fixed distribution q: their joint distribution has marginals p_T and q and
+low entropy, so that a draw from q reveals much about T.
 """
 
 import heapq
@@ -20,7 +19,7 @@ ROUNDING = 1e-12
 
 
 def entropy(probs: torch.Tensor) -> float:
-    """Bits of a distribution or joint distribution of any shape."""
+    """The entropy in bits of a distribution or joint distribution of any shape."""
     return float(torch.special.entr(probs.double()).sum()) / math.log(2)
 
 
@@ -48,7 +47,7 @@ def joint_of(p: torch.Tensor, groups: Groups) -> torch.Tensor:
 
 
 def merged(p: torch.Tensor, groups: Groups, largest: bool) -> Groups:
-    """The same groups, the two smallest or the two largest of which have become one; ties to earlier ones."""
+    """The groups with the two largest or the two smallest of them merged; ties to earlier ones."""
     ranked = sorted(enumerate(masses(p, groups)), key=lambda m: -m[1] if largest else m[1])
     a, b = sorted(at for at, _ in ranked[:2])
     both = tuple(sorted(groups[a] + groups[b]))
@@ -56,10 +55,11 @@ def merged(p: torch.Tensor, groups: Groups, largest: bool) -> Groups:
 
 
 def greedy(p: torch.Tensor, bits: float) -> tuple[Groups, Groups]:
-    """(the best map within the budget that a greedy search meets, the last one above it).
+    """(the best map within the budget that a greedy search finds, the last one above the budget).
 
-    From the identity on: merging the two smallest groups gives S, the two largest B. If S is within the
-    budget the search ends; else it continues from B if that is still above it, and from S if not.
+    Starts from the identity. Merging the two smallest groups gives S, merging the two largest gives B. If S
+    is within the budget the search ends; else it continues from B if that is still above the budget, and from
+    S if not.
     """
     now: Groups = [(x,) for x in range(len(p))]
     if size(p, now) <= bits + ROUNDING:
@@ -76,7 +76,7 @@ def greedy(p: torch.Tensor, bits: float) -> tuple[Groups, Groups]:
 
 
 def masses(p: torch.Tensor, groups: Groups) -> list[float]:
-    """How much of p each group has."""
+    """The probability of each group."""
     probs = p.tolist()
     return [sum(probs[x] for x in group) for group in groups]
 
@@ -87,7 +87,7 @@ def size(p: torch.Tensor, groups: Groups) -> float:
 
 
 def partitions(count: int) -> Iterator[Groups]:
-    """Every way to part 0 … count - 1 into groups."""
+    """All partitions of 0 … count - 1 into groups."""
     if not count:
         yield []
         return
@@ -98,7 +98,7 @@ def partitions(count: int) -> Iterator[Groups]:
 
 
 def exact(p: torch.Tensor, bits: float) -> Groups:
-    """The best of all maps within the budget. ValueError for more than eight symbols."""
+    """The best of all maps within the budget. Raises ValueError for more than MAX_FOR_EXACT symbols."""
     if len(p) > MAX_FOR_EXACT:
         raise ValueError(
             f"All maps are tried for up to {MAX_FOR_EXACT} symbols, not {len(p)}; choose another encoder."
@@ -108,8 +108,8 @@ def exact(p: torch.Tensor, bits: float) -> Groups:
 
 
 def between(p: torch.Tensor, bits: float) -> torch.Tensor:
-    """A randomized encoder that spends the budget to the last bit: the map below it with some mass let out,
-    or the map above it with some mass put together, whichever has more I(X; T).
+    """A randomized encoder that uses the whole budget: the map below it with some mass split off, or the map
+    above it with some mass merged, whichever has the larger I(X; T).
     """
     below, above = greedy(p, bits)
     joints = [raised(joint_of(p, below), bits)]
@@ -124,7 +124,7 @@ def raised(joint: torch.Tensor, bits: float) -> torch.Tensor:
         share = torch.where(joint > 0, joint / joint.sum(0), 2.0)
         row, column = divmod(int(share.argmin()), joint.shape[1])
         if share[row, column] > 1 - ROUNDING:
-            break  # every symbol stands alone
+            break  # every symbol has a column of its own
         wider = torch.cat([joint, joint.new_zeros(len(joint), 1)], dim=1)
         joint = moved(wider, row, column, wider.shape[1] - 1, bits, rises=True)
     return joint
@@ -142,7 +142,7 @@ def lowered(joint: torch.Tensor, bits: float) -> torch.Tensor:
 
 
 def moved(joint: torch.Tensor, row: int, column: int, into: int, bits: float, rises: bool) -> torch.Tensor:
-    """As much of a cell in another column of its row as H(T) may rise, or must fall, to be `bits`."""
+    """Moves as much of a cell to another column of its row as brings H(T) up or down to `bits`."""
 
     def at(share: float) -> torch.Tensor:
         made, mass = joint.clone(), joint[row, column] * share
@@ -171,8 +171,8 @@ ENCODERS = {
 
 @dataclass(frozen=True)
 class Coupling:
-    """A joint distribution of T and Y: the mass of each cell that has any, by its column. `rows`, `columns`:
-    how many symbols T and Y have.
+    """A sparse joint distribution of T and Y: the mass of each non-empty cell, by column. `rows`, `columns`:
+    numbers of symbols of T and Y.
     """
 
     cells: dict[int, dict[int, float]]  # y -> t -> mass
@@ -191,7 +191,7 @@ class Coupling:
         return [self.cells.get(y, {}).get(t, 0.0) for t in range(self.rows)]
 
     def joint(self) -> torch.Tensor:
-        """All of it [T, Y]."""
+        """The dense joint distribution [T, Y]."""
         joint = torch.zeros(self.rows, self.columns, dtype=torch.float64)
         places = [(t, y) for y, column in self.cells.items() for t in column]
         masses = [mass for column in self.cells.values() for mass in column.values()]
@@ -200,9 +200,10 @@ class Coupling:
 
 
 def coupled(p: Sequence[float], q: Sequence[float]) -> Coupling:
-    """Greedy coupling of two distributions: again and again the largest mass left of p meets the largest left
-    of q, and the smaller of the two goes into their cell. At most len(p) + len(q) - 1 cells; ties to the
-    smaller index. The last one left of a side takes all that the other has, so that no rounding is lost.
+    """Greedy coupling of two distributions: repeatedly pairs the largest remaining mass of p with that of q,
+    and puts the smaller of the two into their cell. At most len(p) + len(q) - 1 cells; ties to the smaller
+    index. When one side has a single symbol left, it takes all that the other side has, so that no mass is
+    lost to rounding.
     """
     cells: dict[int, dict[int, float]] = {}
     left = [(-mass, i) for i, mass in enumerate(p) if mass > 0.0]
