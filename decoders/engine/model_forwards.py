@@ -103,9 +103,7 @@ class ModelForwards:
         if mask is None:  # else transformers would build a causal one
             mask = torch.zeros((1, 1, count, self.cache.read_count), dtype=self.dtype, device=self.device)
         if request.streams and part is None:
-            part = Layers.first(
-                self.layer_count, self.layer_count
-            )  # all layers, so that their streams are kept
+            part = Layers.first(self.layer_count, self.layer_count)  # all layers, whose streams are then kept
         inputs = {"attention_mask": mask, "past_key_values": self.cache, "use_cache": True}
         inputs["position_ids"] = torch.tensor([request.positions], device=self.device)
         if request.embeddings is None:

@@ -49,9 +49,7 @@ class StateScorer(SequenceScorer):
 
     def __init__(self, engine: StateEngine, tree: Tree):
         super().__init__(engine, tree)
-        self.states: OrderedDict[int, Any] = (
-            OrderedDict()
-        )  # node -> state after it, least recently used first
+        self.states: OrderedDict[int, Any] = OrderedDict()  # node -> state, least recently used first
 
     @torch.inference_mode()
     def score(self, nodes: list[int], hidden: bool = False) -> torch.Tensor:

@@ -6,7 +6,7 @@ __all__ = ["load", "load_heads"]
 
 
 def __getattr__(name: str) -> Any:
-    """These two are looked up when they are asked for: the names of models must be there before torch is."""
+    """Imports on first use, so that model names are available before torch is loaded."""
     if name in __all__:
         from decoders.models import loading
 

@@ -1,4 +1,5 @@
-"""Addresses of models that a server holds, `http://host:port/v1#name`, or vLLM in this process, `vllm:name`.
+"""Addresses of models on a server, `http://host:port/v1#name`, or in vLLM in this process, `vllm:name`.
+
 Knows no HTTP and no models.
 """
 
@@ -8,26 +9,26 @@ from typing import Any
 from urllib.parse import urlsplit
 
 FORM = "http://host:port/v1#name, or http://host:port/v1#name,tokenizer=folder or Hub id"
-CHAT_ENDPOINT = ",endpoint=chat"  # after a name: the server's chat is followed, whatever else it offers
+CHAT_ENDPOINT = ",endpoint=chat"  # after a name: use the server's chat endpoint even if it has others
 VLLM = "vllm:"
 ENGINES = ("transformers", "vllm")
 ENGINE_HELP = "who runs the target: transformers here, or vLLM in this process, as --model vllm:M does"
 VLLM_FORM = "vllm:name, or vllm:name,option=value,... with options of vllm.LLM such as tensor_parallel_size=2"
-KEPT = ("model", "max_logprobs", "skip_tokenizer_init", "trust_remote_code")  # options that are not a user's
+KEPT = ("model", "max_logprobs", "skip_tokenizer_init", "trust_remote_code")  # options that users cannot set
 
 
 def is_address(name: str) -> bool:
-    """Whether a model's name says that a server, or vLLM, holds it."""
+    """Whether a model's name is the address of a server or of vLLM."""
     return name.startswith(("http://", "https://", VLLM))
 
 
 def listed(names: str) -> list[str]:
-    """The names in a list with commas. What a comma and `option=` follow belongs to the name before it."""
+    """The names in a comma-separated list; a part such as `option=value` belongs to the name before it."""
     return [name.strip() for name in re.split(r",(?!\s*\w+=)", names)]
 
 
 def short(name: str) -> str:
-    """How a model is called where there is little room: by the end of its path, or as its server calls it."""
+    """A model's short name: the last part of its path, or its name on the server."""
     if is_address(name):
         name = name.removeprefix(VLLM).partition(",")[0].rpartition("#")[2]
     return name.rstrip("/\\").replace("\\", "/").split("/")[-1]
@@ -47,8 +48,8 @@ def parsed(address: str) -> tuple[str, str, str]:
 
 
 def vllm_parsed(address: str) -> tuple[str, dict[str, Any]]:
-    """(name, options of vllm.LLM) of an address; values that are JSON, such as numbers and true, are read as
-    such. Raises ValueError with one sentence.
+    """(name, options of vllm.LLM) of an address; values that are valid JSON, such as numbers and true, are
+    parsed. Raises ValueError with one sentence.
     """
     name, *pairs = address.removeprefix(VLLM).split(",")
     options = {}
@@ -68,10 +69,10 @@ def vllm_parsed(address: str) -> tuple[str, dict[str, Any]]:
 
 
 def check(address: str) -> None:
-    """Raises ValueError with one sentence for an address that is none."""
+    """Raises ValueError with one sentence for an invalid address."""
     vllm_parsed(address) if address.startswith(VLLM) else parsed(address)
 
 
 def held_by(engine: str, name: str) -> str:
-    """The name of a model that an engine of `ENGINES` is to hold."""
+    """The address of a model in an engine of `ENGINES`."""
     return f"{VLLM}{name}" if engine == "vllm" and not is_address(name) else name

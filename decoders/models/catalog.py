@@ -1,6 +1,4 @@
-"""Model names: shipped names, folders, Hub ids. Answers at once, since it imports no torch and looks at no
-weights.
-"""
+"""Model names: shipped names, folders, Hub ids. Fast, since it imports no torch and reads no weights."""
 
 import json
 from collections.abc import Collection
@@ -10,8 +8,8 @@ from decoders.models import address, edited_names
 from decoders.trace.events import DRAFT_ROLES
 
 SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "models"
-TARGET, DRAFT = "llama-tiny", "llama-tiny-draft-distilled"  # the pair that is used unless others are named
-# kinds of heads that lie alone in a folder of their own, which then is of that kind
+TARGET, DRAFT = "llama-tiny", "llama-tiny-draft-distilled"  # the default pair
+# kinds of heads that have a folder to themselves, which then is of that kind
 ALONE = {
     "reward",
     "acceptance",
@@ -31,17 +29,16 @@ ALONE = {
 
 
 def shipped() -> list[str]:
-    """Names of the models that come with the project and that every strategy can decode with: the causal
-    ones. Heads need a target, encoder-decoders a source, and masked diffusion has no next token.
+    """Names of the shipped causal models. Others are left out: heads need a target, encoder-decoders a
+    source, and masked diffusion has no next token.
     """
     configs = {path.parent.name: json.loads(path.read_text()) for path in SHIPPED.glob("*/config.json")}
     return sorted(name for name, config in configs.items() if kind(config) == "causal")
 
 
 def kind(config: dict) -> str:
-    """What lies in a folder with this config.json: a causal, diffusion or seq2seq model, one that fills masks
-    in a way of its own (`denoiser`), or heads on another model (heads in folders of their own have kinds of
-    their own).
+    """The kind of model in a folder with this config.json: causal, diffusion, seq2seq, the config's own
+    `denoiser` for a model that fills masks in another way, or a kind of heads on another model.
     """
     if "modules" in config:
         kinds = {module["kind"] for module in config["modules"].values()}
@@ -53,7 +50,7 @@ def kind(config: dict) -> str:
 
 
 def of_small_architectures(types: Collection[str]) -> dict[str, str]:
-    """Of the shipped models whose config.json names one of these architectures: name -> model_type."""
+    """Name -> model_type of the shipped models with one of these architectures."""
     configs = {path.parent.name: json.loads(path.read_text()) for path in SHIPPED.glob("*/config.json")}
     return {
         name: config["model_type"] for name, config in configs.items() if config.get("model_type") in types
@@ -61,7 +58,7 @@ def of_small_architectures(types: Collection[str]) -> dict[str, str]:
 
 
 def shipped_facts() -> list[dict]:
-    """Of each shipped causal model, without loading it: name, parameters, held_out_loss, layers, context."""
+    """For each shipped causal model, without loading it: name, parameters, held_out_loss, layers, context."""
     models = []
     for name in shipped():
         config = json.loads((SHIPPED / name / "config.json").read_text())
@@ -79,8 +76,8 @@ def shipped_facts() -> list[dict]:
 
 
 def exits(name: str) -> list[int]:
-    """After how many layers a shipped model was trained to be left early, fewest first; none if it was not,
-    and for any other model.
+    """The layers after which a shipped model was trained to exit early, ascending; empty for any other
+    model.
     """
     folder = SHIPPED / name
     config = folder / "config.json"
@@ -90,7 +87,7 @@ def exits(name: str) -> list[int]:
 
 
 def sorted_draft(target: str) -> str | None:
-    """The shipped draft for a shipped target that was trained to be left early; None if none was."""
+    """The shipped draft of a shipped target that was trained to exit early; None if there is none."""
     for name in shipped():
         facts = json.loads((SHIPPED / name / "facts.json").read_text())
         if facts.get("distilled_from") == target and facts.get("exits"):
@@ -99,8 +96,8 @@ def sorted_draft(target: str) -> str | None:
 
 
 def by_role(target: str, draft: str | None) -> dict[str, str]:
-    """Model name by role; `draft` may name several draft models, with commas between them. Raises ValueError
-    with one sentence if they are too many.
+    """Role -> model name; `draft` may be a comma-separated list. Raises ValueError with one sentence if there
+    are too many drafts.
     """
     drafts = [name for name in address.listed(draft or "") if name]
     if len(drafts) > len(DRAFT_ROLES):
@@ -109,8 +106,8 @@ def by_role(target: str, draft: str | None) -> dict[str, str]:
 
 
 def folder_of(name: str | Path) -> Path | None:
-    """The folder that a name means, None if it means none: names that the system cannot even look up, such as
-    those of unknown people's homes, mean none.
+    """The folder of this name; None if there is none, or if the system cannot resolve it, such as the home of
+    an unknown user.
     """
     try:
         folder = Path(name).expanduser()
@@ -120,8 +117,8 @@ def folder_of(name: str | Path) -> Path | None:
 
 
 def locate(name: str) -> tuple[str, str | None]:
-    """(folder, Hub id or address, revision) for a model's name; of an edited one that of its base. Raises
-    ValueError with one sentence if there is no such thing.
+    """(folder, Hub id or address; revision) for a model's name, that of the base for an edited one. Raises
+    ValueError with one sentence if there is no such model.
     """
     if address.is_address(name):
         address.check(name)
@@ -153,5 +150,5 @@ def locate(name: str) -> tuple[str, str | None]:
 
 
 def is_hub_id(name: str) -> bool:
-    """Whether `name` means a model on the Hub. Raises ValueError as `locate` does."""
+    """Whether `name` is a model on the Hub. Raises ValueError as `locate` does."""
     return not address.is_address(name) and not Path(locate(name)[0]).is_dir()

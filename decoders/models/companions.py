@@ -1,7 +1,7 @@
-"""Shipped models of other kinds that share a causal model's tokens and add a mask or other tokens of their
-own.
+"""Shipped models of other kinds that share a causal model's tokens, perhaps with a mask or other tokens
+added.
 
-Knows folders, tokenizers and weights; not which strategy needs which kind.
+Knows folders, tokenizers and weights, not which strategy needs which kind.
 """
 
 import json
@@ -16,7 +16,7 @@ from decoders.models.flow import FlowModel
 from decoders.models.tokenizer_files import tokenizer_of
 
 Companion = tuple[str, torch.nn.Module, PreTrainedTokenizerBase]
-KINDS = {  # kinds of models that a strategy may write with, and how a sentence names one
+KINDS = {  # kind of model that a strategy may decode with -> its name in messages
     "causal": "a causal language model",
     "diffusion": "a masked-diffusion model",
     "set_block": "a model that fills blocks of masks after a causal past",
@@ -31,8 +31,8 @@ KINDS = {  # kinds of models that a strategy may write with, and how a sentence 
 def shipped_companion(
     tokenizer: PreTrainedTokenizerBase, wanted: str, dtype: torch.dtype, device: torch.device
 ) -> Companion | None:
-    """The model of kind `wanted` that comes with the project and has these tokens: its name, itself in
-    evaluation mode and its tokenizer; None if there is none. A causal model is nobody's companion.
+    """The shipped model of kind `wanted` with these tokens: (name, model in evaluation mode, tokenizer); None
+    if there is none. Causal models are never companions.
     """
     if wanted == "causal":
         return None
@@ -48,7 +48,7 @@ def shipped_companion(
 
 
 def loaded(folder: Path, dtype: torch.dtype) -> torch.nn.Module:
-    """The weights in a folder, or those that a change of another model gives."""
+    """The model in a folder, which may be stored as a change of another model."""
     if rounded_change.is_change(folder):
         return rounded_change.merged(folder, dtype)
     config = json.loads((folder / "config.json").read_text())
@@ -58,6 +58,6 @@ def loaded(folder: Path, dtype: torch.dtype) -> torch.nn.Module:
 
 
 def class_of(config: dict) -> type:
-    """What loads the weights of a model with this config.json."""
+    """The class that loads a model with this config.json."""
     classes = {"flow": FlowModel, "seq2seq": AutoModelForSeq2SeqLM}
     return classes.get(kind(config), AutoModelForCausalLM)

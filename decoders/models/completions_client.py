@@ -1,7 +1,7 @@
-"""Asks a server with OpenAI's completions endpoint for the next token's log-probabilities.
+"""Requests the next token's log-probabilities from a server with OpenAI's completions endpoint.
 
-Prompts are lists of token ids, and tokens come back by id (`return_tokens_as_token_ids`), as vLLM does it.
-Knows token ids, no trees.
+Prompts are lists of token ids, and tokens come back as ids (`return_tokens_as_token_ids`, as in vLLM). Knows
+token ids, no trees.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,14 +16,14 @@ ALL = -1
 
 @dataclass
 class CompletionsClient(OpenAIServer):
-    """A server that names tokens by their ids, after any text of token ids."""
+    """A server that scores any text of token ids and identifies tokens by their ids."""
 
-    continues = scores = True  # a text continues where it stands; next tokens are given after any text
-    supports_prompt_logprobs: bool = True  # until it refuses to name tokens along a prompt
+    continues = scores = True  # it continues and scores any text
+    supports_prompt_logprobs: bool = True  # until it refuses to score a prompt
 
     def find_top(self) -> None:
-        """Finds out how many log-probabilities the server gives: all, if it may, else 20 or 5. Raises
-        ServerProblem if it gives none.
+        """Finds out how many log-probabilities the server gives: all, 20 or 5. Raises ServerProblem if it
+        gives none.
         """
         refusal = None
         for count in (ALL, *TRIED_TOPS):
@@ -41,7 +41,9 @@ class CompletionsClient(OpenAIServer):
         raise ServerProblem(f"The server at {self.base} gives no log-probabilities. {refusal}")
 
     def next_tokens(self, texts: Sequence[list[int]]) -> list[dict[int, float]]:
-        """After each of these texts: token -> log-probability. Raises ServerProblem with one sentence."""
+        """For each text: token -> log-probability of the next token. Raises ServerProblem with one
+        sentence.
+        """
         rows = self._rows(texts, ALL if self.top is None else self.top)
         for row in rows:
             if len(row) < (self.top or 0):
@@ -49,8 +51,8 @@ class CompletionsClient(OpenAIServer):
         return rows
 
     def along(self, text: list[int], lengths: Sequence[int]) -> list[dict[int, float]] | None:
-        """After the first n tokens of a text, for each n of `lengths`: token -> log-probability, from one
-        reading of it. None if this server scores no prompts. Raises ServerProblem with one sentence.
+        """For each n of `lengths`: token -> log-probability after the first n tokens of a text, all from one
+        request. None if this server does not score prompts. Raises ServerProblem with one sentence.
         """
         if not self.supports_prompt_logprobs:
             return None
@@ -63,17 +65,19 @@ class CompletionsClient(OpenAIServer):
                 raise
             self.supports_prompt_logprobs = False
             return None
-        try:  # the row of a place stands beside the token that follows it
+        try:  # the server attaches each row to the token that follows its place
             rows = [{int(t): one["logprob"] for t, one in row.items()} for row in prompt_logprobs[1:]]
             rows.append({token_id(t): v for t, v in choice["logprobs"]["top_logprobs"][0].items()})
             wanted = [self.checked(rows[n - 1]) for n in lengths]
         except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
             raise self.strange("its log-probabilities of the prompt have another form than vLLM's") from error
-        # the token that does follow is named even where it is not among the most likely
+        # the row includes the token that follows, even if it is not among the most likely
         return [dict(sorted(row.items(), key=lambda one: -one[1])[: self.top]) for row in wanted]
 
     def _choices(self, texts: Sequence[list[int]], count: int, **more: int) -> list[dict]:
-        """The choices of an answer in the order of these texts, one token each with `count` others."""
+        """The choices of an answer in the order of these texts: one token each, with `count`
+        log-probabilities.
+        """
         body = {
             "model": self.name,
             "prompt": [list(text) for text in texts],
@@ -103,10 +107,10 @@ class CompletionsClient(OpenAIServer):
     def stream(
         self, text: list[int], max_tokens: int, top: int, settings: Mapping[str, float]
     ) -> Iterator[list[tuple[int, dict[int, float]]]]:
-        """What the server itself writes after a text, as it comes: (token, token -> log-probability at its
-        place) of the tokens of each event, with at least the `top` most likely. Whoever closes this iterator
-        closes the connection, and with it the server's work. settings: how the server draws. Raises
-        ServerProblem with one sentence.
+        """Streams what the server itself decodes after a text. For each event: a list of (token, token ->
+        log-probability at its place, for at least the `top` most likely). Closing this iterator closes the
+        connection and stops the server. settings: the server's sampling settings. Raises ServerProblem with
+        one sentence.
         """
         top = top if self.top is None else min(top, self.top)
         body = {"model": self.name, "prompt": list(text), "max_tokens": max_tokens, "logprobs": top}
@@ -119,7 +123,7 @@ class CompletionsClient(OpenAIServer):
     def _written(self, event: dict, asked: int) -> list[tuple[int, dict[int, float]]]:
         """The tokens of one event of a stream, with their rows."""
         try:
-            choice = next(iter(event["choices"]), None)  # none: it reports usage
+            choice = next(iter(event["choices"]), None)  # None: an event that reports usage
             logprobs = choice and choice["logprobs"]
             if not logprobs and not (choice and choice["text"]):
                 return []
@@ -137,5 +141,5 @@ class CompletionsClient(OpenAIServer):
 
 
 def token_id(name: str) -> int:
-    """12 for `token_id:12`. ValueError for a token that is named by its text."""
+    """12 for `token_id:12`. Raises ValueError for a token that is given as text."""
     return int(name.removeprefix("token_id:"))

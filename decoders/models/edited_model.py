@@ -1,5 +1,5 @@
-"""Makes the model that an edited name asks for. Knows models and names, and no texts but those that the model
-writes.
+"""Builds the model that an edited name describes. Knows models and names, and no texts but those that the
+model writes.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from decoders.models.loaded_model import LoadedModel
 
 
 def changed(name: str, changes: names.Edited, base: LoadedModel) -> LoadedModel:
-    """`base`, freshly loaded, with what its `name` asks for. Raises ValueError with one sentence."""
+    """`base`, freshly loaded, with the changes that `name` describes. Raises ValueError with one sentence."""
     if getattr(base.model.config, "quantization_config", None):
         raise ValueError(f"The model {changes.base!r} is quantised already; edit one that is not.")
     model = base.model
@@ -29,8 +29,8 @@ def changed(name: str, changes: names.Edited, base: LoadedModel) -> LoadedModel:
 
 
 def edited(model: PreTrainedModel, edits: tuple[tuple[str, str], ...], begin: int) -> PreTrainedModel:
-    """A copy with these edits, one after the other. Wanda reads what the model draws after the token
-    `begin`. Raises ValueError with one sentence.
+    """A copy with these edits applied in order. Wanda calibrates on text that the model samples after the
+    token `begin`. Raises ValueError with one sentence.
     """
     for key, value in edits:
         model = edit(model, key, value, begin)
@@ -62,8 +62,8 @@ def with_modules(
     tokenizer: PreTrainedTokenizerBase,
     terms: tuple[tuple[float, str], ...],
 ) -> PreTrainedModel:
-    """`model` with a sum of low-rank modules, and their tokens in `tokenizer`. Raises ValueError with one
-    sentence if a module is none, or none of this base.
+    """`model` with a sum of low-rank modules, and their tokens added to `tokenizer`. Raises ValueError with
+    one sentence if a name is not that of a module for this base.
     """
     adapters = []
     for weight, name in terms:

@@ -1,7 +1,7 @@
-"""Names of edited models: `llama-tiny:wanda=0.5:bits=4`, `llama-tiny:drop=a3.m5.7`, and sums of low-rank
-modules, `llama-tiny+0.5*llama-tiny-verilog+0.5*llama-tiny-summaries`. Answers at once: imports no torch.
+"""Parses names of edited models: `llama-tiny:wanda=0.5:bits=4`, `llama-tiny:drop=a3.m5.7`, and sums of
+low-rank modules, `llama-tiny+0.5*llama-tiny-verilog+0.5*llama-tiny-summaries`.
 
-Edits are made from left to right. Knows names, no weights.
+Edits are applied from left to right. Knows names, no weights; imports no torch.
 """
 
 import re
@@ -18,13 +18,13 @@ TAIL = re.compile(r"(?P<terms>(?:\+-?[0-9.]+\*[^:+*]+)*)(?P<edits>(?::[a-z]+=[^:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Attentions and MLPs that are left out, by the number of their layer from 0 on."""
+    """Attention and MLP blocks that are dropped, by layer, counted from 0."""
 
     attention: frozenset[int]
     mlp: frozenset[int]
 
     def __str__(self) -> str:
-        """As `drop=` reads it, layers counted from 1."""
+        """In the form of `drop=`, with layers counted from 1."""
         whole = self.attention & self.mlp
         parts = [(layer, "") for layer in whole]
         parts += [(layer, "a") for layer in self.attention - whole]
@@ -34,7 +34,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Edited:
-    """What a name says: modules of the base with their weights, then edits with their values."""
+    """A parsed name: (weight, module) of the modules to add, then (edit, value) of the edits."""
 
     base: str
     terms: tuple[tuple[float, str], ...]
@@ -42,7 +42,7 @@ class Edited:
 
 
 def edits_of(name: str) -> Edited | None:
-    """The edits that a name asks for, None if it asks for none. Raises ValueError with one sentence."""
+    """The edits in a name, None if it has none. Raises ValueError with one sentence."""
     if name.startswith(("http://", "https://", "vllm:")):
         return None
     tail = TAIL.search(name)
@@ -56,13 +56,13 @@ def edits_of(name: str) -> Edited | None:
 
 
 def base_of(name: str) -> str:
-    """The model whose weights are read first."""
+    """The name of the model that is edited."""
     edited = edits_of(name)
     return edited.base if edited else name
 
 
 def weight(text: str) -> float:
-    """The weight of a module. ValueError if it is no number."""
+    """The weight of a module. Raises ValueError with one sentence if it is not a number."""
     try:
         return float(text)
     except ValueError:
@@ -86,7 +86,7 @@ def check(key: str, value: str) -> None:
 
 
 def share(text: str) -> float:
-    """A share from 0 to 1. ValueError with one sentence."""
+    """A share from 0 to 1. Raises ValueError with one sentence."""
     try:
         value = float(text)
     except ValueError:
@@ -97,7 +97,7 @@ def share(text: str) -> float:
 
 
 def share_or_pattern(text: str) -> float | tuple[int, int]:
-    """A share, or (n, m) of `2of4`. ValueError with one sentence."""
+    """A share, or (2, 4) for `2of4`. Raises ValueError with one sentence."""
     match = re.fullmatch(r"(\d{1,3})of(\d{1,3})", text)
     if match is None:
         return share(text)
@@ -108,14 +108,14 @@ def share_or_pattern(text: str) -> float | tuple[int, int]:
 
 
 def bits(text: str) -> int:
-    """From 2 to 16. ValueError with one sentence."""
+    """A number of bits from 2 to 16. Raises ValueError with one sentence."""
     if not text.isdecimal() or not 2 <= int(text) <= 16:
         raise ValueError(f"{text[:20]!r} is not a number of bits; write one from 2 to 16.")
     return int(text)
 
 
 def blocks(text: str) -> Blocks:
-    """What `drop=` leaves out. ValueError with one sentence."""
+    """The blocks that `drop=` drops. Raises ValueError with one sentence."""
     attention, mlp = set(), set()
     for one in filter(None, text.split(".")):
         match = re.fullmatch(r"([am]?)([1-9]\d{0,3})", one)

@@ -1,7 +1,8 @@
-"""Mixtures of experts: to which experts each layer sends a token, and the same weights with another routing.
+"""Mixtures of experts: which experts each layer routes a token to, and the same weights with a different
+routing.
 
-Knows transformers' routers of the Mixtral kind (a linear layer, a softmax, the most likely experts), nothing
-of lanes, of texts, or of why another routing is used.
+Knows transformers' routers of the Mixtral kind (a linear layer, a softmax, top k); no lanes, no texts, and
+not why a different routing is used.
 """
 
 import copy
@@ -16,8 +17,8 @@ from torch.nn import functional as F
 
 @dataclass(frozen=True)
 class Routing:
-    """Which experts of a layer read a token. `ranks`: places in the router's own order, 0 the most likely.
-    `mass`: if above 0, in place of ranks as many of the most likely as together hold this share.
+    """Which experts of a layer read a token. `ranks`: ranks in the router's own order, 0 the most likely.
+    `mass`: if above 0, the fewest most likely experts with this total probability instead.
     """
 
     ranks: tuple[int, ...]
@@ -41,14 +42,16 @@ class Routing:
 
 @dataclass
 class Seen:
-    """What one router did with one token: its probabilities [E], and the experts that it chose, by weight."""
+    """One router's decision on one token: its probabilities [E], and the chosen experts with their
+    weights.
+    """
 
     probs: torch.Tensor
     weights: dict[int, float]
 
 
 def routers(model: torch.nn.Module) -> list[torch.nn.Module]:
-    """The routers of a model, layer by layer: modules whose only weight makes a number for each expert."""
+    """The routers of a model, layer by layer: modules whose only weight has one row per expert."""
     return [m for m in model.modules() if hasattr(m, "top_k") and _has_a_row_for_each_expert(m)]
 
 
@@ -58,8 +61,8 @@ def _has_a_row_for_each_expert(module: torch.nn.Module) -> bool:
 
 
 def can_be_rerouted(model: torch.nn.Module) -> bool:
-    """Whether it has experts and its tokens can be sent to others. Found out by trying: each router must give
-    its own numbers when it is asked for its own ranks.
+    """Whether a model has experts and can be rerouted. Found out by a trial: each router must reproduce its
+    own numbers when rerouted to its own ranks.
     """
     gates = routers(model)
     return bool(gates) and all(map(_agrees, gates))
@@ -73,7 +76,7 @@ def _agrees(router: torch.nn.Module) -> bool:
 
 
 def _route(router: torch.nn.Module, routing: Routing, states: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """(logits [N, E], weights [N, K], experts [N, K]) as a router answers."""
+    """(logits [N, E], weights [N, K], experts [N, K]), as a router returns them."""
     logits = F.linear(states.reshape(-1, router.hidden_dim), router.weight)
     weights, experts = routing.choose(logits.float().softmax(-1))
     if getattr(router, "norm_topk_prob", True):
@@ -82,7 +85,7 @@ def _route(router: torch.nn.Module, routing: Routing, states: torch.Tensor) -> t
 
 
 def rerouted(model: torch.nn.Module, routing: Routing) -> torch.nn.Module:
-    """A twin of the model that has the very same weights, not a copy, and sends tokens elsewhere."""
+    """A model that shares this model's weights, without copying them, and routes tokens differently."""
     shared = {id(t): t for t in chain(model.parameters(), model.buffers())}
     twin = copy.deepcopy(model, shared)
     for router in routers(twin):
@@ -92,7 +95,9 @@ def rerouted(model: torch.nn.Module, routing: Routing) -> torch.nn.Module:
 
 @contextmanager
 def watched(gates: list[torch.nn.Module]) -> Iterator[list[Seen]]:
-    """While this is open, the list is filled with what each router does with the last token that it reads."""
+    """While this is open, collects each router's decision on the last token that it reads, in the list it
+    yields.
+    """
     seen: list[Seen] = []
 
     def see(router, inputs, output) -> None:

@@ -1,8 +1,8 @@
-"""A discrete flow model: an encoder reads a source, and a decoder that looks in both directions predicts the
-final token of every position of a canvas from what stands there at time t.
+"""A discrete flow model: an encoder reads a source, and a bidirectional decoder predicts the final token of
+every position from a canvas at time t.
 
-After Drax (Navon et al. 2025), which reads speech. Knows token ids and tensors; when a position changes is
-the sampler's to say.
+After Drax (Navon et al. 2025), which reads speech. Knows token ids and tensors; the sampler decides when a
+position changes.
 """
 
 import math
@@ -12,9 +12,11 @@ from torch import nn
 from transformers import GenerationConfig, LlamaConfig, PreTrainedModel
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMSNorm, LlamaRotaryEmbedding
 
-TIME_SCALE = 100.0  # t in [0, 1] is spread over the sines as a position from 0 to this
-POSITION_SCALE = 2.0  # of the positions against normed states, so that at first they decide who looks where
-LONGEST_WAVE = 100.0  # over 2 pi: in positions
+TIME_SCALE = 100.0  # t in [0, 1] is encoded as a position from 0 to this
+POSITION_SCALE = (
+    2.0  # of position encodings relative to normed states, so that they dominate attention at first
+)
+LONGEST_WAVE = 100.0  # longest wavelength / 2 pi, in positions
 
 
 def sinusoid(positions: torch.Tensor, width: int, longest: float = 1e4) -> torch.Tensor:
@@ -25,8 +27,8 @@ def sinusoid(positions: torch.Tensor, width: int, longest: float = 1e4) -> torch
 
 
 class CrossAttention(nn.Module):
-    """Positions of the canvas look at the source. Queries and keys carry their positions, `offset` further
-    for the canvas.
+    """The canvas attends to the source. Queries and keys have position encodings, with the canvas shifted by
+    `offset`.
     """
 
     def __init__(self, config: LlamaConfig):
@@ -49,13 +51,15 @@ class CrossAttention(nn.Module):
         return self.o(looked.transpose(1, 2).flatten(-2))
 
     def _positions(self, places: torch.Tensor) -> torch.Tensor:
-        """[N, D]: the same for every head, so that each can look at one position."""
+        """Encodings [N, D], the same for every head, so that each can attend by position."""
         width = self.q.in_features // self.heads
         return POSITION_SCALE * sinusoid(places, width, LONGEST_WAVE).repeat(1, self.heads)
 
 
 class FlowModel(PreTrainedModel):
-    """config, beside Llama's: writing_layers (of the decoder), canvas (positions L), source_offset."""
+    """config, in addition to Llama's: writing_layers (of the decoder), canvas (positions L),
+    source_offset.
+    """
 
     config_class, _supports_sdpa = LlamaConfig, True
 
@@ -70,18 +74,18 @@ class FlowModel(PreTrainedModel):
         self.time = nn.Sequential(nn.Linear(width, width), nn.SiLU(), nn.Linear(width, width))
         self.norm = LlamaRMSNorm(width, config.rms_norm_eps)
         self.read_norm = LlamaRMSNorm(width, config.rms_norm_eps)
-        self.token_norm = LlamaRMSNorm(width, config.rms_norm_eps)  # what stands there, beside what it means
-        self.middle = CrossAttention(config)  # p_mid: the source alone, looked at from each position
+        self.token_norm = LlamaRMSNorm(width, config.rms_norm_eps)  # of the canvas's own tokens
+        self.middle = CrossAttention(config)  # p_mid: each position attends to the source alone
         self.middle_norm = LlamaRMSNorm(width, config.rms_norm_eps)
         self.generation_config = GenerationConfig(eos_token_id=config.eos_token_id)
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Embedding:
-        """The rows that tokens are read as."""
+        """The input embeddings."""
         return self.embed_tokens
 
     def get_output_embeddings(self) -> nn.Embedding:
-        """The same rows: what is read and what is written share them."""
+        """The head, tied to the input embeddings."""
         return self.embed_tokens
 
     def _through(self, layer: nn.Module, states: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
@@ -92,7 +96,7 @@ class FlowModel(PreTrainedModel):
         return layer(states, attention_mask=mask, position_embeddings=turned, position_ids=places)
 
     def read(self, source: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
-        """Token ids [B, S] and which of them count [B, S] -> states [B, S, D]."""
+        """Token ids [B, S] and their mask [B, S] -> states [B, S, D]."""
         states = embedded = self.embed_tokens(source)
         for layer in self.readers:
             states = self._through(layer, states, seen)
@@ -103,8 +107,8 @@ class FlowModel(PreTrainedModel):
         return nn.functional.linear(states, self.embed_tokens.weight)
 
     def middle_states(self, memory: torch.Tensor, seen: torch.Tensor, length: int) -> torch.Tensor:
-        """Of p_mid [B, length, D], for `head`: a plausible text from the source alone, each position by
-        itself. For training.
+        """States [B, length, D] of p_mid, for `head`: each position predicted independently from the source
+        alone. For training.
         """
         empty = memory.new_zeros(len(memory), length, memory.shape[-1])
         return self.middle_norm(self.middle(empty, memory, seen))

@@ -18,8 +18,11 @@ from decoders.models.catalog import SHIPPED, kind
 from decoders.models.rounded_change import SCALE, rounded
 
 FORMAT, VERSION = "decoding-explorer-heads", 1
-KEYS = {"target", "target_weights_sha256", "tokenizer_sha256", "modules"}  # without which nothing is read
-PARTNER_SETTINGS = {"acceptance": "against", "outlook": "of"}  # where a module names its pair's other model
+KEYS = {"target", "target_weights_sha256", "tokenizer_sha256", "modules"}  # required in config.json
+PARTNER_SETTINGS = {
+    "acceptance": "against",
+    "outlook": "of",
+}  # module -> setting that names its pair's other model
 TAP = (
     "hidden: after the last norm, row n follows token n; states l: residual stream after l layers, no norm; "
     "a guess of depth k at row n is for token n + 1 + k"
@@ -27,7 +30,7 @@ TAP = (
 
 
 def weights_sha256(folder: Path) -> str:
-    """Checksum of the safetensors weights of a model's folder, in the order of their names."""
+    """Checksum of the safetensors files in a model's folder, in the order of their names."""
     digest = hashlib.sha256()
     for path in sorted(folder.glob("*.safetensors")):
         with path.open("rb") as file:
@@ -37,7 +40,7 @@ def weights_sha256(folder: Path) -> str:
 
 
 def tokenizer_sha256(tokenizer: PreTrainedTokenizerBase) -> str:
-    """Checksum of which token has which id."""
+    """Checksum of the map from tokens to ids."""
     return hashlib.sha256(json.dumps(sorted(tokenizer.get_vocab().items())).encode()).hexdigest()
 
 
@@ -51,9 +54,9 @@ def save(
     partner: tuple[str, Path] | None = None,
     eight_bits: bool = False,
 ) -> None:
-    """Writes modules trained on the target of that name, whose weights lie in `target_folder`. partner: name
-    and folder of the other model of a pair, where the modules are for just this pair. eight_bits: matrices
-    as int8 with a scale per row, half as large; a drafter guesses as well with them.
+    """Writes modules trained on the model `target`, whose weights are in `target_folder`. partner: name and
+    folder of the other model, if the modules are for one pair only. eight_bits: store matrices as int8 with a
+    scale per row, half as large; drafts are as good.
     """
     folder.mkdir(parents=True, exist_ok=True)
     config = {
@@ -82,7 +85,7 @@ def save(
 
 
 def shrunk(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The tensors of a file with each matrix of real numbers as int8, and its scales beside it."""
+    """The tensors of a file with each floating-point matrix as int8, and its scales under another name."""
     result = dict(tensors)
     for name, value in tensors.items():
         if value.ndim == 2 and value.is_floating_point():
@@ -91,20 +94,20 @@ def shrunk(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def read_tensors(path: Path) -> dict[str, torch.Tensor]:
-    """The tensors of a file; matrices of eight bits in float32."""
+    """The tensors of a file, with int8 matrices expanded to float32."""
     tensors = load_file(path)
     small = [name for name, value in tensors.items() if value.dtype is torch.int8]
     return tensors | {name: tensors.pop(name + SCALE) * tensors[name].float() for name in small}
 
 
 def shipped_heads(wanted: str = "heads") -> list[str]:
-    """Names of the heads that come with the project: those that draft, or those of a kind that scores."""
+    """Names of the shipped heads of kind `wanted`: those that draft, or a kind that scores."""
     configs = SHIPPED.glob("*/config.json")
     return sorted(path.parent.name for path in configs if kind(json.loads(path.read_text())) == wanted)
 
 
 def find(name: str) -> Path:
-    """The folder of heads with that shipped name or path. Raises ValueError with one sentence."""
+    """The folder of heads with this shipped name or path. Raises ValueError with one sentence."""
     folder = SHIPPED / name if "/" not in name and (SHIPPED / name).is_dir() else Path(name).expanduser()
     known = ", ".join(shipped_heads()) or "none is shipped yet"
     if not folder.is_dir():
@@ -116,7 +119,7 @@ def find(name: str) -> Path:
 
 
 def read_config(name: str, folder: Path) -> dict:
-    """The folder's config. Raises ValueError with one sentence if it is none of heads."""
+    """The folder's config. Raises ValueError with one sentence if it does not describe heads."""
     try:
         config = json.loads((folder / "config.json").read_text())
     except ValueError:
@@ -130,7 +133,7 @@ def read_config(name: str, folder: Path) -> dict:
 
 
 def check(name: str, config: dict, target: str, weights: str, tokenizer: str) -> None:
-    """Raises ValueError with one sentence unless the checksums of target and tokenizer are `config`'s."""
+    """Raises ValueError with one sentence unless target and tokenizer have the checksums in `config`."""
     if config["tokenizer_sha256"] != tokenizer:
         raise ValueError(
             f"The heads {name!r} were trained for {config['target']!r}, which has another tokenizer "
@@ -144,8 +147,8 @@ def check(name: str, config: dict, target: str, weights: str, tokenizer: str) ->
 
 
 def check_partner(name: str, config: dict, partner: str, weights: str) -> None:
-    """Raises ValueError with one sentence unless heads for a pair are for a pair with this model, whose
-    weights have this checksum. Heads that kept no checksum of it are asked for its name.
+    """Raises ValueError with one sentence unless heads for a pair belong to a pair with this model, by the
+    checksum of its weights, or by its name if the heads have no checksum.
     """
     known = config.get("partner")
     trained_for = known["name"] if known else next(iter(named_partners(config)), partner)
@@ -163,8 +166,8 @@ def named_partners(config: dict) -> list[str]:
 
 
 def rank_accuracy(folder: Path, part: str) -> list[list[float]] | None:
-    """How often the guesses of a folder's module are right, depth by depth and rank by rank: the mean over
-    all places that were measured, of all groups of prompts; None if it was not measured.
+    """How often the guesses of a folder's module are right, by depth and rank: the mean over all measured
+    places of all groups of prompts; None if it was not measured.
     """
     try:
         measured = json.loads((folder / "acceptance.json").read_text())

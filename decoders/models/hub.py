@@ -1,6 +1,6 @@
-"""Files of models on the Hugging Face Hub: what is there, how large it is, and fetching it with progress.
+"""Model files on the Hugging Face Hub: listing, sizes, and download with progress.
 
-Only safetensors weights and what config and tokenizer need are fetched. Knows files and bytes, not models.
+Downloads only safetensors weights and the files of config and tokenizer. Knows files and bytes, no models.
 """
 
 import json
@@ -11,13 +11,13 @@ from pathlib import Path
 
 from tqdm.std import tqdm
 
-BESIDE = (".json", ".txt", ".model", ".jinja")  # endings of the files beside the weights that are fetched
-Progress = Callable[[str, int, int], None]  # (what is being done, how far, of how much)
+BESIDE = (".json", ".txt", ".model", ".jinja")  # endings of files besides the weights that are downloaded
+Progress = Callable[[str, int, int], None]  # (what is being done, amount done, total)
 
 
 @dataclass(frozen=True)
 class Listing:
-    """What a model consists of on the Hub: commit, names of its files, bytes that this disk lacks."""
+    """A model on the Hub: commit, names of its files, bytes still to download."""
 
     commit: str
     files: tuple[str, ...]
@@ -25,13 +25,13 @@ class Listing:
 
 
 def listing(identifier: str, revision: str | None = None) -> Listing:
-    """Asks the Hub. Raises ValueError with one sentence if it does not answer or has no safetensors."""
+    """Queries the Hub. Raises ValueError with one sentence if it does not answer or has no safetensors."""
     from huggingface_hub import snapshot_download
 
     wanted = ["*.safetensors", *("*" + ending for ending in BESIDE)]
     try:
         planned = snapshot_download(identifier, revision=revision, allow_patterns=wanted, dry_run=True)
-    except Exception as error:  # the client raises a dozen kinds, some of them of its HTTP library
+    except Exception as error:  # the client raises a dozen types, some from its HTTP library
         raise ValueError(refusal(identifier, error)) from error
     sizes = {file.filename: file for file in planned}
     names = chosen(list(sizes))
@@ -44,7 +44,7 @@ def listing(identifier: str, revision: str | None = None) -> Listing:
 
 
 def chosen(names: list[str]) -> list[str]:
-    """Of a repository's files those that loading needs: one set of weights, and what lies beside it."""
+    """The files of a repository that loading needs: one set of weights, config and tokenizer."""
     top = [name for name in names if "/" not in name]
     whole = "model.safetensors" in top
     return [
@@ -57,7 +57,7 @@ def chosen(names: list[str]) -> list[str]:
 
 
 def parameters(identifier: str, commit: str) -> int:
-    """Number of parameters, from the headers of the weights alone. Raises ValueError with one sentence."""
+    """The number of parameters, from the weights' headers. Raises ValueError with one sentence."""
     from huggingface_hub import HfApi
 
     try:
@@ -67,7 +67,7 @@ def parameters(identifier: str, commit: str) -> int:
 
 
 def cached(identifier: str, revision: str | None = None) -> Path | None:
-    """The folder of a model that was fetched before, with all its weights; asks nobody."""
+    """The folder of a model whose weights are all in the cache; None otherwise. Uses no network."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
@@ -86,7 +86,7 @@ def cached(identifier: str, revision: str | None = None) -> Path | None:
 
 
 def fetch(identifier: str, revision: str | None, progress: Progress) -> Path:
-    """The folder with a model's files, fetched if they are not here; without the Hub what was fetched before.
+    """The folder with a model's files, downloaded if needed; from the cache if the Hub cannot be reached.
 
     Raises InterruptedError if `progress` does, else ValueError with one sentence.
     """
@@ -114,7 +114,7 @@ def fetch(identifier: str, revision: str | None, progress: Progress) -> Path:
 
 
 def check_disk(identifier: str, missing: int) -> None:
-    """Raises ValueError with one sentence unless this many bytes can still be stored."""
+    """Raises ValueError with one sentence unless the disk has room for `missing` bytes."""
     from huggingface_hub import constants
 
     place = Path(constants.HF_HUB_CACHE)
@@ -129,7 +129,7 @@ def check_disk(identifier: str, missing: int) -> None:
 
 
 def counting(report: Callable[[int], None]) -> type[tqdm]:
-    """A progress bar that draws nothing and reports how many bytes have come."""
+    """A progress bar class that draws nothing and reports the bytes received."""
 
     class Bar(tqdm):
         def __init__(self, *args, **kwargs):
@@ -146,7 +146,7 @@ def counting(report: Callable[[int], None]) -> type[tqdm]:
 
 
 def refusal(identifier: str, error: Exception) -> str:
-    """Why the Hub did not give a model, in one sentence."""
+    """Why the Hub did not provide a model, in one sentence."""
     from huggingface_hub import errors
 
     causes = [error]

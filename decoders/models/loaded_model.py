@@ -37,7 +37,7 @@ from decoders.models.companions import loaded, shipped_companion
 from decoders.models.model_heads import heads_inside, load_heads
 from decoders.models.token_bytes import TokenBytes
 
-ENGINES = {  # by kind of model; all others have a causal one
+ENGINES = {  # kind of model -> engine; all other kinds have a causal one
     "diffusion": MaskedEngine,
     "deer": MaskedEngine,
     "set_block": CausalMaskedEngine,
@@ -49,18 +49,18 @@ ENGINES = {  # by kind of model; all others have a causal one
 
 @dataclass
 class LoadedModel:
-    """A language model, mostly a causal one, with its tokenizer and its engine."""
+    """A language model, usually a causal one, with its tokenizer and its engine."""
 
     name: str
     model: torch.nn.Module
     tokenizer: transformers.PreTrainedTokenizerBase
-    own_heads: list[str] = field(default_factory=list)  # the folders of `add_heads`
-    tokens_of: "LoadedModel | None" = None  # whose companion it is; see companions.py
+    own_heads: list[str] = field(default_factory=list)  # the folders given to `add_heads`
+    tokens_of: "LoadedModel | None" = None  # the model whose companion it is; see companions.py
     _companions: dict[str, "LoadedModel | None"] = field(default_factory=dict)
 
     @cached_property
     def model_kind(self) -> str:
-        """Its kind as catalog.py names it: causal, diffusion ..."""
+        """Its kind as in catalog.py: causal, diffusion ..."""
         return kind(self.model.config.to_dict())
 
     @cached_property
@@ -80,7 +80,7 @@ class LoadedModel:
 
     @property
     def generation(self) -> dict:
-        """The processors that its own generation config switches on: name -> value."""
+        """The processors that its generation config switches on: name -> value."""
         return settings_of(self.model.generation_config)
 
     @property
@@ -89,20 +89,20 @@ class LoadedModel:
 
     @property
     def embedding(self) -> torch.Tensor | None:
-        """Rows [V, d] of the output embedding, one a token; None if the model has none."""
+        """The output embedding [V, d]; None if the model has none."""
         layer = self.model.get_output_embeddings()
         return None if layer is None else layer.weight
 
     @cached_property
     def token_key(self) -> str:
-        """Equal for models that score the same tokens: each can draft for the other."""
+        """Equal for models with the same tokens, which can draft for each other."""
         if self.tokens_of is not None:
             return self.tokens_of.token_key
         return f"{head_files.tokenizer_sha256(self.tokenizer)} {self.engine.vocabulary}"
 
     @property
     def note(self) -> str | None:
-        """A sentence for the lane if the model runs in a slower way than usual, or has heads of one's own."""
+        """A note for the lane if the model runs more slowly than usual, or has heads that the user added."""
         own = f"{self.name!r} has the heads {', '.join(map(repr, self.own_heads))}." if self.own_heads else ""
         return " ".join(filter(None, (self.engine.note, own))) or None
 
@@ -114,10 +114,10 @@ class LoadedModel:
         return ids
 
     def encode_after(self, before: list[int], text: str) -> list[int]:
-        """Token ids of `text` as it stands after the tokens `before`, without what a text begins with.
+        """Token ids of `text` after the tokens `before`, without the special tokens that begin a text.
 
-        As the tokenizer cuts the whole text, if `before` stays unchanged; else as it cuts `text` after a
-        letter or a line break, or alone: whichever gives these very bytes.
+        As in the tokenization of the whole text, if that leaves `before` unchanged; else of `text` after a
+        letter or a line break, or alone, whichever gives exactly these bytes.
         """
         own = [t for t in before if t not in self.bytes_of.special]
         leads = [(b"".join(map(self.bytes_of, own)).decode("utf-8", "replace"), own)]
@@ -127,11 +127,13 @@ class LoadedModel:
             behind = whole[len(ids) :]
             if whole[: len(ids)] == ids and b"".join(map(self.bytes_of, behind)) == text.encode():
                 return behind
-        return self.cut(text)  # a tokenizer that rewrites texts: what it makes of this one
+        return self.cut(text)  # the tokenizer normalises texts: its own version of this one
 
     @property
     def bytes(self) -> int:
-        """Memory that its weights take, laid out again or not, and its KV cache as far as it has grown."""
+        """The memory of its weights, with copies in other layouts, and of its KV cache at its present
+        size.
+        """
         own = sum(p.numel() * p.element_size() for p in self.model.parameters())
         copies = 3 if getattr(self.engine, "fast_llama", None) is not None else 1
         kept = getattr(getattr(self.engine, "cache", None), "storage", [])
@@ -139,76 +141,76 @@ class LoadedModel:
 
     @cached_property
     def heads(self) -> dict[str, DraftModule]:
-        """The draft modules that come with the project for just this model, of all their folders, by name,
-        or the multi-token layer in its own files; empty if there are none. Raises ValueError with one
-        sentence if those there do not fit.
+        """Name -> draft module: those shipped for exactly this model, from all their folders, or the
+        multi-token layer in the model's own files; empty if there are none. Raises ValueError with one
+        sentence if they do not fit.
         """
         return self._shipped("heads") or heads_inside(self.name, self.model)
 
     @cached_property
     def reward(self) -> Reward | None:
-        """The reward head that comes with the project for just this model, None if there is none. Raises
-        ValueError with one sentence if it does not fit.
+        """The reward head shipped for exactly this model, None if there is none. Raises ValueError with one
+        sentence if it does not fit.
         """
         return next(iter(self._shipped("reward").values()), None)
 
     @cached_property
     def acceptance(self) -> Acceptance | None:
-        """The head that predicts which of this draft model's tokens a target accepts, as `reward`."""
+        """As `reward`: the head that predicts which of this draft model's tokens a target accepts."""
         return next(iter(self._shipped("acceptance").values()), None)
 
     @cached_property
     def adaeagle(self) -> AdaEagle | None:
-        """The network that says how long a chain of EAGLE's layer will be accepted, as `reward`."""
+        """As `reward`: the network that predicts the accepted length of a chain drafted by EAGLE's layer."""
         return next(iter(self._shipped("adaeagle").values()), None)
 
     @cached_property
     def judge(self) -> Judge | None:
-        """The head that says which tokens are right, as `reward`."""
+        """As `reward`: the head that predicts which tokens are right."""
         return next(iter(self._shipped("judge").values()), None)
 
     @cached_property
     def lens(self) -> TunedLens | None:
-        """The maps of a tuned lens for its middle states, as `reward`."""
+        """As `reward`: the maps of a tuned lens for its intermediate states."""
         return next(iter(self._shipped("lens").values()), None)
 
     @cached_property
     def leank(self) -> KeyMask | None:
-        """The key channels that matter, for the memory of that name, as `reward`."""
+        """As `reward`: the key channels that the memory LeanK keeps."""
         return next(iter(self._shipped("leank").values()), None)
 
     @cached_property
     def outlook(self) -> Outlook | None:
-        """The head that predicts how a window of drafted tokens will fare, as `reward`."""
+        """As `reward`: the head that predicts how much of a window of drafted tokens is accepted."""
         return next(iter(self._shipped("outlook").values()), None)
 
     @cached_property
     def ranker(self) -> Ranker | None:
-        """The head that says how well a continuation fits what stands before it, as `reward`."""
+        """As `reward`: the head that scores how well a continuation fits the text before it."""
         return next(iter(self._shipped("ranker").values()), None)
 
     @cached_property
     def planner(self) -> Planner | None:
-        """The head that says which units of a text a summary will cover, as `reward`."""
+        """As `reward`: the head that predicts which units of a text a summary will cover."""
         return next(iter(self._shipped("planner").values()), None)
 
     @cached_property
     def streams(self) -> ParallelStreams | None:
-        """The modules with which several streams write one answer, as `reward`."""
+        """As `reward`: the modules with which several streams write one answer."""
         return next(iter(self._shipped("streams").values()), None)
 
     @cached_property
     def m2r2(self) -> M2R2 | None:
-        """The adapters of a fast stream through its first layers, as `reward`."""
+        """As `reward`: the adapters of a fast residual stream through its first layers."""
         return next(iter(self._shipped("m2r2").values()), None)
 
     def _place(self) -> tuple[torch.dtype, torch.device]:
-        """The number type and the device of its weights."""
+        """The dtype and the device of its weights."""
         return self.model.dtype, self.model.device
 
     def companion(self, wanted: str) -> "LoadedModel | None":
-        """This model if it is of the kind `wanted` (see companions.py), else the shipped one of that kind
-        that has its tokens; None if there is none.
+        """This model if it is of kind `wanted` (see companions.py), else the shipped one of that kind with
+        its tokens; None if there is none.
         """
         if wanted == self.model_kind:
             return self
@@ -219,7 +221,7 @@ class LoadedModel:
 
     @cached_property
     def sorted_draft(self) -> "LoadedModel | None":
-        """The draft for it that comes with the project and was trained to be left early; None without one."""
+        """The shipped draft for it that was trained to exit early; None if there is none."""
         if (name := sorted_draft(self.name)) is None:
             return None
         dtype, device = self._place()
@@ -228,17 +230,17 @@ class LoadedModel:
 
     @cached_property
     def filter(self) -> Filter | None:
-        """The network that says which positions of a block hold their final token, as `reward`."""
+        """As `reward`: the network that predicts which positions of a block hold their final token."""
         return next(iter(self._shipped("filter").values()), None)
 
     @cached_property
     def autodeco(self) -> AutoDeco | None:
-        """The heads that say with which temperature and top-p its next token is drawn, as `reward`."""
+        """As `reward`: the heads that set temperature and top-p for its next token."""
         return next(iter(self._shipped("autodeco").values()), None)
 
     @cached_property
     def aligned(self) -> Aligned | None:
-        """A small network after its last layer whose texts have more of some reward, as `reward`."""
+        """As `reward`: a small network after its last layer that aligns its texts with some reward."""
         return next(iter(self._shipped("aligned").values()), None)
 
     def _shipped(self, wanted: str) -> dict[str, torch.nn.Module]:
@@ -249,19 +251,19 @@ class LoadedModel:
         return modules
 
     def capture(self) -> None:
-        """On a GPU, records its forwards as CUDA graphs from now on, if its engine can (`Engine.capture`)."""
+        """Makes its engine record forwards as CUDA graphs on a GPU, if it can (`Engine.capture`)."""
         if isinstance(self.engine, Engine) and self.model.device.type == "cuda":
             self.engine.capture()
 
     @property
     def chats(self) -> bool:
-        """Whether its tokenizer brings a chat template."""
+        """Whether its tokenizer has a chat template."""
         return bool(self.tokenizer.chat_template)
 
     def render(self, message: str, system: str = "") -> str:
-        """The prompt that the chat template makes of a user's message, up to where the model answers.
+        """A user's message in the chat template, up to where the model answers.
 
-        Raises ValueError with one sentence if there is no template or it refuses.
+        Raises ValueError with one sentence if there is no template or it raises.
         """
         if not self.chats:
             raise ValueError(f"The model {self.name!r} has no chat template; switch chat off.")
@@ -274,11 +276,11 @@ class LoadedModel:
             raise ValueError(f"The chat template of {self.name!r} refuses this: {reason}.") from error
 
     def cut(self, text: str) -> list[int]:
-        """Token ids of `text` as it stands: special tokens in it are tokens, and none are added."""
+        """Token ids of `text`: special tokens in it are recognised, and none are added."""
         return self.tokenizer(text, add_special_tokens=False)["input_ids"]
 
     def facts(self) -> dict:
-        """What a person wants to know of it: parameters, layers, context, dtype, device."""
+        """Facts to display: parameters, layers, context, dtype, device."""
         config = self.model.config.get_text_config()
         return {
             "name": self.name,

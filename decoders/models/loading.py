@@ -28,12 +28,12 @@ from decoders.models.tokenizer_files import tokenizer_of
 def load(
     name: str, device: str = "auto", dtype: str = "auto", progress: hub.Progress | None = None
 ) -> LoadedModel:
-    """Loads a shipped model, a folder, or a Hub id (optionally `id@revision`), in evaluation mode; with edits
-    if its name asks for some (`edited_names.py`). A model behind an address is connected to: its dtype and
-    device are the server's.
+    """Loads a shipped model, a folder, or a Hub id (optionally `id@revision`), in evaluation mode, with the
+    edits in its name (`edited_names.py`). For an address it connects to the server, which decides dtype and
+    device.
 
-    dtype: auto (float32 on the CPU, the model's own on CUDA), float32, bfloat16 or float16. `progress` hears
-    how far it is, and may raise InterruptedError. Raises ValueError with one sentence.
+    dtype: auto (float32 on the CPU, the model's own on CUDA), float32, bfloat16 or float16. `progress` is
+    called as loading proceeds and may raise InterruptedError. Raises ValueError with one sentence.
     """
     if is_address(name):
         return connect(name)
@@ -47,7 +47,9 @@ def load(
     config = config_of(name, where)
     if config.is_encoder_decoder:
         raise ValueError(f"The model {name!r} is an encoder-decoder; choose a causal language model.")
-    if (method := quantised(config)) and method not in AUTO_QUANTIZER_MAPPING:  # else read as plain weights
+    if (
+        method := quantised(config)
+    ) and method not in AUTO_QUANTIZER_MAPPING:  # else misread as plain weights
         raise ValueError(f"The model {name!r} is quantised with {method}, which transformers does not know.")
     chosen = pick_dtype(dtype, device, config)
     try:
@@ -80,14 +82,14 @@ def load(
 
 
 def placed(config: PreTrainedConfig, device: str) -> dict:
-    """Where transformers puts weights while it reads them, if not on the CPU: quantised ones cannot always be
-    moved afterwards.
+    """Options that place quantised weights on their device while they are read, since they cannot always be
+    moved later.
     """
     return {"device_map": {"": device}} if quantised(config) and device != "cpu" else {}
 
 
 def not_installed(name: str, config: PreTrainedConfig, error: ImportError) -> str:
-    """The sentence about a model that needs a package which is not here."""
+    """The message about a model that needs a package which is not installed."""
     first = str(error).strip().splitlines()[0][:200].rstrip(".")
     how = f" is quantised with {quantised(config)}, which" if quantised(config) else ""
     return f"The model {name!r}{how} needs a package that is not installed: {first}."
@@ -95,7 +97,7 @@ def not_installed(name: str, config: PreTrainedConfig, error: ImportError) -> st
 
 @contextmanager
 def counted(name: str, progress: hub.Progress | None) -> Iterator[None]:
-    """Tells `progress` how many weights are in place, through transformers' own hook for progress bars."""
+    """Reports the number of loaded weights to `progress`, through transformers' hook for progress bars."""
     if progress is None:
         yield
         return
@@ -114,7 +116,7 @@ def counted(name: str, progress: hub.Progress | None) -> Iterator[None]:
 
 
 def check_pair(target: LoadedModel, draft: LoadedModel) -> None:
-    """Raises ValueError with one sentence unless the two speak the same vocabulary."""
+    """Raises ValueError with one sentence unless the two have the same vocabulary."""
     ours, theirs = target.tokenizer.get_vocab(), draft.tokenizer.get_vocab()
     if ours != theirs:
         different = len(set(ours.items()) ^ set(theirs.items()))

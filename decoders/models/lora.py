@@ -1,9 +1,10 @@
-"""Models that are shipped as a small change of another shipped model: low-rank updates of its matrices and
-rows for added tokens, in the file format of PEFT, merged when loaded. After that they are plain causal LMs.
+"""Models shipped as LoRA adapters of another shipped model: low-rank updates of its matrices and rows for
+added tokens, in PEFT's file format, merged when loaded (LoRA: Low-Rank Adaptation of Large Language Models,
+2021).
 
 A folder holds config.json (of the merged model), adapter_config.json, adapter_model.safetensors and
-added_tokens.json (token -> id); weights and tokenizer of the base, which ties its embeddings, are those of
-its own folder. LoRA: Low-Rank Adaptation of Large Language Models (2021). Knows files and weights.
+added_tokens.json (token -> id). Weights and tokenizer of the base, which ties its embeddings, are in the
+base's folder. Knows files and weights.
 """
 
 import json
@@ -16,19 +17,19 @@ from transformers import AddedToken, AutoModelForCausalLM, AutoTokenizer, PreTra
 from transformers.modeling_utils import PreTrainedModel
 
 CONFIG, WEIGHTS, TOKENS = "adapter_config.json", "adapter_model.safetensors", "added_tokens.json"
-PREFIX = "base_model.model."  # of every name in the weights' file
-ROWS = "model.embed_tokens"  # whose last rows belong to the added tokens
-OWN = frozenset({"mask_token_id", "denoiser"})  # what config.json of a change may say that its base is not
+PREFIX = "base_model.model."  # of every name in the weights file
+ROWS = "model.embed_tokens"  # its last rows belong to the added tokens
+OWN = frozenset({"mask_token_id", "denoiser"})  # fields of an adapter's config.json that its base may lack
 DELTA = "token_adapter.trainable_tokens_delta"
 
 
 def is_adapter(folder: Path) -> bool:
-    """Whether a folder holds a change of another model."""
+    """Whether a folder holds an adapter of another model."""
     return (folder / CONFIG).exists()
 
 
 def base_of(folder: Path) -> Path:
-    """The folder of the model that it changes: it lies beside it."""
+    """The folder of its base model, in the same parent folder."""
     return folder.parent / json.loads((folder / CONFIG).read_text("utf-8"))["base_model_name_or_path"]
 
 
@@ -44,25 +45,27 @@ def added(folder: Path) -> list[str]:
 
 
 def with_tokens(tokenizer: PreTrainedTokenizerBase, tokens: list[str]) -> PreTrainedTokenizerBase:
-    """`tokenizer`, in which these are tokens too, with the next ids."""
+    """`tokenizer` with these tokens added, under the next ids."""
     tokenizer.add_tokens([AddedToken(t, normalized=False, special=True) for t in tokens], special_tokens=True)
     return tokenizer
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """What a folder holds: `W + scale · B A` of each changed matrix, and rows [tokens, d] of added tokens."""
+    """The contents of a folder: `scale · B A` for each changed matrix, and rows [tokens, d] of added
+    tokens.
+    """
 
     base: Path
     scale: float  # alpha / r
     matrices: dict[str, tuple[torch.Tensor, torch.Tensor]]  # name -> A [r, in], B [out, r]
     tokens: list[str]
     rows: torch.Tensor
-    own: dict[str, object]  # what its config.json says that the base's does not
+    own: dict[str, object]  # fields of its config.json that the base's lacks
 
 
 def read(folder: Path) -> Adapter:
-    """The change in a folder, in float32."""
+    """The adapter in a folder, in float32."""
     config = json.loads((folder / CONFIG).read_text("utf-8"))
     weights = {k.removeprefix(PREFIX): v.float() for k, v in load_file(folder / WEIGHTS).items()}
     given = json.loads((folder / "config.json").read_text("utf-8"))
@@ -84,7 +87,7 @@ def merged(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
 
 @torch.no_grad()
 def applied(model: PreTrainedModel, adapter: Adapter) -> PreTrainedModel:
-    """`model`, changed."""
+    """`model` with the adapter merged in place."""
     if adapter.tokens:
         model.resize_token_embeddings(model.config.vocab_size + len(adapter.tokens), mean_resizing=False)
         model.get_input_embeddings().weight[-len(adapter.tokens) :] = adapter.rows

@@ -1,5 +1,5 @@
-"""How much memory a model will take, known before its weights are read: from its config and the headers of
-its safetensors files.
+"""Estimates a model's memory before its weights are read, from its config and the headers of its safetensors
+files.
 
 Knows bytes and devices; loads no weights.
 """
@@ -20,8 +20,8 @@ from decoders.models.address import is_address
 from decoders.models.catalog import locate
 from decoders.models.model_heads import names_heads
 
-TOKENS = 2048  # of KV cache that are counted in: the lanes of a run together, prompts included
-RESERVE = 0.05  # of the free memory that stays free
+TOKENS = 2048  # of KV cache in the estimate: all lanes of a run together, prompts included
+RESERVE = 0.05  # share of the free memory that must stay free
 DTYPES = {
     "auto": None,
     "float32": torch.float32,
@@ -32,12 +32,14 @@ DTYPES = {
 
 @dataclass(frozen=True)
 class Footprint:
-    """Of one model: parameters, bytes of its weights and of one token in the KV cache, bytes to download."""
+    """One model's memory: parameters, bytes of its weights and of one token in the KV cache, bytes to
+    download.
+    """
 
     name: str
     parameters: int
     dtype: str
-    copies: int  # of the weights at most: three where the fast forward lays them out again
+    copies: int  # of the weights, at most: three if the fast forward stores other layouts of them
     weights: int
     per_token: int
     download: int
@@ -62,7 +64,9 @@ class Footprint:
 
 
 def pick_device(device: str = "auto") -> str:
-    """`auto` is CUDA where there is one, else the CPU. Raises ValueError if the named device is not there."""
+    """`auto` is CUDA if available, else the CPU. Raises ValueError with one sentence if the device is not
+    available.
+    """
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     if device not in ("cpu", "cuda"):
@@ -73,7 +77,9 @@ def pick_device(device: str = "auto") -> str:
 
 
 def pick_dtype(dtype: str, device: str, config) -> torch.dtype:
-    """`auto` is float32 on the CPU and the model's own on CUDA. Raises ValueError for an unknown name."""
+    """`auto` is float32 on the CPU and the model's own dtype on CUDA. Raises ValueError for an unknown
+    name.
+    """
     if dtype not in DTYPES:
         raise ValueError(f"There is no dtype {dtype!r}; use one of {', '.join(DTYPES)}.")
     own = getattr(config, "dtype", None) or torch.float32
@@ -81,13 +87,15 @@ def pick_dtype(dtype: str, device: str, config) -> torch.dtype:
 
 
 def footprint(name: str, dtype: str = "auto", device: str = "auto") -> Footprint:
-    """Of the model called `name`; a Hub id is asked for its headers only. ValueError with one sentence."""
+    """The memory of the model called `name`; from the Hub it reads only headers. Raises ValueError with one
+    sentence.
+    """
     device = pick_device(device)
     where, revision = locate(name)
     if is_address(name):
         return Footprint(name, 0, "served", 1, 0, 0, 0)
     folder, download = Path(where), 0
-    if names_heads(name):  # they take the target's dtype, and leave keys and values beside its own
+    if names_heads(name):  # they have the target's dtype and further keys and values of their own
         count = header_parameters(folder)
         return Footprint(name, count, "bfloat16", 1, 2 * count, 0, 0)
     if not folder.is_dir():
@@ -124,7 +132,7 @@ def quantised(config: PreTrainedConfig) -> str | None:
 
 
 def stored_bytes(folder: Path) -> int:
-    """Bytes of a folder's safetensors files that are loaded."""
+    """Bytes of the safetensors files in a folder that loading reads."""
     names = hub.chosen([path.name for path in folder.iterdir()])
     return sum((folder / name).stat().st_size for name in names if name.endswith(".safetensors"))
 
@@ -140,13 +148,15 @@ def config_of(name: str, where: str, revision: str | None = None):
 
 
 def could_not(name: str, error: Exception) -> str:
-    """The sentence about a model that transformers refuses: the first line of its own."""
+    """The message about a model that transformers refuses, with the first line of its error."""
     first = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
     return f"The model {name!r} could not be loaded: {first}"
 
 
 def header_parameters(folder: Path) -> int:
-    """Parameters in a folder's safetensors files, read from their headers. ValueError if one is damaged."""
+    """The number of parameters in a folder's safetensors files, from their headers. Raises ValueError with
+    one sentence if one is damaged.
+    """
     total = 0
     for name in hub.chosen([path.name for path in folder.iterdir()]):
         if not name.endswith(".safetensors"):
@@ -171,7 +181,7 @@ def header_parameters(folder: Path) -> int:
 
 
 def free_bytes(device: str) -> int | None:
-    """Memory that can still be taken on `device`; None where the system does not say."""
+    """Free memory on `device` in bytes; None if the system does not say."""
     if device == "cuda":
         return torch.cuda.mem_get_info()[0]
     available = []
@@ -183,7 +193,7 @@ def free_bytes(device: str) -> int | None:
             available.append(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
         except (AttributeError, OSError, ValueError):
             return None
-    try:  # what a container may use
+    try:  # a container's limit
         limit, used = (int(Path(f"/sys/fs/cgroup/memory.{name}").read_text()) for name in ("max", "current"))
         available.append(limit - used)
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Trained heads and the models that they were made for. Knows files and models, no strategies."""
+"""Loads trained heads and checks that they fit their models. Knows files and models, no strategies."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from decoders.models.catalog import is_hub_id, kind, locate
 
 
 def load_heads(name: str, target: Any) -> dict[str, DraftModule]:
-    """The draft modules of shipped heads or of a folder, made for just this target; see docs/heads.md.
+    """The draft modules of shipped heads or of a folder, trained for exactly this target; see docs/heads.md.
 
     Raises ValueError with one sentence if a file is missing or they were trained on another target.
     """
@@ -21,8 +21,8 @@ def load_heads(name: str, target: Any) -> dict[str, DraftModule]:
 
 
 def fitting_heads(name: str, folder: Path, config: dict, target: Any) -> dict[str, DraftModule]:
-    """The modules of a folder with this config. Raises ValueError with one sentence unless they are for just
-    this target.
+    """The modules of a folder with this config. Raises ValueError with one sentence unless they are for
+    exactly this target.
     """
     weights = head_files.weights_sha256(folder_of(target.name))
     head_files.check(name, config, target.name, weights, head_files.tokenizer_sha256(target.tokenizer))
@@ -30,9 +30,9 @@ def fitting_heads(name: str, folder: Path, config: dict, target: Any) -> dict[st
 
 
 def add_heads(models: dict[str, Any], names: Sequence[str]) -> None:
-    """Gives loaded models, by role, the heads of these folders in place of those that come with the project.
+    """Attaches the heads of these folders to loaded models (role -> model), in place of the shipped ones.
 
-    Raises ValueError with one sentence for heads that were not trained for just these models.
+    Raises ValueError with one sentence for heads that were not trained for exactly these models.
     """
     for name in names:
         if (published_folder := Path(name).expanduser()).is_dir() and published.find_format(published_folder):
@@ -50,7 +50,7 @@ def add_heads(models: dict[str, Any], names: Sequence[str]) -> None:
         if what in head_files.PARTNER_SETTINGS:
             partner = models[other].name
             head_files.check_partner(name, config, partner, head_files.weights_sha256(folder_of(partner)))
-            for module in config["modules"].values():  # it may have been called by another name in training
+            for module in config["modules"].values():  # it may have had another name in training
                 module["settings"][head_files.PARTNER_SETTINGS[what]] = partner
         model = models[role]
         modules = fitting_heads(name, folder, config, model)
@@ -63,13 +63,12 @@ def add_heads(models: dict[str, Any], names: Sequence[str]) -> None:
 
 
 def heads_inside(name: str, model: torch.nn.Module) -> dict[str, DraftModule]:
-    """The multi-token-prediction layer in a model's own files; {} if there is none. It drafts as EAGLE's
-    layer does, and for the same strategies. Raises ValueError with one sentence if it is not what its names
-    say.
+    """The multi-token-prediction layer in a model's own files; {} if there is none. It serves the same
+    strategies as EAGLE's layer. Raises ValueError with one sentence if its tensors do not match their names.
     """
     try:
         folder = folder_of(name)
-    except ValueError:  # a model that came from no folder
+    except ValueError:  # a model that was not loaded from a folder
         return {}
     if not folder.is_dir() or not published.has_multi_token(folder, model):
         return {}
@@ -78,7 +77,7 @@ def heads_inside(name: str, model: torch.nn.Module) -> dict[str, DraftModule]:
 
 
 def names_heads(name: str) -> bool:
-    """Whether a name that stands for a draft means a folder with draft heads, ours or published ones, and no
+    """Whether a draft's name means a folder with draft heads, in our format or a published one, and not a
     model. Raises ValueError with one sentence if these heads cannot be read.
     """
     folder = catalog.folder_of(name) if "/" in name or name.startswith((".", "~")) else None
@@ -86,13 +85,13 @@ def names_heads(name: str) -> bool:
 
 
 def without_heads(names: dict[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Of names by role those of models, and the folders of heads that draft for the target."""
+    """(role -> name without heads, the folders of heads that draft for the target)."""
     heads = [name for role, name in names.items() if role != "target" and names_heads(name)]
     return {role: name for role, name in names.items() if name not in heads}, heads
 
 
 def folder_of(name: str) -> Path:
-    """The folder that a loaded model's files lie in. Raises ValueError with one sentence."""
+    """The folder of a loaded model's files. Raises ValueError with one sentence."""
     where, revision = locate(name)
     folder = hub.cached(where, revision) if is_hub_id(name) else Path(where)
     if folder is None:

@@ -1,7 +1,7 @@
-"""One model of one server that speaks OpenAI's protocol: how it is asked, and how its answers are checked.
+"""One model on a server with OpenAI's API: requests, and checks of the answers.
 
-No answer is trusted unchecked: an answer of another shape, of unknown tokens or with impossible probabilities
-is refused, each with one sentence. Knows HTTP, no endpoint but the list of models, and no trees.
+No answer is trusted: one with another structure, unknown tokens or impossible probabilities is refused with a
+message. Knows HTTP, no endpoint but the list of models, and no trees.
 """
 
 import json
@@ -16,20 +16,20 @@ import httpx
 
 from decoders.engine.served import ServerProblem
 
-KEY_VARIABLE = "DECODERS_API_KEY"  # whose value goes into the header, and nowhere else
-SECONDS = 60.0  # that an answer may take
-IMPOSSIBLE = -9000.0  # vLLM writes -9999 where the logarithm is minus infinity
-SLACK = 1e-3  # by which rounding may lift a probability, or a sum of them, above 1
-TRIED_TOPS = (20, 5)  # asked for where the whole vocabulary is not given
-REFUSED = (None, 400, 404, 405, 422, 501)  # statuses of a server that answers, but not this
+KEY_VARIABLE = "DECODERS_API_KEY"  # its value is sent in the header, and used nowhere else
+SECONDS = 60.0  # timeout of an answer
+IMPOSSIBLE = -9000.0  # vLLM writes -9999 for minus infinity
+SLACK = 1e-3  # by which rounding may raise a probability, or a sum of them, above 1
+TRIED_TOPS = (20, 5)  # tried if the server does not give the whole vocabulary
+REFUSED = (None, 400, 404, 405, 422, 501)  # statuses of a server that runs but does not support a request
 
 
 @dataclass
 class OpenAIServer:
-    """A model behind an address. `top`: how many tokens each answer names, None: the whole vocabulary."""
+    """A model at an address. `top`: how many tokens each answer lists; None for the whole vocabulary."""
 
     base: str  # http://host:port/v1
-    name: str  # as the server lists it
+    name: str  # its name on the server
     vocabulary: int
     top: int | None = None
 
@@ -39,11 +39,11 @@ class OpenAIServer:
         self.http = httpx.Client(timeout=SECONDS, headers=headers)
 
     def close(self) -> None:
-        """Ends the connections."""
+        """Closes the connections."""
         self.http.close()
 
     def listed(self) -> dict[str, Any]:
-        """What the server says of this model. Raises ServerProblem if it does not list it."""
+        """The server's entry for this model. Raises ServerProblem if it does not list it."""
         entries = self.ask("GET", "/models")
         try:
             by_name = {entry["id"]: entry for entry in entries["data"]}
@@ -56,7 +56,7 @@ class OpenAIServer:
 
     @contextmanager
     def reached(self) -> Iterator[None]:
-        """Says in one sentence what keeps an answer from coming."""
+        """Turns connection errors into ServerProblem with one sentence."""
         try:
             yield
         except httpx.TimeoutException:
@@ -82,7 +82,7 @@ class OpenAIServer:
             raise self.strange("it is not JSON") from None
 
     def refused(self, reply: httpx.Response) -> ServerProblem:
-        """What an answer with an error's status means."""
+        """The error for an answer with an error status."""
         status = reply.status_code
         if status in (401, 403):
             sentence = f"The server at {self.base} wants a valid key; put it into {KEY_VARIABLE}."
@@ -97,8 +97,8 @@ class OpenAIServer:
         return problem
 
     def events(self, path: str, body: dict[str, Any]) -> Iterator[dict]:
-        """The events of a stream as they come. Whoever closes this iterator closes the connection, and with
-        it the server's work. Raises ServerProblem with one sentence.
+        """The events of a stream as they arrive. Closing this iterator closes the connection and stops the
+        server. Raises ServerProblem with one sentence.
         """
         asked = self.http.stream("POST", self.base + path, json=body | {"stream": True})
         with self.reached(), asked as reply:
@@ -115,7 +115,7 @@ class OpenAIServer:
         raise self.cut_off()
 
     def event(self, text: str) -> dict:
-        """One event of a stream."""
+        """Parses one event of a stream. Raises ServerProblem with one sentence."""
         try:
             event = json.loads(text)
         except ValueError:
@@ -127,7 +127,7 @@ class OpenAIServer:
         return event
 
     def checked(self, row: dict[int, float]) -> dict[int, float]:
-        """A row without tokens of no probability. Raises ServerProblem for what cannot be."""
+        """A row without tokens of probability 0. Raises ServerProblem for impossible values."""
         if not all(isinstance(value, int | float) and value <= SLACK for value in row.values()):
             raise self.strange("it holds probabilities above 1")
         if any(not 0 <= token < max(self.vocabulary, len(row)) for token in row):
@@ -138,16 +138,16 @@ class OpenAIServer:
         return possible
 
     def cut_off(self) -> ServerProblem:
-        """An answer whose end is missing."""
+        """The error for an answer whose end is missing."""
         return ServerProblem(f"The server at {self.base} broke off before its text was at an end; try again.")
 
     def strange(self, what: str) -> ServerProblem:
-        """An answer that cannot be used."""
+        """The error for an answer that cannot be used."""
         return ServerProblem(f"The answer of {self.base} cannot be used: {what}.")
 
 
 def reason_in(reply: httpx.Response) -> str:
-    """The reason that an answer gives, shortened, as the end of a sentence."""
+    """The reason in an error answer, shortened, as the end of a sentence."""
     try:
         return reason_of(reply.json())
     except (ValueError, AttributeError):
@@ -155,7 +155,7 @@ def reason_in(reply: httpx.Response) -> str:
 
 
 def reason_of(answer: dict) -> str:
-    """The same of an answer that is read."""
+    """The same for a parsed answer."""
     reason = answer.get("error", answer)
     text = reason.get("message", reason) if isinstance(reason, dict) else reason
     return f"{' '.join(str(text).split())[:200].rstrip('.')}."

@@ -1,14 +1,12 @@
-"""Texts that a model writes itself, where otherwise a corpus would be needed. Knows models as transformers
-has them.
-"""
+"""Texts that a model samples itself, in place of a corpus. Knows transformers models."""
 
 import torch
 
 
 @torch.no_grad()
 def drawn(model: torch.nn.Module, begin: int, rows: int, length: int) -> torch.Tensor:
-    """Texts [rows, length] drawn at temperature 1 after the token `begin`, on the model's device, by
-    PyTorch's own random numbers; ends are written through.
+    """Texts [rows, length] sampled at temperature 1 after the token `begin`, on the model's device, from
+    PyTorch's global random state; end-of-text tokens do not end them.
     """
     ids = torch.full((rows, 1), begin, device=model.device)
     wrote = model.generate(

@@ -1,5 +1,5 @@
 """Masked-diffusion models that transformers does not support: LLaDA (Nie et al. 2025) and Dream (Ye et al.
-2025), read as the Llama and the Qwen2 that they are inside. No code of theirs runs.
+2025), loaded as the Llama and Qwen2 that they are built on. None of their code runs.
 
 Knows configs and names of weights.
 """
@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers import AutoConfig, LlamaConfig, Qwen2Config
 
-LLADA_FIELDS = {  # of LLaDA's config, by Llama's name
+LLADA_FIELDS = {  # Llama's field -> LLaDA's
     "hidden_size": "d_model",
     "num_attention_heads": "n_heads",
     "num_key_value_heads": "n_kv_heads",
@@ -22,7 +22,7 @@ LLADA_FIELDS = {  # of LLaDA's config, by Llama's name
     "eos_token_id": "eos_token_id",
     "pad_token_id": "pad_token_id",
 }
-LLADA_WEIGHTS = {  # LLaDA's names as expressions -> Llama's
+LLADA_WEIGHTS = {  # regular expression for LLaDA's names -> Llama's
     r"^model\.transformer\.wte\.": "model.embed_tokens.",
     r"^model\.transformer\.ln_f\.": "model.norm.",
     r"^model\.transformer\.ff_out\.": "lm_head.",
@@ -39,13 +39,13 @@ LLADA_WEIGHTS = {  # LLaDA's names as expressions -> Llama's
 
 
 class LladaConfig(LlamaConfig):
-    """Reads LLaDA's config.json as one of a Llama."""
+    """Reads LLaDA's config.json as that of a Llama."""
 
     model_type = "llada"
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> LlamaConfig:
-        """Raises ValueError with one sentence for the variants that are no Llama inside."""
+        """Raises ValueError with one sentence for variants that are not built like Llama."""
         if config_dict.get("block_type", "llama") != "llama":
             raise ValueError("only LLaDA models whose block_type is llama are known here.")
         fields = {ours: config_dict[theirs] for ours, theirs in LLADA_FIELDS.items() if theirs in config_dict}
@@ -55,7 +55,7 @@ class LladaConfig(LlamaConfig):
 
 
 class DreamConfig(Qwen2Config):
-    """Reads Dream's config.json as one of a Qwen2 whose rows predict one position later."""
+    """Reads Dream's config.json as that of a Qwen2 whose rows predict the next position."""
 
     model_type = "Dream"
 
@@ -67,11 +67,13 @@ class DreamConfig(Qwen2Config):
 
 
 def register() -> None:
-    """From here on `AutoConfig` reads their configs. May be called again."""
+    """Registers these configs with `AutoConfig`. May be called more than once."""
     for config in (LladaConfig, DreamConfig):
         AutoConfig.register(config.model_type, config, exist_ok=True)
 
 
 def weight_names(config: Any) -> dict[str, str] | None:
-    """Expressions for names of weights -> names here, for `from_pretrained`; None if they are the same."""
+    """Regular expression for weight names -> names here, for `from_pretrained`; None if the names are the
+    same.
+    """
     return LLADA_WEIGHTS if getattr(config, "weights_of", None) == "llada" else None

@@ -1,11 +1,11 @@
-"""Models that are shipped as the change of another shipped model, rounded to eight bits per number, so that
-two models of one family take little more room than one and a half. After loading they are plain causal LMs.
+"""Models shipped as the difference from another shipped model, rounded to eight bits per number, so that two
+models of one family take little more space than one and a half. Once loaded they are plain causal LMs.
 
-A folder holds the files of a plain model, except that `change.safetensors` and `change.json` stand in for
-`model.safetensors`: of each matrix `W` of the merged model the int8 numbers q and a scale s per row, with
-`W = base + s q` (rows that the base lacks begin at zero, and so do matrices that it lacks or has in another
-shape), and whole vectors. A matrix that is the base's own is left out. A tokenizer that is also that of
-another model lies in that model's folder alone, which `change.json` names. Knows files and weights.
+A folder holds the files of a plain model, except that `change.safetensors` and `change.json` replace
+`model.safetensors`. For each matrix `W` of the merged model they hold int8 numbers q and a scale s per row,
+with `W = base + s q` (rows and matrices that the base lacks, or has in another shape, start from zero);
+vectors are stored whole, and matrices equal to the base's are left out. A tokenizer shared with another model
+is stored only in that model's folder, which `change.json` names. Knows files and weights.
 """
 
 import json
@@ -20,7 +20,7 @@ from transformers.modeling_utils import PreTrainedModel
 
 CONFIG, WEIGHTS, SCALE = "change.json", "change.safetensors", ".scale"
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
-LARGEST = 127  # of an int8
+LARGEST = 127  # largest int8
 
 
 def is_change(folder: Path) -> bool:
@@ -29,24 +29,24 @@ def is_change(folder: Path) -> bool:
 
 
 def base_of(folder: Path) -> Path:
-    """The folder of the model that it changes: it lies beside it."""
+    """The folder of its base model, in the same parent folder."""
     return folder.parent / json.loads((folder / CONFIG).read_text("utf-8"))["base"]
 
 
 def words_of(folder: Path) -> Path:
-    """The folder that holds its tokenizer: a model's beside it, or itself."""
+    """The folder that holds its tokenizer: itself, or another model's."""
     return folder.parent / json.loads((folder / CONFIG).read_text("utf-8")).get("tokenizer", folder.name)
 
 
 def rounded(change: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Numbers q [R, C] as int8 and scales s [R, 1] in float32, with s q nearest to the change [R, C]."""
+    """(q [R, C] in int8, s [R, 1] in float32), with s q closest to the change [R, C]."""
     scale = change.abs().amax(1, keepdim=True).clamp(min=1e-12) / LARGEST
     return (change / scale).round().to(torch.int8), scale
 
 
 def write(folder: Path, base: str, words: str | None = None) -> None:
-    """Replaces the whole weights in a folder by their change of the shipped model `base` beside it, and its
-    tokenizer, if that is the same, by that of the model `words` beside it (the base).
+    """Replaces the weights in a folder by their difference from the shipped model `base`, and its tokenizer,
+    if equal, by a reference to that of the model `words` (default: the base).
     """
     weights, old = load_file(folder / "model.safetensors"), base_weights(folder.parent / base)
     tensors = {}
@@ -61,8 +61,8 @@ def write(folder: Path, base: str, words: str | None = None) -> None:
 
 
 def share_words(folder: Path, other: str) -> dict[str, str]:
-    """Leaves the tokenizer in a folder out if the model `other` beside it has the same; what change.json says
-    of it.
+    """Deletes the tokenizer in a folder if the model `other` has the same; returns the entry for
+    change.json.
     """
     pairs = [(folder / name, folder.parent / other / name) for name in TOKENIZER]
     if not all(theirs.exists() and theirs.read_bytes() == own.read_bytes() for own, theirs in pairs):
@@ -73,7 +73,7 @@ def share_words(folder: Path, other: str) -> dict[str, str]:
 
 
 def merged(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
-    """The base with its change."""
+    """The base model with the change applied."""
     tensors, old = load_file(folder / WEIGHTS), base_weights(base_of(folder))
     model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder), dtype=torch.float32)
     weights = {name: old[name] for name in model.state_dict().keys() & old.keys() - tensors.keys()}
@@ -86,7 +86,7 @@ def merged(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
 
 
 def parameters(folder: Path) -> int:
-    """Numbers in the merged model, read from the headers of both files."""
+    """The merged model's number of parameters, from the headers of both files."""
     shapes: dict[str, list[int]] = {}
     for path in (base_of(folder) / "model.safetensors", folder / WEIGHTS):
         with safe_open(path, "pt") as file:
@@ -101,12 +101,12 @@ def base_weights(folder: Path) -> dict[str, torch.Tensor]:
 
 
 def begun(matrix: torch.Tensor | None, like: torch.Tensor) -> torch.Tensor:
-    """What the change [R, C] of a matrix is added to: the base's, if it has one of as many columns."""
+    """What the change [R, C] of a matrix is added to: the base's matrix if it has C columns, else zeros."""
     if matrix is None or matrix.shape[1] != like.shape[1] or len(matrix) > len(like):
         return torch.zeros(like.shape)
     return grown(matrix, len(like))
 
 
 def grown(matrix: torch.Tensor, rows: int) -> torch.Tensor:
-    """The matrix in float32 with this many rows: further ones are zero."""
+    """The matrix in float32, padded with zeros to this many rows."""
     return torch.nn.functional.pad(matrix.float(), (0, 0, 0, rows - len(matrix)))

@@ -1,8 +1,9 @@
-"""A model that a server holds, `http://host:port/v1#name`, or vLLM in this process, `vllm:name`. Its
-tokenizer is here.
+"""A model on a server, `http://host:port/v1#name`, or in vLLM in this process, `vllm:name`; its tokenizer is
+loaded here.
 
-A server with OpenAI's completions endpoint that takes token ids and names them, such as vLLM, is asked for
-log-probabilities; one that names tokens by their texts can only be followed while it decodes by itself.
+A server with OpenAI's completions endpoint that accepts and returns token ids, such as vLLM, gives
+log-probabilities after any text. One that returns tokens as text can only be followed while it decodes by
+itself.
 """
 
 from functools import cached_property
@@ -23,7 +24,7 @@ from decoders.models.token_bytes import TokenBytes
 
 
 class ServedModel(LoadedModel):
-    """As `LoadedModel`, without weights here: no heads, no hidden states, no layers."""
+    """As `LoadedModel`, but without local weights: no heads, no hidden states, no layers."""
 
     def __init__(self, name: str, client: Client, context: int, tokenizer):
         super().__init__(name, None, tokenizer)
@@ -46,12 +47,12 @@ class ServedModel(LoadedModel):
 
     @property
     def generation(self) -> dict:
-        """None: a server's defaults for sampling are not asked for, and not used."""
+        """Empty: a server's sampling defaults are neither read nor used."""
         return {}
 
     @property
     def chats(self) -> bool:
-        """Whether a chat template is used here: a server that is sent messages has its own."""
+        """Whether a chat template is applied here; a server's chat endpoint applies its own."""
         return self.client.continues and super().chats
 
     @property
@@ -60,14 +61,14 @@ class ServedModel(LoadedModel):
 
     @property
     def bytes(self) -> int:
-        """Of this machine's memory: next to nothing."""
+        """0: it takes next to no memory of this machine."""
         return 0
 
     def _shipped(self, wanted: str) -> dict:
         return {}
 
     def facts(self) -> dict:
-        """As `LoadedModel.facts`, as far as a server gives them."""
+        """As `LoadedModel.facts`, as far as the server provides them."""
         top, whose = self.engine.top, "" if self.engine.scores else ", in its own text"
         return {
             "name": self.name,
@@ -102,8 +103,8 @@ def connect(address: str) -> ServedModel:
 
 
 def usable(asked: CompletionsClient, tokenizer, chat: bool) -> Client:
-    """A client of the same server for what it gives: log-probabilities after any text, else those of its own
-    text, from its chat if `chat`. Raises ServerProblem with one sentence if it gives none.
+    """A client for what the server provides: log-probabilities after any text, else those along its own text,
+    from its chat endpoint if `chat`. Raises ServerProblem with one sentence if it provides none.
     """
     refusal = None
     if not chat:
@@ -135,7 +136,9 @@ def tokenizer_of(name: str):
 
 
 def whole(name: str) -> tuple[str, str | None]:
-    """Where a model lies that a server can hold. Raises ValueError with one sentence for an edited one."""
+    """As `catalog.locate`, for a model that vLLM can load. Raises ValueError with one sentence for an edited
+    one.
+    """
     if edits_of(name):
         raise ValueError(f"A server holds whole models, and {name!r} is edited; name its base.")
     return locate(name)

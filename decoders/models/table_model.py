@@ -1,9 +1,8 @@
-"""Models given as small tables with known probabilities, behind the engine's interface: exact answers for
-tests and lessons.
+"""Models given as small tables of known probabilities, behind the engine's interface: exact answers for tests
+and lessons.
 
-A table gives the distribution over the next token as a function of the tokens so far. Float64 throughout.
-`TableModel` also stands in for a loaded model: it has the name, the end-of-text tokens and the bytes that a
-lane asks for.
+A table gives the distribution over the next token as a function of the tokens so far, in float64.
+`TableModel` also has the interface of a loaded model: name, end-of-text tokens, bytes of tokens.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ from decoders.engine.capabilities import Capability
 from decoders.engine.engine import Work
 from decoders.engine.tree import Tree
 
-Table = Callable[[tuple[int, ...]], Sequence[float]]  # tokens so far -> probabilities of the next one
+Table = Callable[[tuple[int, ...]], Sequence[float]]  # tokens so far -> probabilities of the next token
 
 
 @dataclass(eq=False)
@@ -32,9 +31,9 @@ class TableModel:
     words: Sequence[str] = field(default_factory=list)
     kind, remedy = "a table", "a model built like Llama"
     capabilities = frozenset({Capability.FULL_DISTRIBUTION})
-    embedding: torch.Tensor | None = None  # [V, d]: a place for every token
-    generation: dict = field(default_factory=dict)  # processors, as a model's generation config has them
-    companions: dict[str, Any] = field(default_factory=dict)  # models of other kinds, by kind
+    embedding: torch.Tensor | None = None  # [V, d]
+    generation: dict = field(default_factory=dict)  # processors, as in a model's generation config
+    companions: dict[str, Any] = field(default_factory=dict)  # kind -> model of that kind
     model_kind = "causal"
 
     @property
@@ -61,13 +60,13 @@ class TableModel:
         return TableScorer(self, tree)
 
     def bytes_of(self, token: int) -> bytes:
-        """What the token is shown as."""
+        """The bytes as which a token is shown."""
         return (
             self.words[token] if self.words else chr(97 + token) if self.vocabulary <= 26 else f" {token}"
         ).encode()
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of a text: the longest token at each place, any token for a character that none shows."""
+        """Token ids of a text: the longest matching token at each place; an arbitrary one if none matches."""
         shown, ids = {self.bytes_of(token).decode(): token for token in range(self.vocabulary)}, []
         while text:
             piece = max((word for word in shown if text.startswith(word)), key=len, default=text[0])
@@ -81,7 +80,7 @@ class TableModel:
 
 
 class TableScorer:
-    """Looks rows up. Has no KV slots to speak of, and no attention and no hidden states."""
+    """Looks up rows of the table. Has no KV cache, no attention and no hidden states."""
 
     def __init__(self, model: TableModel, tree: Tree):
         self.model, self.tree = model, tree
@@ -115,10 +114,10 @@ def exact_distribution(
     length: int,
     shape: Callable[[torch.Tensor], torch.Tensor] = torch.exp,
 ) -> dict[tuple[int, ...], float]:
-    """The exact distribution of `length` tokens after `prompt`. `shape` maps log-probabilities [1, V] to
-    probabilities [1, V].
+    """The exact distribution over continuations of `length` tokens after `prompt`; those that reach an
+    end-of-text token stop there. `shape` maps log-probabilities [1, V] to probabilities [1, V].
 
-    Walks all texts of that length, each prefix once; texts that reach an end-of-text token stop there.
+    Enumerates all continuations, visiting each prefix once.
     """
     distribution: dict[tuple[int, ...], float] = {(): 1.0}
     for _ in range(length):

@@ -1,5 +1,5 @@
-"""A masked-diffusion model that is a table: the exact distribution of every masked position under a joint
-distribution that is known. The oracle of tests, of the theory of parallel decoding, and of lessons.
+"""A masked-diffusion model given as a table: the exact distribution of every masked position under a known
+joint distribution. The oracle for tests, for the theory of parallel decoding, and for lessons.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,9 @@ Joint = Mapping[tuple[int, ...], float]  # an answer's tokens -> its probability
 
 @dataclass(eq=False)
 class TabularDenoiser:
-    """Answers of one length over tokens 0..vocabulary-1, whatever the prompt; `vocabulary` is the mask."""
+    """Answers of one length over tokens 0..vocabulary-1, independent of the prompt; `vocabulary` is the
+    mask's id.
+    """
 
     joint: Joint
     vocabulary: int
@@ -66,12 +68,12 @@ class TabularDenoiser:
         return [(ord(letter) - 97) % self.vocabulary for letter in text]
 
     def encode_after(self, before: list[int], text: str) -> list[int]:
-        """Token ids of a text after others; spaces are nothing."""
+        """Token ids of a text after others; spaces are ignored."""
         return self.encode(text.strip())
 
     def marginals(self, answer: list[int]) -> torch.Tensor:
-        """Probabilities [L, V] of every position given the tokens of `answer` that are no masks; uniform if
-        the joint holds nothing like it.
+        """Probabilities [L, V] of every position given the unmasked tokens of `answer`; uniform if these have
+        probability 0 in the joint distribution.
         """
         known = torch.tensor(answer)
         fits = ((self.answers == known) | (known == self.mask)).all(1)
@@ -83,7 +85,7 @@ class TabularDenoiser:
 
 
 class TabularScorer(CanvasScorer):
-    """Looks canvases up: the last tokens of each are the answer."""
+    """Looks up canvases, whose last tokens are the answer."""
 
     def denoise(self, canvases: list[list[int]], start: int, stop: int) -> torch.Tensor:
         """Log-probabilities [K, stop - start, V], as `masked_engine.Denoiser.denoise`."""
@@ -94,9 +96,9 @@ class TabularScorer(CanvasScorer):
         return torch.stack(rows)[:, start - first : stop - first].log()
 
     def guess(self, tokens: list[int], count: int) -> torch.Tensor:
-        """Log-probabilities [count, V] after a text, as `masked_engine.Denoiser.guess`: the text's last
-        tokens are what is known of the answer, at most all but `count` of its tokens; of a shorter text its
-        first tokens are not known.
+        """Log-probabilities [count, V] after a text, as `masked_engine.Denoiser.guess`. The text's last
+        tokens are taken as the known part of the answer, at most all but `count` of its positions; if the
+        text is shorter, the answer's first positions are masked.
         """
         length, mask = self.engine.answers.shape[1], self.engine.mask
         known = tokens[max(0, len(tokens) - (length - count)) :] if length > count else []

@@ -1,5 +1,5 @@
-"""A discrete flow model that is a table: the exact posterior of every position's final token under a joint
-distribution that is known, for the path from uniform noise. The oracle of tests.
+"""A discrete flow model given as a table: the exact posterior of every position's final token under a known
+joint distribution, for the path from uniform noise. The oracle for tests.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from decoders.models.tabular_denoiser import TabularDenoiser, TabularScorer
 
 @dataclass(eq=False)
 class TabularFlow(TabularDenoiser):
-    """Answers of one length over tokens 0..vocabulary-1, whatever the source."""
+    """Answers of one length over tokens 0..vocabulary-1, independent of the source."""
 
     kind, remedy, model_kind = "a table", "a discrete flow model", "flow"
 
@@ -27,8 +27,8 @@ class TabularFlow(TabularDenoiser):
         return TabularFlowScorer(self)
 
     def posterior(self, state: list[int], t: float) -> torch.Tensor:
-        """Probabilities [L, V] of the final tokens, given what stands at time t: at each position its final
-        token with probability t, else a uniform draw.
+        """Probabilities [L, V] of the final tokens given a canvas at time t, on which each position holds its
+        final token with probability t and a uniform draw otherwise.
         """
         same = self.answers == torch.tensor(state)  # [N, L]
         seen = torch.where(same, t + (1 - t) / self.vocabulary, (1 - t) / self.vocabulary).double()
@@ -38,10 +38,10 @@ class TabularFlow(TabularDenoiser):
 
 
 class TabularFlowScorer(TabularScorer):
-    """Looks canvases up."""
+    """Looks up canvases."""
 
     def read(self, source: list[int]) -> torch.Tensor:
-        """Nothing is read: the answers do not depend on the source."""
+        """Reads nothing, since the answers do not depend on the source."""
         self.work = Work(tokens=len(source), rows=1)
         return torch.zeros(0)
 

@@ -1,8 +1,8 @@
-"""Follows a server that names tokens by their texts: one with OpenAI's chat or completions endpoint, streams
-and log-probabilities.
+"""Follows a server that returns tokens as text: OpenAI's chat or completions endpoint, with streaming and
+log-probabilities.
 
-Its output can be shown but not used for decisions: if two tokens have the same text, the answer does not say
-which one is meant. Knows HTTP, texts and a tokenizer's tokens, no trees.
+Its output can be shown but not used for decisions, since two tokens may have the same text. Knows HTTP, texts
+and a tokenizer's tokens, no trees.
 """
 
 import re
@@ -17,27 +17,29 @@ from decoders.models.openai_server import REFUSED, TRIED_TOPS, OpenAIServer
 from decoders.models.token_bytes import TokenBytes
 
 CHAT, COMPLETIONS = "/chat/completions", "/completions"
-ESCAPED = re.compile(r"\\x([0-9a-f]{2})")  # in "bytes:\xe2\x80", a token that is no text alone
+ESCAPED = re.compile(r"\\x([0-9a-f]{2})")  # in "bytes:\xe2\x80", a token that is not valid text by itself
 TokenLogprobs = tuple[
     bytes, float, list[tuple[bytes, float]]
-]  # a token, its log-probability, the most likely of its place
+]  # (token, its log-probability, the most likely tokens at its place)
 
 
 @dataclass
 class TextStreamClient(OpenAIServer):
-    """`path`: the endpoint that is followed, CHAT or COMPLETIONS."""
+    """Follows the endpoint `path`, CHAT or COMPLETIONS."""
 
-    scores = False  # none for texts that it does not write
+    scores = False  # it scores only its own text
     path: str = CHAT
     bytes_of: TokenBytes | None = field(default=None, repr=False)
 
     @property
     def continues(self) -> bool:
-        """Whether a text continues where it stands; a chat answers a whole message."""
+        """Whether it can continue any text; a chat can only answer a message."""
         return self.path == COMPLETIONS
 
     def find_top(self) -> None:
-        """Finds out whether the server names the 20 or 5 most likely tokens. Raises ServerProblem if not."""
+        """Finds out whether the server gives the 20 or 5 most likely tokens. Raises ServerProblem if
+        neither.
+        """
         refusal = None
         for count in TRIED_TOPS:
             try:
@@ -54,19 +56,19 @@ class TextStreamClient(OpenAIServer):
         raise ServerProblem(f"The server at {self.base} gives no log-probabilities. {why}")
 
     def next_tokens(self, texts: list) -> list[Row]:
-        """Nothing: raises ServerProblem with one sentence."""
+        """Always raises ServerProblem with one sentence."""
         raise ServerProblem(
             f"The server at {self.base} names tokens by their texts, so it can only be followed."
         )
 
     def along(self, text: list[int], lengths: list[int]) -> None:
-        """None: it gives nothing along prompts."""
+        """None: it does not score prompts."""
         return None
 
     def stream(
         self, text: list[int], max_tokens: int, top: int, settings: Mapping[str, float]
     ) -> Iterator[list[tuple[int, Row]]]:
-        """As `CompletionsClient.stream`; the text of these tokens goes there, to a chat as a message."""
+        """As `CompletionsClient.stream`; sends the text of these tokens, to a chat as a message."""
         special = self.bytes_of.special
         message = b"".join(self.bytes_of(t) for t in text if t not in special).decode("utf-8", "replace")
         top = min(top, self.top)
@@ -86,7 +88,7 @@ class TextStreamClient(OpenAIServer):
     def _tokens_of(self, answer: dict) -> list[TokenLogprobs]:
         """The tokens of an answer, or of one event of a stream."""
         try:
-            choice = next(iter(answer["choices"]), None)  # none: it reports usage
+            choice = next(iter(answer["choices"]), None)  # None: an event that reports usage
             if choice is None:
                 return []
             if logprobs := choice.get("logprobs"):
@@ -100,7 +102,7 @@ class TextStreamClient(OpenAIServer):
         return []
 
     def _row(self, token_logprobs: TokenLogprobs, asked: int) -> tuple[int, Row]:
-        """A token and its row, by their ids; alternatives that the tokenizer does not have are left out."""
+        """(token id, its row by ids), without alternatives that the tokenizer lacks."""
         own, logprob, tops = token_logprobs
         if len(tops) < asked:
             raise self.strange(f"it names fewer tokens than the {asked} that were asked for")
@@ -117,14 +119,16 @@ class TextStreamClient(OpenAIServer):
 
     @cached_property
     def _ids(self) -> dict[bytes, int]:
-        """Tokens by what they stand for: of equal ones the first, and those of single bytes last."""
+        """Bytes -> token id. Of tokens with equal bytes, the first, and byte-fallback tokens only if there is
+        no other.
+        """
         named = self.bytes_of.tokenizer.get_vocab().items()
         ordered = sorted(named, key=lambda one: (not one[0].startswith("<0x"), -one[1]))
         return {self.bytes_of(token): token for _, token in ordered}
 
 
 def of_chat(logprobs: dict) -> list[TokenLogprobs]:
-    """`{"content": [{token, bytes, logprob, top_logprobs}]}`."""
+    """Parses `{"content": [{token, bytes, logprob, top_logprobs}]}`."""
     return [
         (piece(one), one["logprob"], [(piece(other), other["logprob"]) for other in one["top_logprobs"]])
         for one in logprobs["content"] or []
@@ -132,18 +136,18 @@ def of_chat(logprobs: dict) -> list[TokenLogprobs]:
 
 
 def of_completions(logprobs: dict) -> list[TokenLogprobs]:
-    """`{"tokens": [...], "token_logprobs": [...], "top_logprobs": [{token: log-probability}]}`."""
+    """Parses `{"tokens": [...], "token_logprobs": [...], "top_logprobs": [{token: log-probability}]}`."""
     rows = zip(logprobs["tokens"], logprobs["token_logprobs"], logprobs["top_logprobs"], strict=True)
     return [(raw(own), value, [(raw(name), v) for name, v in tops.items()]) for own, value, tops in rows]
 
 
 def piece(entry: dict) -> bytes:
-    """The bytes of a token of a chat; servers may leave them out."""
+    """The bytes of a token in a chat answer; servers may omit them."""
     return bytes(entry["bytes"]) if entry.get("bytes") else entry["token"].encode()
 
 
 def raw(name: str) -> bytes:
-    """The bytes of a token of completions."""
+    """The bytes of a token in a completions answer."""
     if name.startswith("bytes:") and ESCAPED.search(name):
         return bytes(int(two, 16) for two in ESCAPED.findall(name))
     return name.encode()

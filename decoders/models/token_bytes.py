@@ -1,6 +1,4 @@
-"""Token ids to bytes, for any Hugging Face tokenizer: byte-level BPE and SentencePiece alike. Knows no
-models.
-"""
+"""Token ids to bytes, for any Hugging Face tokenizer, byte-level BPE or SentencePiece. Knows no models."""
 
 import re
 from functools import cache
@@ -8,7 +6,7 @@ from functools import cache
 
 @cache
 def _byte_of() -> dict[str, int]:
-    """The printable stand-in character of each byte in byte-level BPE (GPT-2's table) -> the byte."""
+    """Printable character that represents a byte in byte-level BPE (GPT-2's table) -> that byte."""
     plain = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     table = {chr(b): b for b in plain}
     others = (b for b in range(256) if b not in plain)
@@ -17,7 +15,7 @@ def _byte_of() -> dict[str, int]:
 
 
 class TokenBytes:
-    """Call it with a token id to get the bytes that the token stands for; each is worked out once."""
+    """Maps a token id to its bytes when called; results are cached."""
 
     def __init__(self, tokenizer):
         self.tokenizer = tokenizer
@@ -27,7 +25,7 @@ class TokenBytes:
         self.byte_level = "ByteLevel" in repr(decoder)
 
     def is_text(self, token: int) -> bool:
-        """Whether it stands for a piece of text: it is no special token, and no row without a token."""
+        """Whether a token is a piece of text: not a special token, and not an unused row."""
         return token not in self.special and self.tokenizer.convert_ids_to_tokens(token) is not None
 
     def __call__(self, token: int) -> bytes:
@@ -50,7 +48,7 @@ class TokenBytes:
 
 
 def by_name(target) -> dict[str, int]:
-    """The tokens of a model by their names; of one without a tokenizer, by what they stand for."""
+    """Name -> token id; for a model without a tokenizer, the token's text -> token id."""
     if hasattr(target, "tokenizer"):
         return target.tokenizer.get_vocab()
     return {target.bytes_of(t).decode("utf-8", "replace"): t for t in range(target.engine.vocabulary)}

@@ -8,7 +8,7 @@ from decoders.models import lora, rounded_change
 
 
 def tokenizer_of(folder: Path) -> PreTrainedTokenizerBase:
-    """The tokenizer of the model in a folder, which may be the change of another model. Raises what
+    """The tokenizer of the model in a folder, which may be stored as a change of another. Raises what
     transformers raises.
     """
     if lora.is_adapter(folder):

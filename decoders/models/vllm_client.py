@@ -1,7 +1,7 @@
-"""Asks vLLM in this process for the next token's log-probabilities. Knows token ids, no trees.
+"""Requests the next token's log-probabilities from vLLM in this process. Knows token ids, no trees.
 
-The same as `completions_client.CompletionsClient`, without a server in between: `vllm.LLM` holds the model,
-on as many devices and machines as its own options say.
+The interface of `completions_client.CompletionsClient` without a server: `vllm.LLM` holds the model, on the
+devices and machines that its options name.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ ALL = -1
 
 
 class VllmClient:
-    """One `vllm.LLM`, which names the log-probabilities of all tokens."""
+    """One `vllm.LLM`, which gives the log-probabilities of all tokens."""
 
     base, top = "vLLM in this process", None
     scores = continues = True
@@ -23,18 +23,20 @@ class VllmClient:
         self.vocabulary, self.context = config.get_vocab_size(), config.max_model_len
 
     def close(self) -> None:
-        """Nothing: vLLM's own processes end with this one."""
+        """Does nothing: vLLM's processes end with this one."""
 
     def next_tokens(self, texts: Sequence[list[int]]) -> list[dict[int, float]]:
-        """After each of these texts: token -> log-probability. Raises ServerProblem with one sentence."""
+        """For each text: token -> log-probability of the next token. Raises ServerProblem with one
+        sentence.
+        """
         return [at(output.outputs[0].logprobs, 0) for output in self._generate(texts)]
 
     def along(self, text: list[int], lengths: Sequence[int]) -> list[dict[int, float]]:
-        """After the first n tokens of a text, for each n of `lengths`: token -> log-probability, from one
-        reading of it. Raises ServerProblem with one sentence.
+        """For each n of `lengths`: token -> log-probability after the first n tokens of a text, all from one
+        request. Raises ServerProblem with one sentence.
         """
         (output,) = self._generate([text], prompt_logprobs=ALL)
-        return [  # the row of a place stands beside the token that follows it
+        return [  # vLLM attaches each row to the token that follows its place
             at(output.prompt_logprobs, n) if n < len(text) else at(output.outputs[0].logprobs, 0)
             for n in lengths
         ]
@@ -52,7 +54,7 @@ class VllmClient:
         prompts = [{"prompt_token_ids": list(text)} for text in texts]
         try:
             return self.llm.generate(prompts, SamplingParams(**how, **more), use_tqdm=False)
-        except Exception as error:  # vLLM's own kinds differ from version to version
+        except Exception as error:  # vLLM's exception types differ between versions
             reason = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
             raise ServerProblem(f"vLLM failed: {reason}.") from error
 
@@ -64,8 +66,8 @@ def at(flat: Any, place: int) -> dict[int, float]:
 
 
 def start(folder: str, options: dict[str, Any]) -> VllmClient:
-    """vLLM with the model of a folder or Hub id and options of `vllm.LLM`. Raises ValueError with one
-    sentence.
+    """Starts vLLM with the model in a folder or of a Hub id, and options of `vllm.LLM`. Raises ValueError
+    with one sentence.
     """
     try:
         from vllm import LLM

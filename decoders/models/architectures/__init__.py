@@ -1,9 +1,9 @@
-"""Small architectures of papers, behind the interface of transformers' models, so that `load` and every
+"""Small architectures from papers, behind the interface of transformers' models, so that `load` and every
 strategy take them like any causal language model.
 
-A file of this folder is an architecture if it names its model: `MODEL`, a PreTrainedModel whose config class
-has a `model_type` of its own, and `PAPERS`, the slugs of the papers that it implements. What several share
-lies beside them, in files without a `MODEL`. Knows none of them by name.
+A file of this folder is an architecture if it defines `MODEL`, a PreTrainedModel whose config class has its
+own `model_type`, and `PAPERS`, the slugs of the papers that it implements. Files without `MODEL` hold shared
+parts. Knows no architecture by name.
 """
 
 import importlib
@@ -26,7 +26,7 @@ def architectures() -> dict[str, tuple[type[PreTrainedModel], tuple[str, ...]]]:
 
 @cache
 def register() -> None:
-    """Makes transformers know them: a folder whose config.json names one loads as any other."""
+    """Registers them with transformers, so that a folder whose config.json names one loads like any other."""
     for name, (model, _) in architectures().items():
         AutoConfig.register(name, model.config_class)
         AutoModelForCausalLM.register(model.config_class, model)

@@ -1,8 +1,7 @@
-"""ByteNet (Kalchbrenner et al. 2016): dilated convolutions read a source and write its answer, in time that
-grows with the length and not with its square.
+"""ByteNet (Kalchbrenner et al. 2016): dilated convolutions read a source and write its answer in linear time.
 
-Knows bytes as token ids and tensors. `start` and `step` write byte by byte from ring buffers;
-`answer_states` is the same for a whole answer at once.
+`start` and `step` write byte by byte from ring buffers; `answer_states` computes the same for a whole answer
+at once. Knows bytes as token ids, and tensors.
 """
 
 from dataclasses import dataclass
@@ -18,9 +17,8 @@ PAPERS = ("neural-machine-translation-in-linear-time",)
 
 
 class ByteNetConfig(PreTrainedConfig):
-    """width: d, inside the blocks; around them 2 d. dilations: of one set of blocks; `sets` of them are
-    stacked in the encoder and in the decoder. unfold: a and b of the bound a |s| + b on the answer (section
-    3.2).
+    """width: d inside the blocks, 2 d between them. dilations: of one set of blocks; encoder and decoder each
+    stack `sets` of these. unfold: a and b of the bound a |s| + b on the answer's length (section 3.2).
     """
 
     model_type = "bytenet"
@@ -46,19 +44,17 @@ class ByteNetConfig(PreTrainedConfig):
 
     @property
     def receptive_field(self) -> int:
-        """Bytes of an answer that one prediction can depend on: 1 + sum of (k - 1) dilation."""
+        """How many bytes of an answer one prediction can depend on: 1 + sum of (k - 1) dilation."""
         return 1 + self.sets * sum((self.kernel - 1) * dilation for dilation in self.dilations)
 
     def unfolded(self, sources: torch.Tensor) -> torch.Tensor:
-        """|t^| of sources with these many bytes [N]; nothing is unfolded over an empty source."""
+        """|t^| for sources of these lengths [N]; 0 for an empty source."""
         a, b = self.unfold
         return torch.where(sources > 0, (a * sources).ceil().long() + b, 0)
 
 
 class Block(nn.Module):
-    """Norm, ReLU, 1 x 1 to d; norm, ReLU, dilated; norm, ReLU, 1 x 1 to 2 d; added to what came in (figure
-    3).
-    """
+    """A residual block (figure 3): norm, ReLU, 1 x 1 to d; norm, ReLU, dilated; norm, ReLU, 1 x 1 to 2 d."""
 
     def __init__(self, width: int, kernel: int, dilation: int, masked: bool):
         super().__init__()
@@ -69,15 +65,17 @@ class Block(nn.Module):
         self.dilated = nn.Conv1d(width, width, kernel, dilation=dilation)
 
     def before(self, states: torch.Tensor) -> torch.Tensor:
-        """States [..., 2 d] -> what the dilated convolution reads [..., d]."""
+        """States [..., 2 d] -> the input [..., d] of the dilated convolution."""
         return relu(self.norm_mid(self.narrow(relu(self.norm_in(states)))))
 
     def after(self, states: torch.Tensor, read: torch.Tensor) -> torch.Tensor:
-        """States [..., 2 d] and what the convolution gave [..., d] -> states [..., 2 d]."""
+        """States [..., 2 d] and the convolution's output [..., d] -> states [..., 2 d]."""
         return states + self.widen(relu(self.norm_out(read)))
 
     def forward(self, states: torch.Tensor, counts: torch.Tensor | None = None) -> torch.Tensor:
-        """States [N, T, 2 d]; counts [N, T, 1]: places that are there, the others are read as zeros."""
+        """States [N, T, 2 d] -> the same shape; counts [N, T, 1]: 1 where a place exists, others read as
+        zeros.
+        """
         inner = self.before(states)
         inner = inner if counts is None else inner * counts
         read = self.dilated(pad(inner.transpose(1, 2), self.sides)).transpose(1, 2)
@@ -86,8 +84,8 @@ class Block(nn.Module):
 
 @dataclass
 class Rings:
-    """What writing continues from: of each block its last (k - 1) dilation activations [N, reach, d] in a
-    ring, and the unfolded source [N, |t^|, 2 d].
+    """The state while writing: for each block a ring of its last (k - 1) dilation activations [N, reach, d],
+    and the unfolded source [N, |t^|, 2 d].
     """
 
     buffers: list[torch.Tensor]
@@ -96,7 +94,7 @@ class Rings:
 
 
 class ByteNet(SourceStream):
-    """The encoder's blocks look both ways, the decoder's only back; the decoder stands on the encoder."""
+    """The encoder's blocks are bidirectional, the decoder's causal; the decoder is stacked on the encoder."""
 
     config_class = ByteNetConfig
 
@@ -112,11 +110,13 @@ class ByteNet(SourceStream):
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Embedding:
-        """The rows that bytes of the answer are read as."""
+        """The input embeddings of an answer's bytes."""
         return self.write_table
 
     def read(self, sources: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
-        """Sources [N, S] and which places count -> memory [N, longest |t^|, 2 d], zeros after each |t^|."""
+        """Sources [N, S] and a mask of their places -> memory [N, longest |t^|, 2 d], zeros after each
+        |t^|.
+        """
         bounds = self.config.unfolded(seen.sum(-1))
         longest = int(bounds.max()) if len(bounds) else 0
         states = self.read_table(sources) * seen[..., None]
@@ -139,7 +139,7 @@ class ByteNet(SourceStream):
         return self.head_input(states)
 
     def head_input(self, states: torch.Tensor) -> torch.Tensor:
-        """States of the last block -> what the head reads."""
+        """States of the last block -> the head's input."""
         return relu(self.last(relu(self.norm(states))))
 
     def start(self, sources: torch.Tensor, seen: torch.Tensor) -> Rings:
@@ -148,8 +148,8 @@ class ByteNet(SourceStream):
         return Rings([memory.new_zeros(len(sources), block.reach, width) for block in self.decoder], memory)
 
     def step(self, rings: Rings, tokens: torch.Tensor | None) -> torch.Tensor:
-        """Logits [N, V] after one more byte [N] of each answer (None: before the first). The same work
-        however much was written; the rings are changed in place.
+        """Logits [N, V] after one more byte [N] of each answer (None: before the first), in constant time.
+        The rings are changed in place.
         """
         at, rows = rings.written, len(rings.memory)
         before = rings.memory.new_zeros(rows, 2 * self.config.width)

@@ -1,6 +1,6 @@
 """The base of all small causal architectures: a transformers model that can continue from a state.
 
-An architecture says how it reads tokens (`read`); losses, logits, files and `generate` are here. Knows no
+An architecture defines how it reads tokens (`read`); losses, logits, files and `generate` are here. Knows no
 engine and no strategy.
 """
 
@@ -13,13 +13,13 @@ from decoders.models.architectures.layers import State
 
 
 class ArchitectureConfig(LlamaConfig):
-    """Llama's names for sizes; what an architecture has besides stands in its own config.json."""
+    """Llama's names for sizes; each architecture's own settings are further fields of its config."""
 
     model_type = "tiny"
 
 
 class Architecture(PreTrainedModel, GenerationMixin):
-    """Token embedding, an architecture's layers, a norm, and the embedding again as the head."""
+    """Token embedding, an architecture's layers, a norm, and a tied head."""
 
     config_class, _supports_sdpa = ArchitectureConfig, True
 
@@ -32,20 +32,21 @@ class Architecture(PreTrainedModel, GenerationMixin):
         self.post_init()
 
     def build(self, config: LlamaConfig) -> None:
-        """Makes the layers."""
+        """Creates the layers."""
         raise NotImplementedError
 
     def read(
         self, ids: torch.Tensor, state: State = None, last_only: bool = False
     ) -> tuple[torch.Tensor, State]:
-        """States [B, T, d] that say the token after each of `ids` [B, T], and what is kept for reading on.
+        """(states [B, T, d] that predict the token after each of `ids` [B, T], the state to continue from).
 
-        state: what an earlier call left, None at the beginning. last_only: only the last token's, [B, 1, d].
+        state: the one that an earlier call returned, None at the start. last_only: only the last token's, [B,
+        1, d].
         """
         raise NotImplementedError
 
     def logits_of(self, states: torch.Tensor) -> torch.Tensor:
-        """Logits [..., V] of the token that each state says."""
+        """Logits [..., V] of the token that each state [..., d] predicts."""
         return self.norm(states) @ self.embed.weight.T
 
     def forward(
@@ -55,8 +56,8 @@ class Architecture(PreTrainedModel, GenerationMixin):
         output_hidden_states: bool | None = None,
         **ignored: object,
     ) -> CausalLMOutput:
-        """As every causal model of transformers; the one hidden state is what the head reads. The whole text
-        is read, without a state.
+        """As every causal model of transformers, but without a state: reads the whole text [B, T]. The only
+        hidden state is the head's input.
         """
         states, _ = self.read(input_ids)
         logits = self.logits_of(states)
@@ -71,11 +72,11 @@ class Architecture(PreTrainedModel, GenerationMixin):
         return {"input_ids": input_ids}
 
     def get_input_embeddings(self) -> nn.Embedding:
-        """The rows that tokens are read as."""
+        """The input embeddings."""
         return self.embed
 
     def get_output_embeddings(self) -> nn.Module:
-        """The same rows, which the head reads."""
+        """The head, tied to the input embeddings."""
         return self.embed
 
     def _init_weights(self, module: nn.Module) -> None:

@@ -1,8 +1,8 @@
-"""Three attentions in each layer, added up: over the whole text, over the current chunk, and over a short
-queue of summaries of past chunks (Recurrent Memory-Augmented Transformers with Chunked Attention, 2025).
+"""Three attentions in each layer, summed: over the whole text, over the current chunk, and over a short queue
+of summaries of past chunks (Recurrent Memory-Augmented Transformers with Chunked Attention, 2025).
 
-Reconstructed: the three paths, the gate and the queue are the paper's; how a summary is made is ours. Knows
-tensors; neither tokens' texts nor engines.
+A reconstruction: the three paths, the gate and the queue are the paper's; the summaries are ours. Knows
+tensors, no texts and no engines.
 """
 
 import torch
@@ -15,7 +15,7 @@ PAPERS = ("recurrent-memory-augmented-transformers-with-chunked-attention",)
 
 
 class MemoryAttention(nn.Module):
-    """Every token of a chunk looks at the summaries of the chunks before it."""
+    """Every token of a chunk attends to the summaries of earlier chunks."""
 
     def __init__(self, width: int, heads: int):
         super().__init__()
@@ -23,7 +23,7 @@ class MemoryAttention(nn.Module):
         self.q, self.k, self.v, self.o = (nn.Linear(width, width, bias=False) for _ in range(4))
 
     def forward(self, x: torch.Tensor, slots: torch.Tensor) -> torch.Tensor:
-        """x [B, T, d] and slots [B, M, d], oldest first, M from 0 on -> [B, T, d]."""
+        """x [B, T, d] and slots [B, M, d], oldest first, M >= 0 -> [B, T, d]."""
         if not slots.shape[1]:
             return torch.zeros_like(x)
         q, k, v = (split(m(y), self.heads) for m, y in ((self.q, x), (self.k, slots), (self.v, slots)))
@@ -32,9 +32,7 @@ class MemoryAttention(nn.Module):
 
 
 class ChunkedBlock(nn.Module):
-    """o = W [whole ; chunk ; memory], as three output projections that are added; then the feed-forward
-    net.
-    """
+    """o = W [whole ; chunk ; memory], as a sum of three output projections; then the feed-forward network."""
 
     def __init__(self, config: "ChunkedConfig"):
         super().__init__()
@@ -47,8 +45,8 @@ class ChunkedBlock(nn.Module):
         self.norm, self.net_norm = nn.RMSNorm(width, eps=1e-6), nn.RMSNorm(width, eps=1e-6)
 
     def forward(self, x: torch.Tensor, past: State, start: int) -> tuple[torch.Tensor, State]:
-        """x [B, T, d] from place `start` on. State: cache of the whole text and of the chunk, the sum of the
-        chunk's outputs so far, and the slots [B, M, d].
+        """x [B, T, d] from place `start` on. State: the caches of the whole text and of the chunk, the sum of
+        the chunk's outputs so far, and the slots [B, M, d].
         """
         width = x.shape[-1]
         empty = (None, None, x.new_zeros(x.shape[0], width), x.new_zeros(x.shape[0], 0, width))
@@ -70,8 +68,8 @@ class ChunkedBlock(nn.Module):
         return torch.cat(outputs, 1), (whole, local, total, slots)
 
     def pushed(self, slots: torch.Tensor, summary: torch.Tensor) -> torch.Tensor:
-        """The queue with a slot more, g * last + (1 - g) * summary with g = sigmoid(W_g [last ; summary]),
-        and without its oldest one if it was full. No gradient flows into earlier chunks.
+        """Pushes a slot onto the queue, g * last + (1 - g) * summary with g = sigmoid(W_g [last ; summary]);
+        a full queue drops its oldest one. No gradient flows into earlier chunks.
         """
         last = slots[:, -1].detach() if slots.shape[1] else torch.zeros_like(summary)
         gate = self.gate(torch.cat([last, summary], -1)).sigmoid()
@@ -80,7 +78,7 @@ class ChunkedBlock(nn.Module):
 
 
 class ChunkedConfig(ArchitectureConfig):
-    """chunk: tokens per chunk; slots: summaries in the queue; whole_path False: memory does not grow."""
+    """chunk: tokens per chunk; slots: summaries in the queue; whole_path: False for constant memory."""
 
     model_type = "tiny_chunked_memory"
     chunk: int = 32
@@ -89,7 +87,7 @@ class ChunkedConfig(ArchitectureConfig):
 
 
 class ChunkedMemory(Architecture):
-    """A stack of such blocks."""
+    """A stack of `ChunkedBlock`s."""
 
     config_class = ChunkedConfig
 

@@ -1,8 +1,8 @@
 """An encoder-decoder for code with the tasks of CodeT5 (Wang et al. 2021) and the modes of CodeT5+ (Wang et
-al. 2023): it fills in spans, continues after an empty source, and finds similar texts by one vector per text.
+al. 2023): it fills in spans, continues text after an empty source, and finds similar texts by one vector per
+text.
 
-Knows token ids and tensors; the layers are transformers' T5. `sentinels.py` makes the holes and puts answers
-back.
+The layers are transformers' T5; `sentinels.py` masks spans and fills in answers. Knows token ids and tensors.
 """
 
 import torch
@@ -16,8 +16,8 @@ PAPERS = ("codet5-identifier-a", "codet5")
 
 
 class CodeT5Config(T5Config):
-    """sentinels: ids of the marks of holes, in order. embedding: numbers of the vector that texts are found
-    by.
+    """sentinels: ids of the sentinel tokens, in order. embedding: size of the vectors by which texts are
+    found.
     """
 
     model_type = "codet5_stream"
@@ -36,8 +36,8 @@ class CodeT5Config(T5Config):
 
 
 class CodeT5Stream(SourceStream):
-    """The source stands after a begin mark, so that an empty one is that mark alone: then only the decoder
-    has something to continue from.
+    """The source follows a begin token, so that an empty source is that token alone, and only the decoder has
+    a text to continue.
     """
 
     config_class = CodeT5Config
@@ -45,33 +45,35 @@ class CodeT5Stream(SourceStream):
     def __init__(self, config: CodeT5Config):
         super().__init__(config)
         self.t5 = T5ForConditionalGeneration(config)
-        self.tags = nn.Linear(config.d_model, 1)  # whether a token is a part of an identifier
+        self.tags = nn.Linear(config.d_model, 1)  # whether a token is part of an identifier
         self.projection = nn.Linear(config.d_model, config.embedding)
         self.post_init()
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Of the two layers that are not T5's, which begins its own."""
+        """Initialises the two layers that are not T5's; T5 initialises its own."""
         if module in (self.tags, self.projection):
             nn.init.normal_(module.weight, std=self.config.d_model**-0.5)
             nn.init.zeros_(module.bias)
 
     def get_input_embeddings(self) -> nn.Embedding:
-        """The rows that tokens are read as."""
+        """The input embeddings."""
         return self.t5.shared
 
     @property
     def head(self) -> nn.Module:
-        """What turns states into logits."""
+        """The map from states to logits."""
         return self.t5.lm_head
 
     def read(self, sources: torch.Tensor, seen: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Encoder states [N, 1 + S, d] of a begin mark and the source, and which places count."""
+        """Encoder states [N, 1 + S, d] of a begin token and the source [N, S], and the mask of their
+        places.
+        """
         marked, there = pad(sources, (1, 0), value=self.config.eos_token_id), pad(seen, (1, 0), value=True)
         states = self.t5.encoder(input_ids=marked, attention_mask=there.long()).last_hidden_state
         return states, there
 
     def written(self, memory: torch.Tensor, there: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
-        """Decoder states [N, A + 1, d] after a start mark and each token of the answers [N, A]."""
+        """Decoder states [N, A + 1, d] after a start token and each token of the answers [N, A]."""
         started = pad(answers, (1, 0), value=self.config.decoder_start_token_id)
         states = self.t5.decoder(
             input_ids=started,
@@ -79,20 +81,19 @@ class CodeT5Stream(SourceStream):
             encoder_attention_mask=there.long(),
             use_cache=False,
         ).last_hidden_state
-        return states * self.config.d_model**-0.5  # T5 scales what a tied head reads
+        return states * self.config.d_model**-0.5  # T5 scales the input of a tied head
 
     def answer_states(self, sources: torch.Tensor, seen: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
         """As `SourceStream.answer_states`."""
         return self.written(*self.read(sources, seen), answers)
 
     def tagged(self, sources: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
-        """Logits [N, S] of each token of a source being a part of an identifier."""
+        """Logits [N, S] that each token of a source is part of an identifier."""
         return self.tags(self.read(sources, seen)[0][:, 1:])[..., 0]
 
     def vectors(self, sources: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
-        """One vector [N, embedding] of length 1 for each source: the mean of its states, projected. No
-        gradient reaches the encoder, so that what this learns leaves the other modes unchanged; CodeT5+
-        lets it.
+        """A unit vector [N, embedding] for each source: the mean of its states, projected. No gradient
+        reaches the encoder, so that training this leaves the other modes unchanged; in CodeT5+ it does.
         """
         with torch.no_grad():
             states, there = self.read(sources, seen)
@@ -101,7 +102,7 @@ class CodeT5Stream(SourceStream):
         return normalize(self.projection(mean), dim=-1)
 
     def alike(self, sources: torch.Tensor, seen: torch.Tensor, query: int) -> torch.Tensor:
-        """Cosines [N] of each source's vector and that of one of them."""
+        """Cosine similarities [N] of each source's vector and that of source number `query`."""
         vectors = self.vectors(sources, seen)
         return cosine_similarity(vectors, vectors[query][None])
 

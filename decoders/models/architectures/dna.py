@@ -1,8 +1,8 @@
-"""DNA: no fixed layers but a pool of modules; at every step a router sends each token to one of them, or
-lets it stay unchanged (Towards Distributed Neural Architectures, 2025).
+"""DNA: a pool of modules instead of fixed layers; at every step a router sends each token to one module, or
+leaves it unchanged (Towards Distributed Neural Architectures, 2025).
 
-Reconstructed: routers are linear, the best module's sigmoid is its gate, and a bias, adjusted against
-overused modules, balances the load. Knows tensors; neither tokens' texts nor engines.
+A reconstruction: routers are linear, the best module's sigmoid is its gate, and a bias against overused
+modules balances the load. Knows tensors, no texts and no engines.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from decoders.models.architectures.layers import (
 )
 
 PAPERS = ("towards-distributed-neural-architectures",)
-NUDGE = 1e-3  # of the balancing bias per training step
+NUDGE = 1e-3  # change of the balancing bias per training step
 
 
 class DnaConfig(ArchitectureConfig):
@@ -35,7 +35,7 @@ class DnaConfig(ArchitectureConfig):
 
 
 class Dna(Architecture):
-    """`forced` is for tests and experiments: the module of each step, with gate 1, for all tokens."""
+    """`forced`, for tests and experiments: the module of each step for all tokens, with gate 1."""
 
     config_class = DnaConfig
 
@@ -43,7 +43,7 @@ class Dna(Architecture):
         width, inner, heads = config.hidden_size, config.intermediate_size, config.num_attention_heads
         made = (Attention(width, heads, config.num_key_value_heads) for _ in range(config.pool))
         self.pool = nn.ModuleList(Block(width, inner, mixer) for mixer in made)
-        steps, ways = config.num_hidden_layers, config.pool + 1  # the last way: to stay
+        steps, ways = config.num_hidden_layers, config.pool + 1  # the last choice leaves a token unchanged
         self.routers = nn.ModuleList(nn.Linear(width, ways, bias=False) for _ in range(steps))
         self.balance = nn.Parameter(torch.zeros(steps, ways), requires_grad=False)
         self.forced: list[int] | None = None
@@ -62,7 +62,7 @@ class Dna(Architecture):
         return x[:, -1:] if last_only else x, (start + ids.shape[1], kept)
 
     def chosen(self, x: torch.Tensor, step: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Of each token: its module [B, T], and the gate [B, T, 1] by which it changes."""
+        """Each token's module [B, T] and gate [B, T, 1]."""
         if self.forced is not None:
             where = torch.full(x.shape[:2], self.forced[step], device=x.device)
             return where, x.new_ones(*x.shape[:2], 1)
@@ -74,8 +74,8 @@ class Dna(Architecture):
         return where, scores.gather(-1, where[..., None]).sigmoid()
 
     def visit(self, x: torch.Tensor, step: int, past: State, start: int) -> tuple[torch.Tensor, State]:
-        """h + gate * (module(h) - h) for every token. Inside a module tokens see those that visit it too, at
-        this step: one attention for all, in which only tokens of the same module see each other.
+        """h + gate * (module(h) - h) for every token. Inside a module, a token attends only to tokens that
+        visit the same module at this step; one masked attention computes all modules.
         """
         where, gate = self.chosen(x, step)
         heads = [self.pool[0].mixer.heads] + [self.pool[0].mixer.kv_heads] * 2
@@ -93,7 +93,7 @@ class Dna(Architecture):
         return torch.where(stays, x, x + gate * (y - x)), (k, v, all_where)
 
     def through(self, x: torch.Tensor, where: torch.Tensor, part: Callable) -> torch.Tensor:
-        """part(module, rows) of every token's own module; zeros for tokens that stay."""
+        """part(module, rows) of every token's own module; zeros for tokens that are left unchanged."""
         width = part(self.pool[0], x[:, :0]).shape[-1]
         result = x.new_zeros(*x.shape[:2], width)
         for number, block in enumerate(self.pool):
@@ -104,7 +104,7 @@ class Dna(Architecture):
 
     @torch.no_grad()
     def paths(self, ids: torch.Tensor) -> torch.Tensor:
-        """[B, T, steps]: the module that each token visits at each step; the size of the pool: it stays."""
+        """[B, T, steps]: the module that each token visits at each step; the pool's size means unchanged."""
         _, (_, kept) = self.read(ids)
         return torch.stack([where for _, _, where in kept], -1)
 

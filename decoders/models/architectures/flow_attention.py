@@ -1,7 +1,7 @@
 """Flow-Attention: linear attention as a flow network, in which keys compete for the outflow and queries for
 the inflow; the causal form keeps sums of constant size (Flowformer, Wu et al. 2022, section 3.2).
 
-Knows tensors; neither tokens' texts nor engines.
+Knows tensors, no texts and no engines.
 """
 
 import torch
@@ -16,7 +16,7 @@ EPS = 1e-6
 
 class FlowAttention(nn.Module):
     """State per head: sums of k, q, k o, q i and exp(source), and the matrix M: d_h^2 + 4 d_h + 1 numbers.
-    Sums over queries run up to t, not from t on: the paper's approximation that keeps it causal.
+    Sums over queries run up to t and not over later ones: the paper's approximation for causality.
     """
 
     def __init__(self, width: int, heads: int):
@@ -33,8 +33,8 @@ class FlowAttention(nn.Module):
 def flow(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, past: State, start: int
 ) -> tuple[torch.Tensor, State]:
-    """Outputs [B, H, T, D] for non-negative q and k and values v, all tokens at once, and the sums after
-    them.
+    """(outputs [B, H, T, D] for non-negative q and k and values v, all tokens at once; the sums after
+    them).
     """
     t = torch.arange(start + 1, start + q.shape[2] + 1, device=q.device, dtype=q.dtype)  # counted from 1
     sums = past or {}
@@ -64,7 +64,7 @@ def flow(
 
 
 class FlowformerConfig(ArchitectureConfig):
-    """Positions are learned, as many as max_position_embeddings: rotation would make q and k negative."""
+    """Positions are learned, since rotary ones would make q and k negative."""
 
     model_type = "tiny_flowformer"
 

@@ -1,8 +1,8 @@
-"""Layers that the small architectures share: attention over a growing or sliding cache, gated retention over
-one matrix, a gated feed-forward net, and a plain stack of them.
+"""Layers that the small architectures share: attention over a growing or sliding cache, gated retention, a
+gated feed-forward network, and a plain stack of them.
 
-Each takes inputs [B, T, d] and what it kept of the tokens before (None: there were none), and returns outputs
-[B, T, d] and what it keeps now. Nothing is changed in place, so a draft tree keeps one state per branch.
+Each takes inputs [B, T, d] and a state (None at the start), and returns outputs [B, T, d] and the new state.
+States are never changed in place, so each branch of a draft tree can keep its own.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ State = Any  # nested tuples, lists and dicts of tensors
 
 
 def wide(x: torch.Tensor) -> torch.Tensor:
-    """At least float32: sums and exponentials along a text are taken in it."""
+    """x in at least float32, for sums and exponentials along a text."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
@@ -42,8 +42,8 @@ def rotated(x: torch.Tensor, start: int) -> torch.Tensor:
 
 
 def visible(queries: int, keys: int, window: int | None, device: torch.device) -> torch.Tensor:
-    """[T, S]: which keys each query sees; the last query stands where the last key stands. window: how many
-    keys, its own included.
+    """[T, S]: which keys each query sees, with the last query at the last key. window: at most this many
+    keys, including its own.
     """
     at = torch.arange(keys - queries, keys, device=device)[:, None]
     behind = at - torch.arange(keys, device=device)
@@ -51,7 +51,7 @@ def visible(queries: int, keys: int, window: int | None, device: torch.device) -
 
 
 def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
-    """Softmax attention [B, H, T, D]; fewer KV heads are shared by several query heads."""
+    """Softmax attention [B, H, T, D]; query heads share KV heads if there are fewer of these."""
     groups = q.shape[1] // k.shape[1]
     k, v = (x.repeat_interleave(groups, 1) if groups > 1 else x for x in (k, v))
     scores = (q @ k.transpose(-1, -2)) * q.shape[-1] ** -0.5
@@ -59,7 +59,7 @@ def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, seen: torch.Tensor
 
 
 def appended(past: State, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Keys and values with those of the tokens before in front."""
+    """Past keys and values followed by these."""
     return (k, v) if past is None else (torch.cat([past[0], k], 2), torch.cat([past[1], v], 2))
 
 
@@ -91,17 +91,18 @@ class Attention(nn.Module):
         k, v = appended(past, k, v)
         seen = visible(x.shape[1], k.shape[2], self.window, x.device)
         y = self.o(merge(attend(q, k, v, seen)))
-        if self.window is not None:  # the next token sees one place less of what is kept
+        if self.window is not None:  # the next token's own key takes one place of the window
             rows = max(k.shape[2] - self.window + 1, 0)
             k, v = k[:, :, rows:], v[:, :, rows:]
         return y, (k, v)
 
 
 class Retention(nn.Module):
-    """Gated retention (YOCO, section 3.1): S_t = gamma_t S_{t-1} + k_t^T v_t, o_t = q_t S_t, with
-    gamma_t = sigmoid(x_t w)^(1/16) per head. Keeps one matrix per head, however long the text is.
+    """Gated retention (YOCO, section 3.1): S_t = gamma_t S_{t-1} + k_t^T v_t, o_t = q_t S_t, with gamma_t =
+    sigmoid(x_t w)^(1/16) per head. The state is one matrix per head, whatever the text's length.
 
-    `readout` returns the normalised o_t before its gate, which SambaY publishes; value_width: of all heads.
+    `readout` returns the normalised o_t before its gate, which SambaY reuses in other layers. value_width: of
+    all heads together.
     """
 
     SHARPNESS = 16.0  # the root that keeps gamma close to 1
@@ -115,7 +116,7 @@ class Retention(nn.Module):
         self.o = nn.Linear(values, width, bias=False)
 
     def readout(self, x: torch.Tensor, past: State, start: int) -> tuple[torch.Tensor, State]:
-        """o [B, T, value width], all tokens at once: with L_t = sum of log gamma up to t,
+        """(o [B, T, value width] of all tokens at once, the new state). With L_t = sum of log gamma up to t,
         o_t = exp(L_t) q_t S_0 + sum_{s<=t} exp(L_t - L_s) (q_t k_s) v_s.
         """
         q, k = (rotated(split(m(x), self.heads), start) for m in (self.q, self.k))
@@ -124,7 +125,7 @@ class Retention(nn.Module):
         seen = visible(x.shape[1], x.shape[1], None, x.device)
         weights = (fall[..., :, None] - fall[..., None, :]).masked_fill(~seen, float("-inf")).exp()
         o = ((q @ k.transpose(-1, -2)) * weights) @ wide(v)
-        left = (fall[..., -1:] - fall).exp()[..., None]  # what is left of each token at the end
+        left = (fall[..., -1:] - fall).exp()[..., None]  # each token's weight after decay to the end
         matrix = wide(k * left).transpose(-1, -2) @ wide(v)
         if past is not None:
             o = o + fall.exp()[..., None] * (wide(q) @ past)
@@ -132,7 +133,7 @@ class Retention(nn.Module):
         return merge(F.rms_norm(o, o.shape[-1:], eps=1e-6)).to(x.dtype), matrix
 
     def gated(self, x: torch.Tensor, o: torch.Tensor) -> torch.Tensor:
-        """The layer's output [B, T, d] for a readout."""
+        """The layer's output [B, T, d] from a readout."""
         return self.o(F.silu(self.gate(x)) * o)
 
     def forward(self, x: torch.Tensor, past: State, start: int) -> tuple[torch.Tensor, State]:
@@ -141,7 +142,7 @@ class Retention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """The gated net of Llama's layers."""
+    """Llama's gated feed-forward network."""
 
     def __init__(self, width: int, inner: int):
         super().__init__()
@@ -153,7 +154,7 @@ class FeedForward(nn.Module):
 
 
 class Block(nn.Module):
-    """A mixer of tokens and a feed-forward net, each after a norm and added to the stream."""
+    """A token mixer and a feed-forward network, each after a norm and with a residual."""
 
     def __init__(self, width: int, inner: int, mixer: nn.Module):
         super().__init__()
@@ -165,12 +166,12 @@ class Block(nn.Module):
         return self.fed(x + y), kept
 
     def fed(self, x: torch.Tensor) -> torch.Tensor:
-        """The stream after the feed-forward net."""
+        """The residual stream after the feed-forward network."""
         return x + self.net(self.net_norm(x))
 
 
 class Stack(nn.Module):
-    """Blocks one after the other."""
+    """A sequence of blocks."""
 
     def __init__(self, blocks: list[Block]):
         super().__init__()
@@ -185,15 +186,15 @@ class Stack(nn.Module):
 
 
 def attention_stack(width: int, inner: int, layers: int, heads: int) -> Stack:
-    """A plain transformer's layers."""
+    """The layers of a plain transformer."""
     return Stack([Block(width, inner, Attention(width, heads)) for _ in range(layers)])
 
 
 def one_by_one(
     advance: Callable[[torch.Tensor, State], tuple[torch.Tensor, State]], ids: torch.Tensor, state: State
 ) -> tuple[torch.Tensor, State]:
-    """States [B, T, d] of tokens [B, T] that `advance` reads one after the other after `state`, and what is
-    kept after the last one.
+    """(states [B, T, d] of tokens [B, T] that `advance` reads one by one from `state`, the state after the
+    last).
     """
     states = []
     for at in range(ids.shape[1]):
@@ -203,7 +204,7 @@ def one_by_one(
 
 
 def numbers_in(state: State) -> int:
-    """How many numbers a state holds."""
+    """The number of elements in a state."""
     if isinstance(state, torch.Tensor):
         return state.numel()
     if isinstance(state, dict):

@@ -1,8 +1,8 @@
-"""MBLM: bytes in patches, patches in larger patches; one stage per size; slower stages condition the faster
-ones (Multiscale Byte Language Models, Egli et al. 2025, section 3).
+"""MBLM: a hierarchy of patches of bytes with one stage per size, in which slower stages condition faster ones
+(Multiscale Byte Language Models, Egli et al. 2025, section 3).
 
 Stage s advances once every `stride` bytes, the product of the patch sizes below it. Positions are rotary
-inside a stage, where the paper leaves them to the stage. Knows tensors; neither texts nor engines.
+inside a stage; the paper leaves the choice to each stage. Knows tensors, no texts and no engines.
 """
 
 import math
@@ -17,8 +17,8 @@ PAPERS = ("multiscale-byte-language-models-a-hierarchical-architecture",)
 
 
 class Stage(nn.Module):
-    """One stage: patches of `stride` bytes become vectors [.., d], a learned start takes the place of the
-    one before the first, and the output of the stage above is added.
+    """One stage: patches of `stride` bytes become vectors [..., d], shifted by one after a learned start
+    vector, and the output of the stage above is added.
     """
 
     def __init__(self, config: "MblmConfig", number: int):
@@ -49,8 +49,9 @@ class Stage(nn.Module):
         return self.patch(self.embed(ids).unflatten(1, (-1, self.stride)).flatten(2))
 
     def inputs(self, ids: torch.Tensor, above: torch.Tensor | None) -> torch.Tensor:
-        """All inputs of the stage for bytes [B, N * stride]: at the top [B, N, d], else one row per patch
-        of the stage above, whose outputs are [B, N / size, d above]: [B * N / size, size, d].
+        """The stage's inputs for bytes [B, N * stride]: [B, N, d] for the top stage; for others one row per
+        patch of the stage above, [B * N / size, size, d]. above: the outputs [B, N / size, d above] of that
+        stage.
         """
         x = self.patched(ids)
         if self.size is not None:
@@ -60,9 +61,9 @@ class Stage(nn.Module):
 
 
 class MblmConfig(ArchitectureConfig):
-    """Of each stage, the slowest first: widths, layers, heads, mixers (`attention` or `retention`).
-    patches: how many slots each stage but the first has per patch of the stage above. plain: patch vectors
-    are joined embeddings, as in MEGABYTE.
+    """Per stage, slowest first: widths, layers, heads, mixers (`attention` or `retention`). patches: slots of
+    each stage but the first per patch of the stage above. plain: patch vectors are concatenated embeddings,
+    as in MEGABYTE.
     """
 
     model_type = "tiny_mblm"
@@ -75,18 +76,18 @@ class MblmConfig(ArchitectureConfig):
 
 
 class Mblm(Architecture):
-    """hidden_size is the width of the last stage, whose states say bytes."""
+    """hidden_size is the width of the last stage, whose states predict bytes."""
 
     config_class = MblmConfig
 
     def build(self, config: MblmConfig) -> None:
         self.stages = nn.ModuleList(Stage(config, number) for number in range(len(config.widths)))
-        self.calls = [0] * len(self.stages)  # of each stage, one at a time: what `advance` counts
+        self.calls = [0] * len(self.stages)  # calls of each stage by `advance`
 
     def read(
         self, ids: torch.Tensor, state: State = None, last_only: bool = False
     ) -> tuple[torch.Tensor, State]:
-        """As `Architecture.read`. Without a state all bytes are read at once; after one, byte by byte."""
+        """As `Architecture.read`. Without a state all bytes are read at once; with one, byte by byte."""
         if state is None:
             states = self.parallel(ids)
             state = self.left_after(ids) if not self.training else None
@@ -95,9 +96,9 @@ class Mblm(Architecture):
         return states[:, -1:] if last_only else states, state
 
     def parallel(self, ids: torch.Tensor) -> torch.Tensor:
-        """States [B, T, d] that say bytes 1 to T after bytes 0 to T - 1, all patches at once."""
+        """States [B, T, d] that predict bytes 1 to T from bytes 0 to T - 1, all patches at once."""
         stride = self.stages[0].stride
-        padded = nn.functional.pad(ids, (0, stride - ids.shape[1] % stride))  # at least one more
+        padded = nn.functional.pad(ids, (0, stride - ids.shape[1] % stride))  # at least one byte of padding
         above = None
         for stage in self.stages:
             x = stage.inputs(padded, above)
@@ -106,7 +107,9 @@ class Mblm(Architecture):
         return above[:, 1 : ids.shape[1] + 1]
 
     def left_after(self, ids: torch.Tensor) -> State:
-        """The state after a text: each stage's cache of its current parent's patches, read again."""
+        """The state after a text: each stage's cache of the patches in its current parent patch, which it
+        reads again.
+        """
         many, above, stages = ids.shape[1], None, []
         for number, stage in enumerate(self.stages):
             parent = self.stages[number - 1].stride if number else 0
@@ -123,8 +126,8 @@ class Mblm(Architecture):
         return many, ids[:, -self.stages[0].stride :], stages
 
     def advance(self, byte: torch.Tensor, state: State) -> tuple[torch.Tensor, State]:
-        """One byte [B, 1] more: the state [B, 1, d] that says the next one. Only stages at whose border the
-        text now stands compute anything.
+        """Reads one more byte [B, 1]: (the state [B, 1, d] that predicts the next one, the new state). Only
+        stages at a patch boundary compute anything.
         """
         many, tail, before = state
         many, tail = many + 1, torch.cat([tail, byte], 1)[:, -self.stages[0].stride :]
@@ -145,7 +148,7 @@ class Mblm(Architecture):
         return above, (many, tail, stages)
 
     def get_output_embeddings(self) -> nn.Module:
-        """The rows that the head reads."""
+        """The head."""
         return self.embed
 
 

@@ -1,7 +1,7 @@
-"""MEGABYTE: a global transformer reads patches of P bytes, once per patch, and a local one writes the bytes
-of a patch, one after the other (Yu et al. 2023, section 2).
+"""MEGABYTE: a global transformer runs once per patch of P bytes, and a local one writes the bytes of each
+patch one by one (Yu et al. 2023, section 2).
 
-Positions are rotary in both, where the paper learns them. Knows tensors; neither texts nor engines.
+Positions are rotary in both; the paper learns them. Knows tensors, no texts and no engines.
 """
 
 import torch
@@ -14,7 +14,7 @@ PAPERS = ("megabyte",)
 
 
 class MegabyteConfig(ArchitectureConfig):
-    """global_*: of the model over patches; hidden_size, num_hidden_layers, num_attention_heads: of the
+    """global_*: sizes of the model over patches; hidden_size, num_hidden_layers, num_attention_heads: of the
     local one.
     """
 
@@ -26,7 +26,7 @@ class MegabyteConfig(ArchitectureConfig):
 
 
 class Megabyte(Architecture):
-    """A patch vector is its bytes' embeddings, of width global_width / P each, one after the other."""
+    """A patch vector concatenates the embeddings of its bytes, each of width global_width / P."""
 
     config_class = MegabyteConfig
 
@@ -42,12 +42,14 @@ class Megabyte(Architecture):
         layers, heads = config.num_hidden_layers, config.num_attention_heads
         self.fast = attention_stack(width, 8 * width // 3, layers, heads)
         self.fast_norm = nn.RMSNorm(width, eps=1e-6)
-        self.calls = [0, 0]  # of both, one at a time
+        self.calls = [0, 0]  # calls of both models by `advance`
 
     def read(
         self, ids: torch.Tensor, state: State = None, last_only: bool = False
     ) -> tuple[torch.Tensor, State]:
-        """As `Architecture.read`. A prompt is read in one parallel pass, what follows byte by byte."""
+        """As `Architecture.read`. Without a state all bytes are read in one parallel pass; with one, byte by
+        byte.
+        """
         if state is None:
             states, state = self.prompt(ids)
         else:
@@ -59,23 +61,23 @@ class Megabyte(Architecture):
         return self.bytes(ids).unflatten(1, (-1, self.patch)).flatten(2)
 
     def prompt(self, ids: torch.Tensor) -> tuple[torch.Tensor, State]:
-        """States that say bytes 1 to T, all patches at once, and what is kept of the last one."""
+        """(states that predict bytes 1 to T, all patches at once; the state after the last one)."""
         batch, many, p = *ids.shape, self.patch
         whole = many // p * p
         start = self.start.expand(batch, 1, -1)
         known = torch.cat([start, self.patches(ids[:, :whole])], 1) if whole else start
-        y, cache = self.slow(known, None, 0)  # of the K whole patches and of the one that is being written
+        y, cache = self.slow(known, None, 0)  # for the K whole patches and the current one
         slices = self.slice(self.slow_norm(y).unflatten(-1, (p, -1)))  # [B, K + 1, P, d]
         padded = nn.functional.pad(ids, (0, whole + p - many)).unflatten(1, (-1, p))
         before = self.local(padded)[:, :, :-1]
         x = torch.cat([self.pad.expand(batch, before.shape[1], 1, -1), before], 2) + slices
         y, _ = self.fast(x.flatten(0, 1), None, 0)
         states = self.fast_norm(y).view(batch, -1, y.shape[-1])[:, 1 : many + 1]
-        _, near = self.fast(x[:, -1, : many - whole + 1], None, 0)  # what is kept of the patch being written
+        _, near = self.fast(x[:, -1, : many - whole + 1], None, 0)  # the local cache of the current patch
         return states, (many, ids[:, whole:], cache, slices[:, -1], near)
 
     def advance(self, byte: torch.Tensor, state: State) -> tuple[torch.Tensor, State]:
-        """One byte [B, 1] more: the state [B, 1, d] that says the next one."""
+        """Reads one more byte [B, 1]: (the state [B, 1, d] that predicts the next one, the new state)."""
         many, written, cache, slices, near = state
         many, written = many + 1, torch.cat([written, byte], 1)
         slot = many % self.patch
@@ -91,7 +93,7 @@ class Megabyte(Architecture):
 
 
 def serial_steps(patch: int, global_layers: int, local_layers: int) -> tuple[int, int]:
-    """Layers one after the other per patch: L_G + P L_L, and P (L_G + L_L) for a plain stack of both."""
+    """Sequential layers per patch: L_G + P L_L here, and P (L_G + L_L) for a plain stack of both."""
     return global_layers + patch * local_layers, patch * (global_layers + local_layers)
 
 

@@ -1,8 +1,8 @@
 """Pervasive attention (Elbayad, Besacier and Verbeek 2018): one grid of answer by source in place of encoder
-and decoder; its cells are [source_j ; answer_(i-1)], two-dimensional convolutions over it, and a maximum over
-the source.
+and decoder. Its cells are [source_j ; answer_(i-1)]; two-dimensional convolutions run over it, and a maximum
+over the source gives each row's features.
 
-Knows token ids and tensors. `start` and `step` write row by row and keep the last rows of each layer.
+`start` and `step` write row by row and keep the last rows of each layer. Knows token ids and tensors.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ PAPERS = ("pervasive-attention",)
 
 class PervasiveConfig(PreTrainedConfig):
     """width: of an embedding; a cell has twice as many channels. kernel: answer rows by source columns.
-    causal_source: convolutions look only back along the source too, as wait-k needs it.
+    causal_source: convolutions are causal along the source too, as wait-k needs.
     """
 
     model_type = "pervasive_attention"
@@ -45,7 +45,7 @@ class PervasiveConfig(PreTrainedConfig):
 
 
 class Layer(nn.Module):
-    """Norm, ReLU, convolution masked towards later rows; added to what came in."""
+    """A residual layer: norm, ReLU, and a convolution that is causal along the answer."""
 
     def __init__(self, channels: int, kernel: tuple[int, int], causal_source: bool):
         super().__init__()
@@ -57,7 +57,7 @@ class Layer(nn.Module):
         self.conv = nn.Conv2d(channels, channels, kernel)
 
     def before(self, cells: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
-        """Cells [N, I, J, C] -> what the convolution reads: zeros in columns [N, J] that are not there."""
+        """Cells [N, I, J, C] -> the convolution's input, with zeros in columns that `seen` [N, J] masks."""
         return relu(self.norm(cells)) * seen[:, None, :, None]
 
     def convolved(self, inner: torch.Tensor) -> torch.Tensor:
@@ -65,14 +65,14 @@ class Layer(nn.Module):
         return self.conv(pad(inner.permute(0, 3, 1, 2), self.sides)).permute(0, 2, 3, 1)
 
     def forward(self, cells: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
-        """Cells [N, I, J, C]; seen [N, J]."""
+        """Cells [N, I, J, C] -> the same shape; seen [N, J]."""
         inner = self.before(cells, seen)
         return cells + self.convolved(pad(inner, (0, 0, 0, 0, self.rows_before, 0)))
 
 
 @dataclass
 class RowCache:
-    """The last rows [N, rows_before, J, C] that each layer's convolution read, and the embedded source."""
+    """The last input rows [N, rows_before, J, C] of each layer's convolution, and the embedded source."""
 
     rows: list[torch.Tensor]
     source: torch.Tensor
@@ -81,7 +81,7 @@ class RowCache:
 
 
 class PervasiveAttention(SourceStream):
-    """The grid's columns are a begin mark and the source; row i predicts token i of the answer."""
+    """The grid's columns are a begin token and the source; row i predicts token i of the answer."""
 
     config_class = PervasiveConfig
 
@@ -96,11 +96,11 @@ class PervasiveAttention(SourceStream):
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Embedding:
-        """The rows that tokens of the answer are read as, which also give the logits."""
+        """The input embeddings of the answer, tied to the head."""
         return self.write_table
 
     def get_output_embeddings(self) -> nn.Embedding:
-        """The same rows."""
+        """The head, tied to the input embeddings."""
         return self.write_table
 
     def head(self, states: torch.Tensor) -> torch.Tensor:
@@ -108,36 +108,36 @@ class PervasiveAttention(SourceStream):
         return linear(states, self.write_table.weight)
 
     def columns(self, sources: torch.Tensor, seen: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Embedded columns [N, 1 + S, width], the first of them the begin mark, and which are there."""
+        """Embedded columns [N, 1 + S, width], the first of them the begin token, and their mask."""
         marked = pad(sources, (1, 0), value=self.config.begin)
         return self.read_table(marked), pad(seen, (1, 0), value=True)
 
     def rows(self, answers: torch.Tensor) -> torch.Tensor:
-        """Embedded rows [N, 1 + A, width]: the token before each one to predict."""
+        """Embedded rows [N, 1 + A, width]: the token before each position."""
         return self.write_table(pad(answers, (1, 0), value=self.config.begin))
 
     def cells(self, columns: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-        """The grid [N, I, J, 2 width] that the first layer reads."""
+        """The first layer's input grid [N, I, J, 2 width]."""
         shape = (-1, rows.shape[1], columns.shape[1], -1)
         return torch.cat([columns[:, None].expand(shape), rows[:, :, None].expand(shape)], -1)
 
     def features(
         self, cells: torch.Tensor, seen: torch.Tensor, wait: int | None, first: int = 0
     ) -> torch.Tensor:
-        """Gated features [N, I, J, width] with -inf in columns that row i may not look at. first: the
-        number of the first row.
+        """Gated features [N, I, J, width], -inf in columns that row i may not see. first: the number of the
+        first row.
         """
         shown = seen[:, None, :].expand(cells.shape[:3])
         if wait is not None:
             rows, columns = (torch.arange(n, device=cells.device) for n in cells.shape[1:3])
-            shown = shown & (columns[None] < (rows + first)[:, None] + wait + 1)  # and the begin mark
+            shown = shown & (columns[None] < (rows + first)[:, None] + wait + 1)  # + 1 for the begin token
         return glu(self.gate(self.norm(cells)), -1).masked_fill(~shown[..., None], -torch.inf)
 
     def grid(
         self, sources: torch.Tensor, seen: torch.Tensor, answers: torch.Tensor, wait: int | None = None
     ) -> torch.Tensor:
-        """Features [N, A + 1, S + 1, width] of the whole grid. wait: at row i only the first i + wait
-        tokens of the source are seen (wait-k; exact where the model has `causal_source`).
+        """Features [N, A + 1, S + 1, width] of the whole grid. wait: row i sees only the first i + wait
+        tokens of the source (wait-k; exact if the model has `causal_source`).
         """
         columns, there = self.columns(sources, seen)
         cells = self.cells(columns, self.rows(answers))
@@ -148,12 +148,12 @@ class PervasiveAttention(SourceStream):
     def answer_states(
         self, sources: torch.Tensor, seen: torch.Tensor, answers: torch.Tensor, wait: int | None = None
     ) -> torch.Tensor:
-        """As `SourceStream.answer_states`: the maximum of every channel over the source."""
+        """As `SourceStream.answer_states`; the maximum of each channel over the source."""
         return self.grid(sources, seen, answers, wait).amax(2)
 
     def alignment(self, sources: torch.Tensor, seen: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
-        """Shares [N, A + 1, S + 1] of the channels whose maximum comes from each column; they sum to 1 in
-        each row.
+        """The share [N, A + 1, S + 1] of channels whose maximum comes from each column; each row sums to
+        1.
         """
         grid = self.grid(sources, seen, answers)
         best = grid.argmax(2)  # [N, I, width]
@@ -161,7 +161,7 @@ class PervasiveAttention(SourceStream):
         return counts.scatter_add_(2, best, torch.ones_like(best, dtype=counts.dtype)) / grid.shape[-1]
 
     def start(self, sources: torch.Tensor, seen: torch.Tensor) -> RowCache:
-        """A cache without rows over sources [N, S]."""
+        """An empty cache over sources [N, S]."""
         columns, there = self.columns(sources, seen)
         empty = [
             columns.new_zeros(len(sources), layer.rows_before, columns.shape[1], 2 * self.config.width)

@@ -1,10 +1,9 @@
 """A byte-level recursive convolutional auto-encoder (Zhang and LeCun 2018): one group of convolutions,
-applied again and again, halves a text until one vector holds it; another doubles that vector back into all
-bytes at once.
+applied recursively, halves a text until it is one vector; another expands that vector back into all bytes at
+once.
 
-Knows bytes as token ids and tensors. Nothing of an answer is read while it is written: the distribution of
-each byte is there after one pass, in whatever order it is decoded. It reproduces its source; it cannot
-continue a text.
+Decoding is not autoregressive: one pass gives the distribution of every byte. The model reproduces its source
+and cannot continue a text. Knows bytes as token ids, and tensors.
 """
 
 import math
@@ -20,8 +19,9 @@ PAPERS = ("byte-level-recursive-convolutional-auto-encoder-for",)
 
 
 class RecursiveConfig(PreTrainedConfig):
-    """length: bytes of a text, a power of two; what is shorter ends with zeros. shortest: where the recursion
-    ends. prefix: convolutions outside it, group: inside. vector: numbers that a text becomes.
+    """length: bytes of a text, a power of two; shorter texts are padded with zeros. shortest: length at which
+    the recursion ends. prefix, group: convolutions outside and inside the recursion. vector: size of a text's
+    vector.
     """
 
     model_type = "recursive_bytes"
@@ -48,13 +48,13 @@ class RecursiveConfig(PreTrainedConfig):
 
     @property
     def recursions(self) -> int:
-        """How often each group is applied: log2 of length / shortest."""
+        """How often each group is applied: log2(length / shortest)."""
         return int(math.log2(self.length // self.shortest))
 
 
 class Convolutions(nn.Module):
-    """Convolutions of three places, each after a norm and ReLU and added to what came in. The paper adds
-    every second one and has no norms; with them a small network learns in minutes.
+    """Residual convolutions of width 3, each after a norm and ReLU. The paper has a residual around every
+    second one and no norms; with these changes a small network learns in minutes.
     """
 
     def __init__(self, channels: int, count: int):
@@ -86,8 +86,8 @@ class RecursiveBytes(SourceStream):
         self.post_init()
 
     def _init_weights(self, module: nn.Module) -> None:
-        """By fan-in, as torch begins them. With transformers' 0.02 everywhere less of a text reaches the
-        vector: after 250 batches tiny-recursive-bytes then gives back 46 % of the bytes, so it is 71 %.
+        """Initialises by fan-in, as torch does. With transformers' 0.02, less of a text reaches the vector:
+        after 250 batches tiny-recursive-bytes reproduced 46 % of the bytes instead of 71 %.
         """
         if isinstance(module, nn.Embedding):
             nn.init.normal_(module.weight)
@@ -97,25 +97,25 @@ class RecursiveBytes(SourceStream):
             nn.init.uniform_(module.bias, -reach, reach)
 
     def get_input_embeddings(self) -> nn.Embedding:
-        """The rows that bytes are read as."""
+        """The input embeddings of bytes."""
         return self.table
 
     def encode(self, texts: torch.Tensor) -> list[torch.Tensor]:
-        """Texts [N, length] -> states after 0, 1 ... recursions [N, C, length / 2^r]."""
+        """Texts [N, length] -> states after r = 0, 1 ... recursions, [N, C, length / 2^r]."""
         levels = [self.read_prefix(self.table(texts).transpose(1, 2))]
         for _ in range(self.config.recursions):
             levels.append(max_pool1d(self.read_group(levels[-1]), 2))
         return levels
 
     def vectors(self, texts: torch.Tensor) -> torch.Tensor:
-        """Texts [N, length] -> what is left of each [N, vector]."""
+        """Texts [N, length] -> vectors [N, vector]."""
         return self.to_vector(self.encode(texts)[-1].flatten(1))
 
     def decode(self, vectors: torch.Tensor) -> list[torch.Tensor]:
-        """Vectors [N, vector] -> states after 0, 1 ... recursions, each doubled: [N, C, shortest 2^r]."""
+        """Vectors [N, vector] -> states after r = 0, 1 ... recursions, [N, C, shortest 2^r]."""
         levels = [self.from_vector(vectors).unflatten(1, (self.config.channels, self.config.shortest))]
         for _ in range(self.config.recursions):
-            twice = self.widen(self.write_group(levels[-1]))  # [N, 2 C, T]: two places of C channels each
+            twice = self.widen(self.write_group(levels[-1]))  # [N, 2 C, T]: two positions of C channels each
             levels.append(twice.unflatten(1, (2, -1)).permute(0, 2, 3, 1).flatten(2))
         return levels
 
@@ -124,7 +124,7 @@ class RecursiveBytes(SourceStream):
         return self.write_postfix(self.decode(self.vectors(texts))[-1]).transpose(1, 2)
 
     def fitted(self, sources: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
-        """Sources [N, S] without their separator, cut or filled up with zeros to [N, length]."""
+        """Sources [N, S] without their separator, cut or padded with zeros to [N, length]."""
         length, end = self.config.length, len(self.config.separator)
         bare = sources * (
             torch.arange(sources.shape[1], device=seen.device) < seen.sum(-1, keepdim=True) - end
@@ -132,8 +132,8 @@ class RecursiveBytes(SourceStream):
         return pad(bare, (0, max(0, length - bare.shape[1])))[:, :length]
 
     def answer_states(self, sources: torch.Tensor, seen: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
-        """As `SourceStream.answer_states`, of `answers` only the length counts; after `length` bytes stands
-        what stands at the last one.
+        """As `SourceStream.answer_states`, but only the length of `answers` matters. Beyond `length` bytes
+        the last state is repeated.
         """
         states = self.written(self.fitted(sources, seen))
         places = torch.arange(answers.shape[1] + 1, device=states.device).clamp(max=self.config.length - 1)

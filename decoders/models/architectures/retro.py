@@ -1,10 +1,9 @@
 """A Retro decoder (Borgeaud et al. 2022; InstructRetro, Wang et al. 2023): a Llama that also reads, chunk by
-chunk, passages from a store that are similar to what it has just written.
+chunk, passages from a store that are similar to the chunk just written.
 
-Knows token ids and tensors. The neighbours of chunk u are found by the chunk itself and are read from its
-last token on, up to the last but one of the next chunk. A gate of 0 leaves the plain decoder. Simplified:
-neighbours are found by n-grams and not by embeddings, and are encoded without attending to the text that
-retrieved them.
+Chunk u retrieves its neighbours, which are read from its last token to the last but one of the next chunk. A
+gate of 0 gives the plain decoder. Simplified: retrieval is by n-grams and not by embeddings, and neighbours
+are encoded without attending to the text that retrieved them. Knows token ids and tensors.
 """
 
 import math
@@ -25,8 +24,9 @@ Chunk = tuple[int, ...]
 
 
 class RetroConfig(LlamaConfig):
-    """chunk: tokens; a neighbour is a chunk of the store and the one after it. after: decoder layers below
-    the cross-attention. encoder_layers: that read a neighbour both ways. store_tokens: size of the store.
+    """chunk: tokens per chunk; a neighbour is a chunk of the store and the one after it. after: decoder
+    layers below the cross-attention. encoder_layers: bidirectional layers for neighbours. store_tokens: size
+    of the store.
     """
 
     model_type = "retro"
@@ -44,13 +44,13 @@ class RetroConfig(LlamaConfig):
 
 
 class Store:
-    """Chunks of texts, found by the n-grams that they share with a chunk: each counts by how rare it is."""
+    """Chunks of texts, retrieved by the n-grams that they share with a chunk, weighted by rarity."""
 
     def __init__(self, tokens: Sequence[int], chunk: int, longest: int = 2):
         self.longest, size = longest, chunk
         self.chunks = [tuple(tokens[at : at + size]) for at in range(0, len(tokens) - size + 1, size)]
         self.holders: dict[Chunk, list[int]] = defaultdict(list)
-        for at, one in enumerate(self.chunks[:-1]):  # the last one has nothing after it
+        for at, one in enumerate(self.chunks[:-1]):  # the last one has no successor
             for gram in self.grams(one):
                 self.holders[gram].append(at)
 
@@ -80,8 +80,8 @@ class Store:
 
 
 class ChunkedCrossAttention(nn.Module):
-    """Tokens look at the neighbour of the last chunk that was complete before the next token. Queries and
-    keys turn with their places, counted from where that chunk begins.
+    """Tokens attend to the neighbour of the last chunk that is complete at their position. Queries and keys
+    have rotary positions, counted from that chunk's start.
     """
 
     def __init__(self, config: RetroConfig):
@@ -94,8 +94,8 @@ class ChunkedCrossAttention(nn.Module):
     def forward(
         self, states: torch.Tensor, neighbours: torch.Tensor, turns: tuple, asks: tuple
     ) -> torch.Tensor:
-        """States [N, c, d] of the tokens that read neighbours [N, 2 c, d], each from its own -> [N, c, d],
-        to be added. turns, asks: cosines and sines at the places of neighbours and of tokens.
+        """States [N, c, d] of tokens and their neighbours [N, 2 c, d] -> [N, c, d], to be added. turns, asks:
+        cosines and sines at the places of neighbours and of tokens.
         """
         split = lambda x: x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # noqa: E731
         queries, keys = split(self.q(self.norm(states))), split(self.k(neighbours))
@@ -121,20 +121,20 @@ class RetroForCausalLM(PreTrainedModel):
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Embedding:
-        """The rows that tokens are read as, which also give the logits."""
+        """The input embeddings, tied to the head."""
         return self.model.embed_tokens
 
     def get_output_embeddings(self) -> nn.Embedding:
-        """The same rows."""
+        """The head, tied to the input embeddings."""
         return self.model.embed_tokens
 
     @cached_property
     def store(self) -> Store:
-        """The texts that neighbours come from."""
+        """The store from which neighbours are retrieved."""
         return Store(self.store_ids.tolist(), self.config.chunk)
 
     def neighbours_of(self, rows: torch.Tensor) -> torch.Tensor:
-        """Rows [N, T] -> the neighbour [N, U, 2 c] of each complete chunk but one that ends the row."""
+        """Rows [N, T] -> the neighbour [N, U, 2 c] of each complete chunk, except one that ends the row."""
         size = self.config.chunk
         whole = max(0, rows.shape[1] // size)
         ids = [
@@ -148,7 +148,7 @@ class RetroForCausalLM(PreTrainedModel):
         return self.model.rotary_emb(like, position_ids=places[None])
 
     def encoded(self, neighbours: torch.Tensor) -> torch.Tensor:
-        """Token ids [N, 2 c] -> states [N, 2 c, d]; each token sees all of its neighbour."""
+        """Token ids [N, 2 c] of neighbours -> states [N, 2 c, d], with bidirectional attention."""
         states = self.model.embed_tokens(neighbours)
         places = torch.arange(neighbours.shape[1], device=states.device)
         turned, open_mask = self.turns(states, places), states.new_zeros(1, 1, len(places), len(places))
@@ -167,7 +167,7 @@ class RetroForCausalLM(PreTrainedModel):
         chunks = used.shape[1]
         if not chunks:
             return torch.zeros_like(states)
-        first, last = size - 1, size - 1 + chunks * size  # the tokens that read: the last one of a chunk on
+        first, last = size - 1, size - 1 + chunks * size  # tokens that read: the first chunk's last one on
         asking = nn.functional.pad(states, (0, 0, 0, max(0, last - length)))[:, first:last]
         asking = asking.reshape(rows * chunks, size, width)
         encoded = self.encoded(used.reshape(rows * chunks, 2 * size))
@@ -186,8 +186,8 @@ class RetroForCausalLM(PreTrainedModel):
         output_hidden_states: bool = False,
         neighbours: torch.Tensor | None = None,
     ) -> CausalLMOutput:
-        """Logits [N, T, V]; with labels [N, T] their loss. neighbours [N, U, 2 c]: read in the place of
-        those of the store.
+        """Logits [N, T, V], and the loss if labels [N, T] are given. neighbours [N, U, 2 c]: read in place of
+        those from the store.
         """
         states = self.model.embed_tokens(input_ids)
         length = input_ids.shape[1]

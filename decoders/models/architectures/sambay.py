@@ -1,9 +1,8 @@
-"""SambaY: of YOCO's upper layers, every second one reads no cache at all; a gated memory unit (GMU) reuses
-what one recurrent layer below has just read out for the same token (Decoder-Hybrid-Decoder, Ren et al. 2025,
-section 2).
+"""SambaY: YOCO in which every second upper layer reads no cache but is a gated memory unit (GMU), which
+reuses a lower recurrent layer's readout of the same token (Decoder-Hybrid-Decoder, Ren et al. 2025, section
+2).
 
-Simplified: gated retention stands in for the paper's Mamba. Knows tensors; neither tokens' texts nor
-engines.
+Simplified: gated retention in place of the paper's Mamba. Knows tensors, no texts and no engines.
 """
 
 import torch
@@ -18,9 +17,7 @@ PAPERS = ("decoder-hybrid-decoder-architecture-for-efficient-reasoning",)
 
 
 class MemoryUnit(nn.Module):
-    """y = W_2 (silu(W_1 x) * m), with the published readout m of the same token: nothing is kept or looked
-    up.
-    """
+    """y = W_2 (silu(W_1 x) * m), with m the shared readout of the same token; it keeps no state."""
 
     def __init__(self, width: int, memory: int):
         super().__init__()
@@ -40,9 +37,9 @@ class SambaYConfig(ArchitectureConfig):
 
 
 class SambaY(Architecture):
-    """With L layers and h = L / 2: below h retention and sliding windows in turn; layer h is a retention
-    that publishes its readout; layer h + 1 is full attention, which publishes its keys and values; above,
-    memory units and cross-attention in turn.
+    """L layers, h = L / 2: below h, retention and sliding windows alternate; layer h is a retention that
+    shares its readout; layer h + 1 is full attention that shares its keys and values; above, memory units and
+    cross-attention alternate.
     """
 
     config_class = SambaYConfig
@@ -57,7 +54,7 @@ class SambaY(Architecture):
         self.lower = Stack([Block(width, inner, mixer) for mixer in mixers])
         self.publisher = Block(width, inner, Retention(width, heads, 2 * width))
         self.bridge = Shared(width, heads, kv)
-        self.full = Block(width, inner, CrossAttention(width, heads))  # over what the bridge publishes
+        self.full = Block(width, inner, CrossAttention(width, heads))  # over the shared keys and values
         units = [config.memory_units and i % 2 == 0 for i in range(half - 2)]
         self.upper = nn.ModuleList(
             Block(width, inner, MemoryUnit(width, 2 * width) if unit else CrossAttention(width, heads))
@@ -67,7 +64,7 @@ class SambaY(Architecture):
     def read(
         self, ids: torch.Tensor, state: State = None, last_only: bool = False
     ) -> tuple[torch.Tensor, State]:
-        """As `Architecture.read`. With last_only all above the published keys and values runs on the last
+        """As `Architecture.read`. With last_only, layers above the shared keys and values run on the last
         token alone.
         """
         start, lower, matrix, shared = state or (0, None, None, None)
@@ -86,8 +83,8 @@ class SambaY(Architecture):
 
 
 def read_per_token(tokens: int, layers: int, row: int, kind: str) -> int:
-    """Numbers of the growing cache that the upper layers of one kind (`plain`, `yoco` or `sambay`) read for
-    a generated token: in rows of 2 n_kv d_h numbers, L n, L/2 n and L/4 n (one full layer, L/4 - 1 above
+    """How many numbers of the growing cache a model of one kind (`plain`, `yoco` or `sambay`) reads per
+    generated token: in rows of 2 n_kv d_h numbers, L n, L/2 n and L/4 n (one full layer, and L/4 - 1 above
     it).
     """
     return tokens * row * layers // {"plain": 1, "yoco": 2, "sambay": 4}[kind]

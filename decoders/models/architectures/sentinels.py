@@ -1,21 +1,20 @@
-"""Masked spans in a token sequence and how they are filled: spans, or all occurrences of a name, become
-sentinels, and the answer names each sentinel with what it replaced (T5, Raffel et al. 2020; CodeT5, Wang et
-al. 2021).
+"""Masked spans and how they are filled: spans, or all occurrences of a name, become sentinels, and the answer
+lists each sentinel with the tokens that it replaced (T5, Raffel et al. 2020; CodeT5, Wang et al. 2021).
 
-Knows lists of token ids; knows no model and no language.
+Knows lists of token ids, no model and no language.
 """
 
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-Span = tuple[int, int]  # first place, place after the last one
+Span = tuple[int, int]  # (first place, place after the last one)
 
 
 @dataclass(frozen=True)
 class Spliced:
-    """A text with its holes filled. missing: sentinels that the answer does not name; repeated: those that
-    it names twice or more. Both are filled with nothing.
+    """A text with its spans filled in. missing: sentinels that the answer lacks; repeated: those that it has
+    more than once. Both are replaced by nothing.
     """
 
     text: list[int]
@@ -26,7 +25,7 @@ class Spliced:
 def random_spans(
     length: int, rng: random.Random, share: float = 0.15, mean: int = 3, max_spans: int = 8
 ) -> list[Span]:
-    """Spans that cover about `share` of a text, `mean` tokens each on average, apart from each other."""
+    """Spans that cover about `share` of a text, `mean` tokens each on average, and do not touch."""
     count = max(1, min(max_spans, round(length * share / mean)))
     sizes = [rng.randint(1, 2 * mean - 1) for _ in range(count)]
     free = length - sum(sizes) - count + 1  # at least one token between two spans
@@ -43,8 +42,8 @@ def random_spans(
 def with_holes(
     text: Sequence[int], groups: Iterable[Sequence[Span]], sentinels: Sequence[int], end: int
 ) -> tuple[list[int], list[int]]:
-    """(source, answer): all spans of a group become one sentinel, groups in the order of their first spans;
-    the answer is `<s0> span <s1> span ... end`. Spans of a group hold the same tokens.
+    """(source, answer): all spans of a group, which hold the same tokens, become one sentinel, with groups in
+    the order of their first spans; the answer is `<s0> span <s1> span ... end`.
     """
     source, answer, at = [], [], 0
     ordered = sorted((sorted(group) for group in groups), key=lambda group: group[0])
@@ -58,8 +57,8 @@ def with_holes(
 
 
 def fills(answer: Sequence[int], sentinels: Sequence[int], end: int) -> list[tuple[int, list[int]]]:
-    """(sentinel, tokens after it) in the order of an answer, up to its end; what stands before the first
-    sentinel belongs to none.
+    """(sentinel, tokens after it) in the order of an answer, up to its end; tokens before the first sentinel
+    are ignored.
     """
     known, named = set(sentinels), []
     for token in answer:
@@ -73,7 +72,7 @@ def fills(answer: Sequence[int], sentinels: Sequence[int], end: int) -> list[tup
 
 
 def splice(source: Sequence[int], answer: Sequence[int], sentinels: Sequence[int], end: int) -> Spliced:
-    """The text that a source and an answer make together: every place of a sentinel gets the same fill."""
+    """A source with the answer's fills; every occurrence of a sentinel gets the same one."""
     named = fills(answer, sentinels, end)
     often = [sentinel for sentinel, _ in named]
     asked = list(dict.fromkeys(token for token in source if token in set(sentinels)))

@@ -1,9 +1,9 @@
-"""A source and its answer in one token sequence, separated by the first separator, so that every strategy for
+"""A source and its answer in one token sequence, split at the first separator, so that every strategy for
 causal models can decode a model that reads a source.
 
-Knows token ids and tensors. A text without a separator is an answer to an empty source; so the logits at each
-position depend only on the tokens up to it. How a source is read and an answer written is up to each
-architecture.
+A text without a separator is an answer to an empty source; so the logits at each position depend only on the
+tokens up to it. Each architecture defines how it reads a source and writes an answer. Knows token ids and
+tensors.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ def begin_of_answer(text: Sequence[int], separator: Sequence[int]) -> int:
 
 
 def rows_of(texts: list[list[int]], device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Texts as rows [N, T] of token ids, filled up with zeros, and which places count [N, T]."""
+    """Texts as rows [N, T] of token ids, padded with zeros, and their mask [N, T]."""
     longest = max(map(len, texts))
     filled = [text + [0] * (longest - len(text)) for text in texts]
     rows = torch.tensor(filled, dtype=torch.long, device=device).view(len(texts), longest)
@@ -32,7 +32,9 @@ def rows_of(texts: list[list[int]], device: torch.device) -> tuple[torch.Tensor,
 
 
 def loss_of(logits: torch.Tensor, labels: torch.Tensor | None) -> torch.Tensor | None:
-    """Nats per token of labels [N, T], each from the logits [N, T, V] before it; None without labels."""
+    """Mean loss in nats per token of labels [N, T], each from the logits [N, T, V] before it; None without
+    labels.
+    """
     if labels is None:
         return None
     return torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1).float(), labels[:, 1:].flatten())
@@ -46,17 +48,17 @@ class SourceStream(PreTrainedModel):
         self.generation_config = GenerationConfig(eos_token_id=config.eos_token_id)
 
     def answer_states(self, sources: torch.Tensor, seen: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
-        """Sources [N, S], which of their places count [N, S], and beginnings of answers [N, A] -> states
-        [N, A + 1, d]: before the answer, and after each token of it. Row by row, and causal in the answer.
+        """Sources [N, S], their mask [N, S], and beginnings of answers [N, A] -> states [N, A + 1, d] before
+        the answer and after each of its tokens. Rows are independent, and states causal in the answer.
         """
         raise NotImplementedError
 
     def answer_logits(self, sources: torch.Tensor, seen: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
-        """As `answer_states`, logits [N, A + 1, V]."""
+        """As `answer_states`, but logits [N, A + 1, V]."""
         return self.head(self.answer_states(sources, seen, answers))
 
     def get_output_embeddings(self) -> torch.nn.Module:
-        """What turns states into logits; its rows are the vocabulary."""
+        """The map from states to logits, with one row per token."""
         return self.head
 
     def forward(
@@ -66,8 +68,8 @@ class SourceStream(PreTrainedModel):
         use_cache: bool = False,
         output_hidden_states: bool = False,
     ) -> CausalLMOutput:
-        """Logits [N, T, V] of what follows after each token of input_ids [N, T]. Nothing is kept for a next
-        call. With output_hidden_states the last states [N, T, d] too, with labels [N, T] their loss.
+        """Logits [N, T, V] after each token of input_ids [N, T]; keeps no cache. With output_hidden_states
+        the last states [N, T, d] too, with labels [N, T] the loss.
         """
         texts = input_ids.tolist()
         begins = [begin_of_answer(text, self.config.separator) for text in texts]
@@ -76,9 +78,9 @@ class SourceStream(PreTrainedModel):
         states = self.answer_states(sources, seen, answers)
         result = states.new_zeros(*input_ids.shape, states.shape[-1])
         for row, at in enumerate(begins):
-            first = 1 if at == 0 else 0  # before a text without a source stands no token
+            first = 1 if at == 0 else 0  # no token precedes an answer without a source
             result[row, max(at - 1, 0) :] = states[row, first : first + input_ids.shape[1] - max(at - 1, 0)]
-        if max(begins) > 1:  # up to the separator each text is an answer to nothing
+        if max(begins) > 1:  # up to its separator, each text is an answer to an empty source
             early = input_ids[:, : max(begins) - 1]
             nothing = input_ids[:, :0]
             before = self.answer_states(nothing, nothing.bool(), early)[:, 1:]

@@ -1,7 +1,7 @@
-"""YOCO: the lower layers have constant memory and make one set of keys and values, which all upper layers
+"""YOCO: the lower layers need constant memory and compute one set of keys and values, which all upper layers
 read (You Only Cache Once, Sun et al. 2024, section 3).
 
-Knows tensors; neither tokens' texts nor engines.
+Knows tensors, no texts and no engines.
 """
 
 import torch
@@ -26,7 +26,7 @@ PAPERS = ("you-only-cache-once",)
 
 
 class Shared(nn.Module):
-    """The bridge: one set of keys and values from the lower half's output (equation 2)."""
+    """The shared set of keys and values, computed from the lower half's output (equation 2)."""
 
     def __init__(self, width: int, heads: int, kv_heads: int, rotary: bool = True):
         super().__init__()
@@ -42,7 +42,7 @@ class Shared(nn.Module):
 
 
 class CrossAttention(nn.Module):
-    """Queries of its own over the shared keys and values, up to each token's own place; keeps nothing."""
+    """Causal attention of a layer's own queries over the shared keys and values; keeps no state."""
 
     def __init__(self, width: int, heads: int, rotary: bool = True):
         super().__init__()
@@ -56,7 +56,9 @@ class CrossAttention(nn.Module):
 
 
 class YocoConfig(ArchitectureConfig):
-    """lower: what the lower half mixes tokens with, `window` (of `window` tokens) or `retention`."""
+    """lower: the lower half's token mixer, `window` (sliding attention over `window` tokens) or
+    `retention`.
+    """
 
     model_type = "tiny_yoco"
     window: int = 32
@@ -84,8 +86,8 @@ class Yoco(Architecture):
     def read(
         self, ids: torch.Tensor, state: State = None, last_only: bool = False
     ) -> tuple[torch.Tensor, State]:
-        """As `Architecture.read`. With last_only the upper half runs on the last token alone: of the others
-        nothing is ever read again above the bridge.
+        """As `Architecture.read`. With last_only the upper half runs on the last token alone, since it never
+        reads its own states of other tokens.
         """
         start, lower, shared = state or (0, None, None)
         x, lower = self.lower(self.embed(ids), lower, start)
@@ -99,8 +101,8 @@ class Yoco(Architecture):
 
 
 def kept_rows(tokens: int, layers: int, window: int) -> int:
-    """Rows of keys and values that are kept after this many tokens: n + W L / 2, against n L of a plain
-    model. A window that is not full yet keeps as many as there are.
+    """Rows of keys and values that are kept after n tokens: n + min(W, n) L / 2, against n L in a plain
+    model.
     """
     return tokens + min(window, tokens) * layers // 2
 

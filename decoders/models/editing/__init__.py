@@ -1,3 +1,3 @@
-"""Offline edits: functions that take a model and return a normal one with fewer or coarser weights or layers.
-Which edits a model name asks for is read in `edited_names.py`, and made in `edited_model.py`.
+"""Offline edits: functions that take a model and return an ordinary one with pruned or quantised weights, or
+fewer layers. `edited_names.py` parses the edits in a model's name, `edited_model.py` applies them.
 """

@@ -1,4 +1,4 @@
-"""Models without some of their blocks: for a moment, to try them out, or for good as a normal model.
+"""Models without some of their blocks: temporarily, for a trial, or permanently, as an ordinary model.
 
 A block is the attention or the MLP of a layer. Knows modules, no texts.
 """
@@ -21,17 +21,19 @@ LAST = (
     "c_proj",
     "fc2",
     "out_proj",
-)  # what a block ends with
+)  # names of a block's last matrix
 
 
 def check(blocks: Blocks, total: int) -> None:
-    """Raises ValueError with one sentence if there are no such layers."""
+    """Raises ValueError with one sentence if a block's layer does not exist."""
     if (beyond := max(blocks.attention | blocks.mlp, default=-1)) >= total:
         raise ValueError(f"There is no layer {beyond + 1} to drop; the model has {total}.")
 
 
 def modules_of(model: nn.Module) -> Modules:
-    """Its attentions and MLPs. Raises ValueError with one sentence if they have other names than most."""
+    """The attentions and MLPs of a model. Raises ValueError with one sentence if they do not have the usual
+    names.
+    """
     try:
         return Modules(model)
     except AttributeError:
@@ -42,7 +44,7 @@ def modules_of(model: nn.Module) -> Modules:
 
 @contextmanager
 def left_out(model: nn.Module, blocks: Blocks) -> Iterator[nn.Module]:
-    """While this is open these blocks are not computed: what enters them passes by."""
+    """While this is open, these blocks are skipped."""
     parts = modules_of(model)
     check(blocks, len(parts.layers))
 
@@ -60,13 +62,13 @@ def left_out(model: nn.Module, blocks: Blocks) -> Iterator[nn.Module]:
         yield model
     finally:
         for module, _ in skipped:
-            del module.forward  # the class's own shows again
+            del module.forward  # restores that of the class
 
 
 @torch.no_grad()
 def without(model: nn.Module, blocks: Blocks) -> nn.Module:
-    """A copy without these blocks. A layer that loses both is gone; of one that loses a single block the last
-    matrix is zero, so that the files and the engine stay normal, and the block is computed in vain.
+    """A copy without these blocks. A layer that loses both is removed. If it loses only one, that block's
+    last matrix is set to zero: the block is still computed, but files and engine need no change.
     """
     result = copy.deepcopy(model)
     parts = modules_of(result)
@@ -91,7 +93,9 @@ def without(model: nn.Module, blocks: Blocks) -> nn.Module:
 
 
 def silence(block: nn.Module) -> None:
-    """Makes a block add nothing. ValueError with one sentence if its last matrix has an unknown name."""
+    """Makes a block's output zero. Raises ValueError with one sentence if its last matrix has an unknown
+    name.
+    """
     last = next((getattr(block, name) for name in LAST if hasattr(block, name)), None)
     if last is None:
         raise ValueError(f"{type(block).__name__} ends in no matrix of a known name; drop whole layers.")

@@ -1,9 +1,9 @@
-"""EvoPress: which blocks a model can best do without, found by evolution over whole sets of blocks.
+"""EvoPress: evolutionary search for the set of blocks whose removal harms a model least.
 
-Sieberling et al. (2024), EvoPress, depth pruning. Every set leaves out equally many attentions and equally
-many MLPs; children exchange one to three blocks of their parent and are selected in two stages, the second
-with more data and with the parent. The levels of quantisation and sparsity that the paper evolves as well are
-not here. Knows blocks by number and a fitness, no models.
+Sieberling et al. (2024), EvoPress, depth pruning. Every set drops the same number of attentions and of MLPs;
+children exchange one to three blocks of their parent and are selected in two stages, the second with more
+data and against the parent. The paper's search over quantisation and sparsity levels is not implemented.
+Knows block numbers and a fitness function, no models.
 """
 
 import random
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 from decoders.models.edited_names import Blocks
 
-Fitness = Callable[[list[Blocks], int], list[float]]  # sets, stage (0 or 1) -> lower is better
+Fitness = Callable[[list[Blocks], int], list[float]]  # (sets, stage 0 or 1) -> scores, lower is better
 INITIAL, CHILDREN, KEPT, SWAPS, TRIES = 64, 32, 2, (1, 2, 3), 20
 
 
 @dataclass(frozen=True)
 class Generation:
-    """`parent` after selection, its fitness of stage 1, and that of the parent before it on the same data
-    (None in the beginning). `scored`: sets that were looked at in stage 0.
+    """The `parent` after selection, its stage-1 fitness, and that of the previous parent on the same data
+    (None at the start). `scored`: number of sets scored in stage 0 so far.
     """
 
     parent: Blocks
@@ -35,13 +35,13 @@ def drawn(layers: int, drops: int, tied: bool, rng: random.Random) -> Blocks:
 
 
 def exchanged(chosen: frozenset[int], layers: int, rng: random.Random) -> frozenset[int]:
-    """One block that was left out comes back, another goes."""
+    """Restores one dropped block and drops another."""
     kept = [at for at in range(layers) if at not in chosen]
     return chosen - {rng.choice(sorted(chosen))} | {rng.choice(kept)}
 
 
 def mutated(parent: Blocks, layers: int, tied: bool, rng: random.Random) -> Blocks:
-    """A child: the smaller of two draws says how many exchanges make it."""
+    """A child of `parent`; the smaller of two draws is the number of exchanges."""
     attention, mlp = parent.attention, parent.mlp
     for _ in range(min(rng.choice(SWAPS), rng.choice(SWAPS))):
         if tied:
@@ -54,7 +54,7 @@ def mutated(parent: Blocks, layers: int, tied: bool, rng: random.Random) -> Bloc
 
 
 def children_of(parent: Blocks, layers: int, tied: bool, count: int, rng: random.Random) -> list[Blocks]:
-    """Different children, none of them the parent; fewer where there are not that many."""
+    """`count` distinct children other than the parent; fewer if there are not that many."""
     children: dict[Blocks, None] = {}
     for _ in range(TRIES * count):
         if len(children) == count:
@@ -66,7 +66,7 @@ def children_of(parent: Blocks, layers: int, tied: bool, count: int, rng: random
 
 
 def generations_for(layers: int, drops: int) -> int:
-    """The authors' rule of thumb."""
+    """The number of generations by the authors' rule of thumb."""
     return max(1, round(drops * (layers - drops) / 1.5))
 
 
@@ -80,11 +80,12 @@ def evolve(
     initial: int = INITIAL,
     children: int = CHILDREN,
 ) -> list[Generation]:
-    """The parents of all generations, the last the best.
+    """The generations in order; the last parent is the result.
 
-    1. `initial` random sets; the one with the lowest fitness is the parent.
-    2. Each generation: `children` of the parent, scored in stage 0, of which two are kept; they and the
-       parent are scored in stage 1, and the best is the next parent: never worse than the last on its data.
+    1. Of `initial` random sets, the one with the lowest fitness is the parent.
+    2. In each generation, `children` of the parent are scored in stage 0. The best two and the parent are
+       scored in stage 1, and the best of these is the next parent, so it is never worse than the last one on
+       the same data.
 
     Raises ValueError with one sentence if this many blocks cannot be dropped.
     """
@@ -108,6 +109,6 @@ def evolve(
 
 
 def best(sets: list[Blocks], scores: list[float]) -> list[Blocks]:
-    """The sets, the lowest score first."""
+    """The sets by ascending score."""
     order = sorted(range(len(sets)), key=scores.__getitem__)
     return [sets[at] for at in order]

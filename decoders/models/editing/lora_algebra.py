@@ -1,8 +1,8 @@
 """Arithmetic with low-rank modules: sums, negation and analogies without training.
 
-Zhang et al. (2023), "Composing Parameter-Efficient Modules with Arithmetic Operations": a sum averages every
-parameter of the modules, A and B separately, so that products of one's B with another's A arise; a module is
-negated by its B alone. Knows weights, no models and no texts.
+Zhang et al. (2023), "Composing Parameter-Efficient Modules with Arithmetic Operations": a sum averages A and
+B of the modules separately, which gives cross terms of one module's B with another's A; negation changes the
+sign of B alone. Knows weights, no models and no texts.
 """
 
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ CLOSE = 1e-6
 
 
 def change(module: Module) -> dict[str, torch.Tensor]:
-    """What a module adds to each matrix [out, in]."""
+    """The change B A [out, in] that a module adds to each matrix."""
     return {name: b @ a for name, (a, b) in module.items()}
 
 
 def added(modules: Sequence[Module], weights: Sequence[float]) -> Module:
-    """The modules averaged: A = sum w A_i and B = sum w B_i, the weights making 1. Raises ValueError with one
-    sentence if they do not, or if the modules are of different shapes.
+    """The sum of modules: A = sum w_i A_i and B = sum w_i B_i, with weights that sum to 1. Raises ValueError
+    with one sentence if they do not, or if the modules' shapes differ.
     """
     if abs(sum(weights) - 1) > CLOSE:
         raise ValueError(
@@ -42,7 +42,9 @@ def added(modules: Sequence[Module], weights: Sequence[float]) -> Module:
 
 
 def averaged(modules: Sequence[Module], weights: Sequence[float]) -> dict[str, torch.Tensor]:
-    """What to compare a sum with: the average of what the modules add to each matrix, without cross terms."""
+    """The weighted average of the modules' changes to each matrix, without cross terms, to compare a sum
+    with.
+    """
     changes = list(zip(weights, map(change, modules), strict=True))
     return {name: sum(w * one[name] for w, one in changes) for name in modules[0]}
 
@@ -53,26 +55,26 @@ def scaled(module: Module, weight: float) -> Module:
 
 
 def negated(module: Module) -> Module:
-    """Undoes what the module does, up to cross terms: B alone changes its sign, since both would change
+    """The module with the sign of B changed, which undoes its change; changing both signs would do
     nothing.
     """
     return scaled(module, -1.0)
 
 
 def negated_ia3(scales: torch.Tensor) -> torch.Tensor:
-    """The negation of the factors of an (IA)^3 module, which stand at 1 where they change nothing."""
+    """The negation of the factors of an (IA)^3 module: 2 - factor, since 1 changes nothing."""
     return 2 - scales
 
 
 def analogy(c: Module, a: Module, b: Module, weight: float = 0.5) -> Module:
-    """C + (A - B): what A is to B, to C. `weight`: of C; the difference, an even sum, has the rest."""
+    """C + (A - B), by which C changes as B changes to A. `weight`: of C; the difference has the rest."""
     return added([c, added([a, negated(b)], [0.5, 0.5])], [weight, 1 - weight])
 
 
 def combined(terms: Sequence[tuple[float, Adapter]]) -> Adapter:
-    """The adapter of a sum of weighted ones. A lone one is scaled; of several the sizes of the weights make
-    1, and those with a minus sign are negated. The rows of tokens that several added are averaged as well.
-    Raises ValueError with one sentence if they have different bases or cannot be added.
+    """The weighted sum of adapters. A single one is scaled. Of several, the absolute weights must sum to 1,
+    and those with negative weights are negated; rows of tokens that several adapters add are averaged too.
+    Raises ValueError with one sentence if their bases differ or they cannot be added.
     """
     adapters = [adapter for _, adapter in terms]
     if len({adapter.base for adapter in adapters}) > 1:
@@ -91,7 +93,9 @@ def combined(terms: Sequence[tuple[float, Adapter]]) -> Adapter:
 
 
 def row_of(token: str, adapters: list[Adapter], sizes: list[float]) -> torch.Tensor:
-    """The embedding [d] of an added token: the average of those who know it, alike if none has a weight."""
+    """The embedding [d] of an added token: the weighted average over adapters that have it; unweighted if all
+    their weights are 0.
+    """
     known = [
         (w, one.rows[one.tokens.index(token)])
         for w, one in zip(sizes, adapters, strict=True)

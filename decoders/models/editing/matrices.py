@@ -1,9 +1,9 @@
-"""Edits of single matrices W [out, in]: zeros by magnitude or by Wanda's scores, n of m kept, rounding to a
-few bits, low rank; and the same for all linear layers of a model. Each returns a new matrix and leaves the
-old one unchanged.
+"""Edits of single matrices W [out, in]: pruning by magnitude or Wanda, n:m sparsity, rounding to a few bits,
+low rank; and the same for all linear layers of a model. Each returns a new matrix and leaves the old one
+unchanged.
 
-Sun et al. (2023), Wanda: a weight counts |W_ij| times the norm of the j-th input, against others of its row.
-Jaiswal et al. (2023), "Compressing LLMs", compares these. Knows weights, no texts.
+Sun et al. (2023), Wanda: the score of a weight is |W_ij| times the norm of input j, compared within its row.
+Jaiswal et al. (2023), "Compressing LLMs", compares these methods. Knows weights, no texts.
 """
 
 import copy
@@ -15,19 +15,19 @@ from torch import nn
 from decoders.models.own_text import drawn
 
 Norms = dict[str, torch.Tensor]  # name of a linear layer -> norms [in] of its inputs over a text
-Pattern = float | tuple[int, int]  # share of zeros, or (n, m): n of every m are kept
+Pattern = float | tuple[int, int]  # share of zeros, or (n, m): n of every m weights are kept
 
 
 def lowest(scores: torch.Tensor, share: float) -> torch.Tensor:
-    """True for the `share` of places with the lowest scores, along the last axis; of equal ones the first."""
+    """True for the `share` of places with the lowest scores along the last axis; ties go to the first."""
     count = round(share * scores.shape[-1])
     order = scores.argsort(dim=-1, stable=True)[..., :count]
     return torch.zeros_like(scores, dtype=torch.bool).scatter(-1, order, True)
 
 
 def outside(scores: torch.Tensor, n: int, m: int) -> torch.Tensor:
-    """True for all but the n highest scores of every m along the last axis, whose length m divides. Raises
-    ValueError with one sentence if it does not.
+    """True for all but the n highest of every m scores along the last axis. Raises ValueError with one
+    sentence if m does not divide its length.
     """
     if scores.shape[-1] % m:
         raise ValueError(f"Rows of {scores.shape[-1]} weights have no groups of {m}; take another pattern.")
@@ -37,8 +37,8 @@ def outside(scores: torch.Tensor, n: int, m: int) -> torch.Tensor:
 
 
 def pruned(weight: torch.Tensor, pattern: Pattern, norms: torch.Tensor | None = None) -> torch.Tensor:
-    """Zeros where the scores are lowest. Without `norms` [in] a weight's score is its size, and shares are
-    taken of the whole matrix; with them it is Wanda's, and shares are taken of each row.
+    """The weight with zeros where the scores are lowest: by magnitude within the whole matrix, or, with
+    `norms` [in], by Wanda's score within each row.
     """
     scores = weight.abs().float() * (1.0 if norms is None else norms)
     if isinstance(pattern, tuple):
@@ -48,22 +48,24 @@ def pruned(weight: torch.Tensor, pattern: Pattern, norms: torch.Tensor | None = 
 
 
 def rounded(weight: torch.Tensor, bits: int) -> torch.Tensor:
-    """Nearest multiples of a step per row, the largest weight being 2^(bits - 1) - 1 steps."""
+    """The weight rounded to multiples of a step per row, with the row's largest being 2^(bits - 1) - 1
+    steps.
+    """
     largest = 2 ** (bits - 1) - 1
     step = weight.abs().amax(-1, keepdim=True).clamp(min=1e-12) / largest
     return (weight / step).round() * step
 
 
 def low_rank(weight: torch.Tensor, share: float) -> torch.Tensor:
-    """The nearest matrix with this share of the rank, at least one."""
+    """The nearest matrix with this share of the rank, at least rank 1."""
     u, s, v = torch.linalg.svd(weight.float(), full_matrices=False)
     rank = max(1, round(share * len(s)))
     return ((u[:, :rank] * s[:rank]) @ v[:rank]).to(weight.dtype)
 
 
 def linear_layers(model: nn.Module) -> dict[str, nn.Linear]:
-    """The linear layers inside a model's blocks by name: neither embeddings nor head. Raises ValueError with
-    one sentence if there are none.
+    """Name -> linear layer inside a model's blocks, without embeddings and head. Raises ValueError with one
+    sentence if there are none.
     """
     head = model.get_output_embeddings()
     linears = {n: m for n, m in model.named_modules() if isinstance(m, nn.Linear) and m is not head}
@@ -83,7 +85,7 @@ def edited(model: nn.Module, change: Callable[[str, torch.Tensor], torch.Tensor]
 
 @torch.no_grad()
 def input_norms(model: nn.Module, rows: torch.Tensor) -> Norms:
-    """The norms of what enters each linear layer while the model reads rows [N, T]."""
+    """The norms of each linear layer's inputs while the model reads rows [N, T]."""
     squares: dict[str, torch.Tensor] = {}
 
     def hears(name: str) -> Callable:
@@ -104,8 +106,8 @@ def input_norms(model: nn.Module, rows: torch.Tensor) -> Norms:
 
 
 def own_rows(model: nn.Module, begin: int, rows: int = 16, length: int = 64) -> torch.Tensor:
-    """Texts [rows, length] that the model draws after the token `begin`, always the same ones: what it reads
-    where nobody gave a text to prune by. The random state of others is not touched.
+    """Calibration texts [rows, length] that the model samples after the token `begin`, always the same ones.
+    Leaves the global random state unchanged.
     """
     state = torch.get_rng_state()
     torch.manual_seed(0)

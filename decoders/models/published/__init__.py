@@ -1,4 +1,6 @@
-"""Draft heads in the formats that others publish: EAGLE 1 to 3, Medusa, and layers in a target's files."""
+"""Draft heads in published formats: EAGLE 1 to 3, Hydra, Medusa, MLP speculators, and layers in a target's
+files.
+"""
 
 from decoders.models.published.multi_token import has_multi_token, read_multi_token
 from decoders.models.published.reading import find_format, is_heads, read_heads, settled

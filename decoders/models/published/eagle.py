@@ -1,9 +1,9 @@
-"""EAGLE drafters as their authors, vLLM, SGLang and the library speculators publish them.
+"""EAGLE drafters in the formats of their authors, vLLM, SGLang and the library speculators.
 
-Names, in the authors' files: EAGLE 1 and 2 `fc`, `layers.0` without an input norm, `embed_tokens`; EAGLE-3
-`fc` over three states, `midlayer` (speculators and newer files: `layers.0`) with `hidden_norm` and
-`input_layernorm`, `norm`, `lm_head`, `d2t` (the target's id minus the draft's) and `t2d` (which tokens of the
-target are kept).
+Tensors in the authors' files: EAGLE 1 and 2 have `fc`, `layers.0` without an input norm, `embed_tokens`;
+EAGLE-3 has `fc` over three states, `midlayer` (`layers.0` in speculators and newer files) with `hidden_norm`
+and `input_layernorm`, `norm`, `lm_head`, `d2t` (the target's id minus the draft's) and `t2d` (which of the
+target's tokens are kept).
 """
 
 import torch
@@ -15,7 +15,7 @@ from decoders.heads.feature_drafters.eagle3 import Published, tapped
 from decoders.heads.parts.layers import LayerForm
 from decoders.models.published.tensors import Tensors, fill, same
 
-LAYER = {  # name in a layer of Llama -> name in ours
+LAYER = {  # name in a Llama layer -> name in our module
     "self_attn.q_proj": "attention.q",
     "self_attn.k_proj": "attention.k",
     "self_attn.v_proj": "attention.v",
@@ -38,12 +38,12 @@ TOP_3 = {
 
 
 def flat(config: dict) -> dict:
-    """The config of the drafter's layer: speculators keep it in a part of its own."""
+    """The config of the drafter's layer, which speculators nests."""
     return config | config.get("transformer_layer_config", {})
 
 
 def renamed(tensors: Tensors) -> Tensors:
-    """Tensors under the names of this format, whoever wrote them; what is no weight is left out."""
+    """Tensors under the authors' names, without those that are not weights."""
     result = {}
     for name, value in tensors.items():
         plain = name.removeprefix("model.").replace("midlayer.", "layers.0.")
@@ -53,7 +53,9 @@ def renamed(tensors: Tensors) -> Tensors:
 
 
 def layer_form(name: str, config: dict, tensors: Tensors) -> LayerForm:
-    """The attention of a published layer. Raises ValueError with one sentence for what is not known here."""
+    """The form of a published layer's attention. Raises ValueError with one sentence if it is not
+    supported.
+    """
     if config.get("hidden_act", "silu") != "silu":
         raise ValueError(f"The heads {name!r} use {config['hidden_act']}, and only silu is known here.")
     if config.get("num_hidden_layers", 1) != 1:
@@ -64,7 +66,7 @@ def layer_form(name: str, config: dict, tensors: Tensors) -> LayerForm:
         "rope_theta": config.get("rope_theta", 10000.0),
         **({"rope_type": "default"} | (config.get("rope_scaling") or {})),
     }
-    if "type" in rope:  # an older name
+    if "type" in rope:  # older name of rope_type
         rope = {**rope, "rope_type": rope["type"]}
     heads = config["num_attention_heads"]
     size = config.get("head_dim") or config["hidden_size"] // heads
@@ -86,7 +88,7 @@ def layer_form(name: str, config: dict, tensors: Tensors) -> LayerForm:
 
 
 def places(tensors: Tensors, top: dict[str, str]) -> dict[str, str]:
-    """Name in the file -> name in the module, of all that are in the file."""
+    """Name in the file -> name in the module, for the tensors that the file has."""
     known = top | {f"layers.0.{theirs}": ours for theirs, ours in LAYER.items()}
     pairs = (
         (f"{theirs}.{kind}", f"{ours}.{kind}")
@@ -97,7 +99,9 @@ def places(tensors: Tensors, top: dict[str, str]) -> dict[str, str]:
 
 
 def embedded(module: DraftModule, tensors: Tensors, width: int, name: str) -> None:
-    """Takes the drafter's own input embedding out of `tensors`, and keeps it if it is not the target's."""
+    """Removes the drafter's input embedding from `tensors`, and stores it in the module unless it is the
+    target's.
+    """
     own = tensors.pop("embed_tokens.weight", None)
     theirs = module.target.embed
     if own is None or (own.shape == theirs.shape and torch.equal(own.to(theirs), theirs)):
@@ -112,17 +116,17 @@ def embedded(module: DraftModule, tensors: Tensors, width: int, name: str) -> No
 
 
 def only_known(known: dict[str, str], module: torch.nn.Module) -> dict[str, str]:
-    """Without the places that the module has not, such as norms of queries that are not there."""
+    """`known` without places that the module lacks, such as optional query norms."""
     state = module.state_dict()
     return {theirs: ours for theirs, ours in known.items() if ours in state}
 
 
 def read_eagle(name: str, config: dict, tensors: Tensors, target: Target) -> Eagle:
-    """EAGLE 1 and 2. Raises ValueError with one sentence if it does not fit the target."""
+    """Reads EAGLE 1 and 2. Raises ValueError with one sentence if it does not fit the target."""
     config, tensors = flat(config), renamed(tensors)
     same(name, "hidden size", config["hidden_size"], target.width, "the target")
     same(name, "vocabulary", config["vocab_size"], len(target.head), "the target")
-    tensors.pop("lm_head.weight", None)  # the target's own, if it is there at all
+    tensors.pop("lm_head.weight", None)  # if present, it is the target's own
     module = Eagle(
         target,
         form=layer_form(name, config, tensors),
@@ -140,7 +144,9 @@ def read_eagle(name: str, config: dict, tensors: Tensors, target: Target) -> Eag
 
 
 def read_eagle3(name: str, config: dict, tensors: Tensors, target: Target) -> Eagle3:
-    """EAGLE-3, of the authors and of speculators. Raises ValueError with one sentence if it does not fit."""
+    """Reads EAGLE-3, the authors' or speculators' form. Raises ValueError with one sentence if it does not
+    fit.
+    """
     config, tensors = flat(config), renamed(tensors)
     width, taken = config["hidden_size"], tensors["fc.weight"].shape[1]
     asked = config.get("eagle_aux_hidden_state_layer_ids") or config.get("eagle_config", {}).get(

@@ -1,9 +1,9 @@
-"""Hydra heads as their authors publish them (`hydra_lm_head`).
+"""Hydra heads in their authors' format (`hydra_lm_head`).
 
 `hydra_mlp.K.N` is block N of head K, the first with `linear` and `res_connection`, the others with `linear`;
-`hydra_lm_head.K` its vocabulary matrix with bias. Hydra++ counts the dropout layers between, and has
-`prefix_embeding_layer`, a model of one layer and the last norm. The deeper blocks of a head are one shared
-instance in the authors' code, written once for each of its places.
+`hydra_lm_head.K` is its vocabulary matrix with bias. In Hydra++ the dropout layers in between are numbered
+too, and `prefix_embeding_layer` is a model of one layer and the last norm. In the authors' code, the deeper
+blocks of a head are one shared instance, which is stored once per place.
 """
 
 import re
@@ -21,15 +21,15 @@ UNGROUNDED = "The heads {!r} read no drafted tokens (grounded_heads is off), and
 
 
 def read_hydra(name: str, config: dict, tensors: Tensors, target: Target) -> HydraBlocks:
-    """The heads. Raises ValueError with one sentence if they do not fit the target."""
+    """Reads the heads. Raises ValueError with one sentence if they do not fit the target."""
     plain = {key.removeprefix("hydra_head."): value for key, value in tensors.items()}
     plain = {key: value for key, value in plain.items() if not key.endswith("rotary_emb.inv_freq")}
-    plain.pop(f"{PREFIX}embed_tokens.weight", None)  # the layer is given states, and reads no token
+    plain.pop(f"{PREFIX}embed_tokens.weight", None)  # the layer reads states and no tokens
     matches = [match for key in plain if (match := BLOCK.fullmatch(key))]
     if not any(match[3] == "res_connection" for match in matches):
         raise ValueError(UNGROUNDED.format(name))
     depth = 1 + max(int(match[1]) for match in matches)
-    order = sorted({int(match[2]) for match in matches})  # places of the blocks, dropout layers left out
+    order = sorted({int(match[2]) for match in matches})  # numbers of the blocks, without dropout layers
     places = {}
     for match in matches:
         head, block = int(match[1]), order.index(int(match[2]))
@@ -52,7 +52,7 @@ def read_hydra(name: str, config: dict, tensors: Tensors, target: Target) -> Hyd
 
 
 def layer_of(name: str, tensors: Tensors, target: Target) -> tuple[LayerForm, int]:
-    """Form and inner width of the prefix layer, which has the target's heads and rotary positions."""
+    """(form, inner width) of the prefix layer, which has the target's heads and rotary positions."""
     if f"{PREFIX}layers.1.mlp.up_proj.weight" in tensors:
         raise ValueError(f"The heads {name!r} have several prefix layers; only one is known here.")
     own = f"{PREFIX}layers.0."
@@ -62,7 +62,7 @@ def layer_of(name: str, tensors: Tensors, target: Target) -> tuple[LayerForm, in
 
 
 def prefix_places() -> dict[str, str]:
-    """Name in the file -> name in the module, of the prefix layer."""
+    """Name in the file -> name in the module, for the prefix layer."""
     known = {
         f"layers.0.{theirs}": f"prefix.{ours}" for theirs, ours in LAYER.items() if "_norm" not in theirs
     }

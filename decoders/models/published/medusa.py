@@ -1,8 +1,8 @@
-"""Medusa heads as their authors and vLLM publish them.
+"""Medusa heads in the formats of their authors and of vLLM.
 
-The authors' `medusa_lm_head` has `K.B.linear` for block B of head K and `K.N` for its vocabulary matrix
-after N blocks; vLLM's has `blocks.K.layers.B` and `lm_heads.K` (or one `lm_head` of all), perhaps over a
-part of the vocabulary that `token_map` names.
+The authors' `medusa_lm_head` has `K.B.linear` for block B of head K and `K.N` for its vocabulary matrix after
+N blocks; vLLM's has `blocks.K.layers.B` and `lm_heads.K` (or one shared `lm_head`), perhaps over the part of
+the vocabulary in `token_map`.
 """
 
 import re
@@ -16,7 +16,7 @@ VLLM = re.compile(r"(?:medusa_heads\.)?blocks\.(\d+)\.layers\.(\d+)\.(weight|bia
 
 
 def read_medusa(name: str, config: dict, tensors: Tensors, target: Target) -> MedusaBlocks:
-    """The heads. Raises ValueError with one sentence if they do not fit the target."""
+    """Reads the heads. Raises ValueError with one sentence if they do not fit the target."""
     plain = {key.removeprefix("medusa_heads."): value for key, value in tensors.items()}
     kept = plain.pop("token_map", None)
     vllm = any(VLLM.fullmatch(key) for key in plain)
@@ -40,7 +40,7 @@ def read_medusa(name: str, config: dict, tensors: Tensors, target: Target) -> Me
     rows = plain[next(key for key, place in places.items() if place == "matrices.0.weight")].shape[0]
     if kept is None:
         same(name, "vocabulary", rows, len(target.head), "the target")
-    elif rows > len(kept):  # whole matrices, of which the map picks rows
+    elif rows > len(kept):  # full matrices, from which the map selects rows
         for key, place in places.items():
             if place.startswith("matrices"):
                 plain[key] = plain[key][kept]

@@ -1,5 +1,5 @@
-"""The MLP speculator as IBM publishes it, and as vLLM reads it: `emb.K`, `proj.K`, `ln.K`, `head.K`, perhaps
-after `speculator.`; with `tie_weights` those of later depths may be missing, or are repeated.
+"""The MLP speculator in IBM's format, which vLLM reads: `emb.K`, `proj.K`, `ln.K`, `head.K`, perhaps with the
+prefix `speculator.`; with `tie_weights` those of later depths may be missing or repeated.
 """
 
 import torch
@@ -11,7 +11,7 @@ PARTS = {"emb": ("weight",), "proj": ("weight",), "ln": ("weight", "bias"), "hea
 
 
 def read_mlp_speculator(name: str, config: dict, tensors: Tensors, target: Target) -> MlpSpeculator:
-    """The speculator. Raises ValueError with one sentence if it does not fit the target."""
+    """Reads the speculator. Raises ValueError with one sentence if it does not fit the target."""
     plain = {key.removeprefix("speculator."): value for key, value in tensors.items()}
     depth = config["n_predict"]
     inner = plain["proj.0.weight"].shape[0]
@@ -40,7 +40,7 @@ def read_mlp_speculator(name: str, config: dict, tensors: Tensors, target: Targe
 
 
 def drop_copies(name: str, tensors: Tensors, depth: int) -> None:
-    """Takes out what tied weights repeat. Raises ValueError with one sentence if a copy differs."""
+    """Removes copies of tied weights. Raises ValueError with one sentence if a copy differs."""
     for part, kinds in PARTS.items():
         kept = 1 if part == "proj" else 0
         for at in range(kept + 1, depth):

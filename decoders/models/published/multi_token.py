@@ -1,4 +1,4 @@
-"""Multi-token-prediction layers inside the checkpoint of a target, by the names of their tensors.
+"""Multi-token-prediction layers inside a target's checkpoint, identified by the names of their tensors.
 
 | checkpoint | layer | norms of token and state, their map | last norm |
 |---|---|---|---|
@@ -6,7 +6,7 @@
 | MiMo | `model.mtp_layers.0` | `token_layernorm`, `hidden_layernorm`, `input_proj` | `final_layernorm` |
 | Qwen3-Next | `mtp.layers.0` | `mtp.pre_fc_norm_embedding`, `mtp.pre_fc_norm_hidden`, `mtp.fc` | `mtp.norm` |
 
-transformers reads none of them; the layer itself is made by the class of the target's own layers.
+transformers ignores all of them; the layer is built with the class of the target's own layers.
 """
 
 import copy
@@ -26,7 +26,7 @@ EXPERT = re.compile(r"(.*\.experts)\.(\d+)\.(gate_proj|up_proj|down_proj)\.weigh
 
 @dataclass(frozen=True)
 class Names:
-    """Where a family keeps its layer: the prefix of all tensors, that of the decoder layer, the rest."""
+    """A family's tensor names: the prefix of all tensors, that of the decoder layer, and the others."""
 
     prefix: str
     layer: str
@@ -35,7 +35,7 @@ class Names:
 
 
 def families(layers: int) -> list[Names]:
-    """All that are known, for a target of this many layers."""
+    """All known families, for a target of this many layers."""
     own = f"model.layers.{layers}."
     served = dict(first_token_out=True)
     return [
@@ -78,7 +78,7 @@ def families(layers: int) -> list[Names]:
 
 
 def family_of(names: Iterable[str], layers: int) -> Names | None:
-    """The family of a checkpoint with these tensors; None if it has no such layer."""
+    """The family of a checkpoint with tensors of these names; None if it has no such layer."""
     names = set(names)
     return next((one for one in families(layers) if f"{next(iter(one.rest))}.weight" in names), None)
 
@@ -90,8 +90,8 @@ def has_multi_token(folder: Path, model: torch.nn.Module) -> bool:
 
 
 def read_multi_token(name: str, folder: Path, target: Target) -> MultiToken:
-    """The layer in a target's folder, which has one. Raises ValueError with one sentence if it does not fit
-    the target.
+    """Reads the layer in a target's folder. Raises ValueError with one sentence if it does not fit the
+    target.
     """
     family = family_of(tensor_names(folder), target.layers)
     tensors = merged_experts(read_tensors(folder, family.prefix))
@@ -125,13 +125,13 @@ def read_multi_token(name: str, folder: Path, target: Target) -> MultiToken:
         elif key.startswith(family.layer):
             places[key] = "block." + key.removeprefix(family.layer)
         else:
-            del tensors[key]  # a second such layer: the first one drafts every depth
+            del tensors[key]  # of a second layer: the first one drafts all depths
     fill(name, module, tensors, places)
     return module
 
 
 def fresh_layer(base: torch.nn.Module, config, index: int) -> torch.nn.Module:
-    """One more layer of the target's own kind, with full attention."""
+    """A new layer of the target's own class, with full attention."""
     own = copy.deepcopy(config)
     if getattr(own, "layer_types", None):
         own.layer_types = [*own.layer_types, "full_attention"]
@@ -141,7 +141,7 @@ def fresh_layer(base: torch.nn.Module, config, index: int) -> torch.nn.Module:
 
 
 def merged_experts(tensors: Tensors) -> Tensors:
-    """Experts of their own, as checkpoints keep them, as the two tensors that transformers computes with:
+    """The tensors with separate experts, as in checkpoints, stacked into the two that transformers uses:
     `gate_up_proj` [E, 2I, d] and `down_proj` [E, d, I].
     """
     result, groups = {}, {}

@@ -1,6 +1,6 @@
-"""Which published format lies in a folder, and the heads in it for a target.
+"""Recognises the published format of heads in a folder, and reads them for a target.
 
-A folder is read by what it holds, not by its name: the kinds of tensors, and the config beside them.
+The format follows from tensor names and config, not from the folder's name.
 """
 
 from collections.abc import Iterable
@@ -31,12 +31,12 @@ UNKNOWN = (
 
 
 def find_format(folder: Path) -> str | None:
-    """A key of READERS; None if there are no published heads in the folder. Raises ValueError
-    with one sentence if there are some, and they cannot be read.
+    """The format of published heads in a folder, a key of READERS; None if there are none. Raises ValueError
+    with one sentence if they cannot be read.
     """
     config = read_json(folder / "config.json")
     if "modules" in config:
-        return None  # ours
+        return None  # our own format
     if kind := by_names(tensor_names(folder)):
         return kind
     model_type = config.get("speculators_model_type") or config.get("model_type")
@@ -50,7 +50,7 @@ def find_format(folder: Path) -> str | None:
 
 
 def by_names(names: Iterable[str]) -> str | None:
-    """The format that tensors of these names are of; None for those of a whole model."""
+    """The format with tensors of these names; None for those of a whole model."""
     plain = {name.removeprefix("model.").replace("midlayer.", "layers.0.") for name in names}
     if "fc.weight" in plain and "layers.0.self_attn.q_proj.weight" in plain:
         return "eagle3" if "layers.0.hidden_norm.weight" in plain else "eagle"
@@ -64,8 +64,8 @@ def by_names(names: Iterable[str]) -> str | None:
 
 
 def read_heads(name: str, folder: Path, target: Target) -> dict[str, DraftModule]:
-    """The heads of a folder, by the name that strategies look for, in evaluation mode, in the target's dtype
-    and on its device. Raises ValueError with one sentence if they do not fit the target.
+    """Name -> head of a folder, under the names that strategies use, in evaluation mode, in the target's
+    dtype and on its device. Raises ValueError with one sentence if they do not fit the target.
     """
     kind = find_format(folder)
     if kind is None:
@@ -80,10 +80,10 @@ def read_heads(name: str, folder: Path, target: Target) -> dict[str, DraftModule
 
 
 def settled(module: DraftModule, target: Target) -> DraftModule:
-    """A module as lanes use it."""
+    """A module in evaluation mode, without gradients, in the target's dtype and on its device."""
     return module.to(target.embed.device, target.embed.dtype).eval().requires_grad_(False)
 
 
 def is_heads(folder: Path) -> bool:
-    """Whether a folder holds draft heads, ours or published ones, and no model of its own."""
+    """Whether a folder holds draft heads, in our format or a published one, and not a model."""
     return "modules" in read_json(folder / "config.json") or find_format(folder) is not None

@@ -1,5 +1,5 @@
-"""Tensors of published heads: read from safetensors alone, and put into a module with every name and shape
-accounted for. Knows files, no format.
+"""Tensors of published heads: read from safetensors only, and loaded into a module with every name and shape
+checked. Knows files, no format.
 """
 
 import json
@@ -15,8 +15,8 @@ Tensors = dict[str, torch.Tensor]
 
 
 def tensor_names(folder: Path) -> dict[str, Path]:
-    """Name of each tensor in a folder's safetensors files -> its file; nothing is read but headers. A file
-    that cannot be read names none: whoever loads it says so.
+    """Tensor name -> file, from the headers of a folder's safetensors files. A file that cannot be read is
+    skipped here; loading it raises.
     """
     paths = {}
     for path in sorted(folder.glob("*.safetensors")):
@@ -29,7 +29,7 @@ def tensor_names(folder: Path) -> dict[str, Path]:
 
 
 def read_tensors(folder: Path, prefix: str = "") -> Tensors:
-    """The tensors of a folder whose names begin with `prefix`, by their names."""
+    """Name -> tensor, for the tensors in a folder whose names begin with `prefix`."""
     wanted: dict[Path, list[str]] = {}
     for name, path in tensor_names(folder).items():
         if name.startswith(prefix):
@@ -42,19 +42,19 @@ def read_tensors(folder: Path, prefix: str = "") -> Tensors:
 
 
 def pickles(folder: Path) -> list[Path]:
-    """PyTorch pickles in a folder: they are never opened but by `convert`."""
+    """PyTorch pickles in a folder; only `convert` opens them."""
     return sorted(path for pattern in PICKLES for path in folder.glob(pattern))
 
 
 def convert(folder: Path) -> list[Path]:
     """Writes the tensors of each pickle in a folder as safetensors beside it, with `torch.load` restricted to
-    plain tensors; the new files. Raises ValueError with one sentence if a pickle holds anything else.
+    plain tensors; returns the new files. Raises ValueError with one sentence if a pickle holds anything else.
     """
     made = []
     for path in pickles(folder):
         try:
             state = torch.load(path, map_location="cpu", weights_only=True)
-        except Exception as error:  # an unpickler's own errors are of many kinds
+        except Exception as error:  # unpickling raises errors of many types
             reason = str(error).strip().splitlines()[0].rstrip(".")
             raise ValueError(
                 f"{str(path)!r} holds more than tensors, and is not opened: {reason}."
@@ -68,8 +68,8 @@ def convert(folder: Path) -> list[Path]:
 
 
 def fill(name: str, module: torch.nn.Module, tensors: Tensors, places: Mapping[str, str]) -> None:
-    """Puts tensors into a module. places: name in the file -> name in the module. Raises ValueError with one
-    sentence that says what differs: a tensor that is missing, one that is left over, or a shape.
+    """Loads tensors into a module. places: name in the file -> name in the module. Raises ValueError with one
+    sentence about a missing tensor, an unexpected one, or a wrong shape.
     """
     state, given = module.state_dict(), {}
     for source, place in places.items():
@@ -99,7 +99,7 @@ def same(name: str, what: str, theirs: int, ours: int, target: str) -> None:
 
 
 def read_json(path: Path) -> dict:
-    """A config; {} if there is none or it is not a JSON object."""
+    """A config as a dict; {} if the file is missing or not a JSON object."""
     try:
         config = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
