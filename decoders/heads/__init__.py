@@ -1,6 +1,6 @@
-"""Heads: small trained modules on a frozen target, in folders by what a guess depends on. scorers/ guess no
-tokens; parts/ are shared by all. `KINDS` names those that draft, `SCORERS` those that score. See
-docs/heads.md.
+"""Heads: small trained modules on a frozen target. Drafters are in folders by what a guess depends on, heads
+that score in scorers/, shared parts in parts/. `KINDS` lists those that draft, `SCORERS` those that score.
+See docs/heads.md.
 """
 
 from torch import nn

@@ -1,1 +1,1 @@
-"""Drafters that look at the target's keys, values or states by cross-attention."""
+"""Drafters with cross-attention to the target's keys, values or states."""

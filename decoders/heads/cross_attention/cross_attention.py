@@ -1,9 +1,9 @@
-"""What drafters with cross-attention to the target's keys, values or states share.
+"""The base of drafters with cross-attention to the target's keys, values or states.
 
-An entry reads a token's embedding and sees the entries before it by self-attention, and what the target left
-of verified tokens by cross-attention: while drafting that ends before the root, whatever has been drafted.
-The target says nothing about its first token's predecessor, so that token has no entry: entry e reads token
-e + 1, and as a known one sees the target's tokens 0 to e.
+An entry reads a token's embedding, earlier entries by self-attention, and the target's keys, values or states
+of verified tokens by cross-attention. While drafting, these end before the root, whatever has been drafted.
+The first token has no entry, since the target has read nothing before it: entry e reads token e + 1 and, on
+known text, sees the target's tokens 0 to e.
 """
 
 from functools import partial
@@ -16,11 +16,11 @@ from decoders.heads.parts.layers import Entries, FeedForward, Past, rotated, tur
 from decoders.heads.parts.module import ALL, DraftModule, Sees
 from decoders.heads.parts.taps import Taps
 
-Remembered = tuple[torch.Tensor, ...]  # each [B, M, ...]: what is read of M verified tokens
+Remembered = tuple[torch.Tensor, ...]  # each [B, M, ...]: what cross-attention reads for M verified tokens
 
 
 class CrossEntries(Entries):
-    """One lane's entries, and what the drafter keeps of the tokens that the target has read."""
+    """One lane's entries, and what cross-attention reads for the tokens that the target has read."""
 
     def __init__(self):
         super().__init__()
@@ -28,7 +28,7 @@ class CrossEntries(Entries):
 
 
 class CrossAttention(nn.Module):
-    """Queries of entries over keys and values [B, H, M, D] that are handed in; without biases."""
+    """Attention of entries' queries over given keys and values [B, H, M, D]; without biases."""
 
     def __init__(self, width: int, heads: int, theta: float):
         super().__init__()
@@ -44,8 +44,8 @@ class CrossAttention(nn.Module):
         sees: torch.Tensor,
         norm: nn.Module | None = None,
     ) -> torch.Tensor:
-        """x [B, N, d] at positions [N]: [B, N, d]. sees [N, M] or [B, 1, N, M]: True where a row may look.
-        norm: of the queries [B, H, N, D], before they are turned.
+        """x [B, N, d] at positions [N] -> [B, N, d]. sees [N, M] or [B, 1, N, M]: True where a row may
+        attend. norm: of the queries [B, H, N, D], before rotary positions.
         """
         q = self.q(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
         q = rotated(q if norm is None else norm(q), positions, self.theta).to(values.dtype)
@@ -55,13 +55,15 @@ class CrossAttention(nn.Module):
 
 
 class CrossAttentionDrafter(DraftModule):
-    """Base: a module says what it remembers of verified tokens, and how entries run over that."""
+    """Base class: a subclass defines what cross-attention reads (`remember`) and how entries are computed
+    (`run`).
+    """
 
     sees = Sees(ALL, root=True, path=True, layers=True)
 
     def remember(self, hidden: torch.Tensor, states: dict[int, torch.Tensor], first: int) -> Remembered:
-        """What cross-attention reads of the M tokens at places first, first + 1, ...: hidden [B, M, d] their
-        states after the last norm, states: the streams [B, M, d] in front of layers.
+        """What cross-attention reads for the M tokens at places first, first + 1, ... hidden [B, M, d]: their
+        states after the last norm; states: layer -> the residual stream [B, M, d] in front of it.
         """
         raise NotImplementedError
 
@@ -74,8 +76,9 @@ class CrossAttentionDrafter(DraftModule):
         remembered: Remembered,
         sees: torch.Tensor,
     ) -> tuple[torch.Tensor, Past]:
-        """Entries x [B, N, d] after `past`: their last states [B, N, d], which the target's head reads, and
-        `past` with theirs. mask as in `Attention.forward`; sees [N, M]: what of `remembered` they look at.
+        """Runs entries x [B, N, d] after `past`: (states [B, N, d] for the target's head, `past` with their
+        keys and values appended). mask as in `Attention.forward`; sees [N, M]: which of `remembered` each
+        entry may attend to.
         """
         raise NotImplementedError
 
@@ -106,8 +109,8 @@ class CrossAttentionDrafter(DraftModule):
         return self.target.logits(memory.draft(layer, self.target.read(tokens), parents))
 
     def along(self, taps: Taps, depth: int) -> list[torch.Tensor]:
-        """The entry of depth k at row n sees the known entries up to n, the drafted ones of its row, and the
-        target's tokens up to n.
+        """As `DraftModule.along`. The entry of depth k at row n sees the known entries up to n, the drafted
+        ones of its row, and the target's tokens up to n.
         """
         remembered, length = self.remember(taps.hidden, taps.states, 0), taps.tokens.shape[1]
         past, guesses = None, []
@@ -120,8 +123,8 @@ class CrossAttentionDrafter(DraftModule):
 
 
 class CrossLayer(nn.Module):
-    """A decoder layer whose attention looks at vectors [B, M, d] of verified tokens instead of at its own
-    entries, with keys and values of its own; positions are those of the tokens.
+    """A decoder layer that attends to vectors [B, M, d] of verified tokens instead of its own entries, with
+    its own key and value matrices, at the tokens' positions.
     """
 
     def __init__(self, width: int, heads: int, intermediate: int, theta: float, eps: float):
@@ -133,7 +136,7 @@ class CrossLayer(nn.Module):
     def forward(
         self, x: torch.Tensor, positions: torch.Tensor, read: torch.Tensor, sees: torch.Tensor
     ) -> torch.Tensor:
-        """x [B, N, d] at positions [N], over vectors [B, M, d] at places 0 to M - 1: [B, N, d]."""
+        """x [B, N, d] at positions [N], over vectors `read` [B, M, d] at places 0 to M - 1 -> [B, N, d]."""
         keys, values = (
             part(read).unflatten(-1, (self.cross.heads, -1)).transpose(1, 2) for part in (self.k, self.v)
         )
@@ -146,8 +149,8 @@ class CrossLayer(nn.Module):
 def keys_and_values(
     model: nn.Module, layer: int, stream: torch.Tensor, first: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """What layer `layer` of the target keeps in its cache, [B, M, H, D] each, of tokens at places first,
-    first + 1, ..., from the stream [B, M, d] that enters it: the same numbers, by its own weights.
+    """The keys and values [B, M, H, D] that the target's layer `layer` caches for tokens at places first,
+    first + 1, ..., computed with its weights from the stream [B, M, d] that enters it.
     """
     block, base = model.base_model.layers[layer], model.base_model
     normed = block.input_layernorm(stream.to(block.input_layernorm.weight.dtype))

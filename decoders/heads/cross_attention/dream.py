@@ -1,6 +1,6 @@
-"""The text part of DREAM's drafter (Hu et al., 2025): two layers with a gated cross-attention to the target's
-last states between them; its output is trained towards the target's features of an early layer, for each
-token that whose attention is most certain.
+"""The text part of DREAM's drafter (Hu et al., 2025): two layers, and between them a gated cross-attention to
+the target's last states. Its output is trained towards the target's features after an early layer: for each
+token, the one whose attention has the lowest entropy.
 """
 
 import torch
@@ -18,28 +18,28 @@ from decoders.heads.parts.layers import DecoderLayer, Past, rotated, turned
 from decoders.heads.parts.module import cross_entropy
 from decoders.heads.parts.taps import Taps, Target
 
-EARLY = 0.4  # share of the target's layers among which the teacher of the middle is chosen
+EARLY = 0.4  # share of the target's first layers from which the teaching layer is chosen
 STATE_WEIGHT = 0.2
-PERIODS = (1, 6)  # of a text in training: how old the target's newest states get
+PERIODS = (1, 6)  # in training, the target's newest states are up to this many tokens old
 
 
 def row_entropies(rows: torch.Tensor) -> torch.Tensor:
-    """Entropy in nats of attention rows [..., H, T, K], the mean over the heads' entropies: [..., T]."""
+    """The entropy in nats of attention rows [..., H, T, K], averaged over heads: [..., T]."""
     return -(rows * rows.clamp(min=1e-30).log()).sum(-1).mean(-2)
 
 
 class Dream(CrossAttentionDrafter):
-    """Self-attention layer, gated cross-attention, self-attention layer. The gate tanh(g) starts closed."""
+    """Self-attention layer, gated cross-attention, self-attention layer. The gate tanh(g) starts at 0."""
 
     kind = "dream"
-    is_open = True  # False closes the gate, to see what it is good for
+    is_open = True  # False closes the gate, to measure its effect
     rates = (6e-3, 1e-3)
 
     def __init__(self, target: Target, intermediate: int = 256):
         super().__init__(target, intermediate=intermediate)
         width, size = target.width, target.width // target.heads
         early = max(1, int(EARLY * target.layers))
-        self.reads = tuple(range(early + 1))  # what enters and leaves the layers that may teach
+        self.reads = tuple(range(early + 1))  # inputs and outputs of the layers that may teach
         shape = (width, target.heads, intermediate, target.theta, target.eps)
         self.before, self.after = DecoderLayer(*shape), DecoderLayer(*shape)
         self.cross = CrossAttention(width, target.heads, target.theta)
@@ -51,7 +51,9 @@ class Dream(CrossAttentionDrafter):
             self.last_norm.weight.copy_(target.last_norm)
 
     def remember(self, hidden: torch.Tensor, states: dict[int, torch.Tensor], first: int) -> Remembered:
-        """Keys and values [B, M, H, D] of the target's last states, the keys normed and turned."""
+        """Keys and values [B, M, H, D] from the target's last states, the keys normed and with rotary
+        positions.
+        """
         keys, values = (
             m(hidden.to(m.weight.dtype)).unflatten(-1, (self.cross.heads, -1)) for m in (self.k, self.v)
         )
@@ -68,7 +70,7 @@ class Dream(CrossAttentionDrafter):
         remembered: Remembered,
         sees: torch.Tensor,
     ) -> tuple[torch.Tensor, Past]:
-        """Entries up to after the cross-attention: [B, N, d]."""
+        """(states [B, N, d] of entries after the cross-attention, keys and values of the first layer)."""
         x, past = self.before(x, positions, mask, past)
         keys, values = (part.transpose(1, 2) for part in remembered)
         crossed = self.cross(self.cross_norm(x), positions + 1, keys, values, sees, self.q_norm)
@@ -83,7 +85,7 @@ class Dream(CrossAttentionDrafter):
         remembered: Remembered,
         sees: torch.Tensor,
     ) -> tuple[torch.Tensor, Past]:
-        """As `CrossAttentionDrafter.run`; past: keys and values of the one layer, then of the other."""
+        """As `CrossAttentionDrafter.run`; past: keys and values of the first layer, then of the second."""
         first, second = (None, None) if past is None else (past[:2], past[2:])
         x, first = self.middle(x, positions, mask, first, remembered, sees)
         x, second = self.after(x, positions, mask, second)
@@ -91,8 +93,8 @@ class Dream(CrossAttentionDrafter):
 
     @torch.no_grad()
     def teachers(self, taps: Taps) -> torch.Tensor:
-        """For each token [B, T] the layer (from 1) among the first `EARLY` whose attention row there has the
-        smallest entropy.
+        """For each token [B, T], the early layer (counted from 1) whose attention row there has the lowest
+        entropy.
         """
         entropies = []
         causal = torch.ones(taps.tokens.shape[1], taps.tokens.shape[1], dtype=torch.bool).tril()
@@ -107,7 +109,7 @@ class Dream(CrossAttentionDrafter):
         return torch.stack(entropies).argmin(0) + 1
 
     def queries(self, layer: int, stream: torch.Tensor) -> torch.Tensor:
-        """The target's own queries [B, T, H, D] in a layer which a stream [B, T, d] enters."""
+        """The target's own queries [B, T, H, D] in a layer that a stream [B, T, d] enters."""
         block, base = self.target.model.base_model.layers[layer], self.target.model.base_model
         normed = block.input_layernorm(stream.to(block.input_layernorm.weight.dtype))
         queries = block.self_attn.q_proj(normed).unflatten(-1, (-1, block.self_attn.head_dim))
@@ -116,9 +118,8 @@ class Dream(CrossAttentionDrafter):
         return queries * cos[:, :, None] + turned(queries) * sin[:, :, None]
 
     def loss(self, taps: Taps) -> torch.Tensor:
-        """KL(target || draft) + 0.2 smooth L1 to the last state + smooth L1 of the middle to the feature, at
-        unit size, of the layer that `teachers` picks for each token; each text's target states are up to
-        PERIODS old.
+        """KL(target || draft) + 0.2 smooth L1 to the last state + smooth L1 of the middle states to the
+        features, at unit size, after the layer that `teachers` picks for each token.
         """
         texts, length = taps.tokens.shape
         random = torch.Generator().manual_seed(int(taps.tokens.sum()) % 2**31)

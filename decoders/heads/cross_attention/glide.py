@@ -1,7 +1,7 @@
-"""The draft model of GliDe (Du et al., 2024): one small layer that also looks into the target's own cache.
+"""The draft model of GliDe (Du et al., 2024): one small layer that also attends to the target's own KV cache.
 
-Between self-attention and MLP stands a cross-attention of which only queries and output are learned: keys and
-values are those that the target's last layer keeps of verified tokens.
+Between self-attention and MLP is a cross-attention that learns only queries and output: its keys and values
+are those that the target's last layer caches for verified tokens.
 """
 
 import torch
@@ -17,12 +17,12 @@ from decoders.heads.cross_attention.cross_attention import (
 from decoders.heads.parts.layers import Attention, FeedForward, Past
 from decoders.heads.parts.taps import Taps, Target
 
-BLOCK = 5  # tokens of a block of the training mask
+BLOCK = 5  # tokens per block of the training mask
 
 
 def block_mask(length: int, size: int = BLOCK) -> torch.Tensor:
-    """Which of the target's tokens each token looks at in training [T, T]: those of earlier blocks of `size`;
-    in the first block, itself and those before. While drafting the cache is that old, too.
+    """The training mask [T, T]: each token sees the target's tokens of earlier blocks of `size`; in the first
+    block, up to itself. While drafting, the target's cache lags behind in the same way.
     """
     places = torch.arange(length)
     seen = torch.where(places < size, places + 1, places // size * size)

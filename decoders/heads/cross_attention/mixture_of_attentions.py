@@ -1,8 +1,8 @@
-"""The drafter of Mixture of Attentions (Zimmer et al., 2024): three attentions that supply what a small
-drafter lacks.
+"""The drafter of Mixture of Attentions (Zimmer et al., 2024), with three kinds of attention.
 
-Layer self-attention summarises all of the target's layers at a token; cross-attention reads these memories,
-of verified tokens only, so that they stay unchanged while it drafts; self-attention covers what was drafted.
+Layer self-attention summarises all of the target's layers at a token in a memory vector. Cross-attention
+reads the memory vectors of verified tokens only, so that they stay fixed while drafting. Self-attention
+covers the drafted tokens.
 """
 
 import torch
@@ -19,22 +19,19 @@ from decoders.heads.parts.layers import DecoderLayer, FeedForward, Past
 from decoders.heads.parts.module import cross_entropy
 from decoders.heads.parts.taps import Taps, Target
 
-PERIODS = (
-    6,
-    14,
-)  # of a text in training: after this many tokens each, the newest one counts as verified
-TOKEN_WEIGHT = 0.1  # of the divergence, beside 1 for the state
+PERIODS = (6, 14)  # range of training periods: after this many tokens each, the newest one counts as verified
+TOKEN_WEIGHT = 0.1  # of the divergence; the state's weight is 1
 
 
 def memory_mask(length: int, period: int) -> torch.Tensor:
-    """Which memories each token reads in training [T, T]: those up to the latest multiple of `period`."""
+    """The training mask [T, T] of cross-attention: tokens up to the latest multiple of `period`."""
     places = torch.arange(length)
     return places[None] <= (places // period * period)[:, None]
 
 
 def staircase(length: int, period: int) -> torch.Tensor:
-    """Self-attention that covers only what is drafted [T, T]: tokens after the latest multiple of `period`
-    up to the token itself.
+    """A training mask [T, T] of self-attention that covers only drafted tokens: those after the latest
+    multiple of `period`, up to the token itself.
     """
     places = torch.arange(length)
     start = (places // period * period)[:, None]
@@ -44,7 +41,8 @@ def staircase(length: int, period: int) -> torch.Tensor:
 
 class MixtureOfAttentions(CrossAttentionDrafter):
     """`width`: of layer self-attention, into which [K | V] of each layer is projected; `intermediate`: of the
-    MLPs. The output is the target's last state, as its head reads it (no target layer is used again, N = 0).
+    MLPs. The output estimates the target's last state, the input of its head (the paper's N = 0: no target
+    layer is run again).
     """
 
     kind = "mixture_of_attentions"
@@ -103,9 +101,8 @@ class MixtureOfAttentions(CrossAttentionDrafter):
         return self.last_norm(self.crossed(x, positions + 1, remembered[0], sees)), past
 
     def loss(self, taps: Taps) -> torch.Tensor:
-        """Smooth L1 to the target's last state plus 0.1 times the divergence from its distribution, where
-        each text has its own period, and in the first half of training self-attention now and then a
-        staircase.
+        """Smooth L1 to the target's last state plus 0.1 times the divergence from its distribution. Each text
+        has its own period; in the first half of training, self-attention sometimes uses `staircase`.
         """
         texts, length = taps.tokens.shape
         random = torch.Generator().manual_seed(int(taps.tokens.sum()) % 2**31)

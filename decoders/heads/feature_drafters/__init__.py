@@ -1,1 +1,1 @@
-"""Drafters that read a state at every token and the drafted path, with attention of their own."""
+"""Drafters that read the state at every token and the drafted path, by attention of their own."""

@@ -1,9 +1,9 @@
-"""Chimera's drafter (Zeng et al., 2024): short range by trigrams, long range by one layer over the target's
-own states.
+"""Chimera's drafter (Zeng et al., 2024): short-range context by trigrams, long-range by one layer over the
+target's states.
 
     trigram of token i: [E(i - 2); E(i - 1); E(i)] through a residual SiLU block and a linear map to width d
-    g_t: one decoder layer's output after  h_1 ... h_n, trigram(root), trigram(c_1) ... trigram(c_{t-1})
-    head t: logits = A_t [h_n; g_t]
+    g_t: one decoder layer's output after  h_1 ... h_n, trigram(root), trigram(c_1) ... trigram(c_{t-1}) head
+    t: logits = A_t [h_n; g_t]
 """
 
 import torch
@@ -18,9 +18,9 @@ GRAM = 3
 
 
 class Chimera(DraftModule):
-    """`depth` heads. A_t is the target's head after a map from 2d to d: a scale for each number of h and of
-    g, which begin at 1, and a change of low rank, which begins at zero. The block at width 3d has that rank
-    too.
+    """`depth` heads. A_t is the target's head after a map from 2d to d: an elementwise scale of h and g,
+    which starts at 1, plus a low-rank map, which starts at zero. The trigram block of width 3d has the same
+    rank.
     """
 
     kind = "chimera"
@@ -50,14 +50,14 @@ class Chimera(DraftModule):
         return self.target.logits(own + seen + self.outer[t - 1](self.inner[t - 1](both)))
 
     def summaries(self, taps: Taps, depth: int) -> list[torch.Tensor]:
-        """g_t of depths t = 1 to `depth` along known texts, item t - 1 being [B, T - t, d], row n after the
+        """g_t for depths t = 1 to `depth` along known texts. Item t - 1 is [B, T - t, d]: row n follows the
         target's states up to token n and the trigrams of tokens n + 1 to n + t.
         """
         length, device = taps.tokens.shape[1], taps.tokens.device
         positions = torch.arange(length, device=device)
         _, past = self.layer(taps.hidden, positions)
         x = self.trigrams(grams(taps.tokens))
-        back = positions[:, None] - positions  # how far a column is after a row
+        back = positions[:, None] - positions  # how far each column is behind a row
         outputs = []
         for t in range(1, depth + 1):
             mask = torch.cat([back >= t, (back >= 0) & (back < t)], 1)
@@ -65,8 +65,8 @@ class Chimera(DraftModule):
         return outputs
 
     def loss(self, taps: Taps) -> torch.Tensor:
-        """For each head the cross-entropy under the target's distribution there, and the mean squared
-        distance of g_t from the target's state after the same tokens.
+        """For each head, the cross-entropy under the target's distribution plus the mean squared distance of
+        g_t from the target's state after the same tokens.
         """
         total = torch.zeros((), device=taps.tokens.device)
         for t, g in enumerate(self.summaries(taps, self.settings["depth"]), start=1):
@@ -115,7 +115,8 @@ class Chimera(DraftModule):
 
 
 class Trigrams(Entries):
-    """Entries of the target's states; drafted ones are those of trigrams, the first of them the root's.
+    """Entries of known tokens hold the target's states, drafted ones trigrams, of which the root's is the
+    first.
 
     `tails`: the last tokens of the text, up to three, at the root and at each drafted node.
     """
@@ -127,13 +128,13 @@ class Trigrams(Entries):
 
 
 def padded(tail: list[int]) -> list[int]:
-    """The trigram of a text's last tokens; where there are too few, the first or the newest is repeated."""
+    """The trigram of a text's last tokens; if there are fewer than three, the newest one is repeated."""
     return [tail[0]] * (GRAM - len(tail)) + tail if len(tail) != 2 else [tail[0], tail[1], tail[1]]
 
 
 def grams(tokens: torch.Tensor) -> torch.Tensor:
-    """The trigrams [B, T, 3] of tokens [B, T], the newest last. A text begins with its second token, the
-    first that can be a root: there the rule of `padded` holds, and the row before it counts nothing.
+    """The trigrams [B, T, 3] of tokens [B, T], the newest last. The second token, the first that can be a
+    root, is padded as in `padded`; the row before it is not used.
     """
     second = tokens[:, 1:2]
     rows = torch.cat([second, second, second, tokens[:, 1:]], 1).unfold(1, GRAM, 1)[:, : tokens.shape[1]]

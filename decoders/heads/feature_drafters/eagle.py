@@ -1,7 +1,8 @@
-"""The feature drafter of EAGLE (Li et al., 2024): it guesses the target's next state, not its next token.
+"""The feature drafter of EAGLE (Li et al., 2024): it predicts the target's next state instead of its next
+token.
 
-One decoder layer with keys and values of its own reads the state after token i together with token i + 1, and
-predicts the state after token i + 1; the target's frozen head turns that into a distribution of token i + 2.
+One decoder layer reads the state after token i together with token i + 1, and predicts the state after token
+i + 1; the target's frozen head turns that into the distribution of token i + 2.
 """
 
 import torch
@@ -14,11 +15,13 @@ from decoders.heads.parts.layers import Attention, FeedForward, LayerForm, Past
 from decoders.heads.parts.module import cross_entropy, noisy
 from decoders.heads.parts.taps import Taps, Target
 
-TOKEN_WEIGHT = 0.1  # of the cross-entropy, beside 1 for the state
+TOKEN_WEIGHT = 0.1  # of the cross-entropy; the state's weight is 1
 
 
 class Eagle(FeatureDrafter):
-    """Entry i reads join[E(token i + 1); state i], then a layer like the target's without its first norm."""
+    """Entry i is join[E(token i + 1); state i], followed by a layer like the target's without its first
+    norm.
+    """
 
     kind = "eagle"
 
@@ -30,7 +33,9 @@ class Eagle(FeatureDrafter):
         eps: float | None = None,
         bias: bool = True,
     ):
-        """form, intermediate and eps: of a published layer, if they are not the target's; bias: of `join`."""
+        """form, intermediate and eps: of a published layer that differs from the target's; bias: whether
+        `join` has one.
+        """
         super().__init__(target)
         width = target.width
         self.join = nn.Linear(2 * width, width, bias=bias)

@@ -1,9 +1,9 @@
-"""EAGLE-3's drafter (Li et al., 2025): several layers of the target are read, no feature is predicted, and it
-is trained on its own outputs.
+"""EAGLE-3's drafter (Li et al., 2025): it reads several layers of the target, predicts no features, and is
+trained on its own outputs.
 
     g_i = F_3[a_i; b_i; c_i]               a, b, c: the residual stream that enters layers 2, L / 2 and L - 3
-    o_{i+1} = g_i + attention[norm(E(token i + 1)); norm(g_i)], then a feed-forward layer
-    logits of token i + 2 = W norm(o_{i+1})  over a vocabulary of its own; o stands for g where none is known
+    o_{i+1} = g_i + attention[norm(E(token i + 1)); norm(g_i)], then a feed-forward layer logits of token i +
+    2 = W norm(o_{i+1})  over its own vocabulary; o replaces g where none is known
 """
 
 from dataclasses import dataclass
@@ -17,22 +17,24 @@ from decoders.heads.parts.layers import Attention, FeedForward, LayerForm, Past
 from decoders.heads.parts.module import ALL, Sees, cross_entropy, some_rows
 from decoders.heads.parts.taps import Taps, Target
 
-DECAY = 0.8  # depth k weighs 0.8^(k - 1) in the loss
-# Logit of tokens outside of the draft's vocabulary: no probability beside any other, yet finite, so that a
-# constraint which leaves only such tokens leaves a distribution.
+DECAY = 0.8  # depth k has weight 0.8^(k - 1) in the loss
+# Logit of tokens outside the draft's vocabulary: negligible probability, but finite, so that a constraint
+# that leaves only such tokens still leaves a distribution.
 OUTSIDE = -1e4
 
 
 def tapped(layers: int) -> tuple[int, int, int]:
-    """After how many layers of a target of `layers` the residual stream is read."""
+    """The layers (counts of layers run) after which the residual stream of a target with `layers` layers is
+    read.
+    """
     return min(2, layers - 1), layers // 2, max(layers - 3, layers // 2)
 
 
 @dataclass(frozen=True)
 class Published:
-    """What published drafters differ in: width, attention and eps; where the residual is taken (after the
-    feature's norm or in front of it); how many norms stand before the fusion (0; 1 over all taken layers; one
-    for each); whether what is read again has gone through the last norm (EAGLE-3.1).
+    """How published drafters differ: width, attention and eps; whether the residual is taken after the
+    feature's norm or before it; the norms before the fusion (0; 1 over all layers read; or one each); whether
+    outputs that are read again pass the last norm first (EAGLE-3.1).
     """
 
     width: int
@@ -44,8 +46,8 @@ class Published:
 
 
 class Eagle3(FeatureDrafter):
-    """`words_kept`: size of the draft's vocabulary, chosen by `keep`; steps: depths that the loss unrolls;
-    intermediate: width of the feed-forward layer. `d2t` [W]: the target's id less the draft's.
+    """`words_kept`: size W of the draft's vocabulary, chosen by `keep`; steps: depths that the loss unrolls;
+    intermediate: width of the feed-forward layer. `d2t` [W]: the target's id minus the draft's.
     """
 
     kind = "eagle3"
@@ -60,7 +62,7 @@ class Eagle3(FeatureDrafter):
         intermediate: int = 128,
         published: "Published | None" = None,
     ):
-        """published: what a published drafter has of its own."""
+        """published: the differences of a published drafter."""
         words_kept = min(words_kept, len(target.head))
         reads = tuple(reads) or tapped(target.layers)
         super().__init__(target, words_kept=words_kept, reads=reads, steps=steps, intermediate=intermediate)
@@ -74,7 +76,7 @@ class Eagle3(FeatureDrafter):
         self.fast = Fast(FastBlock)
         self.head = nn.Linear(width, words_kept, bias=False)
         self.before_fuse = nn.Identity()
-        if own.norms_before:  # one over all taken layers, or one for each
+        if own.norms_before:  # one over all layers read, or one for each
             sizes = [len(reads) * target.width] if own.norms_before == 1 else [target.width] * len(reads)
             self.before_fuse = nn.ModuleList(nn.RMSNorm(size, eps) for size in sizes)
         self.register_buffer("d2t", torch.zeros(words_kept, dtype=torch.long))
@@ -82,14 +84,16 @@ class Eagle3(FeatureDrafter):
             self.keep(torch.arange(words_kept))
 
     def keep(self, ids: torch.Tensor) -> None:
-        """The draft's vocabulary are the target's ids [W], ascending; its head begins as the target's."""
+        """Sets the draft's vocabulary to these ids [W] of the target, ascending; its head starts as the
+        target's.
+        """
         self.d2t.copy_(ids - torch.arange(len(ids)))
         with torch.no_grad():
             self.head.weight.copy_(self.target.head[ids])
 
     @property
     def kept(self) -> torch.Tensor:
-        """The target's ids [W] of the draft's vocabulary."""
+        """The draft's vocabulary as the target's ids [W]."""
         return torch.arange(len(self.d2t), device=self.d2t.device) + self.d2t
 
     def features(self, hidden: torch.Tensor, states: dict[int, torch.Tensor] | None) -> torch.Tensor:
@@ -101,7 +105,7 @@ class Eagle3(FeatureDrafter):
         return self.fuse(taken)
 
     def joined(self, tokens: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
-        """Token and feature side by side [..., 2d]; the layer norms each."""
+        """Token and feature concatenated [..., 2d]; the layer norms each."""
         return torch.cat([self.read(tokens).to(features.dtype), features], -1)
 
     def layer(
@@ -133,9 +137,9 @@ class Eagle3(FeatureDrafter):
         return own.new_full((*own.shape[:-1], len(self.target.head)), OUTSIDE).index_copy_(-1, self.kept, own)
 
     def loss(self, taps: Taps) -> torch.Tensor:
-        """Training-time test: the sum over depths k of 0.8^(k - 1) times the cross-entropy under the target's
-        distribution, restricted to the draft's vocabulary; places whose most probable token is not in it
-        do not count.
+        """Training-time test (the paper's term): the sum over depths k of 0.8^(k - 1) times the cross-entropy
+        under the target's distribution restricted to the draft's vocabulary, without places whose most likely
+        token is not in it.
         """
         total = torch.zeros((), device=taps.tokens.device)
         for k, features in enumerate(self.unrolled(taps, self.settings["steps"]), start=1):

@@ -1,8 +1,8 @@
 """Falcon's drafter (Gao et al., 2024): a feature drafter that predicts k tokens per pass.
 
-Entry i reads [E(token i + 1); state i] through an LSTM and a decoder layer, and predicts the state of token
-i + k. Entries of one block of k see each other (relaxed causal mask); the blocks are counted back from the
-newest entry. Trained by glancing: some entries read their own answer.
+Entry i reads [E(token i + 1); state i] through an LSTM and a decoder layer, and predicts the state of token i
++ k. Entries in a block of k see each other (relaxed causal mask); blocks are counted back from the newest
+entry. Trained by glancing: some entries read their own answer.
 """
 
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ from decoders.heads.parts.layers import DecoderLayer, Past
 from decoders.heads.parts.module import ALL, DraftModule, Sees, cross_entropy, noisy, seeded, some_rows
 from decoders.heads.parts.taps import Taps, Target
 
-TOKEN_WEIGHT, HARD = 0.1, 0.1  # of what tokens add to the loss; of it, the target's best token
-GLANCE = 0.4  # share of the wrong guesses whose answers are shown at the beginning of training; then fewer
+TOKEN_WEIGHT, HARD = 0.1, 0.1  # weight of the token loss; share of it for the target's most likely token
+GLANCE = 0.4  # share of the wrong guesses whose answers are shown at the start of training; it falls to 0
 
-State = tuple[torch.Tensor, torch.Tensor]  # of the LSTM, both [1, B, m]
+State = tuple[torch.Tensor, torch.Tensor]  # the LSTM's, both [1, B, m]
 
 
 class Falcon(DraftModule):
-    """`block`: k; memory: width of the LSTM, 0 for a linear map in its place; intermediate: of the layer."""
+    """`block`: k; memory: width m of the LSTM, 0 for a linear map instead; intermediate: of the layer."""
 
     kind = "falcon"
     sees = Sees(ALL, root=True, path=True)
@@ -35,14 +35,14 @@ class Falcon(DraftModule):
         self.layer = DecoderLayer(width, target.heads, intermediate, target.theta, target.eps, first=True)
 
     def reach(self, depth: int) -> int:
-        """The path up to the block in front; within a block guesses do not see each other."""
+        """The path up to the previous block, since guesses within a block do not see each other."""
         return self.block * ((depth - 1) // self.block) + 1
 
     def read(
         self, tokens: torch.Tensor, states: torch.Tensor, before: State | None = None
     ) -> tuple[torch.Tensor, State | None]:
-        """What the layer reads [B, N, d] of tokens [B, N] with the state in front of each [B, N, d], and the
-        LSTM's state after them.
+        """(the layer's input [B, N, d] for tokens [B, N] with the states [B, N, d] before them, the LSTM's
+        state after them).
         """
         x = torch.cat([self.target.read(tokens), states], -1)
         if self.lstm is not None:
@@ -50,8 +50,9 @@ class Falcon(DraftModule):
         return self.join(x).to(states.dtype), before
 
     def loss(self, taps: Taps) -> torch.Tensor:
-        """Smooth L1 to the target's states, plus 0.1 times 0.9 of the cross-entropy under its distributions
-        and 0.1 of that of its best tokens; in training with some answers shown (section 3.2).
+        """Smooth L1 to the target's states plus 0.1 times a token loss: 0.9 of the cross-entropy under its
+        distributions and 0.1 of that of its most likely tokens. In training some answers are shown (section
+        3.2).
         """
         k, rows = self.block, max(1, taps.tokens.shape[1] - 1 - self.block)
         hidden = noisy(taps.hidden, taps.tokens) if self.training else taps.hidden
@@ -66,7 +67,7 @@ class Falcon(DraftModule):
         return feature + TOKEN_WEIGHT * ((1 - HARD) * cross_entropy(p, logits) + HARD * hard)
 
     def blockwise(self, tokens: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
-        """The entries' outputs [B, N, d] in blocks that begin with the first."""
+        """The entries' outputs [B, N, d] in blocks counted from the first entry."""
         mask = relaxed(tokens.shape[1], self.block).to(tokens.device)
         positions = torch.arange(tokens.shape[1], device=tokens.device)
         return self.layer(self.read(tokens, states)[0], positions, mask)[0]
@@ -75,8 +76,8 @@ class Falcon(DraftModule):
     def glanced(
         self, taps: Taps, tokens: torch.Tensor, states: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The entries' tokens and states with some answers shown: of the wrong guesses of a first pass a
-        share that falls with training, as runs from the beginnings of blocks.
+        """The entries' tokens and states with some answers shown: for a share of a first pass's wrong
+        guesses, which falls during training, as runs from the starts of blocks.
         """
         rows, k = tokens.shape[1], self.block
         at = some_rows(taps.tokens, rows)
@@ -92,8 +93,8 @@ class Falcon(DraftModule):
         return tokens, states
 
     def along(self, taps: Taps, depth: int) -> list[torch.Tensor]:
-        """Blocks counted back from each row, as in drafting: in a first pass row n sees the true entries up
-        to n, in further ones also the blocks drafted after it.
+        """As `DraftModule.along`, with blocks counted back from each row as in drafting: in the first pass
+        row n sees the true entries up to n, in later ones also the blocks drafted after it.
         """
         k, tokens = self.block, taps.tokens
         batch, rows, device = len(tokens), tokens.shape[1] - 1, tokens.device
@@ -101,7 +102,7 @@ class Falcon(DraftModule):
         x, behind = self.read_stepwise(tokens[:, 1:], taps.hidden[:, :-1])
         _, past = self.layer(x, places)
         sees, nothing = (places <= places[:, None]), torch.zeros(rows, rows, dtype=torch.bool, device=device)
-        newest = []  # of the newest block
+        newest = []  # outputs of the newest block
         for j in range(k):
             at = (places - k + 1 + j).clamp(min=0)
             out, _ = self.layer(x[:, at], at, torch.cat([sees, nothing], 1), past)
@@ -142,15 +143,15 @@ class Falcon(DraftModule):
         tokens: torch.Tensor,
         states: dict[int, torch.Tensor] | None = None,
     ) -> torch.Tensor:
-        """As `DraftModule.begin`: logits [V] of depth 1; those of the whole first block are kept."""
+        """As `DraftModule.begin`: logits [V] of depth 1; keeps those of the whole first block."""
         x, behind = self.read(tokens[None], hidden[None], memory.behind)
         logits = self.target.logits(memory.know(self.layer, x[0], behind, self.block))  # [k, V]
         memory.nodes, memory.ran = [Node(0, 0, logits, [])], len(tokens)
         return logits[0]
 
     def expand(self, memory: "Blocks", parents: list[int], tokens: torch.Tensor) -> torch.Tensor:
-        """As `DraftModule.begin` says: logits [N, V] below new nodes. Only those that end a block of k
-        drafted tokens take a pass; the others take their logits from the block above them.
+        """As `DraftModule.begin` describes: logits [N, V] below new nodes. Only nodes that end a block of k
+        drafted tokens need a pass; the others take their logits from the block above them.
         """
         above = [memory.nodes[parent] for parent in parents]
         born = [
@@ -169,7 +170,7 @@ class Falcon(DraftModule):
         return torch.stack([node.logits[len(node.tokens)] for node in born])
 
     def below(self, memory: "Blocks", parents: list[int], tokens: torch.Tensor) -> torch.Tensor:
-        """Logits [N, k, V] of the next k depths below blocks of drafted tokens [N, k], which hang below the
+        """Logits [N, k, V] of the next k depths below blocks of drafted tokens [N, k], whose parents are the
         blocks `parents` (0: the newest known one).
         """
         before = [memory.states[parent] for parent in parents]
@@ -184,8 +185,8 @@ class Falcon(DraftModule):
 
 @dataclass
 class Node:
-    """A drafted node: its depth, its newest whole block, that block's logits [k, V], and the tokens after
-    it, fewer than k.
+    """A drafted node: its depth, its newest complete block, that block's logits [k, V], and the fewer than k
+    tokens after it.
     """
 
     depth: int
@@ -195,25 +196,25 @@ class Node:
 
 
 class Blocks:
-    """What Falcon holds for one lane: entries of the known text, then blocks of drafted ones.
+    """Falcon's memory for one lane: entries of the known text, then blocks of drafted ones.
 
-    Block 0 are the newest k known entries; drafted blocks count on from 1 in the order they were drafted.
+    Block 0 is the newest k known entries; drafted blocks are numbered from 1 in the order of drafting.
     """
 
     def __init__(self):
         self.past: Past | None = None
         self.known = 0
         self.behind: State | None = None  # the LSTM's state after the newest known entry
-        self.newest: torch.Tensor | None = None  # what the layer read [k - 1, d] at the newest known entries
+        self.newest: torch.Tensor | None = None  # the layer's inputs [k - 1, d] at the newest known entries
         self.outputs: list[torch.Tensor] = []  # of each block [k, d]
         self.states: list[State | None] = []  # the LSTM's state after each block
-        self.paths: list[list[int]] = [[]]  # of each block: the drafted blocks it sees, itself included
-        self.nodes: list[Node] = []  # of the tree, in the order of their drafting
-        self.ran = 0  # how many entries or blocks the last call put through the layer
+        self.paths: list[list[int]] = [[]]  # for each block: the drafted blocks it sees, itself included
+        self.nodes: list[Node] = []  # of the tree, in the order of drafting
+        self.ran = 0  # how many entries or blocks the last call computed
 
     def know(self, layer: DecoderLayer, x: torch.Tensor, behind: State | None, k: int) -> torch.Tensor:
-        """Drops what was drafted, appends known entries [M, d], and lets the newest block speak [k, d]. The
-        last k - 1 entries of before are read again, since their block has changed.
+        """Drops what was drafted, appends known entries [M, d], and returns the newest block's outputs [k,
+        d]. The previous k - 1 entries are read again, since their block has changed.
         """
         again = 0 if self.newest is None else len(self.newest)
         if again:
@@ -225,10 +226,10 @@ class Blocks:
         positions = torch.arange(first, self.known, device=x.device)
         mask = torch.ones(
             len(x), self.known, dtype=torch.bool, device=x.device
-        )  # only the newest block counts
+        )  # only the newest block's outputs are used
         out, self.past = layer(x[None], positions, mask, self.past)
         self.newest, self.behind = x[len(x) - min(k - 1, len(x)) :], behind
-        places = torch.arange(len(x) - k, len(x)).clamp(min=0)  # a text shorter than a block: its first again
+        places = torch.arange(len(x) - k, len(x)).clamp(min=0)  # repeats the first entry of a short text
         self.outputs, self.states, self.paths = [out[0, places]], [behind], [[]]
         return self.outputs[0]
 
@@ -257,11 +258,11 @@ class Blocks:
 
 
 def relaxed(count: int, k: int) -> torch.Tensor:
-    """The relaxed causal mask [N, N]: an entry sees those of earlier blocks of k and all of its own."""
+    """The relaxed causal mask [N, N]: an entry sees all of its own block of k and of earlier blocks."""
     block = torch.arange(count) // k
     return block <= block[:, None]
 
 
 def shown(wrong: float, progress: float) -> int:
-    """How many answers are shown where that many guesses are wrong: GLANCE (1 - progress) of them."""
+    """How many answers are shown for this many wrong guesses: the share GLANCE (1 - progress)."""
     return int(wrong * GLANCE * (1 - progress) + 1e-9)

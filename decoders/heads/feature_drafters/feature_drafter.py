@@ -1,7 +1,8 @@
-"""What EAGLE and its successors share: a drafter that reads the target's features and continues with its own.
+"""The base of EAGLE and its successors: a drafter that reads the target's features and continues with its
+own.
 
-Entry i reads the feature of token i together with token i + 1; its output stands for the feature of token
-i + 1, and is read in its place where the target has not been. Knows no loss and no form of the layer.
+Entry i reads the feature of token i together with token i + 1; its output estimates the feature of token i +
+1, and is read instead of it where the target has not run. Knows no loss and no form of the layer.
 """
 
 import torch
@@ -12,22 +13,22 @@ from decoders.heads.parts.taps import Taps, Target
 
 
 class FeatureDrafter(DraftModule):
-    """A module brings `joined` and `layer`, `features` if it reads more than the last state, and `words` if
-    it has a head of its own.
+    """A subclass defines `joined` and `layer`, `features` if it reads more than the last state, and `words`
+    if it has its own head.
     """
 
     sees = Sees(ALL, root=True, path=True)
 
     def __init__(self, target: Target, **settings):
         super().__init__(target, **settings)
-        self.own_embedding: torch.nn.Embedding | None = None  # of published drafters that bring one
+        self.own_embedding: torch.nn.Embedding | None = None  # of published drafters that have one
 
     def read(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Input embeddings [..., d] of tokens [...]: the target's, or its own."""
+        """Input embeddings [..., d] of tokens [...]: its own if it has any, else the target's."""
         return self.target.read(tokens) if self.own_embedding is None else self.own_embedding(tokens)
 
     def joined(self, tokens: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
-        """What entries read: tokens [...] with the feature in front of each [..., d]."""
+        """The entries' inputs, from tokens [...] and the feature [..., d] before each."""
         raise NotImplementedError
 
     def layer(
@@ -37,7 +38,7 @@ class FeatureDrafter(DraftModule):
         mask: torch.Tensor | None = None,
         past: Past | None = None,
     ) -> tuple[torch.Tensor, Past]:
-        """The entries' outputs [B, N, d] from what they read, x [B, N, ...]; as `Attention.forward`."""
+        """The entries' outputs [B, N, d] from their inputs x [B, N, ...]; as `Attention.forward`."""
         raise NotImplementedError
 
     def words(self, states: torch.Tensor) -> torch.Tensor:
@@ -45,7 +46,7 @@ class FeatureDrafter(DraftModule):
         return self.target.logits(states)
 
     def unrolled(self, taps: Taps, depth: int) -> list[torch.Tensor]:
-        """The entries' outputs at depths 1 to `depth` along known texts, item k - 1 being [B, T - 1 - k, d].
+        """The entries' outputs at depths k = 1 to `depth` along known texts; item k - 1 is [B, T - 1 - k, d].
 
         Depth k reads the outputs of depth k - 1: its entry at row n sees the true entries up to n and the
         drafted ones of the same row.
@@ -71,7 +72,7 @@ class FeatureDrafter(DraftModule):
         return self.words(memory.know(self.layer, self.joined(tokens, self.features(hidden, states))))
 
     def expand(self, memory: Entries, parents: list[int], tokens: torch.Tensor) -> torch.Tensor:
-        """As `DraftModule.begin` says: logits [N, V] below new nodes."""
+        """As `DraftModule.begin` describes: logits [N, V] below new nodes."""
         x = self.joined(tokens, memory.outputs[parents])
         return self.words(memory.draft(self.layer, x, parents))
 

@@ -1,10 +1,10 @@
-"""Gumiho's drafter (Li et al., 2025): early tokens decide, so the first two come from a serial network of two
-layers, and the later ones from small parallel networks.
+"""Gumiho's drafter (Li et al., 2025): early tokens matter most, so the first two come from a serial network
+of two layers, and later ones from small parallel networks.
 
     entry: F[E(token); feature], then two decoder layers with keys and values of their own: depths 1 and 2
     parallel network j reads [F[E(c_1); f_1]; F[E(c_2); f_2]] and predicts the feature for depth 2 + j
 
-c_1, c_2 are the drafted tokens of depths 1 and 2; f_1, f_2 the features that they were guessed from.
+c_1, c_2 are the drafted tokens of depths 1 and 2; f_1, f_2 the features from which they were predicted.
 """
 
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from decoders.heads.parts.layers import DecoderLayer, Entries, Past, one_after_a
 from decoders.heads.parts.module import cross_entropy, noisy, some_rows
 from decoders.heads.parts.taps import Taps, Target
 
-SERIAL = 2  # depths that come one after the other
-TOKEN_WEIGHT = 0.1  # of the cross-entropy, beside 1 for the feature
+SERIAL = 2  # depths that the serial network drafts
+TOKEN_WEIGHT = 0.1  # of the cross-entropy; the feature's weight is 1
 
 
 class Parallel(nn.Module):
@@ -54,7 +54,7 @@ class Gumiho(FeatureDrafter):
         self.networks = nn.ModuleList(Parallel(width, blocks) for _ in range(parallel))
 
     def reach(self, depth: int) -> int:
-        """Root and path for the first depths; later ones look at the pair alone."""
+        """Root and path for the serial depths; later depths see only the pair."""
         return min(depth, SERIAL + 1)
 
     def joined(self, tokens: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
@@ -74,7 +74,7 @@ class Gumiho(FeatureDrafter):
         return [network(pairs) for network in self.networks]
 
     def pair(self, tokens: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
-        """What the parallel networks read [..., 2d] of c_1 and c_2 [..., 2] and f_1 and f_2 [..., 2, d]."""
+        """The parallel networks' input [..., 2d] from c_1 and c_2 [..., 2] and f_1 and f_2 [..., 2, d]."""
         return self.joined(tokens, features).flatten(-2)
 
     def loss(self, taps: Taps) -> torch.Tensor:
@@ -93,9 +93,7 @@ class Gumiho(FeatureDrafter):
         return total
 
     def apart(self, taps: Taps, predicted: torch.Tensor, depth: int) -> torch.Tensor:
-        """How far features predicted at a depth are from the target's: row n against the state of token
-        n + depth.
-        """
+        """The loss of features predicted at a depth: row n against the target's state of token n + depth."""
         count = predicted.shape[1]
         rows = torch.arange(count, device=predicted.device)
         if self.training:
@@ -131,7 +129,7 @@ class Gumiho(FeatureDrafter):
         return super().begin(memory, hidden, tokens, states)
 
     def expand(self, memory: "Pairs", parents: list[int], tokens: torch.Tensor) -> torch.Tensor:
-        """As `DraftModule.begin` says: logits [N, V] below new nodes. Only those of depths 1 and 2 take a
+        """As `DraftModule.begin` describes: logits [N, V] below new nodes. Only nodes of depths 1 and 2 run a
         network; deeper ones take their logits from the pair above them.
         """
         above = [memory.nodes[parent] for parent in parents]
@@ -160,15 +158,17 @@ class Gumiho(FeatureDrafter):
         return logits
 
     def below_pairs(self, memory: Entries, firsts: list[int], tokens: torch.Tensor) -> torch.Tensor:
-        """Logits [N, K, V] of depths 3 to 2 + K below pairs: tokens [N, 2], the first of each being the entry
-        `firsts`, which the serial part has read.
+        """Logits [N, K, V] of depths 3 to 2 + K below pairs of tokens [N, 2]; `firsts` are the entries in
+        which the serial network read the first of each pair.
         """
         features = torch.stack([memory.outputs[[0] * len(firsts)], memory.outputs[firsts]], 1)
         predicted = torch.stack(self.parallel_features(self.pair(tokens, features)), 1)  # [N, K, d]
         return self.words(predicted)
 
     def feature_at(self, memory: "Pairs", number: int) -> torch.Tensor | None:
-        """Of nodes of the serial part alone; the output of the parallel networks is read by nobody."""
+        """As `DraftModule.feature_at`, for nodes of the serial part; nothing reads the parallel networks'
+        features.
+        """
         node = memory.nodes[number]
         return memory.outputs[node.entry] if node.depth < SERIAL else None
 
@@ -176,7 +176,7 @@ class Gumiho(FeatureDrafter):
 @dataclass
 class Node:
     """A drafted node: its depth, the entry of its ancestor of depth 1, its token and the one before it, and
-    the logits below the pair above it [K, V].
+    the logits [K, V] below the pair above it.
     """
 
     depth: int
@@ -187,8 +187,8 @@ class Node:
 
 
 class Pairs(Entries):
-    """Entries of the serial part, and the nodes of the tree, which also continue below them. `ran`: how many
-    nodes the last call put through a network.
+    """Entries of the serial part, and all nodes of the tree, which goes deeper. `ran`: for how many nodes the
+    last call ran a network.
     """
 
     def __init__(self):

@@ -1,7 +1,7 @@
-"""The adapter of Kangaroo (Liu et al., 2024): an early exit that learns to imitate the last layer.
+"""The adapter of Kangaroo (Liu et al., 2024): an early exit trained to imitate the last layer.
 
-It reads the target's states after a few layers. A node of a draft must have run through those layers before
-it can be expanded; verification continues from there.
+It reads the target's states after a few layers. A drafted node must have run through those layers before it
+can be expanded; verification continues from there.
 """
 
 import torch
@@ -15,7 +15,8 @@ from decoders.heads.parts.taps import Taps, Target
 class Kangaroo(DraftModule):
     """Norm, attention, residual, norm, and the target's head, on the states after `exit` layers.
 
-    Its attention starts silent and its last norm as the target's, so that it starts as the plain exit.
+    Its attention's output starts at zero and its last norm as the target's, so that it starts as the plain
+    exit.
     """
 
     kind = "kangaroo"
@@ -45,7 +46,7 @@ class Kangaroo(DraftModule):
         return self.last_norm(x + mixed), past
 
     def all_logits(self, taps: Taps) -> torch.Tensor:
-        """Logits [B, T, V]: row n guesses token n + 1 and has read the tokens up to n."""
+        """Logits [B, T, V]: row n predicts token n + 1 from the tokens up to n."""
         states = taps.states[self.settings["exit"]]
         return self.target.logits(self.layer(states, torch.arange(states.shape[1], device=states.device))[0])
 
@@ -54,13 +55,15 @@ class Kangaroo(DraftModule):
         return cross_entropy(taps.p, self.all_logits(taps))
 
     def along(self, taps: Taps, depth: int) -> list[torch.Tensor]:
-        """It reads the drafted tokens themselves, so all depths are the same guesses, one place on."""
+        """As `DraftModule.along`. All depths read the drafted tokens, so they have the same guesses,
+        shifted.
+        """
         logits = self.all_logits(taps)
         return [logits[:, k:-1] for k in range(1, depth + 1)]
 
     def begin(self, entries: Entries, states: torch.Tensor) -> torch.Tensor:
-        """Logits [V] of depth 1. states [M, d]: after `exit` layers, of newly read tokens up to the root.
-        Whatever was drafted before is dropped.
+        """Logits [V] of depth 1; drops what was drafted before. states [M, d]: after `exit` layers, of newly
+        read tokens up to the root.
         """
         return self.target.logits(entries.know(self.layer, states))
 

@@ -1,11 +1,12 @@
-"""The residual accelerators of M2R2 (Bhendawade et al., 2025): a second, faster stream through the layers.
+"""The residual accelerators of M2R2 (Bhendawade et al., 2025): a second, faster residual stream through the
+layers.
 
-The published description is short; what is written here is reconstructed from it: a stream a beside the
-usual one h, through the same layers, with small adapters B that bring a_i to where h is after R i layers.
+A reconstruction from a short published description: a stream a beside the usual one h, through the same
+layers, with small adapters B that move a_i towards h after R i layers.
 
     a_0 = h_0,   a_{i+1} = a_i + F_i(a_i; keys and values of h) + B_i(a_i)
 
-It leaves no keys and values of its own, so a token may be read at any time again.
+It has no keys and values of its own, so a token can be read again at any time.
 """
 
 import torch
@@ -19,9 +20,9 @@ from decoders.heads.parts.taps import Taps, Target
 
 
 class M2R2(DraftModule):
-    """`exit` adapters of rank `rank`, one after each of the first layers; they start silent, and the fast
-    stream then is the usual one. R = the target's layers / exit. alignment: what the distance to the later
-    states weighs in the loss.
+    """`exit` adapters of rank `rank`, one after each of the first layers; they start at zero, so that the
+    fast stream starts as the usual one. R = the target's layers / exit. alignment: weight in the loss of the
+    distance to later states.
     """
 
     kind = "m2r2"
@@ -41,8 +42,8 @@ class M2R2(DraftModule):
     def stream(
         self, tokens: torch.Tensor, positions: torch.Tensor, past: Cache, fast: bool = True
     ) -> list[torch.Tensor]:
-        """The states [B, N, d] after 0 to `exit` layers of tokens [B, N] at positions [B, N]: of the fast
-        stream, which reads `past` unchanged, or of the usual one, which adds its keys and values to it.
+        """The states [B, N, d] after 0 to `exit` layers for tokens [B, N] at positions [B, N]: of the fast
+        stream, which leaves `past` unchanged, or of the usual one, which appends its keys and values to it.
         """
         base = self.target.model.base_model
         residuals = [self.target.read(tokens)]
@@ -55,7 +56,7 @@ class M2R2(DraftModule):
         return residuals
 
     def along_text(self, tokens: torch.Tensor, fast: bool = True) -> list[torch.Tensor]:
-        """`stream` of whole texts [B, T]."""
+        """`stream` for whole texts [B, T]."""
         positions, usual = torch.arange(tokens.shape[1], device=tokens.device)[None], DynamicCache()
         with torch.no_grad():
             slow = self.stream(tokens, positions, usual, fast=False)
@@ -64,7 +65,7 @@ class M2R2(DraftModule):
         return self.stream(tokens, positions, ReadOnly.of(usual))
 
     def loss(self, taps: Taps) -> torch.Tensor:
-        """Cross-entropy at the exit under the target's distributions there, plus `distance` as it weighs."""
+        """Cross-entropy at the exit under the target's distributions, plus `distance` times `alignment`."""
         residuals, weight = self.along_text(taps.tokens), self.settings["alignment"]
         loss = cross_entropy(taps.p, self.target.exit_logits(residuals[-1]))
         return loss + weight * self.distance(residuals, taps) if weight else loss
@@ -78,11 +79,13 @@ class M2R2(DraftModule):
         return torch.stack(apart).mean() if apart else residuals[-1].new_zeros(())
 
     def along(self, taps: Taps, depth: int) -> list[torch.Tensor]:
-        """It reads the drafted tokens themselves, so all depths are the same guesses, one place on."""
+        """As `DraftModule.along`. All depths read the drafted tokens, so they have the same guesses,
+        shifted.
+        """
         logits = self.target.exit_logits(self.along_text(taps.tokens)[-1])
         return [logits[:, k:-1] for k in range(1, depth + 1)]
 
     def below(self, token: int, place: int, past: Cache) -> torch.Tensor:
-        """Logits [V] for what follows a token at a place, whose own keys and values are in `past` already."""
+        """Logits [V] after a token at a place; the token's own keys and values are already in `past`."""
         at = torch.tensor([[token], [place]], device=self.target.embed.device)
         return self.target.exit_logits(self.stream(at[:1], at[1:], past)[-1])[0, -1]

@@ -1,9 +1,9 @@
-"""A multi-token-prediction layer that comes inside a target's own checkpoint (DeepSeek-V3, 2024; GLM, MiMo,
-Qwen3-Next): one more layer of the target's own kind, which reads its last state and the token after it.
+"""A multi-token-prediction layer from a target's own checkpoint (DeepSeek-V3, 2024; GLM, MiMo, Qwen3-Next):
+one more layer of the target's kind, which reads its last state and the token after it.
 
     x = W [norm(E(token i + 1)); norm(state i)], then a decoder layer and a norm, and the target's head
 
-Knows transformers' layers by their call alone.
+Knows only the call signature of transformers' layers.
 """
 
 from collections.abc import Callable
@@ -20,8 +20,8 @@ from decoders.heads.parts.taps import Target
 
 @dataclass(frozen=True)
 class MultiTokenForm:
-    """What such layers differ in: whether the state stands in front of the token, whether what is read again
-    has gone through the last norm, and whether the token of the first entry is left out, as vLLM does.
+    """How such layers differ: whether the state comes before the token, whether outputs that are read again
+    pass the last norm first, and whether the token of the first entry is left out, as in vLLM.
     """
 
     state_first: bool = False
@@ -30,14 +30,14 @@ class MultiTokenForm:
 
 
 class Appending(Cache):
-    """One layer's keys and values, which every forward appends to."""
+    """One layer's keys and values, to which every forward appends."""
 
     def __init__(self, past: Past | None):
         super().__init__(layers=[])
         self.past = past
 
     def update(self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args, **kwargs):
-        """Both with what is brought after them."""
+        """Appends new keys and values and returns all."""
         new = (key_states, value_states)
         if self.past is not None:
             new = tuple(torch.cat(both, 2) for both in zip(self.past, new, strict=True))
@@ -46,8 +46,8 @@ class Appending(Cache):
 
 
 class MultiToken(FeatureDrafter):
-    """`block`: a decoder layer of transformers; norm: makes a norm of the target's kind; rotary: the target's
-    rotary positions; own_head: whether it has a vocabulary matrix of its own.
+    """`block`: a decoder layer of transformers; norm: builds a norm of the target's kind; rotary: the
+    target's rotary positions; own_head: whether it has its own vocabulary matrix.
     """
 
     kind = "mtp"
@@ -63,13 +63,13 @@ class MultiToken(FeatureDrafter):
     ):
         super().__init__(target)
         width = target.width
-        self.block, self.form, self.rotary = block, form, [rotary]  # in a list: the target's, not ours
+        self.block, self.form, self.rotary = block, form, [rotary]  # in a list, so that it is no submodule
         self.token_norm, self.state_norm, self.last_norm = norm(), norm(), norm()
         self.join = nn.Linear(2 * width, width, bias=False)
         self.head = nn.Linear(width, len(target.head), bias=False) if own_head else None
 
     def joined(self, tokens: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
-        """Token and state side by side [..., 2d]; the layer norms each."""
+        """Token and state concatenated [..., 2d]; the layer norms each."""
         return torch.cat([self.read(tokens).to(features.dtype), features], -1)
 
     def layer(

@@ -1,1 +1,1 @@
-"""What heads share: their base class, its layers, and what it reads from the target."""
+"""Shared by all heads: their base class, layers, and what they read from the target."""

@@ -1,7 +1,7 @@
-"""The layers of drafters while they draft: the same numbers in plain tensor operations, as `fast_llama`.
+"""Fast forms of drafters' layers: the same numbers in plain tensor operations, as in `fast_llama`.
 
-On networks of half a million parameters calls of modules take more time than arithmetic. Used on CPU, without
-gradients, for the entries of one text; training and measuring go through the modules themselves.
+In networks of half a million parameters, module calls take more time than arithmetic. Used on CPU, without
+gradients, for the entries of one text; training and measuring use the modules themselves.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,14 +14,14 @@ from torch.nn import functional as F
 from decoders.engine.attention_kernels import attend
 from decoders.engine.fast_product import Matrix
 
-LARGEST = 16_000_000  # numbers in the weights: above, arithmetic outweighs calls, and copies cost memory
+LARGEST = 16_000_000  # parameters; above, arithmetic outweighs calls, and copies cost memory
 Past = tuple[torch.Tensor, ...]  # as in layers.py
 Turned = tuple[torch.Tensor, torch.Tensor]  # cosines and sines [N, 1, D]
 
 
 class Fast:
-    """What `make(owner)` lays out of the owner's weights, made when it is first wanted and again when one of
-    them has changed.
+    """Caches the fast form `make(owner)` of a module: built on first use, and again when one of its weights
+    changes.
     """
 
     def __init__(self, make: Callable[[Any], Any], weights: Callable[[Any], Iterable] = nn.Module.parameters):
@@ -29,7 +29,7 @@ class Fast:
         self.form, self.seen, self.watched, self.small = None, None, [], True
 
     def of(self, owner: Any, x: torch.Tensor) -> Any:
-        """The form for numbers such as x; None where modules are to be asked."""
+        """The fast form for inputs like x; None where the module itself must run."""
         if not torch.is_inference_mode_enabled() or x.device.type != "cpu":
             return None
         if self.seen is None:
@@ -43,7 +43,7 @@ class Fast:
 
 
 class FastAttention:
-    """An `Attention` of layers.py."""
+    """The fast form of an `Attention` of layers.py."""
 
     def __init__(self, attention: nn.Module):
         layers = (attention.q, attention.k, attention.v)
@@ -61,7 +61,7 @@ class FastAttention:
     def mix(
         self, x: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor | None, past: Past | None
     ) -> tuple[torch.Tensor, Past]:
-        """As `Attention.forward`, of one text: x [N, d]."""
+        """As `Attention.forward`, for one text: x [N, d]."""
         read, both = self.qkv.times(x), self.both
         if self.bias is not None:
             read = read + self.bias
@@ -82,12 +82,12 @@ class FastAttention:
         return self.out.times(mixed[0].transpose(0, 1).reshape(len(x), -1)), (k, v)
 
     def parts(self, read: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Queries, keys and values [N, H, D] of all side by side."""
+        """Splits concatenated projections into queries, keys and values [N, H, D]."""
         return read[:, : self.heads], read[:, self.heads : self.both], read[:, self.both :]
 
     def turns(self, positions: torch.Tensor, count: int) -> Turned:
-        """Cosines and sines at positions below `count`, looked up; the first half of the sines is negative,
-        as what is rolled by half wants it.
+        """Cosines and sines at positions below `count`, from a table; the first half of the sines is
+        negative, since rotation rolls by half the size.
         """
         if self.places < count:
             self.places = max(256, 2 * count)
@@ -99,7 +99,7 @@ class FastAttention:
 
 
 class FastFeed:
-    """A `FeedForward` of layers.py, with the RMS norm in front of it multiplied in if there is one."""
+    """The fast form of a `FeedForward` of layers.py, with a preceding RMS norm multiplied in."""
 
     def __init__(self, feed: nn.Module, norm: nn.RMSNorm | None = None):
         self.gate_up = joined(feed.gate, feed.up, norm=norm)
@@ -115,10 +115,10 @@ class FastFeed:
 
 
 class FastBlock:
-    """Attention, residual, norm, feed-forward layer, residual."""
+    """The fast form of attention, residual, norm, feed-forward layer, residual."""
 
     def __init__(self, owner: nn.Module):
-        """owner: has them as `attention`, `norm` and `feed`."""
+        """owner: a module with `attention`, `norm` and `feed`."""
         self.attention, self.feed = FastAttention(owner.attention), FastFeed(owner.feed, owner.norm)
 
     def forward(
@@ -129,14 +129,14 @@ class FastBlock:
         mask: torch.Tensor | None,
         past: Past | None,
     ) -> tuple[torch.Tensor, Past]:
-        """x [1, N, d] with what the attention reads of it [1, N, r]; as `Attention.forward`."""
+        """As `Attention.forward`, for the stream x [1, N, d] and the attention's input `read` [1, N, r]."""
         mixed, past = self.attention.mix(read[0], positions, mask, past)
         x = x[0] + mixed
         return (x + self.feed.forward(x))[None], past
 
 
 def joined(*layers: nn.Linear, norm: nn.RMSNorm | None = None) -> Matrix:
-    """The weights of layers that read the same, as one; norm: in front of them, multiplied in."""
+    """The weights of layers with the same input, concatenated; norm: a preceding norm, multiplied in."""
     return Matrix(
         *(layer.weight.detach() for layer in layers), norm=None if norm is None else norm.weight.detach()
     )

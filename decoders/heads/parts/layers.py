@@ -1,6 +1,6 @@
-"""Attention with keys and values of its own for draft modules that look back, and one lane's entries in it.
+"""Layers for draft modules that attend to earlier entries, and one lane's entries in them.
 
-Plain PyTorch; knows nothing of targets, tokens or losses.
+Plain PyTorch; knows no targets, tokens or losses.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,10 +19,9 @@ Past = tuple[torch.Tensor, ...]  # keys and values, both [B, H, P, D], of each l
 
 @dataclass(frozen=True)
 class LayerForm:
-    """What published layers differ in: heads of queries and of keys, numbers per head, base of the rotary
-    positions; biases of q, k and v; the eps of norms on queries and keys, None without such norms; `turns`
-    [D / 2], the angle per place of each pair of numbers where theta alone does not say it, and what cosines
-    and sines are multiplied by.
+    """How published layers differ: query and key heads, head size, rotary base; biases of q, k and v; the eps
+    of norms on queries and keys, None without such norms; `turns` [D / 2], the rotary frequencies where theta
+    does not determine them, and a factor on cosines and sines.
     """
 
     heads: int
@@ -41,8 +40,8 @@ class Attention(nn.Module):
     def __init__(
         self, width: int, heads: int, theta: float, reads: int | None = None, form: "LayerForm | None" = None
     ):
-        """reads: width of what comes in, if not `width`. form: what a published layer has of its own; it
-        takes the place of heads and theta.
+        """reads: width of the input, if not `width`. form: of a published layer; it replaces heads and
+        theta.
         """
         super().__init__()
         form = form or LayerForm(heads, heads, width // heads, theta)
@@ -69,10 +68,11 @@ class Attention(nn.Module):
         mask: torch.Tensor | None = None,
         past: Past | None = None,
     ) -> tuple[torch.Tensor, Past]:
-        """x [B, N, d] at positions [N] after `past`: (mixed [B, N, d], keys and values with these appended).
+        """x [B, N, d] at positions [N] after `past`: (outputs [B, N, d], keys and values with these
+        appended).
 
-        mask [N, P + N]: True where a row may look; None: at itself and the rows before it, which of several
-        rows means that there is no past.
+        mask [N, P + N]: True where a row may attend; None for causal attention, which for N > 1 requires that
+        `past` is empty.
         """
         if len(x) == 1 and (fast := self.fast.of(self, x)) is not None:
             mixed, past = fast.mix(x[0], positions, mask, past)
@@ -88,7 +88,7 @@ class Attention(nn.Module):
 
 
 def rotated(x: torch.Tensor, positions: torch.Tensor, theta: float) -> torch.Tensor:
-    """Queries or keys [B, H, N, D], turned to rotary positions [N]."""
+    """Queries or keys [B, H, N, D] rotated to rotary positions [N]."""
     return at_angles(x, *rotary(positions, x.shape[-1], theta))
 
 
@@ -108,12 +108,12 @@ def rotary(
 
 
 def at_angles(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """Queries or keys [B, H, N, D], turned by angles of these cosines and sines [N, D]."""
+    """Queries or keys [B, H, N, D] rotated by the angles of these cosines and sines [N, D]."""
     return x * cos.to(x.dtype) + turned(x) * sin.to(x.dtype)
 
 
 def turned(x: torch.Tensor) -> torch.Tensor:
-    """(-second half, first half) of the last axis: the quarter turn of rotary positions."""
+    """(-second half, first half) of the last axis: the `rotate_half` of rotary positions."""
     first, second = x.chunk(2, dim=-1)
     return torch.cat([-second, first], -1)
 
@@ -135,8 +135,8 @@ class FeedForward(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """A layer of Llama; `first`: without the norm in front of its attention, as EAGLE's. form: of its
-    attention, in the place of heads and theta.
+    """A Llama layer; `first`: without the norm in front of its attention, as in EAGLE. form: of its
+    attention, in place of heads and theta.
     """
 
     def __init__(
@@ -178,8 +178,8 @@ def one_after_another(
     mask: torch.Tensor | None,
     past: Past | None,
 ) -> tuple[torch.Tensor, Past]:
-    """x [B, N, d] through several layers, as `DecoderLayer.forward`; past: keys and values of one layer after
-    those of the other.
+    """Runs x [B, N, d] through several layers, as `DecoderLayer.forward`; past: keys and values of all layers
+    in turn.
     """
     held = ()
     for at, layer in enumerate(layers):
@@ -189,19 +189,19 @@ def one_after_another(
 
 
 class Entries:
-    """What a drafter holds for one lane: entries of the known text in order, then a tree of drafted ones.
+    """A drafter's memory for one lane: entries of the known text in order, then a tree of drafted ones.
 
-    Node 0 is the last known entry, the root; drafted nodes count on from 1 in the order they were drafted.
+    Node 0 is the last known entry, the root; drafted nodes are numbered from 1 in the order of drafting.
     """
 
     def __init__(self):
         self.past: Past | None = None
         self.known = 0
-        self.outputs: torch.Tensor | None = None  # [1 + drafted, d], row 0 that of the root
-        self.paths: list[list[int]] = [[]]  # of each node: the drafted nodes it sees, itself included
+        self.outputs: torch.Tensor | None = None  # [1 + drafted, d], row 0 is the root's
+        self.paths: list[list[int]] = [[]]  # for each node: the drafted nodes it sees, itself included
 
     def know(self, layer: Callable, x: torch.Tensor) -> torch.Tensor:
-        """Drops what was drafted and appends known entries x [M, d]; the output [d] of the last."""
+        """Drops what was drafted and appends known entries x [M, d]; returns the output [d] of the last."""
         if self.past is not None:
             self.past = tuple(part[:, :, : self.known] for part in self.past)
         positions = torch.arange(self.known, self.known + len(x), device=x.device)
@@ -214,20 +214,22 @@ class Entries:
         return out[0, -1]
 
     def draft(self, layer: Callable, x: torch.Tensor, parents: list[int]) -> torch.Tensor:
-        """Appends drafted entries x [N, d] below the nodes `parents`, all drafted before; outputs [N, d]."""
+        """Appends drafted entries x [N, d] below the existing nodes `parents`; returns their outputs [N,
+        d].
+        """
         first = len(self.paths)
         self.paths += [[*self.paths[parent], first + row] for row, parent in enumerate(parents)]
         new = self.paths[first:]
         positions = torch.tensor([self.known - 1 + len(path) for path in new], device=x.device)
         mask = None
-        if len(new) > 1 or len(new[0]) < first:  # else it sees all
+        if len(new) > 1 or len(new[0]) < first:  # else the single entry sees all
             mask = torch.from_numpy(self.seen_by(new)).to(x.device)
         out, self.past = layer(x[None], positions, mask, self.past)
         self.outputs = torch.cat([self.outputs, out[0]])
         return out[0]
 
     def seen_by(self, paths: list[list[int]]) -> np.ndarray:
-        """Which entries drafted ones with these paths see [N, known + drafted]."""
+        """The mask [N, known + drafted] of drafted entries with these paths."""
         sees = np.zeros((len(paths), self.known + len(self.paths) - 1), dtype=bool)
         sees[:, : self.known] = True
         for row, path in enumerate(paths):

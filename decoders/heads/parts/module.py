@@ -1,8 +1,8 @@
 """The base class of draft modules: small networks on a frozen target that guess tokens beyond the next one.
 
-A module defines its loss, its guesses along a known text (to train towards and to measure), and its guesses
-while decoding: `begin`, and `expand` if they depend on the drafted path. Modules hold weights only; what one
-lane has read and drafted lives in the `memory` that a module makes for it.
+A module defines its loss, its guesses along a known text (for training and measuring), and its guesses while
+decoding: `begin`, and `expand` if they depend on the drafted path. Modules hold only weights; what one lane
+has read and drafted is in the `memory` that the module creates for it.
 """
 
 from dataclasses import dataclass
@@ -21,21 +21,21 @@ NEWEST, ALL, NONE = "the newest state", "all states", "no state"
 
 @dataclass(frozen=True)
 class Sees:
-    """What a guess of depth j may look at besides its own weights. Who sees no path gives one distribution
-    per depth, the same on every branch of a tree.
+    """What a guess depends on. Without `path`, a module gives one distribution per depth, the same on every
+    branch of a tree.
     """
 
-    states: str = NEWEST  # of the target: NEWEST, ALL (by attention of its own) or NONE
-    root: bool = False  # the token that the target has chosen, before anything is drafted
+    states: str = NEWEST  # of the target: NEWEST, ALL (by its own attention) or NONE
+    root: bool = False  # the newest token, which the target has chosen
     path: bool = False  # the drafted tokens above it
     layers: bool = False  # states of several layers, or the target's keys and values
-    first: bool = False  # what the target's first layers make of all tokens: they have read the draft too
+    first: bool = False  # states after the target's first layers, which have read the drafted tokens too
 
 
 class DraftModule(nn.Module):
-    """Base of all modules. `settings` is what a file keeps to build it again; `reads` the layers it taps;
-    `depth` how deep it can guess, None if there is no end. `rank_accuracy`, of measured heads, how often the
-    guess of each rank is right, depth by depth.
+    """Base class of all modules. `settings`: the arguments that a file stores to build it again; `reads`: the
+    layers it taps; `depth`: how deep it can draft, None for no limit; `rank_accuracy`: for measured heads,
+    how often the guess of each rank is right, by depth.
     """
 
     kind: str
@@ -44,7 +44,7 @@ class DraftModule(nn.Module):
     reads: tuple[int, ...] = ()
     rank_accuracy: list[list[float]] | None = None
     rates = (6e-3, 3e-3)  # learning rates of Muon (inner matrices) and AdamW (the rest)
-    progress = 0.0  # share of the training that is over; the trainer sets it, for losses that change with it
+    progress = 0.0  # share of training that is done, which the trainer sets for losses that depend on it
 
     def __init__(self, target: Target, **settings):
         super().__init__()
@@ -61,34 +61,39 @@ class DraftModule(nn.Module):
         tokens: torch.Tensor,
         states: dict[int, torch.Tensor] | None = None,
     ) -> torch.Tensor:
-        """Logits [V] of depth 1, of who sees no path logits [K, V] of all depths; drops what was drafted.
+        """Logits [V] of depth 1, or [K, V] of all depths if the module does not see the path; drops what was
+        drafted.
 
-        hidden [M, d]: the target's states at newly read tokens, of who sees the newest state at the last
-        alone; tokens [M]: the token after each, the last of them the root; states: of modules with `reads`,
-        the residual streams [M, d] by layer. `expand(memory, parents, tokens)`, of who sees the path, gives
-        logits [N, V] below new nodes: tokens [N] drafted after the nodes `parents` (0: the root; drafted ones
-        count from 1 in the order of their drafting).
+        hidden [M, d]: the target's states at newly read tokens (only the newest, M = 1, for modules that see
+        no others); tokens [M]: the token after each, the last of them the root; states: layer -> residual
+        stream [M, d], for modules with `reads`.
+
+        Modules that see the path also have `expand(memory, parents, tokens)`: logits [N, V] below new nodes,
+        with tokens [N] drafted after the nodes `parents` (0: the root; drafted ones are numbered from 1 in
+        the order of drafting).
         """
         raise NotImplementedError
 
     def reach(self, depth: int) -> int:
-        """How many of the tokens that the target has not read a guess of that depth looks at: the root, then
-        the drafted path above it.
+        """How many tokens that the target has not read a guess of this depth depends on: the root, and
+        drafted tokens above it.
         """
         return depth if self.sees.path else int(self.sees.root)
 
     def feature_at(self, memory: Any, number: int) -> torch.Tensor | None:
-        """The feature [d] that it predicted after a drafted node (0: the root); None if it predicts none."""
+        """The feature [d] predicted after drafted node `number` (0: the root); None if the module predicts
+        none.
+        """
         return None
 
     def features(self, hidden: torch.Tensor, states: dict[int, torch.Tensor] | None) -> torch.Tensor:
-        """What it reads of the target [..., d] out of its last states [..., d] and those after the layers
-        `reads`: the last ones.
+        """The features [..., d] that the module reads, from the target's last states [..., d] and those after
+        the layers `reads`; by default the last states.
         """
         return hidden
 
     def imitated(self, hidden: torch.Tensor, states: dict[int, torch.Tensor] | None) -> torch.Tensor:
-        """What of the target its own features stand for [..., d]: as a rule what it reads."""
+        """The target's features [..., d] that its own features imitate; by default those that it reads."""
         return self.features(hidden, states)
 
     def loss(self, taps: Taps) -> torch.Tensor:
@@ -96,14 +101,14 @@ class DraftModule(nn.Module):
         raise NotImplementedError
 
     def loss_rows(self, tokens: torch.Tensor, rows: int) -> torch.Tensor:
-        """Where a loss over the vocabulary is taken: at `some_rows` in training, at all of them otherwise."""
+        """The rows at which a loss over the vocabulary is computed: `some_rows` in training, else all."""
         return some_rows(tokens, rows) if self.training else torch.arange(rows, device=tokens.device)
 
     def along(self, taps: Taps, depth: int) -> list[torch.Tensor]:
-        """Guesses of depths 1 to `depth` at each place of known texts [B, T], the path above being right.
+        """Logits of depths k = 1 to `depth` at each place of known texts [B, T], given a correct path.
 
-        Item k - 1 is [B, T - 1 - k, V]: its row n guesses token n + 1 + k, having read the target's states up
-        to token n and, if the module is path-dependent, tokens up to n + k.
+        Item k - 1 is [B, T - 1 - k, V]: row n predicts token n + 1 + k from the target's states up to token n
+        and, if the module sees the path, the tokens up to n + k.
         """
         raise NotImplementedError
 
@@ -114,23 +119,23 @@ def cross_entropy(p: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
 
 
 def seeded(tokens: torch.Tensor) -> torch.Generator:
-    """Random numbers that hang on the batch of tokens [B, T] alone, so that training can be interrupted and
+    """A generator seeded by the batch of tokens [B, T] alone, so that training can be interrupted and
     resumed.
     """
     return torch.Generator(tokens.device).manual_seed(int(tokens.sum()))
 
 
 def noisy(hidden: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-    """States [B, T, d] of tokens [B, T] with uniform noise of NOISE times their standard deviation: what a
-    drafter reads in training, since it will read its own inexact ones.
+    """States [B, T, d] of tokens [B, T] with uniform noise of NOISE times their standard deviation, for
+    training: a drafter will read its own inexact states.
     """
     noise = torch.rand(hidden.shape, generator=seeded(tokens), device=hidden.device) * 2 - 1
     return hidden + NOISE * hidden.std() * noise
 
 
 def some_rows(tokens: torch.Tensor, rows: int) -> torch.Tensor:
-    """Which of the first `rows` rows of tokens [B, T] the vocabulary's part of a training loss is taken from:
-    a random quarter, since that part costs more than all others.
+    """A random quarter of the first `rows` rows, seeded by tokens [B, T], at which a training loss over the
+    vocabulary is computed, since that costs more than all else.
     """
     order = torch.randperm(rows, generator=seeded(tokens), device=tokens.device)
     return order[: max(1, rows // 4)]

@@ -1,6 +1,7 @@
-"""Small parts that heads are made of: residual SiLU blocks, maps of low rank, layers with narrow attention.
+"""Small building blocks of heads: residual SiLU blocks, low-rank maps, layers with narrow attention.
 
-All begin by changing nothing, so that a head begins as the target's own guess of the next token.
+All are initialised to the identity or to zero, so that a head starts as the target's own prediction of the
+next token.
 """
 
 import torch
@@ -14,7 +15,7 @@ HEAD_SIZE = 32  # numbers per head of narrow attention
 
 
 class LowRank(nn.Sequential):
-    """A linear map `reads` -> `width` of that rank; it begins at zero."""
+    """A linear map `reads` -> `width` of rank `rank`, initialised to zero."""
 
     def __init__(self, reads: int, rank: int, width: int, bias: bool = False):
         super().__init__(nn.Linear(reads, rank, bias=False), nn.Linear(rank, width, bias=bias))
@@ -38,8 +39,8 @@ class ResidualBlock(nn.Module):
 
 
 def narrow_layer(target: Target, heads: int, intermediate: int) -> DecoderLayer:
-    """A decoder layer of the target's width with this many heads of attention and a feed-forward layer of
-    that width; it begins by passing on what it reads.
+    """A decoder layer of the target's width with `heads` attention heads of HEAD_SIZE and a feed-forward
+    layer of width `intermediate`, initialised to the identity.
     """
     size = min(HEAD_SIZE, target.width)
     form = LayerForm(heads, heads, size, target.theta)
@@ -50,7 +51,7 @@ def narrow_layer(target: Target, heads: int, intermediate: int) -> DecoderLayer:
 
 
 def normed(rows: torch.Tensor, eps: float) -> torch.Tensor:
-    """Rows of an embedding or vocabulary matrix [..., d] at the root mean square 1, as the target's states
-    have it.
+    """Rows of an embedding or vocabulary matrix [..., d] scaled to root mean square 1, like the target's
+    states.
     """
     return F.rms_norm(rows, (rows.shape[-1],), eps=eps)

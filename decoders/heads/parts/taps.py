@@ -1,8 +1,8 @@
-"""What draft modules read of a target: its weights that they share, and what one forward of it leaves behind.
+"""What draft modules read from a target: the weights that they share, and the results of one forward.
 
-Alignment, everywhere in this package: `hidden[n]` is the target's state after reading token n, its last norm
-included, so that the target's head gives the distribution of token n + 1. The root is token n + 1; a guess of
-depth k is for token n + 1 + k, for which the target's own distribution is that of row n + k.
+Alignment throughout this package: `hidden[n]` is the target's state after token n, last norm included, from
+which the target's head gives the distribution of token n + 1. The root is token n + 1; a guess of depth k is
+for token n + 1 + k, whose distribution under the target is that of row n + k.
 """
 
 from collections.abc import Iterator
@@ -29,11 +29,13 @@ class Target:
     heads: int
     intermediate: int
     theta: float  # base of the rotary positions
-    model: torch.nn.Module | None = None  # whose they are
+    model: torch.nn.Module | None = None  # the whole target
 
     @classmethod
     def of(cls, model: torch.nn.Module) -> "Target":
-        """The shared parts of a causal LM. ValueError with one sentence if it is not built like Llama."""
+        """The shared parts of a causal LM. Raises ValueError with one sentence if it is not built like
+        Llama.
+        """
         config = model.config.get_text_config()
         norm = getattr(model.base_model, "norm", None)
         if getattr(norm, "weight", None) is None or not hasattr(config, "rms_norm_eps"):
@@ -62,24 +64,24 @@ class Target:
         return F.embedding(tokens, self.embed)
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """The head on normed states [..., d]: [..., V]."""
+        """The head's logits [..., V] for normed states [..., d]."""
         if hidden.dtype == self.head.dtype and (fast := self.fast_head.of(self, hidden)) is not None:
             return fast.times(hidden.reshape(-1, self.width)).view(*hidden.shape[:-1], -1)
         return F.linear(hidden, self.head)
 
     @cached_property
     def fast_head(self) -> Fast:
-        """The head in the form that is multiplied while drafting."""
+        """The fast form of the head, used while drafting."""
         return Fast(lambda target: Matrix(target.head), lambda target: [target.head])
 
     def exit_logits(self, states: torch.Tensor) -> torch.Tensor:
-        """An early exit: the target's own last norm and head on states [..., d] after some layer."""
+        """Early-exit logits [..., V]: the target's last norm and head on states [..., d] after any layer."""
         return self.logits(F.rms_norm(states, (self.width,), self.last_norm, self.eps))
 
 
 @torch.no_grad()
 def factor_of(norm: torch.nn.Module, eps: float) -> torch.Tensor:
-    """What an RMS norm multiplies by [d]: its weight, or 1 + weight in families that keep it so."""
+    """The factor [d] of an RMS norm: its weight, or 1 + weight in families that store it that way."""
     weight = norm.weight.detach()
     factor = norm(torch.ones_like(weight)) * (1.0 + eps) ** 0.5
     return weight if torch.allclose(factor.float(), weight.float(), atol=1e-2, rtol=1e-2) else 1.0 + weight
@@ -87,7 +89,7 @@ def factor_of(norm: torch.nn.Module, eps: float) -> torch.Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Taps:
-    """What one forward of the target over tokens [B, T] left behind."""
+    """The results of one forward of the target over tokens [B, T]."""
 
     tokens: torch.Tensor  # [B, T]
     hidden: torch.Tensor  # [B, T, d] after the last norm
@@ -95,7 +97,7 @@ class Taps:
     logits: torch.Tensor  # [B, T, V]
     past: tuple[
         tuple[torch.Tensor, torch.Tensor], ...
-    ] = ()  # layer by layer its keys and values [B, H, T, D]; none of models with linear attention
+    ] = ()  # keys and values [B, H, T, D], layer by layer; empty for models with linear attention
 
     @cached_property
     def p(self) -> torch.Tensor:
@@ -103,14 +105,13 @@ class Taps:
         return self.logits.float().softmax(-1)
 
     def rows(self, depth: int) -> int:
-        """How many rows have a token in the text that a guess of this depth is for; they are the first."""
+        """How many rows, from the first on, have guesses of this depth for a token within the text."""
         return max(0, self.tokens.shape[1] - 1 - depth)
 
     def levels(self, depth: int) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
-        """For the drafted entries of depths k = 1 to `depth`: the tokens [B, R] that they read, their
-        positions [R], and which of the entries so far they see [R, N]. Those of depth 1 stand for the known
-        text and see each other up to themselves; a deeper one sees those up to its row, and of its row the
-        drafted ones.
+        """For the entries of depths k = 1 to `depth`: the tokens [B, R] that they read, their positions [R],
+        and which of the entries so far they see [R, N]. Entries of depth 1 are the known text and see each
+        other causally; a deeper one sees those up to its row, and the drafted ones of its row.
         """
         masks: list[torch.Tensor] = []
         for k in range(1, depth + 1):
@@ -124,14 +125,14 @@ class Taps:
 
 @torch.no_grad()
 def take_taps(model: torch.nn.Module, tokens: torch.Tensor, layers: tuple[int, ...] = ()) -> Taps:
-    """One forward over tokens [B, T] from their start. layers: after how many layers states are wanted (0:
-    embeddings; all layers: the stream that the last norm reads).
+    """Runs the target over texts [B, T]. layers: after how many layers states are wanted (0: embeddings; all
+    layers: the input of the last norm).
     """
     last, listening = [], None
     config = model.config.get_text_config()
     if config.num_hidden_layers in layers:
         listening = model.base_model.norm.register_forward_pre_hook(lambda _, read: last.append(read[0]))
-    # layers of linear attention have states in place of keys and values: no head reads those
+    # layers with linear attention have states instead of keys and values, which no head reads
     cache = None if "linear_attention" in (getattr(config, "layer_types", None) or ()) else DynamicCache()
     out = model(
         input_ids=tokens,

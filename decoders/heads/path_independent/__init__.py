@@ -1,1 +1,1 @@
-"""Drafters with one distribution for each depth, the same on every branch: none sees the drafted path."""
+"""Drafters that do not see the drafted path: one distribution per depth, the same on every branch."""

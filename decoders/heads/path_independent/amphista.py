@@ -1,10 +1,9 @@
-"""Amphista's heads (Li et al., 2024): all depths in parallel, as in Medusa, but the heads attend to each
-other, and the later ones also read the root.
+"""Amphista's heads (Li et al., 2024): parallel, as in Medusa, but they attend to each other, and later ones
+also read the root.
 
-    stage 1: a decoder layer over h_1 ... h_n: a_n
-    stage 2: a decoder layer over G[a_i; E(token i + 1)]: b_n
-    head k: MLP_k of a_n (the first half of the heads) or b_n, plus a vector of its place
-    an encoder layer in which the heads attend to each other; then the vocabulary matrix
+    stage 1: a decoder layer over h_1 ... h_n: a_n stage 2: a decoder layer over G[a_i; E(token i + 1)]: b_n
+    head k: MLP_k of a_n (first half of the heads) or b_n, plus an embedding of k an encoder layer in which
+    the heads attend to each other; then the vocabulary matrix
 """
 
 import torch
@@ -15,12 +14,12 @@ from decoders.heads.parts.module import ALL, DraftModule, Sees, cross_entropy
 from decoders.heads.parts.small_blocks import HEAD_SIZE, ResidualBlock, narrow_layer, normed
 from decoders.heads.parts.taps import Taps, Target
 
-DECAY = 0.8  # head k weighs 0.8^k in the loss
+DECAY = 0.8  # head k has weight 0.8^k in the loss
 
 
 class HeadsAmongThemselves(nn.Module):
-    """One encoder layer over the K heads, without keys of any other place: attention to all of them, or to
-    earlier ones alone if `causal`. It begins by passing on what it reads.
+    """One encoder layer over the K heads at one position: each attends to all of them, or only to earlier
+    ones if `causal`. Initialised to the identity.
     """
 
     def __init__(self, target: Target, heads: int, intermediate: int, causal: bool):
@@ -34,7 +33,7 @@ class HeadsAmongThemselves(nn.Module):
             nn.init.zeros_(matrix.weight)
 
     def weights(self, x: torch.Tensor) -> torch.Tensor:
-        """How much each head attends to each other one [..., H, K, K]; x [..., K, d], normed."""
+        """Attention weights [..., H, K, K] among the heads; x [..., K, d], normed."""
         q, k = (m(x).unflatten(-1, (self.heads, -1)).transpose(-2, -3) for m in (self.q, self.k))
         scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
         if self.causal:
@@ -52,7 +51,7 @@ class HeadsAmongThemselves(nn.Module):
 
 class Amphista(DraftModule):
     """`depth` heads; rank: of their blocks; heads, intermediate: of the stages' layers and of the encoder;
-    causal: a head sees earlier heads alone. The vocabulary matrix of all heads is the target's.
+    causal: whether a head sees only earlier heads. All heads use the target's vocabulary matrix.
     """
 
     kind = "amphista"
@@ -86,8 +85,8 @@ class Amphista(DraftModule):
         mask: torch.Tensor | None = None,
         past: Past | None = None,
     ) -> tuple[torch.Tensor, Past]:
-        """Both stages over entries [B, N, 2d], the target's state and the vector of the token after it:
-        (a and b side by side [B, N, 2d], keys and values of both); as `Attention.forward`.
+        """Both stages over entries [B, N, 2d], which concatenate the target's state and the embedding of the
+        token after it: (a and b concatenated [B, N, 2d], keys and values of both); as `Attention.forward`.
         """
         hidden, token = x.chunk(2, -1)
         a, held = self.stages[0](hidden, positions, mask, None if past is None else past[:2])
@@ -96,20 +95,20 @@ class Amphista(DraftModule):
         return torch.cat([a, b], -1), held + more
 
     def entries(self, hidden: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-        """What `layer` reads [..., 2d] of states [..., d] and the token after each [...]."""
+        """The inputs [..., 2d] of `layer` from states [..., d] and the token [...] after each."""
         token = normed(self.target.read(tokens), self.target.eps)
         return torch.cat([hidden, token.to(hidden.dtype)], -1)
 
     def head_states(self, stages: torch.Tensor) -> torch.Tensor:
-        """The heads' output states [..., K, d] from both stages side by side [..., 2d]."""
+        """The heads' output states [..., K, d] from both stages' outputs, concatenated [..., 2d]."""
         a, b = stages.chunk(2, -1)
         half = self.depth // 2
         own = [block(a if k < half else b) for k, block in enumerate(self.blocks)]
         return self.among(torch.stack(own, -2) + self.places)
 
     def loss(self, taps: Taps) -> torch.Tensor:
-        """Sum over the heads of 0.8^k times the cross-entropy under the target's own distribution there, on
-        a random part of the rows.
+        """Sum over the heads of 0.8^k times the cross-entropy under the target's distribution, at
+        `loss_rows`.
         """
         count = taps.tokens.shape[1] - 1 - self.depth
         rows = self.loss_rows(taps.tokens, count)
@@ -121,7 +120,7 @@ class Amphista(DraftModule):
         return total
 
     def staged(self, taps: Taps) -> torch.Tensor:
-        """Both stages along known texts [B, T - 1, 2d], row n having seen the root n + 1."""
+        """Both stages along known texts [B, T - 1, 2d]; row n has read the root, token n + 1."""
         x = self.entries(taps.hidden[:, :-1], taps.tokens[:, 1:])
         return self.layer(x, torch.arange(x.shape[1], device=x.device))[0]
 

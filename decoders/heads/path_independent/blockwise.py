@@ -1,9 +1,9 @@
-"""Blockwise parallel decoding's heads (Stern et al., 2018): one more layer after the decoder's output, from
-which all heads come at once.
+"""The heads of blockwise parallel decoding (Stern et al., 2018): one more layer after the decoder's output
+computes all heads at once.
 
     z_i = z + part i of W_2 ReLU(W_1 z + b_1) + b_2;   logits of head i = W_lm z_i
 
-The paper's head 1 is the next token: here it is the target itself, so head 1 + k guesses depth k.
+The paper's head 1 predicts the next token; here that is the target itself, so head 1 + k predicts depth k.
 """
 
 import torch
@@ -16,7 +16,7 @@ from decoders.heads.parts.taps import Taps, Target
 
 
 class Blockwise(DraftModule):
-    """`depth` heads; inner: hidden numbers per head."""
+    """`depth` heads; inner: hidden width per head."""
 
     kind = "blockwise"
     sees = Sees()
@@ -29,12 +29,12 @@ class Blockwise(DraftModule):
             nn.init.zeros_(parameter)
 
     def states(self, z: torch.Tensor) -> torch.Tensor:
-        """z_i of all heads [..., K, d], of the decoder's output [..., d]."""
+        """z_i of all heads [..., K, d] from the decoder's output [..., d]."""
         return z[..., None, :] + self.out(F.relu(self.hidden(z))).unflatten(-1, (self.depth, -1))
 
     def loss(self, taps: Taps) -> torch.Tensor:
-        """In training the cross-entropy of one head, drawn for each batch (section 6); else the mean over all
-        heads. Under the target's own distribution.
+        """Cross-entropy under the target's distribution: in training that of one head, drawn for each batch
+        (section 6), else the mean over all heads.
         """
         heads = range(1, self.depth + 1)
         if self.training:

@@ -1,6 +1,7 @@
-"""Heads of speculative decoding for Verilog (Xu et al., 2025): Medusa's, trained on whole fragments only.
+"""The heads of speculative decoding for Verilog (Xu et al., 2025): Medusa's, trained only on complete
+fragments.
 
-Knows the token that marks the end of a fragment; the training texts define what a fragment is.
+Knows the token that marks the end of a fragment; the training texts define the fragments.
 """
 
 import torch
@@ -10,7 +11,7 @@ from decoders.heads.path_independent.medusa import DECAY, Medusa
 
 
 class Fragments(Medusa):
-    """Medusa's heads with the paper's labels: at each place, only up to the last mark that the heads reach.
+    """Medusa's heads with the paper's labels: at each place, only those up to the last mark within reach.
 
     mark: the token that ends a fragment.
     """
@@ -22,13 +23,13 @@ class Fragments(Medusa):
         self.settings["mark"] = mark
 
     def loss(self, taps: Taps) -> torch.Tensor:
-        """Sum over the heads of 0.8^k times the mean cross-entropy under the target's own distribution, of
+        """Sum over the heads of 0.8^k times the cross-entropy under the target's distribution, averaged over
         the places where the head has a label.
         """
         depth, total = len(self.blocks), taps.logits.new_zeros(())
         labelled = labels(taps.tokens, self.settings["mark"], depth)
         for k in range(1, depth + 1):
-            at = labelled[:, : taps.tokens.shape[1] - k, k]  # [B, T - k]; the last row's label is unknown
+            at = labelled[:, : taps.tokens.shape[1] - k, k]  # [B, T - k]; later labels are beyond the text
             p, logits = taps.p[:, k:][at], self.head(k, taps.hidden[:, :-k][at])
             losses = -(p * logits.float().log_softmax(-1)).sum(-1)
             total = total + DECAY**k * losses.sum() / max(1, len(losses))
@@ -36,10 +37,10 @@ class Fragments(Medusa):
 
 
 def labels(tokens: torch.Tensor, mark: int, depth: int) -> torch.Tensor:
-    """Which labels count, [B, T, 1 + depth]: at place n of tokens y [B, T], of y[n + 1] ... y[n + 1 + depth]
-    those up to the last mark among them, and always the first one, which is the target's own next token.
+    """Which labels count, [B, T, 1 + depth]: at place n of tokens y [B, T], those of y[n + 1] ... y[n + 1 +
+    depth] up to the last mark among them, and always the first, which is the target's own next token.
 
-    What stands after the end of the tokens is no mark.
+    There are no marks beyond the end of the tokens.
     """
     marks = torch.nn.functional.pad((tokens == mark).int(), (0, depth + 1))
     column = marks.unfold(1, depth + 1, 1)[:, 1:]  # [B, T, 1 + depth]: is y[n+1+k] a mark?

@@ -1,5 +1,5 @@
-"""The linear maps of hidden transfer (Wu et al., 2024): in the middle of the network they make the state of a
-future token out of that of the newest one, and the layers above refine it.
+"""The linear maps of hidden transfer (Wu et al., 2024): in the middle of the network, they predict the state
+of a future token from that of the newest one, and the layers above refine it.
 """
 
 from typing import Any
@@ -15,8 +15,8 @@ from decoders.heads.path_independent.lookahead_tokens import LookaheadTokens
 
 class HiddenTransfer(LookaheadTokens):
     """`layers[i - 1]` = t_i: after t_i layers the state s of a token gives that of pseudo token i, `W_i s`,
-    which goes through the layers above. W_i starts as the identity. A pseudo token sees those before it in
-    all its layers, so it is not injected before them.
+    which goes through the layers above. W_i starts as the identity. A pseudo token attends to earlier ones in
+    all its layers, so it cannot be injected below them.
     """
 
     kind = "hidden_transfer"

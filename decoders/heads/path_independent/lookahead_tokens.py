@@ -1,8 +1,8 @@
-"""What drafters share that live inside the target's own forward: slots after a token, whose states run
-through the frozen layers and see the text up to that token and the slots of smaller offset.
+"""The base of drafters inside the target's own forward: slots after a host token, whose states run through
+the frozen layers and attend to the text up to the host and to slots of smaller offset.
 
-A slot's guess is blind to the token that follows its host, so guesses do not depend on the drafted path.
-Knows how slots are run for training and measuring; while decoding the engine runs them.
+A slot does not see the token after its host, so guesses do not depend on the drafted path. Here slots are run
+for training and measuring; while decoding, the engine runs them.
 """
 
 from collections.abc import Callable
@@ -14,12 +14,12 @@ from transformers.cache_utils import Cache
 from decoders.heads.parts.module import ALL, DraftModule, Sees
 from decoders.heads.parts.taps import Taps, Target
 
-ANCHORS = 8  # tokens of each text that are hosts in a training step
-SPREAD = 0x9E3779B9  # keeps the streams of modules that are trained on one batch apart
+ANCHORS = 8  # hosts per text in a training step
+SPREAD = 0x9E3779B9  # separates the random streams of modules that are trained on the same batch
 
 
 class Behind(Cache):
-    """Keys and values that a text has left, and after them those of one forward, which are not kept."""
+    """A text's keys and values, followed by those of one forward, which are not kept."""
 
     def __init__(self, past: tuple[tuple[torch.Tensor, torch.Tensor], ...]):
         super().__init__(layers=[])
@@ -33,8 +33,8 @@ class Behind(Cache):
 
 
 class LookaheadTokens(DraftModule):
-    """Base: `depth` slots after a host. Slot i (from 1) enters layer `enters[i - 1]` with the state that
-    `entering` gives, stands i places after its host and guesses the token i + 1 places after it.
+    """Base class: `depth` slots after a host. Slot i (from 1) enters layer `enters[i - 1]` with the state
+    from `entering`, at i positions after its host, and predicts the token i + 1 positions after it.
     """
 
     enters: tuple[int, ...]
@@ -45,12 +45,12 @@ class LookaheadTokens(DraftModule):
         self.depth = depth
 
     def entering(self, taps: Taps, hosts: torch.Tensor, i: int) -> torch.Tensor:
-        """States [B, A, d] of the slots i after the hosts [A], which are places of the texts."""
+        """The states [B, A, d] with which slots i enter, for hosts at places [A] of the texts."""
         raise NotImplementedError
 
     def place(self, scorer: Any, node: int, host: int, i: int) -> None:
-        """Tells the target's scorer what node `node`, slot i after node `host`, reads in the coming
-        forward.
+        """Sets what node `node`, slot i after node `host`, reads in the next forward of the target's
+        scorer.
         """
         raise NotImplementedError
 
@@ -59,7 +59,7 @@ class LookaheadTokens(DraftModule):
         count = depth or self.depth
         base, (texts, length) = self.target.model.base_model, taps.tokens.shape
         waiting = {i: self.entering(taps, hosts, i) for i in range(1, count + 1)}
-        alive, x = [], None  # offsets of the slots that have entered; their states [B, A * alive, d]
+        alive, x = [], None  # offsets of the slots that have entered, and their states [B, A * alive, d]
         for at, layer in enumerate(base.layers):
             new = [i for i in waiting if self.enters[i - 1] == at]
             if new:
@@ -88,13 +88,13 @@ class LookaheadTokens(DraftModule):
     def slot_loss(
         self, taps: Taps, one: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], weights: list[float]
     ) -> torch.Tensor:
-        """Weighted sum over the slots of `one(logits [N, V], places [A])` at some hosts, which the batch
-        picks; places are those of the tokens that are guessed.
+        """Weighted sum over the slots of `one(logits [N, V], places [A])` at random hosts, seeded by the
+        batch; places are those of the predicted tokens.
         """
         length = taps.tokens.shape[1]
         seed = int(taps.tokens.sum()) ^ (SPREAD * (1 + len(self.kind)))
         random = torch.Generator().manual_seed(seed % 2**31)
-        room = length - self.depth - 1  # hosts whose guessed tokens all stand in the text
+        room = length - self.depth - 1  # number of hosts whose predicted tokens are all within the text
         hosts = torch.randperm(room, generator=random)[:ANCHORS].sort().values.to(taps.tokens.device)
         logits = self.slot_logits(taps, hosts)
         terms = [weights[i - 1] * one(logits[:, :, i - 1], hosts + i + 1) for i in range(1, self.depth + 1)]
@@ -108,9 +108,8 @@ class LookaheadTokens(DraftModule):
 
 
 def slots_see(hosts: torch.Tensor, count: int, length: int) -> torch.Tensor:
-    """What the slots after hosts [A], `count` after each, see of a text of `length` tokens and of each
-    other: [A * count, length + A * count], the text up to their host, and the slots of that host up to
-    themselves.
+    """The mask [A * count, length + A * count] of slots, `count` after each host [A]: a slot sees the text of
+    `length` tokens up to its host, and that host's slots up to itself.
     """
     rows = hosts.repeat_interleave(count)[:, None]
     text = torch.arange(length, device=hosts.device)[None] <= rows

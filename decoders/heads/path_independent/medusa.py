@@ -1,6 +1,6 @@
-"""Medusa heads (Cai et al., 2024): each depth has its own head, and all of them see the last state only.
+"""Medusa heads (Cai et al., 2024): each depth has its own head, and all of them read only the last state.
 
-Knows nothing of trees: its guesses do not depend on the drafted path.
+Knows no trees, since its guesses do not depend on the drafted path.
 """
 
 import torch
@@ -13,11 +13,11 @@ from decoders.heads.parts.layers import Entries
 from decoders.heads.parts.module import DraftModule, Sees, cross_entropy
 from decoders.heads.parts.taps import Taps, Target
 
-DECAY = 0.8  # head k weighs 0.8^k in the loss
+DECAY = 0.8  # head k has weight 0.8^k in the loss
 
 
 class AllAtOnce:
-    """All heads of a `Medusa` while drafting: each kind of matrix once for all of them."""
+    """All heads of a `Medusa` while drafting, with matrices of one kind stacked."""
 
     def __init__(self, medusa: "Medusa"):
         self.target = medusa.target
@@ -34,10 +34,10 @@ class AllAtOnce:
 
 
 class Medusa(DraftModule):
-    """Head k: one residual SiLU block, then a vocabulary matrix of its own, which is the target's and a
-    learned change of low rank; a rank of d leaves it as free as the paper's.
+    """Head k: one residual SiLU block, then its own vocabulary matrix, the target's plus a learned low-rank
+    change; with rank d it is as free as the paper's.
 
-    With blocks and changes at zero, every head starts as "say the next token once more".
+    Blocks and changes start at zero, so that every head starts by repeating the prediction of the next token.
     """
 
     kind = "medusa"

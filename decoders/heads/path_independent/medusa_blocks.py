@@ -1,6 +1,5 @@
-"""Medusa heads as they are published (Cai et al., 2024): residual SiLU blocks and a vocabulary matrix for
-each depth, none of them the target's. Our own, which differ from the target's matrix by a low rank, are
-medusa.py.
+"""Medusa heads in the published form (Cai et al., 2024): residual SiLU blocks and a separate vocabulary
+matrix for each depth. Our own, whose matrices differ from the target's by a low rank, are in medusa.py.
 """
 
 import torch

@@ -1,7 +1,7 @@
-"""Trained input embeddings that make the frozen target guess several tokens: PaSS and PPD.
+"""Trained input embeddings that make the frozen target predict several tokens: PaSS and PPD.
 
-Both put their embeddings after a token, where the model reads them like tokens; they differ in how these
-are learned, and in what the strategies do with the guesses. Everything else of the model stays unchanged.
+Both append their embeddings after a token, and the model reads them like tokens; they differ in training, and
+in how strategies use the guesses. The model itself is unchanged.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from decoders.heads.parts.module import cross_entropy
 from decoders.heads.parts.taps import Taps, Target
 from decoders.heads.path_independent.lookahead_tokens import LookaheadTokens
 
-DECAY = 0.8  # PPD: prompt token i weighs 0.8^(i - 1)
+DECAY = 0.8  # PPD: prompt token i has weight 0.8^(i - 1)
 
 
 class PromptTokens(LookaheadTokens):
@@ -36,7 +36,7 @@ class PromptTokens(LookaheadTokens):
 
 
 class PaSS(PromptTokens):
-    """The look-ahead embeddings of PaSS (Monea et al., 2023), learned by the cross-entropy of the texts' own
+    """The look-ahead embeddings of PaSS (Monea et al., 2023), trained by cross-entropy on the texts' own
     tokens.
     """
 
@@ -46,7 +46,7 @@ class PaSS(PromptTokens):
         super().__init__(target, depth)
 
     def loss(self, taps: Taps) -> torch.Tensor:
-        """Mean over the slots of the cross-entropy of the token that stands there."""
+        """Mean over the slots of the cross-entropy of the text's token at the predicted place."""
 
         def one(logits: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
             return F.cross_entropy(logits.float().flatten(0, 1), taps.tokens[:, places].flatten())
@@ -55,7 +55,7 @@ class PaSS(PromptTokens):
 
 
 class PPD(PromptTokens):
-    """The prompt tokens of PPD (Chen et al., 2024), learned from the target's own distributions."""
+    """The prompt tokens of PPD (Chen et al., 2024), distilled from the target's own distributions."""
 
     kind = "ppd"
 

@@ -4,9 +4,9 @@ after a decoder layer that summarises the text.
     s_0 = layer(h_1 ... h_n) at n;   s_j = s_{j-1} + cell(s_{j-1}, e_{j-1});   logits_j = W_lm MLP_j(s_j)
     cell(s, e): for each attention head cos(q, k) v,  q = W_Q norm(s), k = W_K e, v = W_V e
 
-e_0 is the vector of the root, e_j that of the token drafted at depth j: rows of the target's vocabulary
-matrix, normed. There is one key, so a softmax over keys would always be 1: the weight is the cosine, as in
-the code of the paper's successor.
+e_0 is the vector of the root, e_j that of the token drafted at depth j: normed rows of the target's
+vocabulary matrix. With a single key a softmax would always be 1, so the weight is the cosine, as in the code
+of the paper's successor.
 """
 
 import torch
@@ -19,14 +19,14 @@ from decoders.heads.parts.small_blocks import ResidualBlock, narrow_layer, norme
 from decoders.heads.parts.taps import Target
 from decoders.heads.recurrent.recurrent_heads import RecurrentHeads
 
-NOISE = 0.01  # of matrices that begin as the identity
+NOISE = 0.01  # of matrices that start as the identity
 
 
 class Cell(nn.Module):
-    """Attention of a state to one token, the weight of each head being a cosine."""
+    """Attention of a state to one token, with a cosine as each head's weight."""
 
     def __init__(self, target: Target, silent: bool):
-        """silent: it begins by saying nothing."""
+        """silent: whether its output starts at zero."""
         super().__init__()
         width, self.heads = target.width, target.heads
         self.norm = nn.RMSNorm(width, target.eps)
@@ -49,7 +49,7 @@ class Cell(nn.Module):
 
 
 def near_identity(matrix: nn.Linear) -> None:
-    """Begins as the identity, or as the identity of the first numbers that it reads, with a little noise."""
+    """Initialises a matrix to the identity on its first inputs, with a little noise."""
     with torch.no_grad():
         matrix.weight.copy_(torch.eye(*matrix.weight.shape) + NOISE * torch.rand(matrix.weight.shape))
 
@@ -60,7 +60,7 @@ def vectors(target: Target, tokens: torch.Tensor) -> torch.Tensor:
 
 
 class Clover(RecurrentHeads):
-    """`depth` heads with blocks of that rank; heads, intermediate: of the layer."""
+    """`depth` heads with blocks of rank `rank`; heads, intermediate: of the layer."""
 
     kind = "clover"
     sees = Sees(ALL, root=True, path=True)

@@ -1,5 +1,5 @@
-"""Clover-2's drafter (Xiao et al., 2024): the root enters before the layers that summarise the text, and its
-output stands in for the target's state.
+"""Clover-2's drafter (Xiao et al., 2024): the root is read before the layers that summarise the text, and the
+output estimates the target's state.
 
     x_i = h_i + cell_A(h_i, e(token i + 1)), h before the target's last norm; two decoder layers; a norm: s_1
     o_1 = norm(W_1 s_1);   s_j = s_{j-1} + cell_B(s_{j-1}, e_{j-1}),   o_j = norm(W_2 [s_j; e_{j-1}])  (j > 1)
@@ -20,12 +20,12 @@ from decoders.heads.recurrent.clover import Cell, near_identity, vectors
 from decoders.heads.recurrent.recurrent_heads import RecurrentHeads
 
 LAYERS = 2
-STATE_WEIGHT = 10.0  # of the distance to the target's state, beside 1 for the cross-entropy
+STATE_WEIGHT = 10.0  # of the distance to the target's state; the cross-entropy's weight is 1
 
 
 class Clover2(RecurrentHeads):
     """heads, intermediate: of the layers. state_weight: of the distance to the target's state in the loss.
-    `unit`: what the target's states are divided by, for they may be far larger than the tokens' vectors.
+    `unit`: divides the target's states, which may be far larger than the tokens' vectors.
     """
 
     kind = "clover2"
@@ -72,13 +72,13 @@ class Clover2(RecurrentHeads):
     def after(self, state: torch.Tensor, tokens: torch.Tensor, k: int) -> torch.Tensor:
         """The state carries s_j, and after depth 1 the vector of the newest token: [..., d] or [..., 2d]."""
         if k == 1:
-            return state  # it has read the root
+            return state  # the summary has read the root already
         token = vectors(self.target, tokens).to(state.dtype)
         before = state[..., : self.target.width]
         return torch.cat([before + self.cell_b(before, token), token], -1)
 
     def output_state(self, state: torch.Tensor, k: int) -> torch.Tensor:
-        """o_k [..., d], which stands for the target's state of that depth."""
+        """o_k [..., d], which estimates the target's state of that depth."""
         return self.last_norm((self.first if k == 1 else self.later)(state))
 
     def words(self, state: torch.Tensor, k: int) -> torch.Tensor:

@@ -1,8 +1,8 @@
-"""Hydra heads (Ankner et al., 2024): Medusa's heads, but each one reads the tokens drafted above it.
+"""Hydra heads (Ankner et al., 2024): Medusa's heads, but each also reads the tokens drafted above it.
 
     head k reads v = [h_n; E(root); E(c_1); ...; E(c_{k-1})] -> A v + SiLU(B v), then residual blocks
 
-Hydra++ has deeper heads, and a decoder layer over all states whose output stands for h_n (prefix attention).
+Hydra++ has deeper heads, and a decoder layer over all states whose output replaces h_n (prefix attention).
 """
 
 import torch
@@ -17,8 +17,8 @@ from decoders.heads.recurrent.recurrent_heads import RecurrentHeads
 
 
 class FirstBlock(nn.Module):
-    """A v + SiLU(B v + b). A passes on the state and adds what it makes of v; both make it of the same
-    `rank` numbers.
+    """A v + SiLU(B v + b), where A passes on the state and adds a low-rank map of v; A and B share the
+    projection of v to `rank` dimensions.
     """
 
     def __init__(self, width: int, parts: int, rank: int):
@@ -35,8 +35,8 @@ class FirstBlock(nn.Module):
 
 
 class Hydra(RecurrentHeads):
-    """`depth` heads of `blocks` blocks each; the vocabulary matrix of all is the target's. Embeddings are
-    the target's, normed.
+    """`depth` heads of `blocks` blocks each, with the target's vocabulary matrix and its embeddings,
+    normed.
     """
 
     kind = "hydra"
@@ -51,7 +51,7 @@ class Hydra(RecurrentHeads):
         )
 
     def after(self, state: torch.Tensor, tokens: torch.Tensor, k: int) -> torch.Tensor:
-        """The state is what head k reads: [..., (k + 1) d]."""
+        """The state is the input of head k: [..., (k + 1) d]."""
         token = normed(self.target.read(tokens), self.target.eps)
         return torch.cat([state, token.to(state.dtype)], -1)
 
@@ -60,7 +60,7 @@ class Hydra(RecurrentHeads):
 
 
 class HydraPlus(Hydra):
-    """Hydra++: `blocks` blocks per head, and a layer of `heads` heads that looks back."""
+    """Hydra++: `blocks` blocks per head, and a prefix layer with `heads` attention heads."""
 
     kind = "hydra_plus"
     sees = Sees(ALL, root=True, path=True)

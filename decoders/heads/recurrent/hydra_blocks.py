@@ -1,5 +1,6 @@
-"""Hydra heads as they are published (Ankner et al., 2024): full matrices with biases and a vocabulary matrix
-for each head; Hydra++ with its prefix layer. Our own, of low rank on the target's matrix, are hydra.py.
+"""Hydra heads in the published form (Ankner et al., 2024): full matrices with biases and a vocabulary matrix
+for each head; Hydra++ with its prefix layer. Our own, of low rank and with the target's matrix, are in
+hydra.py.
 """
 
 import torch
@@ -14,7 +15,7 @@ from decoders.heads.recurrent.recurrent_heads import RecurrentHeads
 
 class HydraBlocks(RecurrentHeads):
     """`depth` heads: A v + SiLU(B v), then `blocks - 1` blocks x + SiLU(W x), then a vocabulary matrix with
-    bias. prefix: form and inner width of the layer whose output, normed, stands for the state.
+    bias. prefix: (form, inner width) of the layer whose output, normed, replaces the state.
     """
 
     kind = "hydra"
@@ -46,7 +47,7 @@ class HydraBlocks(RecurrentHeads):
         return self.last_norm(x), past
 
     def after(self, state: torch.Tensor, tokens: torch.Tensor, k: int) -> torch.Tensor:
-        """The state is what head k reads: [..., (k + 1) d]."""
+        """The state is the input of head k: [..., (k + 1) d]."""
         return torch.cat([state, self.target.read(tokens).to(state.dtype)], -1)
 
     def words(self, state: torch.Tensor, k: int) -> torch.Tensor:

@@ -1,9 +1,10 @@
-"""The MLP speculator (Wertheimer et al., 2024): a state that each drafted token is mixed into, and a
-vocabulary matrix on it.
+"""The MLP speculator (Wertheimer et al., 2024): each drafted token is mixed into a state, from which a
+vocabulary matrix predicts the next one.
 
     s_0 = h_n;   s_j = GELU(LN_j(P_j s_{j-1} + (ew / sw) Emb_j(g_{j-1})));   logits_j = U_j s_j
 
-g_0 is the root, g_j the token drafted at depth j. sw and ew make s_0 half of what the last state consists of.
+g_0 is the root, g_j the token drafted at depth j. The weights sw and ew are such that s_0 makes up half of
+the last state.
 """
 
 import math
@@ -20,7 +21,7 @@ EPS = 1e-6
 
 
 class ScaledNorm(nn.Module):
-    """An RMS norm with a factor and a shift, as the authors' code has it."""
+    """An RMS norm with scale and shift, as in the authors' code."""
 
     def __init__(self, width: int):
         super().__init__()
@@ -32,20 +33,20 @@ class ScaledNorm(nn.Module):
 
 
 def state_weight(depth: int) -> float:
-    """sw: how much of a state each depth keeps, so that half of s_0 is left after `depth` of them."""
+    """sw: the share of a state that each depth keeps, so that half of s_0 is left after `depth` depths."""
     return 0.5 ** (0.5 / depth)
 
 
 def token_weight(depth: int, inner: int) -> float:
-    """ew: what a token's embedding, of the mean square 1 / inner, is multiplied by beside sw."""
+    """ew: the factor of a token's embedding, which has mean square 1 / inner, relative to sw."""
     return math.sqrt((1 - state_weight(depth) ** 2) * inner / 2)
 
 
 class MlpSpeculator(RecurrentHeads):
-    """`depth` stages of width `inner`; 0: the target's. tied: one table, norm and vocabulary matrix for all
-    depths, and one map between states. scale_input: s_0 is normed first, to the mean square 1 / 2.
-    own_tables: the authors' tables of V rows; otherwise these are the target's embeddings after a learned
-    map, and a learned map in front of the target's vocabulary matrix.
+    """`depth` stages of width `inner` (0: the target's width). tied: one table, norm and vocabulary matrix
+    for all depths, and one map between states. scale_input: s_0 is first normed to mean square 1 / 2.
+    own_tables: the authors' tables of V rows; otherwise learned maps after the target's embeddings and in
+    front of its vocabulary matrix.
     """
 
     kind = "mlp_speculator"
@@ -86,7 +87,7 @@ class MlpSpeculator(RecurrentHeads):
         return normed(summary, EPS) / 2**0.5
 
     def token(self, tokens: torch.Tensor, k: int) -> torch.Tensor:
-        """Embeddings [..., w] of tokens [...] at depth k, of about the mean square 1 / w in the beginning."""
+        """Embeddings [..., w] of tokens [...] at depth k, initially of mean square about 1 / w."""
         table = at(self.emb, k)
         if self.own_tables:
             return table(tokens)
@@ -102,5 +103,5 @@ class MlpSpeculator(RecurrentHeads):
 
 
 def at(parts: nn.ModuleList, k: int) -> nn.Module:
-    """The part of depth k; the last one is that of all deeper ones, too."""
+    """The part of depth k; all depths beyond the last part share that one."""
     return parts[min(k, len(parts)) - 1]

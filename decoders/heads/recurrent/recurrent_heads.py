@@ -1,6 +1,6 @@
-"""What Hydra, the MLP speculator, ReDrafter and Clover share: heads that read the drafted path token by
-token. A summary of the text becomes a state, each token of the path changes it, and from it the next one is
-guessed.
+"""The base of Hydra, the MLP speculator, ReDrafter and Clover: heads that read the drafted path token by
+token. A summary of the text becomes a state, each token of the path updates it, and the next one is predicted
+from it.
 
 Knows no form of state, summary or loss weights.
 """
@@ -13,21 +13,21 @@ from decoders.heads.parts.taps import Taps
 
 
 class RecurrentHeads(DraftModule):
-    """A module brings `after` and `words`; `layer` if its summary looks back at all states, with `entries` if
-    the layer reads more than these.
+    """A subclass defines `after` and `words`; `layer` if its summary attends to all states, and `entries` if
+    that layer reads more than these.
     """
 
     sees = Sees(NEWEST, root=True, path=True)
     steps = 4  # depths that the loss unrolls
-    decay = 1.0  # depth k weighs decay^(k - 1) in the loss
+    decay = 1.0  # depth k has weight decay^(k - 1) in the loss
 
     def start(self, summary: torch.Tensor) -> torch.Tensor:
-        """The state [..., S] before any token, of the text's summary [..., d]."""
+        """The state [..., S] before any token, from the text's summary [..., d]."""
         return summary
 
     def after(self, state: torch.Tensor, tokens: torch.Tensor, k: int) -> torch.Tensor:
-        """The states [..., S'] that depth k is guessed from: those of the depth above, and the token there
-        (k = 1: the root).
+        """The states [..., S'] from which depth k is predicted, from those of the depth above and its tokens
+        (k = 1: the roots).
         """
         raise NotImplementedError
 
@@ -36,7 +36,7 @@ class RecurrentHeads(DraftModule):
         raise NotImplementedError
 
     def entries(self, features: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-        """What `layer` reads [..., d]: the target's features, and the token after each."""
+        """The inputs [..., d] of `layer` from the target's features and the token after each."""
         return features
 
     def layer(
@@ -50,7 +50,7 @@ class RecurrentHeads(DraftModule):
         raise NotImplementedError
 
     def summaries(self, taps: Taps) -> torch.Tensor:
-        """The summaries of known texts [B, T - 1, d]: row n of the text up to token n, and perhaps the
+        """The summaries [B, T - 1, d] of known texts: row n covers the text up to token n, and perhaps the
         root.
         """
         features = self.features(taps.hidden, taps.states)[:, :-1]
@@ -68,7 +68,7 @@ class RecurrentHeads(DraftModule):
         return guesses
 
     def loss(self, taps: Taps) -> torch.Tensor:
-        """The sum over depths of decay^(k - 1) times `loss_at`, on a random part of the rows."""
+        """The sum over depths of decay^(k - 1) times `loss_at`, at `loss_rows`."""
         steps = min(self.steps, self.depth or self.steps)
         count = taps.tokens.shape[1] - 1 - steps
         rows = self.loss_rows(taps.tokens, count)
@@ -79,7 +79,7 @@ class RecurrentHeads(DraftModule):
         return total
 
     def loss_at(self, taps: Taps, state: torch.Tensor, rows: torch.Tensor, k: int) -> torch.Tensor:
-        """The cross-entropy of depth k under the target's distributions there; state [B, R, S]."""
+        """The cross-entropy of depth k under the target's distributions at `rows` [R]; state [B, R, S]."""
         return cross_entropy(taps.p[:, rows + k], self.words(state, k))
 
     def memory(self) -> "States":
@@ -102,7 +102,7 @@ class RecurrentHeads(DraftModule):
         return self.words(memory.states[0], 1)
 
     def expand(self, memory: "States", parents: list[int], tokens: torch.Tensor) -> torch.Tensor:
-        """As `DraftModule.begin` says: logits [N, V] below new nodes, all of one depth."""
+        """As `DraftModule.begin` describes: logits [N, V] below new nodes, all of one depth."""
         k = memory.depths[parents[0]] + 1
         state = self.after(torch.stack([memory.states[parent] for parent in parents]), tokens, k)
         memory.states += state.unbind(0)
@@ -111,8 +111,8 @@ class RecurrentHeads(DraftModule):
 
 
 class States(Entries):
-    """The states [S] that guesses below the root and below each drafted node come from, and the depths of
-    these guesses; and the entries of a layer that looks back.
+    """The states [S] at the root and at each drafted node from which their children are predicted, with these
+    children's depths; and the entries of a layer that attends to all states.
     """
 
     def __init__(self):

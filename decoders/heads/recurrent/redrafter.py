@@ -1,5 +1,5 @@
-"""The recurrent drafter (Zhang et al., 2024): one small recurrent network for all depths, beside the target's
-newest state.
+"""The recurrent drafter (Zhang et al., 2024): one small recurrent network for all depths, together with the
+target's newest state.
 
     s_0 = 0;   s_j = SiLU(W E(g_{j-1}) + b + U s_{j-1});   logits_j = head [h_n; s_j]
 
@@ -16,7 +16,7 @@ from decoders.heads.recurrent.recurrent_heads import RecurrentHeads
 
 
 class ReDrafter(RecurrentHeads):
-    """rank: of the blocks' matrices. The map from 2d to the vocabulary is one to d and the target's."""
+    """rank: of the blocks' matrices. The vocabulary matrix on 2d is a map to d followed by the target's."""
 
     kind = "redrafter"
     steps = 5
@@ -31,7 +31,7 @@ class ReDrafter(RecurrentHeads):
             self.out.weight.copy_(torch.eye(width, 2 * width))
 
     def start(self, summary: torch.Tensor) -> torch.Tensor:
-        """[h_n; 0]: the state carries what the head reads."""
+        """[h_n; 0]: the state is the head's input."""
         return torch.cat([summary, torch.zeros_like(summary)], -1)
 
     def after(self, state: torch.Tensor, tokens: torch.Tensor, k: int) -> torch.Tensor:

@@ -1,1 +1,1 @@
-"""Heads that draft nothing: they score, judge, choose or probe, from the target's states."""
+"""Heads that do not draft: they score, judge, choose or probe from the target's states."""

@@ -1,8 +1,8 @@
 """The acceptance head of SpecDec++ (Huang et al., 2024): how likely the target is to accept a drafted token,
 read from the draft model's state after that token.
 
-It is made for a pair: it reads the one model and predicts the other. Knows states; it learned from min(1,
-p/q) of tokens that the draft had drawn.
+It belongs to a pair of models: it reads the draft and predicts the target. Trained on min(1, p/q) of tokens
+that the draft sampled. Knows states.
 """
 
 import math
@@ -13,20 +13,22 @@ from torch.nn import functional as F
 
 from decoders.heads.parts.taps import Taps, Target
 
-UNASKED = -1.0  # label where nothing is asked
-REFUSED_WEIGHT = 6.0  # of a refusal in the loss, beside 1 for an acceptance
+UNASKED = -1.0  # label of places that are not scored
+REFUSED_WEIGHT = 6.0  # weight of rejections in the loss; that of acceptances is 1
 
 
 class Acceptance(nn.Module):
-    """Blocks h + SiLU(W h + b), then two logits: refused, accepted. `settings` is what a file keeps to build
-    it again; `against`: the name of the target whose acceptance it foretells.
+    """Blocks h + SiLU(W h + b), then two logits: rejected, accepted. `settings`: the arguments that a file
+    stores to build it again; `against`: the name of the target whose acceptance it predicts.
     """
 
     kind = "acceptance"
     reads: tuple[int, ...] = ()
 
     def __init__(self, target: Target, blocks: int = 3, shared: bool = True, against: str = ""):
-        """shared: one block, run `blocks` times, as in the authors' code; else each has its own weights."""
+        """shared: whether one block runs `blocks` times, as in the authors' code, or each has its own
+        weights.
+        """
         super().__init__()
         self.settings = {"blocks": blocks, "shared": shared, "against": against}
         own = [nn.Linear(target.width, target.width) for _ in range(1 if shared else blocks)]
@@ -34,17 +36,19 @@ class Acceptance(nn.Module):
         self.output = nn.Linear(target.width, 2)
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Logits [..., 2] of refusal and acceptance after states [..., d], as the weighted loss has them."""
+        """Logits [..., 2] of rejection and acceptance after states [..., d], as trained with the weighted
+        loss.
+        """
         for at in range(self.settings["blocks"]):
             hidden = hidden + F.silu(self.blocks[at % len(self.blocks)](hidden))
         return self.output(hidden)
 
     @torch.no_grad()
     def scores(self, hidden: torch.Tensor) -> torch.Tensor:
-        """The probability [...] that the token is accepted which each state [..., d] follows.
+        """The probability [...] that the token before each state [..., d] is accepted.
 
-        The loss counts a refusal REFUSED_WEIGHT times, so the logits are too gloomy by its logarithm; that is
-        put right here, or what comes out would be no probability.
+        The loss weights rejections by REFUSED_WEIGHT, which lowers the log-odds of acceptance by its
+        logarithm; adding it back gives a probability.
         """
         refused, accepted = self(hidden.to(self.output.weight.dtype)).float().unbind(-1)
         return (accepted - refused + math.log(REFUSED_WEIGHT)).sigmoid()
@@ -54,8 +58,8 @@ class Acceptance(nn.Module):
         return self.scores(taps.hidden)
 
     def loss(self, taps: Taps, truth: torch.Tensor) -> torch.Tensor:
-        """Soft cross-entropy in nats with refusals weighted, by the weights together. truth [B, T]: min(1,
-        p/q), or UNASKED.
+        """Soft cross-entropy in nats with rejections weighted, normalised by the sum of weights. truth [B,
+        T]: min(1, p/q), or UNASKED.
         """
         asked = truth >= 0
         logprobs, wanted = self(taps.hidden).float()[asked].log_softmax(-1), truth[asked].float()

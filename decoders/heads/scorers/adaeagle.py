@@ -1,7 +1,7 @@
 """The length predictor of AdaEAGLE (Zhang et al., 2024): how many tokens of a draft will be accepted,
 predicted before anything is drafted, from the newest token and the target's state before it.
 
-Knows states; it learned from how many tokens of EAGLE's chains were accepted along the target's greedy texts.
+Trained on the accepted lengths of EAGLE's chains along the target's greedy texts. Knows states.
 """
 
 import torch
@@ -10,14 +10,14 @@ from torch.nn import functional as F
 
 from decoders.heads.parts.taps import Taps, Target
 
-UNASKED = -1  # label where nothing is asked
+UNASKED = -1  # label of places that are not scored
 BLOCKS = 3
-UNDER = 2.0  # weight of drafting too little, beside 1 for too much
+UNDER = 2.0  # weight of underestimates in the loss; that of overestimates is 1
 
 
 class AdaEagle(nn.Module):
-    """A linear map from token and state to `width`, three residual SiLU blocks, one number. `settings` is
-    what a file keeps to build it again; `most`: the longest chain that it knows of.
+    """A linear map from token and state to `width`, three residual SiLU blocks, one number. `settings`: the
+    arguments that a file stores to build it again; `most`: the longest chain in its training.
     """
 
     kind = "adaeagle"
@@ -31,8 +31,8 @@ class AdaEagle(nn.Module):
         self.output = nn.Linear(width, 1)
 
     def forward(self, hidden: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-        """The expected length [...] after tokens [...] with the target's states [..., d] in front of them;
-        both are brought to length 1 in the root mean square.
+        """The expected length [...] after tokens [...] with the target's states [..., d] before them;
+        embeddings and states are scaled to root mean square 1.
         """
         parts = [F.rms_norm(part.float(), part.shape[-1:]) for part in (self.target.read(tokens), hidden)]
         x = self.inner(torch.cat(parts, -1).to(self.inner.weight.dtype))
@@ -51,8 +51,8 @@ class AdaEagle(nn.Module):
         return self(taps.hidden[:, :-1], taps.tokens[:, 1:])
 
     def loss(self, taps: Taps, truth: torch.Tensor) -> torch.Tensor:
-        """Mean absolute difference, doubled where it is too little. truth [B, T]: of row n the length after
-        token n + 1, or UNASKED.
+        """Mean absolute error, with underestimates weighted by UNDER. truth [B, T]: row n holds the length
+        after token n + 1, or UNASKED.
         """
         predicted, truth = self(taps.hidden[:, :-1], taps.tokens[:, 1:]), truth[:, :-1]
         apart = (predicted - truth)[truth != UNASKED]
@@ -60,9 +60,9 @@ class AdaEagle(nn.Module):
 
 
 def accepted_lengths(guesses: list[torch.Tensor], tokens: torch.Tensor) -> torch.Tensor:
-    """How many best guesses in a row stand in texts [B, T], after each row's root: [B, T], UNASKED where the
-    text ends too early. guesses: as `DraftModule.along`; the texts after each root are the target's greedy
-    ones.
+    """How many consecutive top-1 guesses after each row's root agree with texts [B, T]: [B, T], UNASKED where
+    the text ends too early. guesses: as from `DraftModule.along`; after each root, the texts must be the
+    target's greedy ones.
     """
     rows = guesses[-1].shape[1]
     right = [

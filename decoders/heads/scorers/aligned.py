@@ -1,8 +1,8 @@
-"""An aligned model: the target with a small network after its last layer, trained so that its texts have
-more of one reward.
+"""An aligned model: the target with a small network after its last layer, trained so that its texts get more
+of one reward.
 
-It shares the target's forward, keys and values: only the state that the head reads is moved. Knows states;
-what the reward is stands in its settings, as parameters of a scorer.
+It shares the target's forward, keys and values; only the head's input changes. Its settings name the reward,
+as parameters of a scorer. Knows states.
 """
 
 import torch
@@ -11,12 +11,12 @@ from torch.nn import functional as F
 
 from decoders.heads.parts.taps import Taps, Target
 
-STRENGTH = 0.1  # of the wish to stay near the target while learning: the beta of DPO
+STRENGTH = 0.1  # DPO's beta, which keeps the model near the target
 
 
 class Aligned(nn.Module):
-    """h + B SiLU(A h). `settings` is what a file keeps to build it again; `reward`: the parameters of the
-    scorer (decoders/search/stepwise/scorers.py) that it was aligned to.
+    """h + B SiLU(A h). `settings`: the arguments that a file stores to build it again; `reward`: the
+    parameters of the scorer (decoders/search/stepwise/scorers.py) to which it was aligned.
     """
 
     kind = "aligned"
@@ -27,7 +27,7 @@ class Aligned(nn.Module):
         self.target, self.settings = target, {"width": width, "reward": reward or {}}
         self.inner = nn.Linear(target.width, width)
         self.outer = nn.Linear(width, target.width, bias=False)
-        nn.init.zeros_(self.outer.weight)  # it begins as the target
+        nn.init.zeros_(self.outer.weight)  # it starts as the target
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         """Logits [..., V] after states [..., d]."""
@@ -36,19 +36,19 @@ class Aligned(nn.Module):
 
     @torch.no_grad()
     def rows(self, states: list[torch.Tensor]) -> torch.Tensor:
-        """Logits [N, V] after states [d]."""
+        """Logits [N, V] after N states [d]."""
         return self(torch.stack(states).to(self.inner.weight.dtype)).float()
 
     @torch.no_grad()
     def along(self, taps: Taps) -> torch.Tensor:
-        """The probabilities [B, T - 1] that it gives the tokens of known texts, from the second on."""
+        """Its probabilities [B, T - 1] of the tokens of known texts, from the second on."""
         probs = self(taps.hidden[:, :-1]).float().softmax(-1)
         return probs.gather(-1, taps.tokens[:, 1:, None])[..., 0]
 
     def loss(self, hidden: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-        """Direct preference optimisation, in nats per pair: -ln sigmoid of STRENGTH times by how much
-        more likely than for the target the better texts have become beside the worse ones. tokens [P, 2, T]:
-        better, worse; hidden [P, 2, T, d] before them.
+        """Direct preference optimisation, in nats per pair: -ln sigmoid(STRENGTH (gain of the better text -
+        gain of the worse)), where a gain is a log-probability minus the target's. tokens [P, 2, T]: better,
+        worse; hidden [P, 2, T, d]: the states before them.
         """
         with torch.autocast(hidden.device.type, enabled=False):
             own, target = (

@@ -1,8 +1,8 @@
-"""The heads of AutoDeco (Wang et al., 2025): which temperature and which top-p the next token should be drawn
-with, read from the target's state before that token.
+"""The heads of AutoDeco (Wang et al., 2025): temperature and top-p for the next token, predicted from the
+target's state before it.
 
-They are learned without labels: the next token's cross-entropy, through a smooth top-p. Knows states, logits
-and tokens.
+Trained without labels, by the next token's cross-entropy through a smooth top-p. Knows states, logits and
+tokens.
 """
 
 import torch
@@ -11,17 +11,17 @@ from torch.nn import functional as F
 
 from decoders.heads.parts.taps import Taps, Target
 
-HIGHEST = 2.0  # temperatures lie between 0 and this
-COLDEST = 0.01  # nothing is divided by less
-STEEP = 30.0  # how fast a token after P fades while learning
-DROPPED = 0.6  # share of the places that teach the temperature nothing: the most likely token was right there
-TOP = 5  # the mass of this many most likely tokens is read
-READ = 5  # numbers that the second head reads besides the state: T, max p, entropy, variance, top mass
+HIGHEST = 2.0  # temperatures are between 0 and this
+COLDEST = 0.01  # smallest divisor of logits
+STEEP = 30.0  # decay rate of tokens beyond P in the smooth top-p
+DROPPED = 0.6  # share of places with a correct top-1 token that are dropped from the temperature loss
+TOP = 5  # the second head reads the total probability of this many most likely tokens
+READ = 5  # inputs of the second head besides the state: T, max p, entropy, variance, top mass
 
 
 class AutoDeco(nn.Module):
-    """Two networks of one hidden layer each: state -> T, and state with what T makes of the row -> P.
-    `settings` is what a file keeps to build it again.
+    """Two networks with one hidden layer each: state -> T, and state with statistics of the row at T -> P.
+    `settings`: the arguments that a file stores to build it again.
     """
 
     kind = "autodeco"
@@ -34,7 +34,7 @@ class AutoDeco(nn.Module):
         self.top_p = network(target.width + READ, width)
 
     def forward(self, hidden: torch.Tensor, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """(T, P), each [N], before the next token: hidden [N, d], the states there, logits [N, V] theirs."""
+        """(T, P), each [N], for the next token: hidden [N, d], logits [N, V]."""
         t = HIGHEST * self.temperature(hidden)[..., 0].float().sigmoid()
         with torch.no_grad():
             seen = torch.cat([t[:, None], statistics(at_temperature(logits, t))], -1)
@@ -43,18 +43,18 @@ class AutoDeco(nn.Module):
 
     @torch.no_grad()
     def scores(self, hidden: torch.Tensor, logits: torch.Tensor) -> tuple[float, float]:
-        """(T, P) before one token: hidden [d], logits [V]."""
+        """(T, P) for one token: hidden [d], logits [V]."""
         t, p = self(hidden[None].to(self.temperature[0].weight.dtype), logits[None])
         return max(COLDEST, float(t[0])), float(p[0])
 
     @torch.no_grad()
     def along(self, taps: Taps) -> torch.Tensor:
-        """P [B, T] after each token of known texts; the second head reads T, so both have a say in it."""
+        """P [B, T] after each token of known texts; it depends on both heads, since the second reads T."""
         _, p = self(taps.hidden.flatten(0, 1), taps.logits.flatten(0, 1))
         return p.view(taps.tokens.shape)
 
     def loss(self, hidden: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-        """What both heads learn by, in nats per token: hidden [N, d], and the tokens [N] that came next."""
+        """The loss of both heads in nats per token: hidden [N, d], and the tokens [N] that came next."""
         with torch.autocast(hidden.device.type, enabled=False):
             logits = self.target.logits(hidden)
             t, p = self(hidden, logits)
@@ -73,8 +73,8 @@ def at_temperature(logits: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
 
 
 def statistics(p: torch.Tensor) -> torch.Tensor:
-    """Of rows of probabilities [N, V], four numbers each: the largest, the entropy in nats, the variance
-    times V, the mass of the five largest.
+    """Statistics [N, 4] of probabilities [N, V]: the largest, the entropy in nats, the variance times V, the
+    sum of the TOP largest.
     """
     top = p.topk(min(TOP, p.shape[-1]), dim=-1).values
     entropy = -(p * p.clamp(min=1e-30).log()).sum(-1)
@@ -83,8 +83,8 @@ def statistics(p: torch.Tensor) -> torch.Tensor:
 
 
 def taught(logits: torch.Tensor, tokens: torch.Tensor, at_random: bool) -> torch.Tensor:
-    """How much each place [N] counts for the temperature: 1, but where the most likely token is right, by
-    random or on average, only what is not DROPPED.
+    """The weight of each place [N] in the temperature loss: 1, except where the most likely token is right;
+    there 0 with probability DROPPED if `at_random`, else 1 - DROPPED.
     """
     right = logits.argmax(-1) == tokens
     kept = torch.rand(len(tokens), device=logits.device) >= DROPPED if at_random else 1.0 - DROPPED
@@ -92,7 +92,7 @@ def taught(logits: torch.Tensor, tokens: torch.Tensor, at_random: bool) -> torch
 
 
 def weights(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-    """The model's own probability [N] of each token: what it finds unlikely teaches little."""
+    """The model's own probability [N] of each token, so that unlikely tokens have little weight."""
     return logits.float().softmax(-1).gather(-1, tokens[:, None])[:, 0]
 
 
@@ -108,9 +108,9 @@ def temperature_loss(
 
 
 def smooth_top_p(q: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
-    """Rows q [N, V] after a top-p that can be learned, p [N]: with the tokens in order, c the running sum
-    up to and with a token, each is multiplied by exp(-30 max(0, c - p)). The token that crosses p fades too,
-    which the hard top-p keeps.
+    """Rows q [N, V] after a differentiable top-p with p [N]: each token is multiplied by exp(-30 max(0, c -
+    p)), with c the cumulative probability up to and including it. Unlike the hard top-p, it also reduces the
+    token that crosses p.
     """
     ordered, order = q.sort(dim=-1, descending=True, stable=True)
     faded = ordered * (-STEEP * (ordered.cumsum(-1) - p[:, None]).clamp(min=0.0)).exp()
@@ -119,8 +119,8 @@ def smooth_top_p(q: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
 
 
 def top_p_loss(logits: torch.Tensor, t: torch.Tensor, p: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-    """-log of what the soft top-p leaves for tokens [N], in nats, weighted by the model's own probabilities.
-    The gradient reaches p [N] and t [N].
+    """-log of the probability of tokens [N] after the smooth top-p, in nats, weighted by the model's own
+    probabilities. Gradients reach p [N] and t [N].
     """
     left = smooth_top_p(at_temperature(logits, t), p).gather(-1, tokens[:, None])[:, 0]
     counted = weights(logits, tokens)

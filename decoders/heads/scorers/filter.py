@@ -1,5 +1,5 @@
-"""The filter of Learn2PD (2025): which positions of a block already hold their final token, read from the
-confidences of the whole block. Knows probabilities; it learned from how texts were filled.
+"""The filter of Learn2PD (2025): which positions of a block already hold their final token, predicted from
+the confidences of the whole block. Trained on how texts were filled. Knows probabilities.
 """
 
 import torch
@@ -8,12 +8,12 @@ from torch.nn import functional as F
 
 from decoders.heads.parts.taps import Taps, Target
 
-UNASKED = -1  # label where nothing is asked
+UNASKED = -1  # label of places that are not scored
 
 
 class Filter(nn.Module):
-    """Two linear layers with a ReLU between them, of the width of a block. `settings` is what a file keeps to
-    build it again.
+    """Two linear layers of a block's width with a ReLU between them. `settings`: the arguments that a file
+    stores to build it again.
     """
 
     kind = "filter"
@@ -26,8 +26,8 @@ class Filter(nn.Module):
         self.inner, self.output = nn.Linear(block, block), nn.Linear(block, block)
 
     def forward(self, confidences: torch.Tensor) -> torch.Tensor:
-        """Logits [..., n] of n positions, at most a block, of which the most likely tokens have these
-        probabilities [..., n]. Shorter blocks are filled up with zeros.
+        """Logits [..., n] for n positions, at most a block, from the probabilities [..., n] of their most
+        likely tokens. Shorter blocks are padded with zeros.
         """
         count = confidences.shape[-1]
         padded = F.pad(confidences.to(self.inner.weight.dtype), (0, self.block - count))

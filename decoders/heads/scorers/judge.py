@@ -1,7 +1,7 @@
-"""The judge of Judge Decoding (Bachmann et al., 2025): whether a drafted token is right, whatever the target
-would have written, read from the target's state after that token.
+"""The judge of Judge Decoding (Bachmann et al., 2025): whether a drafted token is right, even if the target
+would have written another one, predicted from the target's state after that token.
 
-Knows states; its labels came from the tasks' checkers.
+Its labels come from the tasks' checkers. Knows states.
 """
 
 import torch
@@ -10,11 +10,11 @@ from torch.nn import functional as F
 
 from decoders.heads.parts.taps import Taps, Target
 
-UNASKED = -1  # label where nothing is asked
+UNASKED = -1  # label of places that are not scored
 
 
 class Judge(nn.Module):
-    """One linear layer. `settings` is what a file keeps to build it again."""
+    """One linear layer. `settings`: the arguments that a file stores to build it again."""
 
     kind = "judge"
     reads: tuple[int, ...] = ()
@@ -26,8 +26,8 @@ class Judge(nn.Module):
 
     @torch.no_grad()
     def scores(self, hidden: torch.Tensor) -> torch.Tensor:
-        """The probability [...] that the token is right which each state [..., d] follows, as the weighted
-        loss sees it: right and wrong tokens count alike.
+        """The probability [...] that the token before each state [..., d] is right, if right and wrong tokens
+        were equally frequent, as in the weighted loss.
         """
         return self.output(hidden.to(self.output.weight.dtype)).float()[..., 0].sigmoid()
 
@@ -40,8 +40,8 @@ class Judge(nn.Module):
         return self.loss_of(taps.hidden, truth)
 
     def loss_of(self, hidden: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
-        """Binary cross-entropy in nats after states [..., d], the mean of right and of wrong tokens counting
-        alike. truth [...]: 0, 1 or UNASKED.
+        """Binary cross-entropy in nats after states [..., d], with equal weight for the mean of right and the
+        mean of wrong tokens. truth [...]: 0, 1 or UNASKED.
         """
         logits = self.output(hidden).float()[..., 0]
         means = [

@@ -1,6 +1,6 @@
-"""What LeanK (2025) learns: how much each channel of each KV head's keys matters, whatever the text.
+"""LeanK (2025): learns how much each channel of each KV head's keys matters, independent of the text.
 
-Knows the target's forward and tensors. The cache that reads with it is decoders/memory/leank.py.
+Knows the target's forward and tensors. The cache that uses the mask is decoders/memory/leank.py.
 """
 
 from collections.abc import Iterator
@@ -17,8 +17,9 @@ from decoders.memory.leank import kept_channels
 
 
 class KeyMask(nn.Module):
-    """alpha [L, Hkv, D], 1 at first, and from it the mask of what is kept. `settings` is what a file keeps to
-    build it again: first and newest tokens that are read whole (`sink`, `recent`), rho (`prune`), `align`.
+    """alpha [L, Hkv, D], initialised to 1, and the mask of kept channels derived from it. `settings`: the
+    arguments that a file stores to build it again: how many first and newest tokens keep whole keys (`sink`,
+    `recent`), rho (`prune`), `align`.
     """
 
     kind = "leank"
@@ -36,20 +37,20 @@ class KeyMask(nn.Module):
         self.register_buffer("kept", torch.ones(self.alphas.shape, dtype=torch.bool))
 
     def choose(self) -> torch.Tensor:
-        """The mask [L, Hkv, D] by the current alphas; it is what a file keeps."""
+        """The mask [L, Hkv, D] for the current alphas, which a file stores."""
         self.kept = kept_channels(self.alphas.detach(), self.settings["prune"], self.settings["align"])
         return self.kept
 
     def straight_through(self) -> torch.Tensor:
-        """Stage 2: alpha where a channel is kept, else 0; the gradient is that of alpha everywhere."""
+        """Stage 2: alpha where a channel is kept, else 0, with a straight-through gradient to all alphas."""
         return self.alphas + (self.alphas * self.choose() - self.alphas).detach()
 
     def hidden(
         self, tokens: torch.Tensor, factors: torch.Tensor, past: Cache | None = None, drop: bool = False
     ) -> torch.Tensor:
-        """The target's states [B, T, d] after its last norm, of tokens [B, T] after the cache `past`, where
-        keys of middle tokens are multiplied by factors [L, Hkv, D]. drop: heads whose factors are all 0 do
-        not see middle tokens at all, as in decoding.
+        """The target's states [B, T, d] after its last norm for tokens [B, T] after the cache `past`, with
+        keys of middle tokens multiplied by factors [L, Hkv, D]. drop: whether heads whose factors are all 0
+        do not see middle tokens at all, as in decoding.
         """
         sink, recent = self.settings["sink"], self.settings["recent"]
 
@@ -64,7 +65,7 @@ class KeyMask(nn.Module):
 
     def loss(self, tokens: torch.Tensor, answer: int, factors: torch.Tensor) -> torch.Tensor:
         """Mean squared distance of the last `answer` tokens' states, after the last norm, from those of the
-        unpruned target. tokens [B, T]; what stands before them is prefilled as usual, without gradient.
+        unpruned target. tokens [B, T]; those before the answer are prefilled as usual, without gradient.
         """
         with torch.no_grad():
             past = DynamicCache()
@@ -75,8 +76,8 @@ class KeyMask(nn.Module):
 
     @torch.no_grad()
     def along(self, taps: Taps) -> torch.Tensor:
-        """How much of the target's distributions [B, T] is left when it reads with the mask: the mass that
-        both share.
+        """The overlap [B, T] of the target's distributions with and without the mask: the sum over tokens of
+        the smaller probability.
         """
         q = self.target.logits(self.hidden(taps.tokens, self.kept.to(self.alphas.dtype), drop=True))
         return torch.minimum(taps.p, q.float().softmax(-1)).sum(-1).clamp(max=1.0)
@@ -85,8 +86,8 @@ class KeyMask(nn.Module):
 def reach(
     rows: int, columns: int, sink: int, recent: int, device: torch.device
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Of the last `rows` of `columns` tokens: which keys each reads whole (those of the first tokens, of the
-    `recent` before it, its own), and which it sees, [N, K] both.
+    """For the last `rows` of `columns` tokens, two masks [N, K]: which keys each reads whole (those of the
+    first tokens, of the `recent` before it, and its own), and which it sees.
     """
     at = torch.arange(columns - rows, columns, device=device)[:, None]
     place = torch.arange(columns, device=device)
@@ -103,8 +104,8 @@ def thinned(
     empty: torch.Tensor,
     scaling: float,
 ) -> torch.Tensor:
-    """Outputs [B, H, N, D] of q [B, H, N, D], k and v [B, Hkv, K, D], keys that are not `whole` [N, K] times
-    factors [Hkv, D]. empty [Hkv]: heads that see whole keys alone.
+    """Attention outputs [B, H, N, D] of q [B, H, N, D], k and v [B, Hkv, K, D], with keys that are not
+    `whole` [N, K] multiplied by factors [Hkv, D]. empty [Hkv]: heads that see only whole keys.
     """
     group = q.shape[1] // k.shape[1]
     k, v = (part.repeat_interleave(group, 1) for part in (k, v))
@@ -116,7 +117,7 @@ def thinned(
 
 @contextmanager
 def interface(model: torch.nn.Module) -> Iterator[None]:
-    """While this is open, the model's attention asks decoders/engine/attention_weights.py."""
+    """While this is open, the model's attention goes through decoders/engine/attention_weights.py."""
     before = model.config._attn_implementation
     model.set_attn_implementation(NAME)
     try:

@@ -1,8 +1,8 @@
-"""The predictor of SpecBranch (Shen et al., 2025; there H-RAD): whether a window of drafted tokens will be
-rejected, accepted in part or accepted as a whole, before the target reads it.
+"""The predictor of SpecBranch (Shen et al., 2025; called H-RAD there): whether a window of drafted tokens
+will be rejected, accepted in part or accepted as a whole, before the target reads it.
 
-It reads what the target left behind when it chose the newest token: its states after the last layers, and
-that token itself. Knows states; it learned from the outcomes of one draft's windows.
+It reads the target's states after its last layers when it chose the newest token, and that token. Trained on
+the outcomes of one draft's windows. Knows states.
 """
 
 import torch
@@ -11,14 +11,14 @@ from torch.nn import functional as F
 
 from decoders.heads.parts.taps import Taps, Target
 
-NONE, SOME, ALL = range(3)  # of a window: none of it is accepted, some, all
-UNASKED = -1  # label where nothing is asked
-LAYERS = 4  # last ones, whose states are read
+NONE, SOME, ALL = range(3)  # how much of a window is accepted
+UNASKED = -1  # label of places that are not scored
+LAYERS = 4  # number of last layers whose states are read
 
 
 class Outlook(nn.Module):
-    """Three linear layers with ReLU and dropout between them. `settings` is what a file keeps to build it
-    again; `of`: the name of the draft, `window`: how many tokens a window has.
+    """Three linear layers with ReLU and dropout between them. `settings`: the arguments that a file stores to
+    build it again; `of`: the name of the draft; `window`: tokens per window.
     """
 
     kind = "outlook"
@@ -35,8 +35,8 @@ class Outlook(nn.Module):
         self.dropout = nn.Dropout(0.2)
 
     def read(self, states: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
-        """What goes in: states [K, ..., d] after the last K layers, the last norm included, and the
-        embeddings of the tokens [...] that were chosen there, each at length 1 in the root mean square.
+        """The network's input from states [K, ..., d] after the last K layers, last norm included, and the
+        embeddings of the tokens [...] that were chosen there, each scaled to root mean square 1.
         """
         parts = [*states, self.target.read(chosen)]
         return torch.cat([F.rms_norm(part.float(), part.shape[-1:]) for part in parts], -1)
@@ -49,7 +49,7 @@ class Outlook(nn.Module):
     @torch.no_grad()
     def scores(self, streams: torch.Tensor, chosen: int) -> torch.Tensor:
         """Probabilities [3] after one place. streams [L + 1, d]: the residual stream there after 0 to L
-        layers, without a norm; chosen: the token that follows it.
+        layers, before the last norm; chosen: the token after it.
         """
         last = F.rms_norm(streams[-1], (self.target.width,), self.target.last_norm, self.target.eps)
         states = torch.stack([*(streams[layer] for layer in self.reads), last])
@@ -57,20 +57,20 @@ class Outlook(nn.Module):
         return self(self.read(states, token)).float().softmax(-1)
 
     def inputs(self, taps: Taps) -> torch.Tensor:
-        """What goes in [B, T - 1, ...] at all places of known texts but the last: row n reads states after
-        token n, and token n + 1.
+        """The network's inputs [B, T - 1, ...] at all places of known texts but the last: row n reads the
+        states after token n, and token n + 1.
         """
         states = torch.stack([*(taps.states[layer] for layer in self.reads), taps.hidden])
         return self.read(states[:, :, :-1], taps.tokens[:, 1:])
 
     @torch.no_grad()
     def along(self, taps: Taps) -> torch.Tensor:
-        """How likely it finds ALL [B, T - 1] at all places of known texts but the last."""
+        """The probability [B, T - 1] of ALL at all places of known texts but the last."""
         return self(self.inputs(taps)).float().softmax(-1)[..., ALL]
 
     def loss(self, taps: Taps, truth: torch.Tensor) -> torch.Tensor:
-        """Cross-entropy in nats. truth [B, T]: NONE, SOME, ALL or UNASKED; that of row n is of the window
-        after token n + 1, so the last is not asked.
+        """Cross-entropy in nats. truth [B, T]: NONE, SOME, ALL or UNASKED; row n is for the window after
+        token n + 1, so the last one is not used.
         """
         logits = self(self.inputs(taps)).float()
         return F.cross_entropy(logits.flatten(0, 1), truth[:, :-1].flatten(), ignore_index=UNASKED)

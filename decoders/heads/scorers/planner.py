@@ -1,8 +1,8 @@
 """The plan model of EDU-PGA (Adams et al., 2023, section 4.1): which units of a text a summary will cover.
 
-It reads one vector per unit, the mean of the frozen target's states there, and copies unit by unit, until it
-chooses stop. Our narrower form of the paper's: units are copied in the order of the text, so that a set of
-units is one plan. Knows states and positions of units; knows no text.
+It reads one vector per unit, the mean of the frozen target's states there, and copies unit by unit until it
+chooses stop. Narrower than the paper's: units are copied in the order of the text, so that each set of units
+is one plan. Knows states and positions of units, no text.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,14 +13,14 @@ from torch.nn import functional as F
 
 from decoders.heads.parts.taps import Taps, Target
 
-MAX_UNITS = 32  # units that it can tell apart by their places
-SHARP = 10.0  # of the soft labels that salience learns
+MAX_UNITS = 32  # units with their own position embedding
+SHARP = 10.0  # sharpness of the soft salience labels
 NextUnit = Callable[[Sequence[tuple[int, ...]]], torch.Tensor]
 
 
 class Planner(nn.Module):
-    """A pointer network: an encoder of units, a decoder of plans. `settings` is what a file keeps to build it
-    again.
+    """A pointer network: an encoder of units, a decoder of plans. `settings`: the arguments that a file
+    stores to build it again.
     """
 
     kind = "planner"
@@ -43,17 +43,17 @@ class Planner(nn.Module):
         self.salience = nn.Linear(width, 1)
 
     def encode(self, units: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-        """What the decoder reads [B, 1 + U, w] of vectors [B, 1 + U, d], the whole text's first; counts [B]:
-        how many units there are.
+        """The decoder's memory [B, 1 + U, w] from vectors [B, 1 + U, d], the whole text's first; counts [B]:
+        numbers of units.
         """
         at = torch.arange(units.shape[1], device=units.device)
         x = self.read(units.to(self.read.weight.dtype)) + self.place(at.clamp(max=MAX_UNITS))
         return self.encoder(x, src_key_padding_mask=at > counts[:, None])
 
     def pointed(self, memory: torch.Tensor, counts: torch.Tensor, plans: torch.Tensor) -> torch.Tensor:
-        """Log-probabilities [B, P + 1, U + 1] of the unit after each prefix of the plans [B, P], which
-        have -1 after their ends; the last column is stop. Units in front of a chosen one are out of the
-        question, and so is stop as the first.
+        """Log-probabilities [B, P + 1, U + 1] of the next unit after each prefix of the plans [B, P], which
+        are padded with -1; the last column is stop. Units before a chosen one are excluded, and so is stop as
+        the first choice.
         """
         rows, steps = plans.shape
         padding = torch.arange(memory.shape[1], device=memory.device) > counts[:, None]
@@ -67,7 +67,7 @@ class Planner(nn.Module):
 
     @staticmethod
     def barred(plans: torch.Tensor, counts: torch.Tensor, units: int) -> torch.Tensor:
-        """Units that a plan may not continue with [B, P + 1, U + 1]."""
+        """Which units a plan may not continue with [B, P + 1, U + 1]."""
         at = torch.arange(units, device=plans.device)
         last = F.pad(plans, (1, 0), value=-1)[..., None]  # [B, P + 1, 1]
         closed = (at <= last) | (at >= counts[:, None, None])
@@ -75,15 +75,15 @@ class Planner(nn.Module):
         return torch.cat([closed, first.expand(len(plans), -1, 1)], -1)
 
     def salient(self, memory: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-        """Log-shares [B, U] of salience."""
+        """Log-probabilities [B, U] of a distribution of salience over units."""
         at = torch.arange(memory.shape[1] - 1, device=memory.device)
         scores = self.salience(memory[:, 1:]).squeeze(-1).float()
         return scores.masked_fill(at >= counts[:, None], -torch.inf).log_softmax(-1)
 
     @torch.no_grad()
     def opened(self, vectors: torch.Tensor) -> tuple[NextUnit, list[float]]:
-        """For one text with the vectors [1 + U, d]: how likely each unit, and stop, are after the prefixes
-        of plans of one length, log-probabilities [N, U + 1]; and the salience of its units, which sums to 1.
+        """For one text with vectors [1 + U, d]: (a function from N prefixes of plans of equal length to
+        log-probabilities [N, U + 1] of the next unit or stop, the salience of its units, which sums to 1).
         """
         counts = torch.tensor([len(vectors) - 1], device=vectors.device)
         memory = self.encode(vectors[None], counts)
@@ -99,8 +99,8 @@ class Planner(nn.Module):
     def loss(
         self, units: torch.Tensor, counts: torch.Tensor, plans: torch.Tensor, salience_labels: torch.Tensor
     ) -> torch.Tensor:
-        """Cross-entropy in nats per index of the oracle plans [B, P], -1 after their ends, and as much of
-        the divergence of salience from the soft labels [B, U].
+        """Cross-entropy in nats per index of the oracle plans [B, P], padded with -1, plus, with equal
+        weight, the divergence of salience from the soft labels [B, U].
         """
         memory = self.encode(units, counts)
         logprobs = self.pointed(memory, counts, plans)
@@ -116,7 +116,7 @@ class Planner(nn.Module):
 
     @torch.no_grad()
     def along(self, taps: Taps) -> torch.Tensor:
-        """How salient each token [B, T] of known texts would be, if each were a unit."""
+        """The salience [B, T] of each token of known texts if each were a unit."""
         whole = taps.hidden.mean(1, keepdim=True)
         memory = self.encode(
             torch.cat([whole, taps.hidden], 1), torch.full((len(whole),), taps.hidden.shape[1])
@@ -125,5 +125,5 @@ class Planner(nn.Module):
 
 
 def unit_vectors(hidden: torch.Tensor, spans: list[tuple[int, int]]) -> torch.Tensor:
-    """What is read of a text [1 + U, d]: the mean of its states [T, d], and those of its units' states."""
+    """The input vectors [1 + U, d] of a text: the mean of its states [T, d], and the mean over each unit."""
     return torch.stack([hidden.mean(0), *(hidden[begin:end].mean(0) for begin, end in spans)])

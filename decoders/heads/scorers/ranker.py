@@ -1,8 +1,8 @@
 """The ranker of RankGen (Krishna et al., 2022): how well a continuation fits the text before it.
 
-The paper trains an encoder with a token `pre` or `suf` in front of what it reads. That would be too large
-here: two small networks, one for prefixes and one for continuations, read the frozen target's states instead.
-Each text is read by itself, from its own start, as the paper's encoder reads it. Knows states.
+The paper trains an encoder with a token `pre` or `suf` in front of its input. Here two small networks, one
+for prefixes and one for continuations, read the frozen target's states instead. As in the paper, each text is
+read by itself, from its own start. Knows states.
 """
 
 import torch
@@ -13,8 +13,8 @@ from decoders.heads.parts.taps import Taps, Target
 
 
 class Ranker(nn.Module):
-    """Two networks with one hidden layer; `settings` is what a file keeps to build it again. Vectors are not
-    normalised, and a score is their dot product.
+    """Two networks with one hidden layer. A score is the dot product of two vectors, which are not
+    normalised. `settings`: the arguments that a file stores to build it again.
     """
 
     kind = "ranker"
@@ -43,15 +43,15 @@ class Ranker(nn.Module):
         return network(read.to(network[-1].weight.dtype)).float()
 
     def loss(self, prefixes: torch.Tensor, written: torch.Tensor, drawn: torch.Tensor) -> torch.Tensor:
-        """Section 2: cross-entropy in nats of finding each prefix's own continuation among those of the whole
-        batch, and among texts that the target drew. All three are what `summary` gives [B, 2d].
+        """Section 2: cross-entropy in nats of identifying each prefix's own continuation among those of the
+        batch and texts that the target sampled. All three are outputs of `summary` [B, 2d].
         """
         scores = self.pre(prefixes) @ self.suf(torch.cat([written, drawn])).T  # [B, 2B]
         return F.cross_entropy(scores.float(), torch.arange(len(prefixes), device=scores.device))
 
     @torch.no_grad()
     def along(self, taps: Taps) -> torch.Tensor:
-        """The logistic function of how well each prefix [B, T] of known texts would fit after itself."""
+        """The sigmoid of the score [B, T] of each prefix of known texts as its own continuation."""
         count = taps.hidden.shape[1]
         means = taps.hidden.cumsum(1) / torch.arange(1, count + 1, device=taps.hidden.device)[:, None]
         read = torch.cat([means, taps.hidden], -1).to(self.pre[-1].weight.dtype)
@@ -59,7 +59,8 @@ class Ranker(nn.Module):
 
 
 def summary(hidden: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
-    """What the networks read of texts [B, 2d]: the mean of their first `ends` [B] states, and the last one.
+    """The networks' input [B, 2d] for texts: the mean of their first `ends` [B] states, and the last of
+    these.
 
     hidden [B, T, d], or [T, d] of one text.
     """

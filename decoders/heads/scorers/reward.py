@@ -1,8 +1,8 @@
-"""Reward heads: how good a text is so far, read from the frozen target's states of what was written.
+"""Reward heads: how good a text is so far, predicted from the frozen target's states.
 
-Three questions, each with its own number between 0 and 1: is every step so far right, can this prefix still
-become right, is the whole text right. Knows states and the probabilities that the target gave the written
-tokens; its labels came from the tasks' checkers.
+Three questions, each answered by a probability: is every step so far right, can this prefix still become
+right, is the whole text right. The labels come from the tasks' checkers. Knows states and the target's
+probabilities of the written tokens.
 """
 
 import torch
@@ -16,8 +16,8 @@ PREFIX = QUESTIONS.index("prefix")  # asked at every token of an answer
 
 
 class Reward(nn.Module):
-    """One small network for all questions, which reads an answer from left to right and remembers: a wrong
-    token leaves little trace in the states after it. `settings` is what a file keeps to build it again.
+    """One small network for all questions. It is recurrent, since a wrong token leaves little trace in the
+    states after it. `settings`: the arguments that a file stores to build it again.
     """
 
     kind = "reward"
@@ -36,8 +36,8 @@ class Reward(nn.Module):
     def forward(self, hidden: torch.Tensor, log_p: torch.Tensor) -> torch.Tensor:
         """Logits [B, A, 3] of the questions after each token of answers.
 
-        hidden [B, A, d]: states after the last token of the prompt and each of the answer; log_p [B, A]: the
-        target's log-probability of each, in nats, 0 for the last of the prompt.
+        hidden [B, A, d]: states after the prompt's last token and each token of the answer; log_p [B, A]: the
+        target's log-probability of each in nats, 0 for the prompt's last token.
         """
         probabilities = torch.stack([log_p, log_p.exp()], -1)
         read = F.gelu(self.state(self.dropout(self.norm(hidden))) + self.probability(probabilities))
@@ -47,23 +47,24 @@ class Reward(nn.Module):
 
     @torch.no_grad()
     def scores(self, hidden: torch.Tensor, log_p: torch.Tensor) -> dict[str, torch.Tensor]:
-        """question -> probability [A] after each token of one answer: hidden [A, d], log_p [A] as above.
+        """Question -> probability [A] after each token of one answer; hidden [A, d], log_p [A] as in
+        `forward`.
 
-        `steps` is meant for the end of a line, `prefix` for any token of an answer, `outcome` for its end.
+        `steps` is meant for ends of lines, `prefix` for any token of an answer, `outcome` for its end.
         """
         dtype = self.state.weight.dtype
         logits = self(hidden[None].to(dtype), log_p[None].to(dtype))[0]
         return dict(zip(QUESTIONS, logits.float().sigmoid().unbind(-1), strict=True))
 
     def along(self, taps: Taps) -> torch.Tensor:
-        """Its scores [3, T] along one text [1, T], of which the first token is taken for the prompt."""
+        """Its scores [3, T] along one text [1, T], whose first token counts as the prompt."""
         start, rest = torch.zeros(1, dtype=torch.long), taps.tokens.shape[1] - 1
         hidden, log_p = read_answers(taps, start, rest)
         return torch.stack(list(self.scores(hidden[0], log_p[0]).values()))
 
     def loss(self, taps: Taps, truth: torch.Tensor) -> torch.Tensor:
-        """Binary cross-entropy in nats: the mean over the questions of the mean over their places. truth
-        [B, T, 3]: 0, 1, or -1 where a question is not asked; in every row an answer follows a prompt.
+        """Binary cross-entropy in nats: the mean over questions of the mean over their places. truth [B, T,
+        3]: 0, 1, or -1 where a question does not apply; every row is a prompt followed by an answer.
         """
         answer = truth[..., PREFIX] >= 0
         starts = answer.int().argmax(-1) - 1
@@ -80,7 +81,7 @@ class Reward(nn.Module):
 
 
 def read_answers(taps: Taps, starts: torch.Tensor, longest: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """What `Reward.forward` reads of answers of up to `longest` tokens; starts [B]: where prompts end."""
+    """The inputs of `Reward.forward` for answers of up to `longest` tokens; starts [B]: where prompts end."""
     log_p = torch.zeros_like(taps.tokens, dtype=torch.float32)
     after = taps.logits[:, :-1].float().log_softmax(-1)
     log_p[:, 1:] = after.gather(-1, taps.tokens[:, 1:, None]).squeeze(-1)

@@ -1,8 +1,8 @@
-"""The modules of the Parallel Decoder Transformer (Robbins, 2025, section 3) beside a frozen trunk.
+"""The trained modules of the Parallel Decoder Transformer (Robbins, 2025, section 3) beside a frozen trunk.
 
-Several streams write sections of one answer at the same time. They meet in notes, small vectors on a shared
-bus: a planner writes the first one, every stream reads them by cross-attention in the top layers and writes
-one at the end of each block. Knows states and notes; knows no tokens, no lanes and no caches.
+Several streams write sections of one answer at the same time. They communicate by notes, small vectors on a
+shared bus: a planner writes the first one, and every stream reads notes by cross-attention in the top layers
+and writes one at the end of each block. Knows states and notes, no tokens, no lanes and no caches.
 """
 
 from collections.abc import Sequence
@@ -13,11 +13,13 @@ from torch.nn import functional as F
 
 from decoders.heads.parts.taps import Taps, Target
 
-CLOSED = -4.0  # where gates start: sigmoid(-4) is 0.018
+CLOSED = -4.0  # initial value of gates: sigmoid(-4) is 0.018
 
 
 class Side(nn.Module):
-    """What one layer of the trunk gets: cross-attention over notes (SNC), and an adapter for each section."""
+    """The modules beside one layer of the trunk: cross-attention over notes (SNC), and an adapter per
+    section.
+    """
 
     def __init__(self, width: int, sections: int, note: int, inner: int, heads: int, bottleneck: int):
         super().__init__()
@@ -32,9 +34,8 @@ class Side(nn.Module):
     def noted(
         self, x: torch.Tensor, notes: torch.Tensor, visible: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """`lambda C W_O` [R, T, d] for states x [R, T, d] after self-attention, and how strongly each note
-        was read [R, T, N], the mean over heads. notes [R, N, n]; visible [R, T, N]: True where a state may
-        look.
+        """(`lambda C W_O` [R, T, d] for states x [R, T, d] after self-attention, attention weights [R, T, N]
+        on the notes, averaged over heads). notes [R, N, n]; visible [R, T, N]: True where a state may attend.
         """
         read = F.rms_norm(x, x.shape[-1:])
         q, k, v = (
@@ -47,15 +48,18 @@ class Side(nn.Module):
         return self.note_gate.sigmoid() * self.out(context), weights.mean(1)
 
     def adapted(self, x: torch.Tensor, sections: torch.Tensor) -> torch.Tensor:
-        """What the adapters of `sections` [R] add to states x [R, T, d] after the feed-forward layer."""
+        """The adapters' outputs for `sections` [R], to be added to states x [R, T, d] after the feed-forward
+        layer.
+        """
         read = F.rms_norm(x, x.shape[-1:])
         down, up = (part.view(self.sections, self.bottleneck, -1)[sections] for part in (self.down, self.up))
         return self.adapter_gate.sigmoid() * (F.gelu(read @ down.transpose(1, 2)) @ up)
 
 
 class ParallelStreams(nn.Module):
-    """Planner, notes, sides of the top layers, coverage and agreement. `settings` is what a file keeps to
-    build it again. sections: plan slots S; items: the plan vocabulary V_p; note: numbers in a note.
+    """Planner, notes, side modules of the top layers, coverage and readiness. `settings`: the arguments that
+    a file stores to build it again. sections: plan slots S; items: size of the plan vocabulary V_p; note:
+    size of a note.
     """
 
     kind = "streams"
@@ -84,7 +88,7 @@ class ParallelStreams(nn.Module):
             "layers": layers,
         }
         self.sections, self.items, width = sections, items, target.width
-        self.first = target.layers - layers  # the lowest layer with a side, counted from 0
+        self.first = target.layers - layers  # the lowest layer with side modules, counted from 0
         self.planner = nn.Linear(width, sections * items)
         self.item = nn.Embedding(items, note)
         self.to_note = nn.Linear(note, note, bias=False)
@@ -96,19 +100,19 @@ class ParallelStreams(nn.Module):
         self.agree = nn.Linear(width + 2 * note + sections, 1)
 
     def plan(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Logits [..., S, V_p] of the item in each slot, of the mean [..., d] of the prompt's states."""
+        """Logits [..., S, V_p] of the item in each slot, from the mean [..., d] of the prompt's states."""
         return self.planner(hidden).unflatten(-1, (self.sections, self.items))
 
     def snapshot(self, plan: torch.Tensor) -> torch.Tensor:
-        """The planner's note, snapshot 0 [..., n]: `Norm(mean W E[z_i])` of plan items z [..., S]."""
+        """The planner's note, snapshot 0 [..., n]: `Norm(mean W E[z_i])` for plan items z [..., S]."""
         return F.layer_norm(self.to_note(self.item(plan)).mean(-2), (self.item.embedding_dim,))
 
     def written(self, states: torch.Tensor) -> torch.Tensor:
-        """The notes [..., n] that streams write at the ends of blocks, in the states [..., d]."""
+        """The notes [..., n] that streams write at the ends of blocks, from their states [..., d]."""
         return F.layer_norm(self.write(normed(states)), (self.item.embedding_dim,))
 
     def covered(self, states: torch.Tensor, plan: torch.Tensor) -> torch.Tensor:
-        """Coverage logits [..., S] of the plan's items z [..., S] by streams in the states [..., d]."""
+        """Coverage logits [..., S] of the plan's items z [..., S], from the streams' states [..., d]."""
         return (self.item(plan) @ self.cover(normed(states))[..., None])[..., 0]
 
     def ready(
@@ -119,14 +123,16 @@ class ParallelStreams(nn.Module):
 
     @torch.no_grad()
     def along(self, taps: Taps) -> torch.Tensor:
-        """How ready a stream would be at each token [B, T] of known texts that it has written alone."""
+        """The readiness [B, T] at each token of known texts, as if one stream had written them alone."""
         plan = self.plan(taps.hidden.mean(1)).argmax(-1)
         states, seen = taps.hidden, self.snapshot(plan)[:, None].expand(-1, taps.hidden.shape[1], -1)
         coverage = torch.stack([self.covered(row, plan) for row in states.unbind(1)], 1)
         return self.ready(states, seen, coverage, self.written(states)).sigmoid()
 
     def gates(self) -> list[tuple[int, float, float]]:
-        """(layer, gate of its notes, gate of its adapters), each from 0 to 1."""
+        """(layer, gate of its notes, gate of its adapters) for each layer with side modules; gates are in [0,
+        1].
+        """
         return [
             (self.first + at, side.note_gate.sigmoid().item(), side.adapter_gate.sigmoid().item())
             for at, side in enumerate(self.sides)
@@ -134,21 +140,19 @@ class ParallelStreams(nn.Module):
 
 
 def normed(states: torch.Tensor) -> torch.Tensor:
-    """States [..., d] at unit size."""
+    """States [..., d] scaled to unit size."""
     return F.rms_norm(states, states.shape[-1:])
 
 
 def window(notes: Sequence[tuple[int, int]], round_: int, delay: int, budget: int) -> list[int]:
-    """Which notes are seen in a round, by index: snapshot 0 and those of rounds u <= round - delay, of which
-    the budget keeps the most recent. notes: (round, stream) of each, the oldest first; the snapshot has
-    round 0 and no delay.
+    """The indices of the notes that are visible in a round: the `budget` most recent among snapshot 0 and the
+    notes of rounds u <= round_ - delay. notes: (round, stream) of each, oldest first; the snapshot has round
+    0 and no delay.
     """
     seen = [at for at, (u, _) in enumerate(notes) if not u or u <= round_ - delay]
     return seen[-budget:]
 
 
 def rolled_back(readiness: Sequence[float], gamma: float) -> list[int]:
-    """Which streams write their block again, by index: none if the smallest readiness is above gamma, else
-    all that are not.
-    """
+    """The indices of the streams that write their block again: those whose readiness is not above gamma."""
     return [at for at, ready in enumerate(readiness) if not ready > gamma]

@@ -1,5 +1,5 @@
-"""The probe of AST-Probe (Hernández López et al. 2022): one linear map from states to a syntactic subspace,
-in which three read-outs give back a syntax tree. Knows states of leaves, heights and labels, no code.
+"""The probe of AST-Probe (Hernández López et al. 2022): a linear map from states to a syntactic subspace,
+from which three read-outs recover a syntax tree. Knows states of leaves, heights and labels, no code.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ MARGIN = 1.0
 
 
 class SyntaxProbe(nn.Module):
-    """P [d, r], C [r, labels], U [r, unary labels] for the states of one depth. `scale`: what the states are
-    divided by, their root mean square in the texts that it learns from (ours: depths differ in size).
+    """P [d, r], C [r, labels], U [r, unary labels] for the states after one layer. `scale`: divides the
+    states, their root mean square in the training texts (our addition, since layers differ in scale).
     """
 
     def __init__(self, width: int, labels: Sequence[str], unary: Sequence[str], rank: int = RANK):
@@ -30,8 +30,8 @@ class SyntaxProbe(nn.Module):
         self.register_buffer("scale", torch.tensor(1.0))
 
     def forward(self, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Of the states of leaves [B, n, d]: the heights of their gaps `||s_{t+1} - s_t||^2` [B, n - 1],
-        logits of the gaps' labels [B, n - 1, C] and of the leaves' unary labels [B, n, U].
+        """For the states of leaves [B, n, d]: (heights of their gaps `||s_{t+1} - s_t||^2` [B, n - 1], logits
+        of the gaps' labels [B, n - 1, C], logits of the leaves' unary labels [B, n, U]).
         """
         places = words / self.scale @ self.projection  # [B, n, r]
         steps = places[:, 1:] - places[:, :-1]
@@ -45,16 +45,16 @@ class SyntaxProbe(nn.Module):
         return heights[0].tolist(), names, [self.unary_names[at] for at in unary[0].argmax(-1).tolist()]
 
     def apart(self) -> torch.Tensor:
-        """`||P'P - I||_F^2`: how far the axes are from unit length and right angles."""
+        """`||P'P - I||_F^2`: how far the axes are from orthonormal."""
         inner = self.projection.T @ self.projection
         return (inner - torch.eye(len(inner), device=inner.device)).square().sum()
 
     def loss(
         self, words: torch.Tensor, heights: torch.Tensor, labels: torch.Tensor, unary: torch.Tensor
     ) -> torch.Tensor:
-        """Hinge on the order of heights, cross-entropy of both labels, and `5 ||P'P - I||_F^2`.
+        """Hinge loss on the order of heights, cross-entropy of both labels, and `5 ||P'P - I||_F^2`.
 
-        heights [B, n - 1], 0 where there is no gap; labels [B, n - 1] and unary [B, n], -100 there.
+        heights [B, n - 1], padded with 0; labels [B, n - 1] and unary [B, n], padded with -100.
         """
         predicted, of_gaps, of_leaves = self(words)
         return (
@@ -66,8 +66,8 @@ class SyntaxProbe(nn.Module):
 
 
 def order_loss(predicted: torch.Tensor, heights: torch.Tensor) -> torch.Tensor:
-    """`max(0, 1 - (predicted_a - predicted_b))`, the mean over all pairs of gaps with height a > height b of
-    each text, then over texts. predicted, heights [B, G]; gaps of height 0 are none.
+    """`max(0, 1 - (predicted_a - predicted_b))`, averaged over all pairs of gaps of a text with height a >
+    height b, then over texts. predicted, heights [B, G]; height 0 is padding.
     """
     higher = (heights[:, :, None] > heights[:, None, :]) & (heights[:, None, :] > 0)  # [B, G, G]
     lacks = (MARGIN - (predicted[:, :, None] - predicted[:, None, :])).clamp(min=0)

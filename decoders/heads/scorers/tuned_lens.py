@@ -1,5 +1,5 @@
-"""The tuned lens (Belrose et al., 2023): an affine map for each depth, after which the target's last norm and
-head read a middle state better than without. Knows states; decoders/lenses uses it.
+"""The tuned lens (Belrose et al., 2023): an affine map for each layer that translates an intermediate state
+for the target's last norm and head. Knows states; decoders/lenses uses it.
 """
 
 import torch
@@ -11,8 +11,8 @@ from decoders.heads.parts.taps import Taps, Target
 
 
 class TunedLens(nn.Module):
-    """`h + A h + b` for the states h that enter each layer, A and b zero at first: untrained it is the logit
-    lens. `settings` is what a file keeps to build it again.
+    """`h + A h + b` for the states h that enter each layer; A and b start at zero, so that untrained it is
+    the logit lens. `settings`: the arguments that a file stores to build it again.
     """
 
     kind = "lens"
@@ -28,23 +28,23 @@ class TunedLens(nn.Module):
             nn.init.zeros_(parameter)
 
     def translated(self, level: int, states: torch.Tensor) -> torch.Tensor:
-        """States [..., d] after `level` layers as the last norm should read them."""
+        """States [..., d] after `level` layers, translated for the last norm."""
         return states + self.maps[level](states.to(self.maps[level].weight.dtype))
 
     def logits(self, level: int, states: torch.Tensor) -> torch.Tensor:
-        """What states [..., d] after `level` layers say: [..., V]."""
+        """Logits [..., V] predicted from states [..., d] after `level` layers."""
         return self.target.exit_logits(self.translated(level, states))
 
     def along(self, taps: Taps) -> torch.Tensor:
-        """How much of the target's distributions [B, T] its levels say: the mass that p and q_l share, as a
-        mean over the levels.
+        """The overlap [B, T] of the target's distributions p with the levels' q_l, the sum over tokens of the
+        smaller probability, averaged over levels.
         """
         levels = [self.logits(n, taps.states[n]).float().softmax(-1) for n in self.reads]  # [B, T, V] each
         return torch.stack([torch.minimum(taps.p, q).sum(-1) for q in levels]).mean(0)
 
     def loss(self, taps: Taps) -> torch.Tensor:
-        """KL(p || q_l) in nats with the target's own distribution p at the same position, mean over levels l
-        and rows: in training a random quarter of them, since the head costs most.
+        """KL(p || q_l) in nats from the target's distribution p at the same position, averaged over levels l
+        and rows; in training over a random quarter of the rows, since the head costs most.
         """
         rows = torch.arange(taps.tokens.shape[1], device=taps.tokens.device)
         rows = some_rows(taps.tokens, len(rows)) if self.training else rows
