@@ -173,7 +173,7 @@ class Exhaustive:
             self.forced = [option for option, _ in self.taken[:-1]] + [self.taken[-1][0] + 1]
 
 
-class Apart:
+class SeparateStreams:
     """Draws from another chooser, under tags that begin with a name, so that the streams stay separate."""
 
     def __init__(self, chooser: Chooser, name: str):

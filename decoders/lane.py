@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from decoders import model_defaults, registry, stopping, suitability, token_healing
+from decoders.attention_sources import attention_sources
 from decoders.callbacks import Callbacks
 from decoders.chooser import Chooser, Random
 from decoders.constraints.bias import BiasRecord
@@ -27,11 +28,10 @@ from decoders.engine.served import ServerProblem
 from decoders.engine.tree import Tree
 from decoders.limits import AtLimit, Limits
 from decoders.logits.watermark import Detector
-from decoders.looked_at import looked_at
 from decoders.memory.lane_memory import memory_of
 from decoders.model_interface import Model
 from decoders.processing import Processing
-from decoders.trace import given_tokens as beginnings
+from decoders.trace import given_tokens
 from decoders.trace.events import Commit, Event, Forward, Step
 from decoders.trace.trace import Trace
 
@@ -87,7 +87,7 @@ class Lane(Processing):
         room = min(self.limits.max_new_tokens, context - len(prompt))
         room = stopping.room_of(self.parameters, len(prompt), room)
         vocabulary = target.engine.vocabulary
-        given, forced = beginnings.check(begin, self.eos, room, vocabulary) if begin else ([], [])
+        given, forced = given_tokens.check(begin, self.eos, room, vocabulary) if begin else ([], [])
         self.tree = Tree([*prompt, *given])  # to a strategy, the given tokens are part of the prompt
         self.budget, self.given = room - len(given), len(given)
         self.trace = Trace(
@@ -137,11 +137,11 @@ class Lane(Processing):
     def _take_turns(self, given: list[int], forced: list[int], allowed: list[int]) -> Iterator[None]:
         """The strategy's own steps, after one that records the tokens with which the lane begins."""
         if given:
-            prompt, places = len(self.trace.prompt), forced[: beginnings.LOOKED_AT]
-            self._events += beginnings.proposals(given, forced, prompt)
-            looks = places and self.models["target"].model_kind == "causal"  # a canvas has no next token
-            ratings = self._look_at(given, places) if looks else {}
-            self._events += beginnings.decisions(given, forced, prompt, ratings)
+            prompt, places = len(self.trace.prompt), forced[: given_tokens.MAX_RATED]
+            self._events += given_tokens.proposals(given, forced, prompt)
+            causal = self.models["target"].model_kind == "causal"  # a canvas has no next token
+            ratings = self._rate(given, places) if places and causal else {}
+            self._events += given_tokens.decisions(given, forced, prompt, ratings)
             yield
         elif allowed:
             self._heal(allowed)
@@ -149,7 +149,7 @@ class Lane(Processing):
         if self.more:
             yield from self.strategy.run(self)
 
-    def _look_at(self, given: list[int], places: list[int]) -> dict[int, beginnings.Rating]:
+    def _rate(self, given: list[int], places: list[int]) -> dict[int, given_tokens.Rating]:
         """How the target rates the given tokens at these places; records its distributions there. It runs as
         one lens forward with a separate scorer, so that the costs of the lane itself stay the same.
         """
@@ -168,7 +168,7 @@ class Lane(Processing):
             processed = self.process(logits, nodes, record=True)
             if processed is not logits and processed.isfinite().any(-1).all():
                 processed_logprobs = self.distribution(nodes, processed, "processed")
-        return beginnings.ratings(raw, processed_logprobs, given, places)
+        return given_tokens.ratings(raw, processed_logprobs, given, places)
 
     def _heal(self, allowed: list[int]) -> None:
         """Writes the most likely of `allowed`: the tokens that begin with the text of the first, which the
@@ -376,7 +376,7 @@ class Lane(Processing):
                 nodes, logprobs = nodes[:count], logprobs[:count]
                 break
         self._events.append(Commit(list(nodes), list(logprobs)))
-        self._events += looked_at(self.tree, self.scorers["target"], nodes)
+        self._events += attention_sources(self.tree, self.scorers["target"], nodes)
         self._events += self._detector.marks(self.tree, nodes, whole)
         self._events += self.places.events(nodes) if self.places else []
         self._events += self.memory.commit(self, nodes) if self.memory else []

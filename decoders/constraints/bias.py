@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from decoders import model_defaults, stopping
-from decoders.chooser import Apart
+from decoders.chooser import SeparateStreams
 from decoders.constraints.constraint import States
 from decoders.constraints.settings import MEASURE, NONE, TEXTS
 from decoders.engine.capabilities import Capability
@@ -124,7 +124,7 @@ class BiasRecord:
         self.deepest = self.tree.trunk - 1 + lane.budget
         drawn = model_defaults.draws(lane.parameters)
         self.temperature = float(lane.shaping.get("temperature") or 1.0) if drawn else 1.0
-        self.chooser = Apart(lane.chooser, NAME)
+        self.chooser = SeparateStreams(lane.chooser, NAME)
         self.at = self.tree.trunk - 1  # where the output stands
         self.below: dict[tuple[int, int], int] = {}  # (node, token) -> node
         self.rows: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # node -> allowed tokens and p [A]

@@ -229,7 +229,7 @@ def processors(
     """The processor stack for `parameters` (GenerationConfig names), or None if it would change nothing.
 
     The returned function maps logits [N, V] and the N token paths to processed logits [N, V], with -inf for
-    removed tokens. It calls `hear(name, scores)`, if given, after every stage but the last. See
+    removed tokens. It calls `on_stage(name, scores)`, if given, after every stage but the last. See
     processor_order.py for the order. Raises ValueError with one sentence for typed words that cannot be used.
     """
     names = stages(parameters)
@@ -252,7 +252,7 @@ def processors(
     def process(
         logits: torch.Tensor,
         paths: Iterable[list[int]],
-        hear: Callable[[str, torch.Tensor], None] | None = None,
+        on_stage: Callable[[str, torch.Tensor], None] | None = None,
     ) -> torch.Tensor:
         scores, texts = logits.clone(), None
         for name, processor in made(logits.device).items():
@@ -267,8 +267,8 @@ def processors(
                     scores[left] = processor(None, scores[left])
             else:
                 scores = processor(None, scores)
-            if hear is not None and name != names[-1]:
-                hear(name, scores)
+            if on_stage is not None and name != names[-1]:
+                on_stage(name, scores)
         return scores
 
     return process

@@ -37,7 +37,7 @@ class Switch:
         self.recent: deque[float] = deque(maxlen=window)
         self.since: int | None = None  # tokens since the last switch; None before the first
 
-    def hear(self, bits: float) -> float:
+    def update(self, bits: float) -> float:
         """Takes in the entropy in bits of the row from which the active model wrote a token, and switches
         models if due. Returns the rolling mean.
         """
@@ -145,7 +145,7 @@ def ead(lane: Lane) -> Iterator[None]:
         if node is None:
             return
         bits = entropy(logits)
-        mean = switch.hear(bits)
+        mean = switch.update(bits)
         lane.record_score(node, ROLLING, mean, level=role, entropy=bits, limit=switch.tau)
         if switch.active != role and lane.more:
             lane.note(f"Mean entropy {mean:.2f} bits: the {switch.active} continues.")

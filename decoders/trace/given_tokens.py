@@ -17,7 +17,7 @@ from decoders.trace.trace import Trace
 if TYPE_CHECKING:  # only for annotations: requests are checked before torch is loaded
     import torch
 
-LOOKED_AT = 64  # forced tokens, at most, for which the target's distribution is recorded
+MAX_RATED = 64  # forced tokens, at most, for which the target's distribution is recorded
 
 
 @dataclass(frozen=True)

@@ -88,15 +88,15 @@ def input_norms(model: nn.Module, rows: torch.Tensor) -> Norms:
     """The norms of each linear layer's inputs while the model reads rows [N, T]."""
     squares: dict[str, torch.Tensor] = {}
 
-    def hears(name: str) -> Callable:
-        def hear(layer: nn.Module, inputs: tuple) -> None:
+    def hook_of(name: str) -> Callable:
+        def add_squares(layer: nn.Module, inputs: tuple) -> None:
             seen = inputs[0].float().flatten(0, -2).square().sum(0)
             squares[name] = squares.get(name, 0.0) + seen
 
-        return hear
+        return add_squares
 
     layers = linear_layers(model)
-    hooks = [layer.register_forward_pre_hook(hears(name)) for name, layer in layers.items()]
+    hooks = [layer.register_forward_pre_hook(hook_of(name)) for name, layer in layers.items()]
     try:
         model(input_ids=rows.to(model.device), use_cache=False)
     finally:

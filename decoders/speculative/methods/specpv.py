@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import torch
 
-from decoders.chooser import Apart
+from decoders.chooser import SeparateStreams
 from decoders.engine.engine import Scorer
 from decoders.engine.sparse_kv import SELECTORS, Budget, View, view
 from decoders.lane import Lane
@@ -156,7 +156,7 @@ def twice_checked(drafter: Drafter, verifier: Verifier) -> Drafter:
         if target.view is None:
             return drafter.propose(lane)
         draft, end, target.inside = Draft(lane.tip), lane.tip, True
-        chooser, count = Apart(lane.chooser, "part"), lane.parameters["num_assistant_tokens"]
+        chooser, count = SeparateStreams(lane.chooser, "part"), lane.parameters["num_assistant_tokens"]
         while end is not None and len(draft.nodes) <= lane.parameters["refresh"]:
             room = lane.left - 1 - len(draft.nodes)
             if room < 1:
@@ -171,7 +171,9 @@ def twice_checked(drafter: Drafter, verifier: Verifier) -> Drafter:
     return replace(drafter, propose=propose)
 
 
-def a_round(lane: Lane, draft: Draft, end: int, count: int, verifier: Verifier, chooser: Apart) -> int | None:
+def a_round(
+    lane: Lane, draft: Draft, end: int, count: int, verifier: Verifier, chooser: SeparateStreams
+) -> int | None:
     """One round below `end` with a part of the keys: what it keeps goes into `draft`, with its distribution.
     The new end, None after an end-of-text token.
     """

@@ -7,7 +7,7 @@ import torch
 
 from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
-from decoders.logits.distributions import Around, probabilities, processors
+from decoders.logits.distributions import ProcessorContext, probabilities, processors
 from decoders.logits.more_processors import Dry, TopNSigma, Xtc
 from decoders.models.table_model import TableModel
 from tests.helpers import tiny_models
@@ -46,7 +46,7 @@ def test_dry_in_a_lane_breaks_a_loop_and_stops_at_the_models_own_breakers():
     assert lane.run().output()[:5] == [1, 2, 0, 1, 0]  # "0 1" stood before: 2 would prolong it
     model = tiny_models.make("llama", seed=3)
     cut = model.cut(":")[0]
-    stack = processors({"dry_multiplier": 1.0}, 259, Around(259, cut=model.cut))
+    stack = processors({"dry_multiplier": 1.0}, 259, ProcessorContext(259, cut=model.cut))
     row = torch.zeros(1, 259)
     assert torch.equal(stack(row, [[50, cut, 50, cut]]), row)
     assert stack(row, [[50, 51, 52, 50, 51]])[0, 52] == -1.0

@@ -27,7 +27,7 @@ def written(switch: Switch, entropies: list[float]) -> tuple[list[str], list[flo
     who, means = [], []
     for bits in entropies:
         who.append(switch.active)
-        means.append(switch.hear(bits))
+        means.append(switch.update(bits))
     return who, means
 
 

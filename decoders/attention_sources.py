@@ -12,7 +12,7 @@ from decoders.trace.events import Depend
 SHOWN = 6  # strongest sources named for each committed token
 
 
-def looked_at(tree: Tree, scorer: Any, nodes: list[int]) -> list[Depend]:
+def attention_sources(tree: Tree, scorer: Any, nodes: list[int]) -> list[Depend]:
     """For committed nodes along one path: the SHOWN strongest attention weights of each one's parent, where
     it was predicted. Empty if the scorer gives no attention.
     """
