@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from decoders.logits.distributions import processors
-from tests.decoders.logits.test_distributions import AROUND, VALUES, VOCABULARY
+from tests.decoders.logits.test_distributions import CONTEXT, VALUES, VOCABULARY
 from tests.helpers import other_device, tiny_models
 from tests.helpers.served_here import ServedHere
 from tests.laws.running import PROMPTS, every_strategy, start
@@ -26,7 +26,7 @@ def device():
 @pytest.mark.parametrize("name", [name for name, values in VALUES.items() if len(values) > 1])
 def test_a_processor_leaves_the_same(name, device):
     """In double precision: rounding would decide what a truncation keeps."""
-    stack = processors({name: VALUES[name][1]}, VOCABULARY, AROUND)
+    stack = processors({name: VALUES[name][1]}, VOCABULARY, CONTEXT)
     logits = torch.randn(2, VOCABULARY, generator=torch.Generator().manual_seed(3)).double() * 3
     paths = [[1, 2, 3, 4], [0, 1, 0, 1, 0]]
     ours, there = stack(logits, paths), stack(logits.to(device), paths)
