@@ -89,7 +89,7 @@ class OfWhatIsTaken(Exhaustive):
 
     def categorical(self, weights, tag):
         _, _, iteration = tag
-        if sum(iteration == other for _, _, other in self.parts) < self.count:
+        if sum(iteration == other for _, _, other in self.intervals) < self.count:
             return super().categorical(weights, tag)
         return Draw(int(weights.argmax()), None)
 

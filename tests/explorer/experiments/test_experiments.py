@@ -179,7 +179,8 @@ def test_only_rules_that_are_as_often_right_count_for_the_reach(monkeypatch, mod
     assert (reach["value"], reach["met"]) == (4.0, True) and "(quota 4)" in reach["name"]
     notes = {row["name"]: row["note"] for row in rows}
     assert notes["capitals: quota 4"] == "75% right; 4.00 tokens per forward"
-    assert "less often" in notes["capitals: quota 16"] and "less often" in notes["capitals: WeDLM 0.4"]
+    for rule in ("quota 16", "WeDLM 0.4"):
+        assert "right, fewer than with one mask per forward" in notes[f"capitals: {rule}"]
 
 
 def test_rules_that_fill_more_masks_take_fewer_forwards(models, short):
