@@ -13,7 +13,7 @@ COUNTER = "statustracker-*.js"
 EVERY_FRAME, TEN_PER_SECOND = b"window.requestAnimationFrame", b"count=>setTimeout(count,100)"
 # Seconds between two looks at the queue: Gradio looks for events every millisecond, and for progress every
 # ten, which takes 4 % of a core.
-EVENTS, PROGRESS = 0.005, 0.05
+EVENTS, PROGRESS = 0.01, 0.05
 
 
 def content(path: Path) -> bytes:
