@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-import plotly.graph_objects as go
-
 from visualizers.figures.theme import Theme
 from visualizers.figures.traces import Room, alike, box, kind_of, lines, unseen, words
 from visualizers.figures.wrapping import line_count, token_lines
@@ -13,7 +11,7 @@ SIZE = 11  # pixels of letters in a box
 CLEAR = "rgba(0,0,0,0)"
 
 
-def cells(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
+def cells(marks: list[Op], room: Room, theme: Theme) -> Iterator[dict]:
     """Boxes by state and fill, with as much of their tokens as fits."""
 
     def corners(mark: Op) -> list[tuple[float, float]]:
@@ -77,7 +75,7 @@ def cell_text(mark: Op, room: Room) -> str:
     return (glyph + token_lines(mark.get("text") or "", width, SIZE, line_count(tall, SIZE))).strip()
 
 
-def bars(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
+def bars(marks: list[Op], room: Room, theme: Theme) -> Iterator[dict]:
     """Segments of stacked bars, the first rank darkest."""
     for (rank,), some in alike(marks, lambda m: (min(m["rank"], len(theme.ranks) - 1),)):
         boxes = (box(m["x"] - m["w"] / 2, m["x"] + m["w"] / 2, m["y0"], m["y1"]) for m in some)
@@ -86,7 +84,7 @@ def bars(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
         yield unseen(some, room, lambda m: (m["x"], (m["y0"] + m["y1"]) / 2))
 
 
-def bands(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
+def bands(marks: list[Op], room: Room, theme: Theme) -> Iterator[dict]:
     """Tinted areas behind everything."""
     for (role,), some in alike(marks, lambda m: (m["role"],)):
         tint = (
@@ -99,7 +97,7 @@ def bands(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
         yield unseen(some, room, lambda m: (m["x0"], m.get("y0", room.y0)))
 
 
-def areas(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
+def areas(marks: list[Op], room: Room, theme: Theme) -> Iterator[dict]:
     """A step area: one column per mark."""
     some = sorted(marks, key=lambda m: m["x"])
     boxes = (box(m["x"] - 0.5, m["x"] + 0.5, 0, m["y"]) for m in some)

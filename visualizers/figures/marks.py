@@ -1,7 +1,5 @@
 """Marks of a scene as Plotly traces: which kind of mark is drawn by which function, and in which order."""
 
-import plotly.graph_objects as go
-
 from visualizers.figures.boxes import areas, bands, bars, cells
 from visualizers.figures.strokes import arcs, guides, hooks, labels, paths, stems, symbols
 from visualizers.figures.theme import Theme
@@ -27,7 +25,7 @@ DRAWERS = {  # in the order in which they are drawn
 }
 
 
-def traces(kind: str, marks: list[Op], room: Room, theme: Theme) -> list[go.Scatter]:
+def traces(kind: str, marks: list[Op], room: Room, theme: Theme) -> list[dict]:
     """The Plotly traces of one kind of marks in one panel; none for kinds that are text around the panel."""
     draw = DRAWERS.get(kind)
     return list(draw(marks, room, theme)) if draw else []

@@ -3,10 +3,8 @@
 import math
 from collections.abc import Iterator
 
-import plotly.graph_objects as go
-
 from visualizers.figures.theme import MONO, SANS, Theme
-from visualizers.figures.traces import Room, alike, kind_of, lines, points, unseen, words
+from visualizers.figures.traces import Room, alike, kind_of, lines, points, scatter, unseen, words
 from visualizers.figures.wrapping import LINE, token_lines
 from visualizers.scene.marks import MONO as MONO_WIDTH
 from visualizers.scene.marks import Op, cells
@@ -23,14 +21,14 @@ ARC_POINTS = 16
 SIZE, SANS_WIDTH = 12, 0.52  # pixels of a label's letters, and their mean width relative to that
 
 
-def stems(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
+def stems(marks: list[Op], room: Room, theme: Theme) -> Iterator[dict]:
     """Thin vertical lines."""
     pieces = ([(m["x"], m["y0"]), (m["x"], m["y1"])] for m in marks)
     yield lines(pieces, room, meta=kind_of(marks[0]), line={"color": theme.surface["soft"], "width": 1})
     yield unseen(marks, room, lambda m: (m["x"], m["y1"]))
 
 
-def guides(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
+def guides(marks: list[Op], room: Room, theme: Theme) -> Iterator[dict]:
     """Dotted vertical lines over the whole height of a panel."""
     pieces = ([(m["x"], room.y0), (m["x"], room.y1)] for m in marks)
     yield lines(
@@ -42,14 +40,14 @@ def guides(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
     yield unseen(marks, room, lambda m: (m["x"], room.y0))
 
 
-def symbols(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
+def symbols(marks: list[Op], room: Room, theme: Theme) -> Iterator[dict]:
     """Dots, diamonds, triangles, rings, stars and squares."""
     for (glyph, role, size), some in alike(marks, lambda m: (m["glyph"], m.get("role"), m.get("size"))):
         look = {"symbol": GLYPHS.get(glyph, "circle"), "size": size or 9, "color": theme.colour(role)}
         yield points(some, room, lambda m: (m["x"], m["y"]), mode="markers", marker=look, cliponaxis=False)
 
 
-def arcs(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
+def arcs(marks: list[Op], room: Room, theme: Theme) -> Iterator[dict]:
     """Arcs over a line of tokens; the width of a strong one shows its weight."""
 
     def look(mark: Op) -> tuple:
@@ -77,7 +75,7 @@ def arc(mark: Op) -> list[tuple[float, float]]:
     ]
 
 
-def hooks(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
+def hooks(marks: list[Op], room: Room, theme: Theme) -> Iterator[dict]:
     """Links below the cells, from a cell to one that depended on it."""
     for (strong,), some in alike(marks, lambda m: (bool(m.get("strong")),)):
         line = {"color": theme.link, "width": 2.4 if strong else 1.2}
@@ -98,7 +96,7 @@ def hook(mark: Op) -> list[tuple[float, float]]:
     ]
 
 
-def paths(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
+def paths(marks: list[Op], room: Room, theme: Theme) -> Iterator[dict]:
     """Polylines, some with an arrow head."""
 
     def look(mark: Op) -> tuple:
@@ -118,14 +116,14 @@ def paths(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
         yield unseen(some, room, lambda m: tuple(m["points"][len(m["points"]) // 2]))
 
 
-def heads(marks: list[Op], room: Room, colour: str) -> go.Scatter:
+def heads(marks: list[Op], room: Room, colour: str) -> dict:
     """A triangle at the end of each path, in the direction of its last segment."""
     ends = [(mark["points"][-2], mark["points"][-1]) for mark in marks]
     angles = [
         math.degrees(math.atan2((b[0] - a[0]) * room.column, -(b[1] - a[1]) * room.row)) for a, b in ends
     ]
     marker = {"symbol": "triangle-up", "size": 8, "color": colour, "angle": angles}
-    return go.Scatter(
+    return scatter(
         x=[b[0] for _, b in ends],
         y=[b[1] for _, b in ends],
         yaxis=room.axis,
@@ -136,7 +134,7 @@ def heads(marks: list[Op], room: Room, colour: str) -> go.Scatter:
     )
 
 
-def labels(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
+def labels(marks: list[Op], room: Room, theme: Theme) -> Iterator[dict]:
     """Labels inside the panel; those in its gutters are annotations (see scene_figure)."""
     inside = [m for m in marks if not m.get("side") and m.get("text")]
     written = {m["id"] for m in apart(inside, room)}

@@ -7,8 +7,6 @@ there; `meta` has its kind, state and fill. Knows marks, no kind of them.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import plotly.graph_objects as go
-
 from visualizers.figures.theme import MONO
 from visualizers.figures.wrapping import cut_short
 from visualizers.scene.marks import Op
@@ -30,6 +28,11 @@ class Room:
     notes_under: bool = False
 
 
+def scatter(**fields: object) -> dict:
+    """A scatter trace as plain data. A figure that is given a `go.Scatter` would copy and check it again."""
+    return {"type": "scatter", **fields}
+
+
 def alike(marks: list[Op], look: Callable[[Op], tuple]) -> list[tuple[tuple, list[Op]]]:
     """Marks grouped by style, in the order in which the styles first occur."""
     groups: dict[tuple, list[Op]] = {}
@@ -43,13 +46,11 @@ def kind_of(mark: Op) -> dict:
     return {"kind": mark["kind"], "state": mark.get("state") or mark.get("role"), "fill": mark.get("fill")}
 
 
-def points(
-    marks: list[Op], room: Room, at: Callable[[Op], tuple[float, float]], **look: object
-) -> go.Scatter:
+def points(marks: list[Op], room: Room, at: Callable[[Op], tuple[float, float]], **look: object) -> dict:
     """One point per mark, with its hover text."""
     x, y = zip(*(at(mark) for mark in marks), strict=True)
     hovers = ["<br>".join(map(plain, mark.get("hover") or [mark.get("text") or ""])) for mark in marks]
-    return go.Scatter(
+    return scatter(
         x=x,
         y=y,
         yaxis=room.axis,
@@ -62,14 +63,14 @@ def points(
     )
 
 
-def lines(pieces: Iterator[list[tuple[float, float]]], room: Room, **look: object) -> go.Scatter:
+def lines(pieces: Iterator[list[tuple[float, float]]], room: Room, **look: object) -> dict:
     """Polylines or polygons as one trace, separated by gaps."""
     x: list[float | None] = []
     y: list[float | None] = []
     for piece in pieces:
         x += [*(point[0] for point in piece), None]
         y += [*(point[1] for point in piece), None]
-    return go.Scatter(
+    return scatter(
         x=x[:-1], y=y[:-1], yaxis=room.axis, mode="lines", hoverinfo="skip", showlegend=False, **look
     )
 
@@ -79,7 +80,7 @@ def box(x0: float, x1: float, y0: float, y1: float) -> list[tuple[float, float]]
     return [(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)]
 
 
-def unseen(marks: list[Op], room: Room, at: Callable[[Op], tuple[float, float]]) -> go.Scatter:
+def unseen(marks: list[Op], room: Room, at: Callable[[Op], tuple[float, float]]) -> dict:
     """Invisible points for hovering over shapes that another trace draws."""
     return points(marks, room, at, mode="markers", marker={"opacity": 0, "size": 14})
 
@@ -91,12 +92,12 @@ def words(
     size: float,
     position: str = "middle center",
     face: str = MONO,
-) -> go.Scatter:
+) -> dict:
     """Words at places, line feeds in them as breaks; nothing happens when they are pointed at. `customdata`
     is the whole text where a fourth entry says that it is cut.
     """
     whole = [one[3] if len(one) > 3 and cut_short(one[2], one[3]) else "" for one in texts]
-    return go.Scatter(
+    return scatter(
         x=[one[0] for one in texts],
         y=[one[1] for one in texts],
         text=[plain(one[2]).replace("\n", "<br>") for one in texts],

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-import plotly.graph_objects as go
-
 from visualizers.figures.theme import SANS, Theme
 from visualizers.figures.traces import Room, alike, kind_of, lines, points, unseen, words
 from visualizers.figures.wrapping import token_lines
@@ -29,7 +27,7 @@ SIZE, LINES = 11, 2  # pixels of letters, and lines of a token above its node
 TICKS_SHOWN = 5  # maximum number of immediately dropped candidates drawn below their parent
 
 
-def nodes(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
+def nodes(marks: list[Op], room: Room, theme: Theme) -> Iterator[dict]:
     """Symbols by state, filled and larger at the front; tokens above them, notes to their right."""
     for (state, front), some in alike(marks, lambda m: (m["state"], bool(m.get("front")))):
         symbol, size = SYMBOLS.get(state, SYMBOLS["prompt"])
@@ -53,7 +51,7 @@ def nodes(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
         yield words(noted, room, theme.surface["soft"], 10, position, SANS)
 
 
-def edges(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
+def edges(marks: list[Op], room: Room, theme: Theme) -> Iterator[dict]:
     """Smooth edges; the width of live ones shows the probability."""
 
     def look(mark: Op) -> tuple:
@@ -83,7 +81,7 @@ def curve(edge: Op) -> list[tuple[float, float]]:
     return [(x0 + (x1 - x0) * t, y0 + (y1 - y0) * s) for t, s in CURVE]
 
 
-def ticks(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
+def ticks(marks: list[Op], room: Room, theme: Theme) -> Iterator[dict]:
     """Slanted strokes below the parent of candidates that were dropped at once, at most TICKS_SHOWN."""
     for (state,), some in alike([m for m in marks if m["index"] < TICKS_SHOWN], lambda m: (m["state"],)):
 
