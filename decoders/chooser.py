@@ -174,16 +174,21 @@ class Exhaustive:
 
 
 class SeparateStreams:
-    """Draws from another chooser, under tags that begin with a name, so that the streams stay separate."""
+    """Draws from another chooser under longer tags, with `before` in front and `after` behind, so that the
+    streams stay separate.
+    """
 
-    def __init__(self, chooser: Chooser, name: str):
-        self.chooser, self.name = chooser, name
+    def __init__(self, chooser: Chooser, before: Tag = (), after: Tag = ()):
+        self.chooser, self.before, self.after = chooser, before, after
+
+    def _longer(self, tag: Tag) -> Tag:
+        return (*self.before, *tag, *self.after)
 
     def bernoulli(self, probability: float, tag: Tag) -> Draw:
-        return self.chooser.bernoulli(probability, (self.name, *tag))
+        return self.chooser.bernoulli(probability, self._longer(tag))
 
     def categorical(self, weights: torch.Tensor, tag: Tag) -> Draw:
-        return self.chooser.categorical(weights, (self.name, *tag))
+        return self.chooser.categorical(weights, self._longer(tag))
 
     def uniforms(self, count: int, tag: Tag) -> torch.Tensor:
-        return self.chooser.uniforms(count, (self.name, *tag))
+        return self.chooser.uniforms(count, self._longer(tag))

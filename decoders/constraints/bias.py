@@ -124,7 +124,7 @@ class BiasRecord:
         self.deepest = self.tree.trunk - 1 + lane.budget
         drawn = model_defaults.draws(lane.parameters)
         self.temperature = float(lane.shaping.get("temperature") or 1.0) if drawn else 1.0
-        self.chooser = SeparateStreams(lane.chooser, NAME)
+        self.chooser = SeparateStreams(lane.chooser, before=(NAME,))
         self.at = self.tree.trunk - 1  # where the output stands
         self.below: dict[tuple[int, int], int] = {}  # (node, token) -> node
         self.rows: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # node -> allowed tokens and p [A]

@@ -55,7 +55,7 @@ def injected_in(injections: Injections, paths: Sequence[Sequence[int]]) -> Injec
         for node in injections.keys() & place.keys():
             injection = injections[node]
             if injection.host not in place:
-                raise ValueError("The state of a node is injected that its forward does not read.")
+                raise ValueError("An injected state comes from a node that its forward does not read.")
             key = injection.layer, id(injection.weight)
             group = groups.setdefault(key, (injection.layer, injection.weight, [], []))
             group[2].append(place[node])

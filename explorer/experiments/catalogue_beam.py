@@ -131,7 +131,7 @@ def measured(
                 label.strip("()").replace(", ", " / "),
                 sum(first for first, _ in hits) / len(hits),
                 sum(share for _, share in hits) / len(hits),
-                sum(one.looked_at for one in ranked) / len(ranked),
+                sum(one.num_evaluated for one in ranked) / len(ranked),
                 None if ranks is None else recall(ranks, 10),
             ]
         )

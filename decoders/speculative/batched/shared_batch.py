@@ -7,12 +7,11 @@ verifiers by their interface alone.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from decoders.chooser import Chooser, Draw, Tag
+from decoders.chooser import SeparateStreams
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
 from decoders.speculative.draft_verify_loop import distributions, judged
@@ -58,23 +57,6 @@ def too_long(parameters: dict, target: Any) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
-class Apart:
-    """The chooser of one text: its draws are its own, whatever the others draw."""
-
-    chooser: Chooser
-    number: int
-
-    def bernoulli(self, probability: float, tag: Tag) -> Draw:
-        return self.chooser.bernoulli(probability, (*tag, "text", self.number))
-
-    def categorical(self, weights: torch.Tensor, tag: Tag) -> Draw:
-        return self.chooser.categorical(weights, (*tag, "text", self.number))
-
-    def uniforms(self, count: int, tag: Tag) -> torch.Tensor:
-        return self.chooser.uniforms(count, (*tag, "text", self.number))
-
-
 class Text:
     """One text of a batch, in place of the lane that drafters, verifiers and the loop expect.
 
@@ -86,7 +68,7 @@ class Text:
         self.lane, self.number, self.leads, self.models = lane, number, number == 1, lane.models
         self.tree, self.eos, self.process = lane.tree, lane.eos, lane.process
         self.parameters = {"temperature": 0.0} | lane.parameters
-        self.chooser = lane.chooser if self.leads else Apart(lane.chooser, number)
+        self.chooser = lane.chooser if self.leads else SeparateStreams(lane.chooser, after=("text", number))
         self.tip, self.left, self.ended = tip, left, False
         self.started = False  # whether a round has read it
         self.born: list[int] = []  # nodes of the running round ...

@@ -156,7 +156,8 @@ def twice_checked(drafter: Drafter, verifier: Verifier) -> Drafter:
         if target.view is None:
             return drafter.propose(lane)
         draft, end, target.inside = Draft(lane.tip), lane.tip, True
-        chooser, count = SeparateStreams(lane.chooser, "part"), lane.parameters["num_assistant_tokens"]
+        chooser = SeparateStreams(lane.chooser, before=("part",))
+        count = lane.parameters["num_assistant_tokens"]
         while end is not None and len(draft.nodes) <= lane.parameters["refresh"]:
             room = lane.left - 1 - len(draft.nodes)
             if room < 1:

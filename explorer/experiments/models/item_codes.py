@@ -76,7 +76,7 @@ class Ranked:
 
     items: list[int]
     scores: list[float]
-    looked_at: int
+    num_evaluated: int
 
 
 def beam(logits: torch.Tensor, root: TrieNode, widths: Widths) -> Ranked:
@@ -86,15 +86,15 @@ def beam(logits: torch.Tensor, root: TrieNode, widths: Widths) -> Ranked:
     """
     first, each, kept = widths
     logprobs = (logits / TEMPERATURE).log_softmax(-1).tolist()
-    live, looked_at = [(0.0, root)], 0
+    live, num_evaluated = [(0.0, root)], 0
     for at, row in enumerate(logprobs):
         grown = []
         for total, node in live:
             below = sorted(((total + row[code], code) for code in node.children), reverse=True)
-            looked_at += len(below)
+            num_evaluated += len(below)
             grown += [(score, node.children[code]) for score, code in below[: each if at else first]]
         live = sorted(grown, key=lambda pair: -pair[0])[: kept if at else first]
-    return Ranked([node.ends[-1] for _, node in live], [score for score, _ in live], looked_at)
+    return Ranked([node.ends[-1] for _, node in live], [score for score, _ in live], num_evaluated)
 
 
 def exact(logits: torch.Tensor, codes: torch.Tensor) -> Ranked:
