@@ -13,7 +13,10 @@ PICTURES = "explorer-pictures"  # the path under which methods.py serves thumbna
 
 
 def row(method: dict, families: dict[str, str], code: str) -> str:
-    """A method with its thumbnail; it opens to the whole card. `code`: how programs are sandboxed here."""
+    """A method with its thumbnail; it opens to the whole card. `code`: how programs are sandboxed here.
+
+    The card is in a template until the row is opened (methods.py): all cards have 20,000 elements.
+    """
     title, picture = escape(method["title"]), method["picture"]
     models = escape(json.dumps(picture["models"])) if picture else "null"
     opens = f'data-strategy="{escape(method["name"])}" data-models="{models}"'
@@ -25,7 +28,8 @@ def row(method: dict, families: dict[str, str], code: str) -> str:
         f'<p class="what">{prose(what(method))}</p><p class="caption">{origin(method, families)}</p></div>'
         f'<button type="button" class="primary" {opens} '
         f'title="Shows Decode with this strategy" aria-label="Open {title} in a lane">Open in a lane</button>'
-        f'<details><summary aria-label="All about {title}"></summary>{full_card(method, code)}</details>'
+        f'<details><summary aria-label="All about {title}"></summary>'
+        f"<template>{full_card(method, code)}</template></details>"
         "</article>"
     )
 

@@ -31,11 +31,16 @@ PAPERS = (
     "what a paper does and which method here comes closest to it. Neither implements the paper."
 )
 MAX_QUOTED = 60  # characters of the search words
-# Handles "Open in a lane". `element` is the component, which stays the same when its value changes.
+# Handles "Open in a lane", and takes a card out of its template when its row is opened. `element` is the
+# component, which stays the same when its value changes.
 OPEN = """element.addEventListener("click", ({ target }) => {
     const { strategy, models } = target.closest("[data-strategy]")?.dataset || {};
     if (strategy) ExplorerPage.app.openInLane(strategy, JSON.parse(models));
-});"""
+});
+element.addEventListener("toggle", ({ target }) => {
+    const card = target.querySelector(":scope > template");
+    card?.replaceWith(card.content);
+}, true);"""
 # The page's address names the open paper.
 FOLLOW = """const tell = () => {
     const [, slug] = location.hash.match(/^#paper=([\\w-]{1,80})$/) || [];
