@@ -31,7 +31,7 @@ from explorer.page import (
     constraint,
     endpoints,
     find_strategy,
-    idle,
+    lighter,
     links,
     qr_code,
     save_and_open,
@@ -116,7 +116,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
         demo.load(None, js=FETCH_PLOTLY, api_visibility="private")
         endpoints.declare(runs, loader)
     SharedConfig.install(demo)
-    idle.poll_less_often(demo)
+    lighter.poll_less_often(demo)
     named = {fn.api_name: fn for fn in demo.fns.values() if fn.api_name in endpoints.INPUTS}
     events = [fn for fn in demo.fns.values() if fn.fn and fn.api_name not in named]
     known = bad_requests.Known(

@@ -18,7 +18,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from explorer.export import page_files, palette
-from explorer.page import idle
+from explorer.page import lighter
 
 TITLE = "Decoding Explorer"
 ABOUT = (
@@ -63,7 +63,7 @@ def content(name: str) -> tuple[bytes, str]:
 @functools.cache
 def gzipped(source: Path | str) -> bytes:
     """A file of Gradio's front end, or what is served under a name, compressed once."""
-    return gzip.compress(idle.content(source) if isinstance(source, Path) else content(source)[0], 5)
+    return gzip.compress(lighter.content(source) if isinstance(source, Path) else content(source)[0], 5)
 
 
 def takes_gzip(request: Request) -> bool:
@@ -112,7 +112,7 @@ def serve_front_end(request: Request) -> Response:
     media_type = mimetypes.guess_type(path.name)[0]
     if takes_gzip(request):  # also locally: Gradio would compress an answer without an encoding
         return compressed_response(path, media_type)
-    return Response(idle.content(path), media_type=media_type, headers=CACHE_FOREVER)
+    return Response(lighter.content(path), media_type=media_type, headers=CACHE_FOREVER)
 
 
 def routes() -> list[Route]:

@@ -89,7 +89,8 @@ def full_card(method: dict, code: str) -> str:
     needs = " and a ".join(method["needs"])
     made = [
         f'<p class="caption">{escape(caption(method["picture"]))}</p>' if method["picture"] else "",
-        f'<p class="what">{prose(method["summary"])}</p><div class="how">{how(method["how"])}</div>',
+        f'<p class="what">{prose(method["summary"])}</p>' if what(method) != method["summary"] else "",
+        f'<div class="how">{how(method["how"])}</div>',
         fold("Parameters", parameters),
         fold("Parts", parts),
         f'<p class="runs-code">It can test by running code. {escape(code)}</p>'
