@@ -7,6 +7,7 @@ import gc
 
 gc.disable()  # until all is imported and collected: that stays, and to search it takes seconds
 
+import inspect
 from functools import cache
 from itertools import chain
 
@@ -15,10 +16,13 @@ import torch
 
 from decoders.registry import strategies
 from decoders.suitability import problem
+from explorer.page.import_gradio import without_gradio
 from tests.helpers import tiny_models
 from tests.helpers.served_here import ServedHere
 
 torch.set_num_threads(1)  # tiny models run slower on more
+_getfile = inspect.getfile
+inspect.getfile = without_gradio(_getfile)  # until all is collected: a file may import Gradio
 _made = {}
 ORDER = {"test_recipes.py": 0, "browser": 1, "laws": 2}  # folders and files of tests that come first
 
@@ -76,6 +80,7 @@ def pytest_collection_modifyitems(items):
 
 def pytest_collection_finish():
     """From here on a search for garbage is rare, and none looks through the million objects that stay."""
+    inspect.getfile = _getfile
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
     gc.enable()
