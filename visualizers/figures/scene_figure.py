@@ -84,22 +84,22 @@ def figure(trace: Trace, view: str | None = None, step: int | None = None, look:
     wanted = column_for(inside, lambda mark: rooms[_panel(mark, rooms)][0].row)
     column = max(column, min(wanted, WIDENED / (x[1] - x[0])))
     rooms, heights = panels(shown.head, shown.marks, column, x)
-    made = go.Figure(layout={"template": template(look)})
+    data = []
     for kind in DRAWERS:
         for name, (room, _) in rooms.items():
             some = [m for m in drawn if m["kind"] == kind and _panel(m, rooms) == name]
             if some:
-                made.add_traces(traces(kind, some, room, colours))
-    name_states(made, shown.head)
+                data += traces(kind, some, room, colours)
+    name_states(data, shown.head)
     total = sum(heights.values()) + GAP * (len(heights) - 1)
     left, right = shown.head.get("left") or 8, shown.head.get("right") or 8
     wide = min(WIDEST, column * (x[1] - x[0])) + left + right + 20
-    made.update_layout(
-        title=title(trace, shown, step),
-        height=total + ABOVE + BELOW,
-        width=wide,
-        margin={"l": left + 10, "r": right + 10, "t": ABOVE, "b": BELOW},
-        xaxis={
+    layout = {
+        "title": title(trace, shown, step),
+        "height": total + ABOVE + BELOW,
+        "width": wide,
+        "margin": {"l": left + 10, "r": right + 10, "t": ABOVE, "b": BELOW},
+        "xaxis": {
             "range": list(x),
             "title": {"text": shown.head.get("axis") or ""},
             "showgrid": False,
@@ -108,15 +108,16 @@ def figure(trace: Trace, view: str | None = None, step: int | None = None, look:
             "position": 0,
             **across(x, rooms),
         },
-    )
+        **y_axes(rooms, heights, total),
+    }
     if shown.head.get("fold_rows") == "stairs":
         steps = [m for m in drawn if m["kind"] == "row"]
         axis = next(room.axis for room, panel in rooms.values() if panel.get("grow"))
-        made.update_layout(meta={"stairs": {"axis": axis, "rows": [[m["y0"], m["y1"]] for m in steps]}})
-    notes = place(made, rooms, heights, total, colours)
+        layout["meta"] = {"stairs": {"axis": axis, "rows": [[m["y0"], m["y1"]] for m in steps]}}
+    notes = headings(rooms, layout, colours)
     for name, (room, _) in rooms.items():
         notes += beside([m for m in drawn if _panel(m, rooms) == name], room, colours)
-    return caption(made, notes, shown.says, colours)
+    return whole(data, layout, notes, shown.says, colours)
 
 
 def first_view(trace: Trace) -> str:
@@ -214,47 +215,43 @@ def low(mark: Op) -> float:
     )
 
 
-def place(
-    made: go.Figure,
-    rooms: dict[str, tuple[Room, Op]],
-    heights: dict[str, float],
-    total: float,
-    colours: Theme,
-) -> list[dict]:
-    """Stacks the panels with scales and titles; returns their headings as annotations."""
-    top, notes = total, []
+def y_axes(rooms: dict[str, tuple[Room, Op]], heights: dict[str, float], total: float) -> dict[str, dict]:
+    """The y axes of the panels with their scales and titles, stacked from top to bottom."""
+    top, axes = total, {}
     for name, (room, panel) in rooms.items():
         bottom = top - heights[name]
         ticks = [t if isinstance(t, list) else [t, f"{t:g}"] for t in panel.get("ticks") or []]
         ticks = [t for i, t in enumerate(ticks) if all(far(t, one, room) for one in ticks[:i])]
-        made.update_layout(
-            {
-                room.axis.replace("y", "yaxis"): {
-                    "domain": [max(0.0, bottom / total), min(1.0, top / total)],
-                    "range": [room.y1, room.y0],
-                    "tickvals": [t[0] for t in ticks],
-                    "ticktext": [t[1] for t in ticks],
-                    "showgrid": bool(ticks),
-                    "title": {"text": plain(panel.get("title") or "")},
-                    "fixedrange": bool(ticks),
-                    "anchor": "x",
-                }
-            }
-        )
-        if panel.get("heading"):
-            text = heading(panel, room)
-            font = {"size": 13, "color": colours.surface["soft"]}
-            corner = {
-                "x": 0,
-                "xref": "paper",
-                "xanchor": "left",
-                "y": top / total,
-                "yref": "paper",
-                "yanchor": "top",
-            }
-            notes.append({"text": text, **corner, "font": font, "showarrow": False, "align": "left"})
+        axes[room.axis.replace("y", "yaxis")] = {
+            "domain": [max(0.0, bottom / total), min(1.0, top / total)],
+            "range": [room.y1, room.y0],
+            "tickvals": [t[0] for t in ticks],
+            "ticktext": [t[1] for t in ticks],
+            "showgrid": bool(ticks),
+            "title": {"text": plain(panel.get("title") or "")},
+            "fixedrange": bool(ticks),
+            "anchor": "x",
+        }
         top = bottom - GAP
-    return notes
+    return axes
+
+
+def headings(rooms: dict[str, tuple[Room, Op]], layout: dict, colours: Theme) -> list[dict]:
+    """The headings of the panels as annotations, each at the top of its panel in this layout."""
+    font = {"size": 13, "color": colours.surface["soft"]}
+    corner = {"x": 0, "xref": "paper", "xanchor": "left", "yref": "paper", "yanchor": "top"}
+    return [
+        {
+            "text": heading(panel, room),
+            **corner,
+            "y": layout[room.axis.replace("y", "yaxis")]["domain"][1],
+            "font": font,
+            "showarrow": False,
+            "align": "left",
+        }
+        for room, panel in rooms.values()
+        if panel.get("heading")
+    ]
 
 
 def heading(panel: Op, room: Room) -> str:
@@ -316,23 +313,26 @@ def aside(text: str, side: str, y: float, axis: str, colour: str) -> dict:
 # ---- words around ------------------------------------------------------------------------------------
 
 
-def name_states(made: go.Figure, head: dict) -> None:
-    """Adds the legend: the view's own words for the states and shapes that occur."""
+def name_states(data: list[dict], head: dict) -> None:
+    """Names traces for the legend, with the view's own words for the states and shapes that occur."""
     titles = {key: text for key, _, _, text in head.get("legend", [])}
     named: set[str] = set()
-    for one in made.data:
-        known = one.meta or {}
+    for one in data:
+        known = one.get("meta") or {}
         keys = [f"{known.get('kind')}:{known.get(name)}" for name in ("state", "fill")]
         text = next((titles[key] for key in (*keys, known.get("kind")) if key in titles), None)
-        if text and text not in named and one.marker.opacity != 0:
+        if text and text not in named and one.get("marker", {}).get("opacity") != 0:
             named.add(text)
             one.update(name=plain(text), showlegend=True)
 
 
-def caption(made: go.Figure, notes: list[dict], says: str, colours: Theme) -> go.Figure:
-    """Adds annotations, and below the figure a sentence for people who cannot see it."""
-    says = "" if says == made.layout.title.subtitle.text else says
-    broken = textwrap.wrap(says, int(made.layout.width / CHARACTER), max_lines=2, placeholder=" …")
+def whole(data: list[dict], layout: dict, notes: list[dict], says: str, colours: Theme) -> go.Figure:
+    """The figure with all annotations, and below it a sentence for people who cannot see it.
+
+    Made at once: each later change of a figure costs as much as many marks.
+    """
+    says = "" if says == layout["title"]["subtitle"]["text"] else says
+    broken = textwrap.wrap(says, int(layout["width"] / CHARACTER), max_lines=2, placeholder=" …")
     below = {
         "text": "<br>".join(map(plain, broken)),
         "x": 0,
@@ -346,13 +346,17 @@ def caption(made: go.Figure, notes: list[dict], says: str, colours: Theme) -> go
         "align": "left",
         "font": {"size": 12, "color": colours.surface["soft"]},
     }
-    return made.update_layout(annotations=[*notes, below], meta={**(made.layout.meta or {}), "caption": says})
+    layout |= {
+        "template": template(colours.name),
+        "annotations": [*notes, below],
+        "meta": {**layout.get("meta", {}), "caption": says},
+    }
+    return go.Figure(data, layout)
 
 
 def running_text(trace: Trace, shown: Picture, chips: list[Op], colours: Theme) -> go.Figure:
     """The view of a lane's text: tokens as lines of text, tinted by their state."""
-    made = go.Figure(layout={"template": template(colours.name)})
-    room, across, down, placed = Room("y", -0.8, 1, 8, 26, (0, CHIPS)), 0.0, 0, []
+    data, room, across, down, placed = [], Room("y", -0.8, 1, 8, 26, (0, CHIPS)), 0.0, 0, []
     for chip in [m for m in chips if m["kind"] == "chip"]:
         wide = max(1, cells_of(chip["text"]))
         if across + wide > CHIPS:
@@ -374,15 +378,15 @@ def running_text(trace: Trace, shown: Picture, chips: list[Op], colours: Theme) 
             for c in some
         )
         room = replace(room, y1=down + 0.8)
-        made.add_trace(lines(boxes, room, fill="toself", fillcolor=tint, line={"width": 0}))
-        made.add_trace(unseen(some, room, lambda c: (c["x"], c["y"])))
-        made.add_trace(words([(c["x"], c["y"], c["text"]) for c in some], room, colours.surface["text"], 12))
-    made.update_layout(
-        title=title(trace, shown, None),
-        width=860,
-        height=ABOVE + BELOW + 26 * (down + 2),
-        margin={"l": 20, "r": 20, "t": ABOVE, "b": BELOW},
-        xaxis={"range": [0, CHIPS], "visible": False},
-        yaxis={"range": [down + 0.8, -0.8], "visible": False},
-    )
-    return caption(made, [], shown.says, colours)
+        data.append(lines(boxes, room, fill="toself", fillcolor=tint, line={"width": 0}))
+        data.append(unseen(some, room, lambda c: (c["x"], c["y"])))
+        data.append(words([(c["x"], c["y"], c["text"]) for c in some], room, colours.surface["text"], 12))
+    layout = {
+        "title": title(trace, shown, None),
+        "width": 860,
+        "height": ABOVE + BELOW + 26 * (down + 2),
+        "margin": {"l": 20, "r": 20, "t": ABOVE, "b": BELOW},
+        "xaxis": {"range": [0, CHIPS], "visible": False},
+        "yaxis": {"range": [down + 0.8, -0.8], "visible": False},
+    }
+    return whole(data, layout, [], shown.says, colours)
