@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import plotly.graph_objects as go
 
 from visualizers.figures.theme import SANS, Theme, template, theme
-from visualizers.figures.traces import plain
+from visualizers.figures.traces import plain, scatter
 
 HEIGHT = 320  # pixels of a chart whose legend has one row
 REST, LINE = 50, 42  # characters per line of a subtitle and of a hover card, to fit a phone
@@ -237,7 +237,7 @@ def ends(figure: go.Figure, lines: Sequence[go.Scatter], colours: Theme, gap: st
             labels.append((x, y, [str(lane)]))
     texts = [gap + ", ".join(named) for _, _, named in labels]
     font = {"size": 12, "weight": 700, "color": colours.surface["text"]}
-    figure.add_traces(lines).add_scatter(
+    label = scatter(
         x=[x for x, _, _ in labels],
         y=[y for _, y, _ in labels],
         text=texts,
@@ -248,6 +248,7 @@ def ends(figure: go.Figure, lines: Sequence[go.Scatter], colours: Theme, gap: st
         hoverinfo="skip",
         showlegend=False,
     )
+    figure.add_traces([*lines, label])
     longest = max(map(len, texts), default=0)
     figure.layout.margin.r = max(figure.layout.margin.r, 8 + LETTER * longest)
     return figure
@@ -278,31 +279,26 @@ def reader(
         )
         for axis in axes
     }
-    hair = {
-        "showspikes": True,
-        "spikemode": "across",
-        "spikesnap": "hovered data",
-        "spikethickness": 1,
-        "spikedash": "solid",
-        "spikecolor": figure.layout.template.layout.xaxis.tickfont.color,
-    }
-    for axis, level in levels.items():
-        figure.add_scatter(
-            x=list(places),
-            y=[level] * len(places),
-            yaxis=axis,
-            mode="markers",
-            name="",
-            marker={"opacity": 0, "size": 1},
-            hovertext=[hover(one) for one in sentences],
-            hoverinfo="text",
-            showlegend=False,
-            meta={"reads": True},
-        )
+    hovers = [hover(one) for one in sentences]
+    figure.add_traces(
+        [
+            scatter(
+                x=list(places),
+                y=[level] * len(places),
+                yaxis=axis,
+                mode="markers",
+                name="",
+                marker={"opacity": 0, "size": 1},
+                hovertext=hovers,
+                hoverinfo="text",
+                showlegend=False,
+                meta={"reads": True},
+            )
+            for axis, level in levels.items()
+        ]
+    )
     figure.layout.hovermode = "x"
-    figure.layout.hoverlabel.font.family = SANS
-    for name, value in hair.items():
-        figure.layout.xaxis[name] = value
+    figure.layout.xaxis.showspikes = True  # the theme's hairline
     return figure
 
 

@@ -273,15 +273,15 @@ def _strips(
     total = STRIP * len(groups) + ABOVE * (len(groups) - 1)
     axes = [f"y{at + 1}" if at else "y" for at in range(len(groups))]
     top, soft = float(total), {"size": 11, "color": colours.surface["soft"]}
+    layout, notes = {}, []
     for axis, group in zip(axes, groups, strict=True):
-        own = {
+        layout[axis.replace("y", "yaxis")] = {
             "domain": [max(0.0, (top - STRIP) / total), top / total],
             "nticks": 4,
             "anchor": "x",
             "range": [low, high if high > low else 1],
             "automargin": True,
         }
-        made.update_layout({axis.replace("y", "yaxis"): own})
         above = {
             "y": top / total,
             "xref": "paper",
@@ -290,13 +290,15 @@ def _strips(
             "font": soft,
             "showarrow": False,
         }
-        made.add_annotation(text=plain(heading_of(group)), x=0, xanchor="left", **above)
+        notes.append({"text": plain(heading_of(group)), "x": 0, "xanchor": "left", **above})
         if mean := mean_of(group[0][field]):
-            made.add_annotation(text=f"mean {mean}", x=1, xanchor="right", **above)
+            notes.append({"text": f"mean {mean}", "x": 1, "xanchor": "right", **above})
         top -= STRIP + ABOVE
     margin = made.layout.margin
     made.update_layout(
-        xaxis={"anchor": axes[-1]}, margin={"t": margin.t + ABOVE}, height=total + margin.t + margin.b + ABOVE
+        layout | {"xaxis": {"anchor": axes[-1]}, "margin": {"t": margin.t + ABOVE}},
+        annotations=notes,
+        height=total + margin.t + margin.b + ABOVE,
     )
     return axes
 

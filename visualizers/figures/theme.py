@@ -86,11 +86,18 @@ def template(name: str) -> go.layout.Template:
         "tickfont": {"size": 11, "color": surface["soft"]},
         "title": {"font": {"size": 12}},
     }
+    hair = {  # where an axis shows spikes; set here, since each setting of a figure that exists takes time
+        "spikemode": "across",
+        "spikesnap": "hovered data",
+        "spikethickness": 1,
+        "spikedash": "solid",
+        "spikecolor": surface["soft"],
+    }
     layout = go.Layout(
         paper_bgcolor=surface["bg"],
         plot_bgcolor=surface["bg"],
         font={"family": SANS, "size": 12, "color": surface["text"]},
-        xaxis=axis,
+        xaxis=axis | hair,
         yaxis=axis,
         hoverlabel={
             "bgcolor": surface["panel"],
