@@ -23,7 +23,7 @@ from explorer.tasks import Problem
 from explorer.training import check, loop, small
 from tests.helpers.toy_recipes import TOYS
 
-BUDGET = 0.004  # million tokens: one batch
+BUDGET = 0.002  # million tokens: one batch, or a few where a toy's batches are small
 PARTS = ("training", "held_out")
 MEASURED = (
     *("llama-tiny", "llama-tiny-moe", "llama-tiny-diffusion", "llama-tiny-reward", "llama-tiny-seq2seq"),
