@@ -17,7 +17,7 @@ import torch
 from decoders.registry import strategies
 from decoders.suitability import problem
 from explorer.page.import_gradio import without_gradio
-from tests.helpers import tiny_models
+from tests.helpers import between_processes, tiny_models
 from tests.helpers.served_here import ServedHere
 
 torch.set_num_threads(1)  # tiny models run slower on more
@@ -58,6 +58,13 @@ def target_for(tiny_model):
         return next(m for m in models if not problem(found, found.check({}), {"target": m} | drafts))
 
     return get
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_folder(request, tmp_path_factory):
+    """Says where processes leave files for each other: above their own folders, if there are several."""
+    own = tmp_path_factory.getbasetemp()
+    between_processes.folder = own.parent if hasattr(request.config, "workerinput") else own
 
 
 @pytest.fixture
