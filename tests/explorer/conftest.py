@@ -31,10 +31,10 @@ def models(tiny_model):
 
 
 @pytest.fixture
-def short(monkeypatch, models):
+def short(monkeypatch, models, tiny_model):
     """Experiments that take a second."""
-    companions = {kind: tiny_models.make(kind) for kind in ("set_block", "wedlm")}
-    companions["diffusion"] = tiny_models.make("masked")
+    kinds = {"set_block": "set_block", "wedlm": "wedlm", "diffusion": "masked"}
+    companions = {name: tiny_model(kind) for name, kind in kinds.items()}
     monkeypatch.setattr(models["target"], "_companions", companions)
     for name, constants in {
         "acceptance_by_rank": dict(TOKENS=4, SEEDS=1),

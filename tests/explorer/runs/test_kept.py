@@ -110,7 +110,9 @@ def test_the_bytes_are_about_what_the_interpreter_allocates(name, target_for, ti
     def made():
         return Lane(name, [40, 41, 42, 40, 41], models, {}, 0, Limits(max_new_tokens=30)).run()
 
-    folds = [Fold(view, made()) for view in ("entropy", "dependencies", "text")]  # what is imported once is
+    trace = made()  # what is imported once is
+    folds = [Fold(view, trace) for view in ("entropy", "dependencies", "text")]
+    del trace
     gc.collect()
     tracemalloc.start()
     try:
