@@ -117,7 +117,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
         demo.load(None, js=FETCH_PLOTLY, api_visibility="private")
         endpoints.declare(runs, loader)
     SharedConfig.install(demo)
-    lighter.poll_less_often(demo)
+    lighter.relieve_queue(demo)
     named = {fn.api_name: fn for fn in demo.fns.values() if fn.api_name in endpoints.INPUTS}
     events = [fn for fn in demo.fns.values() if fn.fn and fn.api_name not in named]
     known = bad_requests.Known(
@@ -148,6 +148,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
         "mcp_server": endpoints.speaks_mcp(),
         "quiet": True,
         "show_error": False,
+        "enable_monitoring": False,
     }
     return demo, launch
 

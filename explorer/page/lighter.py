@@ -52,6 +52,10 @@ def content(path: Path) -> bytes:
     return data
 
 
-def poll_less_often(demo: gr.Blocks) -> None:
-    """Makes the queue of `demo` look for events and progress less often."""
-    demo._queue.sleep_when_free, demo._queue.progress_update_sleep_when_free = EVENTS, PROGRESS
+def relieve_queue(demo: gr.Blocks) -> None:
+    """Makes the queue of `demo` look for events and progress less often, and compute no statistics: after each
+    event those of the last 10,000, for a monitoring page that the app does not have.
+    """
+    queue = demo._queue
+    queue.sleep_when_free, queue.progress_update_sleep_when_free = EVENTS, PROGRESS
+    queue.compute_analytics_summary = lambda records: queue.cached_event_analytics_summary

@@ -1,11 +1,11 @@
 """Gradio does what it did, without computing that nobody needs."""
 
-from types import SimpleNamespace
-
 import gradio as gr
 import pytest
 
 from explorer.page import lighter, serve
+
+EVENT = {"function": "f", "status": "success", "process_time": 1.0}
 
 
 def test_no_file_of_gradio_is_changed_but_those_that_are_named():
@@ -22,11 +22,17 @@ def test_what_is_changed_is_there_once(name, old, new):
     assert lighter.content(path).count(new) == 1
 
 
-def test_the_queue_of_gradio_is_asked_less_often():
+def blocks() -> gr.Blocks:
     with gr.Blocks() as demo:
-        pass
-    before = SimpleNamespace(**vars(demo._queue))
-    lighter.poll_less_often(demo)
-    assert before.sleep_when_free < lighter.EVENTS == demo._queue.sleep_when_free
-    assert before.progress_update_sleep_when_free < lighter.PROGRESS
-    assert demo._queue.progress_update_sleep_when_free == lighter.PROGRESS
+        demo._queue.events_recorded = 1
+        return demo
+
+
+def test_the_queue_of_gradio_is_asked_less_often_and_computes_no_statistics():
+    before, after = blocks(), blocks()
+    lighter.relieve_queue(after)
+    before, after = before._queue, after._queue
+    assert before.sleep_when_free < lighter.EVENTS == after.sleep_when_free
+    assert before.progress_update_sleep_when_free < lighter.PROGRESS == after.progress_update_sleep_when_free
+    assert before.compute_analytics_summary([EVENT])["functions"]["f"]["success_rate"] == 1.0
+    assert after.compute_analytics_summary([EVENT]) == {"functions": {}}
