@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+from functools import cache
 
 from visualizers import views
 from visualizers.scene.marks import VIEWS, Header
@@ -9,9 +10,14 @@ from visualizers.scene.marks import VIEWS, Header
 
 def names() -> list[str]:
     """The names of all views, in alphabetical order."""
+    _import_all()
+    return sorted(VIEWS)
+
+
+@cache  # looking through the folders takes a millisecond, and each view that is built asks
+def _import_all() -> None:
     for module in pkgutil.walk_packages(views.__path__, "visualizers.views."):
         importlib.import_module(module.name)
-    return sorted(VIEWS)
 
 
 def titles() -> dict[str, str]:

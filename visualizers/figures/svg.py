@@ -111,34 +111,36 @@ def document(figure: go.Figure, box: str, drawn: list[str]) -> str:
 
 
 def shapes(trace: go.Scatter, at: Frame) -> Iterator[str]:
-    """The SVG elements of one trace."""
-    axis = trace.yaxis or "y"
+    """The SVG elements of one trace, whose fields are read once: Plotly takes long to look one up."""
+    axis, mode = trace.yaxis or "y", trace.mode
     points = [None if x is None else (at.x(x), at.y(y, axis)) for x, y in zip(trace.x, trace.y, strict=True)]
-    if "lines" in trace.mode:
+    if "lines" in mode:
         yield path(trace, points)
-    if "markers" in trace.mode and trace.marker.opacity != 0:
+    if "markers" in mode and trace.marker.opacity != 0:
         yield from symbols(trace, points)
-    if "text" in trace.mode:
+    if "text" in mode:
         down, side = trace.textposition.split()
-        size, font = trace.textfont.size, trace.textfont
-        cut = trace.customdata if trace.customdata is not None else [""] * len(points)
+        font, cut = trace.textfont, trace.customdata
+        size, colour, family = font.size, font.color, font.family
+        cut = [""] * len(points) if cut is None else cut
         for label, whole, (x, y) in zip(trace.text, cut, points, strict=True):
             over = LINE * label.count("<br>")  # lines above the last one
             lift = {"top": -0.3 - over, "middle": 0.35 - over / 2, "bottom": 1}[down] * size
             anchor = {"left": "right", "right": "left"}.get(
                 side, side
             )  # a text to the left of its point ends there
-            drawn = text(label, x, y + lift, size, font.color, anchor, font.family)
+            drawn = text(label, x, y + lift, size, colour, anchor, family)
             yield f"<g><title>{clean(whole)}</title>{drawn}</g>" if whole else drawn
 
 
 def path(trace: go.Scatter, points: list[tuple[float, float] | None]) -> str:
     """All lines or areas of a trace as one SVG path."""
     steps = [stroke(list(piece)) for there, piece in groupby(points, key=bool) if there]
-    line, filled = trace.line, trace.fill == "toself"
-    drawn = f' stroke="{line.color}" stroke-width="{line.width:g}"' if line.width and line.color else ""
-    dash = f' stroke-dasharray="{DASHES[line.dash]}"' if line.dash in DASHES else ""
-    fill = trace.fillcolor if filled and trace.fillcolor and "0,0,0,0" not in trace.fillcolor else "none"
+    line, fill = trace.line, trace.fillcolor if trace.fill == "toself" else None
+    colour, width, dash = line.color, line.width, line.dash
+    drawn = f' stroke="{colour}" stroke-width="{width:g}"' if width and colour else ""
+    dash = f' stroke-dasharray="{DASHES[dash]}"' if dash in DASHES else ""
+    fill = fill if fill and "0,0,0,0" not in fill else "none"
     return f'<path d="{"".join(steps)}" fill="{fill}"{drawn}{dash}{faint(trace.opacity)}/>'
 
 
@@ -153,9 +155,10 @@ def stroke(piece: list[tuple[float, float]]) -> str:
 def symbols(trace: go.Scatter, points: list[tuple[float, float]]) -> Iterator[str]:
     """The symbols of a trace."""
     marker = trace.marker
-    for i, (x, y) in enumerate(points):
-        symbol, angle = marker.symbol, marker.angle[i] if marker.angle is not None else 0
-        yield glyph(symbol, x, y, marker.size / 2, marker.color, marker.line.width, angle)
+    symbol, radius, colour, width = marker.symbol, marker.size / 2, marker.color, marker.line.width
+    angles = [0] * len(points) if marker.angle is None else marker.angle
+    for (x, y), angle in zip(points, angles, strict=True):
+        yield glyph(symbol, x, y, radius, colour, width, angle)
 
 
 def glyph(
