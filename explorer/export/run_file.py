@@ -57,7 +57,8 @@ def settings(traces: list[Trace]) -> dict:
 def pack(record: dict, compressed: bool = True) -> bytes:
     """The bytes of the file of a trace or a run, given as JSON."""
     text = encoded(record, finite=True).encode()
-    return gzip.compress(text, mtime=0) if compressed else text
+    # level 9, the default, takes three times as long and saves 2 %
+    return gzip.compress(text, 6, mtime=0) if compressed else text
 
 
 def unpack(data: bytes) -> tuple[dict, list[Trace]]:

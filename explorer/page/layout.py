@@ -83,12 +83,6 @@ def first_data(runs: Runs, loader: Loader, help: str, tabs: list[tuple[str, str]
     return data | {"started": alive.STARTED, "gone": GONE, "fork": fork}
 
 
-@cache  # each page asks, and the fields of 4,700 parameters take a tenth of a second of computing
-def declared(names: tuple[str, ...]) -> dict:
-    """What a page knows of these strategies, see `fields.known`."""
-    return fields.known(strategies()[name].declaration() for name in names)
-
-
 def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.Blocks, dict]:
     """Returns the Blocks and the keyword arguments for its `launch`.
 

@@ -53,7 +53,7 @@ def content(path: Path) -> bytes:
 
 
 def relieve_queue(demo: gr.Blocks) -> None:
-    """Makes the queue of `demo` look for events and progress less often, and compute no statistics: after each
+    """Makes the queue of `demo` look for events and progress less often and compute no statistics: after each
     event those of the last 10,000, for a monitoring page that the app does not have.
     """
     queue = demo._queue
