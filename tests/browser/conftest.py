@@ -14,6 +14,7 @@ from playwright.sync_api import expect, sync_playwright
 
 from decoders.lane import Lane
 from explorer.benchmarks.browser import FLAGS, find
+from tests.browser.window import begin_again
 from tests.helpers.scripted_lane import ScriptedLane
 
 WAIT = 60_000  # milliseconds: on a busy machine 40 tokens may take half of it
@@ -79,23 +80,24 @@ def chromium():
 
 
 @pytest.fixture
-def visit(app, chromium, desk):
+def visit(app, chromium, desks):
     """visit(width, height, **context): the app, loaded again with nothing kept in the browser, where no
     script may fail.
 
     `first`: as someone who was never here, to whom the recorded run is replayed. `own`: in a browser context
-    of its own, for a test that changes the context or what the page may ask of the network.
+    of its own, for a test that changes the context or what it may ask of the network. `lone`: in a page of
+    its own, for a test that changes that.
     """
-    with visits(app, chromium, desk) as go:
+    with visits(app, chromium, desks) as go:
         yield go
 
 
 @pytest.fixture(scope="module")
-def stay(app, chromium):
+def stay(app, chromium, desks):
     """As `visit`, for pages that the tests of a file share: to load and mount one takes two seconds of
     computing, and its first figure another two.
     """
-    with visits(app, chromium) as go:
+    with visits(app, chromium, desks) as go:
         yield go
 
 
@@ -108,44 +110,95 @@ def shared(stay):
     return cache(stay)
 
 
+@pytest.fixture(scope="module")
+def begun(shared):
+    """begun(**context): a page that the tests of a file share, and the settings with which it has begun."""
+
+    @cache
+    def get(**context):
+        page = shared(**context)
+        page.wait_for_function("decodingExplorer.app.models.state === 'ready'")
+        return page, page.evaluate("decodingExplorer.app.setup()")
+
+    return get
+
+
+@pytest.fixture
+def again(begun):
+    """again(width, height, **context): as `visit`, but a page that the tests of a file share, brought back to
+    its beginning; its models are ready. What Gradio's tabs hold is as the last test left it.
+    """
+
+    def go(width: int = 1400, height: int = 900, **options):
+        page, setup = begun(**{name: value for name, value in options.items() if name not in MEDIA})
+        page.emulate_media(**MEDIA | {name: value for name, value in options.items() if name in MEDIA})
+        page.context.clear_permissions()
+        page.set_viewport_size({"width": width, "height": height})
+        begin_again(page, setup)
+        return page
+
+    return go
+
+
 @pytest.fixture(scope="package")
-def desk(app, chromium):
-    """A context and a page that visits without wishes of their own share one after the other: a browser that
+def desks():
+    """Contexts with a page each. Visits with equal wishes use the same one after the other: a browser that
     has run the page's scripts before loads it in half the computing time.
     """
-    context = chromium.new_context()
-    context.add_init_script(BEEN_HERE)
-    errors: list[str] = []
-    yield SimpleNamespace(context=context, page=watched(context, app.address, errors), errors=errors)
-    context.close()
+    made: list[SimpleNamespace] = []
+    yield made
+    for desk in made:
+        desk.context.close()
 
 
 @contextmanager
-def visits(app, chromium, desk=None) -> Iterator[Callable]:
-    """What `visit` and `stay` are; closes all pages but the desk's at the end."""
-    contexts, errors, free = [], [], desk
+def visits(app, chromium, desks) -> Iterator[Callable]:
+    """What `visit` and `stay` are; at the end all pages but those of desks are closed."""
+    used, contexts, pages, errors = [], [], [], []
 
-    def go(width: int = 1400, height: int = 900, first: bool = False, own: bool = False, **options):
-        nonlocal free
-        if free and not (first or own or options.keys() - MEDIA.keys()):
-            page, free = cleared(free, app.address), None
-            page.set_viewport_size({"width": width, "height": height})
-            page.emulate_media(**MEDIA | options)
-        else:
+    def go(width: int = 1400, height: int = 900, first=False, own=False, lone=False, **options):
+        if own or "storage_state" in options:
             context = chromium.new_context(viewport={"width": width, "height": height}, **options)
             if not first:
                 context.add_init_script(BEEN_HERE)
             contexts.append(context)
             page = watched(context, app.address, errors)
+        else:
+            media = {name: options.pop(name, usual) for name, usual in MEDIA.items()}
+            desk = free_desk(desks, chromium, app.address, {"first": first, **options})
+            used.append(desk)
+            page = cleared(desk, app.address)
+            if lone:
+                page = watched(desk.context, app.address, errors)
+                pages.append(page)
+            page.set_viewport_size({"width": width, "height": height})
+            page.emulate_media(**media)
         page.goto(app.address, wait_until="domcontentloaded")
         page.wait_for_function("window.decodingExplorer && decodingExplorer.drawn")
         return page
 
     yield go
-    for context in contexts:
-        context.close()
+    for opened in (*pages, *contexts):
+        opened.close()
+    for desk in used:
+        desk.free = True
+        errors += desk.errors
     assert not errors
-    assert desk is None or not desk.errors
+
+
+def free_desk(desks: list, chromium, address: str, wishes: dict) -> SimpleNamespace:
+    """One with these wishes that nobody uses; a new one if there is none."""
+    found = next((desk for desk in desks if desk.free and desk.wishes == wishes), None)
+    if found is None:
+        options = {name: value for name, value in wishes.items() if name != "first"}
+        context, errors = chromium.new_context(**options), []
+        if not wishes["first"]:
+            context.add_init_script(BEEN_HERE)
+        page = watched(context, address, errors)
+        found = SimpleNamespace(context=context, page=page, errors=errors, wishes=wishes)
+        desks.append(found)
+    found.free = False
+    return found
 
 
 def watched(context, address: str, errors: list[str]):
@@ -167,6 +220,7 @@ def cleared(desk, address: str):
     session = desk.context.new_cdp_session(page)
     session.send("Storage.clearDataForOrigin", {"origin": address.rstrip("/"), "storageTypes": "all"})
     session.detach()
+    desk.context.clear_permissions()
     page.mouse.move(0, 0)
     desk.errors.clear()
     return page

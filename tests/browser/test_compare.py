@@ -10,7 +10,7 @@ from explorer.catalog import recorded_runs
 from explorer.export.replay_page import replay_html
 from explorer.page.tabs.compare import NO_RUN
 from tests.browser.test_page import all_drawn, press, quiet, ready, run, seek, start, trace
-from tests.browser.window import switch
+from tests.browser.window import resize, switch
 from visualizers.analysis.comparison import compare
 from visualizers.figures import comparison
 
@@ -37,15 +37,17 @@ def lane_region(page, number: int):
 
 
 @pytest.fixture(scope="module")
-def comparing(stay):
-    """A page on which LANES are decoded, which the tests share, and what it holds."""
-    return stay(permissions=["clipboard-read", "clipboard-write"]), {}
+def comparing(begun):
+    """A page that the tests share, and what is kept of LANES that are decoded on it."""
+    return begun()[0], {}
 
 
 @pytest.fixture
 def decoded(comparing):
     """(page, traces): LANES on the shared page, decoded again where a test has changed what is on it."""
     page, kept = comparing
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    resize(page, 1400, 900)
     if page.evaluate(ON_SCREEN) != kept.get("screen"):
         kept["traces"] = decode(page)
         kept["screen"] = page.evaluate(ON_SCREEN)
@@ -251,8 +253,8 @@ def assert_empty(page) -> None:
     expect(page.locator(shown)).to_have_count(0)
 
 
-def test_whatever_changes_the_settings_empties_it_until_its_own_run_is_there(visit):
-    page = visit()
+def test_whatever_changes_the_settings_empties_it_until_its_own_run_is_there(again):
+    page = again()
     decode(page)
     look_at(page)
     page.evaluate("() => { window.before = decodingExplorer.app.choice; }")
@@ -272,14 +274,15 @@ def test_whatever_changes_the_settings_empties_it_until_its_own_run_is_there(vis
         look_at(page)
 
 
-def test_another_run_is_never_shown_with_the_numbers_of_the_one_before(visit):
-    page = visit()
+def test_another_run_is_never_shown_with_the_numbers_of_the_one_before(again):
+    page = again()
     before = decode(page)
     look_at(page)
     expect(section(page).locator(".lane-text").first).to_have_text(before[0].text(), use_inner_text=False)
     page.evaluate(
         """() => { const app = decodingExplorer.app, first = app.run.id; window.strange = 0; window.own = 0;
         const look = () => { const shown = document.querySelector("#explorer-compare .lane-text");
+          if (window.own === null) return;
           const seen = shown && getComputedStyle(shown).visibility === "visible";
           const whose = seen && shown.closest("[data-run]").dataset.run;
           if (seen && whose !== app.run.id) window.strange += 1;
@@ -292,10 +295,11 @@ def test_another_run_is_never_shown_with_the_numbers_of_the_one_before(visit):
     look_at(page)
     page.wait_for_function("window.own > 0")
     assert page.evaluate("window.strange") == 0
+    page.evaluate("window.own = null")  # looks no more
 
 
-def test_what_has_not_changed_is_not_drawn_again(visit):
-    page = visit()
+def test_what_has_not_changed_is_not_drawn_again(again):
+    page = again()
     traces = decode(page)
     look_at(page)
     asked = []
@@ -339,8 +343,8 @@ def test_on_a_phone_it_is_closed_first_remembered_and_never_wider_than_the_scree
     assert_apart(page)
 
 
-def test_it_works_while_lanes_run(visit, slow):
-    page = visit()
+def test_it_works_while_lanes_run(again, slow):
+    page = again()
     start(page, "Once", 200)
     press(page, "Run")
     page.evaluate("document.getElementById('explorer-compare').scrollIntoView()")

@@ -6,9 +6,9 @@ from tests.browser.test_page import press, ready
 from tests.browser.window import resize
 
 
-def test_what_is_typed_is_judged_at_once_and_a_run_shows_what_was_removed(visit):
+def test_what_is_typed_is_judged_at_once_and_a_run_shows_what_was_removed(again):
     """Begun on a wide page, corrected and decoded on a phone; both sizes show what was removed."""
-    page = visit()
+    page = again()
     ready(page)
     page.get_by_role("button", name="Parameters", exact=True).first.click()
     panel = page.get_by_role("group", name="Parameters of this lane").first
@@ -35,8 +35,8 @@ def test_what_is_typed_is_judged_at_once_and_a_run_shows_what_was_removed(visit)
         expect(page.locator(".scene").first).to_contain_text("kept so far")
 
 
-def test_an_example_of_a_constraint_fills_the_fields(visit):
-    page = visit()
+def test_an_example_of_a_constraint_fills_the_fields(again):
+    page = again()
     ready(page)
     page.get_by_role("button", name="Parameters", exact=True).first.click()
     panel = page.get_by_role("group", name="Parameters of this lane").first
@@ -48,8 +48,8 @@ def test_an_example_of_a_constraint_fills_the_fields(visit):
     expect(panel.get_by_role("status")).to_contain_text("Ready after")
 
 
-def test_the_bias_of_the_mask_is_a_tab_of_its_own_when_it_is_asked_for(visit):
-    page = visit()
+def test_the_bias_of_the_mask_is_a_tab_of_its_own_when_it_is_asked_for(again):
+    page = again()
     ready(page)
     page.get_by_role("button", name="Parameters", exact=True).first.click()
     panel = page.get_by_role("group", name="Parameters of this lane").first

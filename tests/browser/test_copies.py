@@ -11,8 +11,8 @@ SPANS = """() => ['copied', 'matched'].map(span => decodingExplorer.lanes[0].chi
 
 
 @pytest.mark.parametrize(("width", "height"), [(1400, 900), (390, 844)])
-def test_the_copied_span_is_marked_while_its_round_is_shown(visit, width, height):
-    page = visit(width, height)
+def test_the_copied_span_is_marked_while_its_round_is_shown(again, width, height):
+    page = again(width, height)
     ready(page)
     setup = {
         "prompt": "the cat sat on the cat",

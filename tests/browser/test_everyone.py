@@ -178,8 +178,8 @@ def test_keys_work_everywhere_but_in_fields_and_can_be_switched_off(visit):
     assert page.evaluate(position) == 39
 
 
-def test_marks_and_tokens_are_walked_with_arrows_and_say_what_they_are(visit):
-    page = visit()
+def test_marks_and_tokens_are_walked_with_arrows_and_say_what_they_are(again):
+    page = again()
     ready(page)
     lane = page.get_by_role("region", name="Lane 1", exact=True)
     picture = lane.get_by_role("application")
@@ -208,8 +208,8 @@ def test_marks_and_tokens_are_walked_with_arrows_and_say_what_they_are(visit):
     expect(page.get_by_role("complementary", name="Inspector")).to_be_visible()
 
 
-def test_steps_as_text_tell_every_step_and_mark_the_one_on_show(visit):
-    page = visit()
+def test_steps_as_text_tell_every_step_and_mark_the_one_on_show(again):
+    page = again()
     ready(page)
     lane = page.get_by_role("region", name="Lane 2", exact=True)
     lane.get_by_role("button", name="Steps as text").click()
@@ -249,8 +249,8 @@ def test_nothing_shifts_while_a_run_grows_and_little_is_said(visit, size):
     assert page.evaluate("told") <= 2 + (page.evaluate("performance.now()") - began) / 1000
 
 
-def test_zoom_and_a_lying_phone_keep_everything_in_reach(visit):
-    page = visit(700, 450)
+def test_zoom_and_a_lying_phone_keep_everything_in_reach(again):
+    page = again(700, 450)
     for width, height in ((700, 450), (844, 390)):  # 1400 x 900 at 200 %; a phone on its side
         resize(page, width, height)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -262,8 +262,8 @@ def test_zoom_and_a_lying_phone_keep_everything_in_reach(visit):
         expect(page.locator(".bars")).to_have_css("position", "static")  # staying, they leave no room
 
 
-def test_high_contrast_shows_what_is_chosen_and_the_theme_follows_the_system(visit):
-    page = visit(forced_colors="active", color_scheme="dark")
+def test_high_contrast_shows_what_is_chosen_and_the_theme_follows_the_system(again):
+    page = again(forced_colors="active", color_scheme="dark")
     tab = page.get_by_role("tab", name="Beam tree")
     expect(tab).to_have_css("outline-style", "solid")  # asks again where the lane is drawn again meanwhile
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"

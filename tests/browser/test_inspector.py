@@ -101,8 +101,8 @@ def bits(nats: float) -> str:
     return f"entropy {nats / math.log(2):.2f} bits"
 
 
-def test_a_click_on_a_chip_and_on_a_mark_opens_it_beside_the_lanes(visit):
-    page = visit()
+def test_a_click_on_a_chip_and_on_a_mark_opens_it_beside_the_lanes(again):
+    page = again()
     run(page)
     before = lane(page, 1).bounding_box()
     lane(page, 1).locator(".chips-row .dp-chip").nth(-3).click()
@@ -297,8 +297,8 @@ def test_on_a_phone_it_is_a_sheet_with_large_targets(visit):
     page.wait_for_function("decodingExplorer.state === 'done'")
 
 
-def test_hostile_tokens_are_text_here_too(visit):
-    page = visit()
+def test_hostile_tokens_are_text_here_too(again):
+    page = again()
     lane(page, 2).get_by_role("button", name="Remove lane").click()
     run(page, "scripted", 8)
     for node in (1, 4):

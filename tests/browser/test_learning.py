@@ -32,10 +32,9 @@ def fits(page) -> bool:
 
 
 @pytest.fixture
-def methods(shared):
+def methods(again):
     """(page, section): Methods on a page that tests share, wide, with all its cards and papers."""
-    page = shared(1400, 900)
-    resize(page, 1400, 900)
+    page = again(1400, 900)
     found = section(page, "Methods")
     found.get_by_role("textbox", name="Search methods and papers").fill("")
     found.get_by_role("radio", name="All", exact=True).check()
@@ -84,8 +83,8 @@ def test_a_card_is_found_drawn_and_opened_in_a_lane(methods):
     assert page.evaluate("decodingExplorer.lanes.at(-1).count") > 1
 
 
-def test_open_in_a_lane_replaces_the_last_of_four(visit):
-    page = visit()
+def test_open_in_a_lane_replaces_the_last_of_four(methods):
+    page = methods[0]
     for title in ("Greedy", "Sampling", "Diverse beam search"):
         section(page, "Methods").get_by_role("button", name=f"Open {title} in a lane").click()
     shown = page.evaluate("decodingExplorer.lanes.map(l => l.strategy)")
@@ -173,8 +172,8 @@ def told(page, lesson: str) -> list[dict]:
 
 
 @pytest.mark.parametrize(("width", "height"), SIZES)
-def test_a_lesson_runs_stops_asks_and_answers_from_the_run(visit, width, height):
-    page = visit(width, height)
+def test_a_lesson_runs_stops_asks_and_answers_from_the_run(again, width, height):
+    page = again(width, height)
     guide = begin(page, 1)
     assert page.evaluate("decodingExplorer.lanes.map(l => l.strategy)") == ["greedy", "sample"]
     stops = told(page, "greedy-or-sampling")
@@ -220,8 +219,8 @@ def answer(guide, stop: dict) -> int:
     return 1
 
 
-def test_a_lesson_tells_of_the_run_on_screen_and_says_when_the_lanes_are_others(visit):
-    page = visit()
+def test_a_lesson_tells_of_the_run_on_screen_and_says_when_the_lanes_are_others(again):
+    page = again()
     guide = begin(page, 1)
     guide.get_by_role("button", name="Start", exact=True).click()
     guide.get_by_role("button", name="Next", exact=True).click()
@@ -243,8 +242,8 @@ def test_a_lesson_tells_of_the_run_on_screen_and_says_when_the_lanes_are_others(
 
 
 @pytest.mark.parametrize("number", [4, 13, 17], ids=["beam", "draft trees", "jacobi"])
-def test_lessons_of_every_kind_of_picture_can_be_started_and_gone_through(visit, number):
-    page = visit()
+def test_lessons_of_every_kind_of_picture_can_be_started_and_gone_through(again, number):
+    page = again()
     page.wait_for_function("decodingExplorer.app.models.state === 'ready'")
     guide = begin(page, number)
     for _ in range(page.evaluate("decodingExplorer.app.guide.lesson.stops.length") + 1):
@@ -252,8 +251,8 @@ def test_lessons_of_every_kind_of_picture_can_be_started_and_gone_through(visit,
     expect(guide.get_by_text("That was the last stop.")).to_be_visible()
 
 
-def test_a_stop_that_counts_shows_the_whole_run_and_the_next_one_follows_again(visit):
-    page = visit()
+def test_a_stop_that_counts_shows_the_whole_run_and_the_next_one_follows_again(again):
+    page = again()
     begin(page, 1)
     shown = "decodingExplorer.lanes.map(({ scene }) => [scene.view.lo, scene.view.columns])"
     page.evaluate("decodingExplorer.app.guide.go(3)")  # another view, so that the picture comes later
@@ -265,8 +264,8 @@ def test_a_stop_that_counts_shows_the_whole_run_and_the_next_one_follows_again(v
     )
 
 
-def test_a_lesson_on_paper_asks_everything_and_answers_last(visit):
-    page = visit()
+def test_a_lesson_on_paper_asks_everything_and_answers_last(again):
+    page = again()
     guide = begin(page, 1)
     stops = [stop for stop in told(page, "greedy-or-sampling") if stop["holds"]]
     guide.get_by_role("button", name="Start", exact=True).click()
@@ -289,8 +288,8 @@ def pages_of(page) -> int:
     return len(re.findall(rb"/Type\s*/Page\b(?!s)", page.pdf(format="A4")))
 
 
-def test_a_page_that_is_saved_in_a_lesson_leads_through_it_without_a_server(visit, chromium, tmp_path):
-    page = visit()
+def test_a_page_that_is_saved_in_a_lesson_leads_through_it_without_a_server(again, chromium, tmp_path):
+    page = again()
     begin(page, 13)
     stops = told(page, "draft-trees")
     section(page, "Traces")

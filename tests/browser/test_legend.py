@@ -5,8 +5,8 @@ from playwright.sync_api import expect
 from tests.browser.test_page import ready
 
 
-def test_on_a_phone_the_legend_stands_behind_a_button(visit):
-    page = visit(390, 844)
+def test_on_a_phone_the_legend_stands_behind_a_button(again):
+    page = again(390, 844)
     ready(page)
     lane = page.locator(".lane.current")
     button, legend = lane.get_by_role("button", name="Legend"), lane.locator(".dp-legend")
@@ -31,8 +31,8 @@ def test_on_a_phone_the_legend_stands_behind_a_button(visit):
     expect(legend).to_be_hidden()
 
 
-def test_on_a_wide_screen_the_legend_is_below_the_picture(visit):
-    page = visit()
+def test_on_a_wide_screen_the_legend_is_below_the_picture(again):
+    page = again()
     ready(page)
     expect(page.locator(".dp-legend").first).to_be_visible()
     expect(page.get_by_role("button", name="Legend").first).to_be_hidden()

@@ -18,7 +18,7 @@ COUNT = """() => {
 
 def test_a_grid_is_drawn_once_for_each_change(visit):
     """Opened on a phone, where it changes its theme; its positions change there and on a wide page."""
-    page = visit(390, 844, own=True)
+    page = visit(390, 844, lone=True)
     page.evaluate(COUNT)
     decode(page, [{"strategy": "greedy"}])
     page.get_by_role("tab", name="Lenses").click()

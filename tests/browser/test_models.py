@@ -320,8 +320,8 @@ def test_chat_shows_the_rendered_prompt_and_decodes_it(visit, tmp_path):
     expect(found.get_by_label("System message")).to_have_value("rhyme")
 
 
-def test_an_example_brings_its_prompt_and_its_lanes(visit):
-    page = visit()
+def test_an_example_brings_its_prompt_and_its_lanes(again):
+    page = again()
     ready(page)
     number, example = next((i, e) for i, e in enumerate(recorded_runs.prompts()) if "lanes" in e)
     picker = page.get_by_label("Example prompts")
@@ -337,9 +337,9 @@ def test_an_example_brings_its_prompt_and_its_lanes(visit):
     assert after["prompt"] == recorded_runs.prompts()[0]["prompt"] and after["lanes"] == setup["lanes"]
 
 
-def test_an_example_and_a_card_ask_for_the_models_that_they_need(visit):
+def test_an_example_and_a_card_ask_for_the_models_that_they_need(again):
     """Nothing is loaded by that; the panel says who asks."""
-    page = visit(1400, 900)
+    page = again(1400, 900)
     ready(page)
     page.get_by_label("Example prompts").select_option(label="Experts that were not chosen")
     found = page.locator("#explorer-models")
@@ -375,8 +375,8 @@ def test_a_second_draft_model_drafts_in_specinfer(visit):
     expect(panel(page).get_by_label("Second draft model")).to_have_value(re.compile("^llama-tiny-draft,"))
 
 
-def test_a_list_lies_over_all_that_it_covers_and_no_text_runs_under_the_arrow_of_a_field(visit):
-    page = visit()
+def test_a_list_lies_over_all_that_it_covers_and_no_text_runs_under_the_arrow_of_a_field(again):
+    page = again()
     ready(page)
     found = panel(page)
     hidden = """options => options.filter(option => {

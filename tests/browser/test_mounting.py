@@ -23,7 +23,7 @@ def test_nothing_moves_or_covers_the_stored_run_when_gradio_mounts(visit):
 @pytest.mark.parametrize("size", [(1400, 900), (390, 844), (320, 640)])
 def test_the_row_of_tabs_looks_the_same_before_and_after(visit, size):
     """The first picture is looked at without Gradio's scripts, which mount the second."""
-    page = visit(*size, own=True)
+    page = visit(*size, lone=True)
     look = """row => [...document.querySelectorAll(row + " button")].filter(b => b.offsetWidth).map(b => {
       const { x, y, width, height } = b.getBoundingClientRect();
       return [b.textContent.trim(), getComputedStyle(b).font, x, y, width, height];
@@ -42,7 +42,7 @@ def test_the_row_of_tabs_looks_the_same_before_and_after(visit, size):
 
 def test_a_page_at_rest_requests_no_frames(visit):
     """Gradio's loading screen used to count seconds in every frame for as long as the page was open."""
-    page = visit(own=True)
+    page = visit(lone=True)
     page.add_init_script("""
       const request = window.requestAnimationFrame.bind(window);
       window.frames = 0;

@@ -22,22 +22,10 @@ WHOLE = """([plots, count]) => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def begun(stay):
-    """A page that tests share, and the settings with which it has begun."""
-    page = stay()
-    ready(page)
-    return page, page.evaluate("decodingExplorer.app.setup()")
-
-
 @pytest.fixture
-def page(begun):
-    """That page, wide, with these settings again, and lanes that line up by steps."""
-    page, setup = begun
-    resize(page, 1400, 900)
-    page.evaluate("setup => decodingExplorer.app.applySetup(setup)", setup)
-    page.get_by_role("radiogroup", name="Line up lanes by").get_by_role("radio").first.check()
-    return page
+def page(again):
+    """A wide page that the tests share, at its beginning."""
+    return again()
 
 
 def all_drawn(page, plots: str, count: int) -> None:
@@ -196,9 +184,7 @@ def test_another_view_of_a_finished_run_is_drawn_whole(page):
     expect(lane.locator(".text-view .dp-chip").first).to_be_visible()
 
 
-def test_a_click_on_a_token_says_why(visit):
-    page = visit()
-    ready(page)
+def test_a_click_on_a_token_says_why(page):
     page.get_by_role("region", name="Lane 2").locator(".chips-row .is-rejected").last.click()
     inspector = page.get_by_role("complementary", name="Inspector")
     expect(inspector).to_contain_text("rejected in step")

@@ -34,8 +34,8 @@ def card(page, x: float, y: float) -> str | None:
     return page.evaluate("document.querySelector('.lane:fullscreen .dp-card')?.textContent")
 
 
-def test_a_lane_alone_in_large_type_obeys_a_clicker_and_the_pointer(visit):
-    page = visit(1920, 1080)
+def test_a_lane_alone_in_large_type_obeys_a_clicker_and_the_pointer(again):
+    page = again(1920, 1080)
     run(page, tokens=12)
     lane = present(page, 2)
     expect(lane).to_have_count(1)
@@ -61,8 +61,8 @@ def test_a_lane_alone_in_large_type_obeys_a_clicker_and_the_pointer(visit):
     assert page.evaluate("decodingExplorer.app.playback.position") == at - 1
 
 
-def test_paper_shows_the_prompt_and_all_lanes_and_nothing_to_press(visit):
-    page = visit()
+def test_paper_shows_the_prompt_and_all_lanes_and_nothing_to_press(again):
+    page = again()
     run(page, tokens=8)
     page.emulate_media(media="print")
     for lane in (1, 2):
@@ -73,8 +73,8 @@ def test_paper_shows_the_prompt_and_all_lanes_and_nothing_to_press(visit):
     expect(page.get_by_role("slider")).to_have_count(0)
 
 
-def test_pictures_are_as_wide_as_a_sheet_while_they_are_printed(visit):
-    page = visit()
+def test_pictures_are_as_wide_as_a_sheet_while_they_are_printed(again):
+    page = again()
     wide = "decodingExplorer.lanes.map(({ scene }) => scene.view.size.width)"
     before = page.evaluate(wide)
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
@@ -83,8 +83,8 @@ def test_pictures_are_as_wide_as_a_sheet_while_they_are_printed(visit):
     assert page.evaluate(wide) == before
 
 
-def test_paper_shows_all_lanes_and_no_inspector_though_one_is_open_beside_a_lesson(visit):
-    page = visit()
+def test_paper_shows_all_lanes_and_no_inspector_though_one_is_open_beside_a_lesson(again):
+    page = again()
     ready(page)
     page.get_by_role("tab", name="Lessons", exact=True).click()
     page.get_by_role("button", name="Start lesson 4", exact=True).click()

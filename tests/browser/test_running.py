@@ -22,8 +22,8 @@ def test_a_page_that_falls_behind_says_how_far_it_is_and_draws_all_in_the_end(vi
     assert page.evaluate("decodingExplorer.lanes.map(lane => lane.count)") == [24, 24]
 
 
-def test_n_steps_from_rejection_to_rejection(visit):
-    page = visit()
+def test_n_steps_from_rejection_to_rejection(again):
+    page = again()
     page.get_by_role("region", name="Lane 2").get_by_role("combobox").first.select_option("speculative")
     run(page, tokens=40)
     rejected = [
@@ -44,8 +44,8 @@ def test_n_steps_from_rejection_to_rejection(visit):
     assert shown() == rejected[-2]
 
 
-def test_pause_and_stop(visit, slow):
-    page = visit()
+def test_pause_and_stop(again, slow):
+    page = again()
     start(page, "Once", 200)
     press(page, "Run")
     page.wait_for_function("decodingExplorer.lanes[0].count > 3")

@@ -21,9 +21,9 @@ def follow(page, mark: str) -> None:
     page.evaluate("fragment => { location.hash = fragment; }", link.partition("#")[2].replace("setup=", mark))
 
 
-def test_a_link_shows_one_large_button_and_nothing_of_the_run_before(visit):
+def test_a_link_shows_one_large_button_and_nothing_of_the_run_before(again):
     """Followed on a wide page; the button is as much in sight on a phone, and is pressed there."""
-    page = visit(1400, 844)
+    page = again(1400, 844)
     ready(page)
     follow(page, "setup=")
     large = page.get_by_role("button", name="Run this set-up")
@@ -41,8 +41,8 @@ def test_a_link_shows_one_large_button_and_nothing_of_the_run_before(visit):
     assert page.evaluate("decodingExplorer.lanes.map((lane) => lane.count)") == [6, 6, 6]
 
 
-def test_a_link_that_is_opened_stops_the_run_that_no_lane_shows_any_more(visit, app, slow):
-    page = visit()
+def test_a_link_that_is_opened_stops_the_run_that_no_lane_shows_any_more(again, app, slow):
+    page = again()
     ready(page)
     page.get_by_label("max_new_tokens").fill("60")
     press(page, "Run")
@@ -54,8 +54,8 @@ def test_a_link_that_is_opened_stops_the_run_that_no_lane_shows_any_more(visit, 
     assert app.runs.find(before).shown_state == "stopped"
 
 
-def test_a_link_off_a_qr_code_runs_at_once(visit):
-    page = visit()
+def test_a_link_off_a_qr_code_runs_at_once(again):
+    page = again()
     ready(page)
     follow(page, "run=")
     page.wait_for_function("decodingExplorer.lanes.length === 3 && decodingExplorer.state === 'done'")
@@ -63,8 +63,8 @@ def test_a_link_off_a_qr_code_runs_at_once(visit):
     assert page.evaluate("decodingExplorer.lanes.map((lane) => lane.count)") == [6, 6, 6]
 
 
-def test_a_set_up_is_shared_as_a_qr_code_and_presented_with_it(visit):
-    page = visit()
+def test_a_set_up_is_shared_as_a_qr_code_and_presented_with_it(again):
+    page = again()
     run(page, tokens=6)
     page.get_by_role("tab", name="Traces", exact=True).click()
     expect(page.locator("#traces-qr svg.segno")).to_have_count(0)
@@ -80,8 +80,8 @@ def test_a_set_up_is_shared_as_a_qr_code_and_presented_with_it(visit):
     expect(code).to_have_count(0)
 
 
-def test_another_prompt_dims_what_the_one_before_gave(shared):
-    page = shared()
+def test_another_prompt_dims_what_the_one_before_gave(again):
+    page = again()
     run(page, tokens=6)
     dimmed = page.locator(".lane.stale")
     expect(dimmed).to_have_count(0)
@@ -92,8 +92,8 @@ def test_another_prompt_dims_what_the_one_before_gave(shared):
     expect(dimmed).to_have_count(0)
 
 
-def test_examples_stand_in_groups_and_no_name_comes_twice(shared):
-    page = shared()
+def test_examples_stand_in_groups_and_no_name_comes_twice(again):
+    page = again()
     ready(page)
     picker = page.get_by_label("Example prompts")
     names = picker.evaluate("(list) => [...list.options].slice(1).map((one) => one.textContent)")
@@ -104,8 +104,8 @@ def test_examples_stand_in_groups_and_no_name_comes_twice(shared):
     assert len(groups) >= 8 and max(groups) < 20
 
 
-def test_the_button_of_a_lane_names_the_strategy_that_was_chosen(visit):
-    page = visit(390, 844)
+def test_the_button_of_a_lane_names_the_strategy_that_was_chosen(again):
+    page = again(390, 844)
     ready(page)
     page.get_by_role("region", name="Lane 1").get_by_label("Strategy").select_option("sample")
     buttons = page.get_by_role("navigation", name="Lanes").get_by_role("button")
@@ -116,9 +116,9 @@ def test_the_button_of_a_lane_names_the_strategy_that_was_chosen(visit):
     assert page.evaluate("decodingExplorer.lanes[0].strategy") == "sample"
 
 
-def test_the_parameters_of_a_lane_make_way(shared):
+def test_the_parameters_of_a_lane_make_way(again):
     """Escape closes them, and so does a run, which draws where they stand; a refused one leaves them open."""
-    page = shared()
+    page = again()
     ready(page)
     lane = page.get_by_role("region", name="Lane 1")
     gear, panel = lane.get_by_role("button", name="Parameters", exact=True), lane.get_by_role("group").first
@@ -137,8 +137,8 @@ def test_the_parameters_of_a_lane_make_way(shared):
     assert gear.get_attribute("aria-expanded") == "false"
 
 
-def test_a_placeholder_does_not_look_like_what_was_typed(shared):
-    page = shared()
+def test_a_placeholder_does_not_look_like_what_was_typed(again):
+    page = again()
     ready(page)
     colours = page.evaluate("""() => {
       const field = decodingExplorer.app.bar.prompt;

@@ -24,8 +24,8 @@ def run(page, *strategies: str) -> None:
     page.wait_for_function("decodingExplorer.state === 'done'")
 
 
-def test_everything_that_is_pressed_is_44_pixels_high_and_wide_under_a_finger(visit):
-    page = visit(390, 844, **PHONE)
+def test_everything_that_is_pressed_is_44_pixels_high_and_wide_under_a_finger(again):
+    page = again(390, 844, **PHONE)
     ready(page)
     run(page, "speculative", "sample")
     assert page.evaluate(SMALL) == []
@@ -38,9 +38,9 @@ def test_everything_that_is_pressed_is_44_pixels_high_and_wide_under_a_finger(vi
     assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
-def test_every_tab_of_the_page_is_in_sight_on_a_phone(visit):
+def test_every_tab_of_the_page_is_in_sight_on_a_phone(again):
     """On phones of three widths."""
-    page = visit(390, 700, **PHONE)
+    page = again(390, 700, **PHONE)
     ready(page)
     tabs = page.locator("#explorer-tabs > .tab-wrapper [role=tab]")
     for width in (390, 360, 320):
@@ -54,8 +54,8 @@ def test_every_tab_of_the_page_is_in_sight_on_a_phone(visit):
             expect(tabs.nth(tab)).to_have_attribute("aria-selected", "true")
 
 
-def test_a_phone_shows_three_lines_of_tokens_to_press(visit):
-    page = visit(390, 844, **PHONE)
+def test_a_phone_shows_three_lines_of_tokens_to_press(again):
+    page = again(390, 844, **PHONE)
     ready(page)
     lines = """() => { const row = document.querySelector('.lane.current .chips-row').getBoundingClientRect();
       const boxes = [...document.querySelectorAll('.lane.current .chips-row .dp-chip')].map((e) => e.getBoundingClientRect());
@@ -63,15 +63,15 @@ def test_a_phone_shows_three_lines_of_tokens_to_press(visit):
     assert page.evaluate(lines) == 3
 
 
-def test_a_mouse_keeps_the_dense_page(visit):
-    page = visit()
+def test_a_mouse_keeps_the_dense_page(again):
+    page = again()
     ready(page)
     assert page.locator(".lane .gear").first.bounding_box()["height"] < 40
     assert page.locator(".chips-row .dp-chip").first.bounding_box()["height"] < 30
 
 
-def test_the_sheet_does_not_cover_the_token_that_was_pressed(visit):
-    page = visit(390, 844, **PHONE)
+def test_the_sheet_does_not_cover_the_token_that_was_pressed(again):
+    page = again(390, 844, **PHONE)
     ready(page)
     run(page, "speculative")
     chip = page.locator(".chips-row .dp-chip").last
@@ -84,8 +84,8 @@ def test_the_sheet_does_not_cover_the_token_that_was_pressed(visit):
     }""")
 
 
-def test_play_is_a_step_where_motion_is_unwanted(visit):
-    page = visit(reduced_motion="reduce")
+def test_play_is_a_step_where_motion_is_unwanted(again):
+    page = again(reduced_motion="reduce")
     ready(page)
     page.evaluate("decodingExplorer.app.playback.seek(3, true)")
     press(page, "Play")
@@ -94,8 +94,8 @@ def test_play_is_a_step_where_motion_is_unwanted(visit):
     expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()  # nothing plays on
 
 
-def test_after_a_click_on_a_view_the_arrows_are_steps(visit):
-    page = visit()
+def test_after_a_click_on_a_view_the_arrows_are_steps(again):
+    page = again()
     ready(page)
     lane = page.get_by_role("region", name="Lane 1", exact=True)
     lane.get_by_role("tab", name="Entropy").click()
@@ -107,8 +107,8 @@ def test_after_a_click_on_a_view_the_arrows_are_steps(visit):
 
 
 @pytest.mark.parametrize("phone", [False, True], ids=["wide", "phone"])
-def test_the_text_reads_as_a_text_and_can_be_copied(visit, phone):
-    page = visit(*((390, 844) if phone else (1400, 900)), own=True, **(PHONE if phone else {}))
+def test_the_text_reads_as_a_text_and_can_be_copied(again, phone):
+    page = again(390, 844, **PHONE) if phone else again()
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     ready(page)
     run(page, "speculative")

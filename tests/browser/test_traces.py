@@ -28,13 +28,9 @@ SIZES = pytest.mark.parametrize(("width", "height"), [(1400, 900), (390, 844)])
 
 
 @pytest.fixture
-def page(shared):
-    """A page that the tests share, wide and at its lanes, which show the stored run first."""
-    page = shared(1400, 900)
-    resize(page, 1400, 900)
-    ready(page)
-    page.get_by_role("tab", name="Decode", exact=True).click()
-    return page
+def page(again):
+    """A wide page that the tests share, at its lanes, which show the stored run."""
+    return again(1400, 900)
 
 
 def section(page) -> None:
@@ -64,8 +60,8 @@ def pick(page, label: str, option: str) -> None:
 
 
 @SIZES
-def test_a_run_is_saved_and_opened_again(visit, width, height):
-    page = visit(width, height)
+def test_a_run_is_saved_and_opened_again(again, width, height):
+    page = again(width, height)
     ready(page)
     if width > 760:
         run(page, "A tale", 6)
@@ -187,8 +183,8 @@ def test_the_menu_of_a_lane_works_by_keyboard(page):
     expect(page.get_by_role("menu")).to_be_hidden()
 
 
-def test_hostile_tokens_are_text_in_a_picture_and_a_saved_lane(visit):
-    page = visit()
+def test_hostile_tokens_are_text_in_a_picture_and_a_saved_lane(again):
+    page = again()
     page.get_by_role("region", name="Lane 2").get_by_role("button", name="Remove lane").click()
     run(page, "scripted", 8)
     lane = page.get_by_role("region", name="Lane 1")
@@ -199,6 +195,9 @@ def test_hostile_tokens_are_text_in_a_picture_and_a_saved_lane(visit):
     root = ElementTree.fromstring(svg)
     assert HOSTILE in [element.text for element in root.iter()] and b"<img" not in svg
     section(page)
+    expect(page.get_by_label("Lane", exact=True)).to_have_value(
+        re.compile("^1 ")
+    )  # the tab knows of the lanes
     _, data = saved(page, "Save run")
     assert run_file.unpack(data)[1][0].text() == page.evaluate(
         "decodingExplorer.lanes[0].chips.marksAt().slice(1).map(m => m.text).join('')"

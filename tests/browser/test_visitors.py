@@ -76,7 +76,7 @@ def test_a_page_that_is_gone_stops_its_run(visit, app, slow, how, monkeypatch):
 
 
 def test_a_page_that_nobody_looks_at_goes_on(visit, app):
-    page = visit(own=True)
+    page = visit(lone=True)
     page.add_init_script("Object.defineProperty(document, 'hidden', {get: () => true})")
     page.reload()
     page.wait_for_function("window.decodingExplorer && decodingExplorer.drawn")
