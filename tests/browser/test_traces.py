@@ -197,7 +197,7 @@ def test_hostile_tokens_are_text_in_a_picture_and_a_saved_lane(again):
     section(page)
     expect(page.get_by_label("Lane", exact=True)).to_have_value(
         re.compile("^1 ")
-    )  # the tab knows of the lanes
+    )  # it knows the lanes
     _, data = saved(page, "Save run")
     assert run_file.unpack(data)[1][0].text() == page.evaluate(
         "decodingExplorer.lanes[0].chips.marksAt().slice(1).map(m => m.text).join('')"
