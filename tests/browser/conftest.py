@@ -141,7 +141,7 @@ def again(begun):
 
 
 @pytest.fixture(scope="package")
-def desks():
+def desks(chromium):
     """Contexts with a page each. Visits with equal wishes use the same one after the other: a browser that
     has run the page's scripts before loads it in half the computing time.
     """

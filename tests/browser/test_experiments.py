@@ -247,8 +247,9 @@ def test_a_button_opens_the_decoding_of_a_call(visit):
     says = f"(decodingExplorer.app.run.message || '').startsWith('Call {last} of')"
     page.wait_for_function(f"decodingExplorer.app.section === 'decode' && {says}")
     answer = [m["says"] for m in found["messages"] if m.get("call") == last][-1]
-    chips = page.get_by_role("region", name="Lane 1").locator(".dp-chip").all_inner_texts()
-    assert answer.partition("text ")[2].replace(" ", "␣") in "".join(chips)
+    chips = "[...document.querySelector('.lane').querySelectorAll('.dp-chip')].map((chip) => chip.innerText)"
+    text = answer.partition("text ")[2].replace(" ", "␣")
+    page.wait_for_function(f"text => {chips}.join('').includes(text)", arg=text)  # it comes later
 
 
 def test_the_stored_answer_is_downloaded_whole(wide):

@@ -60,7 +60,7 @@ def test_a_phone_shows_three_lines_of_tokens_to_press(again):
     lines = """() => { const row = document.querySelector('.lane.current .chips-row').getBoundingClientRect();
       const boxes = [...document.querySelectorAll('.lane.current .chips-row .dp-chip')].map((e) => e.getBoundingClientRect());
       return new Set(boxes.filter((e) => e.top >= row.top - 1 && e.bottom <= row.bottom + 1).map((e) => Math.round(e.top))).size; }"""  # noqa: E501
-    assert page.evaluate(lines) == 3
+    page.wait_for_function(f"({lines})() === 3")
 
 
 def test_a_mouse_keeps_the_dense_page(again):

@@ -195,9 +195,7 @@ def test_hostile_tokens_are_text_in_a_picture_and_a_saved_lane(again):
     root = ElementTree.fromstring(svg)
     assert HOSTILE in [element.text for element in root.iter()] and b"<img" not in svg
     section(page)
-    expect(page.get_by_label("Lane", exact=True)).to_have_value(
-        re.compile("^1 ")
-    )  # it knows the lanes
+    expect(page.get_by_label("Lane", exact=True)).to_have_value(re.compile("^1 "))  # it knows the lanes
     _, data = saved(page, "Save run")
     assert run_file.unpack(data)[1][0].text() == page.evaluate(
         "decodingExplorer.lanes[0].chips.marksAt().slice(1).map(m => m.text).join('')"

@@ -4,7 +4,7 @@ a page that several tests use back to its beginning.
 
 # As a page is when it has been loaded, but for what Gradio's tabs hold: the stored run in its lanes, which
 # have the settings `setup`; and nothing chosen, opened, typed or kept.
-BEGINNING = """(setup) => {
+BEGINNING = """async (setup) => {
   const { app } = decodingExplorer, { bar, playback } = app;
   const scheme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
   document.querySelectorAll("dialog[open]").forEach((dialog) => dialog.close());
@@ -28,6 +28,7 @@ BEGINNING = """(setup) => {
   app.drawExample();
   for (const lane of app.lanes) for (const drawing of [lane.chips, lane.drawing()]) drawing.draw();
   scrollTo(0, 0);
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 }"""
 
 
