@@ -1,7 +1,10 @@
 """The player alone on an empty page: no server, no app, only its scripts and the frames that it draws in."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 from explorer.export import page_files, palette
 from explorer.export.drawings import prose_html, scene_html
@@ -45,10 +48,20 @@ DRAWN = """() => {
 }"""
 
 
+def handed(evaluate: Callable, script: str, *given: Any) -> Any:
+    """`evaluate` of a page, to which a value goes as text: Playwright would look at each number of a picture
+    three times, which takes longer than to draw it.
+    """
+    if not given:
+        return evaluate(script)
+    return evaluate(f"text => ({script})(JSON.parse(text))", json.dumps(given[0]))
+
+
 @contextmanager
 def bare_player(chromium, body: str, **options) -> Iterator[tuple]:
     """(page with `body` and the player, the list of its script errors so far); closed at the end."""
     page, errors = chromium.new_page(**options), []
+    page.evaluate = partial(handed, page.evaluate)
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.set_content(body)
     makes_elements = page_files.page_scripts()[0]

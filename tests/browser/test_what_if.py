@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from decoders.logits.distributions import entropies, probabilities, processors, 
 from explorer.export.page_files import ASSETS, text
 from explorer.export.replay_page import replay_html
 from explorer.inspector.knobs import knobs, unnamed_before
+from tests.browser.bare import handed
 from tests.browser.test_inspector import committed, inspect, lane, open_inspector, panel, with_lanes
 from tests.browser.test_page import finished, press, ready, trace
 from tests.helpers.shipped_pair import decode
@@ -32,6 +34,7 @@ VALUES = [
 def bare(chromium):
     """A page with nothing but the arithmetic, which keeps nothing."""
     page = chromium.new_page()
+    page.evaluate = partial(handed, page.evaluate)
     page.add_script_tag(content=text(ASSETS / "web" / "page" / "what-if.js"))
     yield page
     page.close()
@@ -143,7 +146,7 @@ def test_a_run_with_the_values_does_what_the_sliders_predict(bare, strategy, own
         for one in values:
             walk = bare.evaluate(
                 "([data, values]) => ExplorerPage.whatIf.walked(data, values)",
-                [json.loads(json.dumps(data)), {**shaped, **one}],
+                [data, {**shaped, **one}],
             )
             rest = own if data["run_as"] == strategy else {}
             now = decode(data["run_as"], prompt, {**rest, **one}, 24, seed=seed).output()
