@@ -195,7 +195,6 @@ def test_hostile_tokens_are_text_in_a_picture_and_a_saved_lane(again):
     root = ElementTree.fromstring(svg)
     assert HOSTILE in [element.text for element in root.iter()] and b"<img" not in svg
     section(page)
-    expect(page.get_by_label("Lane", exact=True)).to_have_value(re.compile("^1 "))  # it knows the lanes
     _, data = saved(page, "Save run")
     assert run_file.unpack(data)[1][0].text() == page.evaluate(
         "decodingExplorer.lanes[0].chips.marksAt().slice(1).map(m => m.text).join('')"
@@ -203,6 +202,19 @@ def test_hostile_tokens_are_text_in_a_picture_and_a_saved_lane(again):
     choose(page, "run.json.gz", data)
     expect(page.get_by_text("Opened run.json.gz.")).to_be_visible()
     assert page.evaluate("window.hacked") is None
+
+
+def test_a_chosen_lane_that_has_gone_keeps_nobody_from_saving_the_run(again):
+    page = again()
+    section(page)
+    page.get_by_label("Lane", exact=True).click()
+    page.get_by_role("option", name=re.compile("^2 ")).click()
+    page.get_by_role("tab", name="Decode", exact=True).click()
+    page.get_by_role("region", name="Lane 2").get_by_role("button", name="Remove lane").click()
+    run(page, "Once", 5)
+    section(page)
+    _, data = saved(page, "Save run")  # before the tab has heard of the lanes
+    assert len(run_file.unpack(data)[1]) == 1
 
 
 def test_costs_are_a_table_of_numbers(page):

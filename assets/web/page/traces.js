@@ -8,10 +8,10 @@ class Traces {
     this.app = app;
   }
 
-  // The inputs of an event that saves: what is on screen, and what was chosen. None ever where the page saves by itself, as the app is
-  // away or has the run no more.
-  async wish(form, rest) {
-    const { app } = this, number = rest[0], pane = app.lanes[number - 1];
+  // The inputs of an event that saves: what is on screen and chosen, once, as Gradio refuses a lane that has just gone. None ever
+  // where the page saves by itself, as the app is away or has the run no more.
+  async wish(form, [number, view, ...rest]) {
+    const { app } = this, pane = app.lanes[number - 1];
     if (page.connection.state !== "there" || !app.run.lost) await page.connection.look();
     if (app.run.lost || page.connection.state !== "there") {
       if (app.rescue.kept && form in KEPT) app.rescue.save(form === "run" ? undefined : pane.runIndex);
@@ -20,8 +20,8 @@ class Traces {
     }
     const lanes = app.lanes.map((lane, i) => ({ lane: lane.runIndex, number: i + 1, shown: lane.shown, view: lane.view }));
     const state = { session: app.session, run: app.run.id, look: app.theme, lanes: lanes.filter((one) => one.lane !== null),
-      lesson: app.guide.lesson ? app.guide.lesson.name : null };
-    return [JSON.stringify(state), ...rest];
+      lesson: app.guide.lesson ? app.guide.lesson.name : null, chosen: { lane: number, view } };
+    return [JSON.stringify(state), null, null, ...rest];
   }
 
   // The input of an event that opens: whose run it will be, and where the uploaded file lies.

@@ -72,14 +72,24 @@ class Seen(Shown):
     view: View
 
 
+class Chosen(Asked):
+    """The lane and the view that are chosen in the tab."""
+
+    lane: int | None = None
+    view: Name | None = None
+
+
 class Click(Asked):
-    """What the page reports at a click: the run on screen, its lanes, the page's theme, the open lesson."""
+    """What the page reports at a click: the run on screen, its lanes, the page's theme, the open lesson, and
+    what is chosen. The inputs for lane and view are empty, since Gradio refuses a choice that is gone.
+    """
 
     session: Session
     run: Name
     look: Literal["light", "dark"]
     lanes: Annotated[list[Seen], Field(max_length=MAX_LANES)]
     lesson: Name | None = None
+    chosen: Chosen = Chosen()
 
 
 class Upload(Asked):
@@ -201,9 +211,9 @@ def save_on_click(
 ) -> None:
     """Makes a button save: a click makes the file, and the browser then downloads it."""
 
-    async def save(click: str, lane: int, view: str, kind: str, ending: str) -> tuple[str | None, str]:
+    async def save(click: str, lane: None, view: None, kind: str, ending: str) -> tuple[str | None, str]:
         def make() -> str:
-            run, request = save_request(runs, form, click, lane, view)
+            run, request = save_request(runs, form, click)
             file = save_file(runs, run, request.model_copy(update={"kind": kind, "ending": ending}))
             return write_served(one, file.name, file.data)
 
@@ -223,9 +233,10 @@ def save_on_click(
     done.success(None, one, one, js=FETCH)
 
 
-def save_request(runs: Runs, form: str, click: str, lane: int | None, view: str | None) -> tuple[Run, Save]:
+def save_request(runs: Runs, form: str, click: str) -> tuple[Run, Save]:
     """The run and the request that a click asks for. Raises ValueError with one sentence."""
     asked = read(Click, parsed(click.encode(errors="replace")))
+    lane, view = asked.chosen.lane, asked.chosen.view
     if not runs.belongs(asked.run, asked.session):
         raise ValueError(GONE)
     run, (form, of_lane) = runs.find(asked.run), (form.removesuffix(" of lane"), form.endswith(" of lane"))
@@ -238,7 +249,7 @@ def save_request(runs: Runs, form: str, click: str, lane: int | None, view: str 
             views[one.lane] = one.view
     if seen and form in ("figure", "slide") and view not in (None, AS_SHOWN):
         if view not in views_of(run.records[seen.lane].trace):
-            raise ValueError(f"Lane {lane} has no view {titles()[view]}; choose another.")
+            raise ValueError(f"Lane {lane} has no view {titles().get(view, view)}; choose another.")
         views[seen.lane] = view
     of_seen = {"lane": seen.lane, "step": seen.shown} if seen else {}
     return run, Save(run=asked.run, form=form, look=asked.look, views=views, lesson=asked.lesson, **of_seen)
@@ -255,11 +266,11 @@ def write_served(component: gr.components.Component, name: str, data: bytes) -> 
 def figure_drawer(runs: Runs) -> Callable:
     """Returns the event function that draws a view of a lane as a figure with its caption."""
 
-    async def draw(click: str, lane: int, view: str) -> tuple:
+    async def draw(click: str, lane: None, view: None) -> tuple:
         def make() -> tuple:
             from visualizers.figures import caption  # on demand: plotly is slow to import
 
-            run, request = save_request(runs, "figure of lane", click, lane, view)
+            run, request = save_request(runs, "figure of lane", click)
             trace = runs.snapshot(run)[request.lane]
             shown = request.views[request.lane]
             figure = trace.figure(shown, min(request.step, len(trace.steps)), request.look)

@@ -61,11 +61,15 @@ def save(
     ending: str = "dot",
     **other,
 ):
-    return tab.event(label, wish(**other), lane, view, kind, ending)
+    return tab.event(label, wish(chosen={"lane": lane, "view": view}, **other), None, None, kind, ending)
 
 
 def save_as(tab, label: str, told: str):
-    return tab.event(label, told, 1, traces.AS_SHOWN, "tokens", "dot")
+    return tab.event(label, told, None, None, "tokens", "dot")
+
+
+def show_figure(tab, lane: int, view: str = traces.AS_SHOWN, **other):
+    return tab.event("Show figure", wish(chosen={"lane": lane, "view": view}, **other), None, None)
 
 
 @pytest.mark.parametrize(
@@ -110,13 +114,13 @@ def test_each_button_makes_a_file_in_a_folder_that_nobody_can_guess(tab, label, 
 
 
 def test_a_figure_shows_the_view_and_the_steps_that_are_on_screen_or_the_view_that_was_chosen(tab):
-    column, figure, words, says = tab.event("Show figure", wish(), 2, traces.AS_SHOWN)
+    column, figure, words, says = show_figure(tab, 2)
     assert column.visible and "after 3 of " in figure.layout.title.text and words and says == ""
     assert figure.layout.meta["file"] == "once-upon-a-time.lane-2.draft-rounds"
-    _, other, _, _ = tab.event("Show figure", wish(look="dark"), 1, "entropy")
+    _, other, _, _ = show_figure(tab, 1, "entropy", look="dark")
     assert other.layout.meta["file"] == "once-upon-a-time.lane-1.entropy"
     assert other.layout.template != figure.layout.template
-    assert "Lane 1 has no view" in tab.event("Show figure", wish(), 1, "draft_round")[3]
+    assert "Lane 1 has no view" in show_figure(tab, 1, "draft_round")[3]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +147,7 @@ def test_words_of_a_stranger_are_one_sentence(tab):
         for label in ("Save run", "Save figure"):
             path, told = save_as(tab, label, odd)
             assert path is None and told.endswith(".") and len(told) < 200
-        assert tab.event("Show figure", odd, 1, traces.AS_SHOWN)[3]
+        assert tab.event("Show figure", odd, None, None)[3]
 
 
 def test_a_stranger_saves_and_follows_nothing_of_mine(tab):
@@ -152,7 +156,7 @@ def test_a_stranger_saves_and_follows_nothing_of_mine(tab):
     for label in ("Save run", "Save trace", "Save graph"):
         path, says = save(tab, label, run=mine.id, session=STRANGER)
         assert path is None and says == traces.escaped(GONE)
-    assert tab.event("Show figure", wish(run=mine.id, session=STRANGER), 1, traces.AS_SHOWN)[3]
+    assert show_figure(tab, 1, run=mine.id, session=STRANGER)[3]
 
 
 def test_what_can_be_saved_follows_the_run_on_screen(tab):
