@@ -22,7 +22,7 @@ def decoded_once() -> Callable[[dict], list[Trace]]:
     def traces(setup: dict) -> list[Trace]:
         key = json.dumps(setup)
         if key not in kept:
-            kept[key] = found(key) or left(key, [lane.run() for lane in maker()(setup)])
+            kept[key] = found(key) or leave(key, [lane.run() for lane in maker()(setup)])
         return kept[key]
 
     return traces
@@ -46,7 +46,7 @@ def found(key: str) -> list[Trace]:
     return [load(file) for file in sorted(place(key).glob("*.json"))]
 
 
-def left(key: str, traces: list[Trace]) -> list[Trace]:
+def leave(key: str, traces: list[Trace]) -> list[Trace]:
     """Leaves traces for the other processes, all of a setup at once, and returns them."""
     draft = place(key).with_name(uuid4().hex)
     draft.mkdir(parents=True)
