@@ -102,15 +102,15 @@ def likelihood_chart(compared: dict, charge: str, likelihood: str, look: str) ->
 
 def by_token(compared: dict, look: str) -> dict[str, Any]:
     """The charts that have no cost on an axis."""
-    from visualizers.figures import comparison, first_differences
+    from visualizers.figures import compared_acceptance, comparison, first_differences
 
     made = {
         "entropies": comparison.entropies(compared, look),
         "log_probabilities": comparison.log_probabilities(compared, look),
     }
-    if comparison.drafting(compared):
-        made["depth"] = comparison.acceptance_by_depth(compared, look)
-        made["class"] = comparison.acceptance_by_class(compared, look)
+    if compared_acceptance.drafting(compared):
+        made["depth"] = compared_acceptance.acceptance_by_depth(compared, look)
+        made["class"] = compared_acceptance.acceptance_by_class(compared, look)
     if len(compared["pairs"]) > 1:
         made["beginnings"] = first_differences.shared_beginnings(compared, look)
     return made

@@ -8,8 +8,8 @@ class Traces {
     this.app = app;
   }
 
-  // The inputs of an event that saves: what is on screen and chosen, once, as Gradio refuses a lane that has just gone. None ever
-  // where the page saves by itself, as the app is away or has the run no more.
+  // The inputs of an event that saves: what is on screen, with the chosen lane and view in it, since Gradio refuses a choice that has
+  // gone. None ever where the page saves by itself, as the app is away or has the run no more.
   async wish(form, [number, view, ...rest]) {
     const { app } = this, pane = app.lanes[number - 1];
     if (page.connection.state !== "there" || !app.run.lost) await page.connection.look();

@@ -15,6 +15,7 @@ from visualizers.analysis.roofline import other_machine as elsewhere
 from visualizers.analysis.speculation_report import microscope as looked_at
 from visualizers.figures import (
     calibration,
+    compared_acceptance,
     comparison,
     costs,
     draft_positions,
@@ -39,7 +40,8 @@ LOSSES = {
     "held_out_loss": [4.5, 3.75, 3.25],
 }
 OF_COSTS = ("tokens_reached", "total_log_probability", "mean_log_probability")
-OF_LANES = ("entropies", "log_probabilities", "acceptance_by_depth", "acceptance_by_class")
+OF_LANES = ("entropies", "log_probabilities")
+OF_DRAFTS = ("acceptance_by_depth", "acceptance_by_class")
 OF_ROUNDS = ("round_by_round", "acceptance_by_class", "drafted_token_fates", "drafting_time")
 OF_PLACES = ("acceptance_by_depth", "draft_shape", "acceptance_by_rank", "accepted_lengths")
 OF_BELIEF = ("tokens_per_round", "reliability")
@@ -85,6 +87,7 @@ def charts(look: str) -> dict[str, go.Figure]:
         for charge in found["charges"]
     }
     made |= {f"lanes' {name}": getattr(comparison, name)(found, look) for name in OF_LANES}
+    made |= {f"lanes' {name}": getattr(compared_acceptance, name)(found, look) for name in OF_DRAFTS}
     for lane in ("microscope", "tree"):
         made |= {f"{lane}: {name}": getattr(microscope, name)(known[lane], look) for name in OF_ROUNDS}
         made |= {f"{lane}: {name}": getattr(draft_positions, name)(known[lane], look) for name in OF_PLACES}

@@ -11,6 +11,7 @@ from visualizers.analysis.speculation_report import microscope as looked_at
 from visualizers.figures import (
     calibration,
     caption,
+    compared_acceptance,
     comparison,
     costs,
     draft_positions,
@@ -111,8 +112,8 @@ def test_where_there_is_nothing_the_chart_says_so(look):
         ],
         "No token is final in every lane yet.": [comparison.mean_log_probability(none, look=look)],
         "No lane has drafted anything.": [
-            comparison.acceptance_by_depth(none, look),
-            comparison.acceptance_by_class(none, look),
+            compared_acceptance.acceptance_by_depth(none, look),
+            compared_acceptance.acceptance_by_class(none, look),
         ],
         none["sentence"]: [first_differences.shared_beginnings(none, look)],
         "No lane has a number of seconds.": [costs.cost(none, "seconds", look)],

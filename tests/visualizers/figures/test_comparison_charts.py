@@ -7,7 +7,7 @@ import pytest
 from tests.visualizers.analysis.test_comparison import CAT, DOG, STOP, THE, drafting, lane
 from tests.visualizers.figures.charts_of import analyses, lanes, read, unbroken
 from visualizers.analysis.comparison import compare
-from visualizers.figures import caption, comparison, costs, first_differences
+from visualizers.figures import caption, compared_acceptance, comparison, costs, first_differences
 from visualizers.figures.joint_curves import alike, rolling, rolling_window
 
 
@@ -129,7 +129,7 @@ def test_a_long_curve_is_a_rolling_mean_and_a_short_one_is_not():
 
 def test_acceptance_by_depth_beside_theory():
     found = compare([lane([THE, DOG]), drafting()])
-    figure = comparison.acceptance_by_depth(found)
+    figure = compared_acceptance.acceptance_by_depth(found)
     line = lanes(figure)[2]
     assert list(line.x) == [1, 2] and list(line.y) == [0.5, 0.5]
     theory = next(one for one in figure.data if one.line.dash == "dot" and not one.name)
@@ -140,7 +140,7 @@ def test_acceptance_by_depth_beside_theory():
 
 def test_acceptance_by_kind_of_token():
     found = compare([drafting()])
-    figure = comparison.acceptance_by_class(found)
+    figure = compared_acceptance.acceptance_by_class(found)
     rows = found["lanes"][0]["classes"]
     line = lanes(figure)[1]
     assert list(line.x) == [row["share"] for row in rows] and list(line.y) == [row["name"] for row in rows]
