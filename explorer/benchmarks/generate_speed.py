@@ -110,7 +110,7 @@ def decoding(options: argparse.Namespace) -> list[dict]:
     return rows
 
 
-def lanes(options: argparse.Namespace) -> list[dict]:
+def lanes(options: argparse.Namespace) -> Iterable[dict]:
     """Four lanes together against one after another: what batching across lanes gains."""
     from explorer.benchmarks import joint_lanes
 

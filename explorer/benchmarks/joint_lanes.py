@@ -10,7 +10,7 @@ forward.
 import argparse
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from explorer.runs.load_pair import load_models
@@ -24,7 +24,7 @@ SINGLE = 4  # bytes of a number in single precision
 HEARD = 1e9  # seconds: no page polls these runs, and they must not be paused for that
 
 
-def joint(options: argparse.Namespace) -> list[dict]:
+def joint(options: argparse.Namespace) -> Iterator[dict]:
     """Four lanes together against one after another, and what a single lane pays for being able to pause."""
     import torch
 
@@ -37,18 +37,14 @@ def joint(options: argparse.Namespace) -> list[dict]:
     torch.set_num_threads(1)
     runs = scheduler.Runs(lane_of(models, prompts))
     try:
-        rows = []
         for strategy in ("greedy", "sample", "speculative"):
             name = f"{LANES} {strategy} lanes at the same time against one after another"
             gain = statistics.median(gains(runs, strategy, models["target"].model.dtype.itemsize >= SINGLE))
             goal = 2.0 if strategy == "greedy" else 0.0
             row = figure(name, gain, "x", goal, at_least=True)
-            rows.append(row if goal else row | {"goal": "none", "met": None})
+            yield row if goal else row | {"goal": "none", "met": None}
         alone = statistics.median(burdens(models, prompts))
-        return [
-            *rows,
-            figure("a single lane that can pause against one that cannot", alone, "x", 0.97, at_least=True),
-        ]
+        yield figure("a single lane that can pause against one that cannot", alone, "x", 0.97, at_least=True)
     finally:
         runs.close()
         scheduler.UNHEARD_SECONDS = before
