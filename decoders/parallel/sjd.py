@@ -83,7 +83,7 @@ class Window:
             return prompt[lane.chooser.categorical(torch.ones(len(prompt)), tag).value]
         return text[-1]
 
-    def observe(self, lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
+    def observe(self, lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:
         """Draws all places after the new text again from this forward's distributions, and records cells."""
         self.passes += 1
         before = [token for token, _ in self.drawn]
@@ -97,10 +97,10 @@ class Window:
         nodes = [seen.nodes[row] for row in rows]
         probs = distributions(lane, lane.process(seen.logits[rows], nodes)) if rows else []
         self.drawn, given = [], {}
-        if walk.token is not None:
+        if verification.token is not None:
             node = lane.tree.parents[lane.tip]
             given[end - 1] = self.standing(
-                walk.token, node, walk.u, self.verified_again(lane, draft, node, walk)
+                verification.token, node, verification.u, self.verified_again(lane, draft, node, verification)
             )
         for position, p, node in zip(range(end, end + len(nodes)), probs, nodes, strict=True):
             token, u = lane.chooser.categorical(p, ("draft", position, self.passes))
@@ -120,19 +120,19 @@ class Window:
         drawn = self.fill == SAMPLED
         return Standing(token) if drawn and u is None else Standing(token, node, redo, drawn)
 
-    def verified_again(self, lane: Lane, draft: Draft, node: int, walk: Verification) -> Redo:
+    def verified_again(self, lane: Lane, draft: Draft, node: int, verification: Verification) -> Redo:
         """A function that verifies again with the same uniform numbers and other logits of the target: the
-        token that would have been written after `node`, where `walk` ended.
+        token that would have been written after `node`, where `verification` ended.
         """
-        tested = walk.tests[-1].u if draft.children.get(node) else None
-        numbers = Known({"accept": tested, "sample": walk.u})
+        tested = verification.tests[-1].u if draft.children.get(node) else None
+        numbers = Known({"accept": tested, "sample": verification.u})
         place = Draft(node, children={node: draft.children.get(node, [])})
         place.q = {node: draft.q[node]} if node in draft.q else {}
 
         def redo(logits: torch.Tensor, after: int) -> int:
             p = distributions(lane, lane.process(logits, [after]))[0]
             here = VerifierInput(place, lane.tree.tokens, {node: p}, numbers, lane.tree.depths[node])
-            other = self.verifier.walk(here)
+            other = self.verifier.verify(here)
             return lane.tree.tokens[other.path[0]] if other.token is None else other.token
 
         return redo

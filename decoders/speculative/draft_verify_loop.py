@@ -48,10 +48,10 @@ def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
         logits = lane.score(seen, kind, hidden=hidden)  # [N + beside, V]
         states = states_of(lane, seen) if drafter.reads_states else ()  # before a commit forgets them
         draft.record(lane)  # not before: recording is no part of drafting, and the timeline shows what is
-        walk = judged(lane, draft, verifier, nodes, logits[: len(nodes)], divergence)
-        kept = set(walk.path)
+        verification = judged(lane, draft, verifier, nodes, logits[: len(nodes)], divergence)
+        kept = set(verification.path)
         lane.drop([n for n in draft.nodes if n not in kept] + draft.beside)
-        drafter.observe(lane, draft, walk, Seen(seen, logits, *states))
+        drafter.observe(lane, draft, verification, Seen(seen, logits, *states))
         yield
 
 
@@ -97,24 +97,24 @@ def judged(
     probs = dict(zip(nodes, probabilities(scores), strict=True)) if verifier.relaxed_for else {}
     states = {n: lane.scorers["target"].hidden(n) for n in nodes[1:]} if verifier.reads_states else {}
     inputs = VerifierInput(draft, lane.tree.tokens, p, lane.chooser, position, probs, states)
-    walk = verifier.walk(inputs)
+    verification = verifier.verify(inputs)
 
     row = {n: i for i, n in enumerate(nodes)}
-    visited = [n for n in (draft.root, *walk.path, *walk.cut) if n in row]
+    visited = [n for n in (draft.root, *verification.path, *verification.cut) if n in row]
     at = [row[n] for n in visited]
     logprobs = lane.distribution(visited, logits[at])  # [visited, V], before any processor
     if scores is not logits:
         lane.distribution(visited, scores[at], view="processed")
     raw = dict(zip(visited, logprobs, strict=True))
-    committed = record_verdicts(lane, draft, walk, raw)
+    committed = record_verdicts(lane, draft, verification, raw)
     if divergence is not None:
-        divergence.record(lane, inputs, walk)
+        divergence.record(lane, inputs, verification)
     parents = [draft.root, *committed]
     logprobs_of_committed = [
         float(raw[parent][lane.tree.tokens[n]]) for parent, n in zip(parents, committed, strict=False)
     ]
     lane.commit(committed, logprobs_of_committed)
-    return walk
+    return verification
 
 
 def distributions(lane: Lane, scores: torch.Tensor) -> torch.Tensor:
@@ -134,7 +134,9 @@ def drawn_again(lane: Lane, u: float | None) -> Callable[[torch.Tensor, int], in
     return redo
 
 
-def record_verdicts(lane: Lane, draft: Draft, walk: Verification, raw: dict[int, torch.Tensor]) -> list[int]:
+def record_verdicts(
+    lane: Lane, draft: Draft, verification: Verification, raw: dict[int, torch.Tensor]
+) -> list[int]:
     """Verdicts in the order of the tests, then what was never reached, then the target's own token; the nodes
     to commit.
 
@@ -142,8 +144,8 @@ def record_verdicts(lane: Lane, draft: Draft, walk: Verification, raw: dict[int,
     none.
     """
     parents, tokens = lane.tree.parents, lane.tree.tokens
-    tried, last_test = Counter(), {test.node: test for test in walk.tests}
-    for test in walk.tests:
+    tried, last_test = Counter(), {test.node: test for test in verification.tests}
+    for test in verification.tests:
         parent = parents[test.node]
         tried[parent] += 1
         if test.left is not None:
@@ -152,7 +154,7 @@ def record_verdicts(lane: Lane, draft: Draft, walk: Verification, raw: dict[int,
             continue  # the token was drawn again, and tested again
         p = math.exp(raw[parent][tokens[test.node]]) if test.p is None else test.p
         q = draft.probability.get(test.node) if test.q is None else test.q
-        passed = "pruned" if test.node in walk.cut else "accepted"
+        passed = "pruned" if test.node in verification.cut else "accepted"
         status = passed if test.accepted else "rejected"
         reason = test.reason
         if test.preferred is not None:
@@ -162,21 +164,21 @@ def record_verdicts(lane: Lane, draft: Draft, walk: Verification, raw: dict[int,
         if test.watched:
             name, value, limit = test.watched
             lane.record_score(test.node, name, value, limit=limit)
-    tested, on_path = {t.node for t in walk.tests}, {draft.root, *walk.path}
+    tested, on_path = {t.node for t in verification.tests}, {draft.root, *verification.path}
     for node in draft.nodes:
         if node not in tested:
             why = "A sibling was accepted before it was tested."
             if parents[node] not in on_path:
                 why = "It follows a token that was not accepted."
             lane.verdict(node, "never reached", q=draft.probability.get(node), reason=why)
-    if walk.note:
-        lane.note(walk.note)
-    if walk.token is None:
-        return walk.path
-    last = walk.path[-1] if walk.path else draft.root
-    own = lane.propose(last, walk.token, float(raw[last][walk.token]))
+    if verification.note:
+        lane.note(verification.note)
+    if verification.token is None:
+        return verification.path
+    last = verification.path[-1] if verification.path else draft.root
+    own = lane.propose(last, verification.token, float(raw[last][verification.token]))
     if draft.nodes:
         status = "resampled" if draft.children.get(last) else "bonus"
-        p = math.exp(raw[last][walk.token]) if walk.p is None else walk.p
-        lane.verdict(own, status, p=p, u=walk.u, reason=walk.reason)
-    return [*walk.path, own]
+        p = math.exp(raw[last][verification.token]) if verification.p is None else verification.p
+        lane.verdict(own, status, p=p, u=verification.u, reason=verification.reason)
+    return [*verification.path, own]

@@ -201,7 +201,7 @@ class Seen:
     streams: torch.Tensor | None = None
 
 
-def nothing_to_observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
+def nothing_to_observe(lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:
     """The `observe` of drafters that learn nothing from a round."""
 
 
@@ -269,7 +269,7 @@ def drafted(source: Source, shape: Shape) -> Drafter:
 
 @dataclass(frozen=True)
 class Verifier:
-    """`walk(inputs)` decides. `exact_for`: the fills for which its output has exactly the target's
+    """`verify(inputs)` decides. `exact_for`: the fills for which its output has exactly the target's
     distribution.
 
     `draws` is False if it always takes the most likely token: correct at temperature 0 only. `uses_q` is
@@ -283,7 +283,7 @@ class Verifier:
     right on average. `reads_states`: it wants the target's states.
     """
 
-    walk: Callable[[VerifierInput], Verification]
+    verify: Callable[[VerifierInput], Verification]
     exact_for: frozenset[str]
     draws: bool = True
     uses_q: bool = True

@@ -124,7 +124,7 @@ def simulate(probabilities: list[float], checkpoints: list[int], seed: int = 0) 
 # ---- a verifier that is wrong on purpose -----------------------------------------------------------------
 
 
-def broken_walk(inputs: VerifierInput) -> Verification:
+def broken_verification(inputs: VerifierInput) -> Verification:
     """Token rejection with one mistake: after a rejection it draws from p itself, not from norm(max(p - q,
     0)).
     """
@@ -139,7 +139,7 @@ def broken_walk(inputs: VerifierInput) -> Verification:
     return go_down(inputs, token_rejection, lambda inputs, node: inputs.p[node], drawn, greedy=False)
 
 
-WRONG = Verifier(broken_walk, exact_for=frozenset(), name="broken on purpose")
+WRONG = Verifier(broken_verification, exact_for=frozenset(), name="broken on purpose")
 
 
 def broken(lane: Lane) -> Iterator[None]:

@@ -18,15 +18,15 @@ class Divergence:
         self.divergence_estimate = None if verifier.exact_for else verifier.divergence_estimate
         self.places, self.sum = 0, 0.0
 
-    def record(self, lane: Lane, inputs: VerifierInput, walk: Verification) -> None:
+    def record(self, lane: Lane, inputs: VerifierInput, verification: Verification) -> None:
         """Records a score for each position where a drafted token was tested, and a note; nothing if the
         verifier is exact.
         """
         if self.distribution is None and self.divergence_estimate is None:
             return
-        tested = [n for n in (inputs.draft.root, *walk.path) if inputs.children(n)]
+        tested = [n for n in (inputs.draft.root, *verification.path) if inputs.children(n)]
         for node in tested:
-            distance = self.distance(inputs, walk, node)
+            distance = self.distance(inputs, verification, node)
             self.places, self.sum = self.places + 1, self.sum + distance
             lane.record_score(node, TOTAL_VARIATION, distance)
         if not tested:
@@ -43,7 +43,7 @@ class Divergence:
                 f"{'; an estimate from the drafted tokens' if self.divergence_estimate else ''}."
             )
 
-    def distance(self, inputs: VerifierInput, walk: Verification, node: int) -> float:
+    def distance(self, inputs: VerifierInput, verification: Verification, node: int) -> float:
         """Total variation between the distribution of the token after `node`, given the text so far, and p.
 
         Where the draft was not drawn, the token is either the drafted one for certain or a draw from p.
@@ -53,5 +53,5 @@ class Divergence:
             return self.divergence_estimate(inputs, node)
         if node in inputs.draft.q:
             return float((self.distribution(inputs, node) - p).abs().sum()) / 2
-        kept = [n for n in inputs.children(node) if n in walk.path]
+        kept = [n for n in inputs.children(node) if n in verification.path]
         return 1.0 - float(p[inputs.tokens[kept[0]]]) if kept else 0.0

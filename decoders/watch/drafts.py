@@ -86,16 +86,18 @@ class Assisted(Mode):
         if one.draft_scores is not None:
             one.draft.scores = dict(zip([one.draft.root, *one.draft.nodes], one.draft_scores, strict=False))
             one.draft.record(recording)
-        walk = self._explained(one, seen, written, accepted, last)
+        verification = self._explained(one, seen, written, accepted, last)
         if (
-            walk.path != one.draft.nodes[:accepted]
-            or [*one.tokens[:accepted], walk.token][: len(written)] != written
+            verification.path != one.draft.nodes[:accepted]
+            or [*one.tokens[:accepted], verification.token][: len(written)] != written
         ):
             raise ValueError(f"its round wrote {written}, which its verifier does not explain")
         logprobs = recording.distribution(seen, raw)
         if one.rows[0].stages:
             recording.distribution(seen, last, "processed")
-        committed = record_verdicts(recording, one.draft, walk, dict(zip(seen, logprobs, strict=True)))
+        committed = record_verdicts(
+            recording, one.draft, verification, dict(zip(seen, logprobs, strict=True))
+        )
         rows = zip(logprobs, written, strict=True)
         recording.commit(committed, [float(row[token]) for row, token in rows])
         recording.close_step()
@@ -119,14 +121,14 @@ class Assisted(Mode):
         inputs = VerifierInput(
             draft, self.recording.tree.tokens, dict(zip(seen, p, strict=True)), outcomes, outcomes.depth
         )
-        walk = verifier.walk(inputs)
+        verification = verifier.verify(inputs)
         if weight is not None:  # then p / q is not what decides
-            walk.reason = None
-            for test in walk.tests:
+            verification.reason = None
+            for test in verification.tests:
                 test.reason = test.preferred = None
                 if drawn:
                     test.probability = min(1.0, 1.0 - weight + weight * test.p / test.q)
-        return walk
+        return verification
 
     def _verifier(self, drawn: bool) -> Verifier:
         if not self.config.do_sample:

@@ -104,9 +104,9 @@ def position(
 
 
 def first_token(walk_and_tree: tuple[Verification, Tree]) -> int:
-    """The token that a one-position walk commits first."""
-    walk, tree = walk_and_tree
-    return tree.tokens[walk.path[0]] if walk.path else walk.token
+    """The token that a verification of one position commits first."""
+    verification, tree = walk_and_tree
+    return tree.tokens[verification.path[0]] if verification.path else verification.token
 
 
 def statistics(counts: Counter, law: Law) -> tuple[float, float, float]:

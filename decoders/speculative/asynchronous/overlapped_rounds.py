@@ -57,14 +57,14 @@ def overlapped(
             draft.nodes = [*sure, *(sequence[0] for sequence in ahead)]  # these are tested now
             new = sum(map(len, ahead)) - len(begun)
             lane.note(f"{mode}-verify: {tests(len(draft.nodes), new)}")
-            walk = judged(lane, draft, verifier, nodes, answer())
-            lane.drop([n for n in draft.nodes if n not in walk.path])
+            verification = judged(lane, draft, verifier, nodes, answer())
+            lane.drop([n for n in draft.nodes if n not in verification.path])
             window = []
             for first, *behind in ahead:
-                if walk.token is None and lane.more and first == lane.tip:
+                if verification.token is None and lane.more and first == lane.tip:
                     window = behind
                 else:
-                    why = BEHIND if walk.token is not None else BESIDE if lane.more else OVER
+                    why = BEHIND if verification.token is not None else BESIDE if lane.more else OVER
                     forget(lane, behind, draft, why)
             draft = carried(draft, lane.tip, window)
             yield

@@ -71,7 +71,7 @@ def bass(lane: Lane) -> Iterator[None]:
         lane.record_score(lane.tip, "draft length", length.max_tokens(lane))
         return draft_chains(texts, [length.max_tokens(lane)] * len(texts))
 
-    def observe(texts: list[Text], drafts: list[Draft], walks: list[Verification]) -> None:
-        length.observe(length.max_tokens(lane), max(len(walk.path) for walk in walks))
+    def observe(texts: list[Text], drafts: list[Draft], verifications: list[Verification]) -> None:
+        length.observe(length.max_tokens(lane), max(len(one.path) for one in verifications))
 
     yield from batch_rounds(lane, propose, verifier, observe)

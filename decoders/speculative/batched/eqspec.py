@@ -32,13 +32,13 @@ GUESSES = Parameter("num_assistant_tokens", "int", 5, "Guesses per text and roun
 
 def keeps_the_mismatch(inputs: VerifierInput) -> Verification:
     """Greedy match with a mistake: the first rejected guess is kept as well."""
-    walk = GREEDY_MATCH.walk(inputs)
-    wrong = [test for test in walk.tests if not test.accepted]
+    verification = GREEDY_MATCH.verify(inputs)
+    wrong = [test for test in verification.tests if not test.accepted]
     if wrong and wrong[0].node in inputs.p:
-        walk.path.append(wrong[0].node)
+        verification.path.append(wrong[0].node)
         wrong[0].accepted, wrong[0].reason = True, "It is not the target's token, and kept by mistake."
-        walk.token = int(inputs.p[wrong[0].node].argmax())
-    return walk
+        verification.token = int(inputs.p[wrong[0].node].argmax())
+    return verification
 
 
 def verifier_of(mistake: str) -> Verifier:
@@ -68,7 +68,7 @@ def decode(
         lane.record_score(lane.tip, "draft length", count)
         return draft_chains(texts, [count] * len(texts))
 
-    def observe(texts: list[Text], drafts: list[Draft], walks: list[Verification]) -> None:
+    def observe(texts: list[Text], drafts: list[Draft], verifications: list[Verification]) -> None:
         if isinstance(target, Rectangle):
             for text, row in zip(texts, target.rows.values(), strict=True):
                 widths = {"moved": row.moved, "width": target.width}

@@ -190,9 +190,7 @@ def batch_rounds(
     lane: Lane,
     propose: Callable[[list[Text]], list[Draft]],
     verifier: Verifier,
-    observe: Callable[[list[Text], list[Draft], list[Verification]], None] = lambda texts, drafts, walks: (
-        None
-    ),
+    observe: Callable[[list[Text], list[Draft], list[Verification]], None] = lambda *_: None,
     choose: Callable[[list[Text]], list[Text]] = lambda texts: texts,
 ) -> Iterator[None]:
     """Runs rounds until all texts are finished; each is one target forward over all texts that are chosen.
@@ -208,15 +206,15 @@ def batch_rounds(
         asked = [opened(text, draft) for text, draft in zip(going, drafts, strict=True)]
         kind = "verify" if any(draft.nodes for draft in drafts) else "decode"
         logits = lane.score([node for nodes in asked for node in nodes], kind)  # [N, V]
-        walks = []
+        verifications = []
         parts = logits.split([len(nodes) for nodes in asked])
         for text, draft, nodes, rows in zip(going, drafts, asked, parts, strict=True):
-            walks.append(judged(text, draft, verifier, nodes, rows))
-            kept = set(walks[-1].path)
+            verifications.append(judged(text, draft, verifier, nodes, rows))
+            kept = set(verifications[-1].path)
             text.drop([n for n in draft.nodes if n not in kept])
         for text in going:
             text.report(turn)
-        observe(going, drafts, walks)
+        observe(going, drafts, verifications)
         yield
 
 

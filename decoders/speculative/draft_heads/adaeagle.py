@@ -58,10 +58,10 @@ class Prediction:
         sure = torch.tensor([draft.probability[n] for n in nodes]).log().sum()
         return bool(sure < JOINT_STOP)
 
-    def see(self, draft: Draft, walk: Verification, seen: Seen) -> None:
+    def see(self, draft: Draft, verification: Verification, seen: Seen) -> None:
         """Keeps the state from which the target's own token was chosen."""
-        last = walk.path[-1] if walk.path else draft.root
-        if walk.token is not None:
+        last = verification.path[-1] if verification.path else draft.root
+        if verification.token is not None:
             self.state = seen.hidden[seen.nodes.index(last)]
 
 
@@ -79,9 +79,9 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     shape = chain(length, parameters["temperature"])
     inner = with_drift(named("eagle"), shape, "a feature drafter", SAYS)
 
-    def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
-        prediction.see(draft, walk, seen)
-        inner.observe(lane, draft, walk, seen)
+    def observe(lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:
+        prediction.see(draft, verification, seen)
+        inner.observe(lane, draft, verification, seen)
 
     return simplest(replace(inner, observe=observe), parameters["temperature"])
 

@@ -132,8 +132,8 @@ def from_lattice(parameters: dict, write: Write, by: str) -> Drafter:
             head.shown = record_sees(lane, head.module, draft, draft.root, head.shown)
         return draft
 
-    def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
-        lattice.head.observe(lane, draft, walk, seen)
+    def observe(lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:
+        lattice.head.observe(lane, draft, verification, seen)
         if not lane.more:
             lattice.note_worth(lane)
 

@@ -32,9 +32,9 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     inner = drafted_by("clover2", parameters, "a Clover-2 drafter", SAYS, head)
     gated = with_gates(inner, head, lambda module: module.cell_b)
 
-    def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
+    def observe(lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:
         record_drift(lane, head, draft, seen)
-        gated.observe(lane, draft, walk, seen)
+        gated.observe(lane, draft, verification, seen)
 
     return simplest(replace(gated, observe=observe), parameters["temperature"])
 

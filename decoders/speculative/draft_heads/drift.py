@@ -29,9 +29,9 @@ def with_drift(find: Find, shape: Shape, name: str, says: str) -> Drafter:
     head = TrainedHead(find)
     inner = from_head(find, shape, name, says, head)
 
-    def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
+    def observe(lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:
         record_drift(lane, head, draft, seen)
-        inner.observe(lane, draft, walk, seen)
+        inner.observe(lane, draft, verification, seen)
 
     return replace(inner, observe=observe)
 

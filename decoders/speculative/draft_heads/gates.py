@@ -18,10 +18,10 @@ GATE = "gate"
 def with_gates(inner: Drafter, head: TrainedHead, cell_of: Callable[[torch.nn.Module], Cell]) -> Drafter:
     """`inner`, which drafts with `head`, and records the cosines of its module's cell after each round."""
 
-    def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
+    def observe(lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:
         if head.module is not None:
             record_gates(lane, head, draft, cell_of(head.module))
-        inner.observe(lane, draft, walk, seen)
+        inner.observe(lane, draft, verification, seen)
 
     return replace(inner, observe=observe)
 

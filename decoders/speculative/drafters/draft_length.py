@@ -49,9 +49,9 @@ def chain(length: Length, temperature: float) -> Shape:
             if lane.tree.tokens[node] in lane.eos or length.enough(lane, draft, nodes):
                 break
 
-    def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
+    def observe(lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:
         if draft.nodes:
-            length.observe(len(draft.nodes), len(walk.path))
+            length.observe(len(draft.nodes), len(verification.path))
 
     says = f"It drafts {SAYS[fill]}. {length.says}"
     return Shape(grow, fill, "chain", says, sees_token=length.min_probability > 0.0, observe=observe)

@@ -57,9 +57,11 @@ def block(count: int, draws: bool = False, reuse_tail: bool = False) -> Drafter:
         logprob = float(guess.scores.log_softmax(-1)[guess.token])
         return draft.propose(lane, parent, guess.token, logprob, source="draft", fill=fill)
 
-    def keep_tail(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
+    def keep_tail(lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:
         parents, tokens = lane.tree.parents, lane.tree.tokens
-        unread = draft.nodes[len(walk.path) + 1 :]  # a chain: the nodes stand in the order of the text
+        unread = draft.nodes[
+            len(verification.path) + 1 :
+        ]  # a chain: the nodes stand in the order of the text
         tail[:] = [Guess(tokens[n], draft.scores[parents[n]], draft.q.get(parents[n])) for n in unread]
 
     says = "A masked-diffusion model fills all masks after the text in one forward."

@@ -88,12 +88,14 @@ def engine_of(draft: LoadedModel, model: torch.nn.Module) -> Engine | SequenceEn
         return (Engine if isinstance(draft.engine, Engine) else SequenceEngine)(model)
 
 
-def keep_correction(lane: Lane, learner: LearningDraft, draft: Draft, walk: Verification, seen: Seen) -> bool:
+def keep_correction(
+    lane: Lane, learner: LearningDraft, draft: Draft, verification: Verification, seen: Seen
+) -> bool:
     """Keeps where the first rejected token of a round was predicted, and the target's distribution there;
     False if nothing was rejected. Later positions teach nothing, nor does the bonus token of a round without
     a rejection.
     """
-    rejected = next((test.node for test in walk.tests if not test.accepted), None)
+    rejected = next((test.node for test in verification.tests if not test.accepted), None)
     if rejected is None:
         return False
     slot_node = lane.tree.parents[rejected]  # its row predicts the rejected token

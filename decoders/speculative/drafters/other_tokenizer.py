@@ -197,6 +197,6 @@ def text_drafter(parameters: dict) -> Drafter:
     return Drafter(propose, FIXED, "draft", observe=settle, name=name, says=SAYS[TEXT])
 
 
-def settle(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
+def settle(lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:
     """The `observe` of both: the draft's own tree keeps what was committed."""
     lane.scorers["draft"].settle()

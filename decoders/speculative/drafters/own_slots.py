@@ -108,13 +108,13 @@ class OwnSlots:
                     born[(*path, rank)] = child
         return born
 
-    def observe(self, lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
+    def observe(self, lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:
         """Keeps the guesses of the slots after the last accepted node; the state is how many they are."""
         forget(lane, draft.beside)
         row = {node: at for at, node in enumerate(seen.nodes)}
-        slots = self.slots_of.get([draft.root, *walk.path][-1], [])
+        slots = self.slots_of.get([draft.root, *verification.path][-1], [])
         self.guesses = (
-            seen.logits[[row[slot] for slot in slots]] if slots and walk.token is not None else None
+            seen.logits[[row[slot] for slot in slots]] if slots and verification.token is not None else None
         )
         if draft.beside and lane.more:
             lane.record_score(lane.tip, "state", float(len(slots)))

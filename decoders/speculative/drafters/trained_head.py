@@ -56,15 +56,15 @@ class TrainedHead:
             lane.scorers["target"].taps = bool(self.module.reads) or self.module.sees.states == ALL
         return bool(self.unread)
 
-    def observe(self, lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
+    def observe(self, lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:
         """Keeps the states at what was committed: the root and the accepted path. The target's own token is
         the next root.
         """
-        if self.module is None or walk.token is None or not lane.more:
+        if self.module is None or verification.token is None or not lane.more:
             return
         place = {node: row for row, node in enumerate(seen.nodes)}
-        rows, tree = [place[n] for n in (draft.root, *walk.path)], lane.tree
-        hidden, tokens = seen.hidden[rows], [*(tree.tokens[n] for n in walk.path), walk.token]
+        rows, tree = [place[n] for n in (draft.root, *verification.path)], lane.tree
+        hidden, tokens = seen.hidden[rows], [*(tree.tokens[n] for n in verification.path), verification.token]
         streams = {layer: seen.streams[layer, rows] for layer in self.module.reads}
         if draft.root < tree.trunk and self.module.sees.states == ALL:
             before, streams_before = prompt_states(lane, self.module)  # [T, d], the root last
@@ -157,9 +157,9 @@ def from_head(find: Find, shape: Shape, name: str, says: str, head: TrainedHead 
         head.shown = record_sees(lane, head.module, draft, draft.root, head.shown)
         return draft
 
-    def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
-        head.observe(lane, draft, walk, seen)
-        shape.observe(lane, draft, walk, seen)
+    def observe(lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:
+        head.observe(lane, draft, verification, seen)
+        shape.observe(lane, draft, verification, seen)
 
     return replace(inner, propose=propose, observe=observe, reads_states=True)
 

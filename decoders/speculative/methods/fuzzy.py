@@ -78,11 +78,11 @@ def fuzzy_acceptance(limit: float, divergence: str, temperature: float) -> Verif
         p, q = inputs.p[node], inputs.draft.q[node]
         return q if far(inputs.probs[node], inputs.guessed(node)) <= limit else p
 
-    def walk(inputs: VerifierInput) -> Verification:
+    def verify(inputs: VerifierInput) -> Verification:
         return go_down(inputs, rule, lambda q, node: q.p[node], OWN, temperature == 0.0)
 
     return Verifier(
-        walk,
+        verify,
         exact if limit == 0.0 else frozenset(),
         name="fuzzy acceptance",
         relaxed_for=frozenset({FIXED, SAMPLED}),

@@ -90,11 +90,11 @@ def judged_acceptance(delta: float, temperature: float, judge: Judge | None = No
             return 0.0
         return max(0.0, 1.0 - float(inputs.p[node][token]) / float(inputs.draft.q[node][token]))
 
-    def walk(inputs: VerifierInput) -> Verification:
+    def verify(inputs: VerifierInput) -> Verification:
         return go_down(inputs, rule, left, WANTED_MORE, temperature == 0.0)
 
     return Verifier(
-        walk,
+        verify,
         fill if delta == 1.0 else frozenset(),
         name="judge",
         relaxed_for=fill,

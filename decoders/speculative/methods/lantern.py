@@ -136,11 +136,11 @@ def neighbour_support(delta: float, near: Near | None, temperature: float) -> Ve
         weights = q - refused + wanted * whole + nowhere * p
         return weights.scatter_add(0, ids.flatten(), -(taken * share[:, None]).flatten())
 
-    def walk(inputs: VerifierInput) -> Verification:
+    def verify(inputs: VerifierInput) -> Verification:
         return go_down(inputs, rule, left, WANTED_MORE, greedy)
 
     return Verifier(
-        walk,
+        verify,
         fill if delta == 0.0 else frozenset(),
         name="neighbours' support",
         relaxed_for=fill,

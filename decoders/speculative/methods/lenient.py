@@ -69,11 +69,11 @@ def lenient_rejection(lenience: float, temperature: float) -> Verifier:
         passes = torch.minimum(inputs.draft.q[node], inputs.p[node] / lenience)
         return relaxed_distribution(passes, left(inputs, node))
 
-    def walk(inputs: VerifierInput) -> Verification:
+    def verify(inputs: VerifierInput) -> Verification:
         return go_down(inputs, likely_enough if greedy else drawn, left, WANTED_MORE, greedy)
 
     return Verifier(
-        walk,
+        verify,
         fill if lenience == 1.0 else frozenset(),
         name="lenient rejection",
         relaxed_for=fill,

@@ -96,7 +96,7 @@ class Window:
             self.comb.append([lane.tree.add(above, t) for above, t in zip(self.comb[-1], row, strict=True)])
         return [node for level in self.comb for node in level if node != lane.tip]
 
-    def observe(self, lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
+    def observe(self, lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:
         """Reads the next row off the forward, harvests n-grams, and moves the window on by one token."""
         self.passes += 1
         text = lane.tree.text(lane.tip)
@@ -109,7 +109,7 @@ class Window:
         warm = len(self.rows) == self.n - 1
         top = self.comb[-1] if warm else self.comb[-1][1:]
         if not top:
-            self.record_waits(lane, new_tokens, walk, {})
+            self.record_waits(lane, new_tokens, verification, {})
             return
         fresh = seen.logits[[at[node] for node in top]].argmax(-1).tolist()
         given = {
@@ -121,7 +121,7 @@ class Window:
                 given[position] = Standing(any_of(text, lane, i))
         fresh = [now.token for now in given.values()]
         self.record_guesses(lane, len(text), lane.tree.depths[top[0]] + 1, fresh)
-        self.record_waits(lane, new_tokens, walk, given)
+        self.record_waits(lane, new_tokens, verification, given)
         if warm:
             self.harvest(lane, fresh)
             self.rows = [*self.rows[1:], fresh]
@@ -139,7 +139,7 @@ class Window:
         )
 
     def record_waits(
-        self, lane: Lane, new_tokens: list[int], walk: Verification, guesses: dict[int, Standing]
+        self, lane: Lane, new_tokens: list[int], verification: Verification, guesses: dict[int, Standing]
     ) -> None:
         """Records what the new tokens waited for, if the lane asks for it. An n-gram of the pool is in place
         before the forward that checks it: it waits for none of its own tokens. guesses: the window's newest
@@ -151,12 +151,12 @@ class Window:
         new = range(end - len(new_tokens), end)
         given = {position: now for position, now in guesses.items() if position >= end}
         for position, token in zip(new, new_tokens, strict=True):
-            if position < end - 1 or walk.token is None:
+            if position < end - 1 or verification.token is None:
                 self.waits.guess(position, token)
             else:
                 drawn = lane.parameters["temperature"] > 0.0
-                node = None if drawn and walk.u is None else lane.tree.parents[lane.tip]
-                given[position] = Standing(token, node, drawn_again(lane, walk.u), drawn)
+                node = None if drawn and verification.u is None else lane.tree.parents[lane.tip]
+                given[position] = Standing(token, node, drawn_again(lane, verification.u), drawn)
         self.waits.read(lane, given)
         self.waits.settle(lane, new)
 

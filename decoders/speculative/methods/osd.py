@@ -119,13 +119,13 @@ def osd(lane: Lane) -> Iterator[None]:
     drafter, verifier, _ = parts(parameters)
     recent: deque[bool] = deque(maxlen=RECENT)
 
-    def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
-        drafter.observe(lane, draft, walk, seen)
-        recent.extend(test.accepted for test in walk.tests)
+    def observe(lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:
+        drafter.observe(lane, draft, verification, seen)
+        recent.extend(test.accepted for test in verification.tests)
         share = sum(recent) / len(recent) if recent else 0.0
         for node in lane.tree.path(lane.tip)[len(lane.tree.path(draft.root)) :]:
             lane.record_score(node, "recent acceptance", share, level=GAUGE, high=1.0)
-        corrected = keep_correction(lane, learner, draft, walk, seen)
+        corrected = keep_correction(lane, learner, draft, verification, seen)
         if corrected and parameters["learning_rate"] and learner.waiting >= parameters["every"]:
             learned(lane, learner)
 

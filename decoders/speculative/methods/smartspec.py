@@ -205,7 +205,7 @@ def smartspec(lane: Lane) -> Iterator[None]:
         lane.record_score(lane.tip, "draft length", k)
         return draft_chains(texts, [k] * len(texts))
 
-    def observe(texts: list[Text], drafts: list[Draft], walks: list[Verification]) -> None:
-        policy.observe(sum(len(draft.nodes) for draft in drafts), sum(len(walk.path) for walk in walks))
+    def observe(texts: list[Text], drafts: list[Draft], verifications: list[Verification]) -> None:
+        policy.observe(sum(len(draft.nodes) for draft in drafts), sum(len(one.path) for one in verifications))
 
     yield from batch_rounds(lane, propose, verifier, observe)

@@ -62,11 +62,11 @@ def nearly_best(beta: int, tau: float, temperature: float) -> Verifier:
                 ).to(inputs.p[node])
         return inputs.p[node]
 
-    def walk(inputs: VerifierInput) -> Verification:
+    def verify(inputs: VerifierInput) -> Verification:
         return go_down(inputs, rule, own, OWN, temperature == 0.0)
 
     return Verifier(
-        walk,
+        verify,
         frozenset(),
         name="nearly the best",
         relaxed_for=frozenset({FIXED}),

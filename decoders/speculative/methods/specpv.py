@@ -185,20 +185,22 @@ def a_round(
     lane.distribution(nodes, scores, view="draft", level="a part of the keys")
     p = dict(zip(nodes, distributions(lane, scores), strict=True))
     probs = dict(zip(nodes, probabilities(scores), strict=True))
-    walk = verifier.walk(VerifierInput(inner, tokens, p, chooser, lane.tree.depths[end], probs))
-    out = {test.node: test for test in walk.tests if not test.accepted}
+    verification = verifier.verify(VerifierInput(inner, tokens, p, chooser, lane.tree.depths[end], probs))
+    out = {test.node: test for test in verification.tests if not test.accepted}
     for node in inner.nodes:
-        if node not in walk.path:
+        if node not in verification.path:
             test = out.get(node)
             why = {"p": test.p, "u": test.u, "reason": test.reason} if test else {"reason": BEHIND}
             lane.verdict(node, "pruned", q=inner.probability.get(node), **why)
-    lane.drop([n for n in inner.nodes if n not in walk.path])
-    for node in walk.path:
+    lane.drop([n for n in inner.nodes if n not in verification.path])
+    for node in verification.path:
         keep(lane, draft, node, p[lane.tree.parents[node]], probs[lane.tree.parents[node]])
-    last = walk.path[-1] if walk.path else end
-    if walk.token is None:
+    last = verification.path[-1] if verification.path else end
+    if verification.token is None:
         return None
-    own = draft.propose(lane, last, walk.token, math.log(float(probs[last][walk.token])), source="part")
+    own = draft.propose(
+        lane, last, verification.token, math.log(float(probs[last][verification.token])), source="part"
+    )
     if lane.parameters["temperature"] > 0.0:
         draft.q[last] = p[last]
     return own if tokens[own] not in lane.eos else None

@@ -100,7 +100,7 @@ def recycled(template: dict[str, int], table: Table) -> Drafter:
             level = below
         return draft
 
-    def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
+    def observe(lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:
         best = seen.logits.topk(min(width, seen.logits.shape[-1])).indices.tolist()
         for node, row in zip(seen.nodes, best, strict=True):
             table[lane.tree.tokens[node]] = row  # of equal tokens the later one counts

@@ -40,7 +40,7 @@ def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
     equally long ones the most likely; the target's own token comes from p.
     """
 
-    def walk(inputs: VerifierInput) -> Verification:
+    def verify(inputs: VerifierInput) -> Verification:
         verification, root = Verification(), inputs.draft.root
         reached, weight = {root: []}, {root: 0.0}  # place -> path to it, and its sum of log p
         for node in (root, *inputs.draft.nodes):
@@ -72,7 +72,7 @@ def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
         return relaxed_distribution(passes, p)
 
     return Verifier(
-        walk,
+        verify,
         frozenset(),
         name="typical acceptance",
         relaxed_for=frozenset({FIXED, SAMPLED}),

@@ -84,9 +84,11 @@ def planning(parameters: dict) -> Drafter:
         lane.scorers["target"].taps = True
         return Draft(lane.tip) if skipped is None else inner.propose(lane)
 
-    def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
+    def observe(lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:
         nonlocal skipped, planned_at
-        node = walk.path[-1] if walk.path else draft.root  # the last one that all layers have read
+        node = (
+            verification.path[-1] if verification.path else draft.root
+        )  # the last one that all layers have read
         due = skipped is None or lane.written - planned_at >= parameters["replan_every"]
         if not lane.more or not due or node < lane.tree.trunk:
             return

@@ -65,10 +65,10 @@ class Heads:
         self.shown = record_sees(lane, heads, draft, draft.root, self.shown)
         return draft
 
-    def observe(self, lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
+    def observe(self, lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:
         """Keeps the state after the last accepted token, from which the target's own token comes too."""
-        if walk.token is not None:
-            self.state = lane.scorers["target"].hidden([draft.root, *walk.path][-1])
+        if verification.token is not None:
+            self.state = lane.scorers["target"].hidden([draft.root, *verification.path][-1])
 
 
 def heads_of(target):

@@ -52,7 +52,7 @@ def searching(parameters: dict) -> Drafter:
         lane.drop(copies)
         return sum(a == b for a, b in zip(predicted, tokens[1:], strict=True))
 
-    def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
+    def observe(lane: Lane, draft: Draft, verification: Verification, seen: Seen) -> None:
         now, context = search(lane), parameters["context"]
         if now.over or not lane.more or lane.written <= context:
             return

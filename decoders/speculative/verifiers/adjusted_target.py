@@ -73,11 +73,11 @@ def adjusted_target(eta: float, alpha: float, temperature: float) -> Verifier:
         passes = torch.minimum(inputs.draft.q[node], near(inputs, node))
         return relaxed_distribution(passes, left(inputs, node))
 
-    def walk(inputs: VerifierInput) -> Verification:
+    def verify(inputs: VerifierInput) -> Verification:
         return go_down(inputs, likeliest if greedy else drawn, left, WANTED_MORE, greedy)
 
     return Verifier(
-        walk,
+        verify,
         fill if eta == 0.0 else frozenset(),
         name="adjusted target",
         relaxed_for=fill,

@@ -27,7 +27,7 @@ def chains(inputs: VerifierInput) -> list[list[int]]:
     return [path for node, path in paths.items() if path and not inputs.children(node)]
 
 
-def walk(inputs: VerifierInput) -> Verification:
+def verify(inputs: VerifierInput) -> Verification:
     """Every beam's entries are tested with coins of their own; the beam with the longest accepted prefix is
     kept, on ties the first. Then a token from norm(max(p - q, 0)), or from p if the whole beam passed.
     """
@@ -69,7 +69,7 @@ def walk(inputs: VerifierInput) -> Verification:
 
 
 BEAM_COINS = Verifier(
-    walk,
+    verify,
     exact_for=frozenset(),
     name="a coin for each entry of each beam",
     relaxed_for=frozenset({FIXED}),

@@ -63,12 +63,12 @@ def block_tests(
             passes, reason = True, f"The first {minimum} tokens of a block pass. {reason}"
         return TokenTest(child, passes, float(inputs.probs[node][token]), reason=reason)
 
-    def walk(inputs: VerifierInput) -> Verification:
+    def verify(inputs: VerifierInput) -> Verification:
         return go_down(inputs, rule, lambda q, node: q.p[node], OWN, temperature == 0.0)
 
     lossless = exact and minimum <= 1 and temperature == 0.0
     return Verifier(
-        walk,
+        verify,
         frozenset({FIXED}) if lossless else frozenset(),
         name="block test",
         relaxed_for=frozenset({FIXED}),

@@ -17,7 +17,7 @@ from decoders.speculative.interfaces import (
 from decoders.trace.number_format import number
 
 
-def walk(inputs: VerifierInput) -> Verification:
+def verify(inputs: VerifierInput) -> Verification:
     """P_i = min(P_(i-1) p_i(x_i) / q_i(x_i), 1). Each prefix of the chain is tested with its probability h_i,
     and the longest that passes is kept, whether or not shorter ones did. The target's own token comes from
     norm(max(P_i p - q, 0)), after the whole chain from p.
@@ -85,7 +85,7 @@ def sentence(i: int, kept: int, weight: float, probability: float, passed: bool)
 
 
 BLOCK = Verifier(
-    walk,
+    verify,
     exact_for=frozenset({SAMPLED}),
     name="block verification",
     says="Every prefix of the chain is tested as a whole, and the longest that passes is kept.",

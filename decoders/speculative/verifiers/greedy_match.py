@@ -5,7 +5,7 @@ nothing.
 from decoders.speculative.interfaces import FIXED, TokenTest, Verification, Verifier, VerifierInput
 
 
-def walk(inputs: VerifierInput) -> Verification:
+def verify(inputs: VerifierInput) -> Verification:
     """From the root down, the child that carries argmax p; at the end argmax p itself, so the output is that
     of greedy decoding.
     """
@@ -40,7 +40,7 @@ def walk(inputs: VerifierInput) -> Verification:
 
 
 GREEDY_MATCH = Verifier(
-    walk,
+    verify,
     exact_for=frozenset({FIXED}),
     draws=False,
     uses_q=False,

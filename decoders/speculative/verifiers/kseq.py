@@ -55,7 +55,7 @@ def ceiling(p: torch.Tensor, q: torch.Tensor, count: int) -> float:
     return float((kept + 1.0 - drawn.clamp(max=1.0) ** count).min())
 
 
-def walk(inputs: VerifierInput) -> Verification:
+def verify(inputs: VerifierInput) -> Verification:
     """At each node the draws X_1..X_k in their order: X passes with min(1, p(X) / (rho q(X))). If none does,
     the target's own token comes from p minus what the draws took of it, in proportion to their probabilities.
     """
@@ -106,7 +106,7 @@ def sentence(p: float, q: float, rho: float, probability: float, accepted: bool)
 
 
 KSEQ = Verifier(
-    walk,
+    verify,
     exact_for=frozenset({SAMPLED, WITH_REPLACEMENT}),
     name="K-SEQ",
     says="Each of several independent draws passes with probability min(1, p / (rho q)), with the smallest "

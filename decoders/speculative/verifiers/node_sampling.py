@@ -18,7 +18,7 @@ from decoders.speculative.interfaces import (
 from decoders.trace.number_format import number
 
 
-def walk(inputs: VerifierInput) -> Verification:
+def verify(inputs: VerifierInput) -> Verification:
     """From the root down: y ~ p; descend into the child that carries y, else y is the target's own token and
     the walk ends.
     """
@@ -55,7 +55,7 @@ def walk(inputs: VerifierInput) -> Verification:
 
 
 NODE_SAMPLING = Verifier(
-    walk,
+    verify,
     exact_for=frozenset({FIXED, SAMPLED, WITH_REPLACEMENT, WITHOUT_REPLACEMENT}),
     uses_q=False,
     name="node sampling",

@@ -25,7 +25,7 @@ from decoders.trace.acceptance import acceptance
 from decoders.trace.number_format import compared, number
 
 
-def walk(inputs: VerifierInput, replacement: bool = False) -> Verification:
+def verify(inputs: VerifierInput, replacement: bool = False) -> Verification:
     """At each node R = p and D = q; each child in slot order is accepted iff u D(x) < R(x).
 
     After a rejection R = norm(max(R - D, 0)), and x is struck from D, unless the children were drawn with
@@ -102,14 +102,14 @@ def sentence(p: float, q: float, u: float | None, accepted: bool, slot: int) -> 
 
 
 RECURSIVE_REJECTION = Verifier(
-    walk,
+    verify,
     exact_for=frozenset({SAMPLED, WITHOUT_REPLACEMENT}),
     name="token rejection",
     says="A drafted token passes with probability min(1, p/q); after a rejection the next one "
     "is tested against, or drawn from, the residual max(p - q, 0).",
 )
 WITH_REPLACEMENT_REJECTION = Verifier(
-    partial(walk, replacement=True),
+    partial(verify, replacement=True),
     exact_for=frozenset({SAMPLED, WITH_REPLACEMENT}),
     name="token rejection with replacement",
     says="A drafted token passes with probability min(1, p/q); after a rejection the next draw, which may "

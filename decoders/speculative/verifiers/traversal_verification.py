@@ -71,7 +71,7 @@ class Standing:
         return path[::-1]
 
 
-def walk(inputs: VerifierInput) -> Verification:
+def verify(inputs: VerifierInput) -> Verification:
     """From the leaves up: a leaf passes with its probability a, and with it the whole path; one that fails is
     removed. The target's own token comes from what is left at the end of the accepted path.
     """
@@ -107,7 +107,7 @@ def sentence(probability: float, passed: bool) -> str:
 
 
 TRAVERSAL = Verifier(
-    walk,
+    verify,
     exact_for=frozenset({SAMPLED, WITHOUT_REPLACEMENT}),
     name="traversal verification",
     says="Paths are tested as a whole from their leaves; a leaf that fails is taken off, and the next is "

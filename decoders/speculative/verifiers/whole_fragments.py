@@ -20,8 +20,8 @@ def whole_fragments(verifier: Verifier, mark: int, greedy: bool) -> Verifier:
     verifier with `uses_q` off drew there before: cutting does not change the text. greedy: nothing is drawn.
     """
 
-    def walk(inputs: VerifierInput) -> Verification:
-        verification = verifier.walk(inputs)
+    def verify(inputs: VerifierInput) -> Verification:
+        verification = verifier.verify(inputs)
         run = [inputs.draft.root, *verification.path]
         ends = [at for at, node in enumerate(run) if inputs.tokens[node] == mark]
         if not ends or ends[-1] + 1 == len(run) or verification.token is None:
@@ -44,4 +44,4 @@ def whole_fragments(verifier: Verifier, mark: int, greedy: bool) -> Verifier:
         return verification
 
     says = f"{verifier.says} Accepted tokens after the last end of a fragment are cut."
-    return replace(verifier, walk=walk, name=f"{verifier.name}, whole fragments", says=says)
+    return replace(verifier, verify=verify, name=f"{verifier.name}, whole fragments", says=says)

@@ -41,9 +41,9 @@ def test_drawn_tokens_that_are_kept_with_an_old_law_would_bend_it(monkeypatch):
 
     real = sjd.Window.observe
 
-    def stale(self, lane, draft, walk, seen):
-        kept = self.drawn[len(walk.path) + 1 :]
-        real(self, lane, draft, walk, seen)
+    def stale(self, lane, draft, verification, seen):
+        kept = self.drawn[len(verification.path) + 1 :]
+        real(self, lane, draft, verification, seen)
         self.drawn[: len(kept)] = [(token, q) for (token, _), (_, q) in zip(kept, self.drawn, strict=False)]
 
     monkeypatch.setattr(sjd.Window, "observe", stale)

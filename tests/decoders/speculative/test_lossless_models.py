@@ -144,7 +144,7 @@ def test_a_correction_drawn_from_p_is_noticed(memories, joint, monkeypatch):
     real = default_verifier.RECURSIVE_REJECTION
 
     def forgetful(inputs):
-        found = real.walk(inputs)
+        found = real.verify(inputs)
         last = found.path[-1] if found.path else inputs.draft.root
         if inputs.children(last):
             depth = inputs.position + 1 + len(found.path)

@@ -52,12 +52,16 @@ def test_either_test_is_enough():
     """The dossier's masks: ordinary 1, 0, 1, 1 and judge 0, 1, 0, 1 let all four pass."""
     judge = judged_acceptance(0.5, 0.0, float)
     right = [0.1, 0.9, 0.1, 0.9]
-    walk = judge.walk(chain(right, [True, False, True, True]))
-    assert walk.path == [1, 2, 3, 4] and walk.token == 0
-    assert [test.watched for test in walk.tests] == [(SCORE, said, 0.5) for said in right]
-    assert "is accepted all the same" in walk.tests[1].reason
-    walk = judge.walk(chain([0.1, 0.5, 0.1, 0.9], [True, False, True, True]))
-    assert walk.path == [1] and walk.token == 1 and "stays rejected" in walk.tests[1].reason
+    verification = judge.verify(chain(right, [True, False, True, True]))
+    assert verification.path == [1, 2, 3, 4] and verification.token == 0
+    assert [test.watched for test in verification.tests] == [(SCORE, said, 0.5) for said in right]
+    assert "is accepted all the same" in verification.tests[1].reason
+    verification = judge.verify(chain([0.1, 0.5, 0.1, 0.9], [True, False, True, True]))
+    assert (
+        verification.path == [1]
+        and verification.token == 1
+        and "stays rejected" in verification.tests[1].reason
+    )
 
 
 @pytest.mark.parametrize("shape", [{"temperature": 1.0}, {"temperature": 0.7, "top_k": 3}])

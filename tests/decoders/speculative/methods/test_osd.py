@@ -84,10 +84,10 @@ def test_the_slot_that_predicted_the_rejected_token_is_kept():
     for token in range(10, 14):
         drafted.append(tree.add(drafted[-1], token))
     draft = Draft(9, drafted[1:])
-    walk = Verification([TokenTest(node, node != drafted[3]) for node in drafted[1:4]])
+    verification = Verification([TokenTest(node, node != drafted[3]) for node in drafted[1:4]])
     seen = Seen(drafted, torch.arange(5.0)[:, None].expand(5, 20))
     learner = SimpleNamespace(corrections={})
-    assert keep_correction(SimpleNamespace(tree=tree), learner, draft, walk, seen)
+    assert keep_correction(SimpleNamespace(tree=tree), learner, draft, verification, seen)
     ((text, (kept,)),) = learner.corrections.items()
     assert text == tuple(range(12)) and kept.slot == 11 and kept.logits[0] == 2.0
 

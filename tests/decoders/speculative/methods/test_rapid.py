@@ -48,7 +48,7 @@ def test_the_worked_example(eta, near, acceptance, emission):
 
     def run(chooser):
         asked, tree = inputs(chooser)
-        return first_token((verifier.walk(asked), tree))
+        return first_token((verifier.verify(asked), tree))
 
     found = Exhaustive().distribution(run)
     assert [found[t] for t in range(3)] == pytest.approx(emission, abs=1e-4)

@@ -131,9 +131,12 @@ class Watching:
     def propose(self, lane: Lane) -> Draft:
         return self.drafter.propose(lane)
 
-    def observe(self, lane, draft, walk, seen) -> None:
+    def observe(self, lane, draft, verification, seen) -> None:
         tokens = lane.tree.tokens
-        self.last = ([tokens[n] for n in draft.nodes], [*(tokens[n] for n in walk.path), walk.token])
+        self.last = (
+            [tokens[n] for n in draft.nodes],
+            [*(tokens[n] for n in verification.path), verification.token],
+        )
 
 
 def model_tree() -> Drafter:
@@ -203,7 +206,7 @@ def test_a_token_comes_out_as_often_as_the_target_wants_it(branches):
 
     def run(chooser) -> int:
         return losslessness.first_token(
-            (NODE_SAMPLING.walk(VerifierInput(draft, tree.tokens, p, chooser, 0)), tree)
+            (NODE_SAMPLING.verify(VerifierInput(draft, tree.tokens, p, chooser, 0)), tree)
         )
 
     assert Exhaustive().distribution(run)[1] == pytest.approx(0.5, abs=1e-12)

@@ -242,8 +242,8 @@ def test_the_published_test_bends_the_distribution_and_ours_does_not():
     laws = {}
     for name, verifier in {"p / q": RECURSIVE_REJECTION, "p alone": NODE_SAMPLING}.items():
 
-        def drawn(chooser, walk=verifier.walk) -> int:
-            return first_token(position([0.6, 0.4], [0], [0.7, 0.3], chooser, walk))
+        def drawn(chooser, verify=verifier.verify) -> int:
+            return first_token(position([0.6, 0.4], [0], [0.7, 0.3], chooser, verify))
 
         laws[name] = Exhaustive().distribution(drawn)
     assert laws["p / q"][0] == pytest.approx(0.857, abs=1e-3)

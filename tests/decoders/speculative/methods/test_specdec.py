@@ -44,18 +44,18 @@ def test_the_dossier_s_example():
     """Log-probs A -0.2, B -2.0, C -4.0, beta 3, tau 2: A and B pass (gap 1.8), C does not (3.8)."""
     row = [-0.2, -2.0, -4.0]
     for token, passes in ((0, True), (1, True), (2, False)):
-        walk = nearly_best(3, 2.0, 0.0).walk(inputs([row, row], [token]))
-        assert [t.accepted for t in walk.tests] == [passes] and walk.token == 0
-        assert walk.path == ([1] if passes else [])
-    equal = nearly_best(3, 1.8, 0.0).walk(inputs([[-0.25, -2.05, -4.0]] * 2, [1]))
+        verification = nearly_best(3, 2.0, 0.0).verify(inputs([row, row], [token]))
+        assert [t.accepted for t in verification.tests] == [passes] and verification.token == 0
+        assert verification.path == ([1] if passes else [])
+    equal = nearly_best(3, 1.8, 0.0).verify(inputs([[-0.25, -2.05, -4.0]] * 2, [1]))
     assert equal.path == [] or equal.tests[0].watched[1] <= 1.8  # up to the last digit
 
 
 def test_a_gap_of_just_tau_passes():
     row = [0.5, 0.25, 0.25]
-    walk = nearly_best(2, float(torch.tensor(2.0, dtype=torch.float64).log()), 0.0)
+    verification = nearly_best(2, float(torch.tensor(2.0, dtype=torch.float64).log()), 0.0)
     logs = torch.tensor(row, dtype=torch.float64).log().tolist()
-    assert walk.walk(inputs([logs, logs], [1])).path == [1]
+    assert verification.verify(inputs([logs, logs], [1])).path == [1]
 
 
 def test_more_passes_where_beta_or_tau_is_larger():
@@ -64,7 +64,7 @@ def test_more_passes_where_beta_or_tau_is_larger():
         rows = torch.randn(6, 9, dtype=torch.float64).log_softmax(-1).tolist()
         asked = inputs(rows, torch.randint(9, (5,)).tolist())
         lengths = {
-            (beta, tau): len(nearly_best(beta, tau, 0.0).walk(asked).path)
+            (beta, tau): len(nearly_best(beta, tau, 0.0).verify(asked).path)
             for beta in (2, 4, 9)
             for tau in (0.5, 1.0, 3.0)
         }

@@ -107,12 +107,12 @@ def test_the_first_drafted_token_is_accepted_as_often_as_p_and_q_overlap(monkeyp
     rounds = []
 
     def watched(inputs):
-        walk = real.walk(inputs)
+        verification = real.verify(inputs)
         root = inputs.draft.root
         if inputs.draft.nodes:
             overlap = float(inputs.p[root].minimum(inputs.draft.q[root]).sum())
-            rounds.append((overlap, walk.tests[0].accepted))
-        return walk
+            rounds.append((overlap, verification.tests[0].accepted))
+        return verification
 
     real = default_verifier.RECURSIVE_REJECTION
     monkeypatch.setattr(default_verifier, "RECURSIVE_REJECTION", Verifier(watched, real.exact_for))

@@ -31,8 +31,8 @@ def row(best: int, second: int) -> list[float]:
 
 def kept(verifier, tokens, rows) -> tuple[int, int]:
     """(how many tokens of the block were kept, the root among them; the target's own token)."""
-    walk = verifier.walk(chain_inputs(tokens, rows))
-    return 1 + len(walk.path), walk.token
+    verification = verifier.verify(chain_inputs(tokens, rows))
+    return 1 + len(verification.path), verification.token
 
 
 def exactly(count: int, minimum: int = 1):
@@ -101,8 +101,8 @@ def beams_inputs(
 def first_tokens(beams, p, q) -> dict[int, float]:
     def run(chooser):
         inputs, tree = beams_inputs(chooser, beams, p, q)
-        walk = BEAM_COINS.walk(inputs)
-        return tree.tokens[walk.path[0]] if walk.path else walk.token
+        verification = BEAM_COINS.verify(inputs)
+        return tree.tokens[verification.path[0]] if verification.path else verification.token
 
     return Exhaustive().distribution(run)
 
@@ -118,7 +118,7 @@ def test_the_published_rule_keeps_the_longest_beginning():
     """By script: the first beam passes one token, the second two; the token after comes from p."""
     p, q = [0.3, 0.4, 0.3], [0.6, 0.2, 0.2]
     inputs, tree = beams_inputs(Script([True, False, True, True, 2]), [[0, 1], [1, 1]], p, q)
-    walk = BEAM_COINS.walk(inputs)
-    assert [tree.tokens[node] for node in walk.path] == [1, 1] and walk.token == 2
-    last = {test.node: test.accepted for test in walk.tests}
-    assert all(last[node] for node in walk.path) and sum(last.values()) == 2
+    verification = BEAM_COINS.verify(inputs)
+    assert [tree.tokens[node] for node in verification.path] == [1, 1] and verification.token == 2
+    last = {test.node: test.accepted for test in verification.tests}
+    assert all(last[node] for node in verification.path) and sum(last.values()) == 2

@@ -45,7 +45,7 @@ def test_kseq_divides_by_the_smallest_number_that_leaves_the_law(count, rho, pas
 def test_kseq_of_independent_draws_has_the_target_s_law(count):
     def run(chooser):
         drawn = [chooser.categorical(tensor(Q), ("draft", i)).value for i in range(count)]
-        return first_token(position(P, drawn, Q, chooser, kseq.walk))
+        return first_token(position(P, drawn, Q, chooser, kseq.verify))
 
     law = Exhaustive().distribution(run)
     assert all(law[token] == pytest.approx(P[token], abs=1e-12) for token in range(3))
@@ -77,9 +77,9 @@ def accepted(verify, p, q, length: int) -> float:
 )
 def test_block_verification_accepts_more_than_token_rejection(p, q, by_token, by_block):
     for length, (token, whole) in enumerate(zip(by_token, by_block, strict=True), 1):
-        assert accepted(RECURSIVE_REJECTION.walk, p, q, length) == pytest.approx(token, abs=1e-12)
-        assert accepted(block_verification.walk, p, q, length) == pytest.approx(whole, abs=1e-12)
-        assert accepted(traversal_verification.walk, p, q, length) == pytest.approx(whole, abs=1e-12)
+        assert accepted(RECURSIVE_REJECTION.verify, p, q, length) == pytest.approx(token, abs=1e-12)
+        assert accepted(block_verification.verify, p, q, length) == pytest.approx(whole, abs=1e-12)
+        assert accepted(traversal_verification.verify, p, q, length) == pytest.approx(whole, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -98,24 +98,28 @@ def test_block_s_chances_for_each_draft_of_two(path, chances):
 @pytest.mark.parametrize(
     ("verify", "chances"),
     [
-        (block_verification.walk, [0.0, 0.25]),
-        (traversal_verification.walk, [0.25, 0.0]),
-        (kseq.walk, [0.5]),
-        (RECURSIVE_REJECTION.walk, [None]),
+        (block_verification.verify, [0.0, 0.25]),
+        (traversal_verification.verify, [0.25, 0.0]),
+        (kseq.verify, [0.5]),
+        (RECURSIVE_REJECTION.verify, [None]),
     ],
 )
 def test_a_test_tells_the_chance_with_which_it_passes_where_that_is_not_p_over_q(verify, chances):
     """The draft aa of the worked example, all of it rejected: block verification begins at the root,
     traversal at the leaf.
     """
-    walk = verify(inputs(["a", "aa"], (1 / 3, 2 / 3, 0), (2 / 3, 1 / 3, 0), Script([0, 0, 1])))
-    assert [test.probability for test in walk.tests] == pytest.approx(chances)
+    verification = verify(inputs(["a", "aa"], (1 / 3, 2 / 3, 0), (2 / 3, 1 / 3, 0), Script([0, 0, 1])))
+    assert [test.probability for test in verification.tests] == pytest.approx(chances)
 
 
 def test_a_longer_beginning_is_kept_although_a_shorter_one_failed():
-    walk = block_verification.walk(inputs(["a", "ab"], P, Q, Script([0, 1, 2])))
-    assert [t.accepted for t in walk.tests] == [True, True] and len(walk.path) == 2 and walk.token == 2
-    assert "did not pass, and a longer prefix did" in walk.tests[0].reason
+    verification = block_verification.verify(inputs(["a", "ab"], P, Q, Script([0, 1, 2])))
+    assert (
+        [t.accepted for t in verification.tests] == [True, True]
+        and len(verification.path) == 2
+        and verification.token == 2
+    )
+    assert "did not pass, and a longer prefix did" in verification.tests[0].reason
 
 
 def test_traversal_s_chances_on_the_dossier_s_tree():
@@ -162,8 +166,8 @@ def expected_of_trees(verify) -> float:
 
 
 def test_traversal_accepts_more_of_a_tree_than_going_down_does():
-    assert expected_of_trees(traversal_verification.walk) == pytest.approx(1.67, abs=5e-3)
-    assert expected_of_trees(RECURSIVE_REJECTION.walk) == pytest.approx(1.61, abs=5e-3)
+    assert expected_of_trees(traversal_verification.verify) == pytest.approx(1.67, abs=5e-3)
+    assert expected_of_trees(RECURSIVE_REJECTION.verify) == pytest.approx(1.61, abs=5e-3)
 
 
 def test_on_a_star_traversal_accepts_as_often_as_recursive_rejection():
@@ -173,19 +177,19 @@ def test_on_a_star_traversal_accepts_as_often_as_recursive_rejection():
             - Exhaustive()
             .distribution(lambda c, v=v, k=children: len(v(inputs(list(k), P, Q, c)).path))
             .get(0, 0.0)
-            for v in (traversal_verification.walk, RECURSIVE_REJECTION.walk)
+            for v in (traversal_verification.verify, RECURSIVE_REJECTION.verify)
         ]
         assert math.isclose(*chances, abs_tol=1e-12)
 
 
 def test_kseq_says_how_near_it_comes_to_the_best_plan():
     """Two draws: .84 of at most .89; one draw is as good as any plan, and nothing is said."""
-    two, _ = position(P, [1, 2], Q, Script([0, 0, 0]), kseq.walk)
+    two, _ = position(P, [1, 2], Q, Script([0, 0, 0]), kseq.verify)
     assert two.note == (
         "K-SEQ keeps one of 2 such draws with probability .84 here; with the best plan of optimal transport "
         "it would be .89."
     )
-    assert position(P, [1], Q, Script([0, 0]), kseq.walk)[0].note is None
+    assert position(P, [1], Q, Script([0, 0]), kseq.verify)[0].note is None
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -57,8 +57,8 @@ def law_of_token(verifier, p=P, q=Q) -> dict[int, float]:
         node = tree.add(0, drawn)
         draft.nodes, draft.children = [node], {0: [node]}
         draft.q[0], draft.scores[0] = tensor(q), tensor(q).log()
-        walk = verifier.walk(VerifierInput(draft, tree.tokens, {0: tensor(p)}, chooser, 0))
-        return first_token((walk, tree))
+        verification = verifier.verify(VerifierInput(draft, tree.tokens, {0: tensor(p)}, chooser, 0))
+        return first_token((verification, tree))
 
     return Exhaustive().distribution(run)
 
@@ -206,8 +206,8 @@ def test_lenience_makes_no_token_more_than_1_over_l_times_as_likely():
 
 @pytest.mark.parametrize(("lenience", "kept"), [(1.0, 0), (0.76, 0), (0.74, 1), (0.1, 1)])
 def test_lenience_at_temperature_0_asks_for_a_share_of_the_best(lenience, kept):
-    walk = lenient.lenient_rejection(lenience, 0.0).walk(inputs(P, Q, ["a"], greedy=True))
-    assert len(walk.path) == kept and walk.token == 1
+    verification = lenient.lenient_rejection(lenience, 0.0).verify(inputs(P, Q, ["a"], greedy=True))
+    assert len(verification.path) == kept and verification.token == 1
 
 
 def test_the_entropy_lowers_medusa_s_threshold():
@@ -217,19 +217,21 @@ def test_the_entropy_lowers_medusa_s_threshold():
     ) == pytest.approx(0.015)
     sure = tensor((0.99, 0.01, 0.0))
     assert typical_acceptance.threshold(sure, 0.09, 0.3) == 0.09
-    walk = typical_acceptance.typical(0.09, 0.3, 0.0).walk(inputs(sure, Q, ["b"], greedy=True))
-    assert not walk.path and walk.token == 0
+    verification = typical_acceptance.typical(0.09, 0.3, 0.0).verify(inputs(sure, Q, ["b"], greedy=True))
+    assert not verification.path and verification.token == 0
 
 
 def test_typical_acceptance_keeps_the_longest_path_and_of_equals_the_likeliest():
     rule = typical_acceptance.typical(0.25, 1.0, 0.0)
     asked = inputs((0.1, 0.3, 0.4, 0.2), Q + (0.0,), ["c", "b", "cc", "bb", "cb", "ba"], greedy=True)
-    walk = rule.walk(asked)
+    verification = rule.verify(asked)
     c, b, cc, bb, cb, ba = asked.draft.nodes
-    assert walk.path == [c, cc] and walk.token == 2
-    passed = {t.node: t.accepted for t in walk.tests}
+    assert verification.path == [c, cc] and verification.token == 2
+    passed = {t.node: t.accepted for t in verification.tests}
     assert passed == {c: True, b: False, cc: True, cb: False, bb: False, ba: False}
-    assert "Another path is longer or more likely" in next(t.reason for t in walk.tests if t.node == b)
+    assert "Another path is longer or more likely" in next(
+        t.reason for t in verification.tests if t.node == b
+    )
 
 
 @pytest.mark.parametrize(
@@ -298,10 +300,10 @@ def test_neighbours_lend_what_fits_below_delta():
     near = torch.tensor([[1, 2, 3]])
     assert lantern.support(p, near, 0.2).tolist() == [[True, True, False]]
     verifier = lantern.neighbour_support(0.2, lambda tokens: near, 1.0)
-    walk, _ = position(p.tolist(), [0], (0.5, 0.1, 0.1, 0.1, 0.2), Random(0), verifier.walk)
-    assert walk.tests[0].p == pytest.approx(0.17) and walk.tests[0].q == 0.5
-    assert "it is accepted with probability .34" in walk.tests[0].reason
-    plain, _ = position(p.tolist(), [0], (0.5, 0.1, 0.1, 0.1, 0.2), Random(0), RECURSIVE_REJECTION.walk)
+    verification, _ = position(p.tolist(), [0], (0.5, 0.1, 0.1, 0.1, 0.2), Random(0), verifier.verify)
+    assert verification.tests[0].p == pytest.approx(0.17) and verification.tests[0].q == 0.5
+    assert "it is accepted with probability .34" in verification.tests[0].reason
+    plain, _ = position(p.tolist(), [0], (0.5, 0.1, 0.1, 0.1, 0.2), Random(0), RECURSIVE_REJECTION.verify)
     assert "it is accepted with probability p/q = .04" in plain.tests[0].reason
 
 
@@ -326,16 +328,16 @@ def test_no_more_than_delta_is_moved():
         rule = lantern.neighbour_support(delta, lantern.Neighbours(METRIC, 3), 1.0)
         p = (0.1, 0.2, 0.3, 0.4)
         for token in range(TOKENS):
-            walk, _ = position(p, [token], (0.25,) * 4, Random(0), rule.walk)
-            assert p[token] - 1e-12 <= walk.tests[0].p <= p[token] + delta + 1e-12
+            verification, _ = position(p, [token], (0.25,) * 4, Random(0), rule.verify)
+            assert p[token] - 1e-12 <= verification.tests[0].p <= p[token] + delta + 1e-12
 
 
 def test_lantern_at_temperature_0_takes_what_its_neighbours_make_the_likeliest():
     near = lantern.Neighbours(METRIC, 3)
     for delta, kept in ((0.0, 0), (0.15, 0), (0.2, 1)):
         rule = lantern.neighbour_support(delta, near, 0.0)
-        walk = rule.walk(inputs((0.3, 0.2, 0.35, 0.15), (0.25,) * 4, ["a"], greedy=True))
-        assert len(walk.path) == kept and walk.token == 2
+        verification = rule.verify(inputs((0.3, 0.2, 0.35, 0.15), (0.25,) * 4, ["a"], greedy=True))
+        assert len(verification.path) == kept and verification.token == 2
 
 
 # ---- part by part ----------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ def test_acceptance_and_law_of_the_right_verifiers(name, verifier, replacement, 
 
     def run(chooser):
         candidates = draws(Q, k, chooser, replacement)
-        found, tree = position(P, candidates, Q, chooser, verifier.walk)
+        found, tree = position(P, candidates, Q, chooser, verifier.verify)
         token = first_token((found, tree))
         return token, token in candidates
 
@@ -86,7 +86,7 @@ def test_acceptance_and_law_of_the_right_verifiers(name, verifier, replacement, 
 def test_residual_bookkeeping_of_the_worked_example():
     p, q = torch.tensor(P, dtype=torch.float64), torch.tensor(Q, dtype=torch.float64)
     assert residual(p, q).tolist() == pytest.approx([0, 1 / 3, 2 / 3], abs=1e-15)
-    found, _ = position(P, [0, 1, 2], Q, Script([False, False, True]), RECURSIVE_REJECTION.walk)
+    found, _ = position(P, [0, 1, 2], Q, Script([False, False, True]), RECURSIVE_REJECTION.verify)
     assert [t.p for t in found.tests] == pytest.approx([0.3, 1 / 3, 1.0])
     assert [t.q for t in found.tests] == pytest.approx([0.6, 3 / 4, 1.0])
     assert acceptance(found.tests[1].p, found.tests[1].q) == pytest.approx(4 / 9)
@@ -101,7 +101,7 @@ def test_acceptance_never_divides_by_zero(p, q, wanted):
 
 
 def test_a_residual_without_mass_falls_back_to_the_target_with_a_note():
-    found, _ = position(P, [0], P, Script([False, 1]), RECURSIVE_REJECTION.walk)
+    found, _ = position(P, [0], P, Script([False, 1]), RECURSIVE_REJECTION.verify)
     assert found.token == 1 and found.p == pytest.approx(0.4) and "agree" in found.note
 
 
@@ -111,7 +111,9 @@ def test_a_residual_without_mass_falls_back_to_the_target_with_a_note():
 @pytest.mark.parametrize("drafted", [0, 1, 2])
 def test_with_one_hot_laws_every_exact_verifier_is_greedy(verifier, drafted):
     q = [float(i == drafted) for i in range(3)]
-    law = law_of(lambda chooser: first_token(position((0.0, 1.0, 0.0), [drafted], q, chooser, verifier.walk)))
+    law = law_of(
+        lambda chooser: first_token(position((0.0, 1.0, 0.0), [drafted], q, chooser, verifier.verify))
+    )
     assert law == {(1,): 1.0}
 
 
@@ -119,7 +121,7 @@ def test_a_walk_stops_at_an_end_of_text_leaf_and_adds_nothing():
     draft = Draft(0, nodes=[1], children={0: [1]}, q={0: torch.tensor([0.0, 0.0, 1.0])})
     p = {0: torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64)}  # node 1 ends the text, so it has no p
     for verifier in (RECURSIVE_REJECTION, NODE_SAMPLING, GREEDY_MATCH):
-        found = verifier.walk(VerifierInput(draft, [0, 2], p, Random(0), 0))
+        found = verifier.verify(VerifierInput(draft, [0, 2], p, Random(0), 0))
         assert found.path == [1] and found.token is None
 
 
@@ -142,13 +144,13 @@ def both_tested_against_p(chooser):
 def q_not_struck_out(chooser):
     """Candidates without replacement, verified as if they had been drawn with it."""
     candidates = draws(Q, 2, chooser, replacement=False)
-    return first_token(position(P, candidates, Q, chooser, WITH_REPLACEMENT_REJECTION.walk))
+    return first_token(position(P, candidates, Q, chooser, WITH_REPLACEMENT_REJECTION.verify))
 
 
 def q_struck_out_for_independent_candidates(chooser):
     """I.i.d. candidates, verified as if they had been drawn without replacement."""
     candidates = draws(Q, 2, chooser, replacement=True)
-    return first_token(position(P, candidates, Q, chooser, RECURSIVE_REJECTION.walk))
+    return first_token(position(P, candidates, Q, chooser, RECURSIVE_REJECTION.verify))
 
 
 def q_struck_out_and_ties_accepted(chooser):
@@ -164,18 +166,18 @@ def q_struck_out_and_ties_accepted(chooser):
 
 def greedy_draft_with_softmax_q(chooser):
     """The draft's most likely token, verified as if it had been drawn from q."""
-    return first_token(position(P, [0], Q, chooser, RECURSIVE_REJECTION.walk))
+    return first_token(position(P, [0], Q, chooser, RECURSIVE_REJECTION.verify))
 
 
 def top_two_with_softmax_q(chooser):
     """The draft's two most likely tokens, verified as if they had been drawn from q."""
-    return first_token(position(P, [0, 1], Q, chooser, WITH_REPLACEMENT_REJECTION.walk))
+    return first_token(position(P, [0, 1], Q, chooser, WITH_REPLACEMENT_REJECTION.verify))
 
 
 def best_branch_first(chooser):
     """The candidate with the largest p is picked from all three, and then tested with p/q."""
     best = max(draws(Q, 3, chooser, replacement=False), key=lambda x: P[x])
-    return first_token(position(P, [best], Q, chooser, RECURSIVE_REJECTION.walk))
+    return first_token(position(P, [best], Q, chooser, RECURSIVE_REJECTION.verify))
 
 
 MISTAKES = [
@@ -206,7 +208,7 @@ def test_a_broken_verifier_fails_the_statistical_test(mistake, wrong):
 def test_the_right_verifiers_pass_the_statistical_test(name, verifier, replacement, _):
     def run(chooser):
         candidates = draws(Q, 2, chooser, replacement)
-        return first_token(position(P, candidates, Q, chooser, verifier.walk))
+        return first_token(position(P, candidates, Q, chooser, verifier.verify))
 
     # of three outcomes alone, the distance passes its bound in one of eight honest runs; chi-square does not
     p_value, _, _ = statistics(Counter((run(Random(seed)),) for seed in range(RUNS)), RIGHT)
@@ -222,7 +224,7 @@ def dropping(p, q, least: float):
     def run(chooser):
         drawn = draws(q, 1, chooser, replacement=True)
         kept = [x for x in drawn if q[x] >= least]
-        return first_token(position(p, kept, q, chooser, RECURSIVE_REJECTION.walk))
+        return first_token(position(p, kept, q, chooser, RECURSIVE_REJECTION.verify))
 
     return run
 

@@ -24,7 +24,7 @@ def walked(root: int, drafted: list[int], wanted: list[int]):
         nodes.append(node)
     rows = torch.nn.functional.one_hot(torch.tensor(wanted), 10).double()
     p = {n: row for n, row in zip(nodes, rows, strict=True) if tree.tokens[n] != END}
-    return whole_fragments(GREEDY_MATCH, MARK, greedy=True).walk(
+    return whole_fragments(GREEDY_MATCH, MARK, greedy=True).verify(
         VerifierInput(draft, tree.tokens, p, Random(0), 0)
     )
 
