@@ -60,7 +60,7 @@ COLUMNS = (
     "entropy",
     "fate",
     "instead",
-    "lost",
+    "discarded",
     "cause",
     "reason",
 )
@@ -81,7 +81,7 @@ def drafted_tokens(trace: Trace, count: int | None = None) -> list[dict]:
     entropy       of the target's distribution at its place, in bits; None where not recorded
     fate          accepted, rejected, or why it was never tested
     instead       the token that the text has in its place; None if it was accepted or there is none yet
-    lost          drafted tokens after it that were not tested because of its rejection
+    discarded     drafted tokens after it that were not tested because of its rejection
     cause         of a rejection: one of CAUSES; None otherwise
     reason        the strategy's own sentence; None without
     """
@@ -90,12 +90,14 @@ def drafted_tokens(trace: Trace, count: int | None = None) -> list[dict]:
     written = {facts.nodes.parent[token.node]: token.token for token in facts.tokens}
     rows = []
     for number, made in enumerate(facts.rounds, 1):
-        lost = behind(made.drafted)
+        discarded = behind(made.drafted)
         for drafted in made.drafted:
             instead = None if drafted.accepted else written.get(drafted.parent)
             rows.append(row(facts, made.drafted, drafted, instead) | {"round": number, "step": made.step})
             if drafted.fate == REJECTED:
-                rows[-1] |= {"lost": lost.get(drafted.node, 0)} | ({"cause": HIDDEN} if hidden else {})
+                rows[-1] |= {"discarded": discarded.get(drafted.node, 0)} | (
+                    {"cause": HIDDEN} if hidden else {}
+                )
     return [{name: one[name] for name in COLUMNS} for one in rows]
 
 
@@ -119,7 +121,7 @@ def row(facts: LaneFacts, siblings: list[Drafted], drafted: Drafted, instead: in
         "acceptance": verdict.passes if tested and verdict.u is not None else None,
         "entropy": None if entropy is None else entropy / math.log(2),
         "fate": drafted.fate,
-        "lost": 0,
+        "discarded": 0,
         "instead": None if instead is None else visible(word(instead, b"?")),
         "reason": verdict.reason if tested else None,
     }
@@ -152,13 +154,13 @@ def why(rejected: dict, siblings: list[Drafted], best: float | None, instead: st
 
 def behind(drafted: list[Drafted]) -> dict[int, int]:
     """Node -> how many drafted tokens below it were never reached because of a rejection."""
-    by_node, lost = {one.node: one for one in drafted}, {}
+    by_node, discarded = {one.node: one for one in drafted}, {}
     for one in drafted:
         above = by_node.get(one.parent) if one.fate == BEHIND else None
         while above is not None:
-            lost[above.node] = lost.get(above.node, 0) + 1
+            discarded[above.node] = discarded.get(above.node, 0) + 1
             above = by_node.get(above.parent)
-    return lost
+    return discarded
 
 
 def untold(trace: Trace) -> bool:
@@ -169,8 +171,8 @@ def untold(trace: Trace) -> bool:
 def grouped(rows: list[dict], name: str) -> list[dict]:
     """Rejections by cause, token, class or another column: the largest group first.
 
-    Each `{name, rejected, tested, lost, causes, example}`, where `name` is the column's, `tested` counts all
-    tested tokens of the group, and `causes` is cause -> rejections, the most frequent first.
+    Each `{name, rejected, tested, discarded, causes, example}`, where `name` is the column's, `tested` counts
+    all tested tokens of the group, and `causes` is cause -> rejections, the most frequent first.
     """
     tested = Counter(one[name] for one in rows if one["fate"] in (ACCEPTED, REJECTED))
     groups: dict[str, list[dict]] = {}
@@ -182,7 +184,7 @@ def grouped(rows: list[dict], name: str) -> list[dict]:
             name: value,
             "rejected": len(group),
             "tested": tested[value],
-            "lost": sum(one["lost"] for one in group),
+            "discarded": sum(one["discarded"] for one in group),
             "causes": dict(Counter(one["cause"] for one in group).most_common()),
             "example": quoted(group[0]),
         }

@@ -46,8 +46,8 @@ def moving_points(
     ]
     for trace, visible in zip(figure.data, shown[-1], strict=True):
         trace.visible = visible
-    looked_at = np.concatenate(frames) if behind is None else behind  # a few points may leave the plot
-    x, y = (padded(np.percentile(looked_at[:, axis], (OUTLIERS, 100 - OUTLIERS))) for axis in (0, 1))
+    region = np.concatenate(frames) if behind is None else behind  # a few points may leave the plot
+    x, y = (padded(np.percentile(region[:, axis], (OUTLIERS, 100 - OUTLIERS))) for axis in (0, 1))
     even = {} if edges else {"scaleanchor": "x"}  # points in a plane need equal scales, graphs do not
     bare = {"showticklabels": False, "showgrid": False}
     figure.update_layout(

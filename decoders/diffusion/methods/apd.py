@@ -139,11 +139,11 @@ def judged_round(lane: Lane, canvas: Canvas) -> None:
     while agreed < len(nodes) and winners[agreed] == lane.tree.tokens[nodes[agreed]]:
         agreed += 1
     canvas.iteration += 1
-    looked_at = parents[: agreed + 1]
-    lane.distribution(looked_at, logp[: agreed + 1])
-    lane.distribution(looked_at, logq[: agreed + 1], view="draft")
-    lane.distribution(looked_at, drawn[: agreed + 1], view="processed")
-    lane.distribution(looked_at, mixed[: agreed + 1], view="combined")
+    tested = parents[: agreed + 1]
+    lane.distribution(tested, logp[: agreed + 1])
+    lane.distribution(tested, logq[: agreed + 1], view="draft")
+    lane.distribution(tested, drawn[: agreed + 1], view="processed")
+    lane.distribution(tested, mixed[: agreed + 1], view="combined")
     record(lane, canvas, nodes, winners, agreed, logp, drawn, mixed)
     kept = nodes[: max(1, agreed)]
     logprobs = [float(logp[i, lane.tree.tokens[n]]) for i, n in enumerate(kept)]

@@ -24,16 +24,16 @@ COLUMNS = {
     "u": "u",
     "min(1, p / q)": "acceptance",
     "Depth": "depth",
-    "Lost": "lost",
+    "Discarded": "discarded",
     "Cause": "cause",
 }
 PLACE = ("step", "position", "token", "depth")  # the columns that identify a row
 WORDS = ("context", "token", "instead", "cause")
 GROUPS = {"Cause": "cause", "Token": "token", "Kind of token": "class"}
 NOTE = (
-    "A click or Enter on a row opens its round in Decode. Lost: drafted tokens after the rejected one that "
-    "were never tested. ⋮ in a header sorts. In Decode, N and Shift+N go to the next and previous rejection. "
-    "The tab Traces saves all of it as CSV."
+    "A click or Enter on a row opens its round in Decode. Discarded: drafted tokens after the rejected one "
+    "that were never tested. ⋮ in a header sorts. In Decode, N and Shift+N go to the next and previous "
+    "rejection. The tab Traces saves all of it as CSV."
 )
 OPEN = "(text) => text && ExplorerPage.goToToken(JSON.parse(text))"
 
@@ -46,14 +46,14 @@ def build(on_screen: gr.HTML, lane: gr.Radio, moment: gr.State, runs: Runs) -> N
     with gr.Column(visible=False) as body:
         by = gr.Radio(list(GROUPS.items()), value="cause", label="Group by")
         groups = gr.Dataframe(
-            headers=["Group", "Rejected", "Share", "Lost", "Why", "Example"],
+            headers=["Group", "Rejected", "Share", "Discarded", "Why", "Example"],
             datatype=["str", "number", "str", "number", "str", "str"],
             label="Rejections by group: click one to list its tokens below",
             interactive=False,
             wrap=True,
             max_height=420,
             elem_id="rejections-grouped",
-            column_widths=["200px", "100px", "150px", "80px", "290px", "320px"],
+            column_widths=["200px", "100px", "150px", "110px", "280px", "310px"],
         )
         # Not the table's own search field, which has no accessible name for screen readers.
         filter_words = gr.Textbox(
@@ -132,14 +132,13 @@ def token_link(one: Lane, row: list) -> str:
 
 
 def sentence(drafted: int, rejected: list[dict]) -> str:
-    """Says how many tokens were rejected and how many were lost with them."""
+    """Says how many tokens were rejected and how many were discarded with them."""
     if not rejected:
         return "No drafted token has been rejected so far."
-    lost, many = sum(row["lost"] for row in rejected), len(rejected)
-    was, more = ("was" if many == 1 else "were"), ("token" if lost == 1 else "tokens")
-    return (
-        f"{many} of {drafted} drafted tokens {was} rejected, and {lost} more {more} after them never tested."
-    )
+    discarded, many = sum(row["discarded"] for row in rejected), len(rejected)
+    was, more = ("was" if many == 1 else "were"), ("token" if discarded == 1 else "tokens")
+    head = f"{many} of {drafted} drafted tokens {was} rejected"
+    return f"{head}, and {discarded} more {more} after them never tested."
 
 
 def grouped_cells(rows: list[dict], by: str) -> list[list]:
@@ -153,7 +152,7 @@ def grouped_cells(rows: list[dict], by: str) -> list[list]:
             f"{one['rejected']} of {rejected} rejections"
             if by == "cause"
             else f"{one['rejected']} of {one['tested']} tested",
-            one["lost"],
+            one["discarded"],
             CAUSES[one["cause"]] if by == "cause" else causes(one["causes"]),
             one["example"],
         ]

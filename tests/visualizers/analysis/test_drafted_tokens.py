@@ -53,7 +53,7 @@ def test_the_cause_of_a_rejection(trace, cause):
     rejected, behind = drafted_tokens(trace)
     assert rejected["cause"] == cause and cause in module.CAUSES
     assert rejected["context"] == "Once" and rejected["instead"] in ("␣cat", "ing")
-    assert (rejected["lost"], behind["fate"], behind["cause"]) == (1, "after a rejection", None)
+    assert (rejected["discarded"], behind["fate"], behind["cause"]) == (1, "after a rejection", None)
 
 
 def test_siblings_that_all_fail_are_not_in_the_tree():
@@ -73,13 +73,17 @@ def test_siblings_that_all_fail_are_not_in_the_tree():
     )
     rows = drafted_tokens(trace)
     assert [row["cause"] for row in rows] == [module.MISSING, module.MISSING, None]
-    assert [(row["depth"], row["rank"], row["lost"]) for row in rows] == [(1, 1, 1), (1, 2, 0), (2, 1, 0)]
+    assert [(row["depth"], row["rank"], row["discarded"]) for row in rows] == [
+        (1, 1, 1),
+        (1, 2, 0),
+        (2, 1, 0),
+    ]
     (group,) = grouped(rows, "cause")
     assert group == {
         "cause": module.MISSING,
         "rejected": 2,
         "tested": 2,
-        "lost": 1,
+        "discarded": 1,
         "causes": {module.MISSING: 2},
         "example": "Once “␣the”; “␣cat” written instead",
     }
