@@ -10,12 +10,6 @@ from explorer.export.fields import panel
 from explorer.markup import Html, h
 
 LEAVE = "Leave the lesson; the lanes stay"
-AGAIN = (
-    "That was the last stop. The lanes are yours: change a parameter or the seed, press Run, and go back "
-    "through the stops. The lesson then describes your own run."
-)
-OTHERS = "Other models, prompts and seeds give other numbers."
-AGAIN_SAVED = "That was the last stop. Drag the slider, and click on any token."
 RESTART = "Restores the lesson's lanes and decodes them again"
 PRESENT = (
     "Shows this lane alone on the whole screen in large type: ← → or a clicker to step, Q for a QR code of "
@@ -107,15 +101,11 @@ def lane_menu(saved: bool) -> Html:
 
 
 def guide_html(saved: bool) -> Html:
-    """The guide through a lesson: progress, text and buttons. The hand-out with solutions is for printing."""
+    """The guide through a lesson: progress, the card of a page (explorer/lessons/stop_cards.py), and buttons.
+    The hand-out with solutions is for printing.
+    """
     fold = {"expanded": "true", "label": "Show or hide the lesson's text"}
-    over = [AGAIN, OTHERS] if not saved else [AGAIN_SAVED]
-    body = [
-        h("p", part("about")),
-        h("p", part("waiting")),
-        h("div", part("card", "card")),
-        h("div", part("closing", "card"), h("p", "", over[0]), *(h("p", "soft", more) for more in over[1:])),
-    ]
+    body = [h("div", part("card", "card")), h("p", part("waiting"))]
     foot = [button("back", "Back"), button("next", "Next", look="primary")]
     return h(
         "aside",

@@ -20,7 +20,7 @@ from decoders.trace.trace import Trace
 from explorer.lessons import canvas_stops, search_stops, speculative_stops  # noqa: F401 (found by name)
 from explorer.lessons.facts import FACTS, Reading
 from explorer.lessons.handout import handout
-from explorer.lessons.stop_cards import stop_card
+from explorer.lessons.stop_cards import pages, stop_card
 from explorer.lessons.stops import PLACES, Place
 from explorer.page_requests import Call, Lesson
 from explorer.runs.model_pool import Loader
@@ -42,8 +42,10 @@ def functions(runs, loader: Loader) -> list:
     """The server functions: all lessons, and one lesson filled with the facts of a run."""
 
     async def explorer_lessons(request: Call) -> str:
-        """`{lessons}`: the content of every lesson file, in order."""
-        return await as_json(asyncio.to_thread(lambda: {"lessons": list(lessons().values())}))
+        """`{lessons}`: the content of every lesson file, in order, with its pages in the guide."""
+        return await as_json(
+            asyncio.to_thread(lambda: {"lessons": list(map(with_pages, lessons().values()))})
+        )
 
     async def explorer_lesson(request: Lesson) -> str:
         """The lesson `{lesson}` filled with the facts of the run `{run}`: see `fill_lesson`."""
@@ -75,6 +77,11 @@ def find(name: str) -> dict:
             f"There is no lesson {shortened(name)}; choose one of the {len(lessons())} in Lessons."
         )
     return lessons()[name]
+
+
+def with_pages(lesson: dict, saved: bool = False) -> dict:
+    """The lesson as the guide takes it, in the app or in a `saved` page."""
+    return {**lesson, "pages": pages(lesson, saved)}
 
 
 def fill_lesson(lesson: dict, traces: list[Trace]) -> dict:

@@ -1,13 +1,46 @@
-"""The card of a stop in the guide, as HTML: what happened, the question, its choices, and the answer.
+"""The pages of a lesson in the guide, and the card of a stop, as HTML: what happened, the question, its
+choices, and the answer.
 
-The answer is in a template, which stays hidden until assets/web/page/lessons.js takes it out. Works on stops
-whose slots are filled.
+The answer is in a template, which stays hidden until assets/web/page/lessons.js takes it out. Cards are made
+of stops whose slots are filled.
 """
 
 from explorer.export.bars import part
 from explorer.markup import Html, h
 
 CARD = part("stop", "card")
+AGAIN = (
+    "That was the last stop. The lanes are yours: change a parameter or the seed, press Run, and go back "
+    "through the stops. The lesson then describes your own run."
+)
+OTHERS = "Other models, prompts and seeds give other numbers."
+AGAIN_SAVED = "That was the last stop. Drag the slider, and click on any token."
+
+
+def pages(lesson: dict, saved: bool = False) -> list[dict]:
+    """What the guide shows before any run is read: a page before the first stop, one for each stop, and one
+    after the last, as `{where, next, card}`: the place in the lesson, the label of the button that leads on,
+    and the card.
+    """
+    stops = lesson["stops"]
+    last = [h("p", "", AGAIN_SAVED)] if saved else [h("p", "", AGAIN), h("p", "soft", OTHERS)]
+    return [
+        page("Before you start", "Start", h("p", "", lesson["about"])),
+        *(
+            page(
+                f"Stop {number} of {len(stops)}",
+                "Next" if number < len(stops) else "Finish",
+                h("h3", "", stop["title"]),
+            )
+            for number, stop in enumerate(stops, 1)
+        ),
+        page("The end", "Next lesson", *last),
+    ]
+
+
+def page(where: str, leads_on: str, *card: Html) -> dict:
+    """A page of the guide."""
+    return {"where": where, "next": leads_on, "card": h("div", CARD, *card)}
 
 
 def stop_card(title: str, filled: dict) -> Html:

@@ -14,7 +14,7 @@ from explorer.export.foreign_traces import declarations, viewed
 from explorer.export.lane_picture import picture, slide
 from explorer.export.replay_page import replay_html
 from explorer.export.run_file import container, pack, settings, title, unpack
-from explorer.lessons.lesson import fill_lesson, find
+from explorer.lessons.lesson import fill_lesson, find, with_pages
 from explorer.page_requests import OfRun, Save
 from explorer.runs.model_pool import Loader
 from explorer.runs.run_state import PIECE_OPS, Run, answer
@@ -115,8 +115,11 @@ def save_file(runs: Runs, run: Run, request: Save) -> SavedFile:
 
 def filled_lesson(name: str | None, traces: list[Trace]) -> dict | None:
     """A lesson with its text filled in from these traces, for a saved page; None if it does not fit them."""
+    if name is None:
+        return None
     try:
-        return None if name is None else {"lesson": find(name), "message": fill_lesson(find(name), traces)}
+        lesson = find(name)
+        return {"lesson": with_pages(lesson, saved=True), "message": fill_lesson(lesson, traces)}
     except ValueError:
         return None
 

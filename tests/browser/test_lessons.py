@@ -151,7 +151,7 @@ def test_what_every_stop_speaks_of_is_seen(classroom, app, shipped, name):
     page, lesson = classroom, LESSONS[name]
     traces = shipped(lesson["setup"])
     run = app.runs.show(traces, page.evaluate("decodingExplorer.app.session"))
-    page.evaluate(OPEN, [lesson, run.id])
+    page.evaluate(OPEN, [lessons.with_pages(lesson), run.id])
     page.wait_for_function(READY)
     lanes = {number: Reading(trace) for number, trace in enumerate(traces, 1)}
     messages = page.evaluate("decodingExplorer.app.guide.message.stops")

@@ -70,7 +70,7 @@ class Guide {
     const run = this.app.run;
     if (!this.lesson || !run) return;
     if (this.message && this.asked !== run.id) {
-      this.message = null;
+      Object.assign(this, { message: null, cards: [] });
       this.draw();
     }
     if (!this.message && this.index < 0 && this.app.bar.alert.textContent) this.draw();
@@ -121,21 +121,19 @@ class Guide {
   // ---- what it says ---------------------------------------------------------------------------------------------
 
   draw() {
-    const { stops, title, about } = this.lesson, count = stops.length, at = this.index, begun = at >= 0, over = at === count, ready = this.ready();
-    const problem = this.message?.error || this.app.bar.alert.textContent, done = Math.max(0, Math.min(at + 1, count));
+    const { stops, title, pages } = this.lesson, begun = this.index >= 0, over = this.index === stops.length, ready = this.ready();
+    const problem = this.message?.error || this.app.bar.alert.textContent, { where, next, card } = pages[this.index + 1];
     this.title.textContent = title;
-    this.where.textContent = !begun ? "Before you start" : over ? "The end" : "Stop " + done + " of " + count;
-    Object.assign(this.bar, { max: count, value: done });
+    this.where.textContent = where;
+    Object.assign(this.bar, { max: stops.length, value: this.index + 1 });
     this.back.disabled = !begun;
     this.next.disabled = (!begun && !ready) || (over && !this.list);
-    this.next.textContent = !begun ? "Start" : over ? "Next lesson" : done < count ? "Next" : "Finish";
-    this.about.textContent = about;
-    this.about.hidden = begun;
+    this.next.textContent = next;
     this.waiting.textContent = ready ? READY : problem || WAIT;
     this.waiting.className = problem && !ready ? "problem" : "soft";
     this.waiting.hidden = over || (begun && ready);
-    this.closing.hidden = !over;
-    this.card.replaceChildren(begun && !over ? this.stop(stops[at]) : "");
+    const filled = ready && this.message.stops[this.index]; // its card stays as it was left
+    this.card.replaceChildren((this.cards[this.index] ??= page.made(filled ? filled.card : card).stop));
     this.body.scrollTop = 0;
     const { questions = "", answers = "" } = ready ? this.message : {}; // for paper, see explorer/lessons/handout.py
     this.paper.innerHTML = questions;
@@ -162,12 +160,6 @@ class Guide {
       (verdict ? button : this.card.querySelector(".inspect") || this.next).focus({ preventScroll: true });
       told.scrollIntoView({ block: "nearest" });
     }
-  }
-
-  // A stop's card (explorer/lessons/stop_cards.py), as it was left.
-  stop({ title }) {
-    if (!this.ready()) return h("h3", {}, title);
-    return (this.cards[this.index] ??= page.made(this.message.stops[this.index].card).stop);
   }
 }
 
