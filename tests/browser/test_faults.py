@@ -215,7 +215,7 @@ def test_what_the_browser_kept_is_there_when_the_app_has_lost_it_too(visit, app)
     ready(page)
     page.wait_for_timeout(700)
     expect(page.locator(".offers")).to_be_hidden()
-    assert page.evaluate("localStorage.getItem('explorer-last-run')") is None
+    assert "A tale that ended" not in str(page.context.storage_state(indexed_db=True))
 
 
 def test_a_run_that_made_room_for_others_is_saved_opened_again_and_branched(visit, app):

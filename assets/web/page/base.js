@@ -5,7 +5,7 @@
 // It may put an element below the lanes (`app.bar.below`), listen with `app.on`,
 // and ask the server with `page.call`, or `page.patient` where the question can wait for the network. What is emitted: "run"
 // (another run is shown), "data" (rows came), "shown" (the slider stands elsewhere), "lanes" (lanes came, went or changed),
-// "state", "theme", "models", "kept" (more of the trace is here), "wish" (a button waits for the app), "lost" (the app has the
+// "state", "theme", "models", "greeted" (the models are there), "kept" (more of the trace is here), "wish" (a button waits for the app), "lost" (the app has the
 // run no more). In a saved page there is no server (assets/web/replay/offline.js answers for it): a part that cannot do without one
 // is added by `page.addLivePart`.
 
@@ -62,12 +62,11 @@ page.rove = function (row, selector, reach, [back, on] = ["ArrowLeft", "ArrowRig
   });
 };
 
-// What this browser keeps under a name, a text or null; with `value` that is kept instead, and nothing for null. A private window
-// may refuse: then it lasts for this page, in which nobody asks again.
+// What this browser keeps under a name, a text or null; with `value` that is kept instead. A private window may refuse: then it lasts
+// for this page, in which nobody asks again.
 page.stored = function (name, value) {
   try {
-    if (value === null) localStorage.removeItem(name);
-    else if (value !== undefined) localStorage.setItem(name, value);
+    if (value !== undefined) localStorage.setItem(name, value);
     return localStorage.getItem(name);
   } catch {
     return null;

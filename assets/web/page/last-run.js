@@ -1,19 +1,10 @@
 // Offers the last run of this browser when the page is opened again, after it was closed, killed or restarted with its computer: by
 // its id where the app still has it, else from the file that the browser kept. Nothing is taken up unasked, and a run that another
 // tab shows is not offered at all. What is stored: an id, the page's own secret, and the trace of that one run.
-const KEY = "explorer-last-run", BASE = "explorer-kept";
+const BASE = "explorer-kept";
 const HERE = 400; // ms in which another tab says that it shows the run
 
 // ---- what the browser keeps; a private window may refuse, and keeps nothing -----------------------------------------
-
-function remembered() {
-  try {
-    const { run, session } = JSON.parse(page.stored(KEY)) || {};
-    return typeof run === "string" && typeof session === "string" ? { run, session } : null;
-  } catch {
-    return null;
-  }
-}
 
 // What a request of IndexedDB brings.
 const result = (request) => new Promise((resolve, reject) => {
@@ -21,7 +12,7 @@ const result = (request) => new Promise((resolve, reject) => {
   request.onerror = request.onblocked = reject;
 });
 
-// One question to the store of files: `act(store)` gives a request; answers its result, null if that fails.
+// One question to the store: `act(store)` gives a request; answers its result, null if that fails.
 async function stored(mode, act) {
   try {
     const opening = indexedDB.open(BASE, 1);
@@ -40,11 +31,11 @@ class LastRun {
   constructor(app) {
     this.app = app;
     try {
-      this.tabs = new BroadcastChannel(KEY);
+      this.tabs = new BroadcastChannel(BASE);
       this.tabs.onmessage = ({ data }) => this.hear(data);
     } catch { /* without it two tabs may show one run, which harms neither */ }
     app.on("run", (run) => this.began(run));
-    app.on("kept", (kept) => this.copy(kept));
+    app.on("kept", ({ run, fileName, bytes }) => this.keep({ run: run.id, name: fileName, file: bytes }));
     this.offer();
   }
 
@@ -54,15 +45,15 @@ class LastRun {
 
   began(run) {
     if (!this.own(run)) return;
-    page.stored(KEY, JSON.stringify({ run: run.id, session: this.app.session }));
+    this.keep({ run: run.id });
     page.notice(this.app, "before", null);
     this.tabs?.postMessage({ have: run.id });
   }
 
-  // The file of the run, in the place of the one before.
-  copy({ run, fileName: name, bytes: file }) {
-    const { prompt } = JSON.parse(this.app.runKey);
-    stored("readwrite", (runs) => runs.put({ run: run.id, name, prompt, file }, "last"));
+  // What there is of the run, its file too as soon as it is here, in the place of what was kept before.
+  keep(last) {
+    const { prompt } = JSON.parse(this.app.runKey), { session } = this.app;
+    stored("readwrite", (runs) => runs.put({ ...last, prompt, session }, "last"));
   }
 
   // ---- other tabs -------------------------------------------------------------------------------------------------
@@ -78,26 +69,24 @@ class LastRun {
   // ---- the offer --------------------------------------------------------------------------------------------------
 
   async offer() {
-    const last = remembered(), { app } = this;
-    if (!last) return;
-    this.offered = last.run;
-    this.tabs?.postMessage({ ask: last.run });
-    const [answer] = await Promise.all([page.patient("explorer_again", last), new Promise((resolve) => setTimeout(resolve, HERE))]);
-    const kept = answer.error ? await stored("readonly", (runs) => runs.get("last")) : null;
+    const { run, session, name, prompt, file } = (await stored("readonly", (runs) => runs.get("last"))) || {}, { app } = this;
+    if (!run) return;
+    this.offered = run;
+    this.tabs?.postMessage({ ask: run });
+    const [answer] = await Promise.all([page.patient("explorer_again", { run, session }), page.connection.nap(HERE)]);
     if (!this.offered || this.own(app.run)) return;
-    if (answer.error && kept?.run !== last.run) return this.forget();
-    const text = kept ? "The app no longer has your last run, " + begins(kept.prompt) + ", but this browser kept it."
-      : "Your last run, " + begins(answer.setup.prompt) + ", is still here.";
-    const offers = kept ? [["Open", "Show it again", () => app.traces.open(new File([kept.file], kept.name), "Opened again.")],
-      ["Save", "Save it as a file (.json.gz) that Traces opens again", () => page.download(kept.name, kept.file)]]
-      : [["Continue", "Show it, and continue it if it has not ended", () => this.goOn(answer, last.session)]];
+    if (answer.error && !file) return this.forget();
+    const text = answer.error ? "The app no longer has your last run, " + begins(prompt) + ", but this browser kept it."
+      : "Your last run, " + begins(prompt) + ", is still here.";
+    const offers = answer.error ? [["Open", "Show it again", () => app.traces.open(new File([file], name), "Opened again.")],
+      ["Save", "Save it as a file (.json.gz) that Traces opens again", () => page.download(name, file)]]
+      : [["Continue", "Show it, and continue it if it has not ended", () => this.goOn(answer, session)]];
     offers.push(["Forget", "Nothing of it stays in this browser", () => this.forget()]);
     page.notice(app, "before", { text, offers });
   }
 
   forget() {
     this.offered = null;
-    page.stored(KEY, null);
     stored("readwrite", (runs) => runs.clear());
     page.notice(this.app, "before", null);
   }
