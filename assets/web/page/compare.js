@@ -90,21 +90,12 @@ class Compare {
   }
 }
 
-// Whether Compare is open, as it was left in this browser; at first it is, but not on a phone.
-page.compareOpen = function () {
-  const kept = page.stored(KEPT);
-  return announced(kept === null ? window.innerWidth > PHONE : kept === "open");
-};
-
-page.keepCompare = function (open) {
-  page.stored(KEPT, announced(open) ? "open" : "closed");
-};
-
-// Gradio does not say to a screen reader whether it is open.
-function announced(open) {
-  document.querySelector("#explorer-compare > button")?.setAttribute("aria-expanded", String(open));
+// Whether Compare is open: `now` where that has changed, else as it was left in this browser; at first it is, but not on a phone.
+page.compareOpen = function (now) {
+  const open = (page.stored(KEPT, now) ?? now ?? (window.innerWidth > PHONE ? "open" : "closed")) === "open";
+  document.querySelector("#explorer-compare > button")?.setAttribute("aria-expanded", String(open)); // Gradio does not say it
   return open;
-}
+};
 
 // The buttons beside texts: those that stand next to each other (explorer/export/comparison.py), and a lane's own.
 async function copy(button) {

@@ -20,7 +20,7 @@ from visualizers.analysis.cost_summary import COLUMNS
 NO_RUN = "These settings have not been run yet: press Run, and their lanes are compared here."
 # The browser remembers whether the section is open. By default it is open, except on a phone.
 OPENED = "() => ({__type__: 'update', open: ExplorerPage.compareOpen()})"
-KEEP = "() => ExplorerPage.keepCompare({open})"
+KEEP = "() => {{ ExplorerPage.compareOpen({now!r}); }}"
 ARRIVED = "() => setTimeout(() => ExplorerPage.app.compare.dress())"
 DRAWN_AT_ONCE = 4  # redraws of all visitors together; others wait their turn
 
@@ -59,8 +59,8 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> None:
             with gr.Accordion("What the costs count", open=False):
                 gr.Markdown("\n".join(map(definition, COLUMNS)))
         moment = gr.State(None)  # identifies what is drawn; nothing is redrawn while it stays the same
-    section.expand(None, js=KEEP.format(open="true"), api_visibility="private")
-    section.collapse(None, js=KEEP.format(open="false"), api_visibility="private")
+    section.expand(None, js=KEEP.format(now="open"), api_visibility="private")
+    section.collapse(None, js=KEEP.format(now="closed"), api_visibility="private")
     gr.on(None, None, None, section, js=OPENED, api_visibility="private")
 
     def show_comparison(value: str, theme: str, charge: str, likelihood: str, before: tuple | None) -> dict:
