@@ -1,6 +1,5 @@
 // The models in use: what the page does when Gradio's panel (explorer/page/tabs/models.py) has loaded others, and what the panel must know
 // of prompt and chat.
-const REST_MS = 300; // from the last key to the question what the chat template makes of the prompt
 const panel = () => document.getElementById("explorer-models");
 
 // A choice with every key, always in the same order.
@@ -11,14 +10,11 @@ page.sameModels = (a, b) => JSON.stringify(page.completeChoice(a)) === JSON.stri
 // Tells the panel what its chat template renders; without a chat only that there is none any more.
 page.tellPrompt = function (tell) {
   const { app } = page;
-  let sent = null, timer = null;
+  let told = null;
   const look = () => {
     const prompt = app.chat ? app.bar.prompt.value.slice(0, app.data.limits.prompt) : "";
-    const asked = { models: app.choice, prompt, chat: app.chat }, key = JSON.stringify(asked);
-    if (key === sent || (sent === null && !app.chat)) return;
-    sent = key;
-    clearTimeout(timer);
-    timer = setTimeout(() => tell(asked), REST_MS);
+    const now = JSON.stringify({ models: app.choice, prompt, chat: app.chat });
+    if (now !== told && (told !== null || app.chat)) tell((told = now));
   };
   app.on("state", look);
   look();

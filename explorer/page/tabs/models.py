@@ -47,7 +47,7 @@ STATUS = '<div role="status">${value}</div>'
 PROGRESS = gr.Progress()
 
 WANTED = """ExplorerPage.app.on("wanted", (asked) => { props.value = JSON.stringify(asked); });"""
-TALKS = """ExplorerPage.tellPrompt((asked) => { props.value = JSON.stringify(asked); });"""
+TALKS = """ExplorerPage.tellPrompt((now) => { props.value = now; });"""
 USE = "(text) => ExplorerPage.app.use(JSON.parse(text))"
 TALK = "(on, system) => ExplorerPage.app.talk(on ? { system } : null)"
 
@@ -103,7 +103,7 @@ def build(loader: Loader) -> None:
     begun.then(None, used, None, js=USE)
     cancel.click(stop, chosen, None, **quiet)
     gr.on([chat.change, system.change], None, [chat, system], None, js=TALK)
-    talks.change(render, talks, [panel, shown], **quiet)
+    talks.change(render, talks, [panel, shown], **last)
 
 
 def fields(loader: Loader) -> list[gr.Dropdown]:
