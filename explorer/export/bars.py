@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decoders.models import address
 from decoders.models.catalog import by_role
 from explorer.markup import Html, h, joined
+from explorer.runs.validation import MAX_LANES
 
 BUTTONS = {
     "run": ("Run", "Decode, or continue (space)"),
@@ -16,6 +17,8 @@ BUTTONS = {
     "pause": ("Pause", "Pause all lanes (space)"),
     "stop": ("Stop", "End this run; the decoded steps stay"),
 }
+ADD = f"Add a lane with another strategy; where there are {MAX_LANES}, remove one to add another"
+FULL = f" (at most {MAX_LANES})"  # comes after the button's text where there are that many
 SPEEDS = [
     ("1", "1×", "Plays two steps per second"),
     ("4", "4×", "Plays eight steps per second"),
@@ -135,6 +138,7 @@ def controls(prompts: list[dict], max_new_tokens: int, limit: int, around: Aroun
     }
     offered = {value: text for value, text in COLOURS.items() if around.depths or value != "depth"}
     colours = h("select", colour, *(h("option", {"value": value}, text) for value, text in offered.items()))
+    add = h("button", part("add") | {"type": "button", "title": ADD, "data-full": FULL}, "+ Lane")
     pressed = [button(name, *says, "primary" if name == "run" else None) for name, says in BUTTONS.items()]
     more = button("more", "⚙", "Settings", "more", label="Settings", expanded="false")
     first = [
@@ -147,16 +151,14 @@ def controls(prompts: list[dict], max_new_tokens: int, limit: int, around: Aroun
         button("play", "▶", "Replay the decoded steps", "play", label="Play"),
         h("input", slider | {"aria-label": "Step position"}),
         h("output", part("where", "where") | {"aria-live": "off"}),  # else it is read out at every step
-        settings(
-            choice("Speed", "speed", SPEEDS, "live"), labelled("colour by", colours), button("add", "+ Lane")
-        ),
+        settings(choice("Speed", "speed", SPEEDS, "live"), labelled("colour by", colours), add),
     ]
     status = [
         h("div", part("status", "status-text") | {"role": "status"}),
         h("div", part("alert", "alert") | {"role": "alert"}),
         h(
             "div",
-            part("offers", "offers") | {"role": "group", "aria-label": "What you can do", "hidden": True},
+            part("offers", "offers") | {"role": "group", "aria-label": "What you can do"},
         ),
         h("span", part("costInBar", "equal-cost")),
         h("div", part("spoken", "unseen") | {"role": "status", "aria-label": "Steps"}),

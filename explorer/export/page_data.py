@@ -24,6 +24,13 @@ STANDING = {
     "done": "Done. Drag the slider or press ▶ to replay.",
     "failed": "No lane could continue: each says why.",
 }
+# The buttons of a run that make sense, by its state.
+BUTTONS = {
+    **dict.fromkeys(("none", "stopped", "done", "failed"), ("run", "step")),
+    "starting": (),
+    "running": ("step", "pause", "stop"),
+    "paused": ("run", "step", "stop"),
+}
 SAVED = "A saved run: replay it with the slider. Decoding Explorer can decode new ones."
 
 
@@ -65,6 +72,7 @@ def page_data(
         "saved": saved,
         "palette": palette.palette(),
         "costs": DEFINITIONS,
+        "buttons": BUTTONS,
         "standing": STANDING | ({"none": SAVED} if saved else {}),
         "models": models,
         "limits": {"lanes": MAX_LANES, "max_new_tokens": MAX_NEW_TOKENS, "prompt": MAX_PROMPT_CHARACTERS},

@@ -18,11 +18,6 @@ class App extends page.Emitter {
     this.asked = null; // the models that what was opened last asks for
     this.playback = new page.Playback(this);
     this.phoneLane = 0;
-    this.build();
-    this.followSystem();
-  }
-
-  build() {
     this.bar = page.buildBar(this);
     this.main = this.bar.main;
     this.inspector = new page.Inspector(this);
@@ -32,6 +27,9 @@ class App extends page.Emitter {
     for (const build of page.parts) build(this);
     this.arrange();
     this.status();
+    this.themeChosen = Boolean(page.stored("explorer-theme")); // until then the system's is followed
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    dark.addEventListener("change", () => this.themeChosen || this.setTheme(dark.matches ? "dark" : "light"));
   }
 
   // Chooses one of Gradio's tabs, as soon as they are there; resolves when it is on screen.
@@ -182,16 +180,17 @@ class App extends page.Emitter {
   async openInLane(strategy, models) {
     if (this.lanes.length < this.data.limits.lanes) this.addLane({ strategy });
     else this.lanes.at(-1).choose(strategy);
-    await this.goTo(this.lanes.at(-1), "nearest");
+    await this.goTo(this.lanes.at(-1), this.lanes.at(-1).picker);
     if (models) this.ask(models);
   }
 
-  // From another tab to a lane.
-  async goTo(lane, block) {
+  // To a lane, from wherever on the page; `focused` is the part of it that gets the focus.
+  async goTo(lane, focused = lane.element, block = "nearest") {
     await this.showSection("decode");
     this.front(this.lanes.indexOf(lane));
     lane.element.scrollIntoView({ block });
-    lane.picker.focus({ preventScroll: true });
+    lane.element.tabIndex = -1;
+    focused.focus({ preventScroll: true });
   }
 
   removeLane(lane) {
@@ -210,10 +209,7 @@ class App extends page.Emitter {
       lane.remove.disabled = this.lanes.length === 1;
       if (lane.element.parentNode !== this.main) this.main.append(lane.element);
     });
-    const { lanes } = this.data.limits, full = this.lanes.length >= lanes;
-    this.bar.add.disabled = full;
-    this.bar.add.textContent = full ? "+ Lane (at most " + lanes + ")" : "+ Lane";
-    this.bar.add.title = full ? "There are " + lanes + " lanes, the maximum: remove one to add another" : "Add a lane with another strategy";
+    this.bar.add.disabled = this.lanes.length >= this.data.limits.lanes;
     this.phoneLane = Math.min(this.phoneLane, this.lanes.length - 1);
     this.drawLaneButtons();
     this.emit("lanes");
@@ -239,17 +235,11 @@ class App extends page.Emitter {
     this.emit("theme");
   }
 
-  // A theme chosen by hand stays; until then the system's is followed.
+  // By hand: this theme stays.
   chooseTheme(theme) {
     this.themeChosen = true;
     page.stored("explorer-theme", theme);
     this.setTheme(theme);
-  }
-
-  followSystem() {
-    this.themeChosen = Boolean(page.stored("explorer-theme"));
-    const dark = matchMedia("(prefers-color-scheme: dark)");
-    dark.addEventListener("change", () => this.themeChosen || this.setTheme(dark.matches ? "dark" : "light"));
   }
 
   async setColour(colour) {
@@ -313,9 +303,7 @@ class App extends page.Emitter {
 
   fail(sentence) {
     this.failedAway = Boolean(sentence) && page.connection.state !== "there"; // then it is over when the app is back
-    this.bar.alert.textContent = sentence || "";
-    this.bar.alert.hidden = !sentence;
-    this.bar.status.hidden = Boolean(sentence);
+    this.bar.alert.textContent = sentence;
   }
 
   state() {
@@ -323,7 +311,8 @@ class App extends page.Emitter {
   }
 
   status() {
-    page.enable(this.bar, this.state());
+    const makeSense = this.data.buttons[this.state()];
+    for (const [name, button] of Object.entries(this.bar.buttons)) button.disabled = !makeSense.includes(name);
     page.say(this);
     this.emit("state");
   }
@@ -335,19 +324,13 @@ class App extends page.Emitter {
       const answer = await page.patient("explorer_hello", {});
       if (answer.error) return this.fail(answer.error);
       this.models = answer;
-      if (answer.strategies) this.learn(answer);
+      for (const declared of answer.strategies || []) this.strategies.set(declared.name, declared); // what came with a file stays
+      Object.assign(this.data.fields, answer.fields);
+      if (answer.strategies) for (const lane of this.lanes) lane.describe();
       this.emit("models");
       this.status();
-      if (answer.state !== "loading") return;
+      if (answer.state !== "loading") return this.emit("greeted");
     }
-  }
-
-  learn(answer) {
-    const opened = this.lanes.map((lane) => lane.declaration()); // what came with a file and is not known here stays
-    this.strategies = new Map(answer.strategies.map((s) => [s.name, s]));
-    Object.assign(this.data.fields, answer.fields);
-    for (const declared of opened) if (!this.strategies.has(declared.name)) this.strategies.set(declared.name, declared);
-    for (const lane of this.lanes) lane.describe();
   }
 }
 

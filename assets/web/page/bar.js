@@ -40,13 +40,3 @@ function offerExamples(app, picker) {
   });
   app.on("models", () => picker.querySelectorAll("optgroup").forEach((group) => (group.disabled &&= app.models.state !== "ready")));
 }
-
-// Which buttons make sense now.
-page.enable = function (bar, state) {
-  const running = state === "running", open = running || state === "paused";
-  bar.buttons.pause.disabled = !running;
-  bar.buttons.stop.disabled = !open;
-  bar.buttons.run.disabled = running || state === "starting";
-  bar.buttons.step.disabled = state === "starting";
-  bar.buttons.run.title = state === "paused" ? "Continue (space)" : "Decode (space)";
-};

@@ -4,15 +4,6 @@ const STORED = "explorer-keys"; // "off" if a person has switched the keys off
 const QUIET = 700, LONGEST = 5000; // milliseconds without news before a sentence is said; at most between two while running
 // ---- what the keys do -------------------------------------------------------------------------------------------------
 
-async function focusLane(app, index) {
-  const lane = app.lanes[index];
-  if (!lane) return;
-  await app.showSection("decode");
-  app.front(index);
-  lane.element.tabIndex = -1;
-  lane.element.focus();
-}
-
 // The lane that holds the focus, else the one a phone shows.
 function laneAt(app) {
   const at = app.lanes.findIndex((lane) => lane.element.contains(document.activeElement));
@@ -32,11 +23,10 @@ function seekRejection(app, back) {
 // A drafted token of a lane, counted from 1: its round is in the picture, and the inspector says why (explorer/page/tabs/rejections.py).
 page.goToToken = async function ({ lane: number, step, node }) {
   const { app } = page, lane = app.lanes[number - 1], views = lane.views();
-  await focusLane(app, number - 1);
+  await app.goTo(lane);
   if (!["draft_tree", "draft_round"].includes(lane.view) && views.includes("draft_tree")) lane.showView("draft_tree");
   app.playback.seekStep(lane, step);
   lane.scene.hold({ node });
-  lane.element.scrollIntoView({ block: "nearest" });
   await app.inspector.show(lane, { node });
 };
 
@@ -48,8 +38,8 @@ const ACTIONS = {
   End: (app) => app.playback.seek(app.playback.ticks.length, true),
   s: (app) => app.bar.buttons.step.disabled || app.press("step"),
   p: (app) => app.playback.togglePlay(),
-  "[": (app) => focusLane(app, Math.max(0, laneAt(app) - 1)),
-  "]": (app) => focusLane(app, Math.min(app.lanes.length - 1, laneAt(app) + 1)),
+  "[": (app) => app.goTo(app.lanes[Math.max(0, laneAt(app) - 1)]),
+  "]": (app) => app.goTo(app.lanes[Math.min(app.lanes.length - 1, laneAt(app) + 1)]),
   t: (app) => app.lanes[laneAt(app)].steps.toggle(),
   n: (app, event) => seekRejection(app, event.shiftKey),
 };
@@ -63,7 +53,7 @@ function attach(app, help) {
     if (name === " " && target.closest("button, summary, a")) return; // there it presses
     if (name === "?") help.open();
     else if (app.section !== "decode") return;
-    else if (/^[1-4]$/.test(name)) focusLane(app, Number(name) - 1);
+    else if (app.lanes[name - 1]) app.goTo(app.lanes[name - 1]);
     else if (ACTIONS[name]) ACTIONS[name](app, event);
     else return;
     event.preventDefault();
@@ -109,7 +99,7 @@ function announce(app) {
 page.addPart((app) => {
   app.bar.skip.addEventListener("click", (event) => {
     event.preventDefault();
-    focusLane(app, app.phoneLane);
+    app.goTo(app.lanes[app.phoneLane]);
   });
   attach(app, buildHelp(app));
   announce(app);

@@ -28,11 +28,6 @@ page.addLivePart((app) => {
     app.main.before(large);
     if (here && mark === RUNS) app.press("run");
   }
-  let opening = true;
-  app.on("models", () => { // the strategies of a link are known when the models are
-    if (!opening || app.models.state === "loading") return;
-    opening = false;
-    follow();
-  });
+  app.addEventListener("greeted", follow, { once: true }); // the strategies of a link are known when the models are
   window.addEventListener("hashchange", follow);
 });

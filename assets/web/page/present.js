@@ -18,9 +18,7 @@ page.present = async function (lane) {
   } catch {
     return "This browser does not let the page fill the screen; press F11 and remove the other lanes with ×.";
   }
-  lane.app.phoneLane = lane.app.lanes.indexOf(lane); // the keys are for this lane
-  lane.element.tabIndex = -1;
-  lane.element.focus();
+  lane.app.goTo(lane); // the keys are for this lane
   return null;
 };
 

@@ -29,11 +29,9 @@ page.say = function (app) {
   const { status, offers } = app.bar, notice = ORDER.map((whose) => app.notices[whose]).find(Boolean);
   const text = notice ? notice.text : standing(app);
   if (status.textContent !== text) status.title = status.textContent = text;
-  const buttons = notice ? notice.offers : [], key = buttons.map(([name]) => name).join();
-  if (offers.dataset.key !== key) offers.replaceChildren(...buttons.map(([name, title]) => h("button", { type: "button", title }, name)));
-  offers.dataset.key = key;
+  const buttons = notice ? notice.offers : [], names = buttons.map(([name]) => name).join("");
+  if (offers.textContent !== names) offers.replaceChildren(...buttons.map(([name, title]) => h("button", { type: "button", title }, name)));
   offers.onclick = ({ target }) => buttons[[...offers.children].indexOf(target)]?.[2]();
-  offers.hidden = !buttons.length;
 };
 
 // Gives a notice, `{text, offers: [[name, title, what to do]]}`, or takes it back.

@@ -102,7 +102,7 @@ page.openCall = async function (name, number, title) {
   await app.showSection("decode");
   if (opened.error) return app.fail("Call " + number + " was not opened. " + opened.error);
   app.traces.show(opened, "Call " + number + " of “" + title + "”.");
-  app.goTo(app.lanes[0], "start");
+  app.goTo(app.lanes[0], app.lanes[0].picker, "start");
 };
 
 page.addLivePart((app) => {
