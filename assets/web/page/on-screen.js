@@ -20,9 +20,7 @@ function lanesOf(app) {
 // The same, none as soon as the settings are others than the run's.
 page.lanesOnScreen = (app) => (app.run && !changed(app) ? lanesOf(app) : []);
 
-function onScreen(app) {
-  return JSON.stringify({ session: app.session, run: app.run.id, state: app.run.state, current: !changed(app), lanes: lanesOf(app) });
-}
+page.onScreen = (app) => ({ session: app.session, run: app.run.id, state: app.run.state, current: !changed(app), lanes: lanesOf(app) });
 
 // The component is there: `tell` gives it a value while a column that matches `column` can be seen.
 page.followRun = function (tell, column) {
@@ -34,7 +32,7 @@ page.followRun = function (tell, column) {
     before = now;
     const rest = Math.min(Math.max(REST, SHARE * busy), LONGEST);
     if (document.hidden || !app.run || page.connection.state !== "there" || now - at < rest) return;
-    const text = onScreen(app);
+    const text = JSON.stringify(page.onScreen(app));
     if (text === sent || ![...document.querySelectorAll(column)].some(inSight)) return; // in this order: places cost a layout of the page
     sent = text;
     at = now;

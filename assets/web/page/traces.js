@@ -18,10 +18,9 @@ class Traces {
       else app.fail(app.run.lost || (await page.connection.missed()).error);
       return new Promise(() => {});
     }
-    const lanes = app.lanes.map((lane, i) => ({ lane: lane.runIndex, number: i + 1, shown: lane.shown, view: lane.view }));
-    const state = { session: app.session, run: app.run.id, look: app.theme, lanes: lanes.filter((one) => one.lane !== null),
-      lesson: app.guide.lesson ? app.guide.lesson.name : null, chosen: { lane: number, view } };
-    return [JSON.stringify(state), null, null, ...rest];
+    const chosen = { lane: number, view }, lesson = app.guide.lesson?.name ?? null;
+    const click = { ...page.onScreen(app), views: page.viewsOf(app), look: app.theme, lesson, chosen };
+    return [JSON.stringify(click), null, null, ...rest];
   }
 
   // The input of an event that opens: whose run it will be, and where the uploaded file lies.

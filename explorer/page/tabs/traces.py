@@ -24,7 +24,7 @@ from explorer.page.save_and_open import open_file, picture_name, save_file
 from explorer.page.tabs import FETCH, UNTRACKED, imported, on_screen
 from explorer.page.tabs.experiments import escaped
 from explorer.page.uploads import Uploaded
-from explorer.page_requests import Save, Session, Shown, View
+from explorer.page_requests import Save, Session, View
 from explorer.runs.run_state import Run
 from explorer.runs.scheduler import GONE, Runs
 from explorer.runs.validation import MAX_LANES
@@ -66,12 +66,6 @@ GRAPHS = ["tokens", "drafts", "beams", "search", "lattice", "walk", "attention",
 ENDINGS = [("GraphML", "graphml"), ("GEXF", "gexf"), ("DOT", "dot"), ("JSON", "json")]
 
 
-class Seen(Shown):
-    """A lane on screen and the view that it shows."""
-
-    view: View
-
-
 class Chosen(Asked):
     """The lane and the view that are chosen in the tab."""
 
@@ -79,15 +73,14 @@ class Chosen(Asked):
     view: Name | None = None
 
 
-class Click(Asked):
-    """What the page reports at a click: the run on screen, its lanes, the page's theme, the open lesson, and
-    what is chosen. The inputs for lane and view are empty, since Gradio refuses a choice that is gone.
+class Click(on_screen.OnScreen):
+    """What the page reports at a click: the run on screen, its lanes, the views of all lanes of the run, the
+    page's theme, the open lesson, and what is chosen. The inputs for lane and view are empty, since Gradio
+    refuses a choice that is gone.
     """
 
-    session: Session
-    run: Name
+    views: Annotated[list[View | None], Field(max_length=MAX_LANES)]
     look: Literal["light", "dark"]
-    lanes: Annotated[list[Seen], Field(max_length=MAX_LANES)]
     lesson: Name | None = None
     chosen: Chosen = Chosen()
 
@@ -243,10 +236,8 @@ def save_request(runs: Runs, form: str, click: str) -> tuple[Run, Save]:
     seen = next((one for one in asked.lanes if one.number == lane), None) if of_lane else None
     if of_lane and (seen is None or seen.lane >= len(run.records)):
         raise ValueError(f"Lane {lane} has not been decoded yet; choose another, or press Run.")
-    views: list[str | None] = [None] * len(run.records)
-    for one in asked.lanes:
-        if one.lane < len(views):
-            views[one.lane] = one.view
+    count = len(run.records)
+    views = [*asked.views, *[None] * count][:count]
     if seen and form in ("figure", "slide") and view not in (None, AS_SHOWN):
         if view not in views_of(run.records[seen.lane].trace):
             raise ValueError(f"Lane {lane} has no view {titles().get(view, view)}; choose another.")

@@ -19,9 +19,10 @@ from visualizers.figures.theme import theme
 
 ME, STRANGER = "me" * 12, "you" * 8
 SEEN = [
-    {"lane": 0, "number": 1, "shown": 40, "view": "beam_tree"},
-    {"lane": 1, "number": 2, "shown": 3, "view": "draft_tree"},
+    {"lane": 0, "number": 1, "shown": 40},
+    {"lane": 1, "number": 2, "shown": 3},
 ]
+VIEWS = ["beam_tree", "draft_tree"]
 
 
 @pytest.fixture
@@ -49,7 +50,8 @@ def tab(tmp_path, monkeypatch):
 
 
 def wish(**other) -> str:
-    return json.dumps({"session": ME, "run": "example", "look": "light", "lanes": SEEN} | other)
+    screen = {"session": ME, "run": "example", "state": "done", "lanes": SEEN}
+    return json.dumps({**screen, "views": VIEWS, "look": "light", **other})
 
 
 def save(
@@ -96,7 +98,7 @@ def test_each_button_makes_a_file_in_a_folder_that_nobody_can_guess(tab, label, 
         setup, found = run_file.unpack(data)
         every = [trace.to_json() for trace in recorded_runs.traces()]
         assert [trace.to_json() for trace in found] == (every[1:] if "lane-2" in name else every)
-        assert [lane["view"] for lane in setup["lanes"]] == ["beam_tree", "draft_tree"][-len(found) :]
+        assert [lane["view"] for lane in setup["lanes"]] == VIEWS[-len(found) :]
     elif name.endswith("trace.json.gz"):
         assert json.loads(gzip.decompress(data))["strategy"] == "speculative"
     elif name.endswith("costs.csv"):
@@ -130,7 +132,7 @@ def test_a_figure_shows_the_view_and_the_steps_that_are_on_screen_or_the_view_th
         ({}, None, "has not been decoded yet"),
         ({"run": "nobody's"}, 1, "is gone"),
         ({"lanes": [{**SEEN[0], "lane": 7}]}, 1, "has not been decoded yet"),
-        ({"lanes": [{**SEEN[0], "view": "film"}]}, 1, "must be the name of a view"),
+        ({"views": ["film", None]}, 1, "must be the name of a view"),
         ({"lanes": "all"}, 1, "lanes must be a list"),
         ({"look": "pink"}, 1, "look must be one of light, dark"),
         ({"session": "short"}, 1, "session must have 16 or more characters"),
@@ -160,8 +162,7 @@ def test_a_stranger_saves_and_follows_nothing_of_mine(tab):
 
 
 def test_what_can_be_saved_follows_the_run_on_screen(tab):
-    lanes = [{name: one[name] for name in ("lane", "number", "shown")} for one in SEEN]
-    value = {"session": ME, "run": "example", "state": "done", "lanes": lanes}
+    value = {"session": ME, "run": "example", "state": "done", "lanes": SEEN}
     about, lane, view, *ready = tab.event("Lane", json.dumps(value), 2)
     assert about == "The stored run: 2 lanes."
     assert lane["choices"] == [("1 Beam search", 1), ("2 Speculative decoding", 2)] and lane["value"] == 2
