@@ -19,6 +19,7 @@ BUTTONS = {
 }
 ADD = f"Add a lane with another strategy; where there are {MAX_LANES}, remove one to add another"
 FULL = f" (at most {MAX_LANES})"  # comes after the button's text where there are that many
+WHOLE = "Texts, charts and costs are those of the whole run, wherever the slider stands."
 SPEEDS = [
     ("1", "1×", "Plays two steps per second"),
     ("4", "4×", "Plays eight steps per second"),
@@ -107,17 +108,21 @@ def top(around: Around) -> Html:
     )
 
 
-def below() -> Html:
-    """The sentences below the lanes: how the lanes compare, and at what cost."""
+def below(saved: bool) -> Html:
+    """The sentences below the lanes: how the lanes compare, and at what cost. In a saved page also the place
+    of the comparison of the whole run, which Gradio shows in the app.
+    """
     look = {"class": "compare-summary", "aria-label": "How the lanes compare"}
     cost, sentence = h("p", part("cost", "equal-cost")), h("p", part("compared", "compare-sentence"))
-    return h("div", part("below", "below"), h("section", look, cost, sentence))
+    whole = [h("summary", "", "Compare"), h("p", "soft", WHOLE), h("div", part("comparison"))]
+    compare = h("details", part("compare", "saved-compare"), *whole) if saved else None
+    return h("div", part("below", "below"), h("section", look, cost, sentence), compare)
 
 
 def decode(prompts: list[dict], max_new_tokens: int, limit: int, around: Around) -> Html:
     """The bars that belong to the lanes, the element for the lanes, and the sentences below them."""
     bars = controls(prompts, max_new_tokens, limit, around)
-    return h("div", part("decode", "decode"), bars, h("div", part("main", "lanes")), below())
+    return h("div", part("decode", "decode"), bars, h("div", part("main", "lanes")), below(around.saved))
 
 
 def controls(prompts: list[dict], max_new_tokens: int, limit: int, around: Around) -> Html:
@@ -148,7 +153,7 @@ def controls(prompts: list[dict], max_new_tokens: int, limit: int, around: Aroun
     ]
     second = [
         settings(choice("Line up lanes by", "unit", UNITS, "step")),
-        button("play", "▶", "Replay the decoded steps", "play", label="Play"),
+        button("play", "", "Replay the decoded steps", "play", label="Play", pressed="false"),
         h("input", slider | {"aria-label": "Step position"}),
         h("output", part("where", "where") | {"aria-live": "off"}),  # else it is read out at every step
         settings(choice("Speed", "speed", SPEEDS, "live"), labelled("colour by", colours), add),

@@ -77,7 +77,7 @@ def test_slider_playback_hover_and_inspector_work_from_the_disk(opened, saved, w
     page.wait_for_function("decodingExplorer.lanes[0].scene.paintedStep === 4")
     page.get_by_role("button", name="Play", exact=True).click()
     page.wait_for_function("decodingExplorer.lanes[0].shown > 7")
-    page.get_by_role("button", name="Hold playback").click()
+    page.get_by_role("button", name="Play", exact=True, pressed=True).click()
     page.get_by_role("slider", name="Step position").fill("20")
     page.wait_for_function("decodingExplorer.lanes[0].scene.paintedStep === 19")
 

@@ -106,18 +106,13 @@ page.Playback = class {
       this.playing = requestAnimationFrame(tick);
     };
     this.playing = requestAnimationFrame(tick);
-    this.sayPlay("❚❚", "Hold playback");
+    this.app.bar.play.setAttribute("aria-pressed", "true");
   }
 
   stopPlaying() {
     if (!this.playing) return;
     cancelAnimationFrame(this.playing);
     this.playing = null;
-    this.sayPlay("▶", "Play");
-  }
-
-  sayPlay(sign, words) {
-    this.app.bar.play.textContent = sign;
-    this.app.bar.play.setAttribute("aria-label", words);
+    this.app.bar.play.setAttribute("aria-pressed", "false");
   }
 };

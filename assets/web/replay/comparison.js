@@ -1,6 +1,5 @@
 // Only in a saved page: the comparison of the whole run, which the page carries: texts, charts, costs. Charts are drawn by the
 // plotly.js that the page carries too; it is unpacked when they come near the screen. All else was made by explorer/export/saved_comparison.py.
-const WHOLE = "Texts, charts and costs are those of the whole run, wherever the slider stands.";
 const NEAR = "300px"; // so far from the screen charts are drawn
 const CONFIG = { responsive: true, displaylogo: false };
 
@@ -22,11 +21,10 @@ function whenNear(element, then) {
 
 class SavedComparison {
   constructor(app) {
-    this.app = app;
-    this.body = h("div");
-    this.element = h("details", { class: "saved-compare", open: page.compareOpen() ? "" : null,
-      ontoggle: () => page.keepCompare(this.element.open) }, h("summary", {}, "Compare"), h("p", { class: "soft" }, WHOLE), this.body);
-    app.bar.below.append(this.element);
+    const { compare, comparison } = app.bar;
+    Object.assign(this, { app, body: comparison });
+    compare.open = page.compareOpen();
+    compare.addEventListener("toggle", () => page.compareOpen(compare.open ? "open" : "closed"));
     app.on("theme", () => this.draw());
     whenNear(this.body, () => this.fill());
   }
