@@ -257,9 +257,9 @@ def check(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def page_fields() -> dict:
-    """What the page builds its fold from: the parameters in their public form, and which memory has which."""
+    """What the page builds its fields from: the public form of all parameters, and which memory has which."""
     public = [
         {k: v for k, v in vars(p).items() if v is not None and v != ()} for p in all_parameters().values()
     ]
     own = {one.name: [p.name for p in parameters_of(one.name)] for one in MEMORIES}
-    return {"parameters": public, "of": {NONE: [KIND.name], **own}, "view": VIEW}
+    return {"parameters": public, "of": {NONE: [KIND.name], **own}}

@@ -41,11 +41,10 @@ def known(declarations: Iterable[dict], saved: bool = False) -> dict:
 
 
 def memory(fields: dict[str, Html], saved: bool = False) -> dict:
-    """The parameters of each kind of memory (including none), and the view that shows the memory."""
+    """The parameters of each kind of memory, including none."""
     public = memory_options.page_fields()
     keyed_by_name = {p["name"]: keyed(p, fields, saved) for p in public["parameters"]}
-    of = {name: [keyed_by_name[own] for own in names] for name, names in public["of"].items()}
-    return {"of": of, "view": public["view"]}
+    return {name: [keyed_by_name[own] for own in names] for name, names in public["of"].items()}
 
 
 def keyed(parameter: dict, fields: dict[str, Html], saved: bool) -> dict:

@@ -7,7 +7,7 @@ no runs.
 from explorer.export.bars import button, part
 from explorer.export.drawings import listed, prose_html, scene_html
 from explorer.export.fields import panel
-from explorer.markup import Html, h
+from explorer.markup import Html, h, joined
 
 LEAVE = "Leave the lesson; the lanes stay"
 RESTART = "Restores the lesson's lanes and decodes them again"
@@ -131,19 +131,23 @@ def guide_html(saved: bool) -> Html:
 
 
 def inspector_html() -> Html:
-    """The inspector, which shows cards made by explorer/inspector/card.py."""
+    """The inspector, which shows cards made by explorer/inspector/card.py, and the fold with the sliders that
+    assets/web/page/knobs.js puts into each card.
+    """
     close = button("close", "×", "Close (Escape)", label="Close inspector")
-    return h(
+    inspector = h(
         "aside",
         part("root", "inspector") | {"aria-label": "Inspector", "hidden": True},
         h("header", "", h("h2", part("title") | {"tabindex": -1}), close),
         h("div", part("body", "inspector-body")),
     )
+    toggle = h("summary", "what-if-toggle", "What if …")
+    return joined([inspector, h("details", part("sliders"), toggle, h("div", part("slidersHome")))])
 
 
 def find_html() -> Html:
     """The dialog in which a lane's strategy is searched."""
-    field = {"type": "search", "aria-label": "Search strategies", "maxlength": 200}
+    field = {"type": "search", "aria-label": "Search strategies", "maxlength": 200, "autofocus": True}
     return h(
         "dialog",
         part("dialog", "help find") | {"aria-label": "Find a strategy"},

@@ -3,6 +3,7 @@
 The app's page and a saved page start in the same way. Knows runs and their settings, nothing of HTML.
 """
 
+from decoders import memory_options
 from decoders.constraints.settings import KINDS
 from decoders.registry import FAMILIES
 from decoders.strategy import SWITCHED_VIEWS, constraint_views
@@ -56,8 +57,7 @@ def page_data(
         "families": FAMILIES,
         "start": origins.START,
         "views": titles(),
-        "constraint_views": {kind: constraint_views(kind) for kind in KINDS},
-        "switched_views": SWITCHED_VIEWS,
+        "added_views": added_views(),
         "memory": fields.memory(known["fields"], saved),
         "prompts": prompts,
         "bars": bars_html(prompts, setup["max_new_tokens"], MAX_NEW_TOKENS, models, around),
@@ -76,4 +76,13 @@ def page_data(
         "standing": STANDING | ({"none": SAVED} if saved else {}),
         "models": models,
         "limits": {"lanes": MAX_LANES, "max_new_tokens": MAX_NEW_TOKENS, "prompt": MAX_PROMPT_CHARACTERS},
+    }
+
+
+def added_views() -> dict[str, dict[str, tuple[str, ...]]]:
+    """The views that parameters add to those of a lane's strategy: parameter -> value as text -> views."""
+    return {
+        "constraint": {kind: constraint_views(kind) for kind in KINDS},
+        **{switch: {"true": views} for switch, views in SWITCHED_VIEWS.items()},
+        "memory": {name: memory_options.views({"memory": name}) for name in memory_options.memories()},
     }

@@ -11,11 +11,8 @@ from explorer.markup import Html, h, joined
 SCORES, PARTS = 8, 8  # how many scores are listed (the newest), and how many parts of each
 NO_DRAFT = "Chosen by the model; there was no draft to test."
 WEIGHED = "Chosen from two contrasted distributions; nothing was tested."
-WHAT_IF = h(  # filled by assets/web/page/knobs.js
-    "section",
-    {"class": "what-if", "aria-label": "What if"},
-    h("details", "", h("summary", "what-if-toggle", "What if …")),
-)
+# The place of the sliders, which stay from card to card: see `frames.inspector_html`.
+WHAT_IF = h("section", {"class": "what-if", "aria-label": "What if"})
 ORIGIN = {
     "prompt": "Given, not decoded.",
     "copied": "Copied from the lane that this one branched off.",

@@ -39,6 +39,5 @@ page.addLivePart((app) => {
     if (!dialog.isConnected) app.bar.controls.append(dialog);
     drawn = draw();
     dialog.showModal();
-    field.focus();
   };
 });

@@ -16,25 +16,19 @@ const percent = (share) => 100 * share + "%";
 
 page.Knobs = class {
   constructor(inspector) {
-    this.inspector = inspector;
-    this.open = window.innerWidth >= WIDE;
-    this.key = "";
-    this.home = h("div");
+    const { sliders, slidersHome } = inspector; // their fold stays open or closed from token to token
+    Object.assign(this, { inspector, fold: sliders, home: slidersHome, key: "" });
+    this.fold.open = window.innerWidth >= WIDE;
+    this.fold.addEventListener("toggle", () => this.fold.open && window.innerWidth < WIDE && this.fold.scrollIntoView({ block: "start" }));
     this.home.addEventListener("input", ({ target }) => this.compute({ [target.name]: Number(target.value) }));
     this.home.addEventListener("click", ({ target }) => this.press(target.closest("button")?.value));
   }
 
   // Fills its place in the inspector when the numbers are here. Values stay as long as the same lane is looked at.
   fill(box) {
-    const { lane, app, facts } = this.inspector, fold = box.firstChild, key = [app.run.id, lane.runIndex, lane.rows.length].join(" ");
+    const { lane, app, facts } = this.inspector, key = [app.run.id, lane.runIndex, lane.rows.length].join(" ");
     Object.assign(this, { box, node: facts.node });
-    fold.append(this.home);
-    fold.open = this.open;
-    fold.addEventListener("toggle", () => {
-      if (this.open === fold.open) return;
-      this.open = fold.open;
-      if (this.open && window.innerWidth < WIDE) box.scrollIntoView({ block: "start" });
-    });
+    box.append(this.fold);
     if (key !== this.key) this.ask(key);
     else if (this.values) this.compute();
   }

@@ -8,7 +8,18 @@ page.LanePane = class {
     this.setup = { parameters: {}, seed: 0, ...setup };
     this.view = setup.view || this.views()[0];
     this.drawings = []; // of its tokens and of its view, when the player is there: the page's frame is on screen before it
-    this.build();
+    Object.assign(this, page.made(app.data.frames.lane)); // its parts, see explorer/export/frames.py
+    const on = (part, event, act) => part.addEventListener(event, act);
+    on(this.picker, "change", () => this.pick(this.picker.value));
+    this.openParameters = page.disclose(this.gear, this.panel, () => this.fillPanel());
+    on(this.panel, "input", ({ target }) => target.name && this.change(target));
+    on(this.begin, "click", () => this.beginAtPrompt());
+    on(this.whatIf, "click", () => this.askWhatIf());
+    on(this.closePanel, "click", () => this.openParameters(false));
+    on(this.remove, "click", () => app.removeLane(this));
+    page.rove(this.tabs, "[role=tab]", (tab) => tab.click());
+    page.openMenu(this);
+    this.steps = new page.Steps(this);
     this.describe();
     this.empty();
     if (player.Scene) this.makeDrawings();
@@ -18,19 +29,17 @@ page.LanePane = class {
     return this.app.strategies.get(this.setup.strategy);
   }
 
-  // Its strategy's views; with a constraint or a memory also those that show it.
+  // Its strategy's views, and those that values of its parameters add, such as a constraint or a memory.
   views() {
-    const { constraint = "none", memory = "none" } = this.setup.parameters, { views } = this.declaration();
-    const switched = Object.entries(this.app.data.switched_views || {}).flatMap(([name, own]) => (this.setup.parameters[name] ? own : []));
-    const kept = memory !== "none" && this.app.data.memory ? [this.app.data.memory.view] : [];
-    return [...new Set([...views, ...(this.app.data.constraint_views[constraint] || []), ...switched, ...kept])];
+    const added = Object.entries(this.app.data.added_views).flatMap(([name, of]) => of[this.setup.parameters[name]] || []);
+    return [...new Set([...this.declaration().views, ...added])];
   }
 
   // All that can be set of it: its strategy's parameters and those of any lane's memory, and of the one that is chosen; not where its
   // strategy keeps no keys and values.
   declared() {
-    const { parameters, writes_with: kind = "causal" } = this.declaration(), { of } = this.app.data.memory;
-    return [...parameters, ...((kind === "causal" && of[this.setup.parameters.memory || "none"]) || [])];
+    const { parameters, writes_with: kind = "causal" } = this.declaration(), memory = this.setup.parameters.memory || "none";
+    return [...parameters, ...((kind === "causal" && this.app.data.memory[memory]) || [])];
   }
 
   // A trace may have a name of its own: that of a call which was watched.
@@ -39,22 +48,6 @@ page.LanePane = class {
   }
 
   // ---- DOM ------------------------------------------------------------------------------------------------------
-
-  // Its parts are explorer/export/frames.py's.
-  build() {
-    Object.assign(this, page.made(this.app.data.frames.lane));
-    const on = (part, event, act) => part.addEventListener(event, act);
-    on(this.picker, "change", () => this.pick(this.picker.value));
-    this.openParameters = page.disclose(this.gear, this.panel, () => this.fillPanel());
-    on(this.panel, "input", ({ target }) => target.name && this.change(target));
-    on(this.begin, "click", () => this.beginAtPrompt());
-    on(this.whatIf, "click", () => this.askWhatIf());
-    on(this.closePanel, "click", () => this.openParameters(false));
-    on(this.remove, "click", () => this.app.removeLane(this));
-    page.rove(this.tabs, "[role=tab]", (tab) => tab.click());
-    page.openMenu(this);
-    this.steps = new page.Steps(this);
-  }
 
   makeDrawings() {
     const pick = (mark) => {
@@ -174,7 +167,7 @@ page.LanePane = class {
     const mark = this.chips.marksAt().filter((one) => one.state !== "prompt" && one.node !== undefined).pop();
     if (!mark) return this.app.fail("Nothing has been decoded yet: press Run.");
     this.openParameters(false);
-    this.app.inspector.knobs.open = true;
+    this.app.inspector.knobs.fold.open = true;
     this.app.inspector.show(this, { node: mark.node });
   }
 
@@ -264,6 +257,7 @@ page.LanePane = class {
     this.badge.hidden = true;
     this.drawTabs();
     for (const drawing of this.drawings) drawing.reset({});
+    this.steps.draw();
   }
 
   key() {
@@ -318,6 +312,7 @@ page.LanePane = class {
     this.ended.title = this.ended.textContent;
     this.ended.classList.toggle("wrong", Boolean(problem));
     this.drawHint();
+    this.steps.draw();
   }
 
   drawCosts(row) {

@@ -26,8 +26,3 @@ page.Steps = class {
     if (offsetTop < scrollTop || offsetTop + offsetHeight > scrollTop + clientHeight) this.panel.scrollTop = offsetTop - clientHeight / 2;
   }
 };
-
-page.addPart((app) => {
-  const draw = () => app.lanes.forEach((lane) => lane.steps.draw());
-  for (const event of ["run", "data", "shown"]) app.on(event, draw);
-});
