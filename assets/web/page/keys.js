@@ -13,8 +13,8 @@ function laneAt(app) {
 // Goes to the step at which the next token of the lane was rejected, or the one before it.
 function seekRejection(app, back) {
   const lane = app.lanes[laneAt(app)], { history } = lane.chips;
-  const steps = history ? history.entries.flatMap((entry) => [[entry.born, entry.base], ...entry.changes]
-    .filter(([, fields]) => fields.state === "rejected").map(([step]) => step + 1)) : [];
+  const rejected = ({ versions }) => versions.find(([, chip]) => chip.state === "rejected");
+  const steps = history ? history.entries.map(rejected).filter(Boolean).map(([step]) => step + 1) : [];
   const ahead = steps.filter((step) => (back ? step < lane.shown : step > lane.shown) && step <= lane.rows.length);
   if (!ahead.length) return;
   app.playback.seekStep(lane, back ? Math.max(...ahead) : Math.min(...ahead));

@@ -10,23 +10,22 @@ player.foldWidth = (columns, width, narrow) =>
 
 // Every node left of the window belongs to the spine or to the limb that left it: {from, lived, enters: [marks]}.
 function limbsOf(scene, lo, step) {
-  const history = scene.history, limbOf = new Map(), limbs = [];
+  const limbOf = new Map(), limbs = [];
   let entry = null; // the last node of the spine, in the window's first column if it reaches that
-  for (const mark of history.present("node", step)) {
-    const { id, x, parent } = mark.base;
+  for (const node of scene.history.ofKind("node", step)) {
+    const { id, x, parent, state } = node;
     if (x > lo) continue;
-    const state = history.value(mark, step, "state");
     if (state === "chosen" || state === "prompt") {
-      if (!entry || x >= entry.base.x) entry = mark;
+      if (!entry || x >= entry.x) entry = node;
       continue;
     }
     let limb = limbOf.get(parent);
     if (!limb) limbs.push((limb = { from: x - 1, lived: 0, enters: [] }));
     limbOf.set(id, limb);
     if (x < lo) limb.lived = Math.max(limb.lived, x - limb.from);
-    else if (state === "live") limb.enters.push(mark.base);
+    else if (state === "live") limb.enters.push(node);
   }
-  return { entry: entry && entry.base, limbs };
+  return { entry, limbs };
 }
 
 // One stroke for each pixel of the spine that limbs hang from, as long as the longest of them.

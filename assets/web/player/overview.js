@@ -122,37 +122,32 @@ player.Overview = class {
   }
 };
 
+// What a cell or a node is in the strip.
+const nameOf = (mark, { colours }) => (mark.kind === "cell" ? player.cellLook(colours, mark.state, mark.fill).strip : mark.state);
+
 function rows(scene, step, height, add) {
-  const { history, head, colours } = scene, reach = history.reach[history.reach.length - 1];
+  const { history, head } = scene, reach = history.reach.at(-1);
   const count = head.rows || (reach ? Math.ceil(reach[2]) : 1), unit = height / count, gap = unit >= 5 ? 1 : 0;
-  for (const entry of history.present("band", step)) {
-    const { x0, x1, y0, y1, role } = entry.base;
+  for (const { x0, x1, y0, y1, role } of history.ofKind("band", step)) {
     if (role === "accepted") add("band", x0 + 0.5, y0 * unit, x1 - x0, (y1 - y0) * unit);
   }
-  for (const entry of history.present("cell", step)) {
-    const { strip } = player.cellLook(colours, history.value(entry, step, "state"), history.value(entry, step, "fill"));
-    add(strip, entry.base.x, entry.base.y * unit, 1, Math.max(1, unit - gap));
+  for (const cell of history.ofKind("cell", step)) {
+    add(nameOf(cell, scene), cell.x, cell.y * unit, 1, Math.max(1, unit - gap));
   }
-  for (const entry of history.present("node", step)) {
-    const state = history.value(entry, step, "state");
-    const { x, y } = entry.base;
+  for (const { x, y, state } of history.ofKind("node", step)) {
     if (state !== "prompt") add(state, x, Math.floor(y) * unit, 1, unit - gap);
   }
 }
 
 function piled(scene, step, height, add) {
-  const { history, colours } = scene, piles = new Map();
+  const piles = new Map();
   let tallest = 1;
-  for (const kind of KINDS.piled) {
-    for (const entry of history.present(kind, step)) {
-      if (entry.base.drawn === false || entry.base.aside) continue;
-      const x = Math.round(entry.base.x), pile = piles.get(x) || piles.set(x, []).get(x);
-      const state = history.value(entry, step, "state");
-      const name = kind === "node" ? state : player.cellLook(colours, state, history.value(entry, step, "fill")).strip;
-      if (name === state && state !== "rejected" && state !== "unreached") pile.unshift(name);
-      else pile.push(name);
-      tallest = Math.max(tallest, Math.min(PILE, pile.length));
-    }
+  for (const mark of KINDS.piled.flatMap((kind) => scene.history.ofKind(kind, step))) {
+    if (mark.drawn === false || mark.aside) continue;
+    const x = Math.round(mark.x), pile = piles.get(x) || piles.set(x, []).get(x), name = nameOf(mark, scene);
+    if (name === mark.state && name !== "rejected" && name !== "unreached") pile.unshift(name);
+    else pile.push(name);
+    tallest = Math.max(tallest, Math.min(PILE, pile.length));
   }
   const unit = height / tallest, gap = unit >= 6 ? 1 : 0;
   for (const [x, pile] of piles) {
@@ -163,14 +158,12 @@ function piled(scene, step, height, add) {
 function amount(scene, step, height, add, pen, px) {
   const { history, colours } = scene, width = px(1) - px(0), gap = width >= 5 ? 1 : 0;
   pen.fillStyle = colours.surface.text;
-  for (const entry of history.present("step", step)) {
-    const { x, y } = entry.base;
+  for (const { x, y } of history.ofKind("step", step)) {
     pen.globalAlpha = 0.06 + 0.6 * Math.min(1, y / MAX_BITS);
     pen.fillRect(px(x), 0, width - gap, height);
   }
   pen.globalAlpha = 1;
-  for (const entry of history.present("band", step)) {
-    const { x0, x1, role } = entry.base;
+  for (const { x0, x1, role } of history.ofKind("band", step)) {
     if (role === "amber") add("live", Math.round((x0 + x1) / 2), 0, 1, Math.max(4, height / 5));
   }
 }
