@@ -6,6 +6,7 @@ The scripts in assets/web/player find the parts by `data-dp`. Knows no marks, no
 from explorer.markup import Html, h
 
 HIDDEN = {"aria-hidden": "true"}
+WHOLE = "Show the whole run"
 STRIP = "The whole run; the frame is the visible part. Click or drag to move it."
 
 
@@ -34,8 +35,9 @@ def scene_html() -> Html:
         piece("button", "followButton", "dp-follow", "Follow", type="button"),
         piece("div", "voice", "dp-unseen", role="status"),
     ]
+    whole = {"title": WHOLE, "aria_label": WHOLE}
     strip = [
-        piece("button", "wholeButton", "dp-whole-button", "⤢", type="button"),
+        piece("button", "wholeButton", "dp-whole-button", "⤢", type="button", aria_pressed="false", **whole),
         piece(
             "div",
             "strip",

@@ -46,7 +46,7 @@ SEEN = """() => {
   return app.lanes.map((lane) => {
     const { scene } = lane, { frame } = scene, there = Boolean(frame.offsetParent);
     const all = (part, kinds) => (there ? [...part.querySelectorAll(kinds)] : []);
-    const both = [chips(lane.chips), chips(lane.text)], kept = there ? scene.keptMarks() : [];
+    const both = [chips(lane.chips), chips(lane.text)], kept = there ? scene.marksOf(scene.kept()) : [];
     const outlined = both.flat().filter(([chip]) => chip.classList.contains("dp-outlined"));
     const boxes = all(scene.overlay, "rect, path").filter((box) => inside(box, frame));
     const marked = boxes.length === kept.length ? kept : [];

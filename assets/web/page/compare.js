@@ -83,7 +83,7 @@ class Compare {
   mark(answer) {
     this.app.lanes.forEach((lane, index) => {
       const stands = answer?.lanes.find((other) => other.lane === index + 1);
-      for (const drawing of lane.drawings) player.part(drawing, stands?.parting || null);
+      for (const drawing of lane.drawings) drawing.part(stands?.parting || null);
       const { badge = "", caption = "" } = stands?.relation || {};
       Object.assign(lane.relation, { hidden: !badge, textContent: badge, title: caption });
     });

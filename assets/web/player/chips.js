@@ -1,8 +1,7 @@
 // The running text of a lane as real text: one chip per token, coloured by source, entropy or log-probability.
 // Page text, not SVG: it wraps, is selected, found and read aloud. Tokens are only ever set as text.
-const ONE_LINE = 120; // chips kept in the page in one-line mode; the rest is left of the edge anyway
+const ONE_LINE = 120, SOME_LINES = 400; // chips kept in the page where they are not a text to read; the rest is out of sight anyway
 const PHONE = window.matchMedia("(max-width: 760px)"); // as in player.css: there the line is four lines, the newest last
-const GROUP = 200; // chips a group: groups outside the view cost no layout
 const SPACES = { "␣": " ", "↵": "\n", "⇥": "\t" };
 let made = 0; // lists on this page, so that every token has an id of its own
 
@@ -21,16 +20,15 @@ function place(parent, children) {
   children.forEach((child, i) => parent.children[i] === child || parent.insertBefore(child, parent.children[i] || null));
 }
 
-player.Chips = class {
-  constructor(element, options) {
-    this.options = { oneLine: true, onHover() {}, onPick() {}, theme: "light", ...options };
-    this.prose = !this.options.oneLine; // a text to read, in a place that scrolls, with a button that copies it
+player.Chips = class extends player.Drawing {
+  constructor(element, { oneLine = true, ...options }) {
+    super(oneLine ? element : element.lastElementChild, options); // see explorer/export/drawings.py
+    this.prose = !oneLine; // a text to read, in a place that scrolls, with a button that copies it
     this.scroller = element;
-    this.root = this.prose ? element.lastElementChild : element; // see explorer/export/drawings.py
     this.number = made += 1;
     this.by = "source";
-    this.theme(this.options.theme);
     this.reset({});
+    this.theme(this.options.theme);
     new ResizeObserver(() => {
       this.seen = this.root.clientWidth > 0;
       this.schedule();
@@ -46,27 +44,9 @@ player.Chips = class {
   }
 
   reset(head) {
-    this.history = new player.History((head || {}).ops);
-    this.shown = Infinity;
+    super.reset(head);
     this.made = new Map(); // id -> {element, look}
-    this.groups = [];
     this.root.replaceChildren();
-    this.schedule();
-  }
-
-  feed(deltas) {
-    this.history.feed(deltas);
-    this.schedule();
-  }
-
-  show(step) {
-    this.shown = step;
-    this.schedule();
-  }
-
-  theme(name) {
-    this.colours = this.options.palette[name];
-    this.colour(this.by);
   }
 
   colour(by) {
@@ -75,24 +55,15 @@ player.Chips = class {
     this.schedule();
   }
 
-  marksAt(step) {
-    const at = Math.min(step ?? this.shown, this.history.last);
-    return this.history.ofKind("chip", at);
-  }
-
   // Outlines the chips of a node; null: those that are kept.
   highlight(node) {
-    const wanted = [].concat(node ?? player.kept(this));
-    for (const { element, mark } of this.made?.values() || []) element.classList.toggle("dp-outlined", wanted.includes(mark.node));
+    const wanted = [].concat(node ?? this.kept());
+    for (const { element, mark } of this.made.values()) element.classList.toggle("dp-outlined", wanted.includes(mark.node));
   }
 
-  // From now on the chips of a node, or of several, are outlined wherever nothing is pointed at, beside those that others keep;
-  // null: none.
-  keep(node, by = "stop") {
-    this.keeps = { ...this.keeps, [by]: node };
+  keep(node, by) {
     this.unseen = this.prose;
-    this.highlight(null);
-    this.schedule();
+    super.keep(node, by);
   }
 
   // A text that scrolls goes to the first of the kept chips, once for each time that they are named.
@@ -138,30 +109,14 @@ player.Chips = class {
     this.options.onHover(element ? this.markOf(element) : null);
   }
 
-  schedule() {
-    if (this.waiting || !this.history) return;
-    this.waiting = requestAnimationFrame(() => {
-      this.waiting = null;
-      this.draw();
-    });
-  }
-
   draw() {
     if (!(this.seen ??= this.root.clientWidth > 0)) return; // hidden, say in a closed tab: drawn when it is seen again
     let marks = this.marksAt();
     if (this.prose) marks = marks.filter((mark) => mark.state !== "rejected");
-    else if (!PHONE.matches) marks = marks.slice(-ONE_LINE); // on a phone lines wrap: all stay
-    const elements = marks.map((mark) => this.chip(mark));
-    place(this.root, this.prose || elements.length <= 2 * GROUP ? elements : this.grouped(elements));
+    else marks = marks.slice(PHONE.matches ? -SOME_LINES : -ONE_LINE);
+    place(this.root, marks.map((mark) => this.chip(mark)));
+    this.paintedStep = this.step();
     this.reveal();
-  }
-
-  grouped(elements) {
-    return Array.from({ length: Math.ceil(elements.length / GROUP) }, (_, i) => {
-      const group = (this.groups[i] ??= h("div", { class: "dp-chips-group", role: "presentation" }));
-      place(group, elements.slice(i * GROUP, (i + 1) * GROUP));
-      return group;
-    });
   }
 
   // The element of a mark, made once and restyled only when what it says has changed.
@@ -183,7 +138,7 @@ player.Chips = class {
     const { element } = entry, { state, spans } = this.colours;
     entry.look = look;
     element.className = "dp-chip is-" + (state[mark.state] ? mark.state : "chosen");
-    element.classList.toggle("dp-outlined", player.kept(this).includes(mark.node));
+    element.classList.toggle("dp-outlined", this.kept().includes(mark.node));
     if (spans[mark.span]) element.classList.add("dp-" + mark.span);
     element.title = spans[mark.span] || "";
     element.setAttribute("aria-label", spoken(mark, this.colours));

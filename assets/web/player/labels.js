@@ -93,9 +93,10 @@ player.drawGutters = function (layer, ctx) {
     const look = JSON.stringify([side, width, parts]);
     lines.push([y + look, () => Object.assign(gutterLine(side, y, width, parts), { look }), look, (line) => (line.style.transform = lower(y))]);
   };
+  const name = (row) => (ctx.narrow ? row.short ?? row.text : row.text);
   for (const row of ctx.byKind.row || []) {
     const low = ctx.py(row.y1, row) - 14, top = view.panelOf(row).topPx + 8; // the name of a cut row stays in sight
-    const y = Math.max(ctx.py(row.label_y ?? (row.y0 + row.y1) / 2, row), Math.min(low, top)), words = ctx.narrow ? row.short ?? row.text : row.text;
+    const y = Math.max(ctx.py(row.label_y ?? (row.y0 + row.y1) / 2, row), Math.min(low, top)), words = name(row);
     if (words || row.bold) put("left", y, row, [[words, surface.soft], [row.bold, surface.text, true]]);
     const right = ctx.narrow ? row.right_short ?? row.right : row.right;
     if (right || row.right_bold) put("right", y, row, [[right, surface.text], [row.right_bold, surface.text, true]]);
@@ -104,7 +105,6 @@ player.drawGutters = function (layer, ctx) {
     if (!panel.fold) continue;
     const { rows, px, kind } = panel.fold, slivers = kind === "stairs" ? rows.filter((one) => !player.isReadable(one)) : rows;
     const own = { panel: panel.id }, low = slivers.length === rows.length ? px : rows[slivers.length].top;
-    const name = (row) => (ctx.narrow ? row.short ?? row.text : row.text);
     if (slivers.length && low >= 12) {
       const first = slivers[0].row.short, last = slivers[slivers.length - 1].row.short;
       put("left", panel.topPx + low / 2, own, [[first === last ? first : first + "–" + last, surface.soft]]);

@@ -1,11 +1,12 @@
 // The whole run in a strip under the picture: one small box per place, coloured by state, and a frame around the part that is
-// open. The strip is drawn on a canvas when no picture waits, so that it costs a run of thousands of nodes a few milliseconds.
+// open. The strip is drawn on a canvas, so that it costs a run of thousands of nodes a few milliseconds, and not at every step.
 // Enlarged to the size of the picture it is the way to see everything. Knows marks, states and a view's `overview`:
 // "rows" (boxes where their marks are), "piled" (the marks of a column on top of each other), "amount" (a grey for each step).
 const TALLEST = 40, LOWEST = 20, NARROW = 32, SHARE = 0.11; // pixels of the strip, and its part of the scene's height
 const PILE = 5; // marks of a column that are piled at most
 const MAX_BITS = 8; // entropy with the darkest grey
 const AXIS = 18; // pixels for the numbers below, where the strip is the picture
+const CALM = 150; // milliseconds between two paintings at least
 const KINDS = { rows: ["band", "cell", "node"], piled: ["cell", "node"], amount: ["step"] }; // of marks that a strip shows
 
 // All columns of the run in the picture itself, until Follow is pressed.
@@ -17,36 +18,27 @@ player.spread = function (scene) {
 
 player.Overview = class {
   constructor(scene) {
-    const { strips: element, wholeButton: button, strip, canvas, open } = scene;
-    Object.assign(this, { scene, element, button, strip, canvas, open });
-    button.addEventListener("click", () => scene.showWhole(!scene.whole));
+    const { strips: root, strip, canvas, open } = scene;
+    Object.assign(this, { scene, root, strip, canvas, open });
+    scene.wholeButton.addEventListener("click", () => scene.showWhole(!scene.whole));
     this.attach();
     this.reset();
   }
 
   reset() {
-    Object.assign(this, { wanted: false, painted: "" });
-    this.element.hidden = true;
+    this.painted = "";
+    this.root.hidden = true;
     this.canvas.width = 0; // the run before is not seen under the next one
-    this.say();
-  }
-
-  say() {
-    const words = this.scene.whole ? "Back to the open part" : "Show the whole run";
-    this.button.setAttribute("aria-label", words);
-    this.button.setAttribute("aria-pressed", String(Boolean(this.scene.whole)));
-    this.button.title = words;
   }
 
   // Shows the strip when the run is, or will be, longer than the window; true if the picture's height has changed by that.
   fit(view) {
     const { head, history, root } = this.scene, reach = history.front(Infinity).x - (head.first ?? 0) + 1;
     const known = Math.max(reach, head.columns || 0);
-    if (this.wanted || !head.overview || known <= view.columns || !KINDS[head.overview].some((kind) => history.byKind.has(kind))) return false;
-    this.wanted = true;
-    this.element.hidden = false;
+    if (!this.root.hidden || !head.overview || known <= view.columns || !KINDS[head.overview].some((kind) => history.byKind.has(kind))) return false;
+    this.root.hidden = false;
     const height = view.narrow ? NARROW : Math.round(Math.max(LOWEST, Math.min(TALLEST, SHARE * root.clientHeight)));
-    this.element.style.height = height + "px";
+    this.root.style.height = height + "px";
     return true;
   }
 
@@ -60,24 +52,33 @@ player.Overview = class {
 
   // The frame around the open part; the picture itself follows when there is time.
   place() {
-    if (!this.wanted) return;
-    const { view } = this.scene, { first, columns } = this.span(), [low, high] = this.opened(view);
+    if (this.root.hidden) return;
+    const { first, columns } = this.span(), [low, high] = this.opened();
     const share = (x) => 100 * Math.max(0, Math.min(1, (x - first) / columns));
     const width = Math.max(0.5, share(high) - share(low));
     this.open.style.width = width + "%";
     this.open.style.transform = `translateX(${(100 * share(low)) / width}%)`; // percent of its own width: nothing is laid out again
   }
 
-  opened(view) {
+  opened() {
+    const { view } = this.scene;
     if (!view.byDepth) return [view.lo, view.lo + view.columns];
     const panel = player.scrolling(view), open = panel.fold ? panel.fold.open : panel.y0;
     const rows = this.scene.history.ofKind("row", this.scene.step()).filter((row) => row.y0 >= open - 0.01 && row.y0 < panel.y1);
     return rows.length ? [rows[0].from, rows[rows.length - 1].to + 1] : [0, 1];
   }
 
-  paint() {
+  // The strip need not follow every step of a run. It takes its turn with the pictures.
+  drawSoon() {
+    this.resting ??= setTimeout(() => {
+      this.resting = null;
+      player.schedule(this);
+    }, CALM);
+  }
+
+  draw() {
     const { scene, canvas } = this, width = this.strip.clientWidth, height = this.strip.clientHeight;
-    if (!this.wanted || !width || !height || !scene.view) return;
+    if (this.root.hidden || !width || !height || !scene.view) return;
     const { first, columns } = this.span(), step = scene.step();
     const key = [step, first, columns, width, height, scene.themeName, scene.history.entries.length].join();
     if (key === this.painted) return;
@@ -108,7 +109,7 @@ player.Overview = class {
     };
     this.strip.addEventListener("pointerdown", (event) => {
       if (!this.scene.view || event.button) return;
-      const at = column(event), [low, high] = this.opened(this.scene.view);
+      const at = column(event), [low, high] = this.opened();
       held = at >= low && at < high ? at - low : (high - low) / 2;
       this.strip.setPointerCapture(event.pointerId);
       if (this.scene.whole) this.scene.showWhole(false);

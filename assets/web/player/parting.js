@@ -2,14 +2,7 @@
 // picture, in ink; the words are added to what a hover says. Knows the node and the words it is given, no other lane.
 const KINDS = ["node", "cell", "symbol"]; // the mark of the node that is marked: the first of these that is there
 
-// Sets the parting of a scene or of chips: {node, words}, or null.
-player.part = function (drawing, parting) {
-  const before = JSON.stringify(drawing.parting || null);
-  drawing.parting = parting;
-  if (before !== JSON.stringify(parting)) drawing.schedule();
-};
-
-// Draws it over a scene that has just been drawn.
+// Draws the sign over a scene that has just been drawn.
 player.drawParting = function (scene) {
   if (!scene.parting) return;
   const here = scene.drawn.filter((mark) => mark.node === scene.parting.node && mark.drawn !== false);

@@ -119,7 +119,7 @@ player.hideCard = function (scene, quiet) {
   scene.card = null;
   if (!scene.hovered) return;
   scene.hovered = null;
-  player.outline(scene, scene.keptMarks());
+  scene.highlight(null);
   if (!quiet) scene.options.onHover(null);
 };
 
@@ -129,7 +129,7 @@ player.keepCard = function (scene) {
   if (same) player.showCard(scene, same, scene.touched);
   else {
     player.hideCard(scene);
-    player.outline(scene, scene.keptMarks());
+    scene.highlight(null);
   }
 };
 
@@ -164,7 +164,7 @@ player.moveTo = function (scene, column) {
 function zoom(scene, factor, x) {
   const view = scene.view, inner = view.size.width - view.left - view.right;
   const reached = view.front.x - (scene.head.first ?? 0) + 2, wanted = Math.round(view.columns * factor);
-  if (factor > 1 && scene.overview.wanted && wanted > inner / THINNEST) return scene.showWhole(true);
+  if (factor > 1 && !scene.strips.hidden && wanted > inner / THINNEST) return scene.showWhole(true);
   take(scene);
   const columns = Math.max(3, Math.min(Math.max(reached, inner / 44), wanted));
   const at = view.range[0] + (x - view.left) / view.columnWidth;

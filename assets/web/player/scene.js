@@ -10,74 +10,17 @@ const EVERYWHERE = [-Infinity, Infinity];
 const isStill = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 const REST = 300; // milliseconds between two pictures from which on what is new fades in
 
-// The nodes that a drawing keeps outlined, for whomever.
-player.kept = ({ keeps }) => Object.values(keeps || {}).flat().filter((node) => typeof node === "number");
-
-// All scenes of a page take turns, the one under the pointer first: a frame goes to one redraw (more, if they are quick),
-// so that the first lane is on the screen while the last is still being drawn.
-const queue = [];
-const FRAME = 12; // milliseconds
-// What can wait until every picture is on the screen: the strips below them, which need not follow every step of a run.
-const calm = new Set(), CALM = 150; // milliseconds between two paintings of strips
-let stripsDrawn = 0, restingStrips = null;
-const frame = { asked: false, ahead: false, now: false }; // whether one is asked for, is drawn for already, is on
-
-function drawSome() {
-  const started = performance.now();
-  while (queue.length && performance.now() - started < FRAME) {
-    const pointed = queue.findIndex((scene) => scene.root.matches(":hover"));
-    const [scene] = queue.splice(Math.max(0, pointed), 1);
-    scene.waiting = false;
-    scene.draw();
-  }
-}
-
-function askForFrame() {
-  if (!frame.asked) requestAnimationFrame(drawNext);
-  frame.asked = true;
-}
-
-function drawNext() {
-  Object.assign(frame, { asked: false, ahead: false, now: true });
-  try {
-    drawSome();
-  } finally {
-    frame.now = false;
-    if (queue.length) askForFrame();
-    else restingStrips ??= setTimeout(() => requestAnimationFrame(drawStrips), Math.max(0, stripsDrawn + CALM - performance.now()));
-  }
-}
-
-// Draws what has just come in the time that is left until the next frame, which then has to be painted only: once a frame.
-player.drawAhead = function () {
-  if (frame.ahead || document.hidden || !queue.length) return;
-  frame.ahead = true;
-  askForFrame(); // from which on it may be done again
-  drawSome();
-};
-
-function drawStrips() {
-  restingStrips = null;
-  if (queue.length || !calm.size) return; // whatever is drawn last asks again
-  const [overview] = calm;
-  calm.delete(overview);
-  overview.paint();
-  stripsDrawn = performance.now();
-  if (calm.size) requestAnimationFrame(drawStrips);
-}
-
-player.Scene = class {
+player.Scene = class extends player.Drawing {
   constructor(element, options) {
-    this.options = { onHover() {}, onPick: null, theme: "light", together: () => [], ...options };
-    this.root = element;
+    super(element, { together: () => [], ...options });
     Object.assign(this, player.parts(element)); // see explorer/export/drawings.py
     this.followButton.addEventListener("click", () => this.follow());
     this.whole = false; // the strip is as large as the picture
     this.head = {};
     this.overview = new player.Overview(this);
     player.foldLegend(this);
-    // When the last redraw began, the milliseconds that it took, whether motion costs too much, and animations of the marks that slide.
-    Object.assign(this, { lastPaint: 0, began: 0, lastDraw: 0, dear: false, slides: [], drawn: [], traces: [] });
+    // When the last redraw began, whether motion costs too much, and animations of the marks that slide.
+    Object.assign(this, { lastPaint: 0, began: 0, dear: false, slides: [], drawn: [], traces: [] });
     this.reset({});
     this.theme(this.options.theme);
     player.attachPointer(this);
@@ -93,41 +36,19 @@ player.Scene = class {
   }
 
   reset(head) {
-    this.head = head || {};
-    this.history = new player.History(this.head.ops);
-    this.root.classList.toggle("dp-patched", Boolean(this.head.patched));
-    Object.assign(this, { shown: Infinity, paintedStep: -1, hand: { follow: true }, ended: false, holding: null });
+    super.reset(head);
+    this.head = head;
+    this.root.classList.toggle("dp-patched", Boolean(head.patched));
+    Object.assign(this, { hand: { follow: true }, ended: false, holding: null });
     this.showWhole(false);
     this.overview.reset();
     player.hideCard(this);
-    this.schedule();
-  }
-
-  feed(deltas) {
-    this.history.feed(deltas);
-    if (this.step() > this.paintedStep) this.schedule();
-  }
-
-  show(step) {
-    this.shown = step;
-    this.schedule();
-  }
-
-  // The step that is (about to be) shown.
-  step() {
-    return Math.min(this.shown, this.history.last);
   }
 
   // Whether the run is over: from then on nothing is kept free for what comes.
   end(ended) {
     if (this.ended !== ended) this.schedule();
     this.ended = ended;
-  }
-
-  theme(name) {
-    this.themeName = name;
-    this.colours = this.options.palette[name];
-    this.schedule();
   }
 
   follow() {
@@ -141,25 +62,19 @@ player.Scene = class {
     if (this.whole === whole) return;
     this.whole = whole;
     this.root.classList.toggle("dp-whole", whole);
-    this.overview.say();
+    this.wholeButton.setAttribute("aria-pressed", whole);
     player.hideCard(this);
     this.schedule();
   }
 
-  marksAt(step) {
-    return this.history.ofKind(null, Math.min(step ?? this.shown, this.history.last));
-  }
-
   // Outlines the marks that show a node of the trace (hovered elsewhere in the lane); null: those that are kept.
   highlight(node) {
-    player.outline(this, node === null || node === undefined ? this.keptMarks() : this.marksOf([node]));
+    player.outline(this, this.marksOf([].concat(node ?? this.kept())));
   }
 
-  // From now on the marks of a node, or of several, are outlined wherever nothing is pointed at; null: none.
   keep(node, by = "stop") {
-    this.keeps = { ...this.keeps, [by]: node };
+    super.keep(node, by);
     if (by === "stop") this.hold({ node: Array.isArray(node) ? node[0] : node }); // what is inspected is held where it is pressed
-    if (!this.hovered) this.highlight(null);
   }
 
   // The window holds the mark of a node, or a column, in sight, however narrow it gets, until the step changes.
@@ -175,21 +90,10 @@ player.Scene = class {
     return holding.node === undefined ? holding.x : this.history.columnOf(holding.node, step);
   }
 
-  keptMarks() {
-    return this.marksOf(player.kept(this));
-  }
-
   // What is drawn of nodes; their words alone only where there is nothing else.
   marksOf(nodes) {
     const marks = nodes.length ? this.drawn.filter((mark) => nodes.includes(mark.node)) : [], shapes = marks.filter((mark) => mark.kind !== "label");
     return shapes.length ? shapes : marks;
-  }
-
-  schedule() {
-    if (this.waiting) return;
-    this.waiting = true;
-    queue.push(this);
-    askForFrame();
   }
 
   viewport(step) {
@@ -219,7 +123,7 @@ player.Scene = class {
       this.lastPaint = performance.now();
       this.paintedStep = step;
     }, 0);
-    if (frame.now) after();
+    if (player.frame.now) after();
     else requestAnimationFrame(after);
   }
 
@@ -228,7 +132,7 @@ player.Scene = class {
     this.began = started;
     const before = this.view, behind = this.behind(), since = step - this.paintedStep;
     if (this.whole) {
-      this.overview.paint();
+      this.overview.draw();
       return this.painted(step);
     }
     let view = this.viewport(step);
@@ -269,12 +173,11 @@ player.Scene = class {
     this.drawLegend(marks);
     this.placed = ctx.placed || []; // the labels and their boxes, in pixels
     player.keepCard(this);
-    this.lastDraw = performance.now() - started;
-    this.dear = marks.length > 800 || this.lastDraw > 30;
+    this.dear = marks.length > 800 || performance.now() - started > 30;
     for (const slide of this.slides.splice(0)) slide.cancel();
     if (before && since === 1 && this.hand.follow) this.move(view, before, rested);
     this.overview.place();
-    calm.add(this.overview);
+    this.overview.drawSoon();
     this.painted(step);
     for (const other of this.options.together()) if (other.view && !other.waiting && other.size.width && other.outdated()) other.schedule();
   }
