@@ -114,8 +114,8 @@ def palette() -> dict[str, dict]:
     strip     the colours of boxes in the strip below a picture, by what a box stands for, in drawing order
     nodes     the looks of nodes: `{rank, drawn}`, drawn for high rows and for low rows
     edges     the look of an edge, by state; glyphs: the look of a symbol
-    cells     state -> fill -> colour, line, drawing order, and the cell's name in the strip. A filled cell
-              has the state; an outlined or tinted one is only close to it
+    cells     state -> fill -> colour, colour of its words, line, drawing order, and the cell's name in the
+              strip. A filled cell has the state; an outlined or tinted one is only close to it
     symbols   the polygons of symbols
     spans     what a marked chip says
     """
@@ -210,12 +210,22 @@ def cell(state: str, own: dict, surface: dict[str, str]) -> dict[str, dict]:
     return {
         fill: {
             "line": line,
+            "ink": ink(state, fill, own, surface),
             "strip": box(state, fill),
             "rank": FILLS.index(fill) + DRAWN.index(state) / 100,
         }
         | ({"color": filled} if filled else {})
         for fill, (filled, line) in looks.items()
     }
+
+
+def ink(state: str, fill: str, own: dict, surface: dict[str, str]) -> str:
+    """The colour of a cell's words."""
+    if fill == "filled":
+        return surface["on_fill"]
+    if state == "rejected":
+        return own["color"]
+    return surface["text" if fill in ("tint", "outline") and state not in ("prompt", "pruned") else "soft"]
 
 
 def box(state: str, fill: str) -> str:

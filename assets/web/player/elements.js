@@ -2,9 +2,10 @@
 // What Python made and named (explorer/export/drawings.py): name -> element.
 player.parts = (element) => Object.fromEntries([...element.querySelectorAll("[data-dp]")].map((part) => [part.dataset.dp, part]));
 
+// An attribute that is null or undefined is left out.
 player.svg = function (tag, parent, attributes) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const name in attributes) made.setAttribute(name, attributes[name]);
+  for (const name in attributes) if ((attributes[name] ?? null) !== null) made.setAttribute(name, attributes[name]);
   if (parent) parent.append(made);
   return made;
 };

@@ -44,7 +44,7 @@ player.drawFold = function (layer, scene, ctx) {
   if (!fold || view.lo <= first) return; // lanes with one window may begin at different columns
   const x = (column) => 8 + ((column - first) / (view.lo - first)) * (fold.width - 12);
   const edge = view.left, panel = Object.values(view.panels)[0], bottom = panel.topPx + panel.heightPx;
-  const svg = player.svg("svg", layer, { width: edge, height: view.size.height, "aria-hidden": "true" });
+  const svg = player.svg("svg", layer, { width: edge, height: view.size.height });
   player.svg("rect", svg, { x: 0, y: 0, width: edge - 4, height: bottom, fill: surface.panel });
   const { entry, limbs } = limbsOf(scene, view.lo, ctx.step);
   if (!entry) return;

@@ -13,9 +13,7 @@ const polygon = (corners, x, y, r) => "M" + corners.map(([u, v]) => tenth(x + u 
 const shape = (polygons, ...place) => polygons?.map((corners) => polygon(corners, ...place)).join("") ?? disc(...place);
 
 function path(parent, d, look) {
-  if (!d) return;
-  const made = player.svg("path", parent, { d });
-  for (const name in look) if (look[name] !== null && look[name] !== undefined) made.setAttribute(name, look[name]);
+  if (d) player.svg("path", parent, { d, ...look });
 }
 
 const drawn = (line) => (line?.width ? { stroke: line.color, "stroke-width": line.width, "stroke-dasharray": line.dash } : {});
@@ -90,7 +88,7 @@ player.Sheet = class {
 
 // Draws all traces in their order, panel by panel, over the lines of the panels' scales.
 player.drawMarks = function (svg, traces, view, surface) {
-  const right = view.size.width - (view.clip ? view.right : 0), wide = Math.max(0, right - view.left);
+  const wide = Math.max(0, view.edge - view.left);
   svg.replaceChildren();
   svg.setAttribute("width", view.size.width);
   svg.setAttribute("height", view.size.height);
@@ -107,6 +105,6 @@ player.drawMarks = function (svg, traces, view, surface) {
       path(free ? player.svg("g", free, { class: "dp-slides" }) : sliding, trace.d, trace.look);
     }
     const low = topPx + heightPx;
-    if (panel.rule) path(svg, `M${view.left} ${low}H${right}`, { stroke: surface.text, "stroke-width": RULE });
+    if (panel.rule) path(svg, `M${view.left} ${low}H${view.edge}`, { stroke: surface.text, "stroke-width": RULE });
   }
 };

@@ -26,7 +26,7 @@ player.Overview = class {
   }
 
   reset() {
-    this.painted = "";
+    Object.assign(this, { painted: "", drawnAt: 0 });
     this.root.hidden = true;
     this.canvas.width = 0; // the run before is not seen under the next one
   }
@@ -73,7 +73,7 @@ player.Overview = class {
     this.resting ??= setTimeout(() => {
       this.resting = null;
       player.schedule(this);
-    }, CALM);
+    }, Math.max(0, this.drawnAt + CALM - performance.now()));
   }
 
   draw() {
@@ -82,7 +82,7 @@ player.Overview = class {
     const { first, columns } = this.span(), step = scene.step();
     const key = [step, first, columns, width, height, scene.themeName, scene.history.entries.length].join();
     if (key === this.painted) return;
-    this.painted = key;
+    Object.assign(this, { painted: key, drawnAt: performance.now() });
     const sharp = window.devicePixelRatio || 1;
     canvas.width = Math.round(width * sharp);
     canvas.height = Math.round(height * sharp);

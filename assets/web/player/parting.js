@@ -11,8 +11,7 @@ player.drawParting = function (scene) {
   if (!mark) return;
   const [x0, y0, x1, y1] = player.boxOf(mark, view), panel = view.panelOf(mark);
   if (x1 < view.left || x0 > view.size.width || y1 < panel.topPx || y0 > panel.topPx + panel.heightPx) return;
-  const { width, height } = view.size;
-  const layer = player.svg("svg", scene.extras, { width, height, "aria-hidden": "true", class: "dp-parting" });
+  const layer = player.svg("svg", scene.extras, { class: "dp-parting" });
   const pad = kind === "node" ? 4 : 1;
   player.svg("rect", layer, { x: x0 - pad, y: y0 - pad, width: x1 - x0 + 2 * pad, height: y1 - y0 + 2 * pad, rx: 3 });
   player.svg("text", layer, { x: x0 - pad - 2, y: y1 + pad + 3, "text-anchor": "end" }).textContent = "≠";

@@ -54,7 +54,7 @@ player.outline = function (scene, marks, path) {
   scene.frame.classList.toggle("dp-dimmed", Boolean(path && path.length > 1));
   if (!marks.length || !scene.view) return;
   const view = scene.view, ink = scene.colours.surface.text;
-  const layer = player.svg("svg", scene.overlay, { width: view.size.width, height: view.size.height, "aria-hidden": "true" });
+  const layer = player.svg("svg", scene.overlay);
   if (path && path.length > 1) {
     const points = path.map((m) => [view.px(m.x), view.py(m.y, m)]);
     const line = path.slice(1).map((_, i) => player.curve(points[i], points[i + 1])).join("");

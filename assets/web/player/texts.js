@@ -8,8 +8,7 @@ const lookOf = ({ color, size, anchor = "middle", face, bare, bold, lead }) => (
 function made(x, y, item) {
   const { color, size, anchor = "middle", face, bare, bold, lead, text } = item;
   const words = player.svg("text", null, { x, y, fill: color, "font-size": size, "text-anchor": anchor,
-    class: (face === "mono" ? "dp-mono" : "") + (bare ? " dp-bare" : "") });
-  if (bold) words.setAttribute("font-weight", "700");
+    class: (face === "mono" ? "dp-mono" : "") + (bare ? " dp-bare" : ""), "font-weight": bold ? 700 : null });
   if (lead) player.svg("tspan", words, { "font-weight": "700" }).textContent = lead;
   words.append(text);
   return Object.assign(words, { look: lookOf(item), at: [x, y] });
@@ -42,17 +41,16 @@ function axes(view, head, surface) {
     }
   }
   if (!view.axis) return { still, sliding };
-  const low = view.size.height - view.bottom, right = view.size.width - (view.clip ? view.right : 0);
-  const unit = Object.values(view.panels).find((panel) => panel.x_unit)?.x_unit ?? 1; // what a column stands for
+  const low = view.size.height - view.bottom;
   let end = -Infinity; // of the number before
   for (const x of player.xTicks(view)) {
-    const at = view.px(x), number = String(Number((x * unit).toPrecision(9))), half = player.textWidth(number, SMALL, "sans") / 2;
-    if (at < view.left || at > right - 6 || at - half < end + 6) continue;
+    const at = view.px(x), number = String(Number((x * view.unit).toPrecision(9))), half = player.textWidth(number, SMALL, "sans") / 2;
+    if (at < view.left || at > view.edge - 6 || at - half < end + 6) continue;
     end = at + half;
     sliding.push(word(at - view.px(0), low + 9, { ...plain, text: number }));
   }
   const words = view.byDepth ? "draft depth" : head.axis || "token position";
-  if (view.titled) still.push(text((view.left + right) / 2, low + 23, { ...plain, text: words }));
+  if (view.titled) still.push(text((view.left + view.edge) / 2, low + 23, { ...plain, text: words }));
   return { still, sliding };
 }
 
@@ -69,13 +67,13 @@ function moved(group, x, y) {
 // `words`: [{panel, face, free, x, y, text, color, size, anchor, bold, bare, lead}], x and y in pixels of the frame; they stay
 // within their panel unless they are free.
 player.drawTexts = function (svg, words, view, head, surface) {
-  const right = view.size.width - (view.clip ? view.right : 0), { still, sliding } = axes(view, head, surface), left = view.px(0);
+  const { still, sliding } = axes(view, head, surface), left = view.px(0);
   const slides = (parent) => player.svg("g", player.svg("g", parent, { class: "dp-slides" }));
   const groups = [["axis", () => slides(null).parentNode, (group) => moved(group.firstChild, left, 0), sliding]];
-  const seen = words.filter(({ x }) => x >= view.left - 8 && x <= right);
+  const seen = words.filter(({ x }) => x >= view.left - 8 && x <= view.edge);
   for (const panel of Object.values(view.panels)) {
     const { index, topPx, heightPx, grow } = panel, own = seen.filter((one) => one.panel === panel && !one.free);
-    const box = { y: topPx, width: right, height: heightPx, overflow: "hidden" }, zero = grow ? view.py(0, { panel: panel.id }) - topPx : 0;
+    const box = { y: topPx, width: view.edge, height: heightPx, overflow: "hidden" }, zero = grow ? view.py(0, { panel: panel.id }) - topPx : 0;
     groups.push([JSON.stringify([index, box]), () => slides(player.svg("svg", null, box)).parentNode.parentNode,
       (made) => moved(made.firstChild.firstChild, left, zero), own.map((one) => word(one.x - left, one.y - topPx - zero, one))]);
   }

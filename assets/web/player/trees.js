@@ -85,25 +85,18 @@ player.drawers.cell = function (marks, ctx, sheet) {
   for (const cell of marks.filter(isDrawn)) {
     const unit = ctx.unitOf(cell), w = Math.max(cell.w / 2 - 1 / ctx.columnWidth, 0.5 / ctx.columnWidth); // 2 px between cells
     const h = cell.tall ? cell.tall / 2 / unit : cell.h / 2 - 1 / unit;
-    const { color = shade(cell, ctx.palette), line, rank } = player.cellLook(ctx.palette, cell.state, cell.fill);
+    const { color = shade(cell, ctx.palette), ink, line, rank } = player.cellLook(ctx.palette, cell.state, cell.fill);
     if (cell.fill === "hatched") hatch(cell, w, h, ctx, sheet.stroke(cell, line, rank));
     else sheet.area(cell, color, rank, line).box(cell.x - w, cell.x + w, cell.y - h, cell.y + h);
-    cellText(cell, ctx, sheet);
+    cellText(cell, ctx, sheet, ink);
   }
 };
 
-function cellInk(mark, ctx) {
-  const { state, surface } = ctx.palette;
-  if (mark.fill === "filled") return surface.on_fill;
-  if (mark.state === "rejected") return state.rejected.color;
-  if (mark.fill === "amount" && mark.weight >= 0.3) return surface.text; // soft words need a pale ground
-  return ["tint", "outline"].includes(mark.fill) && mark.state !== "prompt" && mark.state !== "pruned" ? surface.text : surface.soft;
-}
-
 // Its token in the middle of what is seen of it, its glyph at the left edge; below 34 px columns 10 px, below 14 px 9, the floor: a letter fits into 11.
-function cellText(cell, ctx, sheet) {
+function cellText(cell, ctx, sheet, ink) {
   const size = ctx.columnWidth >= 44 ? 12 : ctx.columnWidth >= 34 ? 11 : ctx.columnWidth >= 14 ? 10 : 9, tall = cell.h * ctx.unitOf(cell);
-  const color = cellInk(cell, ctx), y = ctx.py(cell.y, cell), shift = cell.glyph ? 13 : 0, font = Math.min(size, Math.floor(tall - 3));
+  const color = cell.fill === "amount" && cell.weight >= 0.3 ? ctx.palette.surface.text : ink; // soft words need a pale ground
+  const y = ctx.py(cell.y, cell), shift = cell.glyph ? 13 : 0, font = Math.min(size, Math.floor(tall - 3));
   const left = ctx.px(Math.max(cell.x - cell.w / 2, ctx.view.range[0])), right = ctx.px(Math.min(cell.x + cell.w / 2, ctx.view.range[1]));
   if (cell.glyph && (tall >= 11 || cell.sliver)) {
     const x = ctx.px(cell.x - cell.w / 2) + 8, look = { size: cell.sliver ? SLIVER_GLYPH : 11, bare: cell.sliver };

@@ -36,7 +36,7 @@ player.wish = function (scene, step, width) {
   return {
     first, last, ended, front: history.front(step).x, held: scene.held(step), tight, tightest: (narrow && head.tightest_narrow) || (head.tightest ?? tight),
     narrowest: (!narrow && width >= WIDE && head.wide) || column, widest: head.widest || WIDEST,
-    reached: head.steady ? history.reached(step) : -Infinity, span: head.span, farthest: history.farthest(), unit: head.span ? history.ofKind("panel", step).find((panel) => panel.x_unit)?.x_unit ?? 1 : 1,
+    reached: head.steady ? history.reached(step) : -Infinity, span: head.span, farthest: history.farthest(), unit: history.ofKind("panel", step).find((panel) => panel.x_unit)?.x_unit ?? 1,
     left: gutter("left"), right: gutter("right"), folded: head.fold ? gutter("left") : null,
   };
 };
@@ -260,15 +260,16 @@ player.viewport = function (head, history, step, size, hand, wishes) {
   panels = panels.map((panel) => (panel.px_low && size.height < LOW ? { ...panel, px: panel.px_low } : panel));
   if (byDepth) panels = panels.filter((panel) => panel.grow || panel.heading); // others have positions
   const rows = history.ofKind("row", step), lo = columns.lo - 0.5;
-  const clip = Boolean(head.clip); // nothing but names of rows in the right gutter
-  const range = [head.span ? columns.lo : lo, (head.span ? columns.lo : lo) + columns.shown + (clip ? 0 : right / columns.width)];
+  const over = head.clip ? 0 : right, from = head.span ? columns.lo : lo; // clip: nothing but names of rows in the right gutter
+  const range = [from, from + columns.shown + over / columns.width];
   if (narrow) panels = panels.map(onPhone);
   if (head.row_tall || head.row_min) panels = panels.map((panel) => (panel.grow ? { ...panel, lowest: history.lowest(panel.id, step) } : panel));
   const placed = stack(head, panels, byDepth ? -Infinity : lo, front, rows, size.height, bottom, hand);
   const panelOf = (mark) => placed[mark.panel ?? ""] || Object.values(placed)[0];
   return {
-    span: head.span, titled: axis && bottom > BOTTOM, narrow, byDepth, fold, clip, left, right, front, axis, bottom, top: TOP, size, range,
-    lo: columns.lo, columns: columns.shown, columnWidth: columns.width,
+    span: head.span, titled: axis && bottom > BOTTOM, narrow, byDepth, fold, left, right, front, axis, bottom, size, range,
+    lo: columns.lo, columns: columns.shown, columnWidth: columns.width, edge: size.width - right + over, // marks end there
+    unit: wishes[0].unit, // what a column stands for at the ticks of x
     panels: placed, panelOf,
     px: (x) => left + (x - range[0]) * columns.width, // data to pixels of the frame
     py: (y, mark) => {
@@ -281,7 +282,7 @@ player.viewport = function (head, history, step, size, hand, wishes) {
 
 // Round numbers of time, eight at most.
 function timeTicks(view) {
-  const unit = Object.values(view.panels).find((panel) => panel.x_unit)?.x_unit ?? 1, span = view.columns * unit;
+  const { unit } = view, span = view.columns * unit;
   const ten = 10 ** Math.floor(Math.log10(span / 8)), every = ten * [1, 2, 5, 10].find((part) => part * ten * 8 >= span - 1e-9);
   const first = Math.ceil((view.lo * unit) / every - 1e-9), count = Math.floor(((view.lo + view.columns) * unit) / every + 1e-9) - first;
   return Array.from({ length: count + 1 }, (_, i) => ((first + i) * every) / unit);
