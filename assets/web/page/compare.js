@@ -34,8 +34,8 @@ class Compare {
     const { cost, costInBar: status, compared: sentence } = app.bar;
     Object.assign(this, { cost, status, sentence });
     for (const name of ["run", "data", "shown", "lanes", "state"]) app.on(name, () => this.changed());
-    if (window.IntersectionObserver) new IntersectionObserver(([entry]) => {
-      this.seen = entry.isIntersecting;
+    if (window.IntersectionObserver) new IntersectionObserver((entries) => {
+      this.seen = entries.at(-1).isIntersecting;
       this.changed();
     }).observe(sentence.parentNode);
   }

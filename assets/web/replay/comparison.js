@@ -11,8 +11,8 @@ page.unpack = async function (name) {
 
 // Calls `then` once, when the element comes near the screen.
 function whenNear(element, then) {
-  const observer = new IntersectionObserver(([entry]) => {
-    if (!entry.isIntersecting) return;
+  const observer = new IntersectionObserver((entries) => {
+    if (!entries.at(-1).isIntersecting) return; // on a busy machine several come at once, the newest last
     observer.disconnect();
     then();
   }, { rootMargin: NEAR });
