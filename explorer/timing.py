@@ -17,14 +17,14 @@ NEW_TOKENS = 64
 ROUNDS = 3
 
 
-def figure(name: str, value: float, unit: str, goal: float, at_least: bool, **details) -> dict:
-    """One measured figure with its goal."""
-    met = value >= goal if at_least else value <= goal
+def figure(name: str, value: float, unit: str, goal: float | None, at_least: bool, **details) -> dict:
+    """One measured figure with its goal; None: there is none."""
+    met = None if goal is None else value >= goal if at_least else value <= goal
     return {
         "name": name,
         "value": value,
         "unit": unit,
-        "goal": f"{'≥' if at_least else '≤'} {goal:g} {unit}",
+        "goal": "none" if goal is None else f"{'≥' if at_least else '≤'} {goal:g} {unit}",
         "met": met,
         **details,
     }

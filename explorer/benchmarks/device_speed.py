@@ -36,7 +36,7 @@ def device(options: argparse.Namespace) -> Iterator[dict]:
     models = load_models(options.model, options.draft, roles, options.device)
     prompts = [models["target"].encode(text) for text in PROMPTS]
     plain = plain_models(options, models)
-    yield from speeds(options.model, models["target"], plain["target"], prompts, goal=0.0)
+    yield from speeds(options.model, models["target"], plain["target"], prompts, goal=None)
     assisted = generator(plain["target"], assistant_model=plain["draft"])
     name = f"{options.model}: speculative against generate(assistant_model=...)"
     yield compared(name, ours(models, "speculative"), assisted, prompts)
@@ -54,11 +54,11 @@ def large(name: str, shape: dict, prompts: list[list[int]], device: str = "cuda"
     if target is None:
         yield {"name": name, "note": "left out: it does not fit in memory"}
         return
-    yield from speeds(name, target, target.model, prompts, goal=3.0 if "1.2 B" in name else 0.0)
+    yield from speeds(name, target, target.model, prompts, goal=3.0 if "1.2 B" in name else None)
     yield from captured_speeds(name, target, target.model, prompts)
 
 
-def speeds(name: str, target, plain, prompts: list[list[int]], goal: float) -> Iterator[dict]:
+def speeds(name: str, target, plain, prompts: list[list[int]], goal: float | None) -> Iterator[dict]:
     """The rows of one model as loaded: strategies against `generate`, and single forwards."""
     models, greedy = {"target": target}, ours({"target": target}, "greedy")
     yield compared(f"{name}: greedy against generate", greedy, generator(plain), prompts, goal)
@@ -80,23 +80,21 @@ def captured_speeds(name: str, target, plain, prompts: list[list[int]]) -> Itera
         yield from forwards(f"{name}, {how}", target, prompts[0])
 
 
-def compared(name: str, mine: Callable, other: Callable, prompts: list, goal: float = 0.0) -> dict:
+def compared(name: str, mine: Callable, other: Callable, prompts: list, goal: float | None = None) -> dict:
     """A row: tokens/s of `mine` divided by those of `other`."""
     first, second, ratio = alternate(mine, other, prompts)
-    row = figure(name, ratio, "x", goal, at_least=True, tokens_per_second=[first, second])
-    return row if goal else row | {"goal": "none", "met": None}
+    return figure(name, ratio, "x", goal, at_least=True, tokens_per_second=[first, second])
 
 
 def forwards(name: str, target, prompt: list[int]) -> Iterator[dict]:
     """A forward over NODES nodes relative to one over one node, and the bandwidth share of the latter."""
     one, tree = in_turn([forward(target, prompt, 1), forward(target, prompt, NODES)], TIMES)
-    row = figure(
-        f"{name}: a forward over {NODES} nodes against one over one node", tree / one, "x", 0.0, False
+    yield figure(
+        f"{name}: a forward over {NODES} nodes against one over one node", tree / one, "x", None, False
     )
-    yield row | {"goal": "none", "met": None}
     share = weights_read(target.model) / one / bandwidth(target.model.device)
-    row = figure(f"{name}: share of the memory bandwidth in a forward", share, "", 0.6, at_least=True)
-    yield row if target.model.device.type == "cuda" else row | {"goal": "none", "met": None}
+    goal = 0.6 if target.model.device.type == "cuda" else None
+    yield figure(f"{name}: share of the memory bandwidth in a forward", share, "", goal, at_least=True)
 
 
 def forward(target, prompt: list[int], count: int) -> Callable[[], None]:

@@ -95,9 +95,9 @@ def drafted_tokens(trace: Trace, count: int | None = None) -> list[dict]:
             instead = None if drafted.accepted else written.get(drafted.parent)
             rows.append(row(facts, made.drafted, drafted, instead) | {"round": number, "step": made.step})
             if drafted.fate == REJECTED:
-                rows[-1] |= {"discarded": discarded.get(drafted.node, 0)} | (
-                    {"cause": HIDDEN} if hidden else {}
-                )
+                rows[-1]["discarded"] = discarded.get(drafted.node, 0)
+                if hidden:
+                    rows[-1]["cause"] = HIDDEN
     return [{name: one[name] for name in COLUMNS} for one in rows]
 
 

@@ -2,12 +2,11 @@
 // runs, lanes or strategies.
 //
 // A part is a file in this folder that calls `page.addPart((app) => ...)`; it is built once, after the bars and the first lanes.
-// It may put an element below the lanes (`app.bar.below`), listen with `app.on`,
-// and ask the server with `page.call`, or `page.patient` where the question can wait for the network. What is emitted: "run"
-// (another run is shown), "data" (rows came), "shown" (the slider stands elsewhere), "lanes" (lanes came, went or changed),
-// "state", "theme", "models", "greeted" (the models are there), "kept" (more of the trace is here), "wish" (a button waits for the app), "lost" (the app has the
-// run no more). In a saved page there is no server (assets/web/replay/offline.js answers for it): a part that cannot do without one
-// is added by `page.addLivePart`.
+// It may put an element below the lanes (`app.bar.below`), listen with `app.on`, and ask the server with `page.call`, or
+// `page.patient` where the question can wait for the network. What is emitted: "run" (another run is shown), "data" (rows came),
+// "shown" (the slider stands elsewhere), "lanes" (lanes came, went or changed), "state", "theme", "models", "greeted" (the models
+// are there), "kept" (more of the trace is here), "wish" (a button waits for the app), "lost" (the app has the run no more). In a
+// saved page there is no server (assets/web/replay/offline.js answers for it): a part that needs one is added by `page.addLivePart`.
 
 // An element: h("button", {class: "x", onclick: f, "aria-label": "Run"}, "Run"). Text is always text, never markup.
 page.h = function (tag, attributes, ...children) {

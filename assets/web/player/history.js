@@ -96,7 +96,7 @@ player.History = class {
   }
 
   // The marks at a step that touch the columns from `low` to `high` and the rows that `rowsOf(mark as it was born)` says, [top,
-  // bottom] or null for none, in order of birth. Costs what is there, not what the run has.
+  // bottom] or null for none, in order of birth. Costs the marks of these columns.
   inside(step, low, high, rowsOf) {
     const result = [];
     for (const [column, list] of this.columns) {
