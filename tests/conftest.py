@@ -79,6 +79,15 @@ def prompt():
     return tiny_models.tokenizer()("the cat sat on a mat; the cat")["input_ids"]
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport():
+    """Of a test that passed, only that is sent between processes: 50,000 reports are read and written."""
+    report = yield
+    if report.passed:
+        report.keywords, report.sections = {}, []
+    return report
+
+
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items):
     """Browser tests come first: they take longest, and where processes share the files, each then has an app
@@ -97,3 +106,8 @@ def pytest_collection_finish():
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
     gc.enable()
+
+
+def pytest_sessionfinish():
+    """pytest searches for garbage five times before it ends, which takes seconds where much is left."""
+    gc.freeze()

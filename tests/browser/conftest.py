@@ -70,7 +70,7 @@ def slow(monkeypatch):
 @pytest.fixture(scope="package")
 def chromium():
     """A browser, started once."""
-    path = find()
+    path = find(bare=True)
     if path is None:
         pytest.fail("No Chromium was found: install one (make test does) or set CHROMIUM to its path.")
     with sync_playwright() as playwright:
@@ -167,7 +167,7 @@ def visits(app, chromium, desks) -> Iterator[Callable]:
             media = {name: options.pop(name, usual) for name, usual in MEDIA.items()}
             desk = free_desk(desks, chromium, app.address, {"first": first, **options})
             used.append(desk)
-            page = cleared(desk, app.address)
+            page = desk.page
             if lone:
                 page = watched(desk.context, app.address, errors)
                 pages.append(page)
@@ -181,8 +181,10 @@ def visits(app, chromium, desks) -> Iterator[Callable]:
     for opened in (*pages, *contexts):
         opened.close()
     for desk in used:
+        clear(desk, app.address)
         desk.free = True
         errors += desk.errors
+        desk.errors.clear()
     assert not errors
 
 
@@ -212,8 +214,10 @@ def watched(context, address: str, errors: list[str]):
     return page
 
 
-def cleared(desk, address: str):
-    """The desk's page without the app, and without anything that the app or a test left in the browser."""
+def clear(desk, address: str) -> None:
+    """Leaves the app, which so does not go on beside other tests, and nothing that it or a test left in the
+    browser.
+    """
     page = desk.page
     page.goto(f"{address}explorer-alive")  # a page of the same origin, which runs nothing
     page.evaluate("sessionStorage.clear()")
@@ -222,8 +226,6 @@ def cleared(desk, address: str):
     session.detach()
     desk.context.clear_permissions()
     page.mouse.move(0, 0)
-    desk.errors.clear()
-    return page
 
 
 def outside(url: str, address: str, errors: list[str]) -> None:

@@ -100,7 +100,7 @@ def foreign():
 def rebound(chromium):
     """A browser in which a website's name leads to this machine."""
     rule = f"--host-resolver-rules=MAP {EVIL} 127.0.0.1"
-    browser = chromium.browser_type.launch(executable_path=find(), args=[*FLAGS, rule])
+    browser = chromium.browser_type.launch(executable_path=find(bare=True), args=[*FLAGS, rule])
     yield browser
     browser.close()
 

@@ -148,9 +148,11 @@ def test_a_run_with_the_values_does_what_the_sliders_predict(bare, strategy, own
                 "([data, values]) => ExplorerPage.whatIf.walked(data, values)",
                 [data, {**shaped, **one}],
             )
-            rest = own if data["run_as"] == strategy else {}
-            now = decode(data["run_as"], prompt, {**rest, **one}, 24, seed=seed).output()
-            at, opened, change = first_difference(was, now), walk["open"], walk["change"]
+            rest, opened, change = own if data["run_as"] == strategy else {}, walk["open"], walk["change"]
+            # What comes later says nothing; rounds of drafts end differently where the limit is near.
+            enough = change["at"] + 1 if change and data["run_as"] in ("greedy", "sample") else 24
+            now = decode(data["run_as"], prompt, {**rest, **one}, enough, seed=seed).output()
+            at = first_difference(was, now)
             firsts = [found["at"] for found in (opened, change) if found]
             assert min(firsts, default=len(was)) <= at
             if opened and opened["at"] == at:
