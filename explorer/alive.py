@@ -1,7 +1,7 @@
 """Whether the app is there: one tiny address that a page asks when a call brought nothing.
 
 It names this start of the app, so that a page tells an app that was started again from a network that was
-cut. Knows nothing of runs.
+cut, and the version of its page: an open page of another version cannot use it. Knows nothing of runs.
 """
 
 import secrets
@@ -14,10 +14,10 @@ ALIVE = "explorer-alive"
 STARTED = secrets.token_hex(8)  # another one whenever the app is started
 
 
-def routes() -> list[Route]:
-    """For Gradio's app."""
+def routes(version: str) -> list[Route]:
+    """For Gradio's app. `version`: see `explorer.page.layout.version`."""
 
     def alive(request: Request) -> Response:
-        return JSONResponse({"started": STARTED}, headers={"Cache-Control": "no-store"})
+        return JSONResponse({"started": STARTED, "version": version}, headers={"Cache-Control": "no-store"})
 
     return [Route(f"/{ALIVE}", alive)]

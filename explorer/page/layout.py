@@ -5,6 +5,7 @@ part of the HTML itself, so that a stored trace is on screen before Gradio's own
 """
 
 import asyncio
+import hashlib
 import json
 import time
 from dataclasses import asdict
@@ -80,7 +81,18 @@ def first_data(runs: Runs, loader: Loader, help: str, tabs: list[tuple[str, str]
     about = f"{serve.ABOUT} {SMALL}" if loader.choice.target in shipped() else serve.ABOUT
     data = page_data(run, setup, setup["declarations"], asdict(loader.choice), Around(help, tabs, about))
     fork = recorded_runs.first_rejection(data["example"]["answer"]["lanes"])
-    return data | {"started": alive.STARTED, "gone": GONE, "fork": fork}
+    return data | {"gone": GONE, "fork": fork}
+
+
+def version(known: bad_requests.Known) -> str:
+    """A short hash of the page's scripts and of what they and Gradio's may call. Where it is another one, an
+    open page and the app do not understand each other.
+    """
+    functions = {number: sorted(names) for number, names in known.components.items()}
+    endpoints = {name: number for name, (number, _) in known.endpoints.items()}
+    scripts = [gr.__version__, serve.address("page"), serve.address("player")]
+    called = json.dumps([scripts, functions, endpoints, sorted(known.events)])
+    return hashlib.sha256(called.encode()).hexdigest()[:12]
 
 
 def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.Blocks, dict]:
@@ -130,9 +142,15 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
     )
     help = help_html(True, access.token is not None, endpoints.speaks_mcp())
     first = first_data(runs, loader, help, [(tab.id, tab.label) for tab in tabs.children])
+    first |= {"started": alive.STARTED, "version": version(known)}
     launch = {
         "app_kwargs": {
-            "routes": [*serve.routes(), *alive.routes(), *methods_tab.routes(), *session_routes(runs)],
+            "routes": [
+                *serve.routes(),
+                *alive.routes(first["version"]),
+                *methods_tab.routes(),
+                *session_routes(runs),
+            ],
             "middleware": [
                 Middleware(Guard, access=access),
                 *bad_requests.middleware(known),

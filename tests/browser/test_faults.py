@@ -5,7 +5,6 @@ doubled.
 """
 
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -249,16 +248,31 @@ def test_a_run_that_made_room_for_others_is_saved_opened_again_and_branched(visi
     assert grown["run"] == again and grown["lane"] == 2
 
 
-def test_an_app_at_another_address_is_said_and_the_run_is_saved(visit, app, slow):
+@pytest.mark.parametrize(
+    ("said", "calls", "sentence"),
+    [
+        (
+            {"status": 401, "body": "no"},
+            {"status": 401, "body": "no"},
+            "The app was started again with another address: open the address that it printed.",
+        ),
+        (
+            {"json": {"started": "later", "version": "other"}},
+            {"status": 404, "json": {"detail": "There is no such function."}},
+            "The app was started again as another version: reload this page.",
+        ),
+    ],
+    ids=["another address", "another version"],
+)
+def test_an_app_that_no_longer_understands_the_page_is_said_and_the_run_is_saved(
+    visit, app, slow, said, calls, sentence
+):
     page = visit(own=True)
     begin(page, 400)  # also on a slow machine it still decodes when the app is there again
     page.wait_for_function("decodingExplorer.app.run.kept?.steps.every(n => n > 0)")  # while more comes
-    page.route(
-        re.compile("component_server|explorer-alive"), lambda route: route.fulfill(status=401, body="no")
-    )
-    expect(status(page)).to_contain_text(
-        "The app was started again with another address: open the address that it printed."
-    )
+    page.route(CALLS, lambda route: route.fulfill(**calls))
+    page.route("**/explorer-alive", lambda route: route.fulfill(**said))
+    expect(status(page)).to_contain_text(sentence)
     _, data = saved(page, "Save")
     assert len(run_file.unpack(data)[1]) == 2
     page.unroute_all()

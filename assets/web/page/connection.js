@@ -1,25 +1,25 @@
 // Whether the app can be reached. Notices when it cannot, tries until it can, and tells a network that is cut from an app that
-// was started again or turns this page away. Knows no runs and nothing of how a page says so.
+// was started again, is another version or turns this page away. Knows no runs and nothing of how a page says so.
 const ALIVE = "explorer-alive"; // see explorer/alive.py
 const SOON = 500, LATEST = 5000; // ms between two tries: longer and longer
 const LONG = 6000; // ms after which a call that brings nothing makes the page look whether the app is there
 const PATIENCE = 10000; // ms that the app has to say so
 const TICK = 2000, ASLEEP = 10000; // a clock that stood still for so long was that of a closed laptop
 const MESSAGES = { there: "The answer was lost on its way; try again.", away: "There is no connection to the app; try again when it is back.",
-  refused: "The app does not answer this page any more." };
+  refused: "The app does not answer this page any more.", renewed: "The app is another version now: reload this page." };
 
 class Connection extends page.Emitter { // tells "state" when it is another one and "restarted" when another start of the app answers
   constructor() {
     super();
-    this.state = "there"; // or "away", or "refused": something answers, but not to this page
-    this.started = null; // which start of the app answered last
+    this.state = "there"; // or "away", "refused": something answers, but not to this page, or "renewed": an app of another version
+    this.started = this.version = null; // which start of the app answered last; the version that this page understands
     this.looked = 0; // when the app was last asked whether it is there
     this.calls = new Set(); // what is asked and not yet answered
   }
 
   // The first look at the clock, and all that may mean that the network or the page was away.
-  watch(started) {
-    this.started = started;
+  watch({ started, version }) {
+    Object.assign(this, { started, version });
     let last = Date.now();
     setInterval(() => {
       const now = Date.now(), slept = now - last > ASLEEP;
@@ -58,16 +58,16 @@ class Connection extends page.Emitter { // tells "state" when it is another one 
 
   async probe() {
     const begun = (this.looked = Date.now());
-    let state = "away", started = null;
+    let state = "away", said = {};
     try {
       const answer = await fetch(ALIVE, { cache: "no-store", redirect: "manual", signal: AbortSignal.timeout(PATIENCE) });
       if (answer.status < 500) state = "refused";
-      if (answer.ok) started = (await answer.json()).started;
+      if (answer.ok) said = await answer.json();
     } catch { /* no network, no app, or an answer that was cut: away, or none of ours */ }
-    if (started) state = "there";
+    if (said.started) state = said.version === this.version ? "there" : "renewed";
     if (state !== "there") for (const call of this.calls) if (call.since <= begun) call.giveUp();
     const before = { state: this.state, started: this.started };
-    Object.assign(this, { state, started: started || before.started });
+    Object.assign(this, { state, started: state === "there" ? said.started : before.started });
     if (before.state === "there" && state !== "there") this.returned = this.retry();
     if (state !== before.state) this.emit("state");
     if (before.started && this.started !== before.started) this.emit("restarted");
@@ -101,4 +101,4 @@ class Connection extends page.Emitter { // tells "state" when it is another one 
 
 page.connection = new Connection();
 
-page.addLivePart((app) => page.connection.watch(app.data.started));
+page.addLivePart((app) => page.connection.watch(app.data));

@@ -1,7 +1,8 @@
 // What the page says when the app cannot be reached or no longer has the run, and what it offers then: to save what is kept
 // (keep.js) and to open that again.
 const LATER = 15000; // ms without the app after which saving is offered
-const REFUSED = "The app was started again with another address: open the address that it printed.";
+const DEAF = { refused: "The app was started again with another address: open the address that it printed.",
+  renewed: "The app was started again as another version: reload this page." };
 const AGAIN = "The app was started again and no longer has this run.", DROPPED = "The app has dropped this run to make room.";
 
 class Rescue {
@@ -42,8 +43,8 @@ class Rescue {
     const since = (this.since = this.since || Date.now());
     this.timer = setTimeout(() => this.reach(), LATER);
     const wish = app.run && app.run.wish, pressed = wish ? " " + wish[0].toUpperCase() + wish.slice(1) + " takes effect when it is back." : "";
-    const long = Date.now() - since >= LATER || state === "refused", keeps = long && this.kept ? " " + this.keeps()[0] + "." : "";
-    const text = state === "refused" ? REFUSED + keeps : "No connection; trying again …" + (pressed || keeps);
+    const long = Date.now() - since >= LATER || state !== "away", keeps = long && this.kept ? " " + this.keeps()[0] + "." : "";
+    const text = DEAF[state] ? DEAF[state] + keeps : "No connection; trying again …" + (pressed || keeps);
     page.notice(app, "connection", { text, offers: long && this.kept ? [this.saving()] : [] });
   }
 

@@ -1,6 +1,7 @@
 """The page as a whole, without a browser."""
 
-from explorer.page.layout import build
+from explorer.page.bad_requests import Known
+from explorer.page.layout import build, version
 from explorer.runs.lane_factory import lane_maker
 from explorer.runs.scheduler import Runs
 from tests.helpers.ready_loader import ready_loader
@@ -21,3 +22,15 @@ def test_what_was_typed_last_is_what_is_answered():
         assert [one.name for one in typed if one.trigger_mode != "always_last"] == []
     finally:
         runs.close()
+
+
+def test_a_page_has_another_version_when_other_functions_answer_under_its_numbers():
+    known = {"components": {3: frozenset({"pull", "start"})}, "endpoints": {"decode": (7, None)}}
+    same = {"components": {3: frozenset({"start", "pull"})}, "endpoints": {"decode": (7, None)}}
+    others = (
+        {**known, "components": {4: frozenset({"pull", "start"})}},
+        {**known, "endpoints": {"decode": (8, None)}},
+        {**known, "events": {9: None}},
+    )
+    assert version(Known(**known)) == version(Known(**same))
+    assert len({version(Known(**one)) for one in (known, *others)}) == 4
