@@ -7,6 +7,7 @@ again. A long step is interrupted in the middle (slices.py). The memory of all r
 """
 
 import asyncio
+import contextlib
 import secrets
 import threading
 import time
@@ -24,6 +25,7 @@ from explorer.runs.view_cache import row
 
 MAX_RUNS = 128  # in the whole process; the oldest run that is not running makes room
 MAX_RUNS_PER_SESSION = 3  # per page; its oldest run makes room
+TOGETHER_SECONDS = 0.05  # the steps of one press on Step are answered together unless they take longer
 UNHEARD_SECONDS = 1.8  # a run that nobody has pulled for this long pauses: its page is gone or very slow
 FORGET_SECONDS = 12 * 3600.0  # ... and is dropped after this long, however much memory there is
 MEMORY_CHECK_SECONDS = 0.5  # between two checks of the memory of all runs
@@ -31,7 +33,6 @@ GONE = (
     "This run is gone: the app keeps a limited number of runs, and newer ones took its place. What is on "
     "screen stays; press Run to decode again."
 )
-
 ASKED = ("prompt", "max_new_tokens", "chat")
 FULL = f"A run has at most {MAX_LANES} lanes: remove one with ×, then branch again."
 
@@ -194,8 +195,8 @@ class Runs:
         """Returns what is new since `cursors`, one `{view, ops, rows}` per lane: how much the page has.
 
         Lanes without a cursor, which were added after the page asked, are left out; so is everything beyond
-        `PIECE_OPS`, see `answer`. Answers as soon as there is news or the state is no longer `known`, at the
-        latest after `wait` seconds.
+        `PIECE_OPS`, see `answer`. Answers as soon as there is news (in single steps, of all lanes) or the
+        state is no longer `known`, at the latest after `wait` seconds.
         """
         run = self.find(run_id)
         if len(cursors) > len(run.records) or not all(isinstance(c, dict) for c in cursors):
@@ -208,15 +209,14 @@ class Runs:
             with self.wake:
                 run.waiters.append((asyncio.get_running_loop(), event))
                 self.wake.notify()
-            news = any(
-                len(r.rows) > min(c["ops"], c["rows"]) for r, c in zip(run.records, cursors, strict=False)
-            )
-            if news or run.shown_state != known or time.monotonic() >= until:
+            pairs = zip(run.records, cursors, strict=False)
+            news = any(len(r.rows) > min(c["ops"], c["rows"]) for r, c in pairs)
+            if more := news and run.due and run.state == "paused":
+                until = min(until, time.monotonic() + TOGETHER_SECONDS)
+            if (not more and (news or run.shown_state != known)) or time.monotonic() >= until:
                 break
-            try:
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(event.wait(), until - time.monotonic())
-            except TimeoutError:
-                break
         run.waiters = [w for w in run.waiters if w[1] is not event]
         return await soon(answer, run, cursors, PIECE_OPS, known)
 

@@ -111,6 +111,21 @@ def test_step_moves_every_lane_by_one_and_waits(house):
         assert [len(r.rows) for r in run.records] == expected and run.state == "paused"
 
 
+@pytest.mark.parametrize(("together", "first"), [(20.0, [2, 2]), (0.0, [2, 1])])
+def test_the_steps_of_one_press_are_answered_together_unless_one_takes_long(
+    house, monkeypatch, together, first
+):
+    monkeypatch.setattr(runs_module, "TOGETHER_SECONDS", together)
+    slow = ScriptedLane(words(5), 0.5)
+    runs = house(ScriptedLane(words(5)), slow)
+    run, at = runs.start(REQUEST, "a", "paused"), cursors(2)
+    wait_for(lambda: [len(r.rows) for r in run.records] == [1, 1])
+    drain(runs, run.id, at, until=["paused"])
+    runs.control(run.id, "step")
+    answer = pull(runs, run.id, at, 5.0, "paused")
+    assert [lane["count"] for lane in answer["lanes"]] == first
+
+
 def test_pause_holds_resume_goes_on_and_stop_keeps_what_is_there(house):
     lanes = ScriptedLane(words(400), 0.002), ScriptedLane(words(400), 0.002)
     runs = house(*lanes)
