@@ -20,9 +20,9 @@ def main() -> None:
         subprocess.run(["apt-get", "update", "-qq"], check=False)
         for package in ("chromium", BARE):  # older releases do not have the second
             subprocess.run(["apt-get", "install", "-y", "-qq", package], check=False)
-    if not find():
+    if not find(bare=True):
         subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], check=False)
-    if not find():
+    if not find(bare=True):
         sys.exit("No Chromium was found or could be installed; install one, or set CHROMIUM to its path.")
 
 

@@ -62,7 +62,7 @@ class Connection extends page.Emitter { // tells "state" when it is another one 
     try {
       const answer = await fetch(ALIVE, { cache: "no-store", redirect: "manual", signal: AbortSignal.timeout(PATIENCE) });
       if (answer.status < 500) state = "refused";
-      if (answer.ok) said = await answer.json();
+      if (answer.ok) said = (await answer.json()) || {};
     } catch { /* no network, no app, or an answer that was cut: away, or none of ours */ }
     if (said.started) state = said.version === this.version ? "there" : "renewed";
     if (state !== "there") for (const call of this.calls) if (call.since <= begun) call.giveUp();
