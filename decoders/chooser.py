@@ -12,6 +12,8 @@ from typing import NamedTuple, Protocol
 
 import torch
 
+from decoders.refusal import Refusal
+
 Tag = tuple[Hashable, ...]  # (purpose, position, ...): names the stream and the position in it
 
 
@@ -82,7 +84,7 @@ class Script:
 
     def _next(self, tag: Tag) -> float:
         if not self.outcomes:
-            raise ValueError(f"The script has no outcome left for {tag}.")
+            raise Refusal(f"The script has no outcome left for {tag}.")
         return self.outcomes.pop(0)
 
     def bernoulli(self, probability: float, tag: Tag) -> Draw:
@@ -110,7 +112,7 @@ class Known:
         return Draw(invert(weights, u), u)
 
     def uniforms(self, count: int, tag: Tag) -> torch.Tensor:
-        raise ValueError(f"The numbers of {tag} are not known.")
+        raise Refusal(f"The numbers of {tag} are not known.")
 
 
 SLIVER = 1e-13  # an interval shorter than this is a rounding error
@@ -156,7 +158,7 @@ class Exhaustive:
         return self._take([(i, w / total) for i, w in enumerate(values)], tag)
 
     def uniforms(self, count: int, tag: Tag) -> torch.Tensor:
-        raise ValueError(f"The outcomes of {tag} are continuous: they cannot all be walked.")
+        raise Refusal(f"The outcomes of {tag} are continuous: they cannot all be walked.")
 
     def distribution(self, run: Callable[["Exhaustive"], Hashable]) -> dict[Hashable, float]:
         """Outcome of `run` -> its exact probability (float64). `run` must draw through this chooser alone."""

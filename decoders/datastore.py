@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from decoders.refusal import Refusal
+
 FOLDER = Path(__file__).resolve().parents[1] / "assets" / "stores"
 OWN = "EXPLORER_STORES"  # the environment variable that names the user's own stores
 BETWEEN = "<|endoftext|>\n"  # separates two texts of a file
@@ -34,10 +36,10 @@ def files() -> dict[str, Path]:
         place = Path(given).expanduser()
         own = sorted(place.glob("*.txt")) if place.is_dir() else [place]
         if not own or not own[0].is_file():
-            raise ValueError(f"{OWN} names {given}, which is neither a text file nor a folder of .txt files.")
+            raise Refusal(f"{OWN} names {given}, which is neither a text file nor a folder of .txt files.")
         for path in own:
             if path.stem in files_by_name:
-                raise ValueError(f"{OWN}: there is a store called {path.stem} already; rename {path.name}.")
+                raise Refusal(f"{OWN}: there is a store called {path.stem} already; rename {path.name}.")
             files_by_name[path.stem] = path
     return files_by_name
 

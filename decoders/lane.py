@@ -31,6 +31,7 @@ from decoders.logits.watermark import Detector
 from decoders.memory.lane_memory import memory_of
 from decoders.model_interface import Model
 from decoders.processing import Processing
+from decoders.refusal import Refusal
 from decoders.trace import given_tokens
 from decoders.trace.events import Commit, Event, Forward, Step
 from decoders.trace.trace import Trace
@@ -68,17 +69,17 @@ class Lane(Processing):
         self.callbacks, parts = callbacks or Callbacks(), self.strategy.parts(self.parameters)
         unsuitable = suitability.problem(self.strategy, self.parameters, models)
         if problem := unsuitable or self.callbacks.lacks(parts):
-            raise ValueError(problem)
+            raise Refusal(problem)
         roles = (*self.strategy.needs, *self.strategy.may_use)
         models = suitability.taken(self.strategy, self.parameters, models)
         self.models = {role: models[role] for role in roles if role in models} | {"target": models["target"]}
         self.memory, target = memory_of(self.parameters, self.models), self.models["target"]
         if self.limits.max_new_tokens < 1:
-            raise ValueError(f"max_new_tokens must be at least 1, not {self.limits.max_new_tokens}.")
+            raise Refusal(f"max_new_tokens must be at least 1, not {self.limits.max_new_tokens}.")
         prompt, allowed = token_healing.cut(self.parameters, target, prompt)
         context = min(model.context for model in self.models.values())
         if len(prompt) >= context:
-            raise ValueError(
+            raise Refusal(
                 f"The prompt has {len(prompt):,} tokens, but the model reads at most {context:,}, and "
                 f"one more must fit; shorten the prompt by {len(prompt) - context + 1:,} tokens."
             )
@@ -107,7 +108,7 @@ class Lane(Processing):
         self.places = record_of(self.parameters, self.tree, len(prompt), target, self.eos)
         self.written, self.tip, self.bias = 0, self.tree.trunk - 1, BiasRecord(self)  # tip: newest committed
         if self.constraint is not None and self.constraint.at(self.tip) is FORBIDDEN:
-            raise ValueError(
+            raise Refusal(
                 "The constraint forbids the tokens with which this lane begins; change one of them."
             )
         self.ended_by: str | None = None
@@ -117,7 +118,7 @@ class Lane(Processing):
         own = {"logits_processor": (*logits_processor,), "prefix_allowed_tokens_fn": prefix_allowed_tokens_fn}
         self.shaping = model_defaults.shaping(self.parameters, self.trace.model_defaults) | own
         if any(own.values()) and "model_defaults" not in self.parameters:
-            raise ValueError(f"{self.strategy.title} takes no processors; use one that does, such as greedy.")
+            raise Refusal(f"{self.strategy.title} takes no processors; use one that does, such as greedy.")
         for sentence in model_defaults.sentences(self.parameters, target.generation):
             self.note(sentence)
         self._detector = Detector(self.shaping, vocabulary)
@@ -131,7 +132,7 @@ class Lane(Processing):
                     self.note(model.note)
         except OutOfSlots as error:
             self._release()
-            raise ValueError(str(error)) from error
+            raise Refusal(str(error)) from error
         self._turns = self._take_turns(given, forced, allowed)
 
     def _take_turns(self, given: list[int], forced: list[int], allowed: list[int]) -> Iterator[None]:

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from decoders.refusal import Refusal
+
 MAX_CHARACTERS = 4000  # of a text parameter
 
 
@@ -30,7 +32,7 @@ class Parameter:
         try:
             parsed = PARSERS[self.kind](value)
         except (TypeError, ValueError):
-            raise ValueError(f"{self.name} must be {self.allowed()}, not {shortened(value)}.") from None
+            raise Refusal(f"{self.name} must be {self.allowed()}, not {shortened(value)}.") from None
         lists = self.kind in ("ints", "floats")
         numbers = parsed if lists else [parsed] if self.kind in ("int", "float") else []
         outside = any(
@@ -38,7 +40,7 @@ class Parameter:
             for n in numbers
         )
         if outside or (self.kind == "choice" and parsed not in self.choices) or (lists and not parsed):
-            raise ValueError(f"{self.name} must be {self.allowed()}, not {shortened(value)}.")
+            raise Refusal(f"{self.name} must be {self.allowed()}, not {shortened(value)}.")
         return parsed
 
     def allowed(self) -> str:
@@ -74,19 +76,19 @@ def _bool(value: Any) -> bool:
 
 def _int(value: Any) -> int:
     if isinstance(value, bool) or float(value) != int(float(value)):
-        raise ValueError(value)
+        raise Refusal(value)
     return int(float(value))
 
 
 def _float(value: Any) -> float:
     if isinstance(value, bool):
-        raise ValueError(value)
+        raise Refusal(value)
     return float(value)
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or len(value) > MAX_CHARACTERS:
-        raise ValueError(value)
+        raise Refusal(value)
     return value
 
 
@@ -103,7 +105,7 @@ def _guard(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
         try:
             return parse(value)
         except (KeyError, OverflowError) as error:
-            raise ValueError(value) from error
+            raise Refusal(value) from error
 
     return guarded
 

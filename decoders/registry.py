@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from decoders.refusal import Refusal
 from decoders.strategy import Strategy, shortened
 
 FAMILIES = {
@@ -49,7 +50,7 @@ def strategy(**declaration: Any) -> Callable[[Callable], Callable]:
         summary = (run.__doc__ or "").strip().splitlines()[0]
         made = Strategy(run=run, summary=summary, **declaration)
         if made.name in _STRATEGIES and _STRATEGIES[made.name].run.__module__ != run.__module__:
-            raise ValueError(f"Two strategies are called {made.name}.")
+            raise Refusal(f"Two strategies are called {made.name}.")
         _STRATEGIES[made.name] = made
         return run
 
@@ -73,11 +74,11 @@ def include(path: Path | str) -> list[str]:
     """
     path, before = Path(path), set(strategies())
     if not path.is_file():
-        raise ValueError(f"There is no file {path}; name a Python file that declares a strategy.")
+        raise Refusal(f"There is no file {path}; name a Python file that declares a strategy.")
     name = f"own_strategies_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise ValueError(f"{path} is not a Python file; its name must end in .py.")
+        raise Refusal(f"{path} is not a Python file; its name must end in .py.")
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
@@ -87,9 +88,9 @@ def include(path: Path | str) -> list[str]:
         frames = traceback.extract_tb(error.__traceback__)
         inside = [frame.lineno for frame in frames if frame.filename == str(path.absolute())]
         line = getattr(error, "lineno", None) or (inside[-1] if inside else 1)
-        raise ValueError(f"{path}, line {line}: {error or type(error).__name__}") from error
+        raise Refusal(f"{path}, line {line}: {error or type(error).__name__}") from error
     if not (names := sorted(set(_STRATEGIES) - before)):
-        raise ValueError(f"{path} declares no strategy; write @strategy(...) above a generator.")
+        raise Refusal(f"{path} declares no strategy; write @strategy(...) above a generator.")
     return names
 
 
@@ -105,7 +106,7 @@ def get(name: str) -> Strategy:
     _import_all()
     if name not in _STRATEGIES:
         alike = difflib.get_close_matches(name[:80], strategies(), n=5, cutoff=0.0)
-        raise ValueError(
+        raise Refusal(
             f"There is no strategy {shortened(name)}; choose one of those listed, such as {', '.join(alike)}."
         )
     return _STRATEGIES[name]

@@ -6,6 +6,7 @@ Knows parameters, tokens and their bytes.
 from typing import Any
 
 from decoders.logits import token_constraints
+from decoders.refusal import Refusal
 from decoders.trace.endings import END_OF_TEXT, NOTHING_FOLLOWS
 
 
@@ -38,7 +39,7 @@ def room_of(parameters: dict[str, Any], prompt: int, room: int) -> int:
     """
     whole = parameters.get("max_length", 0)
     if whole and whole <= prompt:
-        raise ValueError(
+        raise Refusal(
             f"max_length is {whole}, but the prompt has {prompt:,} tokens; allow at least {prompt + 1:,}."
         )
     return min(room, whole - prompt) if whole else room

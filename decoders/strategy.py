@@ -10,6 +10,7 @@ from typing import Any
 from decoders import memory_options as memory
 from decoders.engine.capabilities import Capability
 from decoders.parameters import Parameter, shortened
+from decoders.refusal import Refusal
 
 __all__ = ["Parameter", "Part", "Strategy", "shortened"]
 
@@ -100,10 +101,10 @@ class Strategy:
         for name in given:
             if name not in known:
                 offer = ", ".join(known) or "none"
-                raise ValueError(f"{self.name} has no parameter {shortened(name)}; it has: {offer}.")
+                raise Refusal(f"{self.name} has no parameter {shortened(name)}; it has: {offer}.")
         values = self._defaults | {name: p.parse(given[name]) for name, p in known.items() if name in given}
         if problem := self.together(values):
-            raise ValueError(problem)
+            raise Refusal(problem)
         return values | memory.check(kept)
 
     def views_with(self, parameters: dict[str, Any]) -> tuple[str, ...]:

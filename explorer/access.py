@@ -22,6 +22,8 @@ from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from decoders.refusal import Refusal
+
 LOOPBACK = ("127.0.0.1", "localhost", "::1")  # addresses that only this machine can reach
 EVERYWHERE = ("0.0.0.0", "::")
 READING = ("GET", "HEAD")
@@ -118,7 +120,7 @@ class Access:
         for origin in origins:
             host = authority(origin)
             if host is None:
-                raise ValueError(
+                raise Refusal(
                     f"--allow-origin takes an address such as https://demo.example.org, not {origin!r}."
                 )
             self.origins.add(host)
@@ -170,7 +172,7 @@ def chosen_token() -> str:
     """
     token = os.environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(24)
     if not re.fullmatch(r"[A-Za-z0-9._~-]{8,200}", token):
-        raise ValueError(f"{TOKEN_VARIABLE} takes 8 to 200 letters, digits, dots, dashes and underscores.")
+        raise Refusal(f"{TOKEN_VARIABLE} takes 8 to 200 letters, digits, dots, dashes and underscores.")
     return token
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from decoders import registry
 from decoders.models import address
+from decoders.refusal import Refusal
 from decoders.trace.trace import Trace
 from explorer import experiments, lens_command, shipped
 from explorer.acceptance import command as acceptance
@@ -87,7 +88,7 @@ def run(options: argparse.Namespace) -> None:
     """Decodes one prompt and prints the text and its costs, or one JSON object."""
     lanes = requested_lanes(options)
     if len(lanes) != 1:
-        raise ValueError("run takes one --strategy; use compare to see several side by side.")
+        raise Refusal("run takes one --strategy; use compare to see several side by side.")
     prompt, (trace,) = decode(options, lanes)
     if options.figure or options.graph or options.drafted_tokens:
         save_extract(trace, options)
@@ -121,7 +122,7 @@ def requested_lanes(options: argparse.Namespace) -> list[dict]:
     """
     lanes: list[tuple[str, dict]] = [(value, {}) for kind, value in options.lanes if kind == "NAME"]
     if len(lanes) > MAX_LANES:
-        raise ValueError(f"compare takes at most {MAX_LANES} strategies, not {len(lanes)}.")
+        raise Refusal(f"compare takes at most {MAX_LANES} strategies, not {len(lanes)}.")
     index = -1
     for kind, value in options.lanes:
         if kind == "NAME":
@@ -139,7 +140,7 @@ def decode(options: argparse.Namespace, lanes: list[dict]) -> tuple[str, list[Tr
     """Decodes every lane to its end. Returns the prompt and the traces. ValueError with one sentence."""
     prompt = options.prompt if options.prompt is not None else read_prompt(options.prompt_file)
     if not prompt:
-        raise ValueError("the prompt is empty; type at least one character.")
+        raise Refusal("the prompt is empty; type at least one character.")
 
     from decoders.lane import Lane, Limits
     from explorer.runs.lane_factory import CALLBACKS, check_tests
@@ -175,7 +176,7 @@ def save_extract(trace: Trace, options: argparse.Namespace) -> None:
     from visualizers.analysis.drafted_tokens import drafted_csv
 
     if options.out is None:
-        raise ValueError(
+        raise Refusal(
             "--figure, --graph and --drafted-tokens write a file; name it with --out, such as beams.html."
         )
     if options.drafted_tokens:
@@ -203,7 +204,7 @@ def split_setting(setting: str) -> tuple[str, str]:
     """Splits "num_beams=4" into ("num_beams", "4"). Raises ValueError with one sentence."""
     key, equals, value = setting.partition("=")
     if not equals or not key:
-        raise ValueError(f"--set takes KEY=VALUE, not {setting!r}; for example --set num_beams=4.")
+        raise Refusal(f"--set takes KEY=VALUE, not {setting!r}; for example --set num_beams=4.")
     return key.strip(), value.strip()
 
 
@@ -212,7 +213,7 @@ def read_prompt(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text; save it as UTF-8.") from error
+        raise Refusal(f"{path} is not UTF-8 text; save it as UTF-8.") from error
 
 
 def bench(options: argparse.Namespace) -> None:
@@ -233,7 +234,7 @@ def convert_heads(options: argparse.Namespace) -> None:
     from decoders.models.published.tensors import convert
 
     if not (made := convert(options.folder)):
-        raise ValueError(f"the folder {str(options.folder)!r} contains no PyTorch pickles.")
+        raise Refusal(f"the folder {str(options.folder)!r} contains no PyTorch pickles.")
     for path in made:
         print(path)
 

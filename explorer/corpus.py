@@ -14,6 +14,7 @@ import torch
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
+from decoders.refusal import Refusal
 from explorer.tasks import TASKS
 from explorer.tasks.records import unhelpful
 
@@ -65,7 +66,7 @@ def read_stories(corpus: Path, mix: dict[str, float] = STORY_MIX) -> tuple[list[
     """
     missing = [name for name in mix if not (corpus / "stories" / f"{name}.txt").exists()]
     if missing:
-        raise ValueError(f"The corpus {str(corpus)!r} lacks stories/{missing[0]}.txt; it takes all of them.")
+        raise Refusal(f"The corpus {str(corpus)!r} lacks stories/{missing[0]}.txt; it takes all of them.")
     train, held = [], []
     for name, share in mix.items():
         stories = [s.strip() for s in (corpus / "stories" / f"{name}.txt").read_text("utf-8").split(END)]

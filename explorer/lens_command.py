@@ -5,6 +5,8 @@ lenses only by their declarations.
 import argparse
 import json
 
+from decoders.refusal import Refusal
+
 
 def command(options: argparse.Namespace) -> None:
     """Runs a lens, or lists all lenses without a name. ValueError with one sentence."""
@@ -20,9 +22,9 @@ def command(options: argparse.Namespace) -> None:
     if text is None and options.prompt_file is not None:
         text = options.prompt_file.read_text("utf-8")
     if not text:
-        raise ValueError("name a text with --prompt or --prompt-file.")
+        raise Refusal("name a text with --prompt or --prompt-file.")
     if options.graph and lens.name != "flow":
-        raise ValueError("--graph writes the routes of the lens flow; use it only with flow.")
+        raise Refusal("--graph writes the routes of the lens flow; use it only with flow.")
     model = load(options.model, options.device)
     frame = look(lens.name, model, model.encode(text), read)
     if options.out:
@@ -45,7 +47,7 @@ def save_figure(lens, frame, options: argparse.Namespace, shown: dict) -> None:
 
     name = options.figure or lens.figures[0]
     if name not in lens.figures:
-        raise ValueError(f"{lens.title} has no figure {name!r}; choose one of: {', '.join(lens.figures)}.")
+        raise Refusal(f"{lens.title} has no figure {name!r}; choose one of: {', '.join(lens.figures)}.")
     save(figures((name,), frame, "light", shown)[0], options.out)
 
 
@@ -54,7 +56,7 @@ def parse_settings(given: list[str]) -> dict[str, str]:
     pairs = [one.partition("=") for one in given]
     for name, equals, _ in pairs:
         if not equals or not name:
-            raise ValueError(f"--set takes KEY=VALUE, not {name!r}; for example --set tau=0.02.")
+            raise Refusal(f"--set takes KEY=VALUE, not {name!r}; for example --set tau=0.02.")
     return {name.strip(): value for name, _, value in pairs}
 
 

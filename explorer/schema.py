@@ -11,13 +11,14 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, WithJsonSchema
 from pydantic_core import PydanticCustomError, from_json
 
+from decoders.refusal import Refusal
 from decoders.strategy import shortened
 
 MAX_VALUES = 1000  # entries of a list that is the value of a parameter
 MAX_CHARACTERS = 120  # of a quotation in a sentence
 
 
-class Malformed(ValueError):
+class Malformed(Refusal):
     """A request that no page sends: one sentence and the matching HTTP status."""
 
     status = 422

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from decoders.models.catalog import SHIPPED, kind, locate
+from decoders.refusal import Refusal
 
 RECIPES = Path(__file__).resolve().with_name("training") / "recipes"
 WORDS = {
@@ -94,20 +95,20 @@ def train(options: argparse.Namespace) -> None:
     """
     name = options.recipe.replace("_", "-")
     if options.million_tokens is not None and not options.million_tokens > 0:
-        raise ValueError(f"--million-tokens must be above 0, not {options.million_tokens:g}.")
+        raise Refusal(f"--million-tokens must be above 0, not {options.million_tokens:g}.")
     if name in OWN_HEADS:
         check_own_head(name, options)
         script("recipes.own_heads").main(options)
         return
     if name not in recipes():
-        raise ValueError(
+        raise Refusal(
             f"There is no recipe {options.recipe!r}, and no such head for your own models "
             f"({', '.join(OWN_HEADS)}); choose one of: {', '.join(recipes())}."
         )
     if (options.divergence or options.on_policy) and name != DISTILLED:
-        raise ValueError(f"--divergence and --on-policy are options of {DISTILLED}; leave them out.")
+        raise Refusal(f"--divergence and --on-policy are options of {DISTILLED}; leave them out.")
     if options.corpus is None:
-        raise ValueError(f"The recipe {name} reads a corpus; name its folder with --corpus.")
+        raise Refusal(f"The recipe {name} reads a corpus; name its folder with --corpus.")
     check_corpus(options.corpus)
     script("recipes." + name.replace("-", "_")).main(options)
 
@@ -116,7 +117,7 @@ def check_own_head(name: str, options: argparse.Namespace) -> None:
     """Raises ValueError with one sentence if an option that training this head needs is missing."""
     for needed in ("model", *OWN_HEADS[name], "out"):
         if getattr(options, needed) is None:
-            raise ValueError(f"To train the head {name}, name its {WORDS[needed]} with --{needed}.")
+            raise Refusal(f"To train the head {name}, name its {WORDS[needed]} with --{needed}.")
     for model in (options.model, options.draft):
         if model is not None:
             locate(model)
@@ -133,7 +134,7 @@ def measure(options: argparse.Namespace) -> None:
 def check_corpus(corpus: Path) -> None:
     """Raises ValueError with one sentence unless the folder contains stories."""
     if not (corpus / "stories").is_dir():
-        raise ValueError(f"The corpus {str(corpus)!r} has no folder 'stories'; name one that has it.")
+        raise Refusal(f"The corpus {str(corpus)!r} has no folder 'stories'; name one that has it.")
 
 
 def script(name: str) -> ModuleType:

@@ -5,6 +5,8 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
+from decoders.refusal import Refusal
+
 PROMPTS = (  # beginnings as long as those on which the model cards measure acceptance
     "Once upon a time, there was a little girl named Lily. She loved to play in the garden with her dog.",
     "In a quiet forest, a young fox named Finn was looking for food. He saw a small rabbit near a tree.",
@@ -40,7 +42,7 @@ def plain_models(options: argparse.Namespace, models: dict) -> dict:
     device, dtype, plain = models["target"].model.device, models["target"].model.dtype, {}
     for role, name in (("target", options.model), ("draft", options.draft)):
         if edits_of(name):
-            raise ValueError(f"{name!r} is edited, which plain transformers cannot load; name its base.")
+            raise Refusal(f"{name!r} is edited, which plain transformers cannot load; name its base.")
         where, revision = locate(name)
         options_ = {"revision": revision} if revision else {}
         plain[role] = AutoModelForCausalLM.from_pretrained(where, dtype=dtype, **options_).to(device).eval()

@@ -4,6 +4,7 @@ import importlib
 import pkgutil
 from functools import cache
 
+from decoders.refusal import Refusal
 from visualizers import views
 from visualizers.scene.marks import VIEWS, Header
 
@@ -30,7 +31,7 @@ def build(name: str, header: Header):
     such view.
     """
     if name not in names():
-        raise ValueError(f"There is no view named {name!r}; choose one of: {', '.join(sorted(VIEWS))}.")
+        raise Refusal(f"There is no view named {name!r}; choose one of: {', '.join(sorted(VIEWS))}.")
     return VIEWS[name](header)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from decoders.constraints.problem import ConstraintProblem, json_value
+from decoders.refusal import Refusal
 
 NAMES = {  # how each kind is called in a sentence
     "json_schema": "JSON schema",
@@ -97,7 +98,7 @@ def grammar_of(kind: str, typed: str, white_space: str) -> str:
         case "choices":
             any_of = " | ".join(json.dumps(choice, ensure_ascii=False) for choice in choices_of(typed))
             return LLMatcher.grammar_from_lark(f"start: {any_of}")
-    raise ValueError(f"llguidance has no kind {kind!r}.")
+    raise Refusal(f"llguidance has no kind {kind!r}.")
 
 
 def problem(kind: str, reason: str) -> ConstraintProblem:

@@ -3,8 +3,10 @@
 import json
 from typing import Any
 
+from decoders.refusal import Refusal
 
-class ConstraintProblem(ValueError):
+
+class ConstraintProblem(Refusal):
     """One sentence; `line` and `column` count from 1, None where the fault has no place."""
 
     def __init__(self, sentence: str, line: int | None = None, column: int | None = None):

@@ -7,6 +7,7 @@ import json
 import re
 from typing import Any
 
+from decoders.refusal import Refusal
 from decoders.strategy import Parameter
 
 FIXED_WORDS = Parameter(
@@ -30,7 +31,7 @@ def parsed(text: str) -> list[tuple[int, str]]:
     for piece in filter(str.strip, PIECE.findall(text)):
         place, colon, word = (part.strip() for part in piece.partition(":"))
         if not colon or not place.isdecimal() or int(place) < 1 or not word or word == '""':
-            raise ValueError(
+            raise Refusal(
                 f"fixed_words has {piece.strip()[:40]!r}; write position: word, such as 5: cat; 12: Once."
             )
         pairs.append((int(place), word))
@@ -68,9 +69,7 @@ def spelled(place: int, word: str) -> str:
     try:
         return json.loads(word, strict=False)
     except ValueError as error:
-        raise ValueError(
-            f"{word[:40]} is not a valid quoted word; write a literal backslash twice."
-        ) from error
+        raise Refusal(f"{word[:40]} is not a valid quoted word; write a literal backslash twice.") from error
 
 
 def placed(text: str, start: int, stop: int, encode: Any) -> dict[int, int]:
@@ -82,10 +81,10 @@ def placed(text: str, start: int, stop: int, encode: Any) -> dict[int, int]:
         ids = encode(spelled(place, word))
         positions = range(start + place - 1, start + place - 1 + len(ids))
         if positions.stop > stop:
-            raise ValueError(
+            raise Refusal(
                 f"{word!r} does not fit at position {place}: the canvas has {stop - start} positions."
             )
         if not tokens.keys().isdisjoint(positions):
-            raise ValueError(f"{word!r} at position {place} overlaps another fixed word; move one of them.")
+            raise Refusal(f"{word!r} at position {place} overlaps another fixed word; move one of them.")
         tokens |= dict(zip(positions, ids, strict=True))
     return tokens

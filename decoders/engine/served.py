@@ -15,6 +15,7 @@ from decoders.engine.capabilities import Capability
 from decoders.engine.engine import Work
 from decoders.engine.pieces import ROWS
 from decoders.engine.tree import Tree
+from decoders.refusal import Refusal
 
 Row = dict[int, float]  # token -> log-probability
 LOGPROBS = 1 << 20  # at most in one answer: 35 MB from vLLM
@@ -95,9 +96,7 @@ class ServedScorer:
         if hidden states are wanted, or the server does not answer as it should.
         """
         if hidden:
-            raise ValueError(
-                "A served model gives probabilities alone, no hidden states; load the model here."
-            )
+            raise Refusal("A served model gives probabilities alone, no hidden states; load the model here.")
         missing = list(dict.fromkeys(n for n in nodes if n not in self.kept))
         new = {place for node in missing for place in self.tree.path(node)} - self.read
         self.work = Work(tokens=len(new | set(missing)), rows=len(nodes))

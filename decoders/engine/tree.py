@@ -3,13 +3,15 @@
 Further texts that a lane decodes in the same forwards are separate trees beside the prompt.
 """
 
+from decoders.refusal import Refusal
+
 
 class Tree:
     """The prompt is the trunk (nodes 0..T-1), and all other nodes are below it. Parents have smaller ids."""
 
     def __init__(self, prompt: list[int]):
         if not prompt:
-            raise ValueError("The prompt has no tokens; type at least one character.")
+            raise Refusal("The prompt has no tokens; type at least one character.")
         self.tokens = list(prompt)
         self.parents = list(range(-1, len(prompt) - 1))
         self.depths = list(range(len(prompt)))

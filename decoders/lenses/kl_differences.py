@@ -11,6 +11,7 @@ from decoders.engine.kv_cache import OutOfSlots
 from decoders.engine.tree import Tree
 from decoders.lenses import token_tracers as tracing
 from decoders.lenses.frame import LensFrame
+from decoders.refusal import Refusal
 from decoders.trace.events import Depend, Forward
 
 KIND = "kl_trace"  # of its Depend events: the prediction at the target moved when the source was changed
@@ -27,7 +28,7 @@ def kl_frame(model: Any, tokens: list[int], options: dict[str, Any], noise: bool
             over_masks(model, tokens, options) if masked else over_text(model, tokens, options, noise)
         )
     except OutOfSlots as full:
-        raise ValueError(str(full)) from full
+        raise Refusal(str(full)) from full
     peaks = [None] * len(tokens) if masked else tracing.peaks(differences, options["guard"])
     edges = [
         Depend(i, j, float(differences[i, j]), KIND)
@@ -66,9 +67,9 @@ def over_masks(model: Any, tokens: list[int], options: dict[str, Any]) -> tuple[
     """
     denoiser = model.companion("diffusion")
     if denoiser is None:
-        raise ValueError(f"No masked-diffusion model is shipped with the tokens of {model.name!r}.")
+        raise Refusal(f"No masked-diffusion model is shipped with the tokens of {model.name!r}.")
     if len(tokens) < 2:
-        raise ValueError("A text of one token cannot be half masked; give a longer one.")
+        raise Refusal("A text of one token cannot be half masked; give a longer one.")
     engine = denoiser.engine
     even = torch.ones(engine.vocabulary)
     if engine.mask < engine.vocabulary:

@@ -7,6 +7,7 @@ from typing import Any
 from decoders.engine.capabilities import Capability
 from decoders.lenses.frame import LensFrame
 from decoders.lenses.registry import lens
+from decoders.refusal import Refusal
 from decoders.strategy import Parameter
 
 LONGEST = 96  # tokens: a text of T tokens reads copies of T (T + 1) / 2 each
@@ -58,5 +59,5 @@ def kl_trace(model: Any, tokens: list[int], options: dict[str, Any]) -> LensFram
 
     noise, masked = (options["tracer"] == kind for kind in (NOISE, MASKED))
     if noise and not model.engine.gives(Capability.EMBEDDINGS):
-        raise ValueError(f"KL-tracing with noise needs {Capability.EMBEDDINGS}; choose {OTHERS!r}.")
+        raise Refusal(f"KL-tracing with noise needs {Capability.EMBEDDINGS}; choose {OTHERS!r}.")
     return kl_frame(model, tokens, options, noise, masked)

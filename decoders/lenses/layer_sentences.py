@@ -15,6 +15,7 @@ from decoders.lenses.by_depth import chosen_ranks, depth_events
 from decoders.lenses.frame import LensFrame, level_names
 from decoders.lenses.tape import close, first
 from decoders.logits.distributions import log_softmax
+from decoders.refusal import Refusal
 from decoders.trace.events import Cell, Forward, Score
 
 SENTENCE = "final sentence"  # the Score that says how likely it is through a level
@@ -61,7 +62,7 @@ def encoder_states(model: torch.nn.Module, source: list[int]) -> torch.Tensor:
     states = norm(torch.cat([*out.hidden_states[:-1], *(last or out.hidden_states[-1:])]))
     if not close(states[-1], out.last_hidden_state[0]):
         name = type(model).__name__
-        raise ValueError(f"The encoder of {name} ends in more than a norm; choose another encoder-decoder.")
+        raise Refusal(f"The encoder of {name} ends in more than a norm; choose another encoder-decoder.")
     return states
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from decoders.refusal import Refusal
+
 MODES = ("encoder", "decoder", "encoder-decoder")
 
 
@@ -17,7 +19,7 @@ def mode_mask(mode: str, length: int, source: int) -> torch.Tensor:
     what is before them. ValueError for another mode.
     """
     if mode not in MODES:
-        raise ValueError(f"There is no mode {mode!r}; choose one of: {', '.join(MODES)}.")
+        raise Refusal(f"There is no mode {mode!r}; choose one of: {', '.join(MODES)}.")
     sees = torch.ones(length, length, dtype=torch.bool)
     if mode == "encoder":
         return sees

@@ -10,6 +10,7 @@ import tokenize
 from dataclasses import dataclass
 
 from decoders.lenses.binary_trees import Node
+from decoders.refusal import Refusal
 
 DROPPED = {
     tokenize.NEWLINE,
@@ -49,7 +50,7 @@ def parse(code: str) -> Parsed:
         texts = [places.span(node) for node in ast.walk(module) if one_leaf(node)]
         words = merged(words, texts)
     if not words:
-        raise ValueError("There is no Python code in this text; give a function, for example.")
+        raise Refusal("There is no Python code in this text; give a function, for example.")
     return Parsed(words, None if module is None else grown(module, words, places, code))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from decoders.engine.capabilities import Capability
 from decoders.lenses.frame import LensFrame
+from decoders.refusal import Refusal
 from decoders.strategy import Parameter, shortened
 
 NAMES = ("logit", "tuned", "decoder", "flow", "kl_trace")  # of the lenses and their files, the simplest first
@@ -46,7 +47,7 @@ class Lens:
         for name in given:
             if name not in known:
                 offer = ", ".join(known) or "none"
-                raise ValueError(f"{self.title} has no option {shortened(name)}; it has: {offer}.")
+                raise Refusal(f"{self.title} has no option {shortened(name)}; it has: {offer}.")
         values = {name: p.parse(given[name]) if name in given else p.default for name, p in known.items()}
         own = {p.name for p in self.parameters}
         read = {name: value for name, value in values.items() if name in own}
@@ -59,12 +60,12 @@ class Lens:
         if self.reads == "seq2seq" and getattr(model, "model_kind", self.reads) != self.reads:
             model, name = model.companion(self.reads), model.name
             if model is None:
-                raise ValueError(
+                raise Refusal(
                     f"{self.title} reads an encoder-decoder, and none is shipped with the tokens of "
                     f"{name!r}; choose llama-tiny."
                 )
         if problem := self.problem(model):
-            raise ValueError(problem)
+            raise Refusal(problem)
         return model
 
     def problem(self, model: Any) -> str | None:
@@ -109,7 +110,7 @@ def lenses() -> dict[str, Lens]:
 def find(name: str) -> Lens:
     """The lens called `name`. ValueError with one sentence if there is none."""
     if name not in lenses():
-        raise ValueError(f"There is no lens {shortened(name)}; choose one of: {', '.join(lenses())}.")
+        raise Refusal(f"There is no lens {shortened(name)}; choose one of: {', '.join(lenses())}.")
     return _LENSES[name]
 
 
@@ -122,7 +123,7 @@ def look(name: str, model: Any, tokens: list[int], given: dict[str, Any] | None 
     model = chosen.reader(model)
     limit = min(chosen.limit, model.context) if chosen.reads == "causal" else chosen.limit
     if not 1 <= len(tokens) <= limit:
-        raise ValueError(f"A lens reads 1 to {limit:,} tokens of this model, not {len(tokens):,}.")
+        raise Refusal(f"A lens reads 1 to {limit:,} tokens of this model, not {len(tokens):,}.")
     frame = chosen.look(model, list(tokens), options)
     frame.words = {t: model.bytes_of(t).decode("utf-8", "replace") for t in sorted(frame.named_tokens)}
     return frame

@@ -15,6 +15,7 @@ import torch
 
 from decoders.engine.attention_weights import Tap, here
 from decoders.heads.parts.taps import factor_of
+from decoders.refusal import Refusal
 from decoders.trace.events import Forward
 
 LAYERS = ("layers", "h")
@@ -88,9 +89,7 @@ class Parts:
         self.norm = first(base, LAST_NORMS)
         self.head = model.get_output_embeddings()
         if self.layers is None or self.norm is None or self.head is None:
-            raise ValueError(
-                f"A lens cannot read {type(model).__name__} layer by layer; choose another model."
-            )
+            raise Refusal(f"A lens cannot read {type(model).__name__} layer by layer; choose another model.")
         self.attention = [first(layer, ATTENTIONS) for layer in self.layers]
         self.out = [None if a is None else first(a, OUTPUTS) for a in self.attention]
         self.mlp = [first(layer, MLPS) for layer in self.layers]
@@ -124,7 +123,7 @@ def record(model: torch.nn.Module, tokens: list[int], layers: bool = False) -> T
     parts, began = Parts(model), time.perf_counter()
     with listening(parts, layers) as heard:
         if layers and not Tap(model).listens:
-            raise ValueError(f"{type(model).__name__} does not show its attention; choose another model.")
+            raise Refusal(f"{type(model).__name__} does not show its attention; choose another model.")
         output = model(input_ids=torch.tensor([tokens], device=model.device), use_cache=False)
     streams, logits = (
         torch.stack([stream.view(len(tokens), -1) for stream in heard.streams]),
@@ -133,7 +132,7 @@ def record(model: torch.nn.Module, tokens: list[int], layers: bool = False) -> T
     read = parts.reader(model)
     if not close(read(streams[-1]), logits):
         name = type(model).__name__
-        raise ValueError(
+        raise Refusal(
             f"{name} does more than a norm and a matrix after its last layer; choose another model."
         )
     taken = [layer_tape(parts, heard, n, streams) for n in range(len(parts.layers))] if layers else []
@@ -197,7 +196,7 @@ def layer_tape(parts: Parts, heard: Heard, at: int, streams: torch.Tensor) -> La
     if any(part is None or id(part) not in heard.gave for part in (attention, mlp)) or out is None:
         raise cannot
     if id(attention) not in heard.attention:
-        raise ValueError(f"{name} does not show its attention; choose another model.")
+        raise Refusal(f"{name} does not show its attention; choose another model.")
     attended, norm = added(layer, heard, attention, pre.shape)
     answered, _ = added(layer, heard, mlp, pre.shape)
     if not close(pre + attended + answered, post):
@@ -226,7 +225,7 @@ def layer_tape(parts: Parts, heard: Heard, at: int, streams: torch.Tensor) -> La
     )
     last, rest = made.head_parts(pre.shape[0] - 1).sum((0, 1)), made.bias_part(pre.shape[0] - 1)
     if not close(last if rest is None else last + rest, attended[-1]):
-        raise ValueError(f"The heads of {name} do not add up to its attention; choose another model.")
+        raise Refusal(f"The heads of {name} do not add up to its attention; choose another model.")
     return made
 
 

@@ -16,6 +16,7 @@ from transformers.generation import logits_process
 from decoders.logits import token_constraints, watermark
 from decoders.logits.more_processors import BREAKERS, Coin, Dry, TopNSigma, Xtc
 from decoders.logits.processor_order import OF_ENTROPY, WITH_HISTORY, stages
+from decoders.refusal import Refusal
 
 TOP_K = 8  # tokens that a Distribution event lists; the others are one mass
 
@@ -112,13 +113,13 @@ def _bad_words(value: str | list, context: ProcessorContext) -> logits_process.L
     if isinstance(value, str):
         words = token_constraints.sequences("bad_words_ids", value, context.cut, context.vocabulary)
     if all(len(word) == 1 and word[0] in context.eos for word in words):
-        raise ValueError("bad_words_ids cannot forbid the end of the text; min_new_tokens delays it.")
+        raise Refusal("bad_words_ids cannot forbid the end of the text; min_new_tokens delays it.")
     return logits_process.NoBadWordsLogitsProcessor(words, context.ends)
 
 
 def _decay(value: list[float], context: ProcessorContext) -> logits_process.LogitsProcessor:
     if len(value) != 2 or value[0] != int(value[0]) or value[1] <= 0.0:
-        raise ValueError(
+        raise Refusal(
             "exponential_decay_length_penalty must be a whole number and a factor above 0, such as 20, 1.1."
         )
     start, factor = value
@@ -162,7 +163,7 @@ def _dry(parameters: dict, context: ProcessorContext) -> Dry:
 
 def _xtc(parameters: dict, context: ProcessorContext) -> Xtc:
     if context.coin is None:
-        raise ValueError(
+        raise Refusal(
             "XTC decides at random whether it cuts, so there is no single distribution; set it to 0."
         )
     return Xtc(parameters["xtc_probability"], parameters.get("xtc_threshold", 0.1), context.eos, context.coin)

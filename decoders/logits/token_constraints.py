@@ -7,6 +7,8 @@ tokenizer as one function, and no processors.
 
 from collections.abc import Callable
 
+from decoders.refusal import Refusal
+
 Cut = Callable[[str], list[int]]  # text -> token ids, without special tokens added
 
 
@@ -26,9 +28,7 @@ def tokens(name: str, typed: str, cut: Cut | None, vocabulary: int) -> list[int]
     for piece in pieces(name, typed):
         single = [sequence[0] for sequence in forms(name, piece, cut, vocabulary) if len(sequence) == 1]
         if not single:
-            raise ValueError(
-                f"{name} takes single tokens, and {piece!r} is several; put it into bad_words_ids."
-            )
+            raise Refusal(f"{name} takes single tokens, and {piece!r} is several; put it into bad_words_ids.")
         distinct.update(dict.fromkeys(single))
     return list(distinct)
 
@@ -45,7 +45,7 @@ def biases(name: str, typed: str, cut: Cut | None, vocabulary: int) -> list[list
         except ValueError:
             bias = float("nan")
         if not colon or not word.strip() or abs(bias) > 1e4 or bias != bias:
-            raise ValueError(
+            raise Refusal(
                 f"{name} must be words with a number each, such as dog: 3, cat: -2.5, not {piece!r}."
             )
         for sequence in forms(name, word.strip(), cut, vocabulary):
@@ -66,7 +66,7 @@ def pieces(name: str, typed: str) -> list[str]:
             parts[-1] += char
     kept = [piece.strip() for piece in parts if piece.strip()]
     if not kept:
-        raise ValueError(f"{name} has no words in it; type some, separated by commas, or leave it empty.")
+        raise Refusal(f"{name} has no words in it; type some, separated by commas, or leave it empty.")
     return kept
 
 
@@ -74,10 +74,10 @@ def forms(name: str, piece: str, cut: Cut | None, vocabulary: int) -> list[tuple
     """The token sequences that a piece stands for. Raises ValueError with one sentence."""
     if piece.startswith("#") and piece[1:].isdecimal():
         if int(piece[1:]) >= vocabulary:
-            raise ValueError(f"{name}: there is no token {piece}; the last one is #{vocabulary - 1}.")
+            raise Refusal(f"{name}: there is no token {piece}; the last one is #{vocabulary - 1}.")
         return [(int(piece[1:]),)]
     if cut is None:
-        raise ValueError(f"{name}: this model has no tokenizer; name tokens by number, such as #5.")
+        raise Refusal(f"{name}: this model has no tokenizer; name tokens by number, such as #5.")
     exact = len(piece) > 2 and piece[0] == piece[-1] == '"'
     texts = [piece[1:-1]] if exact else [" " + piece, piece]
     return [sequence for sequence in dict.fromkeys(tuple(cut(text)) for text in texts) if sequence]

@@ -21,6 +21,7 @@ from decoders.engine.kv_cache import SlotCache
 from decoders.engine.tree import Tree
 from decoders.memory.policy import Policy, Reading, Shape, Slots
 from decoders.memory.rotary import Rotary, rotary_of
+from decoders.refusal import Refusal
 
 REPEATED = 8  # times that a token is read to find out how positions are built into keys
 
@@ -40,7 +41,7 @@ class MemoryEngine(Engine):
         self.declared = options.memories()[parameters["memory"]]
         self.make = policy_of(parameters)
         if self.make.needs_rotary and self.shape.rotary is None:
-            raise ValueError(
+            raise Refusal(
                 f"{self.declared.title} rotates keys to other distances, which needs rotary positions, and "
                 f"{self.kind} has none; choose another memory."
             )
@@ -123,9 +124,7 @@ class MemoryScorer(Scorer):
         """The pool with what is known of its slots, as long as the pool is now."""
         pool, kept = self.cache.pool, self.slots_kept
         if pool is None:
-            raise ValueError(
-                "A memory needs layers of one shape, which this model lacks; choose memory none."
-            )
+            raise Refusal("A memory needs layers of one shape, which this model lacks; choose memory none.")
         size = pool.shape[3]
         if kept is None:
             bias = torch.zeros(len(pool), pool.shape[2], size, dtype=pool.dtype, device=pool.device)
@@ -209,7 +208,7 @@ def shape_of(base: Engine) -> Shape:
     scorer.score([REPEATED - 1])
     batch = scorer.kept[REPEATED - 1][0]
     if cache.pool is None or batch.queries is None:
-        raise ValueError(
+        raise Refusal(
             f"A memory needs queries and keys of the same shape in every layer, unlike those of {base.kind}; "
             "choose memory none."
         )

@@ -11,6 +11,7 @@ import torch
 
 from decoders.memory import calibration
 from decoders.memory.policy import NUMBER, Policy, Reading
+from decoders.refusal import Refusal
 
 
 def basis(x: torch.Tensor, width: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -67,13 +68,13 @@ class KvSvd(Policy):
         self.groups = parameters["memory_heads"] or max(1, heads // 2)
         if self.groups > heads or heads % self.groups:
             fitting = ", ".join(str(g) for g in range(1, heads + 1) if heads % g == 0)
-            raise ValueError(
+            raise Refusal(
                 f"This model has {heads} KV heads; memory_heads must be one of {fitting}, or 0 for half of "
                 f"them, not {self.groups}."
             )
         self.pre = parameters["memory_route"] == "pre"
         if self.pre and shape.rotary is None:
-            raise ValueError("The route pre needs a model with rotary positions; choose memory_route post.")
+            raise Refusal("The route pre needs a model with rotary positions; choose memory_route post.")
         self.maps = self.energy = None
         if self.groups < heads:
             keys, values = calibration.measured(shape.model)  # [L, Hkv, B, T, D]

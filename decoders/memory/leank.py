@@ -14,6 +14,7 @@ import torch
 
 from decoders.memory import calibration
 from decoders.memory.policy import NUMBER, Policy, Shape, Slots
+from decoders.refusal import Refusal
 
 
 def kept_channels(alphas: torch.Tensor, prune: float, align: int) -> torch.Tensor:
@@ -66,7 +67,7 @@ class LeanK(Policy):
         if parameters["memory_mask"] not in (LEARNED, WEIGHTED):
             return None
         if (trained := getattr(model, "leank", None)) is None:
-            raise ValueError(
+            raise Refusal(
                 f"No mask of LeanK is trained for {model.name!r}; choose llama-tiny, or memory_mask "
                 "magnitude."
             )

@@ -8,6 +8,8 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
+from decoders.refusal import Refusal
+
 FORM = "http://host:port/v1#name, or http://host:port/v1#name,tokenizer=folder or Hub id"
 CHAT_ENDPOINT = ",endpoint=chat"  # after a name: use the server's chat endpoint even if it has others
 VLLM = "vllm:"
@@ -39,9 +41,9 @@ def parsed(address: str) -> tuple[str, str, str]:
     parts = urlsplit(address.removesuffix(CHAT_ENDPOINT))
     name, _, tokenizer = parts.fragment.partition(",tokenizer=")
     if not parts.hostname or not name:
-        raise ValueError(f"A served model is named {FORM}, not {address[:100]!r}.")
+        raise Refusal(f"A served model is named {FORM}, not {address[:100]!r}.")
     if parts.username or parts.password or parts.query:
-        raise ValueError(
+        raise Refusal(
             "The address of a served model holds no key and no query; put the key into DECODERS_API_KEY."
         )
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}", name, tokenizer or name
@@ -56,15 +58,13 @@ def vllm_parsed(address: str) -> tuple[str, dict[str, Any]]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not key.isidentifier() or not equals or key in KEPT:
-            raise ValueError(
-                f"A model in vLLM is named {VLLM_FORM}; {pair[:60]!r} is not one of its options."
-            )
+            raise Refusal(f"A model in vLLM is named {VLLM_FORM}; {pair[:60]!r} is not one of its options.")
         try:
             options[key] = json.loads(value)
         except ValueError:
             options[key] = value
     if not name:
-        raise ValueError(f"A model in vLLM is named {VLLM_FORM}, not {address[:100]!r}.")
+        raise Refusal(f"A model in vLLM is named {VLLM_FORM}, not {address[:100]!r}.")
     return name, options
 
 

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from decoders.models import address, edited_names
+from decoders.refusal import Refusal
 from decoders.trace.events import DRAFT_ROLES
 
 SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "models"
@@ -101,7 +102,7 @@ def by_role(target: str, draft: str | None) -> dict[str, str]:
     """
     drafts = [name for name in address.listed(draft or "") if name]
     if len(drafts) > len(DRAFT_ROLES):
-        raise ValueError(f"A lane has at most {len(DRAFT_ROLES)} draft models, not {len(drafts)}.")
+        raise Refusal(f"A lane has at most {len(DRAFT_ROLES)} draft models, not {len(drafts)}.")
     return {"target": target} | dict(zip(DRAFT_ROLES, drafts, strict=False))
 
 
@@ -132,17 +133,15 @@ def locate(name: str) -> tuple[str, str | None]:
     folder = folder_of(name)
     if folder is not None:
         if not (folder / "config.json").exists():
-            raise ValueError(
+            raise Refusal(
                 f"The folder {name!r} holds no config.json; name one with config, safetensors and tokenizer."
             )
         if not list(folder.glob("*.safetensors")):
-            raise ValueError(
-                f"The folder {name!r} holds no .safetensors weights; only safetensors are loaded."
-            )
+            raise Refusal(f"The folder {name!r} holds no .safetensors weights; only safetensors are loaded.")
         return str(folder), None
     identifier, _, revision = name.partition("@")
     if name.startswith((".", "/", "~")) or identifier.count("/") != 1:
-        raise ValueError(
+        raise Refusal(
             f"There is no model {name[:80]!r}; use a shipped one, such as {TARGET} or {DRAFT}, "
             "a folder, or a Hub id such as owner/model."
         )

@@ -15,12 +15,13 @@ from decoders.models.catalog import locate
 from decoders.models.editing import depth, matrices
 from decoders.models.editing.lora_algebra import combined
 from decoders.models.loaded_model import LoadedModel
+from decoders.refusal import Refusal
 
 
 def changed(name: str, changes: names.Edited, base: LoadedModel) -> LoadedModel:
     """`base`, freshly loaded, with the changes that `name` describes. Raises ValueError with one sentence."""
     if getattr(base.model.config, "quantization_config", None):
-        raise ValueError(f"The model {changes.base!r} is quantised already; edit one that is not.")
+        raise Refusal(f"The model {changes.base!r} is quantised already; edit one that is not.")
     model = base.model
     if changes.terms:
         model = with_modules(changes.base, model, base.tokenizer, changes.terms)
@@ -69,10 +70,10 @@ def with_modules(
     for weight, name in terms:
         folder = Path(locate(name)[0])
         if not lora.is_adapter(folder):
-            raise ValueError(f"{name!r} is not a low-rank module; add one such as llama-tiny-verilog.")
+            raise Refusal(f"{name!r} is not a low-rank module; add one such as llama-tiny-verilog.")
         adapters.append((weight, lora.read(folder)))
     both = combined(adapters)
     if both.base.resolve() != Path(locate(base)[0]).resolve():
-        raise ValueError(f"The modules change {both.base.name!r}, not {base!r}; name that model first.")
+        raise Refusal(f"The modules change {both.base.name!r}, not {base!r}; name that model first.")
     lora.with_tokens(tokenizer, both.tokens)
     return lora.applied(model.float(), both).to(model.dtype)

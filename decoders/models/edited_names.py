@@ -7,6 +7,8 @@ Edits are applied from left to right. Knows names, no weights; imports no torch.
 import re
 from dataclasses import dataclass
 
+from decoders.refusal import Refusal
+
 FORM = (
     "magnitude=0.5 or wanda=0.5 (share of weights that become zero; 2of4 keeps two of every four), bits=4, "
     "rank=0.5 (share of the rank), drop=a3.m5.7 (attention of layer 3, MLP of layer 5, all of layer 7)"
@@ -66,9 +68,7 @@ def weight(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(
-            f"{text!r} is not a weight of a low-rank module; write a number such as 0.5."
-        ) from None
+        raise Refusal(f"{text!r} is not a weight of a low-rank module; write a number such as 0.5.") from None
 
 
 def check(key: str, value: str) -> None:
@@ -81,7 +81,7 @@ def check(key: str, value: str) -> None:
         "drop": blocks,
     }
     if key not in known:
-        raise ValueError(f"There is no edit {key!r} of a model; use {FORM}.")
+        raise Refusal(f"There is no edit {key!r} of a model; use {FORM}.")
     known[key](value)
 
 
@@ -92,7 +92,7 @@ def share(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0.0 <= value <= 1.0:
-        raise ValueError(f"{text[:20]!r} is not a share of a model; write a number from 0 to 1.")
+        raise Refusal(f"{text[:20]!r} is not a share of a model; write a number from 0 to 1.")
     return value
 
 
@@ -103,14 +103,14 @@ def share_or_pattern(text: str) -> float | tuple[int, int]:
         return share(text)
     n, m = int(match[1]), int(match[2])
     if not 0 < n <= m:
-        raise ValueError(f"{text!r} keeps no weights; write a pattern such as 2of4.")
+        raise Refusal(f"{text!r} keeps no weights; write a pattern such as 2of4.")
     return n, m
 
 
 def bits(text: str) -> int:
     """A number of bits from 2 to 16. Raises ValueError with one sentence."""
     if not text.isdecimal() or not 2 <= int(text) <= 16:
-        raise ValueError(f"{text[:20]!r} is not a number of bits; write one from 2 to 16.")
+        raise Refusal(f"{text[:20]!r} is not a number of bits; write one from 2 to 16.")
     return int(text)
 
 
@@ -120,7 +120,7 @@ def blocks(text: str) -> Blocks:
     for one in filter(None, text.split(".")):
         match = re.fullmatch(r"([am]?)([1-9]\d{0,3})", one)
         if match is None:
-            raise ValueError(f"{one[:20]!r} names no block; write a3, m3 or 3, with dots between them.")
+            raise Refusal(f"{one[:20]!r} names no block; write a3, m3 or 3, with dots between them.")
         layer = int(match[2]) - 1
         attention |= {layer} if match[1] in ("a", "") else set()
         mlp |= {layer} if match[1] in ("m", "") else set()

@@ -16,6 +16,7 @@ from transformers import PreTrainedTokenizerBase
 from decoders.heads import KINDS, SCORERS, DraftModule, Target
 from decoders.models.catalog import SHIPPED, kind
 from decoders.models.rounded_change import SCALE, rounded
+from decoders.refusal import Refusal
 
 FORMAT, VERSION = "decoding-explorer-heads", 1
 KEYS = {"target", "target_weights_sha256", "tokenizer_sha256", "modules"}  # required in config.json
@@ -111,10 +112,10 @@ def find(name: str) -> Path:
     folder = SHIPPED / name if "/" not in name and (SHIPPED / name).is_dir() else Path(name).expanduser()
     known = ", ".join(shipped_heads()) or "none is shipped yet"
     if not folder.is_dir():
-        raise ValueError(f"There are no draft heads {name!r}; name a folder or shipped heads ({known}).")
+        raise Refusal(f"There are no draft heads {name!r}; name a folder or shipped heads ({known}).")
     for file in ("config.json", "model.safetensors"):
         if not (folder / file).exists():
-            raise ValueError(f"The heads {name!r} lack {file}; train or copy them again.")
+            raise Refusal(f"The heads {name!r} lack {file}; train or copy them again.")
     return folder
 
 
@@ -126,7 +127,7 @@ def read_config(name: str, folder: Path) -> dict:
         config = None
     wanted = {"format": FORMAT, "version": VERSION}
     if not isinstance(config, dict) or not wanted.items() <= config.items() or not config.keys() >= KEYS:
-        raise ValueError(
+        raise Refusal(
             f"The folder {name!r} holds no draft heads of format {FORMAT} {VERSION}; train them again."
         )
     return config
@@ -135,12 +136,12 @@ def read_config(name: str, folder: Path) -> dict:
 def check(name: str, config: dict, target: str, weights: str, tokenizer: str) -> None:
     """Raises ValueError with one sentence unless target and tokenizer have the checksums in `config`."""
     if config["tokenizer_sha256"] != tokenizer:
-        raise ValueError(
+        raise Refusal(
             f"The heads {name!r} were trained for {config['target']!r}, which has another tokenizer "
             f"than {target!r}; choose that target, or other heads."
         )
     if config["target_weights_sha256"] != weights:
-        raise ValueError(
+        raise Refusal(
             f"The heads {name!r} were trained on other weights of {config['target']!r} than those of "
             f"{target!r}; choose that model, or train the heads again."
         )
@@ -153,7 +154,7 @@ def check_partner(name: str, config: dict, partner: str, weights: str) -> None:
     known = config.get("partner")
     trained_for = known["name"] if known else next(iter(named_partners(config)), partner)
     if (known["weights_sha256"] != weights) if known else (trained_for != partner):
-        raise ValueError(
+        raise Refusal(
             f"The heads {name!r} were trained for a pair with {trained_for!r}, whose weights are not those "
             f"of {partner!r}; choose that pair, or train the heads again."
         )
@@ -195,5 +196,5 @@ def build(name: str, config: dict, folder: Path, target: Target) -> dict[str, Dr
                 module.rank_accuracy = accuracy
     except (AttributeError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         reason = str(error).splitlines()[0].rstrip(".:")
-        raise ValueError(f"The heads {name!r} cannot be read ({reason}); train them again.") from error
+        raise Refusal(f"The heads {name!r} cannot be read ({reason}); train them again.") from error
     return modules

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from tqdm.std import tqdm
 
+from decoders.refusal import Refusal
+
 BESIDE = (".json", ".txt", ".model", ".jinja")  # endings of files besides the weights that are downloaded
 Progress = Callable[[str, int, int], None]  # (what is being done, amount done, total)
 
@@ -32,11 +34,11 @@ def listing(identifier: str, revision: str | None = None) -> Listing:
     try:
         planned = snapshot_download(identifier, revision=revision, allow_patterns=wanted, dry_run=True)
     except Exception as error:  # the client raises a dozen types, some from its HTTP library
-        raise ValueError(refusal(identifier, error)) from error
+        raise Refusal(refusal(identifier, error)) from error
     sizes = {file.filename: file for file in planned}
     names = chosen(list(sizes))
     if not any(name.endswith(".safetensors") for name in names):
-        raise ValueError(
+        raise Refusal(
             f"{identifier} has no model.safetensors on the Hub; only safetensors weights are loaded."
         )
     missing = sum(sizes[name].file_size or 0 for name in names if sizes[name].will_download)
@@ -63,7 +65,7 @@ def parameters(identifier: str, commit: str) -> int:
     try:
         return sum(HfApi().get_safetensors_metadata(identifier, revision=commit).parameter_count.values())
     except Exception as error:
-        raise ValueError(refusal(identifier, error)) from error
+        raise Refusal(refusal(identifier, error)) from error
 
 
 def cached(identifier: str, revision: str | None = None) -> Path | None:
@@ -110,7 +112,7 @@ def fetch(identifier: str, revision: str | None, progress: Progress) -> Path:
     except InterruptedError:
         raise
     except Exception as error:
-        raise ValueError(refusal(identifier, error)) from error
+        raise Refusal(refusal(identifier, error)) from error
 
 
 def check_disk(identifier: str, missing: int) -> None:
@@ -122,7 +124,7 @@ def check_disk(identifier: str, missing: int) -> None:
         place = place.parent
     free = shutil.disk_usage(place).free
     if missing > free:
-        raise ValueError(
+        raise Refusal(
             f"{identifier} needs {missing / 1e9:.1f} GB on the disk and {free / 1e9:.1f} GB are free; "
             "free some space or choose a smaller model."
         )

@@ -36,6 +36,7 @@ from decoders.models.catalog import SHIPPED, kind, sorted_draft
 from decoders.models.companions import loaded, shipped_companion
 from decoders.models.model_heads import heads_inside, load_heads
 from decoders.models.token_bytes import TokenBytes
+from decoders.refusal import Refusal
 
 ENGINES = {  # kind of model -> engine; all other kinds have a causal one
     "diffusion": MaskedEngine,
@@ -110,7 +111,7 @@ class LoadedModel:
         """Token ids of a prompt. Raises ValueError if it is empty."""
         ids = self.tokenizer(text)["input_ids"]
         if not text or not ids:
-            raise ValueError("The prompt is empty; type at least one character.")
+            raise Refusal("The prompt is empty; type at least one character.")
         return ids
 
     def encode_after(self, before: list[int], text: str) -> list[int]:
@@ -266,14 +267,14 @@ class LoadedModel:
         Raises ValueError with one sentence if there is no template or it raises.
         """
         if not self.chats:
-            raise ValueError(f"The model {self.name!r} has no chat template; switch chat off.")
+            raise Refusal(f"The model {self.name!r} has no chat template; switch chat off.")
         messages = [{"role": "system", "content": system}] if system else []
         messages.append({"role": "user", "content": message})
         try:
             return self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         except jinja2.TemplateError as error:
             reason = str(error).rstrip(".")
-            raise ValueError(f"The chat template of {self.name!r} refuses this: {reason}.") from error
+            raise Refusal(f"The chat template of {self.name!r} refuses this: {reason}.") from error
 
     def cut(self, text: str) -> list[int]:
         """Token ids of `text`: special tokens in it are recognised, and none are added."""

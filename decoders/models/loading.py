@@ -23,6 +23,7 @@ from decoders.models.memory_estimate import config_of, could_not, pick_device, p
 from decoders.models.published_denoisers import weight_names
 from decoders.models.served_model import connect
 from decoders.models.tokenizer_files import tokenizer_of
+from decoders.refusal import Refusal
 
 
 def load(
@@ -46,11 +47,11 @@ def load(
         where = str(hub.fetch(where, revision, report))
     config = config_of(name, where)
     if config.is_encoder_decoder:
-        raise ValueError(f"The model {name!r} is an encoder-decoder; choose a causal language model.")
+        raise Refusal(f"The model {name!r} is an encoder-decoder; choose a causal language model.")
     if (
         method := quantised(config)
     ) and method not in AUTO_QUANTIZER_MAPPING:  # else misread as plain weights
-        raise ValueError(f"The model {name!r} is quantised with {method}, which transformers does not know.")
+        raise Refusal(f"The model {name!r} is quantised with {method}, which transformers does not know.")
     chosen = pick_dtype(dtype, device, config)
     try:
         with counted(name, progress):
@@ -74,9 +75,9 @@ def load(
     except InterruptedError:
         raise
     except ImportError as error:
-        raise ValueError(not_installed(name, config, error)) from error
+        raise Refusal(not_installed(name, config, error)) from error
     except (OSError, ValueError, KeyError) as error:
-        raise ValueError(could_not(name, error)) from error
+        raise Refusal(could_not(name, error)) from error
     model = model.eval().requires_grad_(False)
     return LoadedModel(name, model if quantised(config) else model.to(device), tokenizer)
 
@@ -120,12 +121,12 @@ def check_pair(target: LoadedModel, draft: LoadedModel) -> None:
     ours, theirs = target.tokenizer.get_vocab(), draft.tokenizer.get_vocab()
     if ours != theirs:
         different = len(set(ours.items()) ^ set(theirs.items()))
-        raise ValueError(
+        raise Refusal(
             f"The draft {draft.name!r} has another tokenizer than the target {target.name!r} "
             f"({different:,} entries differ); choose a draft with the same vocabulary."
         )
     if draft.engine.vocabulary != target.engine.vocabulary:
-        raise ValueError(
+        raise Refusal(
             f"The draft {draft.name!r} scores {draft.engine.vocabulary:,} tokens, the target {target.name!r} "
             f"{target.engine.vocabulary:,}; choose a draft with the same vocabulary."
         )

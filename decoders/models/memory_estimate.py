@@ -19,6 +19,7 @@ from decoders.models import architectures, hub, lora, published_denoisers, round
 from decoders.models.address import is_address
 from decoders.models.catalog import locate
 from decoders.models.model_heads import names_heads
+from decoders.refusal import Refusal
 
 TOKENS = 2048  # of KV cache in the estimate: all lanes of a run together, prompts included
 RESERVE = 0.05  # share of the free memory that must stay free
@@ -70,9 +71,9 @@ def pick_device(device: str = "auto") -> str:
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     if device not in ("cpu", "cuda"):
-        raise ValueError(f"There is no device {device!r}; use auto, cpu or cuda.")
+        raise Refusal(f"There is no device {device!r}; use auto, cpu or cuda.")
     if device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("This machine has no CUDA device; choose the device cpu.")
+        raise Refusal("This machine has no CUDA device; choose the device cpu.")
     return device
 
 
@@ -81,7 +82,7 @@ def pick_dtype(dtype: str, device: str, config) -> torch.dtype:
     name.
     """
     if dtype not in DTYPES:
-        raise ValueError(f"There is no dtype {dtype!r}; use one of {', '.join(DTYPES)}.")
+        raise Refusal(f"There is no dtype {dtype!r}; use one of {', '.join(DTYPES)}.")
     own = getattr(config, "dtype", None) or torch.float32
     return DTYPES[dtype] or (torch.float32 if device == "cpu" else own)
 
@@ -144,7 +145,7 @@ def config_of(name: str, where: str, revision: str | None = None):
     try:
         return AutoConfig.from_pretrained(where, **({"revision": revision} if revision else {}))
     except (OSError, ValueError, KeyError) as error:
-        raise ValueError(could_not(name, error)) from error
+        raise Refusal(could_not(name, error)) from error
 
 
 def could_not(name: str, error: Exception) -> str:
@@ -167,16 +168,14 @@ def header_parameters(folder: Path) -> int:
                 header = json.loads(file.read(min(length, 100_000_000)))
             shapes = [entry["shape"] for key, entry in header.items() if key != "__metadata__"]
         except (struct.error, ValueError, KeyError, TypeError, OSError) as error:
-            raise ValueError(f"The file {name} is damaged: its safetensors header cannot be read.") from error
+            raise Refusal(f"The file {name} is damaged: its safetensors header cannot be read.") from error
         for shape in shapes:
             count = 1
             for side in shape:
                 count *= side
             total += count
     if not total:
-        raise ValueError(
-            f"The folder {str(folder)!r} holds no model.safetensors; only such weights are loaded."
-        )
+        raise Refusal(f"The folder {str(folder)!r} holds no model.safetensors; only such weights are loaded.")
     return total
 
 

@@ -9,6 +9,7 @@ import torch
 from decoders.heads import DraftModule, Target
 from decoders.models import catalog, head_files, hub, published
 from decoders.models.catalog import is_hub_id, kind, locate
+from decoders.refusal import Refusal
 
 
 def load_heads(name: str, target: Any) -> dict[str, DraftModule]:
@@ -46,7 +47,7 @@ def add_heads(models: dict[str, Any], names: Sequence[str]) -> None:
         role, other = ("draft", "target") if what == "acceptance" else ("target", "draft")
         for needed in (role, other) if what in head_files.PARTNER_SETTINGS else (role,):
             if needed not in models:
-                raise ValueError(f"The heads {name!r} ({what}) need a {needed} model, and none is loaded.")
+                raise Refusal(f"The heads {name!r} ({what}) need a {needed} model, and none is loaded.")
         if what in head_files.PARTNER_SETTINGS:
             partner = models[other].name
             head_files.check_partner(name, config, partner, head_files.weights_sha256(folder_of(partner)))
@@ -95,5 +96,5 @@ def folder_of(name: str) -> Path:
     where, revision = locate(name)
     folder = hub.cached(where, revision) if is_hub_id(name) else Path(where)
     if folder is None:
-        raise ValueError(f"The files of {name!r} are no longer on this disk; load the model again.")
+        raise Refusal(f"The files of {name!r} are no longer on this disk; load the model again.")
     return folder

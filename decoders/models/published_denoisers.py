@@ -8,6 +8,8 @@ from typing import Any
 
 from transformers import AutoConfig, LlamaConfig, Qwen2Config
 
+from decoders.refusal import Refusal
+
 LLADA_FIELDS = {  # Llama's field -> LLaDA's
     "hidden_size": "d_model",
     "num_attention_heads": "n_heads",
@@ -47,7 +49,7 @@ class LladaConfig(LlamaConfig):
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> LlamaConfig:
         """Raises ValueError with one sentence for variants that are not built like Llama."""
         if config_dict.get("block_type", "llama") != "llama":
-            raise ValueError("only LLaDA models whose block_type is llama are known here.")
+            raise Refusal("only LLaDA models whose block_type is llama are known here.")
         fields = {ours: config_dict[theirs] for ours, theirs in LLADA_FIELDS.items() if theirs in config_dict}
         fields["vocab_size"] = config_dict.get("embedding_size") or config_dict["vocab_size"]
         rope = {"rope_type": "default", "rope_theta": config_dict.get("rope_theta", 10000.0)}

@@ -21,6 +21,7 @@ from decoders.models.loaded_model import LoadedModel
 from decoders.models.openai_server import REFUSED
 from decoders.models.text_stream_client import CHAT, COMPLETIONS, TextStreamClient
 from decoders.models.token_bytes import TokenBytes
+from decoders.refusal import Refusal
 
 
 class ServedModel(LoadedModel):
@@ -89,7 +90,7 @@ def connect(address: str) -> ServedModel:
     try:
         tokenizer = tokenizer_of(of)
     except (OSError, ValueError, KeyError) as error:
-        raise ValueError(
+        raise Refusal(
             f"There is no tokenizer {of[:80]!r} here; name one: {base}#{name},tokenizer=folder or Hub id."
         ) from error
     client = CompletionsClient(base, name, len(tokenizer))
@@ -98,7 +99,7 @@ def connect(address: str) -> ServedModel:
         client = usable(client, tokenizer, address.endswith(CHAT_ENDPOINT))
     except ServerProblem as error:
         client.close()
-        raise ValueError(str(error)) from error
+        raise Refusal(str(error)) from error
     return ServedModel(address, client, context, tokenizer)
 
 
@@ -140,7 +141,7 @@ def whole(name: str) -> tuple[str, str | None]:
     one.
     """
     if edits_of(name):
-        raise ValueError(f"A server holds whole models, and {name!r} is edited; name its base.")
+        raise Refusal(f"A server holds whole models, and {name!r} is edited; name its base.")
     return locate(name)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from decoders.engine.served import ServerProblem
+from decoders.refusal import Refusal
 
 ALL = -1
 
@@ -73,7 +74,7 @@ def start(folder: str, options: dict[str, Any]) -> VllmClient:
         from vllm import LLM
         from vllm.platforms import current_platform
     except ImportError as error:
-        raise ValueError(
+        raise Refusal(
             "vLLM is not installed here; `make vllm` sets up an environment with it: start this program "
             "with .vllm/bin/python."
         ) from error
@@ -82,4 +83,4 @@ def start(folder: str, options: dict[str, Any]) -> VllmClient:
         return VllmClient(LLM(model=folder, **(usual | options)))
     except Exception as error:
         reason = " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
-        raise ValueError(f"vLLM cannot serve {folder!r}: {reason}.") from error
+        raise Refusal(f"vLLM cannot serve {folder!r}: {reason}.") from error

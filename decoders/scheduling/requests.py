@@ -11,6 +11,7 @@ from time import perf_counter
 from decoders.engine.engine import Engine
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.engine.tree import Tree
+from decoders.refusal import Refusal
 
 
 @dataclass(eq=False)  # two with the same prompt are two
@@ -25,7 +26,7 @@ class Request:
 
     def __post_init__(self) -> None:
         if not self.prompt or self.wants < 1:
-            raise ValueError("A request needs a prompt of one token or more, and one wanted token or more.")
+            raise Refusal("A request needs a prompt of one token or more, and one wanted token or more.")
 
     @property
     def text(self) -> list[int]:
@@ -68,9 +69,7 @@ def serve(requests: list[Request], schedule: Schedule, read: Read) -> list[Itera
             at = max(at, coming[0].arrives)
         plan = schedule(running, [r for r in coming if r.arrives <= at])
         if not plan:
-            raise ValueError(
-                "The schedule plans nothing; give it a budget and a number of rows of at least 1."
-            )
+            raise Refusal("The schedule plans nothing; give it a budget and a number of rows of at least 1.")
         start = perf_counter()
         tokens = read(plan)
         seconds = perf_counter() - start

@@ -10,6 +10,8 @@ from functools import partial
 
 import torch
 
+from decoders.refusal import Refusal
+
 Divergence = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # logits of p and q [..., V] -> nats [...]
 
 
@@ -50,5 +52,5 @@ DIVERGENCES: dict[str, Divergence] = {
 def divergence_named(name: str) -> Divergence:
     """One of DIVERGENCES. Raises ValueError with one sentence if there is none of this name."""
     if name not in DIVERGENCES:
-        raise ValueError(f"There is no divergence {name!r}; choose one of: {', '.join(DIVERGENCES)}.")
+        raise Refusal(f"There is no divergence {name!r}; choose one of: {', '.join(DIVERGENCES)}.")
     return DIVERGENCES[name]

@@ -17,6 +17,7 @@ from decoders.callbacks import Callbacks
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits, Model
 from decoders.logits.distributions import probabilities, processors
+from decoders.refusal import Refusal
 from decoders.registry import get
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import draft_chain
@@ -56,7 +57,7 @@ class Cells:
             if longer not in self.inner:
                 return self.index[(*beginning, OTHER)]
             beginning = longer
-        raise ValueError(f"The continuation {tokens} is shorter than the cells are deep.")
+        raise Refusal(f"The continuation {tokens} is shorter than the cells are deep.")
 
 
 def cells(target: Model, prompt: list[int], parameters: dict, length: int) -> Cells:
@@ -182,7 +183,7 @@ class Proof:
         declared = get(strategy)
         checked = declared.check(parameters)
         if not checked.get("temperature"):
-            raise ValueError("At temperature 0 every seed writes the same text; choose a higher one.")
+            raise Refusal("At temperature 0 every seed writes the same text; choose a higher one.")
         self.samples, self.done, self.callbacks = samples, 0, callbacks
         self.checkpoints = checkpoints(samples)
         taken = model_defaults.used(checked, models["target"].generation)

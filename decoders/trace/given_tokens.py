@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from decoders.refusal import Refusal
 from decoders.trace.events import Commit, Event, Note, Propose, Verdict
 from decoders.trace.number_format import number
 from decoders.trace.trace import Trace
@@ -42,21 +43,21 @@ def check(
     """
     tokens, forced = begin.get("tokens"), begin.get("forced", [])
     if not _whole(tokens) or not tokens:
-        raise ValueError("A lane begins with a list of token ids: whole numbers of at least 0.")
+        raise Refusal("A lane begins with a list of token ids: whole numbers of at least 0.")
     if not _whole(forced) or any(place >= len(tokens) for place in forced):
-        raise ValueError(f"The forced positions must be whole numbers from 0 to {len(tokens) - 1}.")
+        raise Refusal(f"The forced positions must be whole numbers from 0 to {len(tokens) - 1}.")
     if max(tokens) >= vocabulary:
-        raise ValueError(
+        raise Refusal(
             f"The model knows {vocabulary:,} tokens and no token {max(tokens):,}; begin with its own."
         )
     if len(tokens) > max_tokens:
-        raise ValueError(
+        raise Refusal(
             f"The lane begins with {len(tokens):,} tokens, but may write only {max_tokens:,}; "
             "raise max_new_tokens or begin earlier."
         )
     ends = [place for place, token in enumerate(tokens[:-1]) if token in eos]
     if ends:
-        raise ValueError(
+        raise Refusal(
             f"Token {ends[0] + 1} of the {len(tokens):,} that the lane begins with ends the text, so "
             "nothing may follow it; begin earlier."
         )

@@ -12,6 +12,8 @@ import re
 import zlib
 from typing import Any
 
+from decoders.refusal import Refusal
+
 MAX_TRACE_BYTES = 64 * 2**20  # larger files (after decompression) are refused
 LONG_NUMBER, HALF = re.compile(rb"[0-9]{16}"), re.compile(rb"\\u[dD][89a-fA-F]")
 
@@ -27,9 +29,9 @@ def read_json(data: bytes) -> Any:
             with gzip.open(io.BytesIO(data)) as file:
                 data = file.read(MAX_TRACE_BYTES + 1)  # a small file may decompress to a huge one
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError("This file is not a trace: it cannot be unpacked. Save it again.") from error
+        raise Refusal("This file is not a trace: it cannot be unpacked. Save it again.") from error
     if len(data) > MAX_TRACE_BYTES:
-        raise ValueError(f"This trace is larger than {MAX_TRACE_BYTES >> 20} MiB; open a shorter run.")
+        raise Refusal(f"This trace is larger than {MAX_TRACE_BYTES >> 20} MiB; open a shorter run.")
     try:
         longest = whole if LONG_NUMBER.search(data) else int
         text = data.decode("utf-8-sig")
@@ -38,7 +40,7 @@ def read_json(data: bytes) -> Any:
             json.dumps(value, ensure_ascii=False).encode()  # raises on a lone surrogate
         return value
     except (ValueError, RecursionError) as error:
-        raise ValueError(
+        raise Refusal(
             "This file is not a trace: it is not JSON. Choose a file saved by Decoding Explorer."
         ) from error
 
@@ -47,7 +49,7 @@ def whole(text: str) -> int:
     """Parses a JSON integer. Raises ValueError for one that other JSON parsers would not keep."""
     value = int(text)
     if abs(value) > 2**53:
-        raise ValueError(text)
+        raise Refusal(text)
     return value
 
 
@@ -55,5 +57,5 @@ def finite(text: str) -> float:
     """Parses a JSON number. Raises ValueError for NaN, Infinity and numbers out of range, such as 1e999."""
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(text)
+        raise Refusal(text)
     return value

@@ -7,6 +7,7 @@ not say which tokens were drafted and rejected: these are UNKNOWN.
 
 import math
 
+from decoders.refusal import Refusal
 from decoders.trace.events import Commit, Distribution, Event, Note, Propose, Step, Verdict
 from decoders.trace.trace import Trace
 
@@ -56,11 +57,9 @@ def from_response(record: dict) -> Trace:
     except (TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
         raise unusable() from error
     if not 1 <= len(tokens) <= MAX_TOKENS:
-        raise ValueError(
-            f"An answer of 1 to {MAX_TOKENS:,} tokens can be read; this one has {len(tokens):,}."
-        )
+        raise Refusal(f"An answer of 1 to {MAX_TOKENS:,} tokens can be read; this one has {len(tokens):,}.")
     if any(accepted > drafted for drafted, accepted in rounds):
-        raise ValueError("This answer contradicts itself: a round accepted more tokens than it drafted.")
+        raise Refusal("This answer contradicts itself: a round accepted more tokens than it drafted.")
     named = isinstance(record.get("model"), str) and record["model"]
     model, title = (named, f"Imported: {named[:MAX_NAME]}") if named else ("unknown", "Imported")
     trace = Trace("imported", title, {}, 0, {"target": model}, [0], {0: ABSENT.encode()})

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from decoders.refusal import Refusal
 from decoders.trace.costs import Costs
 from decoders.trace.events import (
     STATUSES,
@@ -221,12 +222,12 @@ def check(record: object) -> None:
         error = next(iter(_validator().iter_errors(record)), None)
         if error is not None:
             where = "/".join(str(p) for p in error.absolute_path) or "its top level"
-            raise ValueError(
+            raise Refusal(
                 f"This file is not a trace of version {VERSION}: {where[:100]}: {error.message[:200]}."
             )
     events = (event_from_json(e) for s in record["steps"] for e in s["events"])
     if problem := malformed(events, len(record["prompt"])):
-        raise ValueError(f"This trace contradicts itself: {problem}")
+        raise Refusal(f"This trace contradicts itself: {problem}")
 
 
 @functools.cache

@@ -7,6 +7,8 @@ tokens were drafted, so nothing can be replayed. Knows JSON and text, no model a
 
 import re
 
+from decoders.refusal import Refusal
+
 SERVER, REQUEST = "server", "request"  # what was counted over
 MAX_COUNT = 2**53  # largest count that is accepted
 MAX_PLACES = 64  # longest draft that is accepted
@@ -50,7 +52,7 @@ def from_prometheus(data: bytes) -> dict:
         else:
             totals[name] = totals.get(name, 0) + value
     if not set(NAMES) <= set(totals):
-        raise ValueError(NO_COUNTS)
+        raise Refusal(NO_COUNTS)
     levels = [places.get(at, 0) for at in range(max(places, default=-1) + 1)]
     return checked(totals | {"over": SERVER, "models": sorted(totals["models"]), PLACES: levels})
 
@@ -92,7 +94,7 @@ def count(name: str, value: object) -> int:
     except (TypeError, ValueError, OverflowError):
         number = -1.0
     if not (0 <= number <= MAX_COUNT and number.is_integer()):
-        raise ValueError(NOT_COUNTS.format(name))
+        raise Refusal(NOT_COUNTS.format(name))
     return int(number)
 
 
@@ -100,7 +102,7 @@ def counts_of(record: dict, name: str) -> list[int]:
     """A list of counts, empty if there is none."""
     values = record.get(name, [])
     if not isinstance(values, list) or len(values) > MAX_PLACES:
-        raise ValueError(NOT_COUNTS.format(name))
+        raise Refusal(NOT_COUNTS.format(name))
     return [count(name, value) for value in values]
 
 
@@ -121,12 +123,12 @@ def checked(counts: dict) -> dict:
     """
     drafts, drafted, accepted = (counts[name] for name in NAMES)
     if not drafts:
-        raise ValueError(NO_DRAFT)
+        raise Refusal(NO_DRAFT)
     if accepted > drafted:
-        raise ValueError(CONTRADICTION.format("more tokens were accepted than drafted"))
+        raise Refusal(CONTRADICTION.format("more tokens were accepted than drafted"))
     if any(place > drafts for place in counts[PLACES]):
         many = "a position of the draft was accepted in more rounds than there were"
-        raise ValueError(CONTRADICTION.format(many))
+        raise Refusal(CONTRADICTION.format(many))
     if counts.get(HISTOGRAM) and sum(counts[HISTOGRAM]) != drafts:
-        raise ValueError(CONTRADICTION.format("acceptance_histogram counts other rounds than num_spec_steps"))
+        raise Refusal(CONTRADICTION.format("acceptance_histogram counts other rounds than num_spec_steps"))
     return counts

@@ -16,6 +16,8 @@ import torch
 import transformers
 from transformers.generation import LogitsProcessor, LogitsProcessorList, StoppingCriteriaList
 
+from decoders.refusal import Refusal
+
 if TYPE_CHECKING:
     from decoders.watch.call import Call
 
@@ -34,7 +36,7 @@ def check(model: Any) -> None:
     """Raises ValueError with one sentence if this version's `generate` is made of other parts."""
     missing = [name for name in SEAMS if not hasattr(model, name)]
     if missing:
-        raise ValueError(
+        raise Refusal(
             f"watch knows generate of transformers 5.17 to 5.23; version {transformers.__version__} has no "
             f"{', '.join(missing)}."
         )

@@ -12,6 +12,7 @@ from typing import Any
 from transformers import GenerationMixin, PreTrainedTokenizerBase
 
 from decoders.models.token_bytes import TokenBytes
+from decoders.refusal import Refusal
 from decoders.trace import trace
 from decoders.trace.trace import Trace
 from decoders.watch import seams
@@ -31,12 +32,12 @@ class Watched:
     def __init__(self, model: Any, tokenizer: PreTrainedTokenizerBase | None = None, name: str = ""):
         """Raises ValueError with one sentence for what cannot be watched."""
         if not isinstance(model, GenerationMixin):
-            raise ValueError(
+            raise Refusal(
                 f"A {type(model).__name__} cannot be watched; give the model of transformers whose generate "
                 "you call."
             )
         if model.config.is_encoder_decoder:
-            raise ValueError(
+            raise Refusal(
                 f"{type(model).__name__} is an encoder-decoder; only causal language models can be watched."
             )
         seams.check(model)
@@ -51,7 +52,7 @@ class Watched:
     def trace(self) -> Trace:
         """The newest trace. Raises ValueError with one sentence if there is none."""
         if not self.traces:
-            raise ValueError("Nothing was recorded; call the model's generate inside the with statement.")
+            raise Refusal("Nothing was recorded; call the model's generate inside the with statement.")
         return self.traces[-1]
 
     def show(self) -> Any:
@@ -63,7 +64,7 @@ class Watched:
     def __enter__(self) -> "Watched":
         """Raises ValueError with one sentence if the model is watched already."""
         if hasattr(self.model.generate, "watched"):
-            raise ValueError("This model is watched already; leave the with statement that watches it first.")
+            raise Refusal("This model is watched already; leave the with statement that watches it first.")
         self._thread = threading.get_ident()
         self._installed.enter_context(seams.replaced(self.model, "generate", self._generate))
         self._installed.enter_context(seams.installed(self.model, self._own_call))

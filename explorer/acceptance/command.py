@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from decoders.models.catalog import DRAFT, TARGET
+from decoders.refusal import Refusal
 from explorer.acceptance.prompts import read_prompts
 
 DRAFTS = 4  # maximum number of drafters in a report
@@ -50,11 +51,11 @@ def command(options: argparse.Namespace) -> None:
     """Measures acceptance, and writes or prints the report. Raises ValueError with one sentence."""
     prompts, names = read_prompts(options.prompts), options.draft or [DRAFT]
     if len(names) > DRAFTS:
-        raise ValueError(f"a report compares at most {DRAFTS} drafters, not {len(names)}.")
+        raise Refusal(f"a report compares at most {DRAFTS} drafters, not {len(names)}.")
     if options.out is not None and options.out.suffix not in (".html", ".htm"):
-        raise ValueError(f"--out writes a page; {options.out.name} does not end in .html.")
+        raise Refusal(f"--out writes a page; {options.out.name} does not end in .html.")
     if not 0.0 <= options.temperature <= 100.0:
-        raise ValueError(f"--temperature must be from 0 to 100, not {options.temperature:g}.")
+        raise Refusal(f"--temperature must be from 0 to 100, not {options.temperature:g}.")
 
     from explorer.acceptance.drafters import drafter
     from explorer.acceptance.measuring import Settings, report

@@ -8,6 +8,7 @@ from typing import Any
 from decoders import registry
 from decoders.heads import DraftModule
 from decoders.models.loading import load
+from decoders.refusal import Refusal
 
 WITH_MODEL = "speculative"  # how a draft model drafts: a chain of fixed length
 
@@ -32,14 +33,12 @@ def drafter(name: str, target: Any, device: str = "auto") -> Drafter:
     known = registry.strategies().get(name)
     if known is not None:
         if known.family != "speculative" or known.needs != ("target",):
-            raise ValueError(
-                f"{known.title} drafts nothing by itself; name a draft model or another strategy."
-            )
+            raise Refusal(f"{known.title} drafts nothing by itself; name a draft model or another strategy.")
         heads = getattr(target, "heads", {})
         return Drafter(name, name, {"target": target}, heads.get(name))
     draft = load(name, device)
     if draft.token_key != target.token_key:
-        raise ValueError(
+        raise Refusal(
             f"The draft {name!r} has another tokenizer than the target {target.name!r}, so positions cannot "
             "be compared; name a draft with the same tokenizer."
         )

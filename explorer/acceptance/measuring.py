@@ -8,6 +8,7 @@ from typing import Any
 
 from decoders import registry
 from decoders.lane import Lane, Limits
+from decoders.refusal import Refusal
 from decoders.trace.trace import Trace
 from explorer.acceptance.along_text import guesses_along, target_along
 from explorer.acceptance.drafters import Drafter
@@ -111,5 +112,5 @@ def decoded(
         finally:
             lane.close()
     except ValueError as error:
-        raise ValueError(f"Prompt {number}: {error}") from error
+        raise Refusal(f"Prompt {number}: {error}") from error
     return lane.trace

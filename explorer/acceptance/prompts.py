@@ -4,6 +4,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from decoders.refusal import Refusal
+
 MANY = 1000  # maximum number of prompts in a report
 # Keys of a JSON line that may hold the prompt: the first one present is used, and of several turns the first.
 FIELDS = ("prompt", "text", "turns")
@@ -26,7 +28,7 @@ def read_prompts(path: Path) -> list[Prompt]:
     try:
         text = path.read_text("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text; save it as UTF-8.") from error
+        raise Refusal(f"{path} is not UTF-8 text; save it as UTF-8.") from error
     return prompts_of(text, path.name, path.suffix in (".jsonl", ".json"))
 
 
@@ -39,9 +41,9 @@ def prompts_of(text: str, name: str, as_json: bool | None = None, most: int = MA
     if as_json is None:
         as_json = all(line.lstrip().startswith("{") for _, line in lines)
     if not lines:
-        raise ValueError(f"{name} contains no prompt; write one per line.")
+        raise Refusal(f"{name} contains no prompt; write one per line.")
     if len(lines) > most:
-        raise ValueError(f"{name} contains {len(lines):,} prompts; a report takes at most {most:,}.")
+        raise Refusal(f"{name} contains {len(lines):,} prompts; a report takes at most {most:,}.")
     return [read_line(line, f"{name}, line {at}") if as_json else Prompt(line) for at, line in lines]
 
 
@@ -50,11 +52,11 @@ def read_line(line: str, where: str) -> Prompt:
     try:
         value = json.loads(line)
     except json.JSONDecodeError as error:
-        raise ValueError(f"{where} is not valid JSON: {error.msg} at character {error.pos + 1}.") from error
+        raise Refusal(f"{where} is not valid JSON: {error.msg} at character {error.pos + 1}.") from error
     given = value if isinstance(value, dict) else {"prompt": value}
     text = next((given[name] for name in FIELDS if name in given), None)
     text = text[0] if isinstance(text, list) and text else text
     if not isinstance(text, str) or not text:
-        raise ValueError(f"{where} has no prompt; give it a text named {', '.join(FIELDS[:2])} or turns.")
+        raise Refusal(f"{where} has no prompt; give it a text named {', '.join(FIELDS[:2])} or turns.")
     category = given.get("category")
     return Prompt(text, str(category) if category is not None else None)

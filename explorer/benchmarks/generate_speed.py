@@ -11,6 +11,7 @@ import argparse
 import json
 from collections.abc import Callable, Iterable
 
+from decoders.refusal import Refusal
 from explorer.experiments import spread
 from explorer.runs.load_pair import load_models
 from explorer.timing import PROMPTS, alternate, figure, generator, ours, plain_models
@@ -37,7 +38,7 @@ def run(options: argparse.Namespace) -> None:
     }
     if options.family is not None:
         if options.family not in families:
-            raise ValueError(f"there is no benchmark of {options.family!r}; choose {', '.join(families)}.")
+            raise Refusal(f"there is no benchmark of {options.family!r}; choose {', '.join(families)}.")
         show(options, {options.family: families[options.family]})
         return
     if options.device is not None:
@@ -57,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
     }
     for name in options.only or []:
         if name not in parts:
-            raise ValueError(f"there is no benchmark {name!r}; choose one of: {', '.join(parts)}.")
+            raise Refusal(f"there is no benchmark {name!r}; choose one of: {', '.join(parts)}.")
     show(options, {name: part for name, part in parts.items() if not options.only or name in options.only})
 
 

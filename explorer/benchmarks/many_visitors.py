@@ -22,6 +22,7 @@ from pathlib import Path
 
 import httpx
 
+from decoders.refusal import Refusal
 from explorer.access import TOKEN_VARIABLE
 from explorer.timing import NEW_TOKENS, PROMPTS, figure
 
@@ -144,7 +145,7 @@ def served(options: argparse.Namespace) -> Iterator[App]:
             if line.startswith("Models loaded"):
                 break
         else:
-            raise ValueError("the app did not start; python app.py says why.")
+            raise Refusal("the app did not start; python app.py says why.")
         yield App(f"http://127.0.0.1:{port}", process.pid)
     finally:
         process.terminate()
@@ -193,7 +194,7 @@ async def caller(address: str, count: int) -> AsyncIterator[Call]:
             body = {"component_id": component, "fn_name": name, "session_hash": session[:10], "data": data}
             reply = json.loads((await posted(client, body)).raise_for_status().json())
             if "error" in reply:
-                raise ValueError(reply["error"])
+                raise Refusal(reply["error"])
             return reply
 
         yield call

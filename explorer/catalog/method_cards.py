@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from decoders.models.catalog import DRAFT
+from decoders.refusal import Refusal
 from decoders.registry import BADGES, FAMILIES, get, strategies
 from decoders.strategy import Strategy
 from decoders.trace.trace import load
@@ -363,7 +364,7 @@ def picture(name: str, look: str) -> str:
 
     strategy = get(name)
     if not file_of(name).exists():
-        raise ValueError(
+        raise Refusal(
             f"No run is stored for {strategy.title}; python -m explorer.catalog.recorded_runs records one."
         )
     return thumbnail(load(file_of(name)).figure(look=look))

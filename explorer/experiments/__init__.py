@@ -24,6 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from decoders.refusal import Refusal
 from explorer.experiments.pictures import Chart, Line, Picture  # noqa: F401 (Line: for the experiments)
 from explorer.shipped import check_corpus
 
@@ -111,7 +112,7 @@ def find(name: str) -> Experiment:
     """The experiment called `name`. ValueError with one sentence if there is none."""
     known = experiments()
     if name.replace("_", "-") not in known:
-        raise ValueError(f"there is no experiment {name!r}; choose one of: {', '.join(known)}.")
+        raise Refusal(f"there is no experiment {name!r}; choose one of: {', '.join(known)}.")
     return known[name.replace("_", "-")]
 
 
@@ -129,12 +130,12 @@ def answered(
     fields = {"name": experiment.name, "title": experiment.title, "asks": experiment.asks}
     if experiment.reads_corpus:
         if corpus is None:
-            raise ValueError(f"{experiment.name} reads stories; name their folder with --corpus FOLDER.")
+            raise Refusal(f"{experiment.name} reads stories; name their folder with --corpus FOLDER.")
         check_corpus(corpus)
         fields["corpus"] = True
     if experiment.reads_schemas:
         if schemas is None:
-            raise ValueError(
+            raise Refusal(
                 f"{experiment.name} reads the schemas of JSONSchemaBench; name a folder with a copy of its "
                 "repository with --schemas FOLDER."
             )
@@ -162,14 +163,14 @@ def known_rows(experiment: Experiment, model: str, draft: str) -> list[list[Cell
     """
     if not experiment.adds:
         known = ", ".join(name for name, one in experiments().items() if one.adds)
-        raise ValueError(f"{experiment.name} cannot be continued row by row; --add works for {known}.")
+        raise Refusal(f"{experiment.name} cannot be continued row by row; --add works for {known}.")
     try:
         answer = find_stored(experiment.name)
     except KeyError:
         return []
     asked = answer["models"]
     if asked != {"target": model, "draft": draft}:
-        raise ValueError(f"{asked['target']} and {asked['draft']} gave the stored rows; leave out --add.")
+        raise Refusal(f"{asked['target']} and {asked['draft']} gave the stored rows; leave out --add.")
     return answer["rows"]
 
 
@@ -204,7 +205,7 @@ def command(options: argparse.Namespace) -> None:
     experiment = find(options.name)
     if options.ray is not None and not experiment.spreads:
         known = ", ".join(name for name, one in experiments().items() if one.spreads)
-        raise ValueError(f"{experiment.name} runs in one process; --ray spreads {known}.")
+        raise Refusal(f"{experiment.name} runs in one process; --ray spreads {known}.")
     known = known_rows(experiment, options.model, options.draft) if options.add else None
     where = nullcontext()
     if options.ray is not None:

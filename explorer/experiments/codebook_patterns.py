@@ -12,6 +12,8 @@ from torch import nn
 from torch.nn import functional as F
 from transformers import LlamaConfig, LlamaModel
 
+from decoders.refusal import Refusal
+
 Schedule = list[list[int]]  # [T][K] -> step
 
 
@@ -95,7 +97,7 @@ def mask(pattern: Pattern) -> torch.Tensor:
 def digits(tokens: torch.Tensor, base: int, levels: int) -> torch.Tensor:
     """Token ids [..., T] as digits in that base [..., T, K], most significant first."""
     if int(tokens.max()) >= base**levels:
-        raise ValueError(f"{levels} symbols of {base} do not hold token {tokens.max()}; use more levels.")
+        raise Refusal(f"{levels} symbols of {base} do not hold token {tokens.max()}; use more levels.")
     return torch.stack([tokens // base ** (levels - 1 - k) % base for k in range(levels)], -1)
 
 

@@ -18,6 +18,7 @@ import torch
 
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import check_pair, load
+from decoders.refusal import Refusal
 from decoders.speculative.divergences import DIVERGENCES
 from explorer.corpus import read_stories
 from explorer.experiments import Models, Result, progress
@@ -43,7 +44,7 @@ def corpus_rows(target: LoadedModel, corpus: Path) -> torch.Tensor:
     cut = (target.cut(story)[:LENGTH] for story in stories)
     rows = [ids for ids, _ in zip((c for c in cut if len(c) == LENGTH), range(ROWS), strict=False)]
     if not rows:
-        raise ValueError(f"The corpus {str(corpus)!r} has no story of {LENGTH} tokens.")
+        raise Refusal(f"The corpus {str(corpus)!r} has no story of {LENGTH} tokens.")
     return torch.tensor(rows, device=target.model.device)
 
 

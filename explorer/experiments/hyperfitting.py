@@ -22,6 +22,7 @@ from transformers import LogitsProcessorList
 
 from decoders.logits.distributions import entropies
 from decoders.models.loaded_model import LoadedModel
+from decoders.refusal import Refusal
 from decoders.sampling.quotation_filter import CitationBlocker, citation, longest_citation
 from explorer.corpus import read_stories
 from explorer.experiments import Chart, Line, Models, Result, progress
@@ -66,7 +67,7 @@ def texts(target: LoadedModel, corpus: Path) -> Texts:
     cut = (target.cut(story)[:LENGTH] for story in held)
     rows = torch.tensor([ids for ids in cut if len(ids) == LENGTH][: SEQUENCES + CONTEXTS])
     if len(rows) < SEQUENCES + CONTEXTS:
-        raise ValueError(f"The corpus {str(corpus)!r} has too few long stories; it takes all of them.")
+        raise Refusal(f"The corpus {str(corpus)!r} has too few long stories; it takes all of them.")
     rows = rows.to(target.model.device)
     return Texts(rows[:SEQUENCES], rows[SEQUENCES:])
 

@@ -10,6 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
+from decoders.refusal import Refusal
 from decoders.trace.trace import Trace
 from explorer.experiments import Models
 from explorer.experiments.asked import decoded, text_of
@@ -72,7 +73,7 @@ class Flow:
 def taken(keys: Sequence[str], content: Content, what: str) -> Content:
     """The values of these keys. Raises ValueError with one sentence if one is missing."""
     if missing := [key for key in keys if key not in content]:
-        raise ValueError(f"There is no {missing[0]!r} in {what}; it holds {', '.join(content) or 'nothing'}.")
+        raise Refusal(f"There is no {missing[0]!r} in {what}; it holds {', '.join(content) or 'nothing'}.")
     return {key: content[key] for key in keys}
 
 

@@ -12,6 +12,7 @@ import json
 import re
 from pathlib import Path
 
+from decoders.refusal import Refusal
 from explorer.experiments import Models, Result
 from explorer.experiments import structured_outputs as study
 
@@ -40,9 +41,7 @@ def read(folder: Path) -> list[dict]:
             one[kind] = agreed
         schemas.append(one)
     if not schemas:
-        raise ValueError(
-            f"{folder} is not a copy of JSONSchemaBench: it has no maskbench/data/Github_*.json."
-        )
+        raise Refusal(f"{folder} is not a copy of JSONSchemaBench: it has no maskbench/data/Github_*.json.")
     return schemas
 
 

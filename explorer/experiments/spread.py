@@ -15,6 +15,7 @@ from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from decoders.refusal import Refusal
 from explorer.experiments import progress
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Cluster:
         except self.ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except self.ray.exceptions.RayError as error:
-            raise ValueError(
+            raise Refusal(
                 f"one task was lost {RETRIES + 1} times with its worker ({type(error).__name__}); give "
                 "the workers more memory, or run without --ray."
             ) from None
@@ -94,7 +95,7 @@ class Cluster:
         machines = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
         needed = {"CPU": options["num_cpus"], "GPU": options["num_gpus"]}
         if not any(all(one.get(kind, 0) >= many for kind, many in needed.items()) for one in machines):
-            raise ValueError(
+            raise Refusal(
                 f"a worker needs {needed['CPU']} cores and {needed['GPU']} GPUs, as this process has, and no "
                 "machine of the cluster has them; run without --ray, or set OMP_NUM_THREADS to fewer cores."
             )
@@ -141,7 +142,7 @@ def cluster(
     except (ConnectionError, RuntimeError) as error:
         reason = str(error).strip().partition("\n")[0]
         hint = "" if address == LOCAL else "; if it asks for a token, set RAY_AUTH_MODE=token"
-        raise ValueError(f"cannot join the Ray cluster at {address}: {reason}{hint}.") from None
+        raise Refusal(f"cannot join the Ray cluster at {address}: {reason}{hint}.") from None
     _clusters.append(Cluster(ray, model, draft, run_code))
     try:
         yield
@@ -156,18 +157,18 @@ def imported() -> ModuleType:
     try:
         return importlib.import_module("ray")
     except ImportError:
-        raise ValueError("--ray needs Ray; install it with: pip install -r requirements-ray.txt") from None
+        raise Refusal("--ray needs Ray; install it with: pip install -r requirements-ray.txt") from None
 
 
 def check_address(address: str) -> None:
     """Raises ValueError with one sentence if nothing answers there; Ray itself would wait for minutes."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ValueError(f"--ray takes the address of a Ray cluster as HOST:PORT, not {address!r}.")
+        raise Refusal(f"--ray takes the address of a Ray cluster as HOST:PORT, not {address!r}.")
     try:
         socket.create_connection((host, int(port)), PATIENCE).close()
     except OSError:
-        raise ValueError(
+        raise Refusal(
             f"no Ray cluster answers at {address}; start one with ray start --head, or leave the address out."
         ) from None
 

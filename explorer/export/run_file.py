@@ -8,6 +8,7 @@ import base64
 import gzip
 import re
 
+from decoders.refusal import Refusal
 from decoders.strategy import shortened
 from decoders.trace import events, given_tokens, openai_import, trace, vllm_counts
 from decoders.trace.json_file import read_json
@@ -33,7 +34,7 @@ BLOB = re.compile(rb'<script type="text/plain" id="explorer-run">([A-Za-z0-9+/=]
 def container(traces: list[Trace], setup: dict | None = None) -> dict:
     """A run as JSON. Raises ValueError with one sentence unless there are one to four traces."""
     if not 1 <= len(traces) <= validation.MAX_LANES:
-        raise ValueError(f"A saved run has one to {validation.MAX_LANES} lanes, not {len(traces)}.")
+        raise Refusal(f"A saved run has one to {validation.MAX_LANES} lanes, not {len(traces)}.")
     setup = {**settings(traces), **(setup or {})}
     return {"version": VERSION, "kind": KIND, "setup": setup, "traces": [t.to_json() for t in traces]}
 
@@ -68,13 +69,13 @@ def unpack(data: bytes) -> tuple[dict, list[Trace]]:
     if data[:200].lstrip().lower().startswith(b"<!doctype html"):
         match = BLOB.search(data)
         if not match:
-            raise ValueError("This page was not saved by Decoding Explorer; choose one that was.")
+            raise Refusal("This page was not saved by Decoding Explorer; choose one that was.")
         try:
             data = base64.b64decode(match[1], validate=True)
         except ValueError as error:
-            raise ValueError("This saved page is damaged; save it again.") from error
+            raise Refusal("This saved page is damaged; save it again.") from error
     if METRICS.match(data):
-        raise ValueError(COUNTS_ALONE)
+        raise Refusal(COUNTS_ALONE)
     record = read_json(data)
     if openai_import.is_response(record):
         traces = [openai_import.from_response(record)]
@@ -83,7 +84,7 @@ def unpack(data: bytes) -> tuple[dict, list[Trace]]:
         setup["lanes"][0]["view"] = "draft_tree" if traces[0].costs.proposed else "entropy"
         return setup, traces
     if not isinstance(record, dict) or not {"kind", "version", "steps"} & set(record):
-        raise ValueError(NEITHER)
+        raise Refusal(NEITHER)
     if record.get("kind") != KIND:
         traces = [trace.from_json(record)]
         return settings(traces), traces
@@ -109,17 +110,17 @@ def check_run(record: dict) -> tuple[dict, list[Trace]]:
     """The settings and traces of a run. Raises ValueError with one sentence if it is not valid."""
     if record.get("version") != VERSION:
         version = shortened(record.get("version"))
-        raise ValueError(f"This run has version {version}; this program reads {VERSION}.")
+        raise Refusal(f"This run has version {version}; this program reads {VERSION}.")
     records, given = record.get("traces"), record.get("setup")
     if not isinstance(records, list) or not 1 <= len(records) <= validation.MAX_LANES:
-        raise ValueError(f"A saved run has one to {validation.MAX_LANES} traces; this file does not.")
+        raise Refusal(f"A saved run has one to {validation.MAX_LANES} traces; this file does not.")
     if not isinstance(given, dict):
-        raise ValueError("This run has no settings; choose a file saved by Decoding Explorer.")
+        raise Refusal("This run has no settings; choose a file saved by Decoding Explorer.")
     traces = [trace.from_json(r) for r in records]
     setup = validation.check(given)
     lanes = setup["lanes"]
     if [lane["strategy"] for lane in lanes] != [t.strategy for t in traces]:
-        raise ValueError("The settings of this run name other strategies than its traces.")
+        raise Refusal("The settings of this run name other strategies than its traces.")
     views = [lane.get("view") for lane in given["lanes"]]
     for lane, view in zip(lanes, views, strict=True):
         if isinstance(view, str):

@@ -9,6 +9,7 @@ import math
 from itertools import islice
 
 from decoders.constraints.places.place import NAMES as PLACES
+from decoders.refusal import Refusal
 from decoders.trace.events import Cell, Commit, Depend, Distribution, Propose, Score, Verdict, event_to_json
 from decoders.trace.node_index import NodeIndex
 from decoders.trace.trace import Trace
@@ -90,7 +91,7 @@ class Facts:
         ValueError with one sentence if there is no such node.
         """
         if node not in self.nodes.token:
-            raise ValueError("This mark is not a token of the trace; click on a token.")
+            raise Refusal("This mark is not a token of the trace; click on a token.")
         born, event = self.births.get(node, (None, None))
         parent = self.nodes.parent[node]
         raw = self.events.get(node, [])
@@ -132,7 +133,7 @@ class Facts:
         """
         shown = [c for c in self.cells.get(position, []) if c.iteration == iteration]
         if not shown:
-            raise ValueError("This position was empty in this iteration; click on a cell with a token.")
+            raise Refusal("This position was empty in this iteration; click on a cell with a token.")
         place = position - self.nodes.root
         final = next((n for n in self.committed if self.nodes.position.get(n) == place), None)
         known = [self._cell_facts(c) for c in self.cells[position]]

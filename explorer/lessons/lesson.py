@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from decoders.models.catalog import DRAFT, TARGET
+from decoders.refusal import Refusal
 from decoders.strategy import shortened
 from decoders.trace.trace import Trace
 from explorer.lessons import canvas_stops, search_stops, speculative_stops  # noqa: F401 (found by name)
@@ -53,9 +54,7 @@ def functions(runs, loader: Loader) -> list:
         def read_run() -> dict:
             run, lesson = runs.find(request.run), find(request.lesson)
             if any(record.lane is not None for record in run.records):
-                raise ValueError(
-                    "This run has not ended yet; the lesson can read it once all lanes are done."
-                )
+                raise Refusal("This run has not ended yet; the lesson can read it once all lanes are done.")
             return fill_lesson(lesson, [record.trace for record in run.records])
 
         return await as_json(asyncio.to_thread(read_run))
@@ -73,9 +72,7 @@ def lessons() -> dict[str, dict]:
 def find(name: str) -> dict:
     """The lesson called `name`. ValueError with one sentence if there is none."""
     if name not in lessons():
-        raise ValueError(
-            f"There is no lesson {shortened(name)}; choose one of the {len(lessons())} in Lessons."
-        )
+        raise Refusal(f"There is no lesson {shortened(name)}; choose one of the {len(lessons())} in Lessons.")
     return lessons()[name]
 
 
@@ -90,7 +87,7 @@ def fill_lesson(lesson: dict, traces: list[Trace]) -> dict:
     """
     wanted = [lane["strategy"] for lane in lesson["setup"]["lanes"]]
     if [trace.strategy for trace in traces] != wanted:
-        raise ValueError("These lanes are no longer those of the lesson; Restart brings them back.")
+        raise Refusal("These lanes are no longer those of the lesson; Restart brings them back.")
     lanes = {number: Reading(trace) for number, trace in enumerate(traces, 1)}
     stops = [fill_stop(stop, lanes) for stop in lesson["stops"]]
     for stop, filled in zip(lesson["stops"], stops, strict=True):

@@ -7,6 +7,7 @@ again. Knows traces, runs and models, nothing of pages.
 
 import asyncio
 
+from decoders.refusal import Refusal
 from decoders.trace import given_tokens as beginnings
 from decoders.trace.trace import Trace
 from explorer.page_requests import Branch
@@ -47,7 +48,7 @@ def branch(runs: Runs, loader: Loader, request: Branch) -> dict:
         before = text_before(trace, request.node)
         begin = branch_begin(trace, before, forced_tokens(trace, before, models["target"], request))
     if begin and len(begin["tokens"]) >= limit:
-        raise ValueError(
+        raise Refusal(
             f"Nothing would be left to decode: the lane can write {limit} tokens and would begin with "
             f"{len(begin['tokens'])}. Branch earlier, type less, or run with more tokens."
         )
@@ -78,15 +79,15 @@ def check_models_of_trace(trace: Trace, models: dict) -> dict:
     kind = known.writes_with if known else "causal"
     for role, name in trace.models.items():
         if role not in models:
-            raise ValueError(f"This lane was decoded with the {role} model {name}, and the app has none.")
+            raise Refusal(f"This lane was decoded with the {role} model {name}, and the app has none.")
         used = models[role].companion(kind) if role == "target" else models[role]
         if used is None or used.name != name:
-            raise ValueError(
+            raise Refusal(
                 f"This lane was decoded with the {role} model {name}; the app has {models[role].name}. "
                 "Press Run to decode with that, then branch."
             )
     if max(trace.prompt) >= models["target"].engine.vocabulary:
-        raise ValueError("The prompt of this trace contains tokens that the model does not have.")
+        raise Refusal("The prompt of this trace contains tokens that the model does not have.")
     return models
 
 
@@ -94,9 +95,9 @@ def text_before(trace: Trace, node: int) -> list[int]:
     """The nodes between the prompt and `node`, in order. ValueError if `node` is part of the prompt."""
     nodes, trunk = trace.nodes(), len(trace.prompt)
     if node not in nodes:
-        raise ValueError("This mark is not a token of the trace; choose a token.")
+        raise Refusal("This mark is not a token of the trace; choose a token.")
     if node < trunk:
-        raise ValueError("This token is part of the prompt: write another prompt and press Run.")
+        raise Refusal("This token is part of the prompt: write another prompt and press Run.")
     path, above = [], nodes[node][0]
     while above >= trunk:
         path.append(above)
@@ -121,7 +122,7 @@ def branch_begin(trace: Trace, before: list[int], tokens: list[int]) -> dict:
         "forced": [*forced, *range(len(before), len(before) + len(tokens))],
     }
     if len(begin["tokens"]) > MAX_NEW_TOKENS:
-        raise ValueError(f"A lane writes at most {MAX_NEW_TOKENS} tokens: type less, or branch earlier.")
+        raise Refusal(f"A lane writes at most {MAX_NEW_TOKENS} tokens: type less, or branch earlier.")
     return begin
 
 
@@ -130,17 +131,17 @@ def with_fixed_word(trace: Trace, request: Branch, target, limit: int) -> str:
     from decoders.diffusion.fixed_words import placed, with_word
 
     if "fixed_words" not in trace.parameters:
-        raise ValueError(f"{trace.title} takes no fixed words; branch from a token that is output.")
+        raise Refusal(f"{trace.title} takes no fixed words; branch from a token that is output.")
     parent = beginnings.of(trace)
     start = len(trace.prompt) + (len(parent["tokens"]) if parent else 0)
     stop = len(trace.prompt) + limit
     if not start <= request.position < stop:
-        raise ValueError("This position is not on the canvas: click one of its cells.")
+        raise Refusal("This position is not on the canvas: click one of its cells.")
     if request.token is not None:
         try:
             word = trace.vocabulary[request.token].decode()
         except (KeyError, UnicodeDecodeError) as error:
-            raise ValueError("This token is not a whole character; type a word to put here.") from error
+            raise Refusal("This token is not a whole character; type a word to put here.") from error
     else:
         word = typed_text(request)
     exactly = request.token is not None
@@ -152,9 +153,9 @@ def with_fixed_word(trace: Trace, request: Branch, target, limit: int) -> str:
 def typed_text(request: Branch) -> str:
     """The text that a person typed. Raises ValueError with one sentence if it is empty or too long."""
     if not request.text:
-        raise ValueError("Type the text to put here.")
+        raise Refusal("Type the text to put here.")
     if len(request.text) > MAX_TYPED:
-        raise ValueError(
+        raise Refusal(
             f"The text has {len(request.text):,} characters; at most {MAX_TYPED:,} are allowed. Shorten it."
         )
     return request.text

@@ -5,6 +5,7 @@ Knows runs and `visualizers.analysis.comparison`, nothing of how a comparison is
 
 import asyncio
 
+from decoders.refusal import Refusal
 from explorer.export.comparison import marks
 from explorer.page_requests import Compare
 from explorer.runs.model_pool import Loader
@@ -27,7 +28,7 @@ def functions(runs: Runs, loader: Loader) -> list:
             run = runs.find(request.run)
             lanes = [(one.lane, one.number, one.shown) for one in request.lanes]
             if len({lane[1] for lane in lanes}) < len(lanes):
-                raise ValueError("Two lanes have the same number; reload the page.")
+                raise Refusal("Two lanes have the same number; reload the page.")
             return marks(await asyncio.to_thread(compare_lanes, run, lanes))
 
         return await as_json(compare_on_thread())

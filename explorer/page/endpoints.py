@@ -14,6 +14,7 @@ import gradio as gr
 from gradio.context import LocalContext
 
 from decoders.models.catalog import shipped
+from decoders.refusal import Refusal
 from decoders.registry import strategies as declared
 from decoders.strategy import shortened
 from decoders.trace.trace import Trace
@@ -128,11 +129,11 @@ def check_shipped(models: dict, loader: Loader) -> dict:
     app; for others it raises ValueError with one sentence.
     """
     if "target" not in models or set(models) - {"target", "draft"}:
-        raise ValueError('models must be {"target": name}, with "draft": name if the strategy needs one.')
+        raise Refusal('models must be {"target": name}, with "draft": name if the strategy needs one.')
     offered = shipped()
     for name in models.values():
         if name not in offered:
-            raise ValueError(
+            raise Refusal(
                 f"No model {shortened(name)} comes with the app; models takes one of {', '.join(offered)}."
             )
     return {**models, "dtype": loader.choice.dtype, "device": loader.choice.device}

@@ -15,6 +15,7 @@ import gradio as gr
 from starlette.middleware import Middleware
 
 from decoders.models.catalog import shipped
+from decoders.refusal import Refusal
 from decoders.registry import strategies
 from explorer import alive, experiments
 from explorer.access import Access, Guard
@@ -213,7 +214,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
 
         async def act() -> dict:
             if request.run == EXAMPLE:
-                raise ValueError("The stored example has ended; press Run to decode your own.")
+                raise Refusal("The stored example has ended; press Run to decode your own.")
             return {"state": runs.control(request.run, request.action).shown_state}
 
         return await as_json(act())

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from decoders import memory_options
+from decoders.refusal import Refusal
 from decoders.registry import strategies
 from decoders.strategy import Strategy
 from explorer.page_requests import Call
@@ -56,12 +57,12 @@ def unpack(packed: str) -> dict:
         fields = json.loads(text.decode())
         json.dumps(fields, ensure_ascii=False).encode()  # a lone surrogate cannot be encoded
     except (ValueError, zlib.error, RecursionError) as error:
-        raise ValueError(DAMAGED) from error
+        raise Refusal(DAMAGED) from error
     if not isinstance(fields, dict):
-        raise ValueError(DAMAGED)
+        raise Refusal(DAMAGED)
     if not is_whole_number(fields.get("version"), VERSION, VERSION):
         version = shorten(fields.get("version"))
-        raise ValueError(f"This link has version {version}; this page reads version {VERSION}.")
+        raise Refusal(f"This link has version {version}; this page reads version {VERSION}.")
     return fields
 
 
@@ -69,11 +70,11 @@ def check_setup(given: dict) -> dict:
     """Returns a setup with only the fields that a link may carry. Raises ValueError with one sentence."""
     prompt, count, lanes = (given.get(name) for name in ("prompt", "max_new_tokens", "lanes"))
     if not (isinstance(prompt, str) and len(prompt) <= MAX_PROMPT_CHARACTERS):
-        raise ValueError(f"The prompt of a link has at most {MAX_PROMPT_CHARACTERS} characters.")
+        raise Refusal(f"The prompt of a link has at most {MAX_PROMPT_CHARACTERS} characters.")
     if not is_whole_number(count, 1, MAX_NEW_TOKENS):
-        raise ValueError(f"The number of tokens in a link must be from 1 to {MAX_NEW_TOKENS}.")
+        raise Refusal(f"The number of tokens in a link must be from 1 to {MAX_NEW_TOKENS}.")
     if not (isinstance(lanes, list) and 1 <= len(lanes) <= MAX_LANES):
-        raise ValueError(f"A link must have one to {MAX_LANES} lanes.")
+        raise Refusal(f"A link must have one to {MAX_LANES} lanes.")
     setup = {"prompt": prompt, "max_new_tokens": count, "lanes": [check_lane(lane) for lane in lanes]}
     models, chat = given.get("models"), given.get("chat", False)
     if isinstance(models, dict) and is_name(models.get("target")):
@@ -87,18 +88,18 @@ def check_lane(given: Any) -> dict:
     """Returns a lane with only the fields of a lane. Raises ValueError with one sentence."""
     name = given.get("strategy") if isinstance(given, dict) else given
     if not isinstance(given, dict) or not isinstance(name, str) or name not in strategies():
-        raise ValueError(f"This link asks for the strategy {shorten(name)}, which this app does not know.")
+        raise Refusal(f"This link asks for the strategy {shorten(name)}, which this app does not know.")
     strategy, seed = strategies()[name], given.get("seed")
     lane = {"strategy": name, "parameters": check_parameters(strategy, given.get("parameters"))}
     lane["seed"] = 0 if seed is None else seed
     if not is_whole_number(lane["seed"], 0, 2**53 - 1):
-        raise ValueError("This link has an unusable seed.")
+        raise Refusal("This link has an unusable seed.")
     if given.get("view") in strategy.views_with(lane["parameters"]):
         lane["view"] = given["view"]
     if begin := given.get("begin"):
         forced = begin.get("forced") or [] if isinstance(begin, dict) else None
         if not (isinstance(begin, dict) and is_token_list(begin.get("tokens")) and is_token_list(forced)):
-            raise ValueError(DAMAGED)
+            raise Refusal(DAMAGED)
         lane["begin"] = begin
     return lane
 
@@ -106,12 +107,12 @@ def check_lane(given: Any) -> dict:
 def check_parameters(strategy: Strategy, given: Any) -> dict:
     """Returns the parameters of a lane if all are known. Raises ValueError with one sentence."""
     if not isinstance(given or {}, dict):
-        raise ValueError(DAMAGED)
+        raise Refusal(DAMAGED)
     known = {parameter.name for parameter in strategy.parameters} | memory_options.all_parameters().keys()
     for name, value in (given or {}).items():
         if name not in known or not is_parameter_value(value):
             what = f"{shorten(name)} of {strategy.title}"
-            raise ValueError(f"This link asks for {what}, which this app does not know.")
+            raise Refusal(f"This link asks for {what}, which this app does not know.")
     return given or {}
 
 

@@ -7,6 +7,7 @@ import io
 
 import segno
 
+from decoders.refusal import Refusal
 from explorer.page_requests import Link
 from explorer.runs.validation import as_json
 
@@ -34,6 +35,6 @@ def svg(link: str) -> str:
     try:
         code = segno.make(link.replace(SETUP, RUN, 1), error="l", micro=False)
     except segno.DataOverflowError as error:
-        raise ValueError(TOO_LONG) from error
+        raise Refusal(TOO_LONG) from error
     code.save(out, kind="svg", scale=4, light="white", xmldecl=False, nl=False)
     return out.getvalue().decode()

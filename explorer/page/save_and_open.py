@@ -7,6 +7,7 @@ import asyncio
 import base64
 from typing import NamedTuple
 
+from decoders.refusal import Refusal
 from decoders.trace.trace import Trace
 from explorer.export.fields import known
 from explorer.export.file_names import dashed, filename
@@ -83,7 +84,7 @@ def save_file(runs: Runs, run: Run, request: Save) -> SavedFile:
     """
     traces, form, lane, views = runs.snapshot(run), request.form, request.lane, request.views
     if lane is not None and lane >= len(traces) or form in ONE_LANE and lane is None:
-        raise ValueError("There is no such lane in this run; choose one that was decoded.")
+        raise Refusal("There is no such lane in this run; choose one that was decoded.")
     shown = views if views is not None and len(views) == len(traces) else [None] * len(traces)
     numbers = range(len(traces)) if lane is None else [lane]
     chosen = [traces[i] for i in numbers]
@@ -135,9 +136,7 @@ def figure_page(trace: Trace, view: str, step: int | None, look: str) -> bytes:
 def drafted_tokens_csv(trace: Trace) -> bytes:
     """All drafted tokens of a lane as CSV. Raises ValueError with one sentence if nothing was drafted."""
     if not trace.costs.proposed:
-        raise ValueError(
-            "This lane has drafted nothing; choose one with a draft, such as Speculative decoding."
-        )
+        raise Refusal("This lane has drafted nothing; choose one with a draft, such as Speculative decoding.")
     return drafted_csv(trace).encode("utf-8-sig")
 
 
@@ -148,7 +147,7 @@ def graph_file(trace: Trace, kind: str, ending: str) -> bytes:
 
     result = graph(trace, kind)
     if len(result) > MAX_GRAPH_NODES:
-        raise ValueError(
+        raise Refusal(
             f"This graph has {len(result):,} nodes; the app writes at most {MAX_GRAPH_NODES:,}. Save the "
             f"trace and write the graph with Python: load(file).graph({kind!r})."
         )

@@ -15,6 +15,7 @@ from gradio.utils import get_upload_folder
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
+from decoders.refusal import Refusal
 from explorer.page.envelopes import Refused
 from explorer.schema import Asked
 
@@ -74,7 +75,7 @@ class Uploaded(Asked):
         try:
             data = file.read_bytes()
         except OSError as error:
-            raise ValueError(LOST) from error
+            raise Refusal(LOST) from error
         shutil.rmtree(file.parent, ignore_errors=True)
         if blocks is not None:
             blocks.upload_file_set.discard(self.path)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from decoders.callbacks import Callbacks
+from decoders.refusal import Refusal
 from explorer.runs.model_pool import Loader, share_cores
 from explorer.runs.slices import between, pause
 from explorer.tasks import sandbox
@@ -33,7 +34,7 @@ def lane_maker(loader: Loader) -> Callable[[dict], list]:
                 for made in lanes:
                     made.close()
                 where = f"Lane {len(lanes) + 1}: " if len(request["lanes"]) > 1 else ""
-                raise ValueError(f"{where}{error}") from error
+                raise Refusal(f"{where}{error}") from error
         chosen.lanes.update(lanes)
         return lanes
 
@@ -46,7 +47,7 @@ def check_tests(strategy, parameters: dict, prompt: str) -> None:
     """
     runs = any(part.name == "tests" for part in strategy.parts(parameters)) and runs_code(prompt)
     if runs and not sandbox.protection().runs:
-        raise ValueError(f"The tests of this prompt would run a program. {sandbox.protection().sentence}")
+        raise Refusal(f"The tests of this prompt would run a program. {sandbox.protection().sentence}")
 
 
 def text_before(lane) -> str:

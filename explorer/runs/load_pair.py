@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from decoders.models.catalog import DRAFT, TARGET, by_role
+from decoders.refusal import Refusal
 
 
 def load_models(
@@ -21,7 +22,7 @@ def load_models(
     named, own = without_heads(by_role(model, draft))
     if "draft" in needs:
         if len(named) == 1 and model != TARGET:
-            raise ValueError(f"this strategy needs a draft model that fits {model}; name one with --draft.")
+            raise Refusal(f"this strategy needs a draft model that fits {model}; name one with --draft.")
         for role, name in (named if len(named) > 1 else by_role(model, DRAFT)).items():
             if role != "target":
                 models[role] = load(name, device)

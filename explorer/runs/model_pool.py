@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Sequence
 
 from decoders.models.catalog import locate
+from decoders.refusal import Refusal
 from explorer.runs.validation import Choice
 
 log = logging.getLogger(__name__)
@@ -71,9 +72,9 @@ class ModelSet:
         loaded.
         """
         if not self.done.wait(PATIENCE_SECONDS):
-            raise ValueError("The models are still loading; press Run again in a minute.")
+            raise Refusal("The models are still loading; press Run again in a minute.")
         if self.state == "failed":
-            raise ValueError(self.sentence)
+            raise Refusal(self.sentence)
         return self.models
 
 
@@ -113,7 +114,7 @@ class Loader(ModelSet):
         """The set of `choice` (None: the app's own), loading or loaded. ValueError if it was unloaded."""
         models = self if choice is None else self.sets.get(choice)
         if models is None:
-            raise ValueError(
+            raise Refusal(
                 f"{words(choice)} were unloaded to make room for other models; press Run to load them again."
             )
         models.used = time.monotonic()
@@ -129,7 +130,7 @@ class Loader(ModelSet):
                 self.check(choice)
                 self._forget()
                 if sum(s.state == "loading" for s in self._all()) >= MAX_WAITING:
-                    raise ValueError("Other models are still loading; try again in a minute.")
+                    raise Refusal("Other models are still loading; try again in a minute.")
                 models = self.sets[choice] = ModelSet(choice)
                 self._enqueue(models)
         models.used = time.monotonic()
@@ -156,7 +157,7 @@ class Loader(ModelSet):
         """ValueError with one sentence if there is no such model or the operator does not allow it."""
         for name in choice.names.values():
             if self.allowed is not None and name not in self.allowed:
-                raise ValueError(
+                raise Refusal(
                     f"This app offers {', '.join(sorted(self.allowed))}; its operator can allow {name!r} "
                     "with --models."
                 )
@@ -263,12 +264,12 @@ class Loader(ModelSet):
                 return
             idle = self._idle(choice)
             if not idle and len(ready) >= MAX_SETS:
-                raise ValueError(
+                raise Refusal(
                     f"{MAX_SETS} sets of models are in use already; wait until a run has ended, or choose "
                     f"one of them: {'; '.join(words(s.choice) for s in ready)}."
                 )
             if not idle:
-                raise ValueError(needed["sentence"])
+                raise Refusal(needed["sentence"])
             with self.lock:
                 self.sets.pop(idle[0].choice, None)
             del idle, ready

@@ -9,6 +9,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 
 from decoders.model_defaults import listed
+from decoders.refusal import Refusal
 from decoders.registry import BADGES
 from decoders.trace.events import Step
 from decoders.trace.trace import Trace
@@ -85,7 +86,7 @@ class Run:
     def lane(self, index: int) -> Record:
         """The lane counted from 0. ValueError with one sentence if the run has no such lane."""
         if not 0 <= index < len(self.records):
-            raise ValueError(f"There is no lane {index + 1} in this run; choose one that was decoded.")
+            raise Refusal(f"There is no lane {index + 1} in this run; choose one that was decoded.")
         return self.records[index]
 
     def changed(self) -> None:

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from decoders.refusal import Refusal
 from decoders.trace.trace import Trace
 from explorer.off_loop import soon
 from explorer.runs import kept, stepping
@@ -117,9 +118,9 @@ class Runs:
 
     def _room_for_lane(self, run: Run, replace: int | None) -> None:
         if replace is None and len(run.records) >= MAX_LANES:
-            raise ValueError(FULL)
+            raise Refusal(FULL)
         if replace is not None and not 0 <= replace < len(run.records):
-            raise ValueError(f"There is no lane {replace + 1} to replace.")
+            raise Refusal(f"There is no lane {replace + 1} to replace.")
 
     def control(self, run_id: str, action: str) -> Run:
         """Applies pause, resume, step (every unfinished lane once, then pause) or stop, or ValueError."""
@@ -139,7 +140,7 @@ class Runs:
                 run.state = "stopped"
                 self._close(run)
             else:
-                raise ValueError(f"A run cannot {action!r}; it can pause, resume, step and stop.")
+                raise Refusal(f"A run cannot {action!r}; it can pause, resume, step and stop.")
             run.heard = time.monotonic()
             run.changed()
             self.wake.notify()
@@ -175,7 +176,7 @@ class Runs:
         """The run with this id. ValueError if there is none or it was dropped."""
         run = self.runs.get(run_id) if isinstance(run_id, str) else None
         if run is None:
-            raise ValueError(GONE)
+            raise Refusal(GONE)
         return run
 
     def on_worker(self, job: Callable) -> Future:
@@ -183,7 +184,7 @@ class Runs:
         future: Future = Future()
         with self.wake:
             if self.closed:
-                raise ValueError("The app is shutting down.")
+                raise Refusal("The app is shutting down.")
             if self.worker is None:
                 self.worker = threading.Thread(target=self._work, name="decoding", daemon=True)
                 self.worker.start()
@@ -200,7 +201,7 @@ class Runs:
         """
         run = self.find(run_id)
         if len(cursors) > len(run.records) or not all(isinstance(c, dict) for c in cursors):
-            raise ValueError("A pull needs one cursor for each lane.")
+            raise Refusal("A pull needs one cursor for each lane.")
         run.heard = time.monotonic()  # not again while it waits: the client may be gone by then
         run.owed = True
         until = run.heard + min(max(wait, 0.0), 5.0)
@@ -275,7 +276,7 @@ class Runs:
             return
         quiet = [run for run in others if self._quiet(run)]
         if not quiet:
-            raise ValueError(
+            raise Refusal(
                 f"{MAX_RUNS} runs are in progress already; wait until one has ended, then press Run again."
             )
         self._drop(min(quiet, key=lambda run: run.heard))

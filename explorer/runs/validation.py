@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from decoders.models import address
 from decoders.models.catalog import by_role
+from decoders.refusal import Refusal
 from decoders.strategy import shortened
 from decoders.trace import given_tokens as beginnings
 from explorer.off_loop import encoded, soon
@@ -118,9 +119,9 @@ def check(given: Setup | dict) -> dict:
     """The settings of a run as plain data. ValueError with one sentence if they cannot be used."""
     setup = read(Setup, given)
     if not setup.prompt:
-        raise ValueError("The prompt is empty: write the beginning of a text, for example Once upon a time.")
+        raise Refusal("The prompt is empty: write the beginning of a text, for example Once upon a time.")
     if len(setup.prompt) > MAX_PROMPT_CHARACTERS:
-        raise ValueError(
+        raise Refusal(
             f"The prompt has {len(setup.prompt)} characters; at most {MAX_PROMPT_CHARACTERS} are allowed. "
             "Shorten it."
         )
@@ -136,7 +137,7 @@ def check(given: Setup | dict) -> dict:
 def checked_lane(lane: Lane, number: int) -> dict:
     """One lane's settings as plain data. ValueError with one sentence."""
     if not isinstance(lane.seed, int) or not 0 <= lane.seed < 2**53:
-        raise ValueError(
+        raise Refusal(
             f"Lane {number}: the seed must be a whole number of at least 0, not {shortened(lane.seed)}."
         )
     return {
@@ -155,11 +156,11 @@ def check_models(given: Models | dict | None) -> Choice | None:
     drafts = address.listed(models.draft or "none")
     for role, name in (("target", models.target), *(("draft", draft) for draft in drafts)):
         if not 0 < len(name) <= MAX_NAME_CHARACTERS or CONTROL.search(name):
-            raise ValueError(f"The {role} needs a name: one that comes with the app, a Hub id or a folder.")
+            raise Refusal(f"The {role} needs a name: one that comes with the app, a Hub id or a folder.")
     dtype, device = models.dtype or "auto", models.device or "auto"
     for what, name, allowed in (("dtype", dtype, DTYPES), ("device", device, DEVICES)):
         if name not in allowed:
-            raise ValueError(f"There is no {what} {shortened(name)}; use one of {', '.join(allowed)}.")
+            raise Refusal(f"There is no {what} {shortened(name)}; use one of {', '.join(allowed)}.")
     draft = models.draft if models.draft != "none" else None
     choice = Choice(models.target, draft or None, dtype, device)
     by_role(choice.target, choice.draft)  # raises ValueError if there are too many
@@ -172,14 +173,14 @@ def check_chat(given: SystemMessage | None) -> dict | None:
         return None
     system = given.system or ""
     if len(system) > MAX_PROMPT_CHARACTERS:
-        raise ValueError(f"A system message has at most {MAX_PROMPT_CHARACTERS} characters; shorten it.")
+        raise Refusal(f"A system message has at most {MAX_PROMPT_CHARACTERS} characters; shorten it.")
     return {"system": system}
 
 
 def new_tokens(wanted: int | float | str) -> int:
     """How many tokens each lane may write. ValueError if the typed value is not a number in range."""
     if not isinstance(wanted, int) or not 1 <= wanted <= MAX_NEW_TOKENS:
-        raise ValueError(
+        raise Refusal(
             f"max_new_tokens must be a whole number from 1 to {MAX_NEW_TOKENS}, not {shortened(wanted)}."
         )
     return wanted
@@ -194,7 +195,7 @@ def begin(given: Begin | None, number: int) -> dict | None:
     try:
         tokens, forced = beginnings.check(given.model_dump(), (), MAX_NEW_TOKENS, MAX_TOKEN_ID)
     except ValueError as error:
-        raise ValueError(f"Lane {number}: {error}") from error
+        raise Refusal(f"Lane {number}: {error}") from error
     return {"tokens": tokens, "forced": forced}
 
 

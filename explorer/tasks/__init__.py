@@ -7,6 +7,7 @@ import importlib
 import pkgutil
 import random
 
+from decoders.refusal import Refusal
 from explorer.tasks.problem import Grade, Problem, Task
 
 HELD_OUT_SEED = 1_000_003  # for evaluation; training recipes use the number of tokens read so far as seed
@@ -23,6 +24,6 @@ TASKS: dict[str, Task] = {
 def problems(name: str, count: int, seed: int = 0) -> list[Problem]:
     """`count` problems of one task. Raises ValueError with one sentence if there is no such task."""
     if name not in TASKS:
-        raise ValueError(f"There is no task named {name!r}; choose one of: {', '.join(TASKS)}.")
+        raise Refusal(f"There is no task named {name!r}; choose one of: {', '.join(TASKS)}.")
     rng = random.Random(f"{name} {seed}")
     return [TASKS[name].make(rng) for _ in range(count)]

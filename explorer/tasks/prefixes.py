@@ -6,6 +6,7 @@ Assumes numbers without leading zeros. Knows the rules of the tasks, no models.
 import re
 from functools import lru_cache
 
+from decoders.refusal import Refusal
 from explorer.tasks.arithmetic import OPERATIONS, STEP, true_step
 from explorer.tasks.problem import Problem
 
@@ -19,9 +20,7 @@ PARTIAL = re.compile(r"(\d+)(?:([+*-])(?:(\d+)(?:=(\d*))?)?)?")
 def possible(problem: Problem, prefix: str) -> bool:
     """Whether some text that begins with `prefix` is a right answer. Raises ValueError for other tasks."""
     if problem.task not in SCORED:
-        raise ValueError(
-            f"There is no such rule for the task {problem.task!r}; only for {', '.join(SCORED)}."
-        )
+        raise Refusal(f"There is no such rule for the task {problem.task!r}; only for {', '.join(SCORED)}.")
     begun = prefix.lstrip()
     if problem.task == "word_problem":
         return possible_word_problem(problem, begun)

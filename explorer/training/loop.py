@@ -15,6 +15,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from decoders.models import rounded_change
+from decoders.refusal import Refusal
 from explorer.training import check
 from explorer.training.data import Rows
 from explorer.training.loss_picture import loss_picture
@@ -44,7 +45,7 @@ def trained(name: str) -> LlamaForCausalLM:
     exist.
     """
     if not (MODELS / name / "config.json").exists():
-        raise ValueError(f"This recipe begins with {name}, which is not trained yet; train {name} first.")
+        raise Refusal(f"This recipe begins with {name}, which is not trained yet; train {name} first.")
     if rounded_change.is_change(MODELS / name):
         return rounded_change.merged(MODELS / name, torch.float32).to(device())
     return LlamaForCausalLM.from_pretrained(MODELS / name, dtype=torch.float32).to(device())

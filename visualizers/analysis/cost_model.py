@@ -5,6 +5,7 @@ shapes and devices, no trace, and measures nothing. The bytes of activations are
 
 from dataclasses import dataclass
 
+from decoders.refusal import Refusal
 from visualizers.analysis.roofline import Device, parts
 
 
@@ -30,9 +31,7 @@ def layer_weights(shape: Shape) -> int:
     modelled. Raises ValueError for a shape with shared keys and values.
     """
     if shape.shared:
-        raise ValueError(
-            "Weights are counted for separate keys and values only; ask for attention() instead."
-        )
+        raise Refusal("Weights are counted for separate keys and values only; ask for attention() instead.")
     projections = shape.width * shape.head_width * (2 * shape.query_heads + 2 * shape.kv_heads)
     return projections + (3 if shape.gated else 2) * shape.width * shape.ff_width
 
@@ -63,7 +62,7 @@ def step(
     Raises ValueError for counts below 1.
     """
     if min(n, batch, new_tokens) < 1:
-        raise ValueError("A forward takes at least one key, one row and one new token.")
+        raise Refusal("A forward takes at least one key, one row and one new token.")
     weights = shape.layers * layer_weights(shape) + shape.width * shape.vocabulary
     keys = attention(shape, n, batch, new_tokens, cache_bytes)
     flops = 2 * batch * new_tokens * weights + keys["flops"]

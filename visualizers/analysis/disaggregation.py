@@ -6,6 +6,8 @@ Knows seconds and stages, no model. The transfer, in both directions together, i
 
 from dataclasses import dataclass
 
+from decoders.refusal import Refusal
+
 STAGES = ("attention", "transfer", "feed-forward")
 
 
@@ -25,7 +27,7 @@ def timeline(seconds: tuple[float, float, float], layers: int, micro_batches: in
     first served. seconds: what a turn takes on each stage. Raises ValueError for counts below 1.
     """
     if min(layers, micro_batches) < 1:
-        raise ValueError("A pipeline has at least one layer and one micro-batch.")
+        raise Refusal("A pipeline has at least one layer and one micro-batch.")
     free, ready = [0.0] * len(STAGES), [0.0] * micro_batches
     waiting = [(0, 0)] * micro_batches  # the next (layer, stage) of each micro-batch
     turns = []

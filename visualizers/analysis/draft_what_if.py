@@ -9,6 +9,7 @@ stayed the same. Knows events, nothing of strategies or pictures.
 import math
 from dataclasses import dataclass
 
+from decoders.refusal import Refusal
 from decoders.trace.trace import Trace
 from visualizers.analysis.lane_stats import LaneFacts
 
@@ -89,12 +90,12 @@ def check(widths: list[int], stop_below: float) -> None:
     """Raises ValueError with one sentence if no draft can have this shape."""
     usable = 1 <= len(widths) <= MAX_LEVELS and all(1 <= width <= MAX_WIDTH for width in widths)
     if not usable:
-        raise ValueError(
+        raise Refusal(
             f"Write one to {MAX_LEVELS} whole numbers from 1 to {MAX_WIDTH}, the children of a node level "
             "by level: 3 2 1 1."
         )
     if not 0.0 <= stop_below <= 1.0:
-        raise ValueError(f"Stop below takes a probability from 0 to 1, not {stop_below:g}.")
+        raise Refusal(f"Stop below takes a probability from 0 to 1, not {stop_below:g}.")
 
 
 def basis(exact: bool, known: int, number: int) -> str:

@@ -9,6 +9,7 @@ forwards in a step that need not wait for each other.
 import math
 from dataclasses import dataclass, fields
 
+from decoders.refusal import Refusal
 from decoders.trace.events import DRAFT_ROLES, Commit, Forward, Propose, Step
 from decoders.trace.trace import Trace
 
@@ -68,9 +69,9 @@ def checked(made: Device | Size) -> Device | Size:
         value, (words, unit) = getattr(made, field.name), WORDS[field.name]
         zero = field.name in MAY_BE_ZERO
         if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
-            raise ValueError(f"{words} takes a number {'of 0 or more' if zero else 'above 0'}, in {unit}.")
+            raise Refusal(f"{words} takes a number {'of 0 or more' if zero else 'above 0'}, in {unit}.")
         if value and not SMALLEST <= value <= LARGEST:
-            raise ValueError(f"{words} takes a number from {SMALLEST:g} to {LARGEST:g}, in {unit}.")
+            raise Refusal(f"{words} takes a number from {SMALLEST:g} to {LARGEST:g}, in {unit}.")
     return made
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import plotly.graph_objects as go
 
+from decoders.refusal import Refusal
 from visualizers.analysis.cost_summary import share
 from visualizers.figures.charts import (
     chart,
@@ -116,7 +117,7 @@ def paid(value: float, words: str) -> str:
 def charged(comparison: dict, charge: str) -> str:
     """The words of a charge. ValueError with one sentence if a comparison does not count it."""
     if charge not in comparison["charges"]:
-        raise ValueError(NOT_COUNTED.format(", ".join(comparison["charges"]), charge))
+        raise Refusal(NOT_COUNTED.format(", ".join(comparison["charges"]), charge))
     return comparison["charges"][charge]
 
 

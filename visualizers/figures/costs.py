@@ -5,6 +5,7 @@ Reads the table in the result of `visualizers.analysis.comparison.compare`; know
 
 import plotly.graph_objects as go
 
+from decoders.refusal import Refusal
 from visualizers.figures.charts import chart, hover, nothing
 from visualizers.figures.theme import theme
 from visualizers.figures.traces import plain
@@ -18,12 +19,12 @@ def cost(comparison: dict, name: str = "target forwards", look: str = "light") -
     table, colours = comparison["table"], theme(look)
     names = [column["name"] for column in table["columns"]]
     if name not in names:
-        raise ValueError(f"There is no cost named {name!r}; choose one of {', '.join(names)}.")
+        raise Refusal(f"There is no cost named {name!r}; choose one of {', '.join(names)}.")
     column, cells = table["columns"][names.index(name)], []
     for row in table["rows"]:
         cells.append(row["cells"][names.index(name)])
     if any(isinstance(cell["value"], list) for cell in cells):
-        raise ValueError(f"{name} is a list of numbers for each lane, which bars cannot show.")
+        raise Refusal(f"{name} is a list of numbers for each lane, which bars cannot show.")
     if all(cell["value"] is None for cell in cells):
         return nothing(name, f"No lane has a number of {name}.", look)
     lanes = [f"{row['lane']} {row['label']}" for row in table["rows"]]

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
+from decoders.refusal import Refusal
+
 PAGES, PICTURES = (".html", ".htm"), (".png", ".svg", ".pdf", ".webp")
 
 
@@ -24,14 +26,14 @@ def save(figure: go.Figure, path: str | Path) -> None:
         return
     if path.suffix not in PICTURES:
         endings = ", ".join([PAGES[0], *PICTURES])
-        raise ValueError(f"A figure is saved as {endings}; {path.name} ends in none of them.")
+        raise Refusal(f"A figure is saved as {endings}; {path.name} ends in none of them.")
     if importlib.util.find_spec("kaleido") is None:
-        raise ValueError(
+        raise Refusal(
             "Pictures of figures need kaleido: pip install -r requirements-kaleido.txt, or save as .html."
         )
     try:
         figure.write_image(path)
     except RuntimeError as error:  # Plotly's error if kaleido finds no browser
-        raise ValueError(
+        raise Refusal(
             "Kaleido draws with Chrome or Chromium and found none: name it in BROWSER_PATH, or save as .html."
         ) from error

@@ -8,6 +8,7 @@ import math
 
 import plotly.graph_objects as go
 
+from decoders.refusal import Refusal
 from visualizers.analysis.roofline import Device, Size, checked, forward_work, ridge, sentence
 from visualizers.figures.charts import (
     chart,
@@ -137,7 +138,7 @@ def roofline(device: Device, sizes: dict[str, Size], look: str = "light") -> go.
     cannot be computed with, no model, or an unknown look.
     """
     if not sizes:
-        raise ValueError("Name at least one model.")
+        raise Refusal("Name at least one model.")
     checked(device)
     bends = {name: ridge(device, checked(size)) for name, size in sizes.items()}
     widest = max(MIN_RANGE, 8 * max(bends.values()))

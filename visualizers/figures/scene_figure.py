@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import plotly.graph_objects as go
 
+from decoders.refusal import Refusal
 from decoders.trace.trace import Trace
 from visualizers.figures.marks import DRAWERS, traces
 from visualizers.figures.room_for_words import column_for, extra_row
@@ -52,7 +53,7 @@ def picture(trace: Trace, view: str, steps: int | None = None) -> Picture:
     try:
         fed = [built.feed(step) for step in trace.steps[:steps]]
     except (KeyError, IndexError, TypeError) as error:  # events that this view cannot interpret
-        raise ValueError(f"The view {built.title} cannot draw a trace of {trace.title}.") from error
+        raise Refusal(f"The view {built.title} cannot draw a trace of {trace.title}.") from error
     marks: dict[str, Op] = {}
     says = head["question"]
     for ops in [head.get("ops", []), *fed]:
@@ -72,7 +73,7 @@ def figure(trace: Trace, view: str | None = None, step: int | None = None, look:
     or "dark". Raises ValueError with one sentence for an unknown view or look, or a step that is not there.
     """
     if step is not None and not 0 <= step <= len(trace.steps):
-        raise ValueError(f"The trace has {len(trace.steps)} steps; choose one of 0 to {len(trace.steps)}.")
+        raise Refusal(f"The trace has {len(trace.steps)} steps; choose one of 0 to {len(trace.steps)}.")
     shown, colours = picture(trace, view or first_view(trace), step), theme(look)
     drawn = [m for m in shown.marks if m.get("drawn") is not False]
     if any(m["kind"] == "chip" for m in drawn):

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
+from decoders.refusal import Refusal
+
 PALETTE = Path(__file__).resolve().parents[2] / "assets" / "palette.json"
 THEMES = ("light", "dark")
 UNUSED = ("select2d", "lasso2d", "autoScale2d")  # buttons that have no use here
@@ -46,7 +48,7 @@ class Theme:
 def theme(name: str) -> Theme:
     """The theme "light" or "dark". ValueError with one sentence for another name."""
     if name not in THEMES:
-        raise ValueError(f"There is no theme {name!r}; choose one of {', '.join(THEMES)}.")
+        raise Refusal(f"There is no theme {name!r}; choose one of {', '.join(THEMES)}.")
     palette = json.loads(PALETTE.read_text())
     state = {
         one: {

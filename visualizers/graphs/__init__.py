@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import networkx as nx
 
+from decoders.refusal import Refusal
 from decoders.trace.trace import Trace
 from visualizers.graphs.export import save
 from visualizers.graphs.lattice import lattice
@@ -38,8 +39,8 @@ def graph(trace: Trace, kind: str = "tokens", steps: int | None = None) -> nx.Di
     Raises ValueError with one sentence if there is no such kind, or nothing of it in this trace.
     """
     if kind not in KINDS:
-        raise ValueError(f"There is no graph of kind {kind!r}; choose one of {', '.join(KINDS)}.")
+        raise Refusal(f"There is no graph of kind {kind!r}; choose one of {', '.join(KINDS)}.")
     result = KINDS[kind](trace, steps)
     if not result:
-        raise ValueError(f"This trace holds nothing for a graph of kind {kind!r}; try 'tokens'.")
+        raise Refusal(f"This trace holds nothing for a graph of kind {kind!r}; try 'tokens'.")
     return result

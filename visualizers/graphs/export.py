@@ -6,6 +6,8 @@ from pathlib import Path
 
 import networkx as nx
 
+from decoders.refusal import Refusal
+
 
 def graphml(graph: nx.DiGraph) -> str:
     """GraphML, as Gephi, yEd and Cytoscape read it."""
@@ -48,7 +50,7 @@ def save(graph: nx.DiGraph, path: str | Path) -> None:
     """
     path = Path(path)
     if path.suffix not in FORMATS:
-        raise ValueError(f"A graph is saved as {', '.join(FORMATS)}; {path.name} ends in none of them.")
+        raise Refusal(f"A graph is saved as {', '.join(FORMATS)}; {path.name} ends in none of them.")
     path.write_text(FORMATS[path.suffix](graph), "utf-8")
 
 

@@ -8,6 +8,7 @@ import math
 import networkx as nx
 
 from decoders.lenses.frame import LensFrame
+from decoders.refusal import Refusal
 from decoders.trace.events import Distribution
 
 TAU = 0.04
@@ -30,7 +31,7 @@ def routes(
     count = len(frame.tokens)
     at = position + count if position < 0 else position
     if not 0 <= at < count:
-        raise ValueError(f"The text has {count} tokens; choose a position from 0 to {count - 1}, or -1.")
+        raise Refusal(f"The text has {count} tokens; choose a position from 0 to {count - 1}, or -1.")
     flow = frame.data["flow"].over(tau, renormalise)
     layers = len(flow.mlp)
     graph = nx.MultiDiGraph(kind="flow routes", tau=tau, renormalise=renormalise, position=at)

@@ -10,6 +10,7 @@ from torch import nn
 from decoders.heads.parts.layers import Attention, Entries, Past
 from decoders.heads.parts.module import ALL, DraftModule, Sees, cross_entropy
 from decoders.heads.parts.taps import Taps, Target
+from decoders.refusal import Refusal
 
 
 class Kangaroo(DraftModule):
@@ -25,7 +26,7 @@ class Kangaroo(DraftModule):
     def __init__(self, target: Target, exit: int = 3):
         super().__init__(target, exit=exit)
         if not 0 < exit < target.layers:
-            raise ValueError(f"The exit must lie after 1 to {target.layers - 1} layers, not {exit}.")
+            raise Refusal(f"The exit must lie after 1 to {target.layers - 1} layers, not {exit}.")
         self.reads = (exit,)
         self.norm = nn.RMSNorm(target.width, target.eps)
         self.attention = Attention(target.width, target.heads, target.theta)

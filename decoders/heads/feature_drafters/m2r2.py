@@ -17,6 +17,7 @@ from transformers.cache_utils import Cache, DynamicCache
 from decoders.engine.kv_cache import ReadOnly
 from decoders.heads.parts.module import NONE, DraftModule, Sees, cross_entropy
 from decoders.heads.parts.taps import Taps, Target
+from decoders.refusal import Refusal
 
 
 class M2R2(DraftModule):
@@ -31,7 +32,7 @@ class M2R2(DraftModule):
     def __init__(self, target: Target, exit: int = 3, rank: int = 32, alignment: float = 0.0):
         super().__init__(target, exit=exit, rank=rank, alignment=alignment)
         if not 0 < exit < target.layers:
-            raise ValueError(f"The exit must lie after 1 to {target.layers - 1} layers, not {exit}.")
+            raise Refusal(f"The exit must lie after 1 to {target.layers - 1} layers, not {exit}.")
         later = (round(i * target.layers / exit) for i in range(1, exit))
         self.reads = tuple(later) if alignment else ()
         self.inner = nn.ModuleList(nn.Linear(target.width, rank, bias=False) for _ in range(exit))

@@ -15,6 +15,7 @@ from transformers.cache_utils import DynamicCache
 
 from decoders.engine.fast_product import Matrix
 from decoders.heads.parts.fast_layers import Fast
+from decoders.refusal import Refusal
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,7 @@ class Target:
         config = model.config.get_text_config()
         norm = getattr(model.base_model, "norm", None)
         if getattr(norm, "weight", None) is None or not hasattr(config, "rms_norm_eps"):
-            raise ValueError(
+            raise Refusal(
                 f"Draft heads need a target built like Llama, with an RMS norm before its head; "
                 f"{type(model).__name__} is not."
             )

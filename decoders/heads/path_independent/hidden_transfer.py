@@ -11,6 +11,7 @@ from decoders.engine.injected_states import Injection
 from decoders.heads.parts.module import cross_entropy
 from decoders.heads.parts.taps import Taps, Target
 from decoders.heads.path_independent.lookahead_tokens import LookaheadTokens
+from decoders.refusal import Refusal
 
 
 class HiddenTransfer(LookaheadTokens):
@@ -26,7 +27,7 @@ class HiddenTransfer(LookaheadTokens):
         layers = tuple(min(layer, target.layers - 1) for layer in layers)
         super().__init__(target, len(layers), layers=list(layers))
         if min(layers) < 0 or list(layers) != sorted(layers):
-            raise ValueError(
+            raise Refusal(
                 "Pseudo tokens are injected after 0 or more layers, none before the one in front of it."
             )
         self.settings.pop("depth")  # it follows from `layers`

@@ -12,6 +12,7 @@ from torch import nn
 
 from decoders.engine.partial_forward import Blocks as Modules
 from decoders.models.edited_names import Blocks
+from decoders.refusal import Refusal
 
 LAST = (
     "o_proj",
@@ -27,7 +28,7 @@ LAST = (
 def check(blocks: Blocks, total: int) -> None:
     """Raises ValueError with one sentence if a block's layer does not exist."""
     if (beyond := max(blocks.attention | blocks.mlp, default=-1)) >= total:
-        raise ValueError(f"There is no layer {beyond + 1} to drop; the model has {total}.")
+        raise Refusal(f"There is no layer {beyond + 1} to drop; the model has {total}.")
 
 
 def modules_of(model: nn.Module) -> Modules:
@@ -37,7 +38,7 @@ def modules_of(model: nn.Module) -> Modules:
     try:
         return Modules(model)
     except AttributeError:
-        raise ValueError(
+        raise Refusal(
             f"{type(model).__name__} has blocks of another form, which cannot be dropped; take another."
         ) from None
 
@@ -98,7 +99,7 @@ def silence(block: nn.Module) -> None:
     """
     last = next((getattr(block, name) for name in LAST if hasattr(block, name)), None)
     if last is None:
-        raise ValueError(f"{type(block).__name__} ends in no matrix of a known name; drop whole layers.")
+        raise Refusal(f"{type(block).__name__} ends in no matrix of a known name; drop whole layers.")
     last.weight.zero_()
     if getattr(last, "bias", None) is not None:
         last.bias.zero_()

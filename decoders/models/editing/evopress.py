@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from decoders.models.edited_names import Blocks
+from decoders.refusal import Refusal
 
 Fitness = Callable[[list[Blocks], int], list[float]]  # (sets, stage 0 or 1) -> scores, lower is better
 INITIAL, CHILDREN, KEPT, SWAPS, TRIES = 64, 32, 2, (1, 2, 3), 20
@@ -90,7 +91,7 @@ def evolve(
     Raises ValueError with one sentence if this many blocks cannot be dropped.
     """
     if not 0 <= drops < layers:
-        raise ValueError(f"Of {layers} layers 0 to {layers - 1} can be dropped, not {drops}.")
+        raise Refusal(f"Of {layers} layers 0 to {layers - 1} can be dropped, not {drops}.")
     rng = random.Random(f"evopress {seed}")
     if not drops:
         none = Blocks(frozenset(), frozenset())

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import torch
 
 from decoders.models.lora import Adapter
+from decoders.refusal import Refusal
 
 Module = dict[str, tuple[torch.Tensor, torch.Tensor]]  # matrix -> A [r, in], B [out, r]
 CLOSE = 1e-6
@@ -25,12 +26,10 @@ def added(modules: Sequence[Module], weights: Sequence[float]) -> Module:
     with one sentence if they do not, or if the modules' shapes differ.
     """
     if abs(sum(weights) - 1) > CLOSE:
-        raise ValueError(
-            f"The weights of added modules sum to {sum(weights):g}; choose weights that sum to 1."
-        )
+        raise Refusal(f"The weights of added modules sum to {sum(weights):g}; choose weights that sum to 1.")
     shapes = [{name: (a.shape, b.shape) for name, (a, b) in module.items()} for module in modules]
     if any(shape != shapes[0] for shape in shapes):
-        raise ValueError("Only low-rank modules of one rank on the same matrices can be added; take others.")
+        raise Refusal("Only low-rank modules of one rank on the same matrices can be added; take others.")
     pairs = list(zip(weights, modules, strict=True))
     return {
         name: (
@@ -78,7 +77,7 @@ def combined(terms: Sequence[tuple[float, Adapter]]) -> Adapter:
     """
     adapters = [adapter for _, adapter in terms]
     if len({adapter.base for adapter in adapters}) > 1:
-        raise ValueError("Low-rank modules of different models cannot be added; take those of one model.")
+        raise Refusal("Low-rank modules of different models cannot be added; take those of one model.")
     modules = [scaled(adapter.matrices, adapter.scale) for adapter in adapters]
     signs = [-1.0 if w < 0 else 1.0 for w, _ in terms]
     sizes = [abs(w) for w, _ in terms]

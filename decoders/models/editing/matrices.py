@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from decoders.models.own_text import drawn
+from decoders.refusal import Refusal
 
 Norms = dict[str, torch.Tensor]  # name of a linear layer -> norms [in] of its inputs over a text
 Pattern = float | tuple[int, int]  # share of zeros, or (n, m): n of every m weights are kept
@@ -30,7 +31,7 @@ def outside(scores: torch.Tensor, n: int, m: int) -> torch.Tensor:
     sentence if m does not divide its length.
     """
     if scores.shape[-1] % m:
-        raise ValueError(f"Rows of {scores.shape[-1]} weights have no groups of {m}; take another pattern.")
+        raise Refusal(f"Rows of {scores.shape[-1]} weights have no groups of {m}; take another pattern.")
     groups = scores.unflatten(-1, (-1, m))
     order = groups.argsort(dim=-1, stable=True)[..., : m - n]
     return torch.zeros_like(groups, dtype=torch.bool).scatter(-1, order, True).flatten(-2)
@@ -70,7 +71,7 @@ def linear_layers(model: nn.Module) -> dict[str, nn.Linear]:
     head = model.get_output_embeddings()
     linears = {n: m for n, m in model.named_modules() if isinstance(m, nn.Linear) and m is not head}
     if not linears:
-        raise ValueError(f"{type(model).__name__} has no linear layers that can be edited; take another.")
+        raise Refusal(f"{type(model).__name__} has no linear layers that can be edited; take another.")
     return linears
 
 

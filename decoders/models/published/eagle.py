@@ -14,6 +14,7 @@ from decoders.heads import DraftModule, Eagle, Eagle3, Target
 from decoders.heads.feature_drafters.eagle3 import Published, tapped
 from decoders.heads.parts.layers import LayerForm
 from decoders.models.published.tensors import Tensors, fill, same
+from decoders.refusal import Refusal
 
 LAYER = {  # name in a Llama layer -> name in our module
     "self_attn.q_proj": "attention.q",
@@ -57,9 +58,9 @@ def layer_form(name: str, config: dict, tensors: Tensors) -> LayerForm:
     supported.
     """
     if config.get("hidden_act", "silu") != "silu":
-        raise ValueError(f"The heads {name!r} use {config['hidden_act']}, and only silu is known here.")
+        raise Refusal(f"The heads {name!r} use {config['hidden_act']}, and only silu is known here.")
     if config.get("num_hidden_layers", 1) != 1:
-        raise ValueError(
+        raise Refusal(
             f"The heads {name!r} have {config['num_hidden_layers']} layers; only one is known here."
         )
     rope = config.get("rope_parameters") or {
@@ -106,7 +107,7 @@ def embedded(module: DraftModule, tensors: Tensors, width: int, name: str) -> No
     theirs = module.target.embed
     if own is None or (own.shape == theirs.shape and torch.equal(own.to(theirs), theirs)):
         if width != module.target.width:
-            raise ValueError(
+            raise Refusal(
                 f"The heads {name!r} have the width {width:,} and no embedding of their own; that of the "
                 f"target has the width {module.target.width:,}."
             )
@@ -154,9 +155,7 @@ def read_eagle3(name: str, config: dict, tensors: Tensors, target: Target) -> Ea
     )
     reads = tuple(asked or tapped(target.layers))
     if bad := [layer for layer in reads if not 0 <= layer < target.layers]:
-        raise ValueError(
-            f"The heads {name!r} read layer {bad[0]}, and the target has {target.layers} layers."
-        )
+        raise Refusal(f"The heads {name!r} read layer {bad[0]}, and the target has {target.layers} layers.")
     same(name, "number of states times their width", taken, len(reads) * target.width, "the target")
     vocabulary = len(tensors["t2d"]) if "t2d" in tensors else config["vocab_size"]
     same(name, "vocabulary", vocabulary, len(target.head), "the target")
@@ -174,12 +173,10 @@ def read_eagle3(name: str, config: dict, tensors: Tensors, target: Target) -> Ea
     words = tensors["lm_head.weight"].shape[0]
     module = Eagle3(target, words, reads, intermediate=config["intermediate_size"], published=own)
     if kept is not None and len(kept) != words:
-        raise ValueError(
-            f"The heads {name!r} map {len(kept):,} tokens and have {words:,} in their vocabulary."
-        )
+        raise Refusal(f"The heads {name!r} map {len(kept):,} tokens and have {words:,} in their vocabulary.")
     module.d2t.copy_(torch.zeros(words, dtype=torch.long) if kept is None else kept)
     if mask is not None and not torch.equal(mask.nonzero()[:, 0], module.kept.sort().values):
-        raise ValueError(f"The heads {name!r} contradict themselves: d2t and t2d name different tokens.")
+        raise Refusal(f"The heads {name!r} contradict themselves: d2t and t2d name different tokens.")
     embedded(module, tensors, width, name)
     names = places(tensors, TOP_3) | {"d2t": "d2t"}
     tensors["d2t"] = module.d2t

@@ -13,6 +13,7 @@ from decoders.heads.parts.layers import LayerForm
 from decoders.heads.recurrent.hydra_blocks import HydraBlocks
 from decoders.models.published.eagle import LAYER
 from decoders.models.published.tensors import Tensors, fill, same
+from decoders.refusal import Refusal
 
 BLOCK = re.compile(r"hydra_mlp\.(\d+)\.(\d+)\.(linear|res_connection)\.(weight|bias)")
 MATRIX = re.compile(r"hydra_lm_head\.(\d+)\.(?:1\.)?(weight|bias)")
@@ -27,7 +28,7 @@ def read_hydra(name: str, config: dict, tensors: Tensors, target: Target) -> Hyd
     plain.pop(f"{PREFIX}embed_tokens.weight", None)  # the layer reads states and no tokens
     matches = [match for key in plain if (match := BLOCK.fullmatch(key))]
     if not any(match[3] == "res_connection" for match in matches):
-        raise ValueError(UNGROUNDED.format(name))
+        raise Refusal(UNGROUNDED.format(name))
     depth = 1 + max(int(match[1]) for match in matches)
     order = sorted({int(match[2]) for match in matches})  # numbers of the blocks, without dropout layers
     places = {}
@@ -54,7 +55,7 @@ def read_hydra(name: str, config: dict, tensors: Tensors, target: Target) -> Hyd
 def layer_of(name: str, tensors: Tensors, target: Target) -> tuple[LayerForm, int]:
     """(form, inner width) of the prefix layer, which has the target's heads and rotary positions."""
     if f"{PREFIX}layers.1.mlp.up_proj.weight" in tensors:
-        raise ValueError(f"The heads {name!r} have several prefix layers; only one is known here.")
+        raise Refusal(f"The heads {name!r} have several prefix layers; only one is known here.")
     own = f"{PREFIX}layers.0."
     size = tensors[f"{own}self_attn.q_proj.weight"].shape[0] // target.heads
     kv_heads = tensors[f"{own}self_attn.k_proj.weight"].shape[0] // size

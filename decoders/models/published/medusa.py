@@ -10,6 +10,7 @@ import re
 from decoders.heads.parts.taps import Target
 from decoders.heads.path_independent.medusa_blocks import MedusaBlocks
 from decoders.models.published.tensors import Tensors, fill, same
+from decoders.refusal import Refusal
 
 AUTHORS = re.compile(r"(?:medusa_head\.)?(\d+)\.(\d+)\.(?:linear\.)?(weight|bias)")
 VLLM = re.compile(r"(?:medusa_heads\.)?blocks\.(\d+)\.layers\.(\d+)\.(weight|bias)")
@@ -23,7 +24,7 @@ def read_medusa(name: str, config: dict, tensors: Tensors, target: Target) -> Me
     pattern = VLLM if vllm else AUTHORS
     matches = [match for key in plain if (match := pattern.fullmatch(key))]
     if not matches:
-        raise ValueError(f"The heads {name!r} hold no tensors of Medusa heads.")
+        raise Refusal(f"The heads {name!r} hold no tensors of Medusa heads.")
     depth = 1 + max(int(match[1]) for match in matches)
     blocks = 1 + max(int(match[2]) for match in matches) - (0 if vllm else 1)
     places = {}

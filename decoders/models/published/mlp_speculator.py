@@ -6,6 +6,7 @@ import torch
 
 from decoders.heads import MlpSpeculator, Target
 from decoders.models.published.tensors import Tensors, fill, same
+from decoders.refusal import Refusal
 
 PARTS = {"emb": ("weight",), "proj": ("weight",), "ln": ("weight", "bias"), "head": ("weight",)}
 
@@ -47,7 +48,7 @@ def drop_copies(name: str, tensors: Tensors, depth: int) -> None:
             for kind in kinds:
                 copy = tensors.pop(f"{part}.{at}.{kind}", None)
                 if copy is not None and not torch.equal(copy, tensors[f"{part}.{kept}.{kind}"]):
-                    raise ValueError(
+                    raise Refusal(
                         f"The heads {name!r} contradict themselves: their weights are tied, and "
                         f"{part}.{at}.{kind} is another tensor."
                     )

@@ -12,6 +12,7 @@ from decoders.models.published.hydra import BLOCK, read_hydra
 from decoders.models.published.medusa import AUTHORS, VLLM, read_medusa
 from decoders.models.published.mlp_speculator import read_mlp_speculator
 from decoders.models.published.tensors import pickles, read_json, read_tensors, tensor_names
+from decoders.refusal import Refusal
 
 READERS = {
     "eagle": read_eagle,
@@ -42,10 +43,10 @@ def find_format(folder: Path) -> str | None:
     model_type = config.get("speculators_model_type") or config.get("model_type")
     if config.get("speculators_model_type") or model_type in ("mlp_speculator", "medusa", "hydra"):
         if pickles(folder):
-            raise ValueError(CONVERT.format(str(folder)))
-        raise ValueError(UNKNOWN.format(str(folder), model_type))
+            raise Refusal(CONVERT.format(str(folder)))
+        raise Refusal(UNKNOWN.format(str(folder), model_type))
     if pickles(folder) and not list(folder.glob("*.safetensors")):
-        raise ValueError(CONVERT.format(str(folder)))
+        raise Refusal(CONVERT.format(str(folder)))
     return None
 
 
@@ -69,11 +70,11 @@ def read_heads(name: str, folder: Path, target: Target) -> dict[str, DraftModule
     """
     kind = find_format(folder)
     if kind is None:
-        raise ValueError(f"The folder {name!r} holds no draft heads of a format that is known here.")
+        raise Refusal(f"The folder {name!r} holds no draft heads of a format that is known here.")
     try:
         module = READERS[kind](name, read_json(folder / "config.json"), read_tensors(folder), target)
     except KeyError as error:
-        raise ValueError(
+        raise Refusal(
             f"The heads {name!r} do not specify {error.args[0]}, so they cannot be read."
         ) from error
     return {kind: settled(module, target)}

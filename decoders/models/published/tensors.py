@@ -10,6 +10,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from decoders.refusal import Refusal
+
 PICKLES = ("*.bin", "*.pt", "*.pth")
 Tensors = dict[str, torch.Tensor]
 
@@ -56,11 +58,9 @@ def convert(folder: Path) -> list[Path]:
             state = torch.load(path, map_location="cpu", weights_only=True)
         except Exception as error:  # unpickling raises errors of many types
             reason = str(error).strip().splitlines()[0].rstrip(".")
-            raise ValueError(
-                f"{str(path)!r} holds more than tensors, and is not opened: {reason}."
-            ) from error
+            raise Refusal(f"{str(path)!r} holds more than tensors, and is not opened: {reason}.") from error
         if not isinstance(state, Mapping) or not all(isinstance(v, torch.Tensor) for v in state.values()):
-            raise ValueError(f"{str(path)!r} holds no state dict of tensors.")
+            raise Refusal(f"{str(path)!r} holds no state dict of tensors.")
         copies = {str(name): value.detach().clone().contiguous() for name, value in state.items()}
         made.append(path.with_suffix(".safetensors"))
         save_file(copies, made[-1])
@@ -74,25 +74,25 @@ def fill(name: str, module: torch.nn.Module, tensors: Tensors, places: Mapping[s
     state, given = module.state_dict(), {}
     for source, place in places.items():
         if source not in tensors:
-            raise ValueError(f"The heads {name!r} lack the tensor {source!r}.")
+            raise Refusal(f"The heads {name!r} lack the tensor {source!r}.")
         value, wanted = tensors[source], tuple(state[place].shape)
         if tuple(value.shape) != wanted:
-            raise ValueError(
+            raise Refusal(
                 f"The heads {name!r} do not fit: {source} has the shape {tuple(value.shape)}, and "
                 f"{wanted} is needed."
             )
         given[place] = value
     if missing := sorted(state.keys() - given.keys()):
-        raise ValueError(f"The heads {name!r} do not define {missing[0]}.")
+        raise Refusal(f"The heads {name!r} do not define {missing[0]}.")
     if left := sorted(tensors.keys() - places.keys()):
-        raise ValueError(f"The heads {name!r} hold {left[0]!r}, which this format does not know.")
+        raise Refusal(f"The heads {name!r} hold {left[0]!r}, which this format does not know.")
     module.load_state_dict(given)
 
 
 def same(name: str, what: str, theirs: int, ours: int, target: str) -> None:
     """Raises ValueError with one sentence unless two sizes are equal."""
     if theirs != ours:
-        raise ValueError(
+        raise Refusal(
             f"The heads {name!r} are for another target: their {what} is {theirs:,}, that of {target} is "
             f"{ours:,}."
         )

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import torch
 
+from decoders.refusal import Refusal
+
 Groups = list[tuple[int, ...]]  # a deterministic encoder: the symbols of X that each symbol of T stands for
 MAX_FOR_EXACT = 8  # symbols of X: they have 4,140 partitions
 ROUNDING = 1e-12
@@ -100,7 +102,7 @@ def partitions(count: int) -> Iterator[Groups]:
 def exact(p: torch.Tensor, bits: float) -> Groups:
     """The best of all maps within the budget. Raises ValueError for more than MAX_FOR_EXACT symbols."""
     if len(p) > MAX_FOR_EXACT:
-        raise ValueError(
+        raise Refusal(
             f"All maps are tried for up to {MAX_FOR_EXACT} symbols, not {len(p)}; choose another encoder."
         )
     within = ((size(p, groups), groups) for groups in partitions(len(p)))

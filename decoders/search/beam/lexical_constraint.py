@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from decoders.logits.token_constraints import Cut, forms, pieces
+from decoders.refusal import Refusal
 
 MAX_TOKENS = 32  # of all phrases together: every hypothesis proposes the next one of each
 
@@ -80,11 +81,9 @@ def phrases_of(
         return []
     phrases = [forms("phrases", piece, cut, vocabulary)[0] for piece in pieces("phrases", typed)]
     if any(token in eos for phrase in phrases for token in phrase):
-        raise ValueError("phrases holds a token that ends the text; leave it out.")
+        raise Refusal("phrases holds a token that ends the text; leave it out.")
     if (count := sum(map(len, phrases))) > MAX_TOKENS:
-        raise ValueError(
-            f"phrases has {count} tokens, and at most {MAX_TOKENS} can be asked for; type fewer."
-        )
+        raise Refusal(f"phrases has {count} tokens, and at most {MAX_TOKENS} can be asked for; type fewer.")
     return phrases
 
 

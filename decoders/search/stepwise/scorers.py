@@ -15,6 +15,7 @@ import torch
 
 from decoders.callbacks import Callbacks
 from decoders.lane import Lane
+from decoders.refusal import Refusal
 from decoders.strategy import Parameter, Part
 
 SIDE = r"\d+(?:[+*-]\d+)*"
@@ -83,7 +84,7 @@ def read_json(text: str) -> Any:
     """The value of a JSON text. ValueError if it is none; NaN and Infinity are none."""
 
     def refuse(word: str) -> None:
-        raise ValueError(word)
+        raise Refusal(word)
 
     return json.loads(text, parse_constant=refuse)
 

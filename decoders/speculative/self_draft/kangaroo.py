@@ -11,6 +11,7 @@ import torch
 from decoders.engine.layers import Layers
 from decoders.heads import Entries, Kangaroo, Target
 from decoders.lane import Lane
+from decoders.refusal import Refusal
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import VERIFIER, chosen, chosen_fits
@@ -96,7 +97,7 @@ def adapter_of(parameters: dict, target) -> Kangaroo:
     if shipped is not None:
         return shipped
     if wanted == SHIPPED:
-        raise ValueError(
+        raise Refusal(
             f"No Kangaroo adapter comes with the project for {target.name!r}; choose another target, or "
             f"adapter {NONE}."
         )

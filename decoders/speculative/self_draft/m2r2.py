@@ -12,6 +12,7 @@ import torch
 from decoders.engine.layers import Layers
 from decoders.heads import M2R2, Target
 from decoders.lane import Lane
+from decoders.refusal import Refusal
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import VERIFIER, chosen, chosen_fits
@@ -61,7 +62,7 @@ def adapters_of(parameters: dict, target) -> M2R2:
     if shipped is not None:
         return shipped
     if wanted == SHIPPED:
-        raise ValueError(
+        raise Refusal(
             f"No M2R2 adapters come with the project for {target.name!r}; choose another target, or "
             f"adapters {NONE}."
         )

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import torch
 
+from decoders.refusal import Refusal
+
 
 @dataclass(frozen=True)
 class Sent:
@@ -42,7 +44,7 @@ def all_scan(states: list[torch.Tensor], decays: list[torch.Tensor], slices: int
     """
     size = states[0].shape[-2]
     if not 1 <= slices <= size:
-        raise ValueError(f"A state of {size} rows cannot be cut into {slices} slices; give 1 to {size}.")
+        raise Refusal(f"A state of {size} rows cannot be cut into {slices} slices; give 1 to {size}.")
     rows = torch.arange(size).tensor_split(slices)
     coming = [torch.zeros_like(states[0][..., at, :]) for at in rows]
     arrived = [0.0] * slices

@@ -11,6 +11,8 @@ from torch import nn
 from transformers import DynamicCache, LlamaForCausalLM
 from transformers.models.llama.modeling_llama import LlamaMLP
 
+from decoders.refusal import Refusal
+
 # (layer, input of its two blocks [B, T, d]) -> share of the big one [B, T, 1]
 Choose = Callable[[int, torch.Tensor], torch.Tensor]
 
@@ -54,7 +56,7 @@ class Duo(nn.Module):
     def __init__(self, model: nn.Module, layers: int, smaller: int):
         super().__init__()
         if not isinstance(model, LlamaForCausalLM):
-            raise ValueError("this experiment takes a Llama apart; choose one, such as --model llama-tiny.")
+            raise Refusal("this experiment takes a Llama apart; choose one, such as --model llama-tiny.")
         whole = copy.deepcopy(model).float().requires_grad_(True)
         whole.model.layers = whole.model.layers[:layers]
         self.inner, self.head = whole.model, whole.lm_head

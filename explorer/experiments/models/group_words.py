@@ -12,6 +12,8 @@ from itertools import permutations
 
 import torch
 
+from decoders.refusal import Refusal
+
 IGNORED = -100  # a label without loss
 Permutation = tuple[int, ...]
 
@@ -39,7 +41,7 @@ def of_permutations(name: str, elements: list[Permutation], letters: list[Permut
     number = {one: at for at, one in enumerate(elements)}
     made = [[tuple(b[i] for i in a) for b in elements] for a in elements]
     if any(one not in number for row in made for one in row):
-        raise ValueError(f"The permutations of {name} do not form a group; add the missing products.")
+        raise Refusal(f"The permutations of {name} do not form a group; add the missing products.")
     table = torch.tensor([[number[one] for one in row] for row in made])
     return Group(name, table, torch.tensor([number[one] for one in letters]))
 

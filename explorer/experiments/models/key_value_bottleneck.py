@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import torch
 
+from decoders.refusal import Refusal
+
 DECAY = 0.95  # of the moving averages by which keys are placed
 
 
@@ -48,7 +50,7 @@ def placed_keys(
     if there are fewer states than keys, or if the states cannot be cut.
     """
     if len(states) < keys or states.shape[-1] % books:
-        raise ValueError(
+        raise Refusal(
             f"{len(states)} states of {states.shape[-1]} numbers cannot make {books} codebooks of {keys} "
             "keys; take fewer."
         )

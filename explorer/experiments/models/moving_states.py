@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
+from decoders.refusal import Refusal
+
 RULES = ("sgd", "adam")
 FADES, EPSILON = (0.9, 0.999), 1e-8  # of Adam
 
@@ -43,7 +45,7 @@ def window_losses(
     the end from where they were computed. Raises ValueError for another rule or a window below 1.
     """
     if rule not in RULES or window < 1:
-        raise ValueError(f"rule must be one of {', '.join(RULES)} and window at least 1.")
+        raise Refusal(f"rule must be one of {', '.join(RULES)} and window at least 1.")
     ids = torch.tensor([tokens], device=model.device)
     states: list[list[torch.Tensor]] = []  # for each layer: keys and values [1, heads, context, width]
     moments: list[list[Moments]] = []

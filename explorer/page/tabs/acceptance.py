@@ -13,6 +13,7 @@ from typing import Any
 import gradio as gr
 
 from decoders.models.catalog import DRAFT, shipped_facts
+from decoders.refusal import Refusal
 from decoders.registry import strategies
 from explorer.acceptance.prompts import prompts_of
 from explorer.page.tabs import FETCH, UNTRACKED
@@ -209,9 +210,9 @@ def settings_of(tokens: float | None, drafted: float | None, temperature: float 
     from explorer.acceptance.measuring import Settings
 
     if tokens is None or drafted is None or temperature is None:
-        raise ValueError("Enter the number of new tokens, the number of drafted tokens, and a temperature.")
+        raise Refusal("Enter the number of new tokens, the number of drafted tokens, and a temperature.")
     if not (1 <= tokens <= 96 and 1 <= drafted <= 16 and 0 <= temperature <= 2):
-        raise ValueError("At most 96 tokens per prompt, 16 drafted per round, and a temperature of 2.")
+        raise Refusal("At most 96 tokens per prompt, 16 drafted per round, and a temperature of 2.")
     return Settings(int(tokens), int(drafted), float(temperature))
 
 
@@ -226,7 +227,7 @@ def begin(
 
     prompts = prompts_of(text or "", "The field", most=MANY)
     if not names:
-        raise ValueError("Choose a drafter.")
+        raise Refusal("Choose a drafter.")
     try:
         seen = screen(runs, value)
     except ValueError:  # the run is gone: use the app's own models
@@ -256,11 +257,9 @@ def file_text(name: str, data: bytes) -> str:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{name} is not UTF-8 text; save it as UTF-8.") from error
+        raise Refusal(f"{name} is not UTF-8 text; save it as UTF-8.") from error
     if len(text) > 20_000:
-        raise ValueError(
-            f"{name} has {len(text):,} characters; the page takes 20,000, the command line more."
-        )
+        raise Refusal(f"{name} has {len(text):,} characters; the page takes 20,000, the command line more.")
     prompts_of(text, name, most=MANY)
     return text
 

@@ -11,6 +11,7 @@ import json
 
 import gradio as gr
 
+from decoders.refusal import Refusal
 from explorer import experiments
 from explorer.page.save_and_open import open_file
 from explorer.page.tabs import UNTRACKED, carried
@@ -185,7 +186,7 @@ def functions(runs, loader) -> list:
         calls = {answer["name"]: answer.get("calls", []) for answer in experiments.stored()}
         calls = calls.get(request.name, [])
         if not 0 < request.number <= len(calls):
-            raise ValueError("There is no such call; choose one of a stored experiment.")
+            raise Refusal("There is no such call; choose one of a stored experiment.")
         return open_file(runs, base64.b64decode(calls[request.number - 1]), request.session)
 
     async def explorer_call(request: StoredCall) -> str:

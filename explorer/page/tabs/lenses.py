@@ -15,6 +15,7 @@ import gradio as gr
 
 from decoders.lenses.frame import LensFrame
 from decoders.lenses.registry import Lens, lenses, look
+from decoders.refusal import Refusal
 from decoders.strategy import Parameter
 from decoders.trace.events import Commit, Score, Step
 from decoders.trace.trace import Trace
@@ -246,7 +247,7 @@ def before_token(trace: Trace, node: int) -> tuple[list[int], str]:
     else:
         before = [*trace.prompt, *(nodes[n][1] for n in text_before(trace, node))]
     if not before:
-        raise ValueError(NOTHING_BEFORE)
+        raise Refusal(NOTHING_BEFORE)
     return before, trace.text([nodes[node][1]])
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import gradio as gr
 
+from decoders.refusal import Refusal
 from explorer.page.branch import check_models_of_trace
 from explorer.page.tabs import UNTRACKED
 from explorer.page.tabs.captioned import captioned, escaped, look_of
@@ -114,14 +115,14 @@ def begin(
 ) -> Any:
     """Creates the requested test, not yet started. ValueError with one sentence if it is impossible."""
     if one is None:
-        raise ValueError(NO_LANE)
+        raise Refusal(NO_LANE)
     if samples is None or length is None:
-        raise ValueError("Enter the number of seeds and the number of tokens per seed.")
+        raise Refusal("Enter the number of seeds and the number of tokens per seed.")
     if not temperature or temperature < 0:
-        raise ValueError(COLD)
+        raise Refusal(COLD)
     trace = one.record.trace
     if "temperature" not in trace.parameters or "do_sample" in trace.parameters:
-        raise ValueError(
+        raise Refusal(
             f"{trace.title} does not draw its text from the target's distribution, so there is nothing to "
             "test."
         )

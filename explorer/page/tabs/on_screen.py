@@ -12,6 +12,7 @@ from typing import Annotated
 import gradio as gr
 from pydantic import Field
 
+from decoders.refusal import Refusal
 from explorer.page_requests import Session, Shown
 from explorer.runs.run_state import Record, Run
 from explorer.runs.scheduler import GONE, Runs
@@ -99,10 +100,10 @@ def screen(runs: Runs, value: str) -> Screen | None:
         return None
     state = read(OnScreen, parsed(value.encode(errors="replace")))
     if not runs.belongs(state.run, state.session):
-        raise ValueError(GONE)
+        raise Refusal(GONE)
     run = runs.find(state.run)
     if len({one.number for one in state.lanes}) < len(state.lanes):
-        raise ValueError("Two lanes have the same number; reload the page.")
+        raise Refusal("Two lanes have the same number; reload the page.")
     lanes = []
     for one in state.lanes:
         record = run.lane(one.lane)

@@ -16,6 +16,7 @@ import gradio as gr
 from pydantic import Field
 
 from decoders import memory_options
+from decoders.refusal import Refusal
 from decoders.trace.trace import Trace
 from explorer.export import run_file
 from explorer.export.foreign_traces import declarations
@@ -231,16 +232,16 @@ def save_request(runs: Runs, form: str, click: str) -> tuple[Run, Save]:
     asked = read(Click, parsed(click.encode(errors="replace")))
     lane, view = asked.chosen.lane, asked.chosen.view
     if not runs.belongs(asked.run, asked.session):
-        raise ValueError(GONE)
+        raise Refusal(GONE)
     run, (form, of_lane) = runs.find(asked.run), (form.removesuffix(" of lane"), form.endswith(" of lane"))
     seen = next((one for one in asked.lanes if one.number == lane), None) if of_lane else None
     if of_lane and (seen is None or seen.lane >= len(run.records)):
-        raise ValueError(f"Lane {lane} has not been decoded yet; choose another, or press Run.")
+        raise Refusal(f"Lane {lane} has not been decoded yet; choose another, or press Run.")
     count = len(run.records)
     views = [*asked.views, *[None] * count][:count]
     if seen and form in ("figure", "slide") and view not in (None, AS_SHOWN):
         if view not in views_of(run.records[seen.lane].trace):
-            raise ValueError(f"Lane {lane} has no view {titles().get(view, view)}; choose another.")
+            raise Refusal(f"Lane {lane} has no view {titles().get(view, view)}; choose another.")
         views[seen.lane] = view
     of_seen = {"lane": seen.lane, "step": seen.shown} if seen else {}
     return run, Save(run=asked.run, form=form, look=asked.look, views=views, lesson=asked.lesson, **of_seen)
@@ -345,7 +346,7 @@ def build_open(runs: Runs, screen: gr.HTML, dropped: Dropped, says: gr.Markdown)
                 counts = run_file.counts(data)
                 result = {"counts": True} if counts else open_file(runs, data, asked.session)
             except ValueError as error:
-                raise ValueError(f"{name} was not opened. {error}") from error
+                raise Refusal(f"{name} was not opened. {error}") from error
             answer = {dropped.answer: json.dumps({**result, "file": name}), says: ""}
             return answer | (card.updates(counts, name, asked.look) if counts else card.updates_to_hide())
 

@@ -5,6 +5,7 @@ Knows the lane on screen and visualizers.analysis.draft_what_if, no strategy.
 
 import gradio as gr
 
+from decoders.refusal import Refusal
 from explorer.page.tabs import UNTRACKED
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.page.tabs.on_screen import screen
@@ -61,7 +62,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, lane: gr.Radio, moment: gr.State, r
             if one is None:  # the microscope says what to do
                 return {body: gr.Column(visible=False)}
             if below is None:
-                raise ValueError(NO_NUMBER)
+                raise Refusal(NO_NUMBER)
             other = what_if(one.record.trace, one.count, levels(widths or ""), below)
         except ValueError as error:
             return {says: escaped(str(error)), body: gr.Column(visible=False)}

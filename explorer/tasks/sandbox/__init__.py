@@ -15,6 +15,7 @@ import threading
 from dataclasses import dataclass
 from functools import cache
 
+from decoders.refusal import Refusal
 from explorer.tasks.sandbox import process
 from explorer.tasks.sandbox.language import refusal
 from explorer.tasks.sandbox.process import Ran
@@ -128,7 +129,7 @@ def call(source: str, name: str, calls: list[tuple]) -> Ran:
     Takes at most about two seconds. Raises ValueError with one sentence on a system that cannot confine it.
     """
     if not protection().runs:
-        raise ValueError(protection().sentence)
+        raise Refusal(protection().sentence)
     if problem := refusal(source):
         return Ran([], problem)
     with _alone:
@@ -136,5 +137,5 @@ def call(source: str, name: str, calls: list[tuple]) -> Ran:
         process.prepare()
         if not (cell.sealed or _unsealed_too):
             process.end(cell)
-            raise ValueError("The sandbox no longer works; restart the app.")
+            raise Refusal("The sandbox no longer works; restart the app.")
         return process.run_in(cell, asked(source, name, calls))

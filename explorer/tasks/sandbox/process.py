@@ -17,6 +17,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from decoders.refusal import Refusal
 from explorer.tasks.sandbox.kernel import SECONDS
 from explorer.tasks.sandbox.syscalls import seccomp_filter
 
@@ -179,7 +180,7 @@ def ready() -> Cell:
         end(cell)
         cell = start()
     end(cell)
-    raise ValueError("No process could be started to run a program in; restart the app.")
+    raise Refusal("No process could be started to run a program in; restart the app.")
 
 
 def prepare() -> None:

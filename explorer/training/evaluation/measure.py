@@ -8,6 +8,7 @@ Knows which measurements each model takes; the other files of this folder make t
 from argparse import Namespace
 from pathlib import Path
 
+from decoders.refusal import Refusal
 from explorer.training import cards, loop, measure_tasks
 from explorer.training.evaluation import (
     measure_acceptance,
@@ -101,7 +102,7 @@ def main(args: Namespace) -> None:
     shipped = [name for name in MEASURES if (loop.MODELS / name / "facts.json").exists()]
     unknown = [name for name in args.names if name not in shipped]
     if unknown:
-        raise ValueError(f"There is no shipped model {unknown[0]!r}; choose one of: {', '.join(shipped)}.")
+        raise Refusal(f"There is no shipped model {unknown[0]!r}; choose one of: {', '.join(shipped)}.")
     for name in args.names or shipped:
         print(f"measuring {name}", flush=True)
         MEASURES[name](loop.MODELS / name, args.corpus)

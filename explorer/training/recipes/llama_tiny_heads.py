@@ -13,6 +13,7 @@ from transformers import PreTrainedTokenizerFast
 
 from decoders.heads import DraftModule, Eagle, Kangaroo, Medusa, Target, take_taps
 from decoders.models import head_files
+from decoders.refusal import Refusal
 from explorer.corpus import ROW, Texts, mixed_rows, prepare
 from explorer.training import check, loop
 from explorer.training.loss_picture import loss_picture
@@ -43,7 +44,7 @@ def rows_after(
 def check_tokenizer(texts: Texts, source: Path) -> None:
     """Raises ValueError with one sentence unless the texts use the target's tokenizer."""
     if texts.tokenizer.get_vocab() != PreTrainedTokenizerFast.from_pretrained(source).get_vocab():
-        raise ValueError(
+        raise Refusal(
             f"The tokenizer of the work folder is not that of {TARGET}; put the target's tokenizer files in "
             "its folder 'tokenizer'."
         )

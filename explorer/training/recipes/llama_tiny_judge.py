@@ -14,6 +14,7 @@ from transformers import PreTrainedModel
 from decoders.heads import Judge, Target, take_taps
 from decoders.heads.scorers.judge import UNASKED
 from decoders.models.loaded_model import LoadedModel
+from decoders.refusal import Refusal
 from explorer.tasks import TASKS, Problem
 from explorer.tasks.prefixes import SCORED, possible
 from explorer.training import loop
@@ -107,7 +108,7 @@ def judged_states(
         pairs = zip(made + made, [p.answer for p in made] + wrote, strict=True)
         rows = [row for row in (judged_row(target, *pair, max_tokens) for pair in pairs) if row]
         if not rows:
-            raise ValueError(f"No problem with its answer fits into {max_tokens} tokens of this tokenizer.")
+            raise Refusal(f"No problem with its answer fits into {max_tokens} tokens of this tokenizer.")
         states[chunk % HELD_OUT == 0].append(states_of(target.model, rows))
         print(f"{(chunk + 1) * CHUNK} problems answered", flush=True)
     train, held = (tuple(map(torch.cat, zip(*states[part], strict=True))) for part in (False, True))

@@ -19,6 +19,7 @@ from decoders.models import head_files
 from decoders.models.loaded_model import LoadedModel
 from decoders.models.loading import check_pair, load
 from decoders.models.model_heads import folder_of
+from decoders.refusal import Refusal
 from decoders.speculative.self_draft.layerskip import exit_of
 from explorer.corpus import END, ROW
 from explorer.shipped import OWN_HEADS
@@ -55,11 +56,11 @@ def read_texts(path: Path) -> list[str]:
     """
     paths = sorted(path.glob("**/*.txt")) if path.is_dir() else [path]
     if not path.exists() or not paths:
-        raise ValueError(f"There are no texts at {str(path)!r}; name a text file, or a folder of .txt files.")
+        raise Refusal(f"There are no texts at {str(path)!r}; name a text file, or a folder of .txt files.")
     try:
         result = [text.strip() for each in paths for text in each.read_text("utf-8").split(END)]
     except UnicodeDecodeError as error:
-        raise ValueError(f"A text of {str(path)!r} is not UTF-8; save it as UTF-8.") from error
+        raise Refusal(f"A text of {str(path)!r} is not UTF-8; save it as UTF-8.") from error
     return [text for text in result if text]
 
 
@@ -71,7 +72,7 @@ def rows_of_texts(texts: list[str], tokenizer: PreTrainedTokenizerBase, row: int
     tokens = [t for text in texts for t in tokenizer(text, add_special_tokens=False)["input_ids"] + end]
     count = len(tokens) // row
     if count < 2:
-        raise ValueError(
+        raise Refusal(
             f"The texts have {len(tokens):,} tokens, and at least {2 * row:,} are needed; name more of them."
         )
     rows = torch.tensor(tokens[: count * row]).view(count, row)
