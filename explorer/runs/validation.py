@@ -20,7 +20,7 @@ from decoders.refusal import Refusal
 from decoders.strategy import shortened
 from decoders.trace import given_tokens as beginnings
 from explorer.off_loop import encoded, soon
-from explorer.schema import Asked, Malformed, Typed, Value, Whole, read
+from explorer.schema import Asked, Typed, Value, Whole, read
 
 MAX_LANES = 4
 MAX_NEW_TOKENS = 512
@@ -209,8 +209,8 @@ def sentence(error: Exception) -> str:
 
 
 def is_ours(error: Exception) -> bool:
-    """Whether an error holds a sentence of ours: libraries raise subclasses of ValueError."""
-    return type(error) is ValueError or isinstance(error, Malformed)
+    """Whether an error holds a sentence of ours; any other ValueError is a fault."""
+    return isinstance(error, Refusal)
 
 
 async def as_json(awaitable: Awaitable[Any]) -> str:
