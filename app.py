@@ -12,6 +12,8 @@ import signal
 import sys
 import tempfile
 
+from decoders.refusal import Refusal
+
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # before gradio is imported: nothing leaves this machine
 
 
@@ -96,7 +98,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
         options.allowed = allowed_models(options.models, public=shares or host not in LOOPBACK)
         token = chosen_token() if options.allowed is None else None
         options.access = Access(host, options.allow_origin, token)
-    except ValueError as error:
+    except Refusal as error:
         parser.error(str(error))
     return options
 

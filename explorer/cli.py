@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> None:
         command(options)
     except BrokenPipeError:
         sys.stderr.close()
-    except (ValueError, OSError) as error:
+    except (Refusal, OSError) as error:
         top.exit(2, f"{top.prog} {options.command}: {error}\n")
 
 

@@ -16,6 +16,7 @@ from decoders.diffusion.canvas_waits import record_waits
 from decoders.diffusion.fixed_words import placed
 from decoders.engine.capabilities import Capability
 from decoders.lane import Lane
+from decoders.refusal import Refusal
 from decoders.strategy import Parameter, Part
 
 Choice = Callable[[Guess, int], dict[int, str]]  # (guess, forwards of this block so far) -> index -> state
@@ -66,7 +67,7 @@ def canvas_of(lane: Lane) -> Canvas:
     words, encode = lane.parameters.get("fixed_words", ""), partial(target.encode_after, prompt)
     try:
         put(lane, canvas, placed(words, canvas.start, canvas.stop, encode))
-    except ValueError as error:
+    except Refusal as error:
         lane.ended_by = str(error)
     return canvas
 

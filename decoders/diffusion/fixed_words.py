@@ -57,7 +57,7 @@ def problem(parameters: dict[str, Any]) -> str | None:
     """What is wrong with the words of a lane, as a sentence; None if nothing is."""
     try:
         parsed(parameters["fixed_words"])
-    except ValueError as error:
+    except Refusal as error:
         return str(error)
     return None
 

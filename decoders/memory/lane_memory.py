@@ -15,6 +15,7 @@ from decoders.engine.engine import Engine
 from decoders.engine.tree import Tree
 from decoders.logits.distributions import log_softmax
 from decoders.memory.engine import MemoryEngine, policy_of
+from decoders.refusal import Refusal
 from decoders.trace.events import Cell, Event, Forward, Score
 
 # Of a Score: nats at a token; its part `changed` says whether the most likely token is another.
@@ -39,7 +40,7 @@ def misfit(parameters: dict[str, Any], models: Mapping[str, Any]) -> str | None:
         )
     try:
         policy_of(parameters).learned(model, parameters)
-    except ValueError as error:
+    except Refusal as error:
         return str(error)
     return None
 

@@ -96,7 +96,7 @@ def fetch(identifier: str, revision: str | None, progress: Progress) -> Path:
 
     try:
         repository = listing(identifier, revision)
-    except ValueError:
+    except Refusal:
         folder = cached(identifier, revision)
         if folder is None:
             raise

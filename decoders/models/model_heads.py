@@ -69,7 +69,7 @@ def heads_inside(name: str, model: torch.nn.Module) -> dict[str, DraftModule]:
     """
     try:
         folder = folder_of(name)
-    except ValueError:  # a model that was not loaded from a folder
+    except Refusal:  # a model that was not loaded from a folder
         return {}
     if not folder.is_dir() or not published.has_multi_token(folder, model):
         return {}

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from decoders.lane import Lane
 from decoders.logits.processor_order import stages
 from decoders.logits.token_constraints import sequences
+from decoders.refusal import Refusal
 from decoders.registry import strategy
 from decoders.sampling.next_token import next_token
 from decoders.sampling.sampling_parameters import GREEDY, PROCESSORS
@@ -24,7 +25,7 @@ def unreadable(parameters: dict, target) -> str | None:
     """The message to show if the label cannot be written in this model's tokens."""
     try:
         labels_of(parameters, target)
-    except ValueError as error:
+    except Refusal as error:
         return str(error)
     return None
 

@@ -16,6 +16,7 @@ from decoders.constraints.settings import BIAS
 from decoders.constraints.spelling import spelt
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
+from decoders.refusal import Refusal
 from decoders.registry import strategy
 from decoders.sampling.greedy import greedy
 from decoders.strategy import Parameter, Part
@@ -35,7 +36,7 @@ def unusable(parameters: dict) -> str | None:
     if parameters["labels"].strip():
         try:
             Labels(labels_of(parameters["labels"]), parameters["separator"])
-        except ValueError as problem:
+        except Refusal as problem:
             return str(problem)
     return None
 

@@ -111,6 +111,6 @@ def decoded(
                 yield done
         finally:
             lane.close()
-    except ValueError as error:
+    except Refusal as error:
         raise Refusal(f"Prompt {number}: {error}") from error
     return lane.trace

@@ -14,6 +14,8 @@ from importlib.util import find_spec
 from statistics import median
 from typing import Any
 
+from decoders.refusal import Refusal
+
 TEXTS = 1000
 PROMPT, TOKENS = "Once", 30  # of the lane under each text; at its temperature nearly any allowed token occurs
 CLOCK = 120.0  # seconds after which the process counts as hung
@@ -93,7 +95,7 @@ def lived(kind: str, text: str, model: Any, engine: str = "llguidance") -> dict:
     began = time.process_time()
     try:
         lane = Lane("sample", model.encode(PROMPT), {"target": model}, asked, 0, Limits(TOKENS))
-    except ValueError as problem:  # as the page shows it
+    except Refusal as problem:  # as the page shows it
         answer["sentence"] = str(problem)
         lane = None
     except Exception as error:  # any other error is a bug, which is what the benchmark looks for

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from statistics import median
 
+from decoders.refusal import Refusal
 from decoders.strategy import Strategy
 from decoders.trace.events import Forward
 from decoders.trace.trace import Trace
@@ -54,7 +55,7 @@ def heads(options: argparse.Namespace) -> Iterator[dict]:
             else:
                 traces = traced(models, name, settings, prompts)
                 speeds[label] = relative_speed(ours(models, name, **settings), greedy, prompts)
-        except ValueError as error:  # the target has no such heads
+        except Refusal as error:  # the target has no such heads
             yield {"name": label, "note": str(error)}
             continue
         brought[label] = tokens_per_forward(traces[:stories])

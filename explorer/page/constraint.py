@@ -9,6 +9,7 @@ from typing import Any
 
 from decoders.constraints.problem import ConstraintProblem
 from decoders.constraints.settings import CONSTRAINT, NONE
+from decoders.refusal import Refusal
 from decoders.trace.number_format import many
 from explorer.page_requests import Constraint
 from explorer.runs.validation import as_json, check_models
@@ -51,7 +52,7 @@ def check_constraint(given: dict[str, Any], target: Any) -> dict:
     except ConstraintProblem as problem:
         fault = marked_excerpt(values["constraint_text"], problem.line, problem.column)
         return {"good": False, "sentence": str(problem), "fault": fault}
-    except ValueError as problem:
+    except Refusal as problem:
         return {"good": False, "sentence": str(problem), "fault": ""}
     words = [target.bytes_of(token).decode("utf-8", "replace") for token in first[:NAMED]]
     named = ", ".join(f"“{word}”" for word in words) + (", …" if len(first) > NAMED else "")

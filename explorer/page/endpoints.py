@@ -75,12 +75,12 @@ def declare(runs: Runs, loader: Loader) -> None:
                 request["models"] = check_shipped(call.models, loader)
                 await loader.settled(check_models(request["models"]))
             started = await anyio.to_thread.run_sync(runs.start, request, session)
-        except ValueError as error:
+        except Refusal as error:
             raise gr.Error(str(error), print_exception=False) from error
         try:
             while started.state == "running" and client_is_connected():
                 await runs.pull(started.id, [END], POLL_SECONDS, "running")
-        except ValueError as error:
+        except Refusal as error:
             raise gr.Error(str(error), print_exception=False) from error
         finally:  # nobody else knows this run
             runs.drop(started.id)

@@ -40,6 +40,7 @@ from explorer.page import (
     save_and_open,
     serve,
 )
+from explorer.page.faults import Page
 from explorer.page.look import theme
 from explorer.page.sessions import routes as session_routes
 from explorer.page.sessions import validated
@@ -104,7 +105,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
     access = access or Access()
     functions = [validated(runs, function) for function in server_functions(runs, loader)]
     gr.set_static_paths(experiments.FOLDER)  # served in place: Gradio's copies would be deleted after a while
-    with gr.Blocks(title=serve.TITLE, analytics_enabled=False, fill_width=True, delete_cache=TIDY) as demo:
+    with Page(title=serve.TITLE, analytics_enabled=False, fill_width=True, delete_cache=TIDY) as demo:
         look = drawn("top", THEME, value="light")
         screens = {name: on_screen.component(name) for name in ("compare", "microscope", "lenses", "traces")}
         dropped = traces_tab.dropped()

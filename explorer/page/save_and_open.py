@@ -121,7 +121,7 @@ def filled_lesson(name: str | None, traces: list[Trace]) -> dict | None:
     try:
         lesson = find(name)
         return {"lesson": with_pages(lesson, saved=True), "message": fill_lesson(lesson, traces)}
-    except ValueError:
+    except Refusal:
         return None
 
 

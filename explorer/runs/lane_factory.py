@@ -30,7 +30,7 @@ def lane_maker(loader: Loader) -> Callable[[dict], list]:
                 wanted = (lane["strategy"], prompt, models, lane["parameters"], lane["seed"], limits)
                 lanes.append(Lane(*wanted, begin=lane.get("begin"), callbacks=CALLBACKS))
                 check_tests(lanes[-1].strategy, lanes[-1].parameters, text_before(lanes[-1]))
-            except ValueError as error:
+            except Refusal as error:
                 for made in lanes:
                     made.close()
                 where = f"Lane {len(lanes) + 1}: " if len(request["lanes"]) > 1 else ""

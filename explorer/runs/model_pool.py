@@ -215,7 +215,7 @@ class Loader(ModelSet):
             wanted.settle("ready", f"Models loaded {took}.{of_tokens(wanted.models)}")
         except InterruptedError:
             wanted.settle("failed", "Loading was cancelled; the models in use stay.")
-        except ValueError as error:
+        except Refusal as error:
             wanted.settle("failed", str(error))
         except MemoryError:
             wanted.settle("failed", "There is not enough memory for these models; choose a smaller dtype.")

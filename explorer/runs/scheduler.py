@@ -98,7 +98,7 @@ class Runs:
         with self.wake:
             try:
                 self._room_for_lane(run, replace)
-            except ValueError:  # another lane came in the meantime
+            except Refusal:  # another lane came in the meantime
                 self._later(lane.close)
                 raise
             record = Record(lane.trace, lane)

@@ -10,7 +10,7 @@ from typing import Any
 from decoders.limits import AtLimit
 from explorer.runs.run_state import Record, slots_held
 from explorer.runs.slices import Sliced
-from explorer.runs.validation import sentence
+from explorer.runs.validation import is_ours, sentence
 from explorer.runs.view_cache import row
 
 log = logging.getLogger(__name__)
@@ -27,8 +27,8 @@ def resume(record: Record, lane: Any, in_company: bool = False) -> bool:
             return False
         enter(record, lane)
     except Exception as error:
-        record.problem = sentence(error)
-        if not isinstance(error, ValueError):
+        record.problem = sentence(error, "This lane")
+        if not is_ours(error):
             log.exception("A lane failed")
     record.step = None
     return True

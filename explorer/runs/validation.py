@@ -194,18 +194,18 @@ def begin(given: Begin | None, number: int) -> dict | None:
         return None
     try:
         tokens, forced = beginnings.check(given.model_dump(), (), MAX_NEW_TOKENS, MAX_TOKEN_ID)
-    except ValueError as error:
+    except Refusal as error:
         raise Refusal(f"Lane {number}: {error}") from error
     return {"tokens": tokens, "forced": forced}
 
 
-def sentence(error: Exception) -> str:
-    """An error as one sentence for the page; only our own ValueErrors are shown unchanged."""
+def sentence(error: Exception, what: str = "This") -> str:
+    """An error as one sentence for the page: a refusal as it is, and of any other that `what` failed."""
     if is_ours(error):
         return str(error)
     if isinstance(error, MemoryError):
         return "There is not enough memory for this run; use fewer lanes, beams or tokens."
-    return f"This lane failed inside the program ({type(error).__name__}); the log of the app says where."
+    return f"{what} failed inside the program ({type(error).__name__}); the log of the app says where."
 
 
 def is_ours(error: Exception) -> bool:

@@ -13,6 +13,7 @@ import torch
 
 from decoders.lane import Lane
 from decoders.logits.processor_order import stages
+from decoders.refusal import Refusal
 from decoders.registry import strategy
 from decoders.sampling.next_token import NOTHING_LEFT
 from decoders.sampling.sampling_parameters import PENALTIES
@@ -154,7 +155,7 @@ def unreadable(parameters: dict, target) -> str | None:
     cut, vocabulary = getattr(target, "cut", None), target.engine.vocabulary
     try:
         phrases_of(parameters["phrases"], cut, vocabulary, frozenset(target.eos))
-    except ValueError as error:
+    except Refusal as error:
         return str(error)
     return None
 

@@ -12,6 +12,7 @@ from decoders.constraints.constraint import States
 from decoders.constraints.trie import Trie
 from decoders.lane import Lane
 from decoders.logits.token_constraints import Cut, forms
+from decoders.refusal import Refusal
 from decoders.registry import strategy
 from decoders.sampling.greedy import greedy
 from decoders.search.best_first.k_shortest_paths import Automaton, Offer, PathSearch, Prefix, Searched
@@ -45,7 +46,7 @@ def unreadable(parameters: dict, target) -> str | None:
     try:
         outputs = outputs_of(parameters["outputs"], cut, vocabulary)
         begun = outputs_of(parameters["begin_with"], cut, vocabulary)
-    except ValueError as error:
+    except Refusal as error:
         return str(error)
     if begun and not any(output[: len(begun[0])] == begun[0] for output in outputs):
         return f"begin_with: no output begins with {parameters['begin_with']!r}; type the beginning of one."

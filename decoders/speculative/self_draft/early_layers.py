@@ -14,6 +14,7 @@ from decoders.engine.capabilities import Capability
 from decoders.engine.layers import Layers
 from decoders.heads import DraftModule
 from decoders.lane import Lane
+from decoders.refusal import Refusal
 from decoders.speculative.draft_verify_loop import distributions
 from decoders.speculative.drafters.fixed_trees import likeliest, open_ends, sampled
 from decoders.speculative.drafters.sees import record_sees
@@ -114,7 +115,7 @@ def suited(made: Callable[[dict, object], object]) -> Callable[[dict, object], s
     def suits(parameters: dict, target) -> str | None:
         try:
             made(parameters, target)
-        except ValueError as error:
+        except Refusal as error:
             return str(error)
         return None
 

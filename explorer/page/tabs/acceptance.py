@@ -151,7 +151,7 @@ def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Lo
             tables = {metrics: metric_table(report), groups: group_rows(report), worst: prompt_rows(report)}
             texts = {says: sentences(report), found: report, command: command_line(target, chosen, how)}
             yield texts | tables | shown | {body: gr.Column(visible=True)} | buttons()
-        except ValueError as error:
+        except Refusal as error:
             yield {says: escaped(str(error))} | buttons()
         finally:
             if pieces is not None:  # frees the KV slots of an unfinished lane, on the thread that owns them
@@ -177,7 +177,7 @@ def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Lo
 
         try:
             return await asyncio.to_thread(text), ""
-        except ValueError as error:
+        except Refusal as error:
             return gr.skip(), escaped(str(error))
 
     upload.upload(
@@ -230,7 +230,7 @@ def begin(
         raise Refusal("Choose a drafter.")
     try:
         seen = screen(runs, value)
-    except ValueError:  # the run is gone: use the app's own models
+    except Refusal:  # the run is gone: use the app's own models
         seen = None
     models = (loader.find(seen.run.models) if seen and seen.run.models else loader).wait()
     target = models["target"]

@@ -8,6 +8,7 @@ import html
 
 import gradio as gr
 
+from decoders.refusal import Refusal
 from explorer.export import comparison
 from explorer.page.compare import compare_lanes
 from explorer.page.tabs import UNTRACKED
@@ -66,7 +67,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> None:
     def show_comparison(value: str, theme: str, charge: str, likelihood: str, before: tuple | None) -> dict:
         try:
             seen = screen(runs, value)
-        except ValueError as error:
+        except Refusal as error:
             return nothing(str(error))
         if seen is None or not seen.lanes or not seen.current:
             return nothing(NO_RUN)

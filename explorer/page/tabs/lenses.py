@@ -159,7 +159,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, token: gr.HTML, runs: Runs, loader:
             options = one.check({n: v for (of, n), v in values.items() if of == name and v is not None})
             subject = subject_of(runs, seen, asked, wanted)
             frame = frames.seen(runs, loader, seen, subject, one, options[0], text or "")
-        except ValueError as error:
+        except Refusal as error:
             return updates | nothing | {says: escaped(str(error))}
         where = "" if one.reads == "seq2seq" and text else f" {escaped(subject.says)}"
         updates[says] = f"**{escaped(frame.says)}**{where} {escaped(frame.cost)}"

@@ -81,7 +81,7 @@ def build(
                     figure(state, one.number, look_of(theme))
                 )
             yield buttons()
-        except ValueError as error:
+        except Refusal as error:
             yield {says: escaped(str(error))} | buttons()
 
     counting = start.click(

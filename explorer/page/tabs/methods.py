@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from decoders.refusal import Refusal
 from decoders.registry import FAMILIES, strategies
 from decoders.trace.number_format import many
 from explorer.catalog import method_cards, origins, papers, search
@@ -259,7 +260,7 @@ def routes() -> list[Route]:
             return Response("There is no such picture.", status_code=404, media_type="text/plain")
         try:
             made = await asyncio.to_thread(method_cards.picture, name, look)
-        except ValueError as error:
+        except Refusal as error:
             return Response(str(error), status_code=404, media_type="text/plain")
         # the address contains the start time of the app, so browsers may cache the picture
         headers = {"Cache-Control": "public, max-age=31536000, immutable"}

@@ -9,6 +9,7 @@ from typing import Any
 
 import gradio as gr
 
+from decoders.refusal import Refusal
 from explorer.page.tabs import UNTRACKED, acceptance, losslessness, other_machine, rejections, what_if
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.page.tabs.metrics import metrics_table, rows
@@ -71,7 +72,7 @@ def build(tab: gr.Tab, on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Lo
         nothing |= {moment: None, subject: None}
         try:
             seen = screen(runs, value)
-        except ValueError as error:
+        except Refusal as error:
             return nothing | {sentence: escaped(str(error))}
         one = seen.drafting(wanted) if seen else None
         if one is None:

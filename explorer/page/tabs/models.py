@@ -17,6 +17,7 @@ import gradio as gr
 
 from decoders.models import address
 from decoders.models.catalog import shipped_facts
+from decoders.refusal import Refusal
 from explorer.export.bars import models_title
 from explorer.page.tabs import UNTRACKED, carried
 from explorer.page_requests import Progress, Talk, Wanted
@@ -29,7 +30,6 @@ from explorer.runs.validation import (
     as_json,
     check_chat,
     check_models,
-    is_ours,
 )
 from explorer.schema import parsed, read
 
@@ -208,9 +208,7 @@ def memory(loader: Loader, names: tuple, used: str) -> str:
         if choice == choice_in(used):
             return paragraphs([IN_USE])
         need = loader.need(choice)
-    except ValueError as error:
-        if not is_ours(error):
-            raise
+    except Refusal as error:
         return paragraphs([], str(error))
     if need["fits"]:
         return paragraphs([*need["parts"], need["sentence"]])
@@ -226,9 +224,7 @@ async def loading(loader: Loader, used: str, names: tuple, progress: gr.Progress
             yield [gr.skip(), paragraphs([IN_USE]), gr.skip(), *pressed(False)]
             return
         model_set = await asyncio.to_thread(loader.open, choice)
-    except ValueError as error:
-        if not is_ours(error):
-            raise
+    except Refusal as error:
         yield [gr.skip(), paragraphs([STAY], str(error)), gr.skip(), *pressed(False)]
         return
     yield [
@@ -264,7 +260,7 @@ def filled(loader: Loader, asked: str) -> list:
     try:
         wanted = read(Wanted, parsed(asked.encode()))
         choice, chat = check_models(wanted.models), check_chat(wanted.chat)
-    except ValueError as error:
+    except Refusal as error:
         return [gr.skip(), paragraphs([], str(error)), *[gr.skip()] * 3, *same]
     talk = [gr.Row(visible=True) if chat else gr.skip(), chat is not None, (chat or {}).get("system", "")]
     if choice is None:
@@ -272,7 +268,7 @@ def filled(loader: Loader, asked: str) -> list:
     opened, problem = gr.Accordion(open=True), ""
     try:
         loader.check(choice)
-    except ValueError as error:
+    except Refusal as error:
         problem = str(error)
     if problem and loader.allowed is not None:
         return [opened, paragraphs([STAY], problem), *talk, *same]
@@ -289,9 +285,7 @@ async def rendering(loader: Loader, asked: str) -> list:
             return [gr.Accordion(label=title(choice)), None]
         target = (await loader.settled(choice)).models["target"]
         count, tokens = await asyncio.to_thread(rendered, target, talk.prompt[:MAX_PROMPT_CHARACTERS], chat)
-    except ValueError as error:
-        if not is_ours(error):
-            raise
+    except Refusal as error:
         return [gr.skip(), gr.HighlightedText([], label=str(error))]
     label = f"Rendered prompt: {count:,} tokens, exactly what is decoded"
     return [gr.Accordion(label=title(choice, chat)), gr.HighlightedText(tokens, label=label)]

@@ -9,6 +9,7 @@ from dataclasses import asdict, fields
 
 import gradio as gr
 
+from decoders.refusal import Refusal
 from explorer.page.tabs import UNTRACKED
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.page.tabs.on_screen import Screen, screen
@@ -72,7 +73,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> Callable:
             if seen is None or not seen.lanes:
                 return {says: NONE, body: gr.Column(visible=False)}
             answer = estimate(seen, there, target, draft)
-        except ValueError as error:
+        except Refusal as error:
             return {says: escaped(str(error)), body: gr.Column(visible=False)}
         from visualizers.figures import other_machine as drawn  # on demand: plotly is slow to import
 

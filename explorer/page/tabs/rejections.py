@@ -7,6 +7,7 @@ import json
 
 import gradio as gr
 
+from decoders.refusal import Refusal
 from explorer.page.tabs import UNTRACKED, carried
 from explorer.page.tabs.on_screen import Lane, screen
 from explorer.runs.scheduler import Runs
@@ -86,7 +87,7 @@ def build(on_screen: gr.HTML, lane: gr.Radio, moment: gr.State, runs: Runs) -> N
     def lane_seen(value: str, wanted: int | None) -> Lane | None:
         try:
             seen = screen(runs, value)
-        except ValueError:  # the microscope says what is wrong
+        except Refusal:  # the microscope says what is wrong
             seen = None
         return seen.drafting(wanted) if seen else None
 

@@ -213,7 +213,7 @@ def save_on_click(
 
         try:
             return await asyncio.to_thread(make), SAVED
-        except ValueError as error:
+        except Refusal as error:
             return None, escaped(str(error))
 
     done = one.click(
@@ -274,7 +274,7 @@ def figure_drawer(runs: Runs) -> Callable:
 
         try:
             return await asyncio.to_thread(make)
-        except ValueError as error:
+        except Refusal as error:
             return gr.skip(), gr.skip(), gr.skip(), escaped(str(error))
 
     return draw
@@ -290,7 +290,7 @@ def run_follower(runs: Runs, buttons: int) -> Callable:
             seen = on_screen.screen(runs, value)
         except Malformed:  # not sent by our page
             return [gr.skip()] * (3 + buttons)
-        except ValueError:
+        except Refusal:
             return [KEPT, gr.skip(), gr.skip(), *[gr.update(interactive=True)] * buttons]
         lanes = {lane.number: lane for lane in seen.lanes} if seen else {}
         number = number if number in lanes else min(lanes, default=1)
@@ -345,14 +345,14 @@ def build_open(runs: Runs, screen: gr.HTML, dropped: Dropped, says: gr.Markdown)
             try:
                 counts = run_file.counts(data)
                 result = {"counts": True} if counts else open_file(runs, data, asked.session)
-            except ValueError as error:
+            except Refusal as error:
                 raise Refusal(f"{name} was not opened. {error}") from error
             answer = {dropped.answer: json.dumps({**result, "file": name}), says: ""}
             return answer | (card.updates(counts, name, asked.look) if counts else card.updates_to_hide())
 
         try:
             return await asyncio.to_thread(opened)
-        except ValueError as error:
+        except Refusal as error:
             return {dropped.answer: json.dumps({"error": str(error)}), says: escaped(str(error))}
 
     for one in (chosen, dropped.button):
@@ -386,5 +386,5 @@ def show_code(link: str | None) -> dict:
     """The update that shows the QR code of a link, or why there is none."""
     try:
         return gr.update(value=f"{svg(link or '')}<p>{SCAN}</p>", visible=bool(link))
-    except ValueError as error:
+    except Refusal as error:
         return gr.update(value=str(error), visible=True)

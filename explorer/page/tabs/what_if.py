@@ -64,7 +64,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, lane: gr.Radio, moment: gr.State, r
             if below is None:
                 raise Refusal(NO_NUMBER)
             other = what_if(one.record.trace, one.count, levels(widths or ""), below)
-        except ValueError as error:
+        except Refusal as error:
             return {says: escaped(str(error)), body: gr.Column(visible=False)}
         if not other["known"]:
             return {says: escaped(other["sentence"]), body: gr.Column(visible=False)}
