@@ -5,7 +5,9 @@ Knows texts and functions, no lane.
 """
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
+from typing import Any
 
 from decoders.strategy import Part
 
@@ -22,12 +24,17 @@ class Callbacks:
         the lane's.
     pause: called before a forward, so that other lanes can request forwards that then run in the same batch.
         Its time does not count as the lane's. Returns False at once if no other lane can.
+    wait: (future) -> its result; called while a program or a server computes it, so that other lanes can
+        compute.
+    programs: the threads in which `pass_rate` is called and waited for; None: the lane's own.
     """
 
     pass_rate: Callable[[str, str], float | None] | None = None
     allowed: Callable[[str, str, bool], bool | None] | None = None
     between: Callable[[], None] | None = None
     pause: Callable[[], bool] | None = None
+    wait: Callable[[Future], Any] | None = None
+    programs: Executor | None = None
 
     def lacks(self, parts: Sequence[Part]) -> str | None:
         """The message to show if one of a strategy's parts needs a function that is missing, else None."""

@@ -6,6 +6,7 @@ It gives a strategy its tree, its scorers, its chooser and the verbs that record
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any
 
@@ -37,6 +38,12 @@ from decoders.trace.events import Commit, Event, Forward, Step
 from decoders.trace.trace import Trace
 
 __all__ = ["Lane", "Limits", "Model"]
+
+
+def timed(call: Callable[[], Any]) -> tuple[Any, float]:
+    """The result of a call, and the seconds that it took."""
+    began = time.perf_counter()
+    return call(), time.perf_counter() - began
 
 
 class Lane(Processing):
@@ -261,8 +268,20 @@ class Lane(Processing):
     def _leave(self, call: Callable[[], Any]) -> Any:
         """The result of a call during which other lanes compute; its time does not count as this lane's."""
         left = time.perf_counter()
-        result = call()
-        self._since += time.perf_counter() - left
+        try:
+            return call()
+        finally:
+            self._since += time.perf_counter() - left
+
+    def elsewhere(self, threads: Executor | None, call: Callable[[], Any]) -> Any:
+        """The result of `call()`, which waits for a program or a server; other lanes compute meanwhile. Only
+        what the call itself takes counts as this lane's time, not what it waits for one of the `threads`.
+        """
+        if threads is None or self.callbacks.wait is None or self._undivided or self.trace.ended is not None:
+            return call()
+        future = threads.submit(timed, call)
+        result, seconds = self._leave(lambda: self.callbacks.wait(future))
+        self._since -= seconds
         return result
 
     @contextmanager

@@ -1,16 +1,19 @@
 """Makes the lanes of a run from a checked request. Knows lanes and models, nothing of runs or pages."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from decoders.callbacks import Callbacks
 from decoders.refusal import Refusal
 from explorer.runs.model_pool import Loader, share_cores
-from explorer.runs.slices import between, pause
+from explorer.runs.slices import between, pause, wait
 from explorer.tasks import sandbox
 from explorer.tasks.own_syntax import allowed
 from explorer.tasks.own_tests import pass_rate, runs_code
 
-CALLBACKS = Callbacks(pass_rate, allowed, between, pause)  # for lanes of the app, the CLI and the experiments
+PROGRAMS = ThreadPoolExecutor(sandbox.AT_ONCE, thread_name_prefix="programs")
+# for lanes of the app, the CLI and the experiments
+CALLBACKS = Callbacks(pass_rate, allowed, between, pause, wait, PROGRAMS)
 
 
 def lane_maker(loader: Loader) -> Callable[[dict], list]:

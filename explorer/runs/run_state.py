@@ -35,6 +35,11 @@ class Record:
     kept: int = 0  # approximate bytes of the trace and the rows
     depths: dict[int, list[int]] = field(default_factory=dict)  # decision depths, once asked for
 
+    @property
+    def waits(self) -> bool:
+        """Whether its step waits for a program or a server."""
+        return self.step is not None and self.step.waits
+
     def fold(self, view: str) -> Fold:
         """The fold of one view, made when first asked for."""
         return self.folds.get(view) or self.folds.setdefault(view, Fold(view, self.trace))

@@ -313,10 +313,10 @@ class Runs:
         while True:
             with self.wake:
                 self._forget()
-                run = self._next()
-                if run is None and not self.jobs and not self.closed:
+                run, idle = self._next(), all(job.waits for job, _ in self.jobs)
+                if run is None and idle and not self.closed:
                     self.wake.wait(timeout=1.0)
-                if self.closed and not self.jobs:
+                if self.closed and idle:
                     return
             self._serve()
             if run is not None:
@@ -327,12 +327,16 @@ class Runs:
         until = time.monotonic() + SLICE_SECONDS
         for _ in range(len(self.jobs)):
             job, future = self.jobs.popleft()
+            if job.waits:
+                self.jobs.append((job, future))
+                continue
             if not future.running() and not future.set_running_or_notify_cancel():
                 continue  # its caller no longer waits
             try:
                 if job.resume():
                     future.set_result(job.result)
                 else:
+                    self._wake_after(job)
                     self.jobs.append((job, future))
             except BaseException as error:
                 future.set_exception(error)
@@ -349,12 +353,17 @@ class Runs:
         return None
 
     def _due(self, run: Run) -> Record | None:
-        """The run's next lane to step; None if it has none. The lanes of a run take turns."""
-        if not run.due and run.state == "running":
-            run.due.extend(run.open_lanes())
-        while run.due and run.due[0].lane is None:
-            run.due.popleft()
-        return run.due[0] if run.due else None
+        """The run's next lane to step; None if it has none. The lanes of a run take turns; those that wait
+        for a program or a server are passed over until it has answered.
+        """
+        run.due = deque(record for record in run.due if record.lane is not None)
+        if run.state == "running" and all(record.waits for record in run.due):
+            run.due.extend(r for r in run.open_lanes() if not any(r is other for other in run.due))
+        for _ in range(len(run.due)):
+            if not run.due[0].waits:
+                return run.due[0]
+            run.due.rotate(-1)
+        return None
 
     def _take_turn(self, run: Run) -> None:
         """Steps the run's lanes for about a slice: they finish the steps that wait for a forward and begin
@@ -379,6 +388,15 @@ class Runs:
         others = (other for other in self.runs.values() if other is not run)
         return any((other.due or other.state == "running") and not self._unheard(other) for other in others)
 
+    def _wake_after(self, work: Sliced) -> None:
+        """Lets the worker know when interrupted work can go on."""
+        if work.awaited is not None:
+            work.awaited.add_done_callback(self._wake_up)
+
+    def _wake_up(self, _: Future) -> None:
+        with self.wake:
+            self.wake.notify()
+
     def _advance(self, run: Run, record: Record, in_company: bool) -> None:
         """Works on one lane's step for a slice, on the worker's thread."""
         lane = record.lane
@@ -391,6 +409,7 @@ class Runs:
                 if not over:
                     run.due.append(record)
             if not over:
+                self._wake_after(record.step)
                 return
             if record.problem or record.trace.ended is not None:
                 self._close_lane(run, record)

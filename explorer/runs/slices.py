@@ -2,13 +2,15 @@
 
 A step of a lane may compute for many seconds. On the decoding thread each step runs in a greenlet, which has
 a stack of its own. When its slice is used up, `between`, which lanes call at every verb, switches back to the
-scheduler. There is only one thread, so models and their libraries never see two. Knows no lanes.
+scheduler; so does `wait`, for what a program or a server computes. There is only one thread, so models and
+their libraries never see two. Knows no lanes.
 """
 
 import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 SLICE_SECONDS = 0.05
@@ -23,6 +25,12 @@ class Sliced:
         self.work, self.result, self.until = work, None, 0.0
         self.in_company = False  # whether others may ask for forwards too
         self.stack: Any = None  # the greenlet, once begun
+        self.awaited: Future | None = None  # without its result the work cannot go on
+
+    @property
+    def waits(self) -> bool:
+        """Whether the work cannot go on yet, since something elsewhere is not done."""
+        return self.awaited is not None and not self.awaited.done()
 
     def resume(self) -> bool:
         """Works for one slice; True once the work is done. Raises what the work raises."""
@@ -69,6 +77,24 @@ def pause() -> bool:
         return False
     running[-1].stack.parent.switch()
     return True
+
+
+def wait(future: Future) -> Any:
+    """The result of `future`, which is computed elsewhere: the calling work is interrupted until it is there.
+    Work that is ended meanwhile cancels it.
+    """
+    running = getattr(_here, "running", None)
+    if not running or _torch_is_held():
+        return future.result()
+    work = running[-1]
+    work.awaited = future
+    try:
+        while work.waits:
+            work.stack.parent.switch()
+        return future.result()
+    finally:
+        work.awaited = None
+        future.cancel()
 
 
 def _torch_is_held() -> bool:

@@ -128,6 +128,13 @@ def passed(text: Text, parameters: dict) -> float:
     return text.callbacks.pass_rate(text.prompt, text.written) or 0.0
 
 
+def applied(rule: Callable[[Text, dict], float], text: Text, parameters: dict, lane: Lane) -> float:
+    """The value that a rule gives a text of `lane`; other lanes compute while a program runs for it."""
+    if rule is passed:
+        return lane.elsewhere(text.callbacks.programs, lambda: rule(text, parameters))
+    return rule(text, parameters)
+
+
 RULES: dict[str, tuple[Callable[[Text, dict], float], str]] = {
     "keyword": (keyword, "The share of the keywords that occur."),
     "length": (length, "How close the number of words is to the target."),
@@ -212,7 +219,7 @@ class Scorer:
             if self.name == "reward":
                 self.known[key] = self._ask_head(node, text)
             else:
-                self.known[key] = RULES[self.name][0](text, self.parameters)
+                self.known[key] = applied(RULES[self.name][0], text, self.parameters, self.lane)
             if deviation := self.parameters.get(NOISE.name):
                 u = float(self.lane.chooser.uniforms(1, ("value", *key))[0])
                 self.known[key] = noisy(self.known[key], deviation, u)

@@ -118,7 +118,7 @@ class Gate:
             constraint = CONSTRAINTS[name]
             if constraint.early or text.whole:
                 self.calls += 1
-                product *= constraint.value(text, self.lane.parameters)
+                product *= scorers.applied(constraint.value, text, self.lane.parameters, self.lane)
                 if not product:
                     self.reason[key] = f"the constraint {name} gives 0"
                     break

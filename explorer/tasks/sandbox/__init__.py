@@ -11,6 +11,7 @@ Not covered: a program can return a wrong answer on purpose.
 """
 
 import importlib.util
+import os
 import threading
 from dataclasses import dataclass
 from functools import cache
@@ -41,7 +42,9 @@ def f(n):
 
 BOUNDLESS = "Programs that a model writes run only on Linux and macOS: other systems cannot bound them."
 
-_alone = threading.Lock()  # one program at a time, so that memory is bounded for all of them together
+# Programs of all visitors together take at most half of the processors, and 256 MB each.
+AT_ONCE = max(1, min(4, (os.cpu_count() or 1) // 2))
+_room = threading.BoundedSemaphore(AT_ONCE)
 _unsealed_too: list[bool] = []
 
 
@@ -132,7 +135,7 @@ def call(source: str, name: str, calls: list[tuple]) -> Ran:
         raise Refusal(protection().sentence)
     if problem := refusal(source):
         return Ran([], problem)
-    with _alone:
+    with _room:
         cell = process.ready()
         process.prepare()
         if not (cell.sealed or _unsealed_too):
